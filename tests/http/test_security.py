@@ -169,6 +169,9 @@ class Tokens(SecurityCase):
         for path, body in [("/v1/jobs", {"degrees": DEGREES, "profile": "sample"}), ("/register_job", zeus)]:
             self.assertEqual(self.server.ask("POST", path, body, bound)[0], 403, path)
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}", token=bound)[0], 200)
+        others = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"}, boss)[1]["job"]
+        for query in ("", "?pipeline=0&pipeline=0"):
+            self.assertEqual(self.server.ask("GET", f"/v1/jobs/{others}/frontier{query}", token=bound)[0], 403, query)
 
     def test_the_parts_of_an_exchange_are_answered_as_if_they_came_alone(self):
         boss = self.first_token()

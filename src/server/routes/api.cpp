@@ -386,11 +386,14 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
     call.parts.emplace_back(path[i]);
     if (segment == "{job}") job = call.parts.back();
   }
-  if (const auto twice = repeated_parameter(request)) return call.fail(*twice);
   call.request = std::move(request);
-  if (!job || reaches(call.identity, *job) == true) return (this->*route.handler)(std::move(call));
-  if_it_reaches(std::move(call), *job,
-                [this, handler = route.handler](Call reaching) { (this->*handler)(std::move(reaching)); });
+  // Rights first: a job of others answers 403 whatever the parameters.
+  const auto carry_out = [this, handler = route.handler](Call allowed) {
+    if (const auto twice = repeated_parameter(allowed.request)) return allowed.fail(*twice);
+    (this->*handler)(std::move(allowed));
+  };
+  if (!job || reaches(call.identity, *job) == true) return carry_out(std::move(call));
+  if_it_reaches(std::move(call), *job, carry_out);
 }
 
 service::Done<Ok> Api::then_ok(const Call& call) const {
