@@ -17,7 +17,7 @@
 #include "planning/model/default_plan.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "planning/search/configuration.h"
 #include "planning/search/repartition.h"
 #include "planning/search/union_frontier.h"
@@ -105,8 +105,8 @@ Row row_of(const Workload& workload, const model::Profile& profile, int microbat
   unknown.measured_with = search::MeasuredWith::unknown;
 
   const search::Configuration reference = search::configure(job, {}).value();
-  const planner::Realiser::Outcome at_maximum =
-      planner::Realiser(reference.dag).realise(model::all_maximum_clock(reference.dag));
+  const planner::Realizer::Outcome at_maximum =
+      planner::Realizer(reference.dag).realize(model::all_maximum_clock(reference.dag));
   const Joules before = at_maximum.effective_energy + reference.dag.total_blocking_power() * at_maximum.time;
   Savings savings(job, at_maximum.time, before);
   const int plain = savings.plan({});

@@ -29,7 +29,7 @@
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/plan_loss.h"
@@ -88,7 +88,7 @@ class Judge {
         costs_{Watts(truth.blocking_power_w), Seconds(0)},
         dag_(model::build_dag(profile, schedule_, costs_).value()),
         best_(planner::plan_exact(dag_)),
-        highest_(planner::Realiser(dag_).realise(model::all_maximum_clock(dag_))) {}
+        highest_(planner::Realizer(dag_).realize(model::all_maximum_clock(dag_))) {}
 
   /// Plans as `perseus plan` does.
   void judge(const model::Profile& believed, const std::vector<model::Profile>& draws, Verdict& verdict) const {
@@ -97,11 +97,11 @@ class Judge {
     for (const model::Profile& draw : draws) drawn.push_back(model::build_dag(draw, schedule_, costs_).value().types);
     StopCheck never;
     const model::Frontier frontier = profiling::expected_frontier(dag, drawn, planner::plan_exact(dag), never).value();
-    const planner::Realiser::Outcome at_highest = planner::Realiser(dag).realise(model::all_maximum_clock(dag));
+    const planner::Realizer::Outcome at_highest = planner::Realizer(dag).realize(model::all_maximum_clock(dag));
     const Seconds t_max = at_highest.time + frontier.maximum_clock_noise.lateness;
     const model::FrontierPoint& claimed = frontier.points[model::default_point(frontier, t_max)];
     // All clocks of a profile are options, so a plan means the same in both DAGs.
-    const planner::Realiser::Outcome real = planner::Realiser(dag_).realise(claimed.plan);
+    const planner::Realizer::Outcome real = planner::Realizer(dag_).realize(claimed.plan);
     const Seconds later = std::max(real.time, claimed.time);
     const auto energy = [&](Joules effective) { return (effective + dag_.total_blocking_power() * later).value(); };
     verdict.later_pct.push_back(100 * (real.time / claimed.time - 1));
@@ -123,7 +123,7 @@ class Judge {
   model::PipelineCosts costs_;
   model::ComputationDag dag_;
   model::Frontier best_;
-  planner::Realiser::Outcome highest_;
+  planner::Realizer::Outcome highest_;
 };
 
 double root_mean_square(const std::vector<double>& values) {

@@ -95,7 +95,7 @@ Gap gap_to(const Case& c, const model::LowerBound& bound, const std::vector<mode
   return gap;
 }
 
-void print_realised(const Case& c) {
+void print_realized(const Case& c) {
   const auto& steps = c.run.steps();
   const auto over = std::ranges::count_if(steps, [](const planner::PerseusStep& s) { return s.time > s.planned_time; });
   double worst_over_pct = 0, worst_energy_pct = 0;
@@ -152,11 +152,11 @@ void report(const std::filesystem::path& data) {
       "deviation [%] | CPU [s] |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
   for (const Case& c : cases) print_comparison(data, c);
   fmt::print(
-      "\n| case | steps slower than planned | by at most [%] | planned energy off by at most [%] | realised points | "
-      "realised T [s] | all at maximum clock [s] | T_min [s] | T* [s] | gap to the bound over that range, "
+      "\n| case | steps slower than planned | by at most [%] | planned energy off by at most [%] | realized points | "
+      "realized T [s] | all at maximum clock [s] | T_min [s] | T* [s] | gap to the bound over that range, "
       "mean / largest [%] | up to T* |\n| --- | --- | "
       "--- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
-  for (const Case& c : cases) print_realised(c);
+  for (const Case& c : cases) print_realized(c);
   fmt::print(
       "\n| computation | clocks kept | lowest [MHz] | fit rms [%] | fit largest [%] |\n| --- | --- | --- | --- | --- "
       "|\n");

@@ -28,7 +28,7 @@
 #include "planning/model/make_schedule.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/plan_loss.h"
 #include "tests/support/simulated_job.h"
@@ -80,7 +80,7 @@ class Judge {
       : truth_(truth),
         noise_pct_(noise_pct),
         best_(planner::plan_exact(truth)),
-        highest_(planner::Realiser(truth).realise(model::Plan(truth.computations.size())).time) {}
+        highest_(planner::Realizer(truth).realize(model::Plan(truth.computations.size())).time) {}
   [[nodiscard]] const model::ComputationDag& truth() const { return truth_; }
   [[nodiscard]] Seconds t_min() const { return best_.points.back().time; }
   [[nodiscard]] Verdict judge(const profiling::ProfileEstimate& estimate, const model::Schedule& schedule) const {
@@ -88,7 +88,7 @@ class Judge {
         model::build_dag(profiling::for_planning(estimate), schedule, {estimate.blocking_power, Seconds(0)}).value();
     const model::Frontier frontier = planner::plan_exact(dag);
     const Seconds deadline = t_min() * kSlowdown;
-    const Seconds highest = planner::Realiser(dag).realise(model::Plan(dag.computations.size())).time;
+    const Seconds highest = planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
     const model::Plan fastest = translated(dag, planner::look_up(frontier, highest).plan, truth_);
     const model::Plan slow = translated(dag, planner::look_up(frontier, deadline).plan, truth_);
     return {profiling::plan_loss(truth_, best_, fastest, highest_), profiling::plan_loss(truth_, best_, slow, deadline),
@@ -140,8 +140,8 @@ WindowCost cost_of(const model::ComputationDag& truth, const profiling::Profilin
       if (found != options.end()) plan[c] = static_cast<std::uint16_t>(found - options.begin());
     }
   }
-  planner::Realiser realiser(truth);
-  const auto all_max = realiser.realise(model::Plan(plan.size())), now = realiser.realise(plan);
+  planner::Realizer realizer(truth);
+  const auto all_max = realizer.realize(model::Plan(plan.size())), now = realizer.realize(plan);
   const Watts waiting = truth.total_blocking_power();
   return {
       100 * (now.time / all_max.time - 1),

@@ -447,11 +447,11 @@ void measure_stall(const Load& load, std::vector<Row>& rows) {
   }
   for (auto& [kind, times] : took_s) {
     std::sort(times.begin(), times.end());
-    rows.push_back({fmt::format("100 jobs of 64 ranks characterised: worst of {} times '{}' (median {:.2g})",
+    rows.push_back({fmt::format("100 jobs of 64 ranks characterized: worst of {} times '{}' (median {:.2g})",
                                 times.size(), kind, 1e3 * times[times.size() / 2]),
                     "ms", 1e3 * times.back(), 100, 20});
   }
-  rows.push_back({"100 jobs of 64 ranks characterised: all of it", "s", since(began), 0, 0});
+  rows.push_back({"100 jobs of 64 ranks characterized: all of it", "s", since(began), 0, 0});
   if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
 }
 

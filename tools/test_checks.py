@@ -142,7 +142,7 @@ def test_web_bundle() -> None:
         expect("source changed, not built", run(check, copy), fails=True, says="report.js differ")
         source.write_text(text)
         (copy / "web/dist/LICENSES").write_text("none\n")
-        expect("licences changed", run(check, copy), fails=True, says="LICENSES differ")
+        expect("licenses changed", run(check, copy), fails=True, says="LICENSES differ")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Builds dist/ from src/: ECharts once, what the two pages are of, and the licences. usage: node build.mjs [DIR]
+// Builds dist/ from src/: ECharts once, what the two pages are of, and the licenses. usage: node build.mjs [DIR]
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -54,7 +54,7 @@ const bundled = [
   ['tslib', ['LICENSE.txt']],
 ];
 const read = (name, file) => readFileSync(join(web, 'node_modules', name, file), 'utf8').trim();
-const licences = bundled.flatMap(([name, files]) => {
+const licenses = bundled.flatMap(([name, files]) => {
   const { version, license } = JSON.parse(read(name, 'package.json'));
   return files.map((file) => `==== ${name} ${version} (${license}): ${file}\n\n${read(name, file)}\n`);
 });
@@ -64,7 +64,7 @@ const files = {
   'report.js': await page('report.js'),
   'report.css': await bundle('report.css'),
   'dashboard.html': dashboard,
-  LICENSES: `Bundled into charts.js, each under its own licence.\n\n${licences.join('\n')}`,
+  LICENSES: `Bundled into charts.js, each under its own license.\n\n${licenses.join('\n')}`,
 };
 mkdirSync(out, { recursive: true });
 for (const [name, text] of Object.entries(files)) writeFileSync(join(out, name), text);

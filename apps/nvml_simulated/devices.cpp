@@ -35,7 +35,7 @@ int Devices::begin() {
 
 int Devices::end() {
   const std::lock_guard lock(mutex_);
-  if (users_ == 0) return device::nvml_code::uninitialised;
+  if (users_ == 0) return device::nvml_code::uninitialized;
   --users_;
   return device::nvml_code::success;
 }

@@ -75,7 +75,7 @@ int put(const std::vector<T>& list, unsigned* count, T* to) {
 /// `f`.
 template <class F>
 int with(const char* function, device::nvml::Device handle, F f) {
-  if (!devices().begun()) return device::nvml_code::uninitialised;
+  if (!devices().begun()) return device::nvml_code::uninitialized;
   NvmlDevice* device = devices().find(handle);
   if (device == nullptr) return device::nvml_code::invalid_argument;
   if (!device->driver) return device::nvml_code::gpu_is_lost;
@@ -86,7 +86,7 @@ int with(const char* function, device::nvml::Device handle, F f) {
 /// The same for functions about no GPU.
 template <class F>
 int without(const char* function, F f) {
-  if (!devices().begun()) return device::nvml_code::uninitialised;
+  if (!devices().begun()) return device::nvml_code::uninitialized;
   if (const int code = devices().fault(function); code != success) return code;
   return f();
 }

@@ -533,8 +533,8 @@ class DemoCourse::Course {
   }
 
   Status wait_for_plan() {
-    stage_.begin(o_.known_profile ? "the server characterises the pipeline from a known profile"
-                                  : "profiling in vivo, then the server characterises the pipeline");
+    stage_.begin(o_.known_profile ? "the server characterizes the pipeline from a known profile"
+                                  : "profiling in vivo, then the server characterizes the pipeline");
     bool profiled = o_.known_profile;
     std::string state;
     while (true) {
@@ -562,7 +562,7 @@ class DemoCourse::Course {
                                                          text_at(*job, {"reason"}), last_words("workers.log"))};
       }
     }
-    m_.characterising_s = stage_.seconds() - joined_s_ - m_.profiling_s;
+    m_.characterizing_s = stage_.seconds() - joined_s_ - m_.profiling_s;
     return Ok{};
   }
 

@@ -107,7 +107,7 @@ json::object details_of(const DemoMeasurement& m) {
       {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
       {"profiling_s", m.profiling_s},
       {"profiling_iterations", m.profiling_iterations},
-      {"characterising_s", m.characterising_s},
+      {"characterizing_s", m.characterizing_s},
       {"baseline", json_of(m.baseline)},
       {"plan", json_of(m.plan)},
       {"predicted", json_of(m.predicted)},
@@ -285,7 +285,7 @@ std::vector<report::ReportFact> course(const DemoMeasurement& m) {
     steps.push_back({"profile", fmt::format("measured while the job trained: {} iterations, {:.1f} s",
                                             m.profiling_iterations, m.profiling_s)});
   }
-  steps.push_back({"plan", fmt::format("in force on all ranks {:.1f} s later", m.characterising_s)});
+  steps.push_back({"plan", fmt::format("in force on all ranks {:.1f} s later", m.characterizing_s)});
   if (m.straggler) {
     steps.push_back({"straggler", fmt::format("the others had their new plan after {} more iterations, and after {} "
                                               "when it was gone",

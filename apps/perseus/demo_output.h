@@ -57,7 +57,7 @@ struct DemoMeasurement {
   double truth_energy_j = 0;    ///< the same iterations, exactly
   double client_pct = 0;        ///< processor time of the clients while the plan ran
   double client_whole_pct = 0;  ///< from their start on
-  double profiling_s = 0, characterising_s = 0;
+  double profiling_s = 0, characterizing_s = 0;
   int profiling_iterations = 0;
   std::vector<std::string> job_states;         ///< states of the server's job, in order of observation
   std::vector<replay::ClientFigures> clients;  ///< at the end, per worker

@@ -414,12 +414,12 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const r
          "Bloat is what the proven lower bound says could be saved: intrinsic without making a "
          "pipeline slower, extrinsic by slowing it down to what it waits for. Useful is the rest of "
          "what computing took, and the optimizer's step; blocking is waiting and gradient "
-         "synchronisation; idle are GPUs without a pipeline, and all of them during a restart."});
+         "synchronization; idle are GPUs without a pipeline, and all of them during a restart."});
     page.sections.push_back({"Power",
                              {pictures.of("power.svg"), pictures.of("iteration.svg")},
                              {},
                              power_table(report.methods),
-                             "Ramp: between neighbouring means over 0.1 s. The swing is what alternates within "
+                             "Ramp: between neighboring means over 0.1 s. The swing is what alternates within "
                              "iterations; 0.1 to 20 Hz is where power grids mind it."});
     page.sections.push_back({"Over time", {pictures.of("times.svg"), pictures.of("band.svg")}, {}, {}, ""});
   }

@@ -349,7 +349,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     const Seconds slowed = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
     deadline = std::max(slowed, model::planned_time(*frontier, t_max, rule, slowed));
   }
-  const report::ReportSummary summary = report::summarise(dag, *frontier, deadline, rule);
+  const report::ReportSummary summary = report::summarize(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
   if (!options.out.empty()) {
     formats::Metadata metadata = metadata_of(options, rule);

@@ -470,7 +470,7 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
          configuration.memory_gib.empty() ? std::nullopt : std::optional(std::ranges::max(configuration.memory_gib)),
          configuration.assumptions, change_of(configuration)});
   }
-  const SearchSummary summary = summarise_search(planned, planner.rule);
+  const SearchSummary summary = summarize_search(planned, planner.rule);
   const std::string title = measured->facts.front().value;
   measured->facts.push_back(
       {kConfigurationsKey,

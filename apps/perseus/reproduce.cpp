@@ -208,7 +208,7 @@ void note_what_is_unpublished(const std::vector<ReproducedCase>& cases) {
 }
 
 std::string text_report(const std::vector<ReproducedCase>& cases) {
-  report::TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realised", "ours",
+  report::TextTable table({"saving at the fastest point [%]", "microbatches", "paper planned", "paper realized", "ours",
                            "ours at T_min", "bound", "EnvPipe", "EnvPipe recomputed"});
   const auto envpipe = std::ranges::find(baselines::baseline_methods(), "envpipe", &baselines::BaselineMethod::name);
   const auto envpipe_index = static_cast<std::size_t>(envpipe - baselines::baseline_methods().begin());
@@ -216,7 +216,7 @@ std::string text_report(const std::vector<ReproducedCase>& cases) {
     const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
     const auto pct = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
     table.add({fmt::format("{} {}", c.model, c.gpu), std::to_string(c.microbatches), pct(s.paper_planned_pct),
-               pct(s.paper_realised_pct), pct(s.ours_realised_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
+               pct(s.paper_realized_pct), pct(s.ours_realized_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
                pct(s.envpipe_pct), pct(s.baselines_pct[envpipe_index])});
   }
   return table.to_string();
@@ -230,8 +230,8 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
                      {"gpu", c.gpu},
                      {"microbatches", c.microbatches},
                      {"paper_planned_pct", s.paper_planned_pct},
-                     {"paper_realised_pct", s.paper_realised_pct},
-                     {"ours_realised_pct", s.ours_realised_pct},
+                     {"paper_realized_pct", s.paper_realized_pct},
+                     {"ours_realized_pct", s.ours_realized_pct},
                      {"ours_t_min_pct", s.ours_fastest_pct},
                      {"bound_pct", s.bound_pct}};
     if (s.envpipe_pct) row["envpipe_pct"] = *s.envpipe_pct;

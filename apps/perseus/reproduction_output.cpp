@@ -67,10 +67,10 @@ const std::vector<Method>& methods() {
     std::vector<Method> made{
         {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; },
          [](const Cluster& c) { return c.paper_planned; }},
-        {"paper_realised", 1, [](const Savings& s) { return s.paper_realised_pct; },
-         [](const Cluster& c) { return c.paper_realised; }},
-        {"ours_realised", 2, [](const Savings& s) { return s.ours_realised_pct; },
-         [](const Cluster& c) { return c.ours_realised; }},
+        {"paper_realized", 1, [](const Savings& s) { return s.paper_realized_pct; },
+         [](const Cluster& c) { return c.paper_realized; }},
+        {"ours_realized", 2, [](const Savings& s) { return s.ours_realized_pct; },
+         [](const Cluster& c) { return c.ours_realized; }},
         {"bound", 3, [](const Savings& s) { return s.bound_pct; }, [](const Cluster& c) { return c.bound; }},
         {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }, [](const Cluster& c) { return c.envpipe; }},
     };
@@ -141,8 +141,8 @@ std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
     bound.push_back({v.time, v.effective_energy + blocking * v.time});
   }
   std::vector<NamedFrontier> all{{"paper_planned", 0, thinned(planned)},
-                                 {"paper_realised", 1, thinned(points_of(plans.paper_realised()))},
-                                 {"ours_realised", 2, thinned(points_of(plans.ours()))},
+                                 {"paper_realized", 1, thinned(points_of(plans.paper_realized()))},
+                                 {"ours_realized", 2, thinned(points_of(plans.ours()))},
                                  {"bound", 3, thinned(bound)}};
   if (plans.envpipe()) all.push_back({"envpipe", 4, {{plans.envpipe()->time, plans.envpipe()->energy}}});
   int style = first_baseline_style;
@@ -200,7 +200,7 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
     panel.series.push_back({"T*/T of ours",
                             t_star_style,
                             {t_star},
-                            {c->plans.of_cluster(t_star, pipelines(*c)).ours_realised.beyond_fastest_pct}});
+                            {c->plans.of_cluster(t_star, pipelines(*c)).ours_realized.beyond_fastest_pct}});
     panels.push_back(std::move(panel));
   }
   return reproduction::line_chart(
@@ -246,12 +246,12 @@ std::string table5_csv(const std::vector<ReproducedCase>& cases) {
 
 std::string table6_csv(const std::vector<ReproducedCase>& cases) {
   std::string text =
-      "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct,ours_t_min_pct\n";
+      "model,gpu,microbatches,paper_planned_pct,paper_realized_pct,ours_realized_pct,bound_pct,ours_t_min_pct\n";
   for (const ReproducedCase& c : cases) {
     const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
     text +=
         fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches,
-                    s.paper_planned_pct, s.paper_realised_pct, s.ours_realised_pct, s.bound_pct, s.ours_fastest_pct);
+                    s.paper_planned_pct, s.paper_realized_pct, s.ours_realized_pct, s.bound_pct, s.ours_fastest_pct);
   }
   return text;
 }
@@ -259,7 +259,7 @@ std::string table6_csv(const std::vector<ReproducedCase>& cases) {
 std::string cases_csv(const std::vector<ReproducedCase>& cases) {
   std::string text =
       "model,gpu,microbatches,gpus,blocking_power_w,tau_s,all_max_time_s,all_max_energy_j,"
-      "paper_planned_fastest_s,paper_planned_slowest_s,paper_realised_fastest_s,paper_realised_slowest_s,"
+      "paper_planned_fastest_s,paper_planned_slowest_s,paper_realized_fastest_s,paper_realized_slowest_s,"
       "ours_fastest_s,ours_slowest_s,bound_t_star_s,envpipe_time_s,envpipe_pct,"
       "published_points,common_points,published_mean_deviation_pct,published_largest_deviation_pct\n";
   for (const ReproducedCase& c : cases) {
@@ -268,7 +268,7 @@ std::string cases_csv(const std::vector<ReproducedCase>& cases) {
         fmt::format("{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}", c.model,
                     c.gpu, c.microbatches, gpus(c), c.blocking_power.value(), c.tau.value(), p.all_max().time.value(),
                     p.all_max().energy.value(), p.planned_fastest().value(), p.planned_slowest().value(),
-                    p.paper_realised().points.back().time.value(), p.paper_realised().points.front().time.value(),
+                    p.paper_realized().points.back().time.value(), p.paper_realized().points.front().time.value(),
                     p.fastest().value(), p.ours().points.front().time.value(), p.ours().bound.t_star().value());
     text += p.envpipe() ? fmt::format(",{:.9g},{}", p.envpipe()->time.value(), optional_pct(p.at_fastest().envpipe_pct))
                         : ",,";

@@ -92,7 +92,7 @@ double saving_pct_of(const SearchSummary& summary, Joules energy) {
   return energy == before ? 0 : 100 * ((before - energy) / before);
 }
 
-SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations,
+SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configurations,
                                const model::DefaultRule& rule) {
   SearchSummary summary;
   // For every method: the job runs the reference at maximum clock today.

@@ -63,7 +63,7 @@ struct SkippedConfiguration {
 };
 
 /// At least one configuration, each with at least one point.
-SearchSummary summarise_search(const std::vector<PlannedConfiguration>& configurations, const model::DefaultRule& rule);
+SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configurations, const model::DefaultRule& rule);
 double saving_pct_of(const SearchSummary& summary, Joules energy);
 
 std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);

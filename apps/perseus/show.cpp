@@ -90,12 +90,12 @@ report::TerminalStyle terminal_style(const ShowOptions& options) {
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
   if (options.width) style.width = *options.width;
-  const char* no_colour = std::getenv("NO_COLOR");
+  const char* no_color = std::getenv("NO_COLOR");
   const char* depth = std::getenv("COLORTERM");
   const bool truecolor =
       depth != nullptr && (std::string_view(depth) == "truecolor" || std::string_view(depth) == "24bit");
-  if (terminal && (no_colour == nullptr || *no_colour == '\0')) {
-    style.colour = truecolor ? report::TerminalColour::truecolor : report::TerminalColour::ansi256;
+  if (terminal && (no_color == nullptr || *no_color == '\0')) {
+    style.color = truecolor ? report::TerminalColor::truecolor : report::TerminalColor::ansi256;
   }
   return style;
 }

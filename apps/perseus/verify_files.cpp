@@ -171,7 +171,7 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
                        beside("frontier.csv").string());
   });
   checked.report = check(beside("report.html"), [&](const std::string& text) {
-    const std::string finding = compare_report(text, file, report::summarise(file.dag, file.frontier, {}, rule));
+    const std::string finding = compare_report(text, file, report::summarize(file.dag, file.frontier, {}, rule));
     return finding.empty() ? finding : beside("report.html").string() + ": " + finding;
   });
   const fs::path trace = beside("trace.json");

@@ -97,7 +97,7 @@ std::vector<std::string> check_search_files(const fs::path& directory,
                                      waiting.value()));
     }
   }
-  const SearchSummary summary = summarise_search(configurations, rule);
+  const SearchSummary summary = summarize_search(configurations, rule);
   const auto check = [&](const char* file, const std::string& expected) {
     const std::string name = (directory / file).string();
     const Result<std::string> text = formats::read_file(name);

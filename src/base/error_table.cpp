@@ -13,7 +13,7 @@ constexpr std::array<ErrorEntry, 10> rows{{
     {ErrorCode::cannot_write, "cannot_write", 73, 507, 4, "CannotWriteError", "an output cannot be written"},
     {ErrorCode::internal, "internal", 70, 500, 5, "InternalError", "a check of our own failed: please report it"},
     {ErrorCode::conflict, "conflict", 75, 409, 6, "ConflictError", "it does not fit what is there now"},
-    {ErrorCode::unauthorised, "unauthorised", 67, 401, 7, "UnauthorisedError", "the token is missing or unknown"},
+    {ErrorCode::unauthorized, "unauthorized", 67, 401, 7, "UnauthorizedError", "the token is missing or unknown"},
     {ErrorCode::forbidden, "forbidden", 77, 403, 8, "ForbiddenError", "the token does not reach this"},
     {ErrorCode::too_large, "too_large", 76, 413, 9, "TooLargeError", "a limit of the server is exceeded"},
     {ErrorCode::unavailable, "unavailable", 69, 503, 10, "UnavailableError", "server or storage: try again later"},

@@ -23,7 +23,7 @@ enum class ErrorCode {
   cannot_write,   ///< an output cannot be created
   internal,       ///< a certificate failed: a bug in Perseus
   conflict,       ///< the current state does not allow this, or a concurrent request changed it first
-  unauthorised,   ///< no token, or an unknown token
+  unauthorized,   ///< no token, or an unknown token
   forbidden,      ///< the token is known but lacks the right
   too_large,      ///< more bytes, ranks or connections than the limits allow
   unavailable,    ///< database, disk or server cannot serve now; the same call may succeed later

@@ -19,7 +19,7 @@ TEST(ErrorTable, ExitCodesAreThoseOfSysexits) {
   EXPECT_EQ(entry_of(ErrorCode::cannot_write).exit_code, EX_CANTCREAT);
   EXPECT_EQ(entry_of(ErrorCode::internal).exit_code, EX_SOFTWARE);
   EXPECT_EQ(entry_of(ErrorCode::conflict).exit_code, EX_TEMPFAIL);
-  EXPECT_EQ(entry_of(ErrorCode::unauthorised).exit_code, EX_NOUSER);
+  EXPECT_EQ(entry_of(ErrorCode::unauthorized).exit_code, EX_NOUSER);
   EXPECT_EQ(entry_of(ErrorCode::forbidden).exit_code, EX_NOPERM);
   EXPECT_EQ(entry_of(ErrorCode::too_large).exit_code, EX_PROTOCOL);
   EXPECT_EQ(entry_of(ErrorCode::unavailable).exit_code, EX_UNAVAILABLE);

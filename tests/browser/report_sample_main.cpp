@@ -38,7 +38,7 @@ int main(int argc, char** argv) {
   write("trace.json", [&](const report::Sink& sink) { report::write_trace(dag, plans, sink); });
   write("dashboard.html", [&](const report::Sink& sink) { sink(report::dashboard_page()); });
   write("report.txt", [&](const report::Sink& sink) {
-    sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColour::none}));
-    sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColour::truecolor}));
+    sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColor::none}));
+    sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColor::truecolor}));
   });
 }

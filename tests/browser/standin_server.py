@@ -310,15 +310,15 @@ def populate(cluster):
     cluster.deploy(old)
     cluster.change(old, "job_finished", "finished", state="finished", created_s=time.time() - 90_000)
     failed = cluster.add("t5-3b", 2)
-    cluster.change(failed, "characterisation_failed", "characterisation failed", state="failed",
-                   reason="characterisation failed: stage 3 has no measurement of 'backward' at 1410 MHz; everything runs at maximum clock")
+    cluster.change(failed, "characterization_failed", "characterization failed", state="failed",
+                   reason="characterization failed: stage 3 has no measurement of 'backward' at 1410 MHz; everything runs at maximum clock")
     waiting = cluster.add("bloom-7.1b", 8)
     cluster.change(waiting, "rank_registered", "12 ranks registered", registered=12)
     profiling = cluster.add("wide-resnet-1.5b", 4)
     cluster.change(profiling, "profile", "profiling", state="profiling", registered=profiling.world_size,
                    profiling={"windows": 4, "iterations": 12, "uncertainty_pct": 1.34, "waiting_for": [4, 5, 7]})
     busy = cluster.add("gpt3-xl", 4)
-    cluster.change(busy, "characterisation_started", "characterisation started", state="characterising", registered=busy.world_size)
+    cluster.change(busy, "characterization_started", "characterization started", state="characterizing", registered=busy.world_size)
     live = cluster.add("gpt3-6.7b on A100, lr sweep 3", 8)
     live.factors = {"price_per_kwh": 0.25, "currency": "EUR", "carbon_g_per_kwh": 380}
     live.total = {"iterations": 12_000, "saved_j": 2.1e8, "all_max_energy_j": 1.52e9}

@@ -154,7 +154,7 @@ class DashboardTest(PageTest):
     def test_states_say_what_they_wait_for(self):
         populate(self.cluster)
         expected = {"registered": "12 of 32 have registered", "profiling": "3 ranks (4, 5, 7) have yet to report",
-                    "characterising": "being computed", "failed": "stage 3 has no measurement", "finished": "FINISHED"}
+                    "characterizing": "being computed", "failed": "stage 3 has no measurement", "finished": "FINISHED"}
         for job in self.cluster.jobs.values():
             if job.state in expected:
                 with self.subTest(state=job.state):
@@ -174,7 +174,7 @@ class DashboardTest(PageTest):
         self.js("() => document.querySelector('#profiling details').open = true")
         self.wait_for_text("rank 2: forward took 0 s", "#profiling")
         self.wait_for_text("16, 9 waiting", ".job-head")
-        self.cluster.change(job, "characterisation_started", "characterising", state="characterising")
+        self.cluster.change(job, "characterization_started", "characterizing", state="characterizing")
         self.wait_for_text("being computed", "#frontier")
         self.cluster.deploy(job)
         self.browser.wait_until(DRAWN)

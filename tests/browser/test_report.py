@@ -251,11 +251,11 @@ class ReportTest(unittest.TestCase):
                     self.open(shape, file)
                     self.assertEqual(self.js("() => document.documentElement.nodeName"), "svg")
                     self.assertEqual(self.js("() => document.querySelectorAll('parsererror').length"), 0)
-                    colours = []
+                    colors = []
                     for dark in (False, True):
                         self.browser.look(dark=dark)
-                        colours.append(self.js("() => getComputedStyle(document.querySelector('.bg')).fill"))
-                    self.assertNotEqual(colours[0], colours[1])
+                        colors.append(self.js("() => getComputedStyle(document.querySelector('.bg')).fill"))
+                    self.assertNotEqual(colors[0], colors[1])
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
        {R"({"kind":"job_registered","at_s":1,"degrees":{"dp":2,"pp":2,"tp":1}})",
         R"({"kind":"rank_registered","at_s":2,"rank":0})", R"({"kind":"profile_known","at_s":3,"input":"a"})",
         R"({"kind":"straggler_notice","at_s":3,"id":"s1","target":{"rank":0},"degree":1.2,"effective_s":9})",
-        R"({"kind":"characterisation_started","at_s":4,"inputs":["a"]})"}) {
+        R"({"kind":"characterization_started","at_s":4,"inputs":["a"]})"}) {
     const jobs::Job before = job;
     if (!jobs::apply(job, *event)) PERSEUS_CHECK(job == before, "a refused event changes nothing");
     job = before;

@@ -24,7 +24,7 @@ def kill_and_check(data, kills, seed):
     client = Client(addresses, draw)
     addresses.set([server.address])
     load = Workload(addresses, seed)
-    characterising = pending = 0
+    characterizing = pending = 0
     try:
         for _ in range(kills):
             time.sleep(draw.uniform(0, 0.25))  # the moment is the test's subject
@@ -34,7 +34,7 @@ def kill_and_check(data, kills, seed):
             server = Server(data)
             addresses.set([server.address])
             states = load.check(client, draw)
-            characterising += "characterising" in states
+            characterizing += "characterizing" in states
             load.resume()
         load.pause()
         while not load.settled(client):
@@ -42,7 +42,7 @@ def kill_and_check(data, kills, seed):
         load.check(client, draw, everything=True)
         check_logs(load, client, server)
         print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "
-              f"a job was being characterised after {characterising} restarts")
+              f"a job was being characterized after {characterizing} restarts")
         assert len(load.jobs) > 2 and load.lost > 0 and load.plans
     finally:
         load.stop()
@@ -64,7 +64,7 @@ def check_logs(load, client, server):
         assert sequences == list(range(1, last + 1)), sequences
 
 
-def half_a_characterisation(data):
+def half_a_characterization(data):
     """Kills the server while it plans; the waiting rank sends its request again and gets the plan."""
     server = Server(data, "--plan-deadlines", "5000")
     body = profile_body(10**6)
@@ -74,7 +74,7 @@ def half_a_characterisation(data):
     assert server.ask("PUT", f"/v1/jobs/{job}/profile", body)[0] == 200
     for _ in range(3):
         view = server.ask("GET", f"/v1/jobs/{job}")[1]
-        assert view["state"] == "characterising", f"planning was faster than the kill: {view['state']}"
+        assert view["state"] == "characterizing", f"planning was faster than the kill: {view['state']}"
         server.stop(signal.SIGKILL)
         server = Server(data)
     plan = server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
@@ -89,7 +89,7 @@ def main():
     kills = int(sys.argv[2] if len(sys.argv) > 2 else os.environ.get("PERSEUS_KILLS", 60))
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     with tempfile.TemporaryDirectory() as folder:
-        half_a_characterisation(folder + "/half")
+        half_a_characterization(folder + "/half")
         kill_and_check(folder + "/data", kills, seed)
 
 

@@ -103,7 +103,7 @@ class LargePipelines(unittest.TestCase):
         for job in jobs:
             self.ask("POST", f"/v1/jobs/{job}/finish")
             self.ask("DELETE", f"/v1/jobs/{job}")
-        self.until("pipelines are still planned", lambda: self.metric("characterisations_running") == 0)
+        self.until("pipelines are still planned", lambda: self.metric("characterizations_running") == 0)
         self.assertGreaterEqual(self.metric("planning_stopped_total"), 1)
 
     def test_sigterm_ends_the_server(self):
@@ -114,7 +114,7 @@ class LargePipelines(unittest.TestCase):
         print(f"SIGTERM took {time.monotonic() - begin:.2f} s", file=sys.stderr)
         self.server = Server(self.folder.name + "/data", "--workers", "1")
         self.until("the next server does not go on", lambda: self.metric("planning_seconds_total") >= 0
-                   and self.metric("characterisations_running") > 0)
+                   and self.metric("characterizations_running") > 0)
 
     def test_the_budget_ends_a_refinement(self):
         self.server.stop()

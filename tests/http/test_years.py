@@ -55,7 +55,7 @@ class Folder(unittest.TestCase):
         self.assertEqual((plan["kind"], plan["version"]), ("plan", 2))
         self.ask(server, "POST", f"/v1/jobs/{states['deployed']}/finish", token=token)
         new = self.ask(server, "POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 2, "tp": 1}, "profile": "small"}, token)
-        self.assertEqual(new["state"], "characterising")
+        self.assertEqual(new["state"], "characterizing")
         self.ask(server, "POST", f"/v1/jobs/{new['job']}/finish", token=token)
         self.ask(server, "DELETE", f"/v1/jobs/{states['finished']}", token=token)
         return states["deployed"]

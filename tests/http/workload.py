@@ -331,7 +331,7 @@ class Workload:
         for job in self.jobs:
             view = self.expect(client.ask("GET", f"/v1/jobs/{job.id}"))
             assert view["state"] != "failed", view
-            if view["state"] == "characterising" or (job.profile_asked and view["state"] == "registered"):
+            if view["state"] == "characterizing" or (job.profile_asked and view["state"] == "registered"):
                 return False
             if view["state"] != "finished" and any(notice["state"] == "pending" for notice in view["stragglers"]):
                 return False

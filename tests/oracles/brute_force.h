@@ -19,13 +19,13 @@ double num_plans(const model::ComputationDag& dag);
 class BruteForce {
  public:
   explicit BruteForce(const model::ComputationDag& dag, double max_plans = 200'000);
-  [[nodiscard]] const std::vector<Realised>& pareto_set() const& { return pareto_set_; }
+  [[nodiscard]] const std::vector<Realized>& pareto_set() const& { return pareto_set_; }
   void pareto_set() const&& = delete;
   /// Least effective energy of all plans whose time is at most `deadline`, which must not be below the fastest.
   [[nodiscard]] Joules best_at(Seconds deadline) const;
 
  private:
-  std::vector<Realised> pareto_set_;
+  std::vector<Realized> pareto_set_;
 };
 
 }  // namespace perseus::testing

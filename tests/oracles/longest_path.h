@@ -11,11 +11,11 @@
 
 namespace perseus::testing {
 
-struct Realised {
+struct Realized {
   Seconds time;
   Joules effective_energy;
 };
 
-Realised realise(const model::ComputationDag& dag, const model::Plan& plan);
+Realized realize(const model::ComputationDag& dag, const model::Plan& plan);
 
 }  // namespace perseus::testing

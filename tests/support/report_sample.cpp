@@ -57,9 +57,9 @@ model::ComputationDag sample_dag(int ranks, int microbatches) {
     for (int r = 0; r < ranks; ++r) {
       if (next[r] == actions[r].size()) continue;
       const auto [is_backward, m] = actions[r][next[r]];
-      const int neighbour = is_backward ? r + 1 : r - 1;
-      const bool first = neighbour < 0 || neighbour == ranks;
-      const int input = first ? -1 : (is_backward ? backward : forward)[neighbour][m];
+      const int neighbor = is_backward ? r + 1 : r - 1;
+      const bool first = neighbor < 0 || neighbor == ranks;
+      const int input = first ? -1 : (is_backward ? backward : forward)[neighbor][m];
       if (!first && input < 0) continue;
       const int i = static_cast<int>(dag.computations.size());
       dag.computations.push_back({2 * r + (is_backward ? 1 : 0), r, m});

@@ -3,7 +3,7 @@
 import { element } from './dom.js';
 import { createChart } from './echarts.js';
 import { change, joules, percent, seconds, watts } from './format.js';
-import { colour, onThemeChange, pageFont } from './theme.js';
+import { color, onThemeChange, pageFont } from './theme.js';
 import { createTooltip } from './tooltip.js';
 
 const symbols = { max: 'triangle', min: 'diamond' };
@@ -62,8 +62,8 @@ export function createFrontierChart(parent, frontier, onChoose) {
     const farthest = farthestLine();
     return (state.plan?.lines ?? []).map(({ at_s, label, ink }) => {
       const x = Math.min(at_s, farthest);
-      return { xAxis: x, lineStyle: { color: colour(ink) },
-        label: { formatter: at_s > farthest ? `${label} ↓` : label, color: colour(ink),
+      return { xAxis: x, lineStyle: { color: color(ink) },
+        label: { formatter: at_s > farthest ? `${label} ↓` : label, color: color(ink),
           position: x - low > (high - low) / 2 ? 'insideEndBottom' : 'insideEndTop' } };
     });
   }
@@ -71,17 +71,17 @@ export function createFrontierChart(parent, frontier, onChoose) {
   function axis(name, [min, max], gap) {
     return {
       type: 'value', name, nameLocation: 'middle', nameGap: gap, min, max, scale: true,
-      nameTextStyle: { color: colour('text'), fontSize: 13 },
+      nameTextStyle: { color: color('text'), fontSize: 13 },
       axisLine: { show: false }, axisTick: { show: false },
-      axisLabel: { color: colour('dim'), showMinLabel: false, showMaxLabel: false, hideOverlap: true,
+      axisLabel: { color: color('dim'), showMinLabel: false, showMaxLabel: false, hideOverlap: true,
         formatter: (v) => v.toLocaleString('en', { maximumSignificantDigits: 5 }) },
-      splitLine: { lineStyle: { color: colour('grid') } },
+      splitLine: { lineStyle: { color: color('grid') } },
     };
   }
 
   function marker(name, symbol, at, ink) {
     return { name, type: 'scatter', data: [at], symbol, symbolSize: 15, z: 5, silent: true,
-      itemStyle: { opacity: 1, color: ink, borderColor: colour('page'), borderWidth: 1.5 } };
+      itemStyle: { opacity: 1, color: ink, borderColor: color('page'), borderWidth: 1.5 } };
   }
 
   function draw() {
@@ -97,17 +97,17 @@ export function createFrontierChart(parent, frontier, onChoose) {
       dataZoom: [{ type: 'inside', filterMode: 'none', zoomOnMouseWheel: 'ctrl', moveOnMouseMove: 'ctrl' }],
       series: [
         { name: 'bound', type: 'line', data: bound(x[1]), symbol: 'none', silent: true, z: 4,
-          lineStyle: { color: colour('text'), width: 1.2, type: [5, 5] } },
+          lineStyle: { color: color('text'), width: 1.2, type: [5, 5] } },
         { name: 'points', type: 'scatter', data: [...points.time_s.keys()].map(pointXY), symbolSize: count > 300 ? 4.5 : 7,
-          z: 3, silent: true, itemStyle: { color: colour('accent') },
+          z: 3, silent: true, itemStyle: { color: color('accent') },
           markLine: { silent: true, symbol: 'none', animation: false, lineStyle: { width: 1.5, type: 'solid' },
             label: { rotate: 90, fontSize: 12 }, data: planLines(x) } },
-        marker('max', symbols.max, costXY(summary.all_max), colour('max')),
-        marker('min', symbols.min, costXY(summary.min_energy), colour('min')),
+        marker('max', symbols.max, costXY(summary.all_max), color('max')),
+        marker('min', symbols.min, costXY(summary.min_energy), color('min')),
         { ...marker('plan', 'circle', plan ? pointXY(plan.point) : [], 'transparent'), symbolSize: 19,
-          itemStyle: { opacity: 1, color: 'transparent', borderColor: colour(plan?.ink ?? 'straggler'), borderWidth: 2.5 } },
-        { ...marker('chosen', 'circle', pointXY(state.chosen), colour('text')), symbolSize: 13, z: 6,
-          itemStyle: { opacity: 1, color: colour('accent'), borderColor: colour('text'), borderWidth: 2.5 } },
+          itemStyle: { opacity: 1, color: 'transparent', borderColor: color(plan?.ink ?? 'straggler'), borderWidth: 2.5 } },
+        { ...marker('chosen', 'circle', pointXY(state.chosen), color('text')), symbolSize: 13, z: 6,
+          itemStyle: { opacity: 1, color: color('accent'), borderColor: color('text'), borderWidth: 2.5 } },
       ],
     }, { notMerge: false });
   }
@@ -219,7 +219,7 @@ function underStraggler(straggler) {
 /** Returns the legend as HTML; `plan`, if given, is the label of the plan's ring. */
 export function frontierLegend(plan) {
   const entry = (mark, text) => element('li', {}, element('i', { class: `mark ${mark}` }), text);
-  const entries = [entry('point', 'realised plan'), entry('bound', 'lower bound'),
+  const entries = [entry('point', 'realized plan'), entry('bound', 'lower bound'),
     entry('max', 'everything at maximum clock'), entry('min', 'minimum effective energy (T*)'), entry('chosen', 'chosen point')];
   if (plan) entries.push(entry('plan', plan));
   return element('ul', { class: 'legend' }, ...entries);

@@ -5,7 +5,7 @@ const stops = [
 ].map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
 const ends = { light: [0.9, 0.1], dark: [0.26, 1.0] };
 
-function colourAt(position, theme) {
+function colorAt(position, theme) {
   const [from, to] = ends[theme];
   const at = (from + (to - from) * position) * (stops.length - 1);
   const left = Math.min(Math.floor(at), stops.length - 2);
@@ -17,10 +17,10 @@ const isDark = ([r, g, b]) => 0.299 * r + 0.587 * g + 0.114 * b < 140;
 
 /** Returns `size` colors from low to high power, and for each the color of text on it. */
 export function powerRamp(theme, size = 96) {
-  const colours = Array.from({ length: size }, (_, k) => colourAt(k / (size - 1), theme));
-  return { colours: colours.map(css), texts: colours.map((c) => (isDark(c) ? '#fff' : '#000')) };
+  const colors = Array.from({ length: size }, (_, k) => colorAt(k / (size - 1), theme));
+  return { colors: colors.map(css), texts: colors.map((c) => (isDark(c) ? '#fff' : '#000')) };
 }
 
 export function rampGradient(theme) {
-  return `linear-gradient(90deg, ${powerRamp(theme, 16).colours.join(', ')})`;
+  return `linear-gradient(90deg, ${powerRamp(theme, 16).colors.join(', ')})`;
 }

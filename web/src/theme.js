@@ -29,4 +29,4 @@ export function chooseTheme(theme) {
 export const pageFont = () => getComputedStyle(document.body).fontFamily;
 
 /** Returns the custom property `--name` of the page. */
-export const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+export const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();

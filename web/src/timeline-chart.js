@@ -5,7 +5,7 @@ import { element } from './dom.js';
 import { createChart } from './echarts.js';
 import { joules, megahertz, seconds, watts } from './format.js';
 import { powerRamp, rampGradient } from './power-ramp.js';
-import { colour, currentTheme, onThemeChange, pageFont } from './theme.js';
+import { color, currentTheme, onThemeChange, pageFont } from './theme.js';
 import { computationAt, powerRange } from './timeline.js';
 import { paintTimeline } from './timeline-painter.js';
 import { createTooltip } from './tooltip.js';
@@ -52,7 +52,7 @@ export function createTimelineChart(parent, panels) {
         width: box.width, height: box.height, pixelRatio: devicePixelRatio,
         from: (box.x - zero) / (one - zero), to: (box.x + box.width - zero) / (one - zero),
         ramp: state.ramp, range: state.range, font: pageFont(),
-        colours: { wait: colour('wait'), critical: colour('critical'), halo: colour('page') },
+        colors: { wait: color('wait'), critical: color('critical'), halo: color('page') },
       });
       return { type: 'image', silent: true,
         style: { image: canvases[k], x: box.x, y: box.y, width: box.width, height: box.height } };
@@ -68,7 +68,7 @@ export function createTimelineChart(parent, panels) {
       const { name, timeline } = state.panels[k];
       title.replaceChildren(element('b', { text: name }), ` ${seconds(timeline.makespan)}, ${joules(timeline.energy)}`);
     });
-    const axisText = { color: colour('dim'), fontSize: 11 };
+    const axisText = { color: color('dim'), fontSize: 11 };
     chart.setOption({
       animation: false,
       textStyle: { fontFamily: pageFont() },
@@ -84,9 +84,9 @@ export function createTimelineChart(parent, panels) {
           moveOnMouseMove: matchMedia('(pointer: fine)').matches, throttle: 16 },
         { type: 'slider', xAxisIndex: state.panels.map((_, k) => k), filterMode: 'none', height: 22, bottom: 8, left, right,
           showDataShadow: false, brushSelect: false, labelFormatter: sliderSeconds, textStyle: axisText,
-          borderColor: colour('grid'), fillerColor: colour('filler'), backgroundColor: 'transparent',
-          handleStyle: { color: colour('page'), borderColor: colour('dim') },
-          moveHandleStyle: { color: colour('dim'), opacity: 0.5 } },
+          borderColor: color('grid'), fillerColor: color('filler'), backgroundColor: 'transparent',
+          handleStyle: { color: color('page'), borderColor: color('dim') },
+          moveHandleStyle: { color: color('dim'), opacity: 0.5 } },
       ],
       series: state.panels.map((_, k) => ({ type: 'custom', xAxisIndex: k, yAxisIndex: k, data: [[0, 0]], silent: true,
         clip: false, renderItem: renderer(k), encode: { x: -1, y: -1 } })),

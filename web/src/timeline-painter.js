@@ -6,20 +6,20 @@ const narrow = 3; // device pixels: narrower bars are merged
 const leastBusy = 0.02; // a column that is busy for a smaller fraction is not painted
 
 export function paintTimeline(canvas, timeline, view) {
-  const { width, height, pixelRatio, from, to, ramp, range, colours, font } = view;
+  const { width, height, pixelRatio, from, to, ramp, range, colors, font } = view;
   canvas.width = Math.max(1, Math.round(width * pixelRatio));
   canvas.height = Math.max(1, Math.round(height * pixelRatio));
   const paint = canvas.getContext('2d');
   const scale = canvas.width / (to - from);
   const rowHeight = canvas.height / Math.max(1, timeline.rows.length);
   const gap = rowHeight >= 10 * pixelRatio ? 2 * pixelRatio : rowHeight >= 4 ? Math.max(1, rowHeight * 0.12) : 0;
-  const last = ramp.colours.length - 1;
+  const last = ramp.colors.length - 1;
   const level = (power) => {
     const span = range.high - range.low;
     return span > 0 ? Math.round(Math.min(1, Math.max(0, (power - range.low) / span)) * last) : 0;
   };
-  const geometry = { paint, canvas, scale, rowHeight, gap, from, to, level, ramp, pixelRatio, colours, font };
-  paint.fillStyle = colours.wait;
+  const geometry = { paint, canvas, scale, rowHeight, gap, from, to, level, ramp, pixelRatio, colors, font };
+  paint.fillStyle = colors.wait;
   for (let r = 0; r < timeline.rows.length; ++r) {
     paint.fillRect(-from * scale, r * rowHeight, timeline.makespan * scale, rowHeight - gap);
   }
@@ -53,11 +53,11 @@ function paintRow(timeline, rank, g) {
     const x = (timeline.start[i] - g.from) * g.scale;
     const end = (timeline.end[i] - g.from) * g.scale;
     if (end - x >= narrow) {
-      const colour = g.level(timeline.power[i]);
+      const color = g.level(timeline.power[i]);
       const air = end - x > 8 * g.pixelRatio ? g.pixelRatio : Math.min(g.pixelRatio, 0.2 * (end - x));
-      g.paint.fillStyle = g.ramp.colours[colour];
+      g.paint.fillStyle = g.ramp.colors[color];
       g.paint.fillRect(x, top, end - x - air, tall);
-      paintLabel(timeline, i, x, end, top + tall / 2, colour, g);
+      paintLabel(timeline, i, x, end, top + tall / 2, color, g);
       continue;
     }
     busy ??= new Float32Array(columns);
@@ -80,17 +80,17 @@ function paintColumns(busy, energy, top, tall, g) {
     while (c < busy.length && look(c) === is) ++c;
     if (is < 0) continue;
     g.paint.globalAlpha = ((is & 7) + 1) / 8;
-    g.paint.fillStyle = g.ramp.colours[is >> 3];
+    g.paint.fillStyle = g.ramp.colors[is >> 3];
     g.paint.fillRect(from, top, c - from, tall);
   }
   g.paint.globalAlpha = 1;
 }
 
-function paintLabel(timeline, i, x, end, y, colour, g) {
+function paintLabel(timeline, i, x, end, y, color, g) {
   const { type, types, microbatch } = timeline.iteration;
   const text = letter(types[type[i]].instruction) + (microbatch[i] < 0 ? '' : microbatch[i]);
   if (g.rowHeight < 13 * g.pixelRatio || end - x < g.paint.measureText(text).width + 3 * g.pixelRatio) return;
-  g.paint.fillStyle = g.ramp.texts[colour];
+  g.paint.fillStyle = g.ramp.texts[color];
   g.paint.fillText(text, (x + end) / 2, y);
 }
 
@@ -117,7 +117,7 @@ function paintCriticalPath(timeline, g) {
   }
   const width = g.rowHeight >= 10 * g.pixelRatio ? 2.5 : 1.5;
   paint.lineJoin = 'round';
-  for (const [ink, wide] of [[g.colours.halo, width + 1.5], [g.colours.critical, width]]) {
+  for (const [ink, wide] of [[g.colors.halo, width + 1.5], [g.colors.critical, width]]) {
     paint.strokeStyle = ink;
     paint.lineWidth = wide * g.pixelRatio;
     paint.stroke();

@@ -111,12 +111,12 @@ const std::vector<ClockTime>& ClockTimes::measured(int stage, model::Instruction
 }
 
 Seconds ClockTimes::at(int stage, model::Instruction instruction, Megahertz clock) const {
-  constexpr std::size_t neighbours = 5;
+  constexpr std::size_t neighbors = 5;
   const std::vector<ClockTime>& times = measured(stage, instruction);
   const auto above = std::ranges::lower_bound(times, clock, {}, &ClockTime::clock);
   if (above == times.end()) return times.back().time;
   if (above->clock == clock) return above->time;
-  if (above == times.begin()) return extrapolate(std::span(times).first(std::min(neighbours, times.size())), clock);
+  if (above == times.begin()) return extrapolate(std::span(times).first(std::min(neighbors, times.size())), clock);
   const auto below = above - 1;
   const double x = 1.0 / clock.value(), low = 1.0 / below->clock.value(), high = 1.0 / above->clock.value();
   return below->time + (above->time - below->time) * ((x - low) / (high - low));

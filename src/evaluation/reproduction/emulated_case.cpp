@@ -46,9 +46,9 @@ Result<EmulatedCase> EmulatedCase::plan(const model::ComputationDag& dag, Second
   Result<planner::PerseusRun> run = planner::plan_perseus(dag, {tau, {}});
   if (!run) return run.error();
   made.paper_ = *std::move(run);
-  made.paper_realised_ = made.paper_.frontier();
+  made.paper_realized_ = made.paper_.frontier();
   planner::PlannerOptions options = planner;
-  for (const model::FrontierPoint& point : made.paper_realised_.points) options.candidates.push_back(point.plan);
+  for (const model::FrontierPoint& point : made.paper_realized_.points) options.candidates.push_back(point.plan);
   Result<model::Frontier> ours = baselines::plan_best_of_all(dag, options);
   if (!ours) return ours.error();
   made.ours_ = *std::move(ours);
@@ -95,9 +95,9 @@ EmulatedCase::Savings EmulatedCase::savings(double allowed, double slowdown) con
   const auto fastest_of = [&](const model::Frontier& frontier) {
     return saving_pct(frontier.points.back().effective_energy, frontier.points.back().time, straggler);
   };
-  savings.paper_realised_pct = allowed > 1 ? of(paper_realised_) : fastest_of(paper_realised_);
-  savings.ours_realised_pct = of(ours_);
-  savings.ours_fastest_pct = allowed > 1 ? savings.ours_realised_pct : fastest_of(ours_);
+  savings.paper_realized_pct = allowed > 1 ? of(paper_realized_) : fastest_of(paper_realized_);
+  savings.ours_realized_pct = of(ours_);
+  savings.ours_fastest_pct = allowed > 1 ? savings.ours_realized_pct : fastest_of(ours_);
   savings.bound_pct = saving_pct(ours_.bound.at(within), without_straggler(), straggler);
   if (envpipe_) savings.envpipe_pct = saving_pct(envpipe_->effective_energy, envpipe_->time, straggler);
   for (const model::Frontier& baseline : baselines_) {
@@ -145,9 +145,9 @@ EmulatedCase::OfCluster EmulatedCase::of_cluster(double slowdown, int pipelines)
   const auto of = [&](const model::FrontierPoint& alone, const model::FrontierPoint& at) {
     return shares(reference, cost(alone), cost(at), straggler, slowdown, waiting);
   };
-  all.paper_realised =
-      of(paper_realised_.points.back(), planner::look_up(paper_realised_, model::same_time * straggler));
-  all.ours_realised = of(ours_.points[model::default_point(ours_, all_max_.time)],
+  all.paper_realized =
+      of(paper_realized_.points.back(), planner::look_up(paper_realized_, model::same_time * straggler));
+  all.ours_realized = of(ours_.points[model::default_point(ours_, all_max_.time)],
                          planner::look_up(ours_, model::same_time * straggler));
   all.bound = shares(reference, {without_straggler(), ours_.bound.at(model::same_time * without_straggler())},
                      {without_straggler(), ours_.bound.at(model::same_time * straggler)}, straggler, slowdown, waiting);

@@ -55,7 +55,7 @@ class EmulatedCase {
                                    std::optional<report::IterationCost> envpipe);
 
   [[nodiscard]] const planner::PerseusRun& paper() const { return paper_; }
-  [[nodiscard]] const model::Frontier& paper_realised() const { return paper_realised_; }
+  [[nodiscard]] const model::Frontier& paper_realized() const { return paper_realized_; }
   [[nodiscard]] const model::Frontier& ours() const { return ours_; }
   [[nodiscard]] const report::IterationCost& all_max() const { return all_max_; }
   /// As published.
@@ -71,9 +71,9 @@ class EmulatedCase {
 
   struct Savings {
     double paper_planned_pct = 0;
-    double paper_realised_pct = 0;
-    double ours_realised_pct = 0;
-    double ours_fastest_pct = 0;  ///< T_min instead of the default plan; with a straggler the same as ours_realised_pct
+    double paper_realized_pct = 0;
+    double ours_realized_pct = 0;
+    double ours_fastest_pct = 0;  ///< T_min instead of the default plan; with a straggler the same as ours_realized_pct
     double bound_pct = 0;
     std::optional<double> envpipe_pct;  ///< as published, realized
     /// As in baselines(); nothing if a method has no plan that ends by a straggler's T'.
@@ -91,7 +91,7 @@ class EmulatedCase {
     double beyond_fastest_pct = 0;  ///< the same against the plan without a straggler everywhere (figure 8)
   };
   struct OfCluster {
-    Shares paper_planned, paper_realised, ours_realised, bound;
+    Shares paper_planned, paper_realized, ours_realized, bound;
     std::optional<Shares> envpipe;                 ///< as published, realized
     std::optional<Shares> envpipe_as_drawn;        ///< with the published error: pipelines + 1 wait, not pipelines - 1
     std::vector<std::optional<Shares>> baselines;  ///< nothing if a method has no plan that ends by T'
@@ -112,7 +112,7 @@ class EmulatedCase {
   [[nodiscard]] double saving_pct(Joules effective_energy, Seconds own, Seconds straggler) const;
 
   planner::PerseusRun paper_;
-  model::Frontier paper_realised_;
+  model::Frontier paper_realized_;
   model::Frontier ours_;
   report::IterationCost all_max_;
   std::optional<report::IterationCost> envpipe_;

@@ -138,13 +138,13 @@ class ScenarioReader {
       }
       t.blocking_transfers = f.boolean_or(false, "blocking_transfers");
       t.load = Seconds(f.number_or(0, "load_s", seconds));
-      t.synchronisation = Seconds(f.number_or(0, "synchronisation_s", seconds));
+      t.synchronization = Seconds(f.number_or(0, "synchronization_s", seconds));
       t.optimizer = Seconds(f.number_or(0, "optimizer_s", seconds));
       const auto power = [&](std::string_view key) -> std::optional<Watts> {
         const double w = f.number_or(0, key, watts);
         return f.has(key) ? std::optional(Watts(w)) : std::nullopt;
       };
-      t.synchronisation_power = power("synchronisation_power_w");
+      t.synchronization_power = power("synchronization_power_w");
       t.optimizer_power = power("optimizer_power_w");
     });
   }

@@ -74,7 +74,7 @@ std::string legend(const ReportSummary& s) {
       "<path class=\"bound n\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\" d=\"M{1} {2}h24\"/>\n",
       left + 5, left + 128, y);
   svg += triangle(left + 280, y) + diamond(left + 520, y);
-  svg += svg_text(left + 14, y + 4.5, "start", "fg", "realised plan");
+  svg += svg_text(left + 14, y + 4.5, "start", "fg", "realized plan");
   svg += svg_text(left + 158, y + 4.5, "start", "fg", "lower bound");
   svg += svg_text(left + 292, y + 4.5, "start", "fg", "everything at maximum clock");
   svg += svg_text(left + 533, y + 4.5, "start", "fg", "minimum effective energy, T* = " + text_of(s.min_energy.time));
@@ -84,10 +84,10 @@ std::string legend(const ReportSummary& s) {
 }  // namespace
 
 void write_frontier_svg(const ReportInput& input, const Sink& sink) {
-  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler, input.rule);
+  const ReportSummary s = summarize(input.dag, input.frontier, input.straggler, input.rule);
   const Axes a = axes_for(input.frontier, s);
   std::string description = fmt::format(
-      "{} realised plans from {} at {} to {} at {}. Everything at maximum clock: {} at {}. Largest gap to the lower "
+      "{} realized plans from {} at {} to {} at {}. Everything at maximum clock: {} at {}. Largest gap to the lower "
       "bound: {}.",
       input.frontier.points.size(), text_of(s.fastest.energy), text_of(s.fastest.time),
       text_of(input.frontier.points.front().energy), text_of(input.frontier.points.front().time),

@@ -92,7 +92,7 @@ constexpr std::string_view policy =
 }  // namespace
 
 void write_html(const ReportInput& input, const Sink& sink) {
-  const ReportSummary s = summarise(input.dag, input.frontier, input.straggler, input.rule);
+  const ReportSummary s = summarize(input.dag, input.frontier, input.straggler, input.rule);
   sink(
       fmt::format("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                   "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"

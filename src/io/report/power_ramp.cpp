@@ -9,7 +9,7 @@ namespace perseus::report {
 
 std::string Rgb::hex() const { return fmt::format("#{:02x}{:02x}{:02x}", red, green, blue); }
 
-Rgb power_colour(double position, Theme theme) {
+Rgb power_color(double position, Theme theme) {
   const double from = theme == Theme::light ? 0.90 : 0.26;
   const double to = theme == Theme::light ? 0.10 : 1.00;
   const double at = (from + (to - from) * std::clamp(position, 0.0, 1.0)) * (inferno_stops.size() - 1);

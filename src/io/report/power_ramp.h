@@ -31,6 +31,6 @@ inline constexpr std::array<Rgb, 10> inferno_stops = {{{0x00, 0x00, 0x04},
                                                        {0xfc, 0xff, 0xa4}}};
 
 /// The color of `position` in 0..1 (see PowerRange::position).
-Rgb power_colour(double position, Theme theme);
+Rgb power_color(double position, Theme theme);
 
 }  // namespace perseus::report

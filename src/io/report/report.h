@@ -57,11 +57,11 @@ void write_timeline_svg(const model::ComputationDag& dag, const std::vector<Draw
 /// Chrome/Perfetto trace: a process per plan, a thread per rank, power as counters.
 void write_trace(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
 
-enum class TerminalColour { none, ansi256, truecolor };
+enum class TerminalColor { none, ansi256, truecolor };
 
 struct TerminalStyle {
   int width = 100;  ///< columns of the terminal
-  TerminalColour colour = TerminalColour::none;
+  TerminalColor color = TerminalColor::none;
 };
 
 /// One iteration as text, a row per rank, block height and color by power.

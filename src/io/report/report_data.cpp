@@ -212,7 +212,7 @@ void write_frontier_data(const model::ComputationDag& dag, const model::Frontier
   Pieces out(sink);
   out << fmt::format("{{\"format\":1,\"waiting_w\":{},\n", precise(dag.total_blocking_power().value()));
   write_curves(out, frontier);
-  write_summary(out, summarise(dag, frontier, {}));
+  write_summary(out, summarize(dag, frontier, {}));
   out << "}";
 }
 

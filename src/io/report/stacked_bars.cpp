@@ -15,14 +15,14 @@ constexpr double width = 840, left = 150, right = 110;
 constexpr double head = 84, row = 44, bar_height = 28, foot = 14;
 constexpr double narrowest_label = 46;
 /// Series classes of io/report/svg_page.h: neighbors differ in lightness as well as hue.
-constexpr std::array<int, 5> colours{0, 1, 2, 6, 4};
+constexpr std::array<int, 5> colors{0, 1, 2, 6, 4};
 /// Opacity also distinguishes neighbors.
 constexpr std::array<double, 5> opacities{0.5, 0.65, 0.45, 0.25, 0.35};
 
 std::string swatch(std::size_t part, double x, double y, double w, double h) {
   return fmt::format(
       "<rect class=\"q{}\" fill-opacity=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-      colours[part % colours.size()], opacities[part % opacities.size()], x, y, w, h);
+      colors[part % colors.size()], opacities[part % opacities.size()], x, y, w, h);
 }
 
 double sum_of(const std::vector<double>& parts) {

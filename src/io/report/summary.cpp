@@ -65,7 +65,7 @@ int point_for(const model::Frontier& frontier, Seconds deadline) {
   return static_cast<int>(found - points.begin()) - (found == points.end() ? 1 : 0);
 }
 
-ReportSummary summarise(const model::ComputationDag& dag, const model::Frontier& frontier,
+ReportSummary summarize(const model::ComputationDag& dag, const model::Frontier& frontier,
                         std::optional<Seconds> straggler, const model::DefaultRule& rule) {
   PERSEUS_CHECK(!frontier.points.empty(), "a frontier has at least one point");
   const model::FrontierPoint& fastest = frontier.points.back();

@@ -61,7 +61,7 @@ struct ReportSummary {
   std::optional<StragglerChoice> straggler;
 };
 
-ReportSummary summarise(const model::ComputationDag& dag, const model::Frontier& frontier,
+ReportSummary summarize(const model::ComputationDag& dag, const model::Frontier& frontier,
                         std::optional<Seconds> straggler, const model::DefaultRule& rule = {});
 
 /// Iteration time of everything at maximum clock, expected like the times of the points.

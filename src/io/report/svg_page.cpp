@@ -13,16 +13,16 @@ namespace {
 std::string power_classes(Theme theme) {
   std::string css;
   for (int k = 0; k < svg_power_classes; ++k) {
-    const Rgb colour = power_colour(static_cast<double>(k) / (svg_power_classes - 1), theme);
-    const bool dark_bar = 0.299 * colour.red + 0.587 * colour.green + 0.114 * colour.blue < 140;
-    css += fmt::format(".p{0}{{fill:{1};stroke:{1}}}.t{0}{{fill:{2}}}", k, colour.hex(), dark_bar ? "#fff" : "#000");
+    const Rgb color = power_color(static_cast<double>(k) / (svg_power_classes - 1), theme);
+    const bool dark_bar = 0.299 * color.red + 0.587 * color.green + 0.114 * color.blue < 140;
+    css += fmt::format(".p{0}{{fill:{1};stroke:{1}}}.t{0}{{fill:{2}}}", k, color.hex(), dark_bar ? "#fff" : "#000");
   }
   return css;
 }
 
 /// Far apart in hue and lightness; shapes distinguish them as well.
 std::string series_classes(Theme theme) {
-  constexpr std::array<std::array<std::string_view, 2>, svg_series_classes> colours{{{"#0b6bcb", "#5fb0ff"},
+  constexpr std::array<std::array<std::string_view, 2>, svg_series_classes> colors{{{"#0b6bcb", "#5fb0ff"},
                                                                                      {"#d97706", "#fbbf24"},
                                                                                      {"#a21caf", "#e879f9"},
                                                                                      {"#15803d", "#4ade80"},
@@ -31,7 +31,7 @@ std::string series_classes(Theme theme) {
                                                                                      {"#334155", "#cbd5e1"}}};
   std::string css;
   for (int k = 0; k < svg_series_classes; ++k) {
-    css += fmt::format(".q{0}{{stroke:{1};fill:{1}}}", k, colours[k][theme == Theme::dark ? 1 : 0]);
+    css += fmt::format(".q{0}{{stroke:{1};fill:{1}}}", k, colors[k][theme == Theme::dark ? 1 : 0]);
   }
   return css;
 }

@@ -21,28 +21,28 @@ constexpr const char* underline = "\x1b[4m";
 constexpr double least_busy = 0.25;  // a cell with less work than this shows as waiting
 
 /// Most terminals are dark, and the middle of the ramp is legible on dark and light.
-std::string colour_code(double position, TerminalColour colour) {
-  const Rgb c = power_colour(position, Theme::dark);
-  if (colour == TerminalColour::truecolor) return fmt::format("\x1b[38;2;{};{};{}m", c.red, c.green, c.blue);
+std::string color_code(double position, TerminalColor color) {
+  const Rgb c = power_color(position, Theme::dark);
+  if (color == TerminalColor::truecolor) return fmt::format("\x1b[38;2;{};{};{}m", c.red, c.green, c.blue);
   const auto level = [](std::uint8_t v) { return (v * 5 + 127) / 255; };
   return fmt::format("\x1b[38;5;{}m", 16 + 36 * level(c.red) + 6 * level(c.green) + level(c.blue));
 }
 
-std::string row_of(const std::vector<TimelineColumn>& columns, const PowerRange& range, TerminalColour colour) {
+std::string row_of(const std::vector<TimelineColumn>& columns, const PowerRange& range, TerminalColor color) {
   std::string text, current;
   for (const TimelineColumn& column : columns) {
     const bool waits = column.busy < least_busy;
     const double position = range.position(column.power);
     const int level = std::min(static_cast<int>(position * blocks.size()), static_cast<int>(blocks.size()) - 1);
-    if (colour != TerminalColour::none) {
+    if (color != TerminalColor::none) {
       std::string code = reset;
-      if (!waits) code += colour_code(position, colour) + (column.critical ? underline : "");
+      if (!waits) code += color_code(position, color) + (column.critical ? underline : "");
       if (code != current) text += code;
       current = code;
     }
     text += waits ? waiting_cell : blocks[level];
   }
-  return colour == TerminalColour::none ? text : text + reset;
+  return color == TerminalColor::none ? text : text + reset;
 }
 
 std::string time_axis(const std::string& indent, Seconds makespan, int columns) {
@@ -51,15 +51,15 @@ std::string time_axis(const std::string& indent, Seconds makespan, int columns) 
   return indent + "0" + std::string(std::max(1, gap), ' ') + end + "\n";
 }
 
-std::string legend(const std::string& indent, const PowerRange& range, TerminalColour colour) {
+std::string legend(const std::string& indent, const PowerRange& range, TerminalColor color) {
   std::string ramp;
   for (std::size_t level = 0; level < blocks.size(); ++level) {
     const double position = static_cast<double>(level) / (blocks.size() - 1);
-    ramp += colour == TerminalColour::none ? blocks[level] : colour_code(position, colour) + blocks[level] + "\x1b[0m";
+    ramp += color == TerminalColor::none ? blocks[level] : color_code(position, color) + blocks[level] + "\x1b[0m";
   }
   return fmt::format("{}{} waits   {} {} {} to {}{}\n", indent, waiting_cell, "power", ramp, text_of(range.low),
                      text_of(range.high),
-                     colour == TerminalColour::none ? "" : "   \x1b[4munderlined\x1b[0m: critical path");
+                     color == TerminalColor::none ? "" : "   \x1b[4munderlined\x1b[0m: critical path");
 }
 
 }  // namespace
@@ -74,9 +74,9 @@ std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan&
   std::string text = fmt::format("{}: {}, {}\n", plan.name, text_of(timeline.makespan), text_of(timeline.energy));
   const auto rows = columns_of(dag, timeline, timeline.makespan, columns);
   for (int r = 0; r < dag.num_ranks(); ++r) {
-    text += fmt::format("rank {:>{}} {}\n", r, label - 6, row_of(rows[r], range, style.colour));
+    text += fmt::format("rank {:>{}} {}\n", r, label - 6, row_of(rows[r], range, style.color));
   }
-  return text + time_axis(indent, timeline.makespan, columns) + legend(indent, range, style.colour);
+  return text + time_axis(indent, timeline.makespan, columns) + legend(indent, range, style.color);
 }
 
 }  // namespace perseus::report

@@ -155,7 +155,7 @@ void write_timeline_svg(const model::ComputationDag& dag, const std::vector<Draw
   PowerRange range;
   Seconds span;
   std::string description =
-      fmt::format("{} computations on {} ranks, coloured by power.", dag.computations.size(), dag.num_ranks());
+      fmt::format("{} computations on {} ranks, colored by power.", dag.computations.size(), dag.num_ranks());
   bool critical_path = false;
   for (const auto& [name, t] : timelines) {
     range = &t == &timelines.front().timeline ? power_range_of(dag, t) : range.joined(power_range_of(dag, t));

@@ -7,7 +7,7 @@
 #include "planning/baselines/envpipe.h"
 #include "planning/baselines/zeus.h"
 #include "planning/model/reference_plans.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::baselines {
 namespace {
@@ -53,9 +53,9 @@ model::Frontier judge(const model::ComputationDag& dag, std::vector<model::Plan>
                       const model::LowerBound& bound) {
   model::Frontier frontier;
   frontier.bound = bound;
-  planner::Realiser realiser(dag);
+  planner::Realizer realizer(dag);
   for (model::Plan& plan : plans) {
-    const auto [time, effective_energy] = realiser.realise(plan);
+    const auto [time, effective_energy] = realizer.realize(plan);
     const Joules waiting = dag.total_blocking_power() * time;
     frontier.points.push_back(
         {time, effective_energy + waiting, effective_energy, bound.at(time) + waiting, std::move(plan)});

@@ -2,7 +2,7 @@
 //
 // Input:   a valid DAG.
 // Output:  plans in the order in which the method finds them; judge() turns plans into a frontier, realized as those of
-//          the planners (planning/planner/realise.h).
+//          the planners (planning/planner/realize.h).
 // Errors:  usage: a method is not defined for the DAG.
 // Cost:    EnvPipe's steps, see planning/baselines/envpipe.h; the others are fast.
 // Threads: pure functions.

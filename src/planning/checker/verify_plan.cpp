@@ -54,7 +54,7 @@ class FrontierCheck {
   }
 
   /// Compares a time or an energy that a plan claims.
-  void compare_realised(int point, const char* quantity, double claimed, double recomputed, double scale) {
+  void compare_realized(int point, const char* quantity, double claimed, double recomputed, double scale) {
     const double error = compare(point, quantity, claimed, recomputed, scale, options_.tolerance);
     verification_.worst_error = std::max(verification_.worst_error, error);
   }
@@ -84,10 +84,10 @@ class FrontierCheck {
     const Seconds expected = simulation.makespan + point.noise.lateness;
     const double energy = energy_of(point, simulation).value();
     const double time = expected.value();
-    compare_realised(index, "time_s", point.time.value(), time, time);
-    compare_realised(index, "energy_j", point.energy.value(), energy, energy);
+    compare_realized(index, "time_s", point.time.value(), time, time);
+    compare_realized(index, "energy_j", point.energy.value(), energy, energy);
     // Effective energy is a difference of energies and may be near 0: its error is relative to those energies.
-    compare_realised(index, "effective_energy_j", point.effective_energy.value(), simulation.effective_energy.value(),
+    compare_realized(index, "effective_energy_j", point.effective_energy.value(), simulation.effective_energy.value(),
                      energy);
     check_bound_of(index, simulation);
   }
@@ -140,10 +140,10 @@ class FrontierCheck {
     const double least_time = verification_.least_makespan.value();
     // The plan with the least expected time need not have the least time by the means.
     if (frontier_.maximum_clock_noise == model::ProfileNoise{}) {
-      compare_realised(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time,
+      compare_realized(last, "least makespan of all plans", frontier_.points.back().time.value(), least_time,
                        least_time);
     }
-    compare_realised(0, "least effective energy of all plans", frontier_.points.front().effective_energy.value(),
+    compare_realized(0, "least effective energy of all plans", frontier_.points.front().effective_energy.value(),
                      least_effective.value(), energy);
     if (!has_curve()) return;
     compare(-1, "first time of the bound", frontier_.bound.t_min().value(), least_time, least_time,

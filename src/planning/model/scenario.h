@@ -70,8 +70,8 @@ struct ClusterTiming {
   TransferLatency transfer_latency;
   bool blocking_transfers = false;
   Seconds load;                                ///< before each iteration; all ranks wait
-  Seconds synchronisation;                     ///< all-reduce of gradients after the slowest pipeline
-  std::optional<Watts> synchronisation_power;  ///< of one GPU; default: blocking power
+  Seconds synchronization;                     ///< all-reduce of gradients after the slowest pipeline
+  std::optional<Watts> synchronization_power;  ///< of one GPU; default: blocking power
   Seconds optimizer;                           ///< the optimizer's step after the all-reduce
   std::optional<Watts> optimizer_power;
 };

@@ -118,7 +118,7 @@ void list_partitions(int layers, int stages, std::vector<int>& begun, std::vecto
 }
 
 /// Moves one layer from a stage to another and shifts the stages between them; larger earlier stages first.
-std::vector<Partition> neighbours(const Partition& partition) {
+std::vector<Partition> neighbors(const Partition& partition) {
   std::vector<Partition> all;
   for (const int shift : {1, -1}) {
     for (int first = 1; first < partition.num_stages(); ++first) {
@@ -154,7 +154,7 @@ Partition descend_to_least_time(Candidates& candidates, const std::vector<Partit
   Partition best = *std::ranges::min_element(starts, {}, [&](const Partition& p) { return candidates.fastest(p); });
   for (Seconds time = candidates.fastest(best);;) {
     const Seconds before = time;
-    for (Partition& next : neighbours(best)) {
+    for (Partition& next : neighbors(best)) {
       if (const Seconds faster = candidates.fastest(next); faster < time * (1 - noise)) {
         time = faster;
         best = std::move(next);
@@ -215,7 +215,7 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
   for (const Partition& start : starts) consider(start);
   for (bool improved = !answer.all_tried; improved;) {
     improved = false;
-    for (const Partition& next : neighbours(answer.partition)) improved |= consider(next);
+    for (const Partition& next : neighbors(answer.partition)) improved |= consider(next);
   }
   answer.planned = candidates.planned();
   answer.fastest = candidates.fastest(answer.partition);

@@ -14,7 +14,7 @@
 #include "planning/planner/clock_runs.h"
 #include "planning/planner/late_clocks.h"
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "planning/planner/relaxation.h"
 #include "planning/planner/rounding.h"
 #include "planning/planner/run_descent.h"
@@ -56,7 +56,7 @@ constexpr double kDescentSteps = 4e7;
 constexpr int kPointsPerDeadline = 2;
 
 // Cost of a computation in a pass over the DAG, in elementary operations (base/stop_check.h).
-constexpr long kOperationsOfRealising = 10, kOperationsOfRounding = 40, kOperationsOfLateClocks = 40;
+constexpr long kOperationsOfRealizing = 10, kOperationsOfRounding = 40, kOperationsOfLateClocks = 40;
 
 // A GPU makes one clock change at a time. The effect of a request during a change depends on the driver, so plans
 // leave each change its latency, and some more for computations that end early.
@@ -77,12 +77,12 @@ class Candidates {
   }
 
   /// Realizes the plans, returns the Pareto set and empties the collection.
-  std::vector<model::FrontierPoint> realise(Realiser& realiser, StopCheck& check) {
+  std::vector<model::FrontierPoint> realize(Realizer& realizer, StopCheck& check) {
     std::vector<model::FrontierPoint> points;
     points.reserve(kept_.size());
     for (Candidate& candidate : kept_) {
-      if (check.stop(kOperationsOfRealising * static_cast<long>(candidate.plan.size()))) return {};
-      const Realiser::Outcome outcome = realiser.realise(candidate.plan);
+      if (check.stop(kOperationsOfRealizing * static_cast<long>(candidate.plan.size()))) return {};
+      const Realizer::Outcome outcome = realizer.realize(candidate.plan);
       points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(candidate.plan), {}});
     }
     kept_.clear();
@@ -171,12 +171,12 @@ class Planner {
         check_(check),
         level_(level_of(options.effort)),
         kinds_(make_kinds(dag)),
-        realiser_(dag),
+        realizer_(dag),
         runs_(dag),
         min_dwell_(std::max(options.min_dwell, kDwellLatencies * options.switch_latency)) {
-    t_min_ = realiser_.realise(runs_.fastest_everywhere()).time;
+    t_min_ = realizer_.realize(runs_.fastest_everywhere()).time;
     wanted_ = options.also;
-    const Seconds t_max = realiser_.realise(model::all_maximum_clock(dag)).time;
+    const Seconds t_max = realizer_.realize(model::all_maximum_clock(dag)).time;
     wanted_.push_back(t_max);
     for (const double tolerance : model::kUsualTolerances) wanted_.push_back((1 + tolerance) * t_max);
   }
@@ -198,14 +198,14 @@ class Planner {
       add(Rounding::punctual);
     });
     if (check_.stopped()) return {};
-    model::Frontier frontier{candidates.realise(realiser_, check_), relaxation.curve()};
+    model::Frontier frontier{candidates.realize(realizer_, check_), relaxation.curve()};
     if (check_.stopped()) return {};
     set_energies(dag_, frontier);
     thin_out(frontier.points, kPointsPerDeadline * options_.deadlines, wanted_);
     if (options_.candidates.empty()) return frontier;
     for (const model::Plan& plan : options_.candidates) {
-      if (stop(kOperationsOfRealising)) return {};
-      const Realiser::Outcome outcome = realiser_.realise(plan);
+      if (stop(kOperationsOfRealizing)) return {};
+      const Realizer::Outcome outcome = realizer_.realize(plan);
       frontier.points.push_back({outcome.time, {}, outcome.effective_energy, {}, plan, {}});
     }
     keep_pareto(frontier.points);
@@ -220,10 +220,10 @@ class Planner {
     std::vector<model::FrontierPoint> points;
     const auto add = [&](model::Plan plan) {
       if (stop(kOperationsOfLateClocks)) return;
-      Realiser::Outcome outcome = late.realise(plan);
+      Realizer::Outcome outcome = late.realize(plan);
       while (runs_.lengthen_runs(plan, late.end_s(), outcome.time, min_dwell_)) {
         if (stop(kOperationsOfLateClocks)) return;
-        outcome = late.realise(plan);
+        outcome = late.realize(plan);
       }
       points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
     };
@@ -269,7 +269,7 @@ class Planner {
       long share = std::max(1L, 4 * budget / static_cast<long>(left));
       const long given = std::min(share, budget);
       share = given;
-      const Realiser::Outcome outcome =
+      const Realizer::Outcome outcome =
           slow_down_runs(dag_, runs_, late, point.time, min_dwell_, point.plan, share, check_);
       budget -= given - share;
       point.time = outcome.time;
@@ -278,14 +278,14 @@ class Planner {
     keep_pareto(points);
   }
 
-  template <class Realise>
-  void sweep(Relaxation& relaxation, Realise realise) {
+  template <class Realize>
+  void sweep(Relaxation& relaxation, Realize realize) {
     const std::vector<Deadline> deadlines =
         deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_);
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
       relaxation.lower_deadline(deadlines[i].time, check_);
       if (check_.stopped()) return;
-      realise(deadlines[i]);
+      realize(deadlines[i]);
       if (options_.progress && i % 16 == 0) {
         options_.progress(static_cast<double>(i) / static_cast<double>(deadlines.size()));
       }
@@ -298,7 +298,7 @@ class Planner {
   StopCheck& check_;
   EffortLevel level_;
   Kinds kinds_;
-  Realiser realiser_;
+  Realizer realizer_;
   ClockRuns runs_;
   Seconds min_dwell_;
   Seconds t_min_;

@@ -21,7 +21,7 @@ LateClocks::LateClocks(const model::ComputationDag& dag, Seconds switch_latency)
   end_s_.resize(n);
 }
 
-Realiser::Outcome LateClocks::realise(const model::Plan& plan) {
+Realizer::Outcome LateClocks::realize(const model::Plan& plan) {
   const auto clock_of = [&](int i) { return dag_.type_of(i).options[plan[i]].clock; };
   // The next clock-controlled computation of each on its rank; the first follows the last.
   next_on_rank_.assign(plan.size(), -1);

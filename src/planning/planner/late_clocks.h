@@ -19,7 +19,7 @@
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::planner {
 
@@ -27,7 +27,7 @@ class LateClocks {
  public:
   LateClocks(const model::ComputationDag& dag, Seconds switch_latency);
 
-  Realiser::Outcome realise(const model::Plan& plan);
+  Realizer::Outcome realize(const model::Plan& plan);
   /// End of each computation in the last realized iteration.
   [[nodiscard]] const std::vector<double>& end_s() const { return end_s_; }
 

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "planning/planner/capacity_dag.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::planner {
 namespace {
@@ -25,7 +25,7 @@ Status check_unit_time(const model::ComputationDag& dag, Seconds unit) {
     slowest.push_back(
         static_cast<std::uint16_t>(std::ranges::max_element(options, {}, &model::Measurement::time) - options.begin()));
   }
-  const Seconds longest = Realiser(dag).realise(slowest).time;
+  const Seconds longest = Realizer(dag).realize(slowest).time;
   if (longest / unit > kMostUnits) {
     return Error{ErrorCode::usage, fmt::format("unit time is {} s, of which the slowest iteration, {} s, has {:.3g}; "
                                                "at most {:.0e} are allowed",
@@ -60,7 +60,7 @@ void PerseusRun::apply_changes(std::size_t step, std::vector<std::int64_t>& dura
   }
 }
 
-model::Plan PerseusRun::realise(const std::vector<std::int64_t>& durations) const {
+model::Plan PerseusRun::realize(const std::vector<std::int64_t>& durations) const {
   model::Plan plan;
   plan.reserve(durations.size());
   for (int i = 0; i < static_cast<int>(durations.size()); ++i) plan.push_back(curves_.of(i).option_at(durations[i]));
@@ -73,7 +73,7 @@ std::vector<std::int64_t> PerseusRun::durations(std::size_t step) const {
   return durations;
 }
 
-model::Plan PerseusRun::plan(std::size_t step) const { return realise(durations(step)); }
+model::Plan PerseusRun::plan(std::size_t step) const { return realize(durations(step)); }
 
 model::Frontier PerseusRun::frontier() const {
   // Fastest first: keep each option that takes less energy than every faster option.
@@ -101,7 +101,7 @@ model::Frontier PerseusRun::frontier() const {
                                        .energy = from.energy,
                                        .effective_energy = from.effective_energy,
                                        .bound = Joules(0),
-                                       .plan = realise(durations)};
+                                       .plan = realize(durations)};
   }
   return frontier;
 }
@@ -122,8 +122,8 @@ Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusO
   for (int i = 0; i < static_cast<int>(durations.size()); ++i) {
     planned_effective_j += curves.of(i).energy_at(durations[i]);
   }
-  model::Plan plan = run.realise(durations);
-  Realiser realiser(dag);
+  model::Plan plan = run.realize(durations);
+  Realizer realizer(dag);
   const Watts waiting = dag.total_blocking_power();
   PerseusStep step;
   const auto record = [&](std::int64_t planned_units, bool clocks_changed) {
@@ -131,9 +131,9 @@ Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusO
     step.planned_effective_energy = Joules(planned_effective_j);
     step.planned_energy = step.planned_effective_energy + waiting * step.planned_time;
     if (clocks_changed) {
-      const Realiser::Outcome realised = realiser.realise(plan);
-      step.time = realised.time;
-      step.effective_energy = realised.effective_energy;
+      const Realizer::Outcome realized = realizer.realize(plan);
+      step.time = realized.time;
+      step.effective_energy = realized.effective_energy;
       step.energy = step.effective_energy + waiting * step.time;
     }
     run.steps_.push_back(step);

@@ -64,7 +64,7 @@ class PerseusRun {
  private:
   friend Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options);
   void apply_changes(std::size_t step, std::vector<std::int64_t>& durations) const;
-  [[nodiscard]] model::Plan realise(const std::vector<std::int64_t>& durations) const;
+  [[nodiscard]] model::Plan realize(const std::vector<std::int64_t>& durations) const;
 
   CostCurves curves_;
   std::vector<PerseusStep> steps_;

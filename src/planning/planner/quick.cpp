@@ -8,7 +8,7 @@
 #include "planning/planner/choices.h"
 #include "planning/planner/clock_runs.h"
 #include "planning/planner/late_clocks.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::planner {
 namespace {
@@ -120,13 +120,13 @@ class FreeClocks {
 
 std::vector<model::FrontierPoint> plan_free(const model::ComputationDag& dag, StopCheck& check) {
   FreeClocks clocks(dag);
-  Realiser realiser(dag);
+  Realizer realizer(dag);
   std::vector<model::FrontierPoint> points;
   const long cost = kOperationsOfSlack * (3 * kRoundsOfSlack + 1) * static_cast<long>(dag.computations.size());
   for (int i = 0; i <= kSlowdowns; ++i) {
     if (check.stop(cost)) return {};
     model::Plan plan = clocks.plan(std::pow(clocks.most_slowdown(), static_cast<double>(i) / kSlowdowns));
-    const Realiser::Outcome outcome = realiser.realise(plan);
+    const Realizer::Outcome outcome = realizer.realize(plan);
     points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
   }
   return points;
@@ -156,7 +156,7 @@ std::vector<model::FrontierPoint> plan_without_changes(const model::ComputationD
   std::vector<model::FrontierPoint> points;
   const model::Plan fastest = runs.fastest_without_changes();
   const auto add = [&](model::Plan plan) {
-    const Realiser::Outcome outcome = late.realise(plan);
+    const Realizer::Outcome outcome = late.realize(plan);
     points.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
   };
   add(fastest);

@@ -16,7 +16,7 @@ struct Move {
 
 // Moves of the run [from, to) of a rank that give computations a lower clock, the largest ones first.
 std::vector<Move> moves_of(const ClockRuns& runs, int rank, const model::Plan& plan, std::size_t from, std::size_t to,
-                           bool has_neighbours) {
+                           bool has_neighbors) {
   std::vector<Move> moves;
   const std::vector<Megahertz>& clocks = runs.clocks(rank);
   const Megahertz now = runs.clock_at(rank, from, plan);
@@ -26,7 +26,7 @@ std::vector<Move> moves_of(const ClockRuns& runs, int rank, const model::Plan& p
   for (const std::size_t lower : {std::size_t{8}, std::size_t{3}, std::size_t{1}}) {
     if (at + lower < clocks.size()) moves.push_back({from, to, clocks[at + lower]});
   }
-  if (has_neighbours) {
+  if (has_neighbors) {
     // A candidate from outside may run a neighbor at a clock that is not common to the rank's types.
     const auto lower_and_common = [&](Megahertz clock) {
       return clock < now && std::ranges::find(clocks, clock) != clocks.end();
@@ -47,18 +47,18 @@ std::vector<Move> moves_of(const ClockRuns& runs, int rank, const model::Plan& p
 
 }  // namespace
 
-Realiser::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRuns& runs, LateClocks& late,
+Realizer::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRuns& runs, LateClocks& late,
                                  Seconds deadline, Seconds min_dwell, model::Plan& plan, long& budget,
                                  StopCheck& check) {
   const long cost_of_move = kOperationsPerComputation * static_cast<long>(dag.computations.size());
-  Realiser::Outcome best = late.realise(plan);
+  Realizer::Outcome best = late.realize(plan);
   std::vector<double> end_s = late.end_s();
   // Returns whether the move improves the plan; if it does, the plan keeps the move.
   const auto take = [&](int rank, const Move& move) {
     --budget;
     model::Plan tried = plan;
     runs.set(tried, rank, move.from, move.to, move.clock);
-    const Realiser::Outcome outcome = late.realise(tried);
+    const Realizer::Outcome outcome = late.realize(tried);
     if (outcome.time > deadline * (1 + kDescentDigits) || outcome.effective_energy >= best.effective_energy)
       return false;
     if (!runs.dwells(tried, late.end_s(), outcome.time, min_dwell)) return false;

@@ -20,7 +20,7 @@
 namespace perseus::planner {
 
 /// If `check` stops the descent, the plan found so far stays.
-Realiser::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRuns& runs, LateClocks& late,
+Realizer::Outcome slow_down_runs(const model::ComputationDag& dag, const ClockRuns& runs, LateClocks& late,
                                  Seconds deadline, Seconds min_dwell, model::Plan& plan, long& budget,
                                  StopCheck& check);
 

@@ -29,7 +29,7 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
     auto known = group_of_input.find(input);
     if (known == group_of_input.end()) {
       int group = -1;
-      if (job.characterised.contains(input) && !job.dropped.contains(std::string(input_of_frontier(input)))) {
+      if (job.characterized.contains(input) && !job.dropped.contains(std::string(input_of_frontier(input)))) {
         const auto frontier = frontiers.find(input);
         if (frontier == frontiers.end()) return std::nullopt;  // the frontier is still being read
         group = static_cast<int>(grouped.groups.size());
@@ -98,20 +98,20 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
 const std::string& ruling_frontier(const Job& job, int pipeline) {
   static const std::string none;
   const std::string& newest = job.input_of[pipeline];
-  if (job.characterised.contains(newest)) return newest;
-  const auto quick = job.characterised.find(quick_frontier_key(newest));
-  if (quick != job.characterised.end()) return quick->first;
+  if (job.characterized.contains(newest)) return newest;
+  const auto quick = job.characterized.find(quick_frontier_key(newest));
+  if (quick != job.characterized.end()) return quick->first;
   if (job.plan && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
   return job.failures.contains(newest) ? newest : none;
 }
 
-double scale_of(const Job& job, const CharacterisedPipeline& pipeline) {
+double scale_of(const Job& job, const CharacterizedPipeline& pipeline) {
   const std::vector<int>& counted = pipeline.dag.accelerators;
   return static_cast<double>(job.spec.degrees.pp) * job.spec.degrees.tp /
          std::accumulate(counted.begin(), counted.end(), 0);
 }
 
-Seconds time_without_straggler(const CharacterisedPipeline& pipeline) {
+Seconds time_without_straggler(const CharacterizedPipeline& pipeline) {
   return perseus::model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
 }
 
@@ -170,16 +170,16 @@ std::vector<std::string> frontiers_needed(const Job& job) {
   std::set<std::string> keys;
   for (int p = 0; p < job.num_pipelines(); ++p) {
     const std::string& input = ruling_frontier(job, p);
-    if (job.characterised.contains(input)) keys.insert(input);
+    if (job.characterized.contains(input)) keys.insert(input);
   }
   return {keys.begin(), keys.end()};
 }
 
-std::vector<std::string> characterisations_needed(const Job& job) {
+std::vector<std::string> characterizations_needed(const Job& job) {
   std::set<std::string> keys;
   for (const std::string& input : job.input_of) {
     const bool known =
-        job.characterised.contains(input) || job.failures.contains(input) || job.unrefined.contains(input);
+        job.characterized.contains(input) || job.failures.contains(input) || job.unrefined.contains(input);
     if (!input.empty() && !known) keys.insert(input);
   }
   return {keys.begin(), keys.end()};

@@ -27,17 +27,17 @@
 namespace perseus::jobs {
 
 /// Frontiers by key: see quick_frontier_key().
-using Frontiers = std::map<std::string, std::shared_ptr<const CharacterisedPipeline>, std::less<>>;
+using Frontiers = std::map<std::string, std::shared_ptr<const CharacterizedPipeline>, std::less<>>;
 
 /// Key of the frontier that applies to a pipeline now (if characterization failed: its input's key); empty: none yet.
 const std::string& ruling_frontier(const Job& job, int pipeline);
 
 /// Accelerators of one pipeline of the job divided by those that the frontier counts.
-double scale_of(const Job& job, const CharacterisedPipeline& pipeline);
+double scale_of(const Job& job, const CharacterizedPipeline& pipeline);
 
 /// T, the time of an iteration that waits for no other pipeline: T_max, the time with everything at the highest
 /// clock, or T_min where no plan is that fast, or a faster time that needs less energy.
-Seconds time_without_straggler(const CharacterisedPipeline& pipeline);
+Seconds time_without_straggler(const CharacterizedPipeline& pipeline);
 
 /// The deployment without version and first iteration. `default_slowdown`: see Room.
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -49,6 +49,6 @@ bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_
 /// Keys of the characterized frontiers that the job's plan needs.
 std::vector<std::string> frontiers_needed(const Job& job);
 /// Inputs that are neither characterized nor failed; a quick frontier alone does not count as characterized.
-std::vector<std::string> characterisations_needed(const Job& job);
+std::vector<std::string> characterizations_needed(const Job& job);
 
 }  // namespace perseus::jobs

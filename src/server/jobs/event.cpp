@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "io/report/format.h"
 #include "server/jobs/describe.h"
@@ -22,9 +23,9 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "window_handed_out",
     "result_reported",
     "profiling_failed",
-    "characterisation_started",
-    "characterised",
-    "characterisation_failed",
+    "characterization_started",
+    "characterized",
+    "characterization_failed",
     "straggler_notice",
     "straggler_in_force",
     "straggler_withdrawn",
@@ -44,6 +45,13 @@ constexpr std::array<std::string_view, num_event_kinds> kinds{
     "trial_ended",
     "unknown",
 };
+
+/// Kinds that have another name now, as logs of earlier servers have them.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFormerKinds{{
+    {"characterisation_started", "characterization_started"},
+    {"characterised", "characterized"},
+    {"characterisation_failed", "characterization_failed"},
+}};
 
 template <class T, class... Ts>
 inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
@@ -162,10 +170,10 @@ template <class F, class S>
 requires is_one_of<S, ProfilingFailed>
 void describe(F& f, S& e) { f.always("why", e.why); }
 template <class F, class S>
-requires is_one_of<S, CharacterisationStarted>
+requires is_one_of<S, CharacterizationStarted>
 void describe(F& f, S& e) { f.always("inputs", e.inputs); }
 template <class F, class S>
-requires is_one_of<S, Characterised>
+requires is_one_of<S, Characterized>
 void describe(F& f, S& e) {
   f.always("input", e.input);
   f("points", e.points);
@@ -173,7 +181,7 @@ void describe(F& f, S& e) {
   f("t_star_s", e.t_star_s);
 }
 template <class F, class S>
-requires is_one_of<S, CharacterisationFailed, RefinementEnded>
+requires is_one_of<S, CharacterizationFailed, RefinementEnded>
 void describe(F& f, S& e) {
   f.always("input", e.input);
   f.always("why", e.why);
@@ -343,6 +351,9 @@ Result<Event> parse_event(std::string_view text, const std::string& name) {
   Event event;
   members.always("kind", kind);
   members.always("at_s", event.at_s);
+  for (const auto& [former, present] : kFormerKinds) {
+    if (kind == former) kind = present;
+  }
   std::size_t number = 0;
   while (number < num_event_kinds && kinds[number] != kind) ++number;
   auto body = read_body(number, members, root);
@@ -437,13 +448,13 @@ struct EventText {
     return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
   }
   std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
-  std::string operator()(const CharacterisationStarted&) const { return "characterisation started"; }
-  std::string operator()(const Characterised& e) const {
+  std::string operator()(const CharacterizationStarted&) const { return "characterization started"; }
+  std::string operator()(const Characterized& e) const {
     return fmt::format("{}frontier of {} points, from {:.4g} s to {:.4g} s",
                        is_quick_frontier_key(e.input) ? "quick " : "", e.points, e.t_min_s, e.t_star_s);
   }
-  std::string operator()(const CharacterisationFailed& e) const {
-    return fmt::format("characterisation failed: {}", e.why);
+  std::string operator()(const CharacterizationFailed& e) const {
+    return fmt::format("characterization failed: {}", e.why);
   }
   std::string operator()(const RefinementEnded& e) const { return fmt::format("the quick frontier stays: {}", e.why); }
   std::string operator()(const StragglerNoticed& e) const {

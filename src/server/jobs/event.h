@@ -117,21 +117,21 @@ struct ProfilingFailed {
   std::string why;
   bool operator==(const ProfilingFailed&) const = default;
 };
-struct CharacterisationStarted {
+struct CharacterizationStarted {
   std::vector<std::string> inputs;
-  bool operator==(const CharacterisationStarted&) const = default;
+  bool operator==(const CharacterizationStarted&) const = default;
 };
 /// The blob "frontier/KEY" is a frontier of an input: the full one if KEY is the input's, otherwise the quick one,
 /// which the full one will follow (server/jobs/pipeline_input.h).
-struct Characterised {
+struct Characterized {
   std::string input;  ///< KEY
   int points = 0;
   double t_min_s = 0, t_star_s = 0;
-  bool operator==(const Characterised&) const = default;
+  bool operator==(const Characterized&) const = default;
 };
-struct CharacterisationFailed {
+struct CharacterizationFailed {
   std::string input, why;
-  bool operator==(const CharacterisationFailed&) const = default;
+  bool operator==(const CharacterizationFailed&) const = default;
 };
 struct StragglerNoticed {
   std::string id;
@@ -242,7 +242,7 @@ struct UnknownEvent {
 
 using EventBody =
     std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
-                 ResultReported, ProfilingFailed, CharacterisationStarted, Characterised, CharacterisationFailed,
+                 ResultReported, ProfilingFailed, CharacterizationStarted, Characterized, CharacterizationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
                  RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, UnknownEvent>;

@@ -11,7 +11,7 @@ namespace perseus::jobs {
 namespace {
 
 constexpr std::array<std::string_view, num_job_states> state_names{
-    "none", "registered", "profiling", "characterising", "deployed", "failed", "finished", "expired"};
+    "none", "registered", "profiling", "characterizing", "deployed", "failed", "finished", "expired"};
 
 struct Transition {
   JobState from;
@@ -28,17 +28,17 @@ constexpr std::array transitions{
     Transition{JobState::failed, kind_of_type<ProfilingFailed>(), JobState::failed},
     Transition{JobState::profiling, kind_of_type<ProfilingFailed>(), JobState::failed},
     // A better profile may come at any time.
-    Transition{JobState::registered, kind_of_type<CharacterisationStarted>(), JobState::characterising},
-    Transition{JobState::profiling, kind_of_type<CharacterisationStarted>(), JobState::characterising},
-    Transition{JobState::characterising, kind_of_type<CharacterisationStarted>(), JobState::characterising},
-    Transition{JobState::deployed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
-    Transition{JobState::failed, kind_of_type<CharacterisationStarted>(), JobState::characterising},
-    Transition{JobState::characterising, kind_of_type<CharacterisationFailed>(), JobState::failed},
-    Transition{JobState::failed, kind_of_type<CharacterisationFailed>(), JobState::failed},
-    Transition{JobState::deployed, kind_of_type<CharacterisationFailed>(), JobState::failed},
-    Transition{JobState::profiling, kind_of_type<CharacterisationFailed>(), JobState::failed},
-    Transition{JobState::registered, kind_of_type<CharacterisationFailed>(), JobState::failed},
-    Transition{JobState::characterising, kind_of_type<PlanDeployed>(), JobState::deployed},
+    Transition{JobState::registered, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
+    Transition{JobState::profiling, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
+    Transition{JobState::characterizing, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
+    Transition{JobState::deployed, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
+    Transition{JobState::failed, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
+    Transition{JobState::characterizing, kind_of_type<CharacterizationFailed>(), JobState::failed},
+    Transition{JobState::failed, kind_of_type<CharacterizationFailed>(), JobState::failed},
+    Transition{JobState::deployed, kind_of_type<CharacterizationFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<CharacterizationFailed>(), JobState::failed},
+    Transition{JobState::registered, kind_of_type<CharacterizationFailed>(), JobState::failed},
+    Transition{JobState::characterizing, kind_of_type<PlanDeployed>(), JobState::deployed},
     Transition{JobState::deployed, kind_of_type<PlanDeployed>(), JobState::deployed},
     Transition{JobState::failed, kind_of_type<PlanDeployed>(), JobState::failed},
 };
@@ -47,10 +47,10 @@ constexpr std::array transitions{
 constexpr std::array only_in{
     Transition{JobState::profiling, kind_of_type<WindowHandedOut>(), JobState::profiling},
     Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
-    Transition{JobState::characterising, kind_of_type<Characterised>(), JobState::characterising},
-    Transition{JobState::failed, kind_of_type<Characterised>(), JobState::failed},
+    Transition{JobState::characterizing, kind_of_type<Characterized>(), JobState::characterizing},
+    Transition{JobState::failed, kind_of_type<Characterized>(), JobState::failed},
     // An older plan changed while a newer profile was characterized.
-    Transition{JobState::deployed, kind_of_type<Characterised>(), JobState::deployed},
+    Transition{JobState::deployed, kind_of_type<Characterized>(), JobState::deployed},
 };
 
 constexpr bool has_own_rows(std::size_t kind) {
@@ -230,7 +230,7 @@ struct Fold {
       return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
     });
     // Drops frontiers of profiles that no pipeline uses any more.
-    std::erase_if(job.characterising, [&](const std::string& input) {
+    std::erase_if(job.characterizing, [&](const std::string& input) {
       return std::ranges::find(job.input_of, input) == job.input_of.end();
     });
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
@@ -333,31 +333,31 @@ struct Fold {
     job.results.clear();
     job.reported.clear();
   }
-  Status operator()(const CharacterisationStarted& e) {
+  Status operator()(const CharacterizationStarted& e) {
     for (const std::string& input : e.inputs) {
       job.failures.erase(input);
       job.unrefined.erase(input);
-      job.characterising.insert(input);
+      job.characterizing.insert(input);
     }
     job.reason.clear();
     return Ok{};
   }
-  Status operator()(const Characterised& e) {
-    job.characterising.erase(e.input);
-    job.characterised[e.input] = {e.points, e.t_min_s, e.t_star_s};
+  Status operator()(const Characterized& e) {
+    job.characterizing.erase(e.input);
+    job.characterized[e.input] = {e.points, e.t_min_s, e.t_star_s};
     return Ok{};
   }
   Status operator()(const RefinementEnded& e) {
-    job.characterising.erase(e.input);
+    job.characterizing.erase(e.input);
     job.unrefined[e.input] = e.why;
     job.reason = "the plan is from a quick frontier: " + e.why;
     return Ok{};
   }
-  Status operator()(const CharacterisationFailed& e) {
-    job.characterising.erase(e.input);
-    job.characterised.erase(e.input);
+  Status operator()(const CharacterizationFailed& e) {
+    job.characterizing.erase(e.input);
+    job.characterized.erase(e.input);
     job.failures[e.input] = e.why;
-    job.reason = "characterisation failed: " + e.why;
+    job.reason = "characterization failed: " + e.why;
     return Ok{};
   }
   Status operator()(const StragglerNoticed& e) {

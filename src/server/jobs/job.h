@@ -28,7 +28,7 @@ enum class JobState : unsigned char {
   none,            ///< before its first event
   registered,      ///< no profile yet
   profiling,       ///< profiling windows are being run and measured
-  characterising,  ///< a frontier is being computed; an older plan may be in force
+  characterizing,  ///< a frontier is being computed; an older plan may be in force
   deployed,        ///< a plan is in force
   failed,          ///< characterization failed: maximum clock, or the older plan
   finished,
@@ -136,8 +136,8 @@ struct Job {
   std::vector<std::string> input_of;     ///< per pipeline: key of its input; empty: not known
   std::string profile_source, schedule;  ///< for people
   int microbatches = 0;
-  std::set<std::string> characterising;                ///< inputs whose full frontier is being planned
-  std::map<std::string, FrontierFacts> characterised;  ///< by frontier: an input may have a quick and a full
+  std::set<std::string> characterizing;                ///< inputs whose full frontier is being planned
+  std::map<std::string, FrontierFacts> characterized;  ///< by frontier: an input may have a quick and a full
                                                        ///< frontier
   std::map<std::string, std::string> failures;         ///< by input: why it has no frontier
   std::map<std::string, std::string> unrefined;        ///< by input: why it has only the quick frontier

@@ -19,7 +19,7 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
                                                 CountedRanks ranks) {
   // There are few choices and many pipelines.
   struct OfChoice {
-    const CharacterisedPipeline* pipeline;
+    const CharacterizedPipeline* pipeline;
     int point;
     double scale;
     Seconds switch_latency;  ///< planned with
@@ -31,7 +31,7 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
   for (const PlanDeployed::Choice& choice : plan.choices) {
     const auto found = frontiers.find(choice.input);
     if (choice.point < 0 || found == frontiers.end()) return std::nullopt;
-    const CharacterisedPipeline& pipeline = *found->second;
+    const CharacterizedPipeline& pipeline = *found->second;
     const model::FrontierPoint& point = pipeline.frontier.points[choice.point];
     const double scale = scale_of(job, pipeline);
     const auto planned = job.planned_with.find(std::string(input_of_frontier(choice.input)));

@@ -19,7 +19,7 @@
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/quick.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/jobs/describe.h"
 #include "server/jobs/json_fields.h"
 #include "server/profiling/expected_frontier.h"
@@ -98,9 +98,9 @@ Result<model::ComputationDag> dag_of(const PipelineInput& input, const model::Pr
   return model::build_dag(profile, *schedule, costs_of(input.shape));
 }
 
-void add_all_max(CharacterisedPipeline& pipeline) {
-  const planner::Realiser::Outcome all_max =
-      planner::Realiser(pipeline.dag).realise(model::all_maximum_clock(pipeline.dag));
+void add_all_max(CharacterizedPipeline& pipeline) {
+  const planner::Realizer::Outcome all_max =
+      planner::Realizer(pipeline.dag).realize(model::all_maximum_clock(pipeline.dag));
   pipeline.all_max_time = all_max.time + pipeline.frontier.maximum_clock_noise.lateness;
   pipeline.all_max_effective_energy = all_max.effective_energy;
 }
@@ -206,8 +206,8 @@ std::string_view input_of_frontier(std::string_view frontier_key) {
   return frontier_key;
 }
 
-Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
-                                           const CharacterisationEffort& effort, StopCheck& check) {
+Result<CharacterizedPipeline> characterize(const std::string& input_key, const PipelineInput& input,
+                                           const CharacterizationEffort& effort, StopCheck& check) {
   const Result<model::Profile> measured = formats::parse_profile_csv(input.profile_csv, "profile");
   if (!measured) return measured.error();
   const Result<model::Schedule> schedule = schedule_of(input.shape, input.ranks);
@@ -228,7 +228,7 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
       std::clamp(most_planned_clocks / static_cast<int>(dag->computations.size()), least_deadlines, input.deadlines);
   options.switch_latency = input.shape.switch_latency.value_or(Seconds(0));
   options.min_dwell = input.shape.min_dwell.value_or(Seconds(0));
-  CharacterisedPipeline pipeline{input_key, *std::move(dag), {}, {}, {}};
+  CharacterizedPipeline pipeline{input_key, *std::move(dag), {}, {}, {}};
   const auto quick_above_s = effort.quick_above_s;
   bool quick = quick_above_s && planner::estimated_planning_s(pipeline.dag, options) > *quick_above_s;
   if (!quick) {
@@ -256,13 +256,13 @@ Result<CharacterisedPipeline> characterise(const std::string& input_key, const P
   return pipeline;
 }
 
-std::string format_frontier(const CharacterisedPipeline& pipeline) {
+std::string format_frontier(const CharacterizedPipeline& pipeline) {
   constexpr int fast = 1;  // already a tenth of the size
   const std::string text = formats::format_plan_file(pipeline.dag, pipeline.frontier);
   return text.size() > formats::max_file_bytes ? "" : http::gzipped(text, fast);
 }
 
-Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text) {
+Result<CharacterizedPipeline> parse_frontier(const std::string& key, std::string_view text) {
   const std::string name = "frontier/" + key;
   std::string unpacked;
   if (text.starts_with(formats::gzip_magic)) {  // older servers stored it uncompressed
@@ -273,7 +273,7 @@ Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string
   }
   Result<formats::PlanFile> file = formats::parse_plan_file(text, name);
   if (!file) return file.error();
-  CharacterisedPipeline pipeline{key, std::move(file->dag), std::move(file->frontier), {}, {}};
+  CharacterizedPipeline pipeline{key, std::move(file->dag), std::move(file->frontier), {}, {}};
   add_all_max(pipeline);
   return pipeline;
 }

@@ -9,7 +9,7 @@
 // Errors:  what is wrong with the profile, the schedule or the two together; too_large: more computations than the
 //          limit.
 // Cost:    complete() parses the profile and builds the schedule and DAG once (a millisecond for 8 stages of 24
-//          microbatches); characterise() plans, seconds for large pipelines.
+//          microbatches); characterize() plans, seconds for large pipelines.
 // Threads: pure functions.
 // Source:  paper sections 4.1 and 5.
 #pragma once
@@ -63,19 +63,19 @@ bool is_quick_frontier_key(std::string_view frontier_key);
 /// The key of the input that a frontier belongs to.
 std::string_view input_of_frontier(std::string_view frontier_key);
 
-struct CharacterisationEffort {
+struct CharacterizationEffort {
   /// Inputs estimated to take more CPU seconds than this get a quick frontier. Nothing: always the full one.
   std::optional<double> quick_above_s;
   /// Inputs whose planning has taken longer than this get a quick frontier too.
   double quick_after_s = 0;
 };
 /// The key of the result identifies the frontier. If `check` stops it: unavailable.
-Result<CharacterisedPipeline> characterise(const std::string& input_key, const PipelineInput& input,
-                                           const CharacterisationEffort& effort, StopCheck& check);
+Result<CharacterizedPipeline> characterize(const std::string& input_key, const PipelineInput& input,
+                                           const CharacterizationEffort& effort, StopCheck& check);
 
 /// The stored form: a gzipped plan file, since megabytes would delay a commit. Empty if it would exceed what
 /// parse_frontier() reads.
-std::string format_frontier(const CharacterisedPipeline& pipeline);
-Result<CharacterisedPipeline> parse_frontier(const std::string& key, std::string_view text);
+std::string format_frontier(const CharacterizedPipeline& pipeline);
+Result<CharacterizedPipeline> parse_frontier(const std::string& key, std::string_view text);
 
 }  // namespace perseus::jobs

@@ -27,7 +27,7 @@ namespace perseus::jobs {
 
 /// Pipelines with the same input, as policies see them.
 struct PolicyScope {
-  const CharacterisedPipeline* pipeline = nullptr;
+  const CharacterizedPipeline* pipeline = nullptr;
   double scale = 1;    ///< accelerators of one pipeline divided by those that the frontier counts
   int count = 0;       ///< pipelines that follow T
   int stragglers = 0;  ///< pipelines that run their default plan

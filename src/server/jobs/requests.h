@@ -303,7 +303,7 @@ struct LimitedPower {
 };
 
 /// A frontier with its inputs; shared by all jobs with the same profile, pipeline and options.
-struct CharacterisedPipeline {
+struct CharacterizedPipeline {
   std::string key;  ///< of the frontier: same key, same frontier
   model::ComputationDag dag;
   model::Frontier frontier;
@@ -438,7 +438,7 @@ struct JobView {
 
 /// The plan in force of one pipeline.
 struct TimelineView {
-  std::shared_ptr<const CharacterisedPipeline> pipeline;
+  std::shared_ptr<const CharacterizedPipeline> pipeline;
   int point = 0;
   std::int64_t version = 0;
 };

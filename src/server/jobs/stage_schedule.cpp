@@ -22,7 +22,7 @@ class Chunks {
   std::set<int> stages_;
 };
 
-void add_planned_clocks(const CharacterisedPipeline& pipeline, int point, int stage_rank,
+void add_planned_clocks(const CharacterizedPipeline& pipeline, int point, int stage_rank,
                         const std::vector<int>& supported, StageSchedule& schedule) {
   const model::Plan& plan = pipeline.frontier.points[point].plan;
   const std::vector<int>& own = pipeline.dag.rank_order[stage_rank];
@@ -84,7 +84,7 @@ Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) 
 }
 
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterisedPipeline& pipeline) {
+                                                        const CharacterizedPipeline& pipeline) {
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);

@@ -6,7 +6,7 @@
 
 #include "planning/model/reference_plans.h"
 #include "planning/planner/late_clocks.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::jobs {
 namespace {
@@ -49,7 +49,7 @@ LimitedPower between(const LimitedPower& a, const LimitedPower& b, double share)
           a.all_max_time + share * (b.all_max_time - a.all_max_time)};
 }
 
-LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degree, Seconds switch_latency) {
+LimitedPower find(const CharacterizedPipeline& pipeline, int point, double degree, Seconds switch_latency) {
   const model::ComputationDag& dag = pipeline.dag;
   std::set<double> different;
   const std::vector<int> ranks = ranks_of_types(dag);
@@ -68,12 +68,12 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
   const model::FrontierPoint& of_point = pipeline.frontier.points[point];
   const Seconds wanted = degree * (of_point.time - of_point.noise.lateness);
   const auto planned_at = [&](const model::ComputationDag& of) {
-    return planner::LateClocks(of, switch_latency).realise(plan);
+    return planner::LateClocks(of, switch_latency).realize(plan);
   };
   const auto time_at = [&](double limit_w) { return planned_at(limited(dag, limit_w)).time; };
   const auto at = [&](double limit_w) {
     const model::ComputationDag of = limited(dag, limit_w);
-    const planner::Realiser::Outcome highest = planner::Realiser(of).realise(all_max);
+    const planner::Realizer::Outcome highest = planner::Realizer(of).realize(all_max);
     return LimitedPower{planned_at(of).effective_energy, highest.effective_energy, highest.time};
   };
   // Time decreases as the limit rises.
@@ -89,7 +89,7 @@ LimitedPower find(const CharacterisedPipeline& pipeline, int point, double degre
 
 }  // namespace
 
-LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree,
+LimitedPower under_power_limit(const CharacterizedPipeline& pipeline, int point, double degree,
                                Seconds switch_latency) {
   const auto [known, is_new] = pipeline.limited.try_emplace({point, degree});
   if (is_new) known->second = find(pipeline, point, degree, switch_latency);

@@ -17,6 +17,6 @@
 
 namespace perseus::jobs {
 
-LimitedPower under_power_limit(const CharacterisedPipeline& pipeline, int point, double degree, Seconds switch_latency);
+LimitedPower under_power_limit(const CharacterizedPipeline& pipeline, int point, double degree, Seconds switch_latency);
 
 }  // namespace perseus::jobs

@@ -7,7 +7,7 @@
 #include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/reference_plans.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::profiling {
 namespace {
@@ -18,7 +18,7 @@ constexpr long kBuildCost = 100;  // of a DAG, per computation
 class Lanes {
  public:
   Lanes(const model::ComputationDag& dag, const DrawnTypes& draws)
-      : dag_(dag), realiser_(dag), lanes_(draws.size() + 1), time_s_(dag.types.size()), energy_j_(dag.types.size()) {
+      : dag_(dag), realizer_(dag), lanes_(draws.size() + 1), time_s_(dag.types.size()), energy_j_(dag.types.size()) {
     for (std::size_t type = 0; type < dag.types.size(); ++type) {
       for (std::size_t option = 0; option < dag.types[type].options.size(); ++option) {
         for (std::size_t lane = 0; lane < lanes_; ++lane) {
@@ -40,7 +40,7 @@ class Lanes {
       const double waiting_w = dag_.blocking_power_of(static_cast<int>(i)).value();
       for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += own_j[k] - waiting_w * times[i][k];
     }
-    realiser_.makespans(times, lanes_, makespan_s.data());
+    realizer_.makespans(times, lanes_, makespan_s.data());
     const double waiting_w = dag_.total_blocking_power().value();
     for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += waiting_w * makespan_s[k];
     const auto [time_s, time_stddev_s] = spread(makespan_s);
@@ -59,7 +59,7 @@ class Lanes {
   }
 
   const model::ComputationDag& dag_;
-  planner::Realiser realiser_;
+  planner::Realizer realizer_;
   std::size_t lanes_;
   std::vector<std::vector<double>> time_s_, energy_j_;  // [type][option * lanes + lane]
 };

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "planning/planner/choices.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "planning/planner/relaxation.h"
 #include "planning/planner/rounding.h"
 
@@ -18,14 +18,14 @@ Seconds least_time(const model::ComputationDag& dag) {
     const auto fastest = std::ranges::min_element(options, {}, &model::Measurement::time);
     plan.push_back(static_cast<std::uint16_t>(fastest - options.begin()));
   }
-  return planner::Realiser(dag).realise(plan).time;
+  return planner::Realizer(dag).realize(plan).time;
 }
 
 model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds> deadlines, StopCheck& check) {
   const planner::Kinds kinds = planner::make_kinds(dag);
   planner::Relaxation relaxation(dag, kinds);
   planner::Rounding rounding(dag, kinds, relaxation);
-  planner::Realiser realiser(dag);
+  planner::Realizer realizer(dag);
   std::ranges::sort(deadlines, std::greater{});
   deadlines.emplace_back(0);  // the sweep always goes from T* to T_min
   model::Frontier frontier;
@@ -34,7 +34,7 @@ model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds>
     if (check.stopped()) break;
     model::FrontierPoint point;
     point.plan = kinds.plan_of(rounding.round(planner::Rounding::punctual));
-    const planner::Realiser::Outcome outcome = realiser.realise(point.plan);
+    const planner::Realizer::Outcome outcome = realizer.realize(point.plan);
     point.time = outcome.time;
     point.effective_energy = outcome.effective_energy;
     frontier.points.push_back(std::move(point));

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/choose_clocks.h"
 #include "server/profiling/few_plans.h"
 #include "server/profiling/layout.h"
@@ -85,7 +85,7 @@ double quantile(std::vector<double> values, double share) {
 
 /// Iteration time with everything at the highest clock measured.
 Seconds time_at_highest(const model::ComputationDag& dag) {
-  return planner::Realiser(dag).realise(model::Plan(dag.computations.size())).time;
+  return planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
 }
 
 }  // namespace

@@ -3,13 +3,13 @@
 #include <algorithm>
 
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::profiling {
 
 PlanLoss plan_loss(const model::ComputationDag& truth, const model::Frontier& best, const model::Plan& plan,
                    Seconds deadline) {
-  const planner::Realiser::Outcome outcome = planner::Realiser(truth).realise(plan);
+  const planner::Realizer::Outcome outcome = planner::Realizer(truth).realize(plan);
   const Seconds until = std::max(outcome.time, deadline);
   const Watts blocking = truth.total_blocking_power();
   const Joules energy = outcome.effective_energy + blocking * until;

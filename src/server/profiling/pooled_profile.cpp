@@ -84,7 +84,7 @@ double least_estimated_noise(const Family& family) {
   return dense ? kLeastEstimatedNoise : kLeastEstimatedNoiseOfFewClocks;
 }
 
-CurveFamily fitted(const Family& family, const Values& values, double centre, const Values& variance) {
+CurveFamily fitted(const Family& family, const Values& values, double center, const Values& variance) {
   std::vector<CurvePosition> positions;
   for (const Megahertz clock : family.grid) positions.push_back({log_clock(clock, family.grid.front()), 0});
   std::vector<Observations> members;
@@ -95,7 +95,7 @@ CurveFamily fitted(const Family& family, const Values& values, double centre, co
     for (std::size_t i = 0; i < measured.size(); ++i) {
       const auto place = std::ranges::find(family.grid, measured[i].clock) - family.grid.begin();
       observed.design(static_cast<int>(i), static_cast<int>(place)) = 1;
-      observed.value.push_back(values[m][i] - centre);
+      observed.value.push_back(values[m][i] - center);
     }
     members.push_back(std::move(observed));
   }
@@ -148,16 +148,16 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   const double bound = known ? *noise : bound_on_noise(family, values);
   const double least = known ? kLeastNoise : least_estimated_noise(family);
   if (smallest_stddev(variances(family, bound)) < least) return {values, {}, bound, false};
-  double centre = 0, count = 0;
+  double center = 0, count = 0;
   for (const auto& of_member : values) {
-    for (const double value : of_member) centre += value, ++count;
+    for (const double value : of_member) center += value, ++count;
   }
-  centre /= count;
+  center /= count;
   std::optional<CurveFamily> best;
   Pooled result{values, {}, bound, true};
   for (const double share : kShares) {
     if (share < 1 && known) break;
-    CurveFamily tried = fitted(family, values, centre, variances(family, share * bound));
+    CurveFamily tried = fitted(family, values, center, variances(family, share * bound));
     if (best && tried.log_likelihood() <= best->log_likelihood()) continue;
     best.emplace(std::move(tried));
     result.noise = share * bound;
@@ -166,7 +166,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
   const auto at_its_clocks = [&](std::size_t member, const std::vector<double>& on_grid) {
     std::vector<double> its;
     for (const model::Measurement& m : family.members[member]->measurements) {
-      its.push_back(on_grid[std::ranges::find(family.grid, m.clock) - family.grid.begin()] + centre);
+      its.push_back(on_grid[std::ranges::find(family.grid, m.clock) - family.grid.begin()] + center);
     }
     return its;
   };

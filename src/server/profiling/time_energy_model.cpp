@@ -11,7 +11,7 @@ namespace {
 
 // Candidates for the noise of an iteration's energy; number of linearizations of the sums.
 constexpr double kIterationNoise[] = {0.002, 0.005, 0.01, 0.02, 0.05};
-constexpr int kLinearisations = 4;
+constexpr int kLinearizations = 4;
 // Prior: blocking power as a share of the average power, and its uncertainty as a factor.
 constexpr double kBlockingShare = 0.35;
 
@@ -91,7 +91,7 @@ void TimeEnergyModel::make_groups(const Layout& layout, const Samples& samples) 
         count += cell.log_time.count;
       }
     }
-    group.time_centre = count > 0 ? sum / count : 0;
+    group.time_center = count > 0 ? sum / count : 0;
   }
 }
 
@@ -134,13 +134,13 @@ void TimeEnergyModel::fit_times(const Layout& /*layout*/, const Samples& samples
     std::vector<Observations> members;
     for (const int t : group.types) {
       std::vector<double> values;
-      for (const Cell& cell : samples.cells(t)) values.push_back(cell.log_time.mean - group.time_centre);
+      for (const Cell& cell : samples.cells(t)) values.push_back(cell.log_time.mean - group.time_center);
       members.push_back(cell_observations(t, variances(time_counts_[t], time_noise_[t]), values));
     }
     group.time.emplace(positions_of(group.grid, 0), std::move(members));
     for (const int t : group.types) {
       const CurveFamily::Posterior posterior = group.time->posterior(places_[t].member);
-      log_time_[t] = {part_of(posterior.mean, places_[t].positions, group.time_centre),
+      log_time_[t] = {part_of(posterior.mean, places_[t].positions, group.time_center),
                       part_of(posterior.covariance, places_[t].positions)};
     }
   }
@@ -156,19 +156,19 @@ void TimeEnergyModel::fit_energies(const Layout& /*layout*/, const Samples& samp
         count += energy.count;
       }
     }
-    group.power_centre = count > 0 ? sum / count : 0;
+    group.power_center = count > 0 ? sum / count : 0;
     std::vector<Observations> members;
     for (const int t : group.types) {
       std::vector<double> values;
       for (std::size_t c = 0; c < samples.cells(t).size(); ++c) {
-        values.push_back(samples.cells(t)[c].log_energy.mean - log_time_[t].mean[c] - group.power_centre);
+        values.push_back(samples.cells(t)[c].log_energy.mean - log_time_[t].mean[c] - group.power_center);
       }
       members.push_back(cell_observations(t, variances(energy_counts_[t], energy_noise_[t]), values));
     }
     group.power.emplace(positions_of(group.grid, 0), std::move(members));
     for (const int t : group.types) {
       const CurveFamily::Posterior posterior = group.power->posterior(places_[t].member);
-      log_energy_[t] = {part_of(posterior.mean, places_[t].positions, group.power_centre),
+      log_energy_[t] = {part_of(posterior.mean, places_[t].positions, group.power_center),
                         part_of(posterior.covariance, places_[t].positions)};
       for (std::size_t c = 0; c < log_energy_[t].mean.size(); ++c) log_energy_[t].mean[c] += log_time_[t].mean[c];
     }
@@ -257,12 +257,12 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
     time += busy + (power_known ? 0 : kBlockingShare) * row.waiting_s / row.replicas;
     if (power_known) energy -= layout.job.blocking_power->value() * row.waiting_s / row.replicas;
   }
-  rank_centre_ = std::log(std::max(1e-9, energy / time));
-  const double first_power = power_known ? layout.job.blocking_power->value() : kBlockingShare * std::exp(rank_centre_);
+  rank_center_ = std::log(std::max(1e-9, energy / time));
+  const double first_power = power_known ? layout.job.blocking_power->value() : kBlockingShare * std::exp(rank_center_);
 
   // z is log power of computations minus the center, and blocking power over its first guess minus 1.
   std::vector<std::vector<double>> z(layout.num_ranks(), std::vector<double>(columns));
-  for (int round = 0; round < kLinearisations; ++round) {
+  for (int round = 0; round < kLinearizations; ++round) {
     std::vector<Observations> members(layout.num_ranks());
     std::vector<std::vector<std::vector<double>>> designs(layout.num_ranks());
     for (const auto& [key, row] : rows) {
@@ -273,7 +273,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
       for (const auto& [cell, count] : counts_in(rank, windows[std::get<1>(key)])) {
         const int position = places_[cell.first].rank_positions[cell.second];
         const double joules =
-            count * std::exp(rank_centre_ + log_time_[cell.first].mean[cell.second] + z[rank][position]);
+            count * std::exp(rank_center_ + log_time_[cell.first].mean[cell.second] + z[rank][position]);
         design[position] += joules / seen;
         predicted += joules;
       }
@@ -295,7 +295,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
         std::vector<double> design(columns);
         design[places_[t].rank_positions[c]] = 1;
         designs[type.rank].push_back(std::move(design));
-        members[type.rank].value.push_back(known.mean - log_time_[t].mean[c] - rank_centre_);
+        members[type.rank].value.push_back(known.mean - log_time_[t].mean[c] - rank_center_);
         cell_variance[type.rank].push_back(energy_noise_[t] * energy_noise_[t] / known.count);
       }
     }
@@ -330,7 +330,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
   for (int rank = 0; rank < layout.num_ranks(); ++rank) {
     const CurveFamily::Posterior posterior = ranks_->posterior(rank);
     for (const int t : types_of_rank_[rank]) {
-      log_energy_[t] = {part_of(posterior.mean, places_[t].rank_positions, rank_centre_),
+      log_energy_[t] = {part_of(posterior.mean, places_[t].rank_positions, rank_center_),
                         part_of(posterior.covariance, places_[t].rank_positions)};
       for (std::size_t c = 0; c < log_energy_[t].mean.size(); ++c) log_energy_[t].mean[c] += log_time_[t].mean[c];
     }
@@ -371,14 +371,14 @@ std::vector<TimeEnergyModel::Draw> TimeEnergyModel::draws(int count, std::mt1993
     const auto times = group.time->draws(count, engine);
     for (int k = 0; k < count; ++k) {
       for (const int t : group.types) {
-        draws[k].log_time[t] = part_of(times[k][places_[t].member], places_[t].positions, group.time_centre);
+        draws[k].log_time[t] = part_of(times[k][places_[t].member], places_[t].positions, group.time_center);
       }
     }
     if (!group.power) continue;
     const auto powers = group.power->draws(count, engine);
     for (int k = 0; k < count; ++k) {
       for (const int t : group.types) {
-        draws[k].log_energy[t] = part_of(powers[k][places_[t].member], places_[t].positions, group.power_centre);
+        draws[k].log_energy[t] = part_of(powers[k][places_[t].member], places_[t].positions, group.power_center);
         for (std::size_t c = 0; c < draws[k].log_energy[t].size(); ++c) {
           draws[k].log_energy[t][c] += log_time_[t].mean[c];
         }
@@ -390,7 +390,7 @@ std::vector<TimeEnergyModel::Draw> TimeEnergyModel::draws(int count, std::mt1993
   for (int k = 0; k < count; ++k) {
     for (std::size_t rank = 0; rank < types_of_rank_.size(); ++rank) {
       for (const int t : types_of_rank_[rank]) {
-        draws[k].log_energy[t] = part_of(powers[k][rank], places_[t].rank_positions, rank_centre_);
+        draws[k].log_energy[t] = part_of(powers[k][rank], places_[t].rank_positions, rank_center_);
         for (std::size_t c = 0; c < draws[k].log_energy[t].size(); ++c) {
           draws[k].log_energy[t][c] += log_time_[t].mean[c];
         }

@@ -66,7 +66,7 @@ class TimeEnergyModel {
   struct Group {  // the types of one instruction
     std::vector<Megahertz> grid;
     std::vector<int> types;
-    double time_centre = 0, power_centre = 0;
+    double time_center = 0, power_center = 0;
     std::optional<CurveFamily> time, power;
   };
   struct Place {  // of a type: its family member, and the position of its clocks there
@@ -93,7 +93,7 @@ class TimeEnergyModel {
   std::optional<CurveFamily> ranks_;  // by iteration: a member per rank
   std::vector<Observations> rank_observations_;
   std::vector<std::vector<int>> types_of_rank_;
-  double rank_centre_ = 0;
+  double rank_center_ = 0;
   double iteration_noise_ = 0;
   Watts blocking_power_, blocking_power_stddev_;
 };

@@ -72,7 +72,7 @@ http::HttpResponse nowhere(const http::HttpRequest& request, const std::string& 
 
 http::HttpResponse response_of(const Error& error) {
   http::HttpResponse response = http::error_response(entry_of(error.code).http_status, error.message);
-  if (error.code == ErrorCode::unauthorised) response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  if (error.code == ErrorCode::unauthorized) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   if (error.code == ErrorCode::unavailable) response.headers.emplace_back("Retry-After", "1");
   return response;
 }
@@ -416,7 +416,7 @@ void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
   const auto wait = std::make_shared<jobs::WaitId>(0);
   *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait}, [this, call, wait] {
     service_.cancel_wait(*wait);
-    call.fail({ErrorCode::unauthorised, "this token was revoked or has expired"});
+    call.fail({ErrorCode::unauthorized, "this token was revoked or has expired"});
   });
   *wait = service_.wait_for_plan(
       std::move(request),

@@ -2,7 +2,7 @@
 //
 // Problem: /v1, the two existing protocols, the dashboard and the probes share a port.
 // Input:   requests.
-// Output:  one answer per request; a waiting call is cancelled when its client disconnects.
+// Output:  one answer per request; a waiting call is canceled when its client disconnects.
 // Errors:  {"detail": ..., "error": {"code", "message"}} with the status of base/error_table; an invalid body changes
 //          nothing.
 // Cost:    a lookup and the call.

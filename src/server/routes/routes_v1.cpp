@@ -371,7 +371,7 @@ void Api::exchange(const Call& call, jobs::ExchangeBody body, const Unread& unre
   *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait, waits},
                     [responder = call.responder, exchange] {
                       exchange->cancel();
-                      responder.send(response_of({ErrorCode::unauthorised, "this token was revoked or has expired"}));
+                      responder.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));
                     });
   call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)] {
     held_.remove(*held);
@@ -391,7 +391,7 @@ void Api::upload_profile(Call call) {
   service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));
 }
 
-using Frontier = std::shared_ptr<const jobs::CharacterisedPipeline>;
+using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
 
 void Api::frontier(Call call) {
   Parameters parameters(call.request);
@@ -407,7 +407,7 @@ void Api::frontier(Call call) {
 
 namespace {
 
-void answer_timeline(const Call& call, const jobs::CharacterisedPipeline& shown, int point) {
+void answer_timeline(const Call& call, const jobs::CharacterizedPipeline& shown, int point) {
   if (point >= static_cast<int>(shown.frontier.points.size())) {
     return call.fail(
         {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", point, shown.frontier.points.size())});

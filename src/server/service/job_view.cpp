@@ -23,7 +23,7 @@ std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double no
 
 namespace {
 
-const jobs::CharacterisedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
+const jobs::CharacterizedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
   const auto found = live.frontiers.find(input);
   return found == live.frontiers.end() ? nullptr : found->second.get();
 }
@@ -38,7 +38,7 @@ jobs::JobView::PlanInForce plan_of(const LiveJob& live) {
   if (job.plan->t_straggler_s) plan.t_straggler = Seconds(*job.plan->t_straggler_s);
   if (job.plan->t_opt_s) plan.t_opt = Seconds(*job.plan->t_opt_s);
   for (const jobs::PlanDeployed::Choice& choice : job.plan->choices) {
-    const jobs::CharacterisedPipeline* pipeline = frontier_of(live, choice.input);
+    const jobs::CharacterizedPipeline* pipeline = frontier_of(live, choice.input);
     if (pipeline == nullptr) continue;
     plan.t_max = std::max(plan.t_max.value_or(Seconds(0)), pipeline->all_max_time);
     plan.t_min = std::max(plan.t_min.value_or(Seconds(0)), pipeline->frontier.points.back().time);
@@ -57,13 +57,13 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
     view.straggler = degrees[p] > 1;
     const std::string& input =
         job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : jobs::ruling_frontier(job, p);
-    if (const auto facts = job.characterised.find(input); facts != job.characterised.end()) {
+    if (const auto facts = job.characterized.find(input); facts != job.characterized.end()) {
       view.frontier = input;
       view.points = facts->second.points;
     }
     if (!job.plan || job.plan->of(p).point < 0) continue;
     view.point = job.plan->of(p).point;
-    const jobs::CharacterisedPipeline* pipeline = frontier_of(live, input);
+    const jobs::CharacterizedPipeline* pipeline = frontier_of(live, input);
     if (pipeline == nullptr) continue;
     view.time = pipeline->frontier.points[*view.point].time;
     view.energy = jobs::scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
@@ -180,8 +180,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   if (view.reason.empty() && job.live() && live.plan_held_back) {
     view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
   }
-  if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterising, [&](const std::string& input) {
-        return job.characterised.contains(jobs::quick_frontier_key(input));
+  if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterizing, [&](const std::string& input) {
+        return job.characterized.contains(jobs::quick_frontier_key(input));
       })) {
     view.reason = "the plan is from a quick frontier; the full one is being planned";
   }

@@ -375,7 +375,7 @@ jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAn
   const std::int64_t version = request.have_version;
   self->find_rank(job, rank, version, [self, id, request = std::move(request)](const Result<LiveJob*>& found) {
     auto begun = self->waits_to_begin.extract(id);
-    if (!begun) return;  // the wait was cancelled
+    if (!begun) return;  // the wait was canceled
     if (!found) return begun.mapped()(found.error());
     self->wait(**found, request, id, std::move(begun.mapped()));
   });
@@ -597,9 +597,9 @@ void Service::job(const std::string& job, Done<jobs::JobView> done) {
 
 namespace {
 
-using Frontier = std::shared_ptr<const jobs::CharacterisedPipeline>;
+using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
 
-Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characterisations& characterisations) {
+Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characterizations& characterizations) {
   const jobs::Job& job = live.job;
   if (pipeline < 0 || pipeline >= job.num_pipelines()) {
     return Error{ErrorCode::not_found,
@@ -607,7 +607,7 @@ Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characteri
   }
   const std::string& input = jobs::ruling_frontier(job, pipeline);
   if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
-  if (auto known = characterisations.known(input)) return known;
+  if (auto known = characterizations.known(input)) return known;
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};
 }
 
@@ -621,14 +621,14 @@ Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const
 
 void Service::frontier(const std::string& job, int pipeline, Done<Frontier> done) {
   const auto make = [self = state_.get(), pipeline](const LiveJob& live) {
-    return frontier_of(live, pipeline, *self->characterisations);
+    return frontier_of(live, pipeline, *self->characterizations);
   };
   state_->show<Frontier>(job, make, std::move(done));
 }
 
 void Service::timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done) {
   const auto make = [self = state_.get(), pipeline](const LiveJob& live) {
-    const auto frontier = frontier_of(live, pipeline, *self->characterisations);
+    const auto frontier = frontier_of(live, pipeline, *self->characterizations);
     return frontier ? timeline_of(live.job, pipeline, *frontier) : Result<jobs::TimelineView>(frontier.error());
   };
   state_->show<jobs::TimelineView>(job, make, std::move(done));
@@ -676,16 +676,16 @@ ServiceCounts Service::counts() const {
   counts.waiting_ranks = static_cast<std::int64_t>(state_->job_of_wait.size());
   counts.subscriptions = static_cast<std::int64_t>(state_->subscriptions.size());
   counts.plans_deployed = state_->plans_deployed;
-  counts.characterisations = state_->characterisations->computed();
-  counts.characterisations_failed = state_->characterisations->failed();
-  counts.characterising = state_->characterisations->running();
-  const Characterisations& planning = *state_->characterisations;
+  counts.characterizations = state_->characterizations->computed();
+  counts.characterizations_failed = state_->characterizations->failed();
+  counts.characterizing = state_->characterizations->running();
+  const Characterizations& planning = *state_->characterizations;
   for (const auto& [kind, name] : {std::pair{PlanningQueue::Kind::first, std::string_view("first")},
                                    {PlanningQueue::Kind::refinement, std::string_view("refinement")}}) {
     counts.planning.push_back({name, planning.waiting(kind), planning.under_way(kind)});
   }
-  counts.plannings_stopped = state_->characterisations->stopped();
-  counts.planner_s = state_->characterisations->planner_s();
+  counts.plannings_stopped = state_->characterizations->stopped();
+  counts.planner_s = state_->characterizations->planner_s();
   state_->update_list();
   const auto& states = state_->list.states();
   const auto count_state = [&](std::string_view name) {
@@ -798,7 +798,7 @@ void Service::tick() {
     state_->end_wait(id);
   }
   state_->store->tick(now_s);
-  state_->characterisations->tick(now_s);
+  state_->characterizations->tick(now_s);
   state_->tell_late_past(now_s);
   for (const std::string& id : state_->jobs->take_due(now_s)) state_->wake(id);
   state_->jobs->forget_finished(static_cast<std::size_t>(state_->options.finished_jobs_in_memory));
@@ -835,7 +835,7 @@ std::optional<double> Service::next_wake() const {
     if (other && (!next || *other < *next)) next = other;
   };
   earlier(state_->store->next_wake());
-  earlier(state_->characterisations->next_wake());
+  earlier(state_->characterizations->next_wake());
   if (!state_->late_past.empty()) earlier(state_->late_past.begin()->first);
   if (!state_->wait_deadlines.empty()) earlier(state_->wait_deadlines.begin()->first);
   earlier(state_->upkeep->next_wake());
@@ -858,7 +858,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.profiling_iterations = options.profiling_iterations;
   now.profiling_slowdown_pct = options.profiling_slowdown_pct;
   now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
-  state_->characterisations->set_limits(now);
+  state_->characterizations->set_limits(now);
   state_->upkeep->set_keep(keep_of(now));
   const double now_s = state_->clock.now_s();
   for (const auto& [id, live] : state_->jobs->live()) state_->jobs->set_wake(*live, now_s);
@@ -886,7 +886,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
       one_less(Ok{});
     }
   }
-  state_->characterisations->stop([one_less] { one_less(Ok{}); });
+  state_->characterizations->stop([one_less] { one_less(Ok{}); });
   one_less(Ok{});
 }
 

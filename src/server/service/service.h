@@ -100,7 +100,7 @@ struct ServiceOptions {
 /// For metrics.
 struct ServiceCounts {
   std::int64_t jobs_in_memory = 0, waiting_ranks = 0, subscriptions = 0;
-  std::int64_t plans_deployed = 0, characterisations = 0, characterisations_failed = 0, characterising = 0;
+  std::int64_t plans_deployed = 0, characterizations = 0, characterizations_failed = 0, characterizing = 0;
   std::int64_t stragglers_in_force = 0;
   struct Planning {
     std::string_view kind;
@@ -179,7 +179,7 @@ class Service {
   void on_list_changed(std::function<void()> changed);
   void job(const std::string& job, Done<jobs::JobView> done);
   /// not_found while there is none (also while it is being read from the store).
-  void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const jobs::CharacterisedPipeline>> done);
+  void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done);
   void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
   [[nodiscard]] ServiceCounts counts() const;
   /// The last known state. Starts a new check, for the next caller.

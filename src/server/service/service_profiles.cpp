@@ -317,9 +317,9 @@ void Service::put_profile(jobs::NamedProfile profile, Done<jobs::StoredProfile> 
             if (!named) return done(named.error());
             // Later jobs that name the profile will find its frontier.
             const std::string wanter = "profile " + stored.name;
-            self_again->characterisations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
+            self_again->characterizations->want(key, {wanter, wanter}, [weak, key, wanter](const auto&) {
               // A quick frontier is refined once a job has it.
-              if (const auto now = weak.lock()) now->characterisations->forget(key, wanter);
+              if (const auto now = weak.lock()) now->characterizations->forget(key, wanter);
             });
             done(stored);
           });

@@ -104,7 +104,7 @@ void Service::State::submit_window(const std::string& id, const std::shared_ptr<
   const auto search = [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), pool = &executor,
                        stop = profiling->search.get_token(), left_s = options.planning_budget_s - profiling->planner_s,
                        budget_s = options.planning_budget_s,
-                       question = std::move(question)](Characterisations::OtherTurn turn) mutable {
+                       question = std::move(question)](Characterizations::OtherTurn turn) mutable {
     pool->submit(
         turn.kind,
         [weak, id, profiling, profiler, pool, stop, left_s, budget_s, question,
@@ -143,7 +143,7 @@ void Service::State::submit_window(const std::string& id, const std::shared_ptr<
           };
         });
   };
-  characterisations->in_turn("profile/" + id, owner, search);
+  characterizations->in_turn("profile/" + id, owner, search);
 }
 
 void Service::State::profiling_decided(const std::string& id, const std::shared_ptr<jobs::JobProfiling>& profiling,

@@ -49,9 +49,9 @@ std::optional<jobs::EventBody> Service::State::next_follow_up(LiveJob& live, dou
     live.uncounted_since_s.reset();
   }
   if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
-  jobs::CharacterisationStarted start;
-  for (const std::string& key : jobs::characterisations_needed(job)) {
-    if (!job.characterising.contains(key)) start.inputs.push_back(key);
+  jobs::CharacterizationStarted start;
+  for (const std::string& key : jobs::characterizations_needed(job)) {
+    if (!job.characterizing.contains(key)) start.inputs.push_back(key);
   }
   if (!start.inputs.empty()) return start;
   auto deployment = next_deployment(live, now_s);
@@ -103,7 +103,7 @@ std::optional<double> Service::State::next_wake_of(const LiveJob& live, double n
   if (jobs::awaits_latencies(job, now_s, options.latency_wait_s))
     next = std::min(next, job.joined_s + options.latency_wait_s);
   // A server that starts on this data must continue the work.
-  const bool at_work = !job.characterising.empty() || jobs::is_profiled(job);
+  const bool at_work = !job.characterizing.empty() || jobs::is_profiled(job);
   if (at_work) next = std::min(next, now_s + options.lease_s);
   return next;
 }
@@ -204,21 +204,21 @@ void Service::State::forget_frontiers(LiveJob& live) {
   const jobs::Job& job = live.job;
   std::set<std::string> needed;
   for (const std::string& key : jobs::frontiers_needed(job)) needed.insert(key);
-  if (job.live()) needed.insert(job.characterising.begin(), job.characterising.end());
+  if (job.live()) needed.insert(job.characterizing.begin(), job.characterizing.end());
   std::erase_if(live.wanted, [&](const std::string& key) {
     if (needed.contains(key)) return false;
-    characterisations->forget(key, job.id);
+    characterizations->forget(key, job.id);
     return true;
   });
 }
 
 void Service::State::want_frontiers_to_show(LiveJob& live) {
   std::vector<std::string> keys = jobs::frontiers_needed(live.job);
-  if (live.job.live()) keys.insert(keys.end(), live.job.characterising.begin(), live.job.characterising.end());
+  if (live.job.live()) keys.insert(keys.end(), live.job.characterizing.begin(), live.job.characterizing.end());
   for (const std::string& key : keys) {
     // committed() is called again when the profile is durable.
     if (live.frontiers.contains(key) || live.is_pending("input/" + key) || !live.wanted.insert(key).second) continue;
-    characterisations->want(key, {live.job.id, planning_owner_of(live.job)},
+    characterizations->want(key, {live.job.id, planning_owner_of(live.job)},
                             [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
                               if (const auto self = weak.lock()) self->frontier_came(id, key, frontier);
                             });
@@ -226,7 +226,7 @@ void Service::State::want_frontiers_to_show(LiveJob& live) {
 }
 
 void Service::State::frontier_came(const std::string& id, const std::string& key,
-                                   const Result<Characterisations::Frontier>& came) {
+                                   const Result<Characterizations::Frontier>& came) {
   LiveJob* live = jobs->in_memory(id);
   if (live == nullptr) return;
   const bool is_quick = came && (*came)->key != key;  // the full one will follow
@@ -244,26 +244,26 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
     const auto self = weak.lock();
     LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
     if (done || now == nullptr || done.error().code != ErrorCode::unavailable) return;
-    if (now->job.characterising.contains(key)) now->frontiers.erase(key);
+    if (now->job.characterizing.contains(key)) now->frontiers.erase(key);
     now->retry_s = self->clock.now_s() + retry_after_s;
     self->jobs->set_wake(*now, self->clock.now_s());
   };
   jobs->execute(id, {[key, came, is_quick](const jobs::Job& job, double) -> Result<Decision> {
                        Decision decision;
                        const bool needed =
-                           job.characterising.contains(key) || (!came && job.characterised.contains(key));
+                           job.characterizing.contains(key) || (!came && job.characterized.contains(key));
                        if (!job.live() || !needed) return decision;
-                       const bool has_quick = job.characterised.contains(jobs::quick_frontier_key(key));
+                       const bool has_quick = job.characterized.contains(jobs::quick_frontier_key(key));
                        if (is_quick && has_quick) return decision;
                        if (came) {
                          const auto& points = (*came)->frontier.points;
-                         decision.events.emplace_back(jobs::Characterised{(*came)->key, static_cast<int>(points.size()),
+                         decision.events.emplace_back(jobs::Characterized{(*came)->key, static_cast<int>(points.size()),
                                                                           points.back().time.value(),
                                                                           points.front().time.value()});
                        } else if (has_quick) {
                          decision.events.emplace_back(jobs::RefinementEnded{key, came.error().message});
                        } else {
-                         decision.events.emplace_back(jobs::CharacterisationFailed{key, came.error().message});
+                         decision.events.emplace_back(jobs::CharacterizationFailed{key, came.error().message});
                        }
                        return decision;
                      },
@@ -368,7 +368,7 @@ std::shared_ptr<const jobs::StageSchedule> Service::State::schedule_for(LiveJob&
 std::shared_ptr<const jobs::StageSchedule> Service::State::plan_schedule(LiveJob& live, const jobs::Rank& rank) {
   const jobs::Job& job = live.job;
   const jobs::PlanDeployed::Choice& choice = job.plan->of(rank.dp_rank);
-  const jobs::CharacterisedPipeline* pipeline = nullptr;
+  const jobs::CharacterizedPipeline* pipeline = nullptr;
   if (choice.point >= 0) {
     const auto found = live.frontiers.find(choice.input);
     if (found == live.frontiers.end()) return nullptr;  // the frontier is being read
@@ -419,8 +419,8 @@ bool Service::State::first_plan_waits(const LiveJob& live, double now_s) const {
   if (jobs::awaits_latencies(job, now_s, options.latency_wait_s)) return true;
   return std::ranges::any_of(job.planned_with, [&](const auto& planned) {
     const auto& [input, with] = planned;
-    const bool being_planned = !with.fixed && with.switch_latency_s && job.characterising.contains(input) &&
-                               !job.characterised.contains(jobs::quick_frontier_key(input));
+    const bool being_planned = !with.fixed && with.switch_latency_s && job.characterizing.contains(input) &&
+                               !job.characterized.contains(jobs::quick_frontier_key(input));
     return being_planned || latency_to_replan(live, input);
   });
 }

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "server/jobs/job_profiling.h"
-#include "server/service/characterisations.h"
+#include "server/service/characterizations.h"
 #include "server/service/live_jobs.h"
 #include "server/service/service.h"
 #include "server/service/stored_bytes.h"
@@ -63,7 +63,7 @@ struct Service::State : std::enable_shared_from_this<State> {
         clock(the_clock),
         executor(the_executor),
         opened_s(the_clock.now_s()),
-        characterisations(std::make_shared<Characterisations>(options, *store, the_clock, executor)) {}
+        characterizations(std::make_shared<Characterizations>(options, *store, the_clock, executor)) {}
 
   struct Subscription {
     std::string job;  ///< empty: all
@@ -76,7 +76,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   const Clock& clock;
   Executor& executor;
   double opened_s;
-  std::shared_ptr<Characterisations> characterisations;
+  std::shared_ptr<Characterizations> characterizations;
   std::shared_ptr<LiveJobs> jobs;
   std::shared_ptr<Upkeep> upkeep;
   std::shared_ptr<StoredBytes> stored_bytes;
@@ -138,7 +138,7 @@ struct Service::State : std::enable_shared_from_this<State> {
   void forget_frontiers(LiveJob& live);
   /// Requests the frontiers, also of a job that has ended, for its viewers.
   void want_frontiers_to_show(LiveJob& live);
-  void frontier_came(const std::string& id, const std::string& key, const Result<Characterisations::Frontier>& came);
+  void frontier_came(const std::string& id, const std::string& key, const Result<Characterizations::Frontier>& came);
 
   // ---- Profiling
 

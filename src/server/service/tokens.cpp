@@ -152,17 +152,17 @@ const store::TokenRow* Tokens::find(std::string_view authorization) const {
 Result<Identity> Tokens::identify(std::string_view authorization, double now_s) const {
   if (!required_) return Identity{};
   if (rows_.empty()) {
-    return Error{ErrorCode::unauthorised,
+    return Error{ErrorCode::unauthorized,
                  "tokens are required here and there is none: 'perseus token create --data DIR' makes one"};
   }
   if (secret_in(authorization).empty()) {
-    return Error{ErrorCode::unauthorised, "a token is needed: send the header 'Authorization: Bearer TOKEN'"};
+    return Error{ErrorCode::unauthorized, "a token is needed: send the header 'Authorization: Bearer TOKEN'"};
   }
   const store::TokenRow* const row = find(authorization);
-  if (row == nullptr) return Error{ErrorCode::unauthorised, "this token is not known here, or was revoked"};
-  if (row->expires_s > 0 && now_s >= row->expires_s) return Error{ErrorCode::unauthorised, "this token has expired"};
+  if (row == nullptr) return Error{ErrorCode::unauthorized, "this token is not known here, or was revoked"};
+  if (row->expires_s > 0 && now_s >= row->expires_s) return Error{ErrorCode::unauthorized, "this token has expired"};
   const auto role = role_named(row->role);
-  if (!role) return Error{ErrorCode::unauthorised, role.error().message};
+  if (!role) return Error{ErrorCode::unauthorized, role.error().message};
   const std::string id = row->hash.substr(0, shown_digits);
   return Identity{*role, id, row->name, row->team.empty() ? id : row->team, row->job};
 }

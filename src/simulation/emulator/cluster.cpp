@@ -16,13 +16,13 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::emulator {
 namespace {
 
 /// The plans' times and energies when clocks arrive late.
-model::Frontier realised(const model::ComputationDag& dag, std::vector<model::Plan> plans,
+model::Frontier realized(const model::ComputationDag& dag, std::vector<model::Plan> plans,
                          const model::LowerBound& bound, Seconds switch_latency) {
   if (switch_latency == Seconds(0)) return baselines::judge(dag, std::move(plans), bound);
   model::Frontier frontier;
@@ -66,7 +66,7 @@ Result<model::Frontier> plan_kind(std::string_view method, const PipelineKind& k
     if (!found) return Error{found.error().code, fmt::format("method {}: {}", method, found.error().message)};
     plans = std::move(found->plans);
   }
-  return realised(kind.dag, std::move(plans), kind.bound, switch_latency);
+  return realized(kind.dag, std::move(plans), kind.bound, switch_latency);
 }
 
 }  // namespace

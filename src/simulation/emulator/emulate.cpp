@@ -82,11 +82,11 @@ Seconds Emulator::own_time(int kind, const Condition& condition, std::size_t poi
 
 ClusterIteration Emulator::iterate(const std::vector<PipelineGroup>& groups, long spare_gpus, IterationPower* power) {
   const model::ClusterTiming& timing = scenario_.timing;
-  const Watts synchronising = timing.synchronisation_power.value_or(scenario_.blocking_power);
+  const Watts synchronizing = timing.synchronization_power.value_or(scenario_.blocking_power);
   const Watts optimizing = timing.optimizer_power.value_or(scenario_.blocking_power);
   ClusterIteration result;
   for (const PipelineGroup& g : groups) { result.pace = std::max(result.pace, own_time(g.kind, g.condition, g.point)); }
-  result.time = result.pace + timing.synchronisation + timing.optimizer;
+  result.time = result.pace + timing.synchronization + timing.optimizer;
 
   PowerSeries series(result.time);
   for (const PipelineGroup& g : groups) {
@@ -102,14 +102,14 @@ ClusterIteration Emulator::iterate(const std::vector<PipelineGroup>& groups, lon
     one.useful = degree * own->computing - one.intrinsic_bloat - one.extrinsic_bloat +
                  kind.gpus() * optimizing * timing.optimizer;
     one.blocking = kind.waiting_power() * result.pace - degree * (own->computing - own->effective) +
-                   kind.gpus() * synchronising * timing.synchronisation;
+                   kind.gpus() * synchronizing * timing.synchronization;
     result.energy += g.pipelines * one;
     result.of_one.push_back(one);
 
     const double gpus = static_cast<double>(g.pipelines) * kind.gpus();
     series.change(Seconds(0), g.pipelines * kind.waiting_power());
-    series.change(result.pace, gpus * synchronising - g.pipelines * kind.waiting_power());
-    series.change(result.pace + timing.synchronisation, gpus * (optimizing - synchronising));
+    series.change(result.pace, gpus * synchronizing - g.pipelines * kind.waiting_power());
+    series.change(result.pace + timing.synchronization, gpus * (optimizing - synchronizing));
     series.add(own->power, before, g.pipelines * degree);
   }
   const Watts spare = static_cast<double>(spare_gpus) * scenario_.idle_power;

@@ -15,7 +15,7 @@ struct Row {
 };
 
 constexpr std::array<Row, 28> rows{{
-    {1, DeviceFault::no_driver, "the library is not initialised"},
+    {1, DeviceFault::no_driver, "the library is not initialized"},
     {2, DeviceFault::not_supported, "invalid argument"},
     {3, DeviceFault::not_supported, "not supported"},
     {4, DeviceFault::no_permission, "no permission"},

@@ -16,7 +16,7 @@
 namespace perseus::device {
 
 namespace nvml_code {
-inline constexpr int success = 0, uninitialised = 1, invalid_argument = 2, not_supported = 3, no_permission = 4,
+inline constexpr int success = 0, uninitialized = 1, invalid_argument = 2, not_supported = 3, no_permission = 4,
                      not_found = 6, insufficient_size = 7, driver_not_loaded = 9, function_not_found = 13,
                      gpu_is_lost = 15, unknown = 999;
 }

@@ -15,7 +15,7 @@ namespace json = boost::json;
 
 constexpr std::chrono::seconds answer_limit{10};  // a site may have wrapped commands in sudo
 constexpr long blocking_every = 64;
-constexpr int ok = 200, bad_request = 400, unauthorised = 401, forbidden = 403, not_found = 404;
+constexpr int ok = 200, bad_request = 400, unauthorized = 401, forbidden = 403, not_found = 404;
 
 DeviceError refusal(const std::string& path, const std::string& target, const UnixHttpAnswer& answer, bool sets_clock) {
   DeviceFault fault = DeviceFault::busy;
@@ -23,7 +23,7 @@ DeviceError refusal(const std::string& path, const std::string& target, const Un
     case bad_request:
       fault = sets_clock ? DeviceFault::bad_clock : DeviceFault::not_supported;
       break;
-    case unauthorised:
+    case unauthorized:
     case forbidden:
       fault = DeviceFault::no_permission;
       break;

@@ -201,7 +201,7 @@ TEST(EmulateCommand, StrongScalingAgreesWithTheReproducedSavingsOfWaitingPipelin
             std::abs(number(paper, "slowdown") - number(row, "slowdown")) > 1e-6) {
           continue;
         }
-        EXPECT_NEAR(number(row, "non_straggler_saving_pct"), number(paper, "ours_realised_pct"), 1e-4)
+        EXPECT_NEAR(number(row, "non_straggler_saving_pct"), number(paper, "ours_realized_pct"), 1e-4)
             << gpu << " " << row.at("gpus") << " " << row.at("slowdown");
         ++compared;
       }

@@ -92,7 +92,7 @@ TEST_F(Reproduce, WritesEveryTableForWhateverIsThere) {
       lines("out/table5.csv"),
       (std::vector<std::string>{"gpus,pipelines,microbatches_per_pipeline,global_batch_size,tensor_parallel,stages",
                                 "6144,384,4,1536,8,2", "12288,768,2,1536,8,2"}));
-  for (const char* method : {"all_maximum_clock", "paper_planned", "paper_realised", "ours_realised", "bound",
+  for (const char* method : {"all_maximum_clock", "paper_planned", "paper_realized", "ours_realized", "bound",
                              "envpipe_recomputed", "zeus_global", "zeus_per_stage", "min_energy"}) {
     EXPECT_THAT(read("out/frontiers.csv"), HasSubstr(fmt::format("tiny,gpu_x,4,{},", method)));
   }
@@ -100,7 +100,7 @@ TEST_F(Reproduce, WritesEveryTableForWhateverIsThere) {
   const auto table6 = lines("out/table6.csv");
   ASSERT_EQ(table6.size(), 3u);
   EXPECT_EQ(table6[0],
-            "model,gpu,microbatches,paper_planned_pct,paper_realised_pct,ours_realised_pct,bound_pct,ours_t_min_pct");
+            "model,gpu,microbatches,paper_planned_pct,paper_realized_pct,ours_realized_pct,bound_pct,ours_t_min_pct");
   EXPECT_TRUE(table6[1].starts_with("tiny,gpu_x,2,"));
   EXPECT_TRUE(table6[2].starts_with("tiny,gpu_x,4,"));
   const auto figure8 = lines("out/figure8.csv");

@@ -181,30 +181,30 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
 
   const EmulatedCase::Savings fastest = plans.at_fastest();
   EXPECT_NEAR(fastest.paper_planned_pct, -100 * 4 / (90 + 176 + 10 * 3.0), 1e-4);
-  EXPECT_NEAR(fastest.paper_realised_pct, 0, 1e-9);
-  EXPECT_NEAR(fastest.ours_realised_pct, 0, 1e-9);
+  EXPECT_NEAR(fastest.paper_realized_pct, 0, 1e-9);
+  EXPECT_NEAR(fastest.ours_realized_pct, 0, 1e-9);
   EXPECT_NEAR(fastest.bound_pct, 0, 1e-6);
   EXPECT_NEAR(*fastest.envpipe_pct, 0, 1e-9);
 
   // T' is 1.2 * 3.0 = 3.6 s as planned, for the baseline too; as measured 1.2 * 3.4 = 4.08 s, too short for 4.5 s.
   const EmulatedCase::Savings little = plans.at_slowdown(1.2);
   EXPECT_NEAR(little.paper_planned_pct, 100 * (25 - 4) / (90 + 176 + 10 * 3.6), 1e-4);
-  EXPECT_NEAR(little.paper_realised_pct, 0, 1e-9);
-  EXPECT_NEAR(little.ours_realised_pct, 0, 1e-9);
+  EXPECT_NEAR(little.paper_realized_pct, 0, 1e-9);
+  EXPECT_NEAR(little.ours_realized_pct, 0, 1e-9);
   // T' = 1.5 * 3.4 = 5.1 s: the slow forward fits and saves 90 - 39 J.
   const EmulatedCase::Savings slow = plans.at_slowdown(1.5);
   const double of_all = 90 + 176 + 10 * 5.1;
-  EXPECT_NEAR(slow.paper_realised_pct, 100 * 51 / of_all, 1e-9);
-  EXPECT_NEAR(slow.ours_realised_pct, 100 * 51 / of_all, 1e-9);
+  EXPECT_NEAR(slow.paper_realized_pct, 100 * 51 / of_all, 1e-9);
+  EXPECT_NEAR(slow.ours_realized_pct, 100 * 51 / of_all, 1e-9);
   EXPECT_NEAR(slow.bound_pct, 100 * 51 / of_all, 1e-6);
   EXPECT_NEAR(*slow.envpipe_pct, 0, 1e-9);
 
   // Three pipelines, one of them a straggler at 1.5 times the energy of its fastest plan; the other two save 51 J each.
   const EmulatedCase::OfCluster job = plans.of_cluster(1.5, 3);
   const double whole = 2 * of_all + 1.5 * 300;
-  EXPECT_NEAR(job.ours_realised.intrinsic_pct, 0, 1e-9);
-  EXPECT_NEAR(job.ours_realised.total_pct, 100 * 2 * 51 / whole, 1e-9);
-  EXPECT_NEAR(job.ours_realised.beyond_fastest_pct, 100 * 2 * 51 / whole, 1e-9);
+  EXPECT_NEAR(job.ours_realized.intrinsic_pct, 0, 1e-9);
+  EXPECT_NEAR(job.ours_realized.total_pct, 100 * 2 * 51 / whole, 1e-9);
+  EXPECT_NEAR(job.ours_realized.beyond_fastest_pct, 100 * 2 * 51 / whole, 1e-9);
   EXPECT_NEAR(job.envpipe->total_pct, 0, 1e-9);
   // As planned, T' = 1.5 * 3.0 = 4.5 s: 3.5 s needs 65 + 180 + 35 = 280 J, 3.0 s needs 90 + 180 + 30 = 300 J; the
   // straggler takes 1.5 * 300 J, and at maximum clock 1.5 * 296 J.

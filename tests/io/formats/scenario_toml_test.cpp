@@ -43,7 +43,7 @@ TEST(ScenarioToml, ReadsTheSample) {
   EXPECT_EQ(read->stragglers[1].hardship.becomes, 1);
   EXPECT_EQ(read->stragglers[1].hardship.restart, Seconds(30));
   EXPECT_EQ(read->random[1].most_slowdown, 2);
-  EXPECT_EQ(read->timing.synchronisation_power, Watts(140));
+  EXPECT_EQ(read->timing.synchronization_power, Watts(140));
   EXPECT_EQ(read->delivery.notice_delay, Seconds(5));
   ASSERT_TRUE(read->sweep.has_value());
   EXPECT_EQ(read->sweep->scaling, (std::vector<model::Scaling>{model::Scaling::strong, model::Scaling::weak}));

@@ -54,7 +54,7 @@ TEST(Svg, FrontierIsWellFormedAndDescribed) {
   const std::string text = written([&](const Sink& sink) { write_frontier_svg(sample.input(), sink); });
   const auto svg = parse_xml(text).get_child("svg");
   EXPECT_THAT(svg.get<std::string>("title"), HasSubstr("<&> \"it's\" </script> é 漢 ��"));
-  EXPECT_THAT(svg.get<std::string>("desc"), HasSubstr("realised plans"));
+  EXPECT_THAT(svg.get<std::string>("desc"), HasSubstr("realized plans"));
   EXPECT_THAT(text, HasSubstr("point 4"));
   EXPECT_THAT(text, HasSubstr("prefers-color-scheme:dark"));
   EXPECT_THAT(text, Not(HasSubstr("nan")));
@@ -127,7 +127,7 @@ std::vector<int> ints(const boost::json::value& array) { return boost::json::val
 TEST(ReportData, PlansAndDependenciesReadBack) {
   const Sample sample(4, 8);
   const ReportInput input = sample.input();
-  const ReportSummary summary = summarise(input.dag, input.frontier, input.straggler);
+  const ReportSummary summary = summarize(input.dag, input.frontier, input.straggler);
   const auto data = boost::json::parse(written([&](const Sink& sink) { write_report_data(input, summary, sink); }));
 
   const std::vector<int> types = ints(data.at("computations").at("type"));
@@ -164,7 +164,7 @@ TEST(ReportData, PlansAndDependenciesReadBack) {
 
 TEST(ReportData, ItsPartsForTheDashboardAreTheReports) {
   const Sample sample(4, 8);
-  const ReportSummary summary = summarise(sample.dag, sample.frontier, {});
+  const ReportSummary summary = summarize(sample.dag, sample.frontier, {});
   ReportInput input = sample.input();
   input.straggler.reset();
   const auto report = boost::json::parse(written([&](const Sink& sink) { write_report_data(input, summary, sink); }));

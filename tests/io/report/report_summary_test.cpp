@@ -41,7 +41,7 @@ struct TwoPoints {
 
 TEST(Summary, GapGrowsBetweenPointsAndItsMeanIsTakenOverT) {
   const TwoPoints two;
-  const ReportSummary s = summarise(two.dag, two.frontier, {});
+  const ReportSummary s = summarize(two.dag, two.frontier, {});
   // Just below T = 3 the fast point still applies: 80 against a bound of 60, over 60 + 20 * 3.
   EXPECT_NEAR(s.gap_max_pct, 100.0 * 20 / 120, 1e-9);
   // gap(T) = 10 (T - 1) / (90 - 10 T + 20 T), averaged over 1..3.
@@ -56,7 +56,7 @@ TEST(Summary, GapGrowsBetweenPointsAndItsMeanIsTakenOverT) {
 
 TEST(Summary, ReferencePointsAndStraggler) {
   const TwoPoints two;
-  const ReportSummary s = summarise(two.dag, two.frontier, Seconds(5));
+  const ReportSummary s = summarize(two.dag, two.frontier, Seconds(5));
   EXPECT_DOUBLE_EQ(s.all_max.time.value(), 1);
   EXPECT_DOUBLE_EQ(s.all_max.energy.value(), 100);
   EXPECT_DOUBLE_EQ(s.min_energy.time.value(), 3);
@@ -71,7 +71,7 @@ TEST(Summary, ReferencePointsAndStraggler) {
 
 TEST(Summary, AStragglerFasterThanAnyPlanChangesNothing) {
   const TwoPoints two;
-  const ReportSummary s = summarise(two.dag, two.frontier, Seconds(0.5));
+  const ReportSummary s = summarize(two.dag, two.frontier, Seconds(0.5));
   EXPECT_EQ(s.straggler->point, 1);
   EXPECT_DOUBLE_EQ(s.straggler->energy.value(), 100);  // at its own time, which exceeds T'
 }
@@ -80,7 +80,7 @@ TEST(Summary, OnePointIsAFrontierToo) {
   TwoPoints two;
   two.frontier.points.erase(two.frontier.points.begin());
   two.frontier.bound.vertices.pop_back();
-  const ReportSummary s = summarise(two.dag, two.frontier, {});
+  const ReportSummary s = summarize(two.dag, two.frontier, {});
   EXPECT_DOUBLE_EQ(s.gap_mean_pct, 0);
   EXPECT_DOUBLE_EQ(s.gap_max_pct, 0);
 }

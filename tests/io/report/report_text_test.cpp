@@ -72,8 +72,8 @@ TEST(PowerRamp, ContrastToThePageRisesWithPowerAndThePageUsesTheSameStops) {
   const auto lightness = [](Rgb c) { return 0.2126 * c.red + 0.7152 * c.green + 0.0722 * c.blue; };
   for (int k = 1; k <= 20; ++k) {
     const double before = (k - 1) / 20.0, now = k / 20.0;
-    EXPECT_LT(lightness(power_colour(now, Theme::light)), lightness(power_colour(before, Theme::light)));
-    EXPECT_GT(lightness(power_colour(now, Theme::dark)), lightness(power_colour(before, Theme::dark)));
+    EXPECT_LT(lightness(power_color(now, Theme::light)), lightness(power_color(before, Theme::light)));
+    EXPECT_GT(lightness(power_color(now, Theme::dark)), lightness(power_color(before, Theme::dark)));
   }
   std::ifstream file(PERSEUS_SOURCE_DIR "/web/src/power-ramp.js");
   std::stringstream source;
@@ -113,15 +113,15 @@ std::size_t columns_on_screen(const std::string& line) {
 TEST(Terminal, TimelineHasARowPerRankAndKeepsToTheWidth) {
   const model::ComputationDag dag = sample_dag(12, 30);
   const model::Plan plan = model::all_maximum_clock(dag);
-  for (const TerminalColour colour : {TerminalColour::none, TerminalColour::ansi256, TerminalColour::truecolor}) {
-    const std::string text = terminal_timeline(dag, {"all", plan}, {77, colour});
+  for (const TerminalColor color : {TerminalColor::none, TerminalColor::ansi256, TerminalColor::truecolor}) {
+    const std::string text = terminal_timeline(dag, {"all", plan}, {77, color});
     const auto lines = lines_of(text);
     ASSERT_EQ(lines.size(), 1 + 12 + 2u);
     for (int r = 0; r < 12; ++r) {
       EXPECT_EQ(columns_on_screen(lines[1 + r]), 77u) << lines[1 + r];
       EXPECT_THAT(lines[1 + r], HasSubstr("·"));  // every rank waits at least once
     }
-    EXPECT_EQ(text.find('\x1b') == std::string::npos, colour == TerminalColour::none);
+    EXPECT_EQ(text.find('\x1b') == std::string::npos, color == TerminalColor::none);
     EXPECT_THAT(lines[13], HasSubstr(text_of(timeline_of(dag, plan).makespan)));
   }
 }

@@ -175,7 +175,7 @@ TEST(Baselines, NeverBeatTheFrontierThatTheServerMade) {
     const auto input = jobs::complete(formats::format_profile_csv(p.profile), shape, limits);
     ASSERT_TRUE(input) << input.error().message;
     StopCheck never;
-    const auto made = jobs::characterise("key", *input, {}, never);
+    const auto made = jobs::characterize("key", *input, {}, never);
     ASSERT_TRUE(made) << made.error().message;
     ASSERT_EQ(made->key, "key");
     ASSERT_EQ(not_dominated(made->dag, made->frontier), "") << "seed " << seed;

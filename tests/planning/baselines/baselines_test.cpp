@@ -155,7 +155,7 @@ TEST(Baselines, SayWhereTheyAreNotDefined) {
   EXPECT_THAT(zeus_per_stage_plans(dag).error().message, HasSubstr("has no stages"));
 }
 
-TEST(Baselines, AreJudgedByWhatTheirPlansRealise) {
+TEST(Baselines, AreJudgedByWhatTheirPlansRealize) {
   // One stage, one microbatch, 10 W: forward takes 1 s and 100 J, or 1.5 s and 80 J; backward twice that.
   const model::ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
   const model::LowerBound bound{{{Seconds(3), Joules(1)}}};

@@ -14,13 +14,13 @@ namespace perseus::checker {
 namespace {
 
 using testing::BruteForce;
-using testing::Realised;
+using testing::Realized;
 using testing::ShrinkingDice;
 
 constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
 
-double energy_scale(const model::ComputationDag& dag, const Realised& realised) {
-  return (realised.effective_energy + dag.total_blocking_power() * realised.time).value();
+double energy_scale(const model::ComputationDag& dag, const Realized& realized) {
+  return (realized.effective_energy + dag.total_blocking_power() * realized.time).value();
 }
 
 RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
@@ -29,7 +29,7 @@ RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
   PlanRunner simulator(dag);
   for (int repeat = 0; repeat < 3; ++repeat) {
     const model::Plan plan = testing::random_plan(dice, dag);
-    const Realised expected = testing::realise(dag, plan);
+    const Realized expected = testing::realize(dag, plan);
     const Simulation s = simulator.run(plan);
     RC_ASSERT(s.makespan == expected.time);
     const double tolerance = 1e-12 * energy_scale(dag, expected);
@@ -90,7 +90,7 @@ RC_GTEST_PROP(Certificate, AnyFlowIsBelowEveryPlan, ()) {
   const Result<CertifiedLine> line = certify(dag, certificate);
   RC_ASSERT(line.ok());
   const BruteForce brute_force(dag);
-  for (const Realised& r : brute_force.pareto_set()) {
+  for (const Realized& r : brute_force.pareto_set()) {
     const double rounding = 1e-12 * (std::abs(line->at_zero.value()) + energy_scale(dag, r));
     RC_ASSERT(line->at(r.time).value() <= r.effective_energy.value() + rounding);
   }
@@ -100,7 +100,7 @@ RC_GTEST_PROP(LinearProgram, IsBelowBruteForce, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice, kTiny);
   const BruteForce brute_force(dag);
-  for (const Realised& r : brute_force.pareto_set()) {
+  for (const Realized& r : brute_force.pareto_set()) {
     const auto optimum = testing::solve_relaxation(dag, r.time);
     RC_ASSERT(optimum.has_value());
     const double excess = (optimum->effective_energy - r.effective_energy).value() / energy_scale(dag, r);

@@ -4,7 +4,7 @@
 
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 namespace perseus::model {
 namespace {
@@ -115,7 +115,7 @@ ComputationDag throttling_pipeline() {
 TEST(DefaultPlan, ThePlannerHasAPlanForMaximumClocksTimeHoweverFewItsDeadlines) {
   const ComputationDag dag = throttling_pipeline();
   ASSERT_TRUE(dag.validate().ok());
-  const Seconds t_max = planner::Realiser(dag).realise(all_maximum_clock(dag)).time;
+  const Seconds t_max = planner::Realizer(dag).realize(all_maximum_clock(dag)).time;
   planner::PlannerOptions options;
   options.deadlines = 2;
   options.also = {1.002 * t_max};

@@ -23,7 +23,7 @@ const model::FrontierPoint& point_within(const model::Frontier& frontier, Second
 
 class ExactPlanner : public ::testing::TestWithParam<std::tuple<int, int>> {};
 
-TEST_P(ExactPlanner, NeedsNoMoreThanThePublishedMethodAtItsRealisedTimes) {
+TEST_P(ExactPlanner, NeedsNoMoreThanThePublishedMethodAtItsRealizedTimes) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const auto [gpu_index, microbatches] = GetParam();
   const auto gpu = testing::emulated_gpus()[gpu_index];

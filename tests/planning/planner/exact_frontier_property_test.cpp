@@ -103,8 +103,8 @@ RC_GTEST_PROP(Rounding, KeepsTheDeadlineIfPunctual, ()) {
   const Seconds deadline = t_min + (relaxation.t_star() - t_min) * dice.real(0.001, 1);
   relaxation.lower_deadline(deadline);
   const model::Plan plan = kinds.plan_of(rounding.round(Rounding::punctual));
-  const testing::Realised realised = testing::realise(dag, plan);
-  RC_ASSERT(realised.time <= deadline * (1 + 1e-9));
+  const testing::Realized realized = testing::realize(dag, plan);
+  RC_ASSERT(realized.time <= deadline * (1 + 1e-9));
 }
 
 RC_GTEST_PROP(Rounding, SaysWhatItsPlanTakes, ()) {
@@ -115,11 +115,11 @@ RC_GTEST_PROP(Rounding, SaysWhatItsPlanTakes, ()) {
   Rounding rounding(dag, kinds, relaxation);
   relaxation.lower_deadline(relaxation.t_star() * dice.real(0.3, 1));
   const model::Plan plan = kinds.plan_of(rounding.round({dice.real(0, 2), dice.real(0, 1), dice.real(0, 1)}));
-  const testing::Realised realised = testing::realise(dag, plan);
+  const testing::Realized realized = testing::realize(dag, plan);
   const Seconds said = relaxation.seconds(rounding.makespan_ticks());
-  RC_ASSERT(said <= realised.time * (1 + 1e-9) && said >= realised.time * (1 - 1e-9));
-  RC_ASSERT(std::abs(rounding.effective_energy_j() - realised.effective_energy.value()) <=
-            1e-9 * (std::abs(realised.effective_energy.value()) + (dag.total_blocking_power() * said).value()));
+  RC_ASSERT(said <= realized.time * (1 + 1e-9) && said >= realized.time * (1 - 1e-9));
+  RC_ASSERT(std::abs(rounding.effective_energy_j() - realized.effective_energy.value()) <=
+            1e-9 * (std::abs(realized.effective_energy.value()) + (dag.total_blocking_power() * said).value()));
 }
 
 class ExactFrontierOf : public ::testing::TestWithParam<testing::PublishedCase> {};

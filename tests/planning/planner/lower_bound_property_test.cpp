@@ -19,7 +19,7 @@ namespace perseus::planner {
 namespace {
 
 using testing::BruteForce;
-using testing::Realised;
+using testing::Realized;
 using testing::ShrinkingDice;
 
 constexpr testing::InstanceLimits kTiny{3, 3, 4, 3000};
@@ -75,7 +75,7 @@ RC_GTEST_PROP(LowerBound, IsBelowBruteForceAndStartsAtItsFastest, ()) {
   const BruteForce brute_force(dag);
   const Seconds fastest = brute_force.pareto_set().front().time;
   RC_ASSERT(std::abs(bound.t_min() / fastest - 1) <= 1e-9);
-  for (const Realised& best : brute_force.pareto_set()) {
+  for (const Realized& best : brute_force.pareto_set()) {
     const double total = (best.effective_energy + dag.total_blocking_power() * best.time).value();
     const Joules claimed = bound.at(best.time * (1 + 1e-9));
     RC_ASSERT((claimed - best.effective_energy).value() <= 1e-9 * total);

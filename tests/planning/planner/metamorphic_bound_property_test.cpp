@@ -75,7 +75,7 @@ RC_GTEST_PROP(MetamorphicBound, LatencyDelaysTheFastestPlanByWhatItTakes, ()) {
         static_cast<std::uint16_t>(std::ranges::min_element(options, {}, &model::Measurement::time) - options.begin()));
   }
   const model::LowerBound after = bound_of(dag);
-  RC_ASSERT(std::abs(after.t_min() / testing::realise(dag, fastest).time - 1) <= 1e-9);
+  RC_ASSERT(std::abs(after.t_min() / testing::realize(dag, fastest).time - 1) <= 1e-9);
   RC_ASSERT(after.t_min() >= before.t_min() * (1 - 1e-9));
   // What the computations can save does not depend on the transfers between them.
   RC_ASSERT(

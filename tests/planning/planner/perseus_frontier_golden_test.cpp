@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(A100, PublishedFrontier,
 INSTANTIATE_TEST_SUITE_P(A40, PublishedFrontier, ::testing::Combine(::testing::Values(1), ::testing::Values(12, 24)));
 
 // Realized, the published plans match an independent simulation, and respect the lower bound.
-TEST(PublishedPlans, AreVerifiedOnceRealised) {
+TEST(PublishedPlans, AreVerifiedOnceRealized) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const auto gpu = testing::emulated_gpus()[0];
   const model::ComputationDag dag = testing::emulated_dag(data, gpu, 12);

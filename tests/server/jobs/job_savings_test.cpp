@@ -11,7 +11,7 @@ namespace {
 class SavingsTest : public ::testing::Test {
  protected:
   SavingsTest() {
-    auto pipeline = std::make_shared<CharacterisedPipeline>();
+    auto pipeline = std::make_shared<CharacterizedPipeline>();
     pipeline->key = "a";
     pipeline->dag.blocking_power = Watts(100);
     pipeline->dag.accelerators = {1};
@@ -52,7 +52,7 @@ TEST_F(SavingsTest, BothSidesWaitForTheStraggler) {
 
 TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
   // One computation of 300, 240 or 200 W; waiting draws 100 W.
-  auto pipeline = std::make_shared<CharacterisedPipeline>();
+  auto pipeline = std::make_shared<CharacterizedPipeline>();
   model::ComputationDag& dag = pipeline->dag;
   dag.blocking_power = Watts(100);
   dag.accelerators = {1};
@@ -84,7 +84,7 @@ TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
 
 TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
   // Forward at 1400 MHz, backward at 1000 MHz; each clock arrives half a second late; waiting draws 100 W.
-  auto pipeline = std::make_shared<CharacterisedPipeline>();
+  auto pipeline = std::make_shared<CharacterizedPipeline>();
   model::ComputationDag& dag = pipeline->dag;
   dag.blocking_power = Watts(100);
   dag.accelerators = {1};

@@ -15,8 +15,8 @@ using ::testing::HasSubstr;
 /// Three points: 1, 1.5 and 2 s. Waiting draws 100 W. Effective energies: 200, 180 and 160 J; total energies: 300,
 /// 330 and 360 J, so the fastest needs least. `each_saves`: 80 J more per point, so that slower plans have lower
 /// totals: 300, 270 and 240 J.
-CharacterisedPipeline three_points(double each_saves_j = 20) {
-  CharacterisedPipeline pipeline;
+CharacterizedPipeline three_points(double each_saves_j = 20) {
+  CharacterizedPipeline pipeline;
   pipeline.dag.blocking_power = Watts(100);
   pipeline.dag.accelerators = {1};
   pipeline.all_max_time = Seconds(1);
@@ -35,7 +35,7 @@ class PolicyTest : public ::testing::Test {
   }
   void set(const Policy& policy) { policies_[std::string(kind_of(policy))] = policy; }
 
-  CharacterisedPipeline pipeline_ = three_points(), saving_ = three_points(80);
+  CharacterizedPipeline pipeline_ = three_points(), saving_ = three_points(80);
   std::vector<PolicyScope> groups_{{&pipeline_, 1, 2, 0}};  // two pipelines
   std::map<std::string, Policy> policies_;
   double default_slowdown_ = 0;

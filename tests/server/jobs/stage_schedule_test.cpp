@@ -82,7 +82,7 @@ struct WithAPlan : AtMaximumClock {
     job.plan->choices[0].point = point;
     return make_plan_schedule(job, Rank{}, pipeline);
   }
-  CharacterisedPipeline pipeline;
+  CharacterizedPipeline pipeline;
 };
 
 TEST(StageSchedule, OfAPlanHasItsTimeAndThatOfTheHighestClock) {

@@ -12,7 +12,7 @@
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/curve_family.h"
 
 namespace perseus::profiling {
@@ -70,7 +70,7 @@ struct Planned {
     Seconds sum;
     for (const model::Profile& draw : draws) {
       const model::ComputationDag one = model::build_dag(draw, schedule, kCosts).value();
-      sum += planner::Realiser(one).realise(plan).time;
+      sum += planner::Realizer(one).realize(plan).time;
     }
     return sum / static_cast<double>(draws.size());
   }
@@ -98,7 +98,7 @@ TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
   }
   const model::Plan highest = model::all_maximum_clock(p.dag);
   const model::ProfileNoise& at_highest = p.expected.maximum_clock_noise;
-  check(highest, planner::Realiser(p.dag).realise(highest).time + at_highest.lateness, at_highest);
+  check(highest, planner::Realizer(p.dag).realize(highest).time + at_highest.lateness, at_highest);
   // A plan that makes all paths equally long is later than maximum clock, where one stage is the slowest.
   EXPECT_GT(p.expected.points.back().noise.lateness + p.expected.points[p.expected.points.size() / 2].noise.lateness,
             at_highest.lateness);

@@ -10,7 +10,7 @@
 #include "planning/model/make_schedule.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/plan_loss.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
@@ -233,8 +233,8 @@ double true_slowdown_pct(const model::ComputationDag& truth, const ProfilingWind
           std::ranges::find(options, window.clocks[rank][a], &model::Measurement::clock) - options.begin());
     }
   }
-  return 100 * (planner::Realiser(truth).realise(plan).time /
-                    planner::Realiser(truth).realise(model::Plan(plan.size())).time -
+  return 100 * (planner::Realizer(truth).realize(plan).time /
+                    planner::Realizer(truth).realize(model::Plan(plan.size())).time -
                 1);
 }
 

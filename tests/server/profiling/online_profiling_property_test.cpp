@@ -10,7 +10,7 @@
 #include "planning/model/reference_plans.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/plan_loss.h"
 #include "server/profiling/planning.h"
@@ -176,7 +176,7 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
       const model::PipelineCosts costs{options.blocking_power, Seconds(0), false};
       const model::ComputationDag real = model::build_dag(truth, schedule, costs).value();
       const model::ComputationDag seen = model::build_dag(profiling::for_planning(estimate), schedule, costs).value();
-      const Seconds highest = Realiser(seen).realise(model::all_maximum_clock(seen)).time;
+      const Seconds highest = Realizer(seen).realize(model::all_maximum_clock(seen)).time;
       model::Plan plan = look_up(plan_exact(seen), highest).plan;
       for (std::size_t i = 0; i < plan.size(); ++i) {  // the same clock among the options of the truth
         const int c = static_cast<int>(i);
@@ -185,7 +185,7 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
         plan[i] = static_cast<std::uint16_t>(std::ranges::find(options_of, clock, &model::Measurement::clock) -
                                              options_of.begin());
       }
-      const Seconds deadline = Realiser(real).realise(model::all_maximum_clock(real)).time;
+      const Seconds deadline = Realizer(real).realize(model::all_maximum_clock(real)).time;
       const profiling::PlanLoss loss = profiling::plan_loss(real, plan_exact(real), plan, deadline);
       losses.push_back(loss.loss_pct);
       late.push_back(loss.late_pct);

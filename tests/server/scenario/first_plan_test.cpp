@@ -60,12 +60,12 @@ TEST_F(FirstPlan, WhoseProfileIsLostIsTheOneThatThereIs) {
 
 TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
   target.service().subscribe_all([&](const jobs::JobEvent& event) {
-    if (event.kind == "characterisation_started") lose_profiles();
+    if (event.kind == "characterization_started") lose_profiles();
   });
   ASSERT_TRUE(registers(1).ok());
   expect_the_plan_that_there_is();
   EXPECT_EQ(target.job(job)->row.state, "failed");
-  EXPECT_THAT(target.job(job)->reason, HasSubstr("characterisation failed"));
+  EXPECT_THAT(target.job(job)->reason, HasSubstr("characterization failed"));
 }
 
 TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {

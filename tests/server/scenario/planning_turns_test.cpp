@@ -81,7 +81,7 @@ TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
   EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
   EXPECT_LE(now.pipelines[0].energy, quick_energy * (1 + 1e-9));
   EXPECT_GT(quick_energy, Joules(0));
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
 }
 
 TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
@@ -99,7 +99,7 @@ TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTu
   std::map<std::string, std::string> names;
   std::vector<std::string> order;
   target.service().subscribe_all([&](const jobs::JobEvent& event) {
-    if (event.kind == "characterised")
+    if (event.kind == "characterized")
       order.push_back((event.text.starts_with("quick") ? "quick " : "") + names[event.job]);
   });
   target.hold_work(true);
@@ -118,12 +118,12 @@ TEST_F(PlanningTurns, AnEndedJobIsPlannedNoMore) {
   ASSERT_TRUE(target.finish_job(a).ok());
   target.hold_refining(false);
   EXPECT_EQ(target.service().counts().plannings_stopped, 1);
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
   ASSERT_EQ(stored_frontiers().size(), 1U);
   EXPECT_TRUE(jobs::is_quick_frontier_key(stored_frontiers()[0]));
   EXPECT_THAT(target.database().claims, IsEmpty());
   (void)target.job(a);  // reading the job does not start planning
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
 }
 
 TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
@@ -212,10 +212,10 @@ TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
   EXPECT_EQ(now.row.state, "deployed");
   EXPECT_EQ(now.plan->version, 1);
   EXPECT_THAT(now.reason, HasSubstr("planning took longer than its budget of 1e-09 s (planning_budget_s)"));
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
   target.restart();
   EXPECT_THAT(target.job(a).value().reason, HasSubstr("budget"));
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
 }
 
 TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
@@ -243,7 +243,7 @@ TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
   std::map<std::string, std::string> names;
   std::vector<std::string> refined;
   target.service().subscribe_all([&](const jobs::JobEvent& event) {
-    if (event.kind == "characterised" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
+    if (event.kind == "characterized" && !event.text.starts_with("quick")) refined.push_back(names[event.job]);
   });
   target.hold_refining(true);
   for (const auto& [team, microbatches] : {std::pair{"long", 60}, {"short", 3}}) {
@@ -256,7 +256,7 @@ TEST(PlanningFairness, ALongRefinementTakesTurnsWithThoseOfOthers) {
   }
   target.hold_refining(false);
   EXPECT_THAT(refined, ElementsAre("short", "long"));
-  EXPECT_EQ(target.service().counts().characterising, 0);
+  EXPECT_EQ(target.service().counts().characterizing, 0);
   EXPECT_THAT(target.database().claims, IsEmpty());
 }
 

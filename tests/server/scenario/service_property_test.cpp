@@ -382,7 +382,7 @@ TEST(StateMachine, ARefusedEventChangesNothing) {
       jobs::StragglerTookEffect{"s1"},
       jobs::StragglerWithdrawn{"s1"},
       jobs::PolicyCleared{"pinned"},
-      jobs::Characterised{"key", 1, 1, 1},
+      jobs::Characterized{"key", 1, 1, 1},
       jobs::PlanDeployed{},
       jobs::ProfileKnown{"key", "", {2}, "", 0, ""},
       jobs::WindowHandedOut{},

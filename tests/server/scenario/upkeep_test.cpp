@@ -148,7 +148,7 @@ TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
   }
   target.restart();
   EXPECT_EQ(target.job(registered(target, "small"))->row.state, "deployed");
-  EXPECT_EQ(target.service().counts().characterisations, 1);
+  EXPECT_EQ(target.service().counts().characterizations, 1);
 
   target.database().damaged_blobs.insert("profile/small");
   jobs::RegisterJob job;

@@ -83,8 +83,8 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
   database_->tokens.clear();  // another server removed it
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
-  EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorised);
-  EXPECT_EQ(tokens_.identify(bearer(boss), 1000).error().code, ErrorCode::unauthorised);
+  EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorized);
+  EXPECT_EQ(tokens_.identify(bearer(boss), 1000).error().code, ErrorCode::unauthorized);
   Tokens again(store_);
   EXPECT_TRUE(again.load().ok());
   EXPECT_TRUE(again.required());
@@ -125,7 +125,7 @@ TEST_F(TokensTest, AreTakenAsBearerAndAsPasswordWhateverTheCase) {
   for (const std::string& header :
        {std::string(), std::string("Bearer"), std::string("Bearer "), boss.secret, "Digest " + boss.secret,
         std::string("Basic !!!"), std::string("Basic YTpi"), "Basic " + boss.secret, "Bearer " + boss.secret + " "}) {
-    EXPECT_EQ(tokens_.identify(header, 1000).error().code, ErrorCode::unauthorised) << header;
+    EXPECT_EQ(tokens_.identify(header, 1000).error().code, ErrorCode::unauthorized) << header;
   }
 }
 

@@ -74,9 +74,9 @@ RandomJob random_job(Dice& dice) {
   scenario.idle_power = Watts(below(dice, 60));
   scenario.tensor_parallel = 1 + below(dice, 8);
   scenario.timing.load = Seconds(0.01 * below(dice, 20));
-  scenario.timing.synchronisation = Seconds(0.01 * below(dice, 20));
+  scenario.timing.synchronization = Seconds(0.01 * below(dice, 20));
   scenario.timing.optimizer = Seconds(0.01 * below(dice, 20));
-  if (below(dice, 2) == 0) scenario.timing.synchronisation_power = Watts(below(dice, 300));
+  if (below(dice, 2) == 0) scenario.timing.synchronization_power = Watts(below(dice, 300));
   if (below(dice, 2) == 0) scenario.timing.optimizer_power = Watts(below(dice, 300));
   scenario.delivery.notice_delay = Seconds(0.1 * (below(dice, 100) - 30));
   scenario.delivery.deploy = Seconds(0.1 * below(dice, 10));

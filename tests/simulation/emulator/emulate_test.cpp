@@ -85,12 +85,12 @@ TEST(Emulate, LateBatchesAreWaiting) {
   expect_parts(run.energy, 300, 0, 0, 50, 0);
 }
 
-TEST(Emulate, LoadingSynchronisationAndOptimizerTakeTimeAndPower) {
+TEST(Emulate, LoadingSynchronizationAndOptimizerTakeTimeAndPower) {
   model::Scenario scenario = small_scenario(2);
   scenario.tensor_parallel = 4;
   scenario.timing.load = Seconds(0.5);
-  scenario.timing.synchronisation = Seconds(0.25);
-  scenario.timing.synchronisation_power = Watts(80);
+  scenario.timing.synchronization = Seconds(0.25);
+  scenario.timing.synchronization_power = Watts(80);
   scenario.timing.optimizer = Seconds(1);
   scenario.timing.optimizer_power = Watts(120);
   Job job(scenario);

@@ -314,7 +314,7 @@ TEST_F(Nvml, AClockThatIsNoneOfItsClocksBecomesTheNearestOnce) {
   EXPECT_EQ(truth().clock(), Megahertz(700));
 }
 
-TEST_F(Nvml, AnInitialisationThatFailedIsTriedAgain) {
+TEST_F(Nvml, AnInitializationThatFailedIsTriedAgain) {
   make("a");
   truth().inject("nvmlInit_v2", 999, 1);
   const auto gpu = open_gpu("nvml:0");

@@ -27,7 +27,7 @@ const themeKey = 'perseus-theme';
 function showTheme() {
   const other = currentTheme() === 'dark' ? 'light' : 'dark';
   themeButton.textContent = other === 'dark' ? '☾' : '☀';
-  themeButton.ariaLabel = themeButton.title = `Switch to ${other} colours`;
+  themeButton.ariaLabel = themeButton.title = `Switch to ${other} colors`;
 }
 themeButton.addEventListener('click', () => {
   const chosen = chooseTheme(currentTheme() === 'dark' ? 'light' : 'dark');

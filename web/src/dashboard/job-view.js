@@ -268,7 +268,7 @@ function waitingFor({ state, ranks, world_size }) {
   if (state === 'profiling') {
     return 'The frontier follows when profiling is done.';
   }
-  if (state === 'characterising') return 'The frontier is being computed. Meanwhile everything runs at maximum clock.';
+  if (state === 'characterizing') return 'The frontier is being computed. Meanwhile everything runs at maximum clock.';
   if (state === 'failed') return 'There is no frontier: everything runs at maximum clock.';
   return 'There is no frontier.';
 }

@@ -3,7 +3,7 @@
 const states = {
   registered: ['registered', 'waiting'],
   profiling: ['profiling', 'busy'],
-  characterising: ['characterising', 'busy'],
+  characterizing: ['characterizing', 'busy'],
   deployed: ['plan in force', 'good'],
   finished: ['finished', 'over'],
   expired: ['expired', 'over'],

@@ -1,10 +1,10 @@
-#include "planning/planner/realise.h"
+#include "planning/planner/realize.h"
 
 #include <algorithm>
 
 namespace perseus::planner {
 
-Realiser::Realiser(const model::ComputationDag& dag) : dag_(dag) {
+Realizer::Realizer(const model::ComputationDag& dag) : dag_(dag) {
   const std::size_t n = dag.computations.size();
   first_.assign(n + 1, 0);
   for (const model::Dependency& d : dag.dependencies) ++first_[d.after + 1];
@@ -15,7 +15,7 @@ Realiser::Realiser(const model::ComputationDag& dag) : dag_(dag) {
   end_s_.resize(n);
 }
 
-Realiser::Outcome Realiser::realise(const model::Plan& plan) {
+Realizer::Outcome Realizer::realize(const model::Plan& plan) {
   double makespan_s = 0, effective_j = 0;
   for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
     double start_s = 0;
@@ -30,7 +30,7 @@ Realiser::Outcome Realiser::realise(const model::Plan& plan) {
   return {Seconds(makespan_s), Joules(effective_j)};
 }
 
-void Realiser::makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s) {
+void Realizer::makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s) {
   ends_s_.resize(time_s.size() * lanes);
   std::fill_n(makespan_s, lanes, 0.0);
   for (std::size_t i = 0; i < time_s.size(); ++i) {

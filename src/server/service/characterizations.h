@@ -34,9 +34,9 @@
 
 namespace perseus::service {
 
-class Characterisations : public std::enable_shared_from_this<Characterisations> {
+class Characterizations : public std::enable_shared_from_this<Characterizations> {
  public:
-  using Frontier = std::shared_ptr<const jobs::CharacterisedPipeline>;
+  using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
   /// Called once, or twice if the first frontier is a quick one (its key tells).
   using Answer = std::function<void(const Result<Frontier>&)>;
   struct Wanter {
@@ -44,10 +44,10 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
     std::string owner;  ///< see PlanningQueue
   };
 
-  Characterisations(const ServiceOptions& options, StoreAccess& store, const Clock& clock, Executor& executor);
-  Characterisations(const Characterisations&) = delete;
-  Characterisations& operator=(const Characterisations&) = delete;
-  ~Characterisations();
+  Characterizations(const ServiceOptions& options, StoreAccess& store, const Clock& clock, Executor& executor);
+  Characterizations(const Characterizations&) = delete;
+  Characterizations& operator=(const Characterizations&) = delete;
+  ~Characterizations();
 
   /// The frontier if it is in memory, otherwise null.
   [[nodiscard]] Frontier known(const std::string& key) const;
@@ -141,7 +141,7 @@ class Characterisations : public std::enable_shared_from_this<Characterisations>
   StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;
-  std::map<std::string, std::weak_ptr<const jobs::CharacterisedPipeline>> known_;
+  std::map<std::string, std::weak_ptr<const jobs::CharacterizedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< cached though no job holds them
   std::map<std::string, Work> work_;
   std::map<std::string, std::function<void(OtherTurn)>> others_;  ///< waiting for their turn

@@ -15,15 +15,15 @@
 
 namespace perseus::planner {
 
-class Realiser {
+class Realizer {
  public:
-  explicit Realiser(const model::ComputationDag& dag);
+  explicit Realizer(const model::ComputationDag& dag);
 
   struct Outcome {
     Seconds time;
     Joules effective_energy;
   };
-  Outcome realise(const model::Plan& plan);
+  Outcome realize(const model::Plan& plan);
   /// Makespans for `lanes` sets of durations at once: time_s[i][k] is that of computation i in set k.
   void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
 

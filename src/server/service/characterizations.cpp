@@ -1,4 +1,4 @@
-#include "server/service/characterisations.h"
+#include "server/service/characterizations.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr double wrong_estimate = 20;  // planning that takes this many times th
 
 }  // namespace
 
-Characterisations::Characterisations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
+Characterizations::Characterizations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
                                      Executor& executor)
     : owner_(options.owner),
       lease_s_(options.lease_s),
@@ -29,25 +29,25 @@ Characterisations::Characterisations(const ServiceOptions& options, StoreAccess&
   set_limits(options);
 }
 
-void Characterisations::set_limits(const ServiceOptions& options) {
+void Characterizations::set_limits(const ServiceOptions& options) {
   budget_s_ = options.planning_budget_s;
   queue_.set_quota(options.planner_s_per_owner);
 }
 
-Characterisations::~Characterisations() {
+Characterizations::~Characterizations() {
   for (auto& [key, work] : work_) {
     if (work.planning) work.planning->request_stop();
   }
 }
 
-Characterisations::Frontier Characterisations::known(const std::string& key) const {
+Characterizations::Frontier Characterizations::known(const std::string& key) const {
   const auto found = known_.find(key);
   return found == known_.end() ? nullptr : found->second.lock();
 }
 
 // ---- Requests for frontiers
 
-void Characterisations::want(const std::string& key, const Wanter& who, Answer answer) {
+void Characterizations::want(const std::string& key, const Wanter& who, Answer answer) {
   const auto [found, is_new] = work_.try_emplace(key);
   Work& work = found->second;
   work.wanters[who.id] = {who.owner, std::move(answer)};
@@ -69,7 +69,7 @@ void Characterisations::want(const std::string& key, const Wanter& who, Answer a
   });
 }
 
-void Characterisations::forget(const std::string& key, const std::string& wanter) {
+void Characterizations::forget(const std::string& key, const std::string& wanter) {
   const auto found = work_.find(key);
   if (found == work_.end()) return;
   Work& work = found->second;
@@ -84,7 +84,7 @@ void Characterisations::forget(const std::string& key, const std::string& wanter
   work_.erase(found);
 }
 
-void Characterisations::stop(std::function<void()> released) {
+void Characterizations::stop(std::function<void()> released) {
   stopping_ = true;
   others_.clear();
   auto missing = std::make_shared<int>(1);
@@ -102,7 +102,7 @@ void Characterisations::stop(std::function<void()> released) {
 
 // ---- From the store
 
-void Characterisations::start(const std::string& key) {
+void Characterizations::start(const std::string& key) {
   Work& work = work_[key];
   work.look_again_s.reset();
   if (known(key)) return read_frontier(key, key, "");
@@ -127,7 +127,7 @@ void Characterisations::start(const std::string& key) {
       });
 }
 
-void Characterisations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
+void Characterizations::read_frontier(const std::string& key, const std::string& blob_key, std::string bytes) {
   executor_.submit(
       Executor::Kind::reading,
       [weak = weak_from_this(), key, blob_key, known = known(blob_key),
@@ -135,7 +135,7 @@ void Characterisations::read_frontier(const std::string& key, const std::string&
         Result<Frontier> result = known;
         if (!known) {
           auto parsed = jobs::parse_frontier(blob_key, bytes);
-          result = parsed ? Result<Frontier>(std::make_shared<const jobs::CharacterisedPipeline>(*std::move(parsed)))
+          result = parsed ? Result<Frontier>(std::make_shared<const jobs::CharacterizedPipeline>(*std::move(parsed)))
                           : Result<Frontier>(parsed.error());
         }
         return [weak, key, blob_key, result = std::move(result)] {
@@ -151,7 +151,7 @@ void Characterisations::read_frontier(const std::string& key, const std::string&
 
 // ---- Planning
 
-void Characterisations::enqueue(const std::string& key) {
+void Characterizations::enqueue(const std::string& key) {
   const auto found = work_.find(key);
   if (found == work_.end() || stopping_) return;
   Work& work = found->second;
@@ -167,7 +167,7 @@ void Characterisations::enqueue(const std::string& key) {
   start_next();
 }
 
-void Characterisations::in_turn(const std::string& key, const std::string& owner,
+void Characterizations::in_turn(const std::string& key, const std::string& owner,
                                 std::function<void(OtherTurn)> begin) {
   if (stopping_) return;
   others_[key] = std::move(begin);
@@ -175,7 +175,7 @@ void Characterisations::in_turn(const std::string& key, const std::string& owner
   start_next();
 }
 
-void Characterisations::start_next() {
+void Characterizations::start_next() {
   if (std::exchange(starting_, true)) return;  // a store that does not answer fails inside the call
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
     // A refinement would give way to first frontiers, but they start first anyway.
@@ -203,7 +203,7 @@ void Characterisations::start_next() {
   starting_ = false;
 }
 
-void Characterisations::turn_is_over(const Turn& turn, double planner_s) {
+void Characterizations::turn_is_over(const Turn& turn, double planner_s) {
   --under_way_[turn.kind];
   std::erase_if(refining_, [&](const Turn& one) { return one.others_wait == turn.others_wait; });
   queue_.done(turn.owner, planner_s, clock_.now_s());
@@ -211,9 +211,9 @@ void Characterisations::turn_is_over(const Turn& turn, double planner_s) {
   start_next();
 }
 
-void Characterisations::claim_and_compute(const std::string& key, const Turn& turn) {
+void Characterizations::claim_and_compute(const std::string& key, const Turn& turn) {
   const double now_s = clock_.now_s();
-  store_.claim("characterise/" + key, owner_, now_s, lease_s_,
+  store_.claim("characterize/" + key, owner_, now_s, lease_s_,
                [weak = weak_from_this(), key, turn, now_s](const Result<bool>& claimed) {
                  const auto self = weak.lock();
                  if (!self) return;
@@ -237,7 +237,7 @@ void Characterisations::claim_and_compute(const std::string& key, const Turn& tu
                });
 }
 
-void Characterisations::compute(const std::string& key, const Turn& turn) {
+void Characterizations::compute(const std::string& key, const Turn& turn) {
   const std::string input_key(jobs::input_of_frontier(key));
   store_.read<Bytes>(
       [input_key](store::Store& store) { return store.blob("input/" + input_key); },
@@ -251,7 +251,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn) {
       });
 }
 
-void Characterisations::compute(const std::string& key, const Turn& turn, std::string text) {
+void Characterizations::compute(const std::string& key, const Turn& turn, std::string text) {
   Work& work = work_[key];
   if (stopping_ || work.wanters.empty()) {
     if (work.claimed) release(key, work);
@@ -259,7 +259,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
     return turn_is_over(turn, 0);
   }
   work.planning.emplace();
-  jobs::CharacterisationEffort effort{};
+  jobs::CharacterizationEffort effort{};
   const bool refines = work.quick != nullptr;
   effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
   effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
@@ -287,7 +287,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
                      });
                      if (const auto parsed = jobs::parse_input(text, "input/" + input_key); !parsed) {
                        planned.error = parsed.error();
-                     } else if (auto made = jobs::characterise(input_key, *parsed, effort, check); !made) {
+                     } else if (auto made = jobs::characterize(input_key, *parsed, effort, check); !made) {
                        planned.error = made.error();
                      } else if (check.stop(StopCheck::kCostBetweenQuestions)) {
                        planned.error = planning_stopped();
@@ -295,7 +295,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
                        planned.error = Error{ErrorCode::too_large, "the frontier is too large to be kept"};
                      } else {
                        planned.bytes = std::move(bytes);
-                       planned.frontier = std::make_shared<const jobs::CharacterisedPipeline>(*std::move(made));
+                       planned.frontier = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(made));
                      }
                      planned.planner_s = thread_cpu_s() - begin_s - away_s;
                      return [weak, key, turn, planned = std::move(planned)]() mutable {
@@ -308,7 +308,7 @@ void Characterisations::compute(const std::string& key, const Turn& turn, std::s
                    });
 }
 
-void Characterisations::planned(const std::string& key, Planned planned) {
+void Characterizations::planned(const std::string& key, Planned planned) {
   Work& work = work_[key];
   const bool was_stopped = work.planning->stop_requested() && planned.error;
   work.planning.reset();
@@ -335,7 +335,7 @@ void Characterisations::planned(const std::string& key, Planned planned) {
   save(key, std::move(planned.frontier), std::move(planned.bytes));
 }
 
-void Characterisations::save(const std::string& key, Frontier frontier, std::string bytes) {
+void Characterizations::save(const std::string& key, Frontier frontier, std::string bytes) {
   ++computed_;
   store_.put_blob({"frontier/" + frontier->key, std::move(bytes)},
                   [weak = weak_from_this(), key, frontier](const Result<Ok>& saved) {
@@ -351,7 +351,7 @@ void Characterisations::save(const std::string& key, Frontier frontier, std::str
                   });
 }
 
-void Characterisations::offer_quick(const std::string& key, const Frontier& quick) {
+void Characterizations::offer_quick(const std::string& key, const Frontier& quick) {
   remember(quick);
   Work& work = work_[key];
   work.quick = quick;
@@ -360,7 +360,7 @@ void Characterisations::offer_quick(const std::string& key, const Frontier& quic
   for (const Answer& answer : answers) answer(quick);
 }
 
-void Characterisations::remember(const Frontier& frontier) {
+void Characterizations::remember(const Frontier& frontier) {
   known_[frontier->key] = frontier;
   std::erase(recent_, frontier);
   recent_.push_back(frontier);
@@ -368,7 +368,7 @@ void Characterisations::remember(const Frontier& frontier) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
 }
 
-void Characterisations::finish(const std::string& key, Result<Frontier> result) {
+void Characterizations::finish(const std::string& key, Result<Frontier> result) {
   const auto found = work_.find(key);
   if (found == work_.end()) return;
   if (found->second.claimed) release(key, found->second);
@@ -382,26 +382,26 @@ void Characterisations::finish(const std::string& key, Result<Frontier> result) 
   for (const auto& [id, wanted] : work.wanters) wanted.answer(result);
 }
 
-void Characterisations::release(const std::string& key, Work& work, std::function<void()> released) {
+void Characterizations::release(const std::string& key, Work& work, std::function<void()> released) {
   work.claimed = false;
-  store_.release("characterise/" + key, owner_, std::move(released));
+  store_.release("characterize/" + key, owner_, std::move(released));
 }
 
-void Characterisations::tick(double now_s) {
+void Characterizations::tick(double now_s) {
   if (stopping_) return;
   std::vector<std::string> again;
   for (auto& [key, work] : work_) {
     if (work.look_again_s && *work.look_again_s <= now_s) again.push_back(key);
     if (work.claimed && work.renew_s <= now_s) {
       work.renew_s = now_s + lease_s_ / 3;
-      store_.claim("characterise/" + key, owner_, now_s, lease_s_, [](const Result<bool>&) {});
+      store_.claim("characterize/" + key, owner_, now_s, lease_s_, [](const Result<bool>&) {});
     }
   }
   for (const std::string& key : again) start(key);
   start_next();  // an owner may be within its quota again
 }
 
-std::optional<double> Characterisations::next_wake() const {
+std::optional<double> Characterizations::next_wake() const {
   std::optional<double> next;
   for (const auto& [key, work] : work_) {
     const std::optional<double> due = work.claimed ? work.renew_s : work.look_again_s;
