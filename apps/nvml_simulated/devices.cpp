@@ -11,7 +11,7 @@ namespace perseus::nvml_simulated {
 int Devices::begin() {
   const std::lock_guard lock(mutex_);
   if (users_ == 0) {
-    if (std::getenv("PERSEUS_SIMULATED_GPUS") == nullptr) return device::nvml_code::driver_not_loaded;
+    if (std::getenv("PERSEUS_SIMULATED_GPUS") == nullptr) return device::nvml_code::kDriverNotLoaded;
     listed_.clear();
     for (const std::string& path : simulated_gpu::simulated_gpu_files()) {
       auto place = std::ranges::find_if(known_, [&](const auto& device) { return device->path == path; });
@@ -25,19 +25,19 @@ int Devices::begin() {
       listed_.push_back(place->get());
     }
     for (NvmlDevice* device : listed_) {
-      const int code = device->driver ? device->driver->fault("nvmlInit_v2") : device::nvml_code::success;
-      if (code != device::nvml_code::success) return code;
+      const int code = device->driver ? device->driver->fault("nvmlInit_v2") : device::nvml_code::kSuccess;
+      if (code != device::nvml_code::kSuccess) return code;
     }
   }
   ++users_;
-  return device::nvml_code::success;
+  return device::nvml_code::kSuccess;
 }
 
 int Devices::end() {
   const std::lock_guard lock(mutex_);
-  if (users_ == 0) return device::nvml_code::uninitialized;
+  if (users_ == 0) return device::nvml_code::kUninitialized;
   --users_;
-  return device::nvml_code::success;
+  return device::nvml_code::kSuccess;
 }
 
 bool Devices::begun() {
@@ -58,10 +58,10 @@ NvmlDevice* Devices::find(device::nvml::Device handle) {
 
 int Devices::fault(const char* function) {
   for (const NvmlDevice* device : list()) {
-    const int code = device->driver ? device->driver->fault(function) : device::nvml_code::success;
-    if (code != device::nvml_code::success) return code;
+    const int code = device->driver ? device->driver->fault(function) : device::nvml_code::kSuccess;
+    if (code != device::nvml_code::kSuccess) return code;
   }
-  return device::nvml_code::success;
+  return device::nvml_code::kSuccess;
 }
 
 Devices& devices() {

@@ -29,13 +29,13 @@
 
 using namespace perseus;
 using namespace perseus::nvml_simulated;
-using device::nvml_code::success;
+using device::nvml_code::kSuccess;
 
 namespace {
 
-constexpr unsigned memory_clock_mhz = 1593;
-constexpr std::string_view driver_version = "simulated";
-constexpr std::string_view nvml_version = "13.simulated";
+constexpr unsigned kMemoryClock_mhz = 1593;
+constexpr std::string_view kDriverVersion = "simulated";
+constexpr std::string_view kNvmlVersion = "13.simulated";
 
 unsigned milliwatts(Watts power) { return static_cast<unsigned>(std::lround(power.value() * 1000)); }
 unsigned long long millijoules(Joules energy) { return static_cast<unsigned long long>(energy.value() * 1000); }
@@ -45,49 +45,49 @@ long long unix_us() {
 }
 
 int put(std::string_view text, char* to, unsigned size) {
-  if (to == nullptr) return device::nvml_code::invalid_argument;
-  if (text.size() >= size) return device::nvml_code::insufficient_size;
+  if (to == nullptr) return device::nvml_code::kInvalidArgument;
+  if (text.size() >= size) return device::nvml_code::kInsufficientSize;
   std::memcpy(to, text.data(), text.size());
   to[text.size()] = '\0';
-  return success;
+  return kSuccess;
 }
 
 template <class T, class V>
 int put(T* to, V value) {
-  if (to == nullptr) return device::nvml_code::invalid_argument;
+  if (to == nullptr) return device::nvml_code::kInvalidArgument;
   *to = static_cast<T>(value);
-  return success;
+  return kSuccess;
 }
 
 /// NVML's lists: `count` is the capacity on input and the length on output.
 template <class T>
 int put(const std::vector<T>& list, unsigned* count, T* to) {
-  if (count == nullptr) return device::nvml_code::invalid_argument;
+  if (count == nullptr) return device::nvml_code::kInvalidArgument;
   const unsigned room = *count;
   *count = static_cast<unsigned>(list.size());
-  if (list.empty()) return success;
-  if (room < list.size() || to == nullptr) return device::nvml_code::insufficient_size;
+  if (list.empty()) return kSuccess;
+  if (room < list.size() || to == nullptr) return device::nvml_code::kInsufficientSize;
   std::ranges::copy(list, to);
-  return success;
+  return kSuccess;
 }
 
 /// The checks at the begin of every function about a GPU: initialized, a valid GPU, no injected fault; then calls
 /// `f`.
 template <class F>
 int with(const char* function, device::nvml::Device handle, F f) {
-  if (!devices().begun()) return device::nvml_code::uninitialized;
+  if (!devices().begun()) return device::nvml_code::kUninitialized;
   NvmlDevice* device = devices().find(handle);
-  if (device == nullptr) return device::nvml_code::invalid_argument;
-  if (!device->driver) return device::nvml_code::gpu_is_lost;
-  if (const int code = device->driver->fault(function); code != success) return code;
+  if (device == nullptr) return device::nvml_code::kInvalidArgument;
+  if (!device->driver) return device::nvml_code::kGpuIsLost;
+  if (const int code = device->driver->fault(function); code != kSuccess) return code;
   return f(*device->driver);
 }
 
 /// The same for functions about no GPU.
 template <class F>
 int without(const char* function, F f) {
-  if (!devices().begun()) return device::nvml_code::uninitialized;
-  if (const int code = devices().fault(function); code != success) return code;
+  if (!devices().begun()) return device::nvml_code::kUninitialized;
+  if (const int code = devices().fault(function); code != kSuccess) return code;
   return f();
 }
 
@@ -97,7 +97,7 @@ int find_device(const char* function, device::nvml::Device* to, F is_it) {
     for (NvmlDevice* device : devices().list()) {
       if (device->driver && is_it(*device->driver)) return put(to, device->handle());
     }
-    return device::nvml_code::not_found;
+    return device::nvml_code::kNotFound;
   });
 }
 
@@ -106,7 +106,7 @@ unsigned long long event_reasons(simulated_gpu::SimulatedDriver& gpu) {
 }
 
 unsigned clock_of(simulated_gpu::SimulatedDriver& gpu, int type) {
-  return type == device::nvml::clock_memory ? memory_clock_mhz : static_cast<unsigned>(gpu.clock().value());
+  return type == device::nvml::clock_memory ? kMemoryClock_mhz : static_cast<unsigned>(gpu.clock().value());
 }
 
 bool is_clock_type(int type) { return type >= device::nvml::clock_graphics && type <= device::nvml::clock_video; }
@@ -119,13 +119,13 @@ std::vector<device::nvml::ProcessInfo> processes_of(simulated_gpu::SimulatedDriv
   return list;
 }
 
-constexpr unsigned least_limit_mw = 100'000;
+constexpr unsigned kLeastLimit_mw = 100'000;
 unsigned most_limit_mw(const simulated_gpu::SimulatedDriver& gpu) {
-  return std::max(least_limit_mw, milliwatts(gpu.default_power_limit()));
+  return std::max(kLeastLimit_mw, milliwatts(gpu.default_power_limit()));
 }
 
 int set_limit(simulated_gpu::SimulatedDriver& gpu, unsigned limit_mw) {
-  if (limit_mw < least_limit_mw || limit_mw > most_limit_mw(gpu)) return device::nvml_code::invalid_argument;
+  if (limit_mw < kLeastLimit_mw || limit_mw > most_limit_mw(gpu)) return device::nvml_code::kInvalidArgument;
   return gpu.set_power_limit(Watts(limit_mw / 1000.0));
 }
 
@@ -142,7 +142,7 @@ void fill(simulated_gpu::SimulatedDriver& gpu, device::nvml::FieldValue& field) 
   const unsigned scope = field.scopeId;
   field.timestamp = unix_us();
   field.latencyUsec = 0;
-  field.nvmlReturn = success;
+  field.nvmlReturn = kSuccess;
   field.value.ull = 0;
   switch (field.fieldId) {
     case device::nvml::field_total_energy:
@@ -156,7 +156,7 @@ void fill(simulated_gpu::SimulatedDriver& gpu, device::nvml::FieldValue& field) 
       put_number(field, milliwatts(gpu.power()));
       break;
     case device::nvml::field_power_min_limit:
-      put_number(field, least_limit_mw);
+      put_number(field, kLeastLimit_mw);
       break;
     case device::nvml::field_power_max_limit:
       put_number(field, most_limit_mw(gpu));
@@ -175,12 +175,12 @@ void fill(simulated_gpu::SimulatedDriver& gpu, device::nvml::FieldValue& field) 
       put_number(field, gpu.power_smoothing() ? 1U : 0U);
       break;
     default:
-      field.nvmlReturn = device::nvml_code::not_supported;
+      field.nvmlReturn = device::nvml_code::kNotSupported;
   }
   const bool has_scope = field.fieldId == device::nvml::field_energy ||
                          field.fieldId == device::nvml::field_power_average ||
                          field.fieldId == device::nvml::field_power_instant;
-  if (has_scope && scope != device::nvml::scope_gpu) field.nvmlReturn = device::nvml_code::not_supported;
+  if (has_scope && scope != device::nvml::scope_gpu) field.nvmlReturn = device::nvml_code::kNotSupported;
 }
 
 }  // namespace
@@ -193,13 +193,13 @@ NVML_API int nvmlInitWithFlags(unsigned) { return devices().begin(); }
 NVML_API int nvmlShutdown() { return devices().end(); }
 NVML_API const char* nvmlErrorString(int code) {
   // nvml_words() are string literals.
-  return code == success ? "Success" : device::nvml_words(code).data();
+  return code == kSuccess ? "Success" : device::nvml_words(code).data();
 }
 NVML_API int nvmlSystemGetDriverVersion(char* version, unsigned size) {
-  return without(__func__, [&] { return put(driver_version, version, size); });
+  return without(__func__, [&] { return put(kDriverVersion, version, size); });
 }
 NVML_API int nvmlSystemGetNVMLVersion(char* version, unsigned size) {
-  return without(__func__, [&] { return put(nvml_version, version, size); });
+  return without(__func__, [&] { return put(kNvmlVersion, version, size); });
 }
 NVML_API int nvmlSystemGetCudaDriverVersion(int* version) {
   return without(__func__, [&] { return put(version, 13000); });
@@ -222,8 +222,8 @@ NVML_API int nvmlDeviceGetCount(unsigned* count) {
 NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, device::nvml::Device* handle) {
   return without(__func__, [&]() -> int {
     const auto list = devices().list();
-    if (index >= list.size()) return device::nvml_code::invalid_argument;
-    if (!list[index]->driver) return device::nvml_code::gpu_is_lost;
+    if (index >= list.size()) return device::nvml_code::kInvalidArgument;
+    if (!list[index]->driver) return device::nvml_code::kGpuIsLost;
     return put(handle, list[index]->handle());
   });
 }
@@ -231,12 +231,12 @@ NVML_API int nvmlDeviceGetHandleByIndex(unsigned index, device::nvml::Device* ha
   return nvmlDeviceGetHandleByIndex_v2(index, handle);
 }
 NVML_API int nvmlDeviceGetHandleByUUID(const char* uuid, device::nvml::Device* handle) {
-  if (uuid == nullptr) return device::nvml_code::invalid_argument;
+  if (uuid == nullptr) return device::nvml_code::kInvalidArgument;
   return find_device(__func__, handle, [&](const simulated_gpu::SimulatedDriver& gpu) { return gpu.uuid() == uuid; });
 }
 NVML_API int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, device::nvml::Device* handle) {
   const auto wanted = bus_id == nullptr ? std::nullopt : device::parse_pci_bus_id(bus_id);
-  if (!wanted) return device::nvml_code::invalid_argument;
+  if (!wanted) return device::nvml_code::kInvalidArgument;
   return find_device(__func__, handle, [&](const simulated_gpu::SimulatedDriver& gpu) {
     return device::parse_pci_bus_id(gpu.pci_bus_id()) == wanted;
   });
@@ -261,7 +261,7 @@ NVML_API int nvmlDeviceGetName(device::nvml::Device device, char* name, unsigned
 }
 NVML_API int nvmlDeviceGetPciInfo_v3(device::nvml::Device device, device::nvml::PciInfo* pci) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (pci == nullptr) return device::nvml_code::invalid_argument;
+    if (pci == nullptr) return device::nvml_code::kInvalidArgument;
     *pci = {};
     const device::PciBusId id = device::parse_pci_bus_id(gpu.pci_bus_id()).value_or(device::PciBusId{});
     pci->domain = id.domain;
@@ -296,7 +296,7 @@ NVML_API int nvmlDeviceIsMigDeviceHandle(device::nvml::Device device, unsigned* 
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return put(is_slice, 0U); });
 }
 NVML_API int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(device::nvml::Device device, device::nvml::Device*) {
-  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::invalid_argument; });
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::kInvalidArgument; });
 }
 
 // Energy and power.
@@ -311,17 +311,17 @@ NVML_API int nvmlDeviceGetPowerUsage(device::nvml::Device device, unsigned* powe
 }
 NVML_API int nvmlDeviceGetFieldValues(device::nvml::Device device, int count, device::nvml::FieldValue* fields) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (count < 1 || fields == nullptr) return device::nvml_code::invalid_argument;
+    if (count < 1 || fields == nullptr) return device::nvml_code::kInvalidArgument;
     for (int i = 0; i < count; ++i) fill(gpu, fields[i]);
-    return success;
+    return kSuccess;
   });
 }
 NVML_API int nvmlDeviceGetSamples(device::nvml::Device device, int type, unsigned long long after_us, int* value_type,
                                   unsigned* count, device::nvml::Sample* samples) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
     constexpr int total_power = 0, room = 120;
-    if (type != total_power) return device::nvml_code::not_supported;
-    if (count == nullptr || value_type == nullptr) return device::nvml_code::invalid_argument;
+    if (type != total_power) return device::nvml_code::kNotSupported;
+    if (count == nullptr || value_type == nullptr) return device::nvml_code::kInvalidArgument;
     *value_type = device::nvml::type_uint;
     std::vector<device::nvml::Sample> list;
     const double to_unix_s = static_cast<double>(unix_us()) * 1e-6 - gpu.now_s();
@@ -332,9 +332,9 @@ NVML_API int nvmlDeviceGetSamples(device::nvml::Device device, int type, unsigne
     }
     if (samples == nullptr) {
       *count = room;
-      return success;
+      return kSuccess;
     }
-    if (list.empty()) return device::nvml_code::not_found;
+    if (list.empty()) return device::nvml_code::kNotFound;
     return put(list, count, samples);
   });
 }
@@ -354,7 +354,7 @@ NVML_API int nvmlDeviceGetPowerManagementDefaultLimit(device::nvml::Device devic
 NVML_API int nvmlDeviceGetPowerManagementLimitConstraints(device::nvml::Device device, unsigned* least_mw,
                                                           unsigned* most_mw) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) {
-    return std::max(put(least_mw, least_limit_mw), put(most_mw, most_limit_mw(gpu)));
+    return std::max(put(least_mw, kLeastLimit_mw), put(most_mw, most_limit_mw(gpu)));
   });
 }
 NVML_API int nvmlDeviceGetPowerManagementMode(device::nvml::Device device, int* mode) {
@@ -367,9 +367,9 @@ NVML_API int nvmlDeviceSetPowerManagementLimit_v2(device::nvml::Device device, d
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
     constexpr unsigned version = 0x0200000C;
     constexpr int other_version = 25;
-    if (limit == nullptr) return device::nvml_code::invalid_argument;
+    if (limit == nullptr) return device::nvml_code::kInvalidArgument;
     if (limit->version != version) return other_version;
-    if (limit->powerScope != device::nvml::scope_gpu) return device::nvml_code::not_supported;
+    if (limit->powerScope != device::nvml::scope_gpu) return device::nvml_code::kNotSupported;
     return set_limit(gpu, limit->powerValueMw);
   });
 }
@@ -378,13 +378,13 @@ NVML_API int nvmlDeviceSetPowerManagementLimit_v2(device::nvml::Device device, d
 
 NVML_API int nvmlDeviceGetSupportedMemoryClocks(device::nvml::Device device, unsigned* count, unsigned* clocks_mhz) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) {
-    return put(std::vector<unsigned>{memory_clock_mhz}, count, clocks_mhz);
+    return put(std::vector<unsigned>{kMemoryClock_mhz}, count, clocks_mhz);
   });
 }
 NVML_API int nvmlDeviceGetSupportedGraphicsClocks(device::nvml::Device device, unsigned memory_mhz, unsigned* count,
                                                   unsigned* clocks_mhz) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (memory_mhz != memory_clock_mhz) return device::nvml_code::not_found;
+    if (memory_mhz != kMemoryClock_mhz) return device::nvml_code::kNotFound;
     std::vector<unsigned> list;
     for (const Megahertz clock : gpu.clocks()) list.push_back(static_cast<unsigned>(clock.value()));
     return put(list, count, clocks_mhz);
@@ -392,20 +392,20 @@ NVML_API int nvmlDeviceGetSupportedGraphicsClocks(device::nvml::Device device, u
 }
 NVML_API int nvmlDeviceGetClockInfo(device::nvml::Device device, int type, unsigned* clock_mhz) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (!is_clock_type(type)) return device::nvml_code::invalid_argument;
+    if (!is_clock_type(type)) return device::nvml_code::kInvalidArgument;
     return put(clock_mhz, clock_of(gpu, type));
   });
 }
 NVML_API int nvmlDeviceGetMaxClockInfo(device::nvml::Device device, int type, unsigned* clock_mhz) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (!is_clock_type(type)) return device::nvml_code::invalid_argument;
-    return put(clock_mhz, type == device::nvml::clock_memory ? memory_clock_mhz
+    if (!is_clock_type(type)) return device::nvml_code::kInvalidArgument;
+    return put(clock_mhz, type == device::nvml::clock_memory ? kMemoryClock_mhz
                                                              : static_cast<unsigned>(gpu.clocks().front().value()));
   });
 }
 NVML_API int nvmlDeviceGetClock(device::nvml::Device device, int type, int which, unsigned* clock_mhz) {
   constexpr int current = 0;
-  if (which != current) return device::nvml_code::not_supported;
+  if (which != current) return device::nvml_code::kNotSupported;
   return nvmlDeviceGetClockInfo(device, type, clock_mhz);
 }
 NVML_API int nvmlDeviceGetCurrentClocksEventReasons(device::nvml::Device device, unsigned long long* reasons) {
@@ -430,7 +430,7 @@ NVML_API int nvmlDeviceSetGpuLockedClocks(device::nvml::Device device, unsigned 
       const Megahertz highest = gpu.clocks().front();
       return gpu.lock_clocks(highest, highest);
     }
-    if (least_mhz > most_number || most_mhz > most_number) return device::nvml_code::invalid_argument;
+    if (least_mhz > most_number || most_mhz > most_number) return device::nvml_code::kInvalidArgument;
     return gpu.lock_clocks(Megahertz(static_cast<int>(least_mhz)), Megahertz(static_cast<int>(most_mhz)));
   });
 }
@@ -439,19 +439,19 @@ NVML_API int nvmlDeviceResetGpuLockedClocks(device::nvml::Device device) {
 }
 // As on data-center parts: the memory's clock is fixed.
 NVML_API int nvmlDeviceSetMemoryLockedClocks(device::nvml::Device device, unsigned, unsigned) {
-  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::not_supported; });
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::kNotSupported; });
 }
 NVML_API int nvmlDeviceResetMemoryLockedClocks(device::nvml::Device device) {
-  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::not_supported; });
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::kNotSupported; });
 }
 NVML_API int nvmlDeviceGetApplicationsClock(device::nvml::Device device, int type, unsigned* clock_mhz) {
   return nvmlDeviceGetMaxClockInfo(device, type, clock_mhz);
 }
 NVML_API int nvmlDeviceSetApplicationsClocks(device::nvml::Device device, unsigned, unsigned) {
-  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::not_supported; });
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::kNotSupported; });
 }
 NVML_API int nvmlDeviceResetApplicationsClocks(device::nvml::Device device) {
-  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::not_supported; });
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return device::nvml_code::kNotSupported; });
 }
 NVML_API int nvmlDeviceGetAPIRestriction(device::nvml::Device device, int, int* restricted) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) { return put(restricted, 1); });
@@ -491,18 +491,18 @@ NVML_API int nvmlDeviceGetTemperature(device::nvml::Device device, int, unsigned
 }
 NVML_API int nvmlDeviceGetUtilizationRates(device::nvml::Device device, unsigned* gpu_and_memory_pct) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
-    if (gpu_and_memory_pct == nullptr) return device::nvml_code::invalid_argument;
+    if (gpu_and_memory_pct == nullptr) return device::nvml_code::kInvalidArgument;
     gpu_and_memory_pct[0] = gpu.idle() ? 0 : 100;
     gpu_and_memory_pct[1] = 0;
-    return success;
+    return kSuccess;
   });
 }
 NVML_API int nvmlDeviceGetMemoryInfo(device::nvml::Device device, unsigned long long* total_free_used) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver&) -> int {
-    if (total_free_used == nullptr) return device::nvml_code::invalid_argument;
+    if (total_free_used == nullptr) return device::nvml_code::kInvalidArgument;
     constexpr unsigned long long bytes = 80ULL << 30U;
     total_free_used[0] = total_free_used[1] = bytes;
     total_free_used[2] = 0;
-    return success;
+    return kSuccess;
   });
 }

@@ -109,7 +109,7 @@ std::string take(const std::string& name, const std::string& value, perseus::clo
 }
 
 int serve(const std::vector<std::string>& arguments) {
-  constexpr std::array kWithValue{"--socket", "--group", "--mode", "--ceiling"};
+  constexpr std::array with_value{"--socket", "--group", "--mode", "--ceiling"};
   perseus::clock_control::DaemonOptions options;
   options.socket = perseus::clock_control::kDaemonSocket;
   std::vector<std::string> seen;
@@ -121,7 +121,7 @@ int serve(const std::vector<std::string>& arguments) {
       options.simulated = true;
       continue;
     }
-    if (std::ranges::find(kWithValue, name) == kWithValue.end()) {
+    if (std::ranges::find(with_value, name) == with_value.end()) {
       return wrong("--daemon: unknown option " + name +
                    "; allowed: --socket PATH, --group NAME, --mode OCTAL, --ceiling MHZ");
     }

@@ -289,8 +289,7 @@ int run_program(int argc, char** argv) {
   const Status done = run(a);
   if (done || told_to_end != 0) return 0;
   fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
-  return done.error().code == ErrorCode::unavailable ? replay::exit_peer_has_gone
-                                                     : entry_of(done.error().code).exit_code;
+  return done.error().code == ErrorCode::unavailable ? replay::kExitPeerHasGone : entry_of(done.error().code).exit_code;
 }
 
 }  // namespace

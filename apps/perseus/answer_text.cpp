@@ -20,11 +20,11 @@ namespace json = boost::json;
 constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
 
 std::string span_text(double s) {
-  constexpr double kMinute = 60, kHour = 3600, kDay = 86400;
-  if (std::abs(s) < 2 * kMinute) return report::text_of(Seconds(s));
-  if (std::abs(s) < 2 * kHour) return fmt::format("{:.1f} min", s / kMinute);
-  if (std::abs(s) < 2 * kDay) return fmt::format("{:.1f} h", s / kHour);
-  return fmt::format("{:.1f} days", s / kDay);
+  constexpr double minute = 60, hour = 3600, day = 86400;
+  if (std::abs(s) < 2 * minute) return report::text_of(Seconds(s));
+  if (std::abs(s) < 2 * hour) return fmt::format("{:.1f} min", s / minute);
+  if (std::abs(s) < 2 * day) return fmt::format("{:.1f} h", s / hour);
+  return fmt::format("{:.1f} days", s / day);
 }
 
 std::string seconds_text(double s) {

@@ -23,12 +23,12 @@
 namespace perseus::cli {
 namespace {
 
-constexpr int default_folds = 5;
+constexpr int kDefaultFolds = 5;
 
 struct CalibrateOptions {
   std::string ops;
   std::string iterations;
-  int folds = default_folds;
+  int folds = kDefaultFolds;
   bool leave_one_out = false;
   std::optional<double> blocking_power_w;
   int clock_step_mhz = 0;

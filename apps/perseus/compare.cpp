@@ -124,7 +124,7 @@ struct PairFigure {
   std::string_view name;
   double (*value)(const report::PairComparison&);
 };
-constexpr std::array pair_figures{
+constexpr std::array kPairFigures{
     PairFigure{"first_better_pct", [](const report::PairComparison& p) { return p.of_first.better_pct; }},
     PairFigure{"first_only_pct", [](const report::PairComparison& p) { return p.of_first.only_pct; }},
     PairFigure{"second_better_pct", [](const report::PairComparison& p) { return p.of_second.better_pct; }},
@@ -147,11 +147,11 @@ std::string dominating(const std::vector<report::ComparedMethod>& methods, const
 std::string pairs_csv(const std::vector<report::ComparedMethod>& methods,
                       const std::vector<report::PairComparison>& pairs) {
   std::string text = "first,second,dominating";
-  for (const PairFigure& figure : pair_figures) text += fmt::format(",{}", figure.name);
+  for (const PairFigure& figure : kPairFigures) text += fmt::format(",{}", figure.name);
   text += '\n';
   for (const report::PairComparison& pair : pairs) {
     text += fmt::format("{},{},{}", methods[pair.first].name, methods[pair.second].name, dominating(methods, pair));
-    for (const PairFigure& figure : pair_figures) text += fmt::format(",{:.9g}", figure.value(pair));
+    for (const PairFigure& figure : kPairFigures) text += fmt::format(",{:.9g}", figure.value(pair));
     text += '\n';
   }
   return text;
@@ -181,7 +181,7 @@ json::object json_report(const Pipeline& pipeline, const std::vector<report::Com
     json::object object{{"first", methods[pair.first].name}, {"second", methods[pair.second].name}};
     const std::string winner = dominating(methods, pair);
     object["dominating"] = winner.empty() ? json::value(nullptr) : json::value(winner);
-    for (const PairFigure& figure : pair_figures) object[figure.name] = figure.value(pair);
+    for (const PairFigure& figure : kPairFigures) object[figure.name] = figure.value(pair);
     all_pairs.push_back(std::move(object));
   }
   const model::LowerBound& bound = methods.front().frontier.bound;
@@ -223,7 +223,7 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
     if (!written) return written.error();
   }
   for (const report::ComparedMethod& method : input.methods) {
-    formats::Metadata metadata{{"method", method.name}, {slowdown_key, fmt::format("{}", input.slowdown)}};
+    formats::Metadata metadata{{"method", method.name}, {kSlowdownKey, fmt::format("{}", input.slowdown)}};
     for (const report::ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
     const Status written = file(method.name + "/plans.json", [&](const report::Sink& sink) {
       sink(formats::format_plan_file(pipeline.dag, method.frontier, metadata));

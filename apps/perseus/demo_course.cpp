@@ -40,15 +40,15 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr int planned_state = 3;  // PERSEUS_PLANNED
+constexpr int kPlannedState = 3;  // PERSEUS_PLANNED
 // In the profile's own time, before --time-scale: typical of data-center GPUs, more on the way down.
-constexpr Seconds least_switch_latency(0.002), most_switch_latency(0.006);
-constexpr double least_limit_s = 180;                    // to the first plan, where none was given
-constexpr double limit_iterations = 150;                 // likewise: that many at maximum clock
-constexpr double control_limit_s = 15;                   // for a client to find its helper
-constexpr double plan_gap_s = 60;                        // without a plan while one is measured, and
-constexpr double plan_gap_iterations = 50;               // at least so long: a client's trial takes up to 32 iterations
-constexpr double silence_s = 5, silence_iterations = 3;  // without a report: print who is silent
+constexpr Seconds kLeastSwitchLatency(0.002), kMostSwitchLatency(0.006);
+constexpr double kLeastLimit_s = 180;      // to the first plan, where none was given
+constexpr double kLimitIterations = 150;   // likewise: that many at maximum clock
+constexpr double kControlLimit_s = 15;     // for a client to find its helper
+constexpr double kPlanGap_s = 60;          // without a plan while one is measured, and
+constexpr double kPlanGapIterations = 50;  // at least so long: a client's trial takes up to 32 iterations
+constexpr double kSilence_s = 5, kSilenceIterations = 3;  // without a report: print who is silent
 
 double number_at(const json::value& value, std::initializer_list<std::string_view> path, double otherwise = 0) {
   const json::value* at = &value;
@@ -222,7 +222,7 @@ class DemoCourse::Course {
 
   /// To the highest clock, and to the lowest.
   [[nodiscard]] std::pair<Seconds, Seconds> switch_latencies() const {
-    if (!o_.switch_latency_ms) return {o_.time_scale * least_switch_latency, o_.time_scale * most_switch_latency};
+    if (!o_.switch_latency_ms) return {o_.time_scale * kLeastSwitchLatency, o_.time_scale * kMostSwitchLatency};
     const Seconds given(1e-3 * *o_.switch_latency_ms);
     return {given, given};
   }
@@ -257,7 +257,7 @@ class DemoCourse::Course {
     replay.replicas = o_.replicas;
     replay.gpus = gpu_files_;
     replay.error_file = scratch_.file("workers.log");
-    replay.silence_s = silence_s + silence_iterations * o_.straggler_slowdown * job_.all_max_time.value();
+    replay.silence_s = kSilence_s + kSilenceIterations * o_.straggler_slowdown * job_.all_max_time.value();
     replay.on_silence = [this](const std::string& who) { stage_.remark("training stands still: " + who); };
     replay.on_report = [this](const replay::RankReport& report) { show_client_log(report); };
     replay.interrupted = [] { return InterruptGuard::interrupted(); };
@@ -286,7 +286,7 @@ class DemoCourse::Course {
                         fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
     if (o_.blocking_transfers) replay.arguments.emplace_back("--blocking-transfers");
     if (o_.known_profile) {
-      replay.arguments.insert(replay.arguments.end(), {"--profile-name", profile_name});
+      replay.arguments.insert(replay.arguments.end(), {"--profile-name", kProfileName});
       if (Status pushed = push_profile(); !pushed) return pushed;
     } else {
       replay.arguments.emplace_back("--measure-blocking-power");
@@ -309,7 +309,7 @@ class DemoCourse::Course {
                           {"blocking_transfers", o_.blocking_transfers}};
     const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
                             {"pipeline", std::move(pipeline)}};
-    const auto answer = ask("PUT", std::string("/v1/profiles/") + profile_name, json::serialize(body));
+    const auto answer = ask("PUT", std::string("/v1/profiles/") + kProfileName, json::serialize(body));
     if (!answer) return answer.error();
     return Ok{};
   }
@@ -341,7 +341,7 @@ class DemoCourse::Course {
       const std::int64_t version = plan_version(*iteration);
       if (version == 0) {
         if (!result.iterations.empty()) ++result.left_out;
-        if (stage_.seconds() - plan_s > std::max(plan_gap_s, plan_gap_iterations * job_.all_max_time.value()))
+        if (stage_.seconds() - plan_s > std::max(kPlanGap_s, kPlanGapIterations * job_.all_max_time.value()))
           return no_plan_in_force();
         continue;
       }
@@ -368,7 +368,7 @@ class DemoCourse::Course {
     const std::int64_t version = iteration.workers.front().client.plan_version;
     const auto runs = [&](const replay::RankReport& report) {
       const replay::ClientFigures& c = report.client;
-      return c.state == planned_state && c.controls_clock != 0 && c.plan_version == version;
+      return c.state == kPlannedState && c.controls_clock != 0 && c.plan_version == version;
     };
     const bool before = previous_.iteration + 1 == iteration.iteration && std::ranges::all_of(previous_.workers, runs);
     return before && std::ranges::all_of(iteration.workers, runs) ? version : 0;
@@ -461,7 +461,7 @@ class DemoCourse::Course {
       const replay::ClientFigures& c = report.client;
       if (c.running == 0 || c.controls_clock != 0) continue;
       const bool did = c.clocks_requested > 0;
-      if (!did && stage_.seconds() - joined_s_ < control_limit_s) continue;
+      if (!did && stage_.seconds() - joined_s_ < kControlLimit_s) continue;
       return Error{ErrorCode::unavailable,
                    fmt::format("{} cannot set its clock: its helper {}{}", worker_name(report.worker),
                                did ? "has gone" : "did not start", last_words("workers.log"))};
@@ -567,7 +567,7 @@ class DemoCourse::Course {
   }
 
   double limit_s() const {
-    return o_.limit_s.value_or(std::max(least_limit_s, limit_iterations * job_.all_max_time.value()));
+    return o_.limit_s.value_or(std::max(kLeastLimit_s, kLimitIterations * job_.all_max_time.value()));
   }
 
   /// All workers run one plan, and all of this iteration ran it; `except`: not that version.
@@ -576,7 +576,7 @@ class DemoCourse::Course {
     for (const replay::RankReport& report : iteration.workers) {
       if (report.worker / ranks() == without_replica) continue;
       const replay::ClientFigures& c = report.client;
-      if (c.state != planned_state || c.controls_clock == 0 || c.plan_version == except) return false;
+      if (c.state != kPlannedState || c.controls_clock == 0 || c.plan_version == except) return false;
       if (version != 0 && c.plan_version != version) return false;
       if (c.iteration <= c.plan_from_iteration) return false;
       version = c.plan_version;
@@ -760,8 +760,8 @@ class DemoCourse::Course {
     while (answer.wait_for(std::chrono::milliseconds(20)) != std::future_status::ready) {
       if (replay_) (void)replay_->listen(0);  // next_iteration() reports problems of the workers
       say_if_server_is_stopped();
-      if (stage_.seconds() - asked_s < silence_s) continue;
-      stage_.remark_once("server silent", fmt::format("{} has not answered for {:g} s", server_name(), silence_s));
+      if (stage_.seconds() - asked_s < kSilence_s) continue;
+      stage_.remark_once("server silent", fmt::format("{} has not answered for {:g} s", server_name(), kSilence_s));
     }
     return answer.get();
   }
@@ -774,7 +774,7 @@ class DemoCourse::Course {
     return "\n" + text->substr(from == std::string::npos ? 0 : from);
   }
 
-  static constexpr const char* profile_name = "demo";
+  static constexpr const char* kProfileName = "demo";
   const DemoOptions& o_;
   const DemoJob& job_;
   const DemoScratch& scratch_;

@@ -21,9 +21,9 @@
 namespace perseus::cli {
 namespace {
 
-const std::string sample_name = "sample_profile.csv";
+const std::string kSampleName = "sample_profile.csv";
 // From data/README.md about the sample's model: its blocking power, and weight gradients as long as input gradients.
-constexpr double sample_blocking_power_w = 90, sample_input_gradient_share = 0.5;
+constexpr double kSampleBlockingPower_w = 90, kSampleInputGradientShare = 0.5;
 
 /// The most similar pipeline of that many stages: stage s of n is the one at the same relative position.
 model::Profile with_stages(const model::Profile& profile, int stages) {
@@ -59,9 +59,9 @@ bool splits_backward(const model::Schedule& schedule) {
 }
 
 Status check_size(const DemoOptions& o, int ranks) {
-  if (ranks * o.replicas <= most_workers) return Ok{};
+  if (ranks * o.replicas <= kMostWorkers) return Ok{};
   return Error{ErrorCode::usage, fmt::format("{} ranks in each of {} replicas make {} worker processes; at most {}",
-                                             ranks, o.replicas, ranks * o.replicas, most_workers)};
+                                             ranks, o.replicas, ranks * o.replicas, kMostWorkers)};
 }
 
 Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
@@ -81,13 +81,13 @@ Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunk
 }  // namespace
 
 std::string profile_file_of(const DemoOptions& o) {
-  return o.profile.empty() ? sample_name : std::filesystem::path(o.profile).filename().string();
+  return o.profile.empty() ? kSampleName : std::filesystem::path(o.profile).filename().string();
 }
 
 Result<DemoJob> demo_job(const DemoOptions& o) {
   const bool is_sample = o.profile.empty();
   auto profile =
-      is_sample ? formats::parse_profile_csv(sample_profile_text(), sample_name) : formats::read_profile_csv(o.profile);
+      is_sample ? formats::parse_profile_csv(sample_profile_text(), kSampleName) : formats::read_profile_csv(o.profile);
   if (!profile) return profile.error();
   DemoJob job;
   const auto schedule = schedule_of(o, o.stages.value_or(profile->num_stages()), job.chunks);
@@ -95,13 +95,13 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   if (Status small = check_size(o, schedule->num_ranks()); !small) return small.error();
   job.backward_was_split = is_sample && !o.split_backward && splits_backward(*schedule);
   if (o.split_backward || job.backward_was_split) {
-    profile = model::split_backward(*std::move(profile), o.split_backward.value_or(sample_input_gradient_share));
+    profile = model::split_backward(*std::move(profile), o.split_backward.value_or(kSampleInputGradientShare));
     if (!profile) return profile.error();
   }
   job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
   stretch(job.profile, o.time_scale);
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
-                       : is_sample        ? Watts(sample_blocking_power_w)
+                       : is_sample        ? Watts(kSampleBlockingPower_w)
                                           : model::guessed_blocking_power(job.profile);
   auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
   if (!dag) return dag.error();

@@ -5,7 +5,7 @@
 // Output:  the profile that the simulated GPUs follow (the requested number of stages, all times multiplied by the
 //          time scale), its computation DAG, and its iteration at maximum clock.
 // Errors:  those of reading the profile, of the schedule (instructions that the profile lacks and that cannot be
-//          derived) and of the shape; usage: more workers than most_workers.
+//          derived) and of the shape; usage: more workers than kMostWorkers.
 // Cost:    O(DAG).
 // Threads: one.
 #pragma once
@@ -44,7 +44,7 @@ struct DemoJob {
   Seconds all_max_time;  ///< of an iteration
 };
 
-inline constexpr int most_workers = 128;  ///< processes, and two helpers each
+inline constexpr int kMostWorkers = 128;  ///< processes, and two helpers each
 
 Result<DemoJob> demo_job(const DemoOptions& options);
 /// Name of the profile; the sample unless the options give one.

@@ -21,8 +21,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 4> files{"summary.json", "details.json", "report.html", "timeline.svg"};
-bool is_part_of_a_demo(std::string_view name) { return std::ranges::find(files, name) != files.end(); }
+constexpr std::array<std::string_view, 4> kFiles{"summary.json", "details.json", "report.html", "timeline.svg"};
+bool is_part_of_a_demo(std::string_view name) { return std::ranges::find(kFiles, name) != kFiles.end(); }
 
 double slowdown_pct(double time_s, double before_s) { return before_s > 0 ? 100 * (time_s / before_s - 1) : 0; }
 

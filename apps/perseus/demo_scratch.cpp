@@ -17,12 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* prefix = "perseus-demo-";
-constexpr const char* lock_name = "in-use";
+constexpr const char* kPrefix = "perseus-demo-";
+constexpr const char* kLockName = "in-use";
 
 /// Open and locked, or -1: another process has it, or it cannot be opened.
 int lock_of(const fs::path& folder, int flags) {
-  const int lock = open((folder / lock_name).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
+  const int lock = open((folder / kLockName).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
   if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0) return lock;
   if (lock >= 0) close(lock);
   return -1;
@@ -37,7 +37,7 @@ bool is_ours(const fs::path& folder) {
 void remove_abandoned(const fs::path& temporary) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(temporary, ignored)) {
-    if (!entry.path().filename().string().starts_with(prefix) || !is_ours(entry.path())) continue;
+    if (!entry.path().filename().string().starts_with(kPrefix) || !is_ours(entry.path())) continue;
     const int lock = lock_of(entry.path(), 0);
     if (lock < 0) continue;
     fs::remove_all(entry.path(), ignored);
@@ -54,7 +54,7 @@ Result<DemoScratch> DemoScratch::create(const std::string& wanted) {
     const char* const given = std::getenv("TMPDIR");
     const fs::path temporary = given != nullptr && *given != '\0' ? given : "/tmp";
     remove_abandoned(temporary);
-    path = (temporary / prefix).string() + "XXXXXX";
+    path = (temporary / kPrefix).string() + "XXXXXX";
     if (mkdtemp(path.data()) == nullptr) {
       return Error{ErrorCode::cannot_write,
                    fmt::format("temporary directory {}: {}; set TMPDIR to a directory that can be written to, or give "

@@ -22,7 +22,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t most_drawn = 900;  // points of a line
+constexpr std::size_t kMostDrawn = 900;  // points of a line
 
 /// The parts of energy: their names in CSV and JSON, and in text.
 struct Part {
@@ -30,18 +30,18 @@ struct Part {
   const char* name;
   Joules emulator::EnergyParts::*value;
 };
-constexpr std::array parts{Part{"useful_j", "useful", &emulator::EnergyParts::useful},
-                           Part{"intrinsic_bloat_j", "intrinsic bloat", &emulator::EnergyParts::intrinsic_bloat},
-                           Part{"extrinsic_bloat_j", "extrinsic bloat", &emulator::EnergyParts::extrinsic_bloat},
-                           Part{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
-                           Part{"idle_j", "idle", &emulator::EnergyParts::idle}};
+constexpr std::array kParts{Part{"useful_j", "useful", &emulator::EnergyParts::useful},
+                            Part{"intrinsic_bloat_j", "intrinsic bloat", &emulator::EnergyParts::intrinsic_bloat},
+                            Part{"extrinsic_bloat_j", "extrinsic bloat", &emulator::EnergyParts::extrinsic_bloat},
+                            Part{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
+                            Part{"idle_j", "idle", &emulator::EnergyParts::idle}};
 
 /// A figure of a run, the same in CSV and JSON.
 struct RunFigure {
   const char* key;
   double (*value)(const EmulatedMethod&);
 };
-constexpr std::array figures{
+constexpr std::array kFigures{
     RunFigure{"time_s", [](const EmulatedMethod& m) { return m.run.time.value(); }},
     RunFigure{"energy_j", [](const EmulatedMethod& m) { return m.run.energy.total().value(); }},
     RunFigure{"useful_j", [](const EmulatedMethod& m) { return m.run.energy.useful.value(); }},
@@ -70,7 +70,7 @@ struct ScalingFigure {
   const char* key;
   std::optional<double> (*value)(const emulator::ScalingRow&);
 };
-constexpr std::array scaling_figures{
+constexpr std::array kScalingFigures{
     ScalingFigure{"iteration_s", [](const emulator::ScalingRow& r) { return std::optional(r.iteration.time.value()); }},
     ScalingFigure{"energy_j",
                   [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.total().value()); }},
@@ -125,10 +125,10 @@ report::TextRows method_table(const std::vector<EmulatedMethod>& methods) {
 report::TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
   report::TextRows rows;
   rows.header = {"energy [kWh]", "total"};
-  for (const Part& part : parts) rows.header.emplace_back(part.name);
+  for (const Part& part : kParts) rows.header.emplace_back(part.name);
   for (const EmulatedMethod& m : methods) {
     std::vector<std::string> row{m.name, fmt::format("{:.2f}", m.run.energy.total().value() / 3.6e6)};
-    for (const Part& part : parts) row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
+    for (const Part& part : kParts) row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
     rows.rows.push_back(std::move(row));
   }
   return rows;
@@ -182,12 +182,12 @@ std::string as_text(const report::TextRows& rows) {
 
 std::string energy_picture(const EmulationReport& report) {
   std::vector<std::string> names;
-  for (const Part& part : parts) names.emplace_back(part.name);
+  for (const Part& part : kParts) names.emplace_back(part.name);
   std::vector<report::PartsBar> bars;
   for (const EmulatedMethod& m : report.methods) {
     // Per iteration, since methods need not complete equally many in the same time.
     report::PartsBar bar{m.name, report::text_of(m.run.energy_per_iteration()), {}};
-    for (const Part& part : parts) {
+    for (const Part& part : kParts) {
       bar.parts.push_back((m.run.energy.*part.value).value() / static_cast<double>(m.run.iterations));
     }
     bars.push_back(std::move(bar));
@@ -200,7 +200,7 @@ template <class Value>
 reproduction::ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only, Value value) {
   reproduction::ChartSeries series{method.name, style, {}, {}};
   const std::vector<emulator::Segment>& segments = method.run.segments;
-  if (2 * segments.size() <= most_drawn) {
+  if (2 * segments.size() <= kMostDrawn) {
     for (const emulator::Segment& s : segments) {
       if (iterations_only && s.iterations == 0) continue;
       for (const Seconds at : {s.start, s.start + s.length()}) {
@@ -211,8 +211,8 @@ reproduction::ChartSeries steps(const EmulatedMethod& method, int style, bool it
     return series;
   }
   std::size_t next = 0;
-  for (std::size_t k = 0; k < most_drawn; ++k) {
-    const double width_s = method.run.time.value() / static_cast<double>(most_drawn);
+  for (std::size_t k = 0; k < kMostDrawn; ++k) {
+    const double width_s = method.run.time.value() / static_cast<double>(kMostDrawn);
     const double from = width_s * static_cast<double>(k), to = from + width_s;
     double sum = 0, weight = 0;
     while (next < segments.size() && (segments[next].start + segments[next].length()).value() <= from) ++next;
@@ -257,7 +257,7 @@ std::string times_picture(const EmulationReport& report) {
 
 reproduction::ChartSeries within_iteration(const std::string& name, int style, const emulator::IterationPower& power) {
   reproduction::ChartSeries series{name, style, {}, {}};
-  const std::size_t bins = power.bins_w.size(), together = (bins + most_drawn - 1) / most_drawn;
+  const std::size_t bins = power.bins_w.size(), together = (bins + kMostDrawn - 1) / kMostDrawn;
   for (std::size_t from = 0; from < bins; from += together) {
     const std::size_t to = std::min(bins, from + together);
     double sum = 0;
@@ -288,7 +288,7 @@ std::string band_picture(const EmulationReport& report) {
     const std::vector<double> spectrum = emulator::power_spectrum_w2(m.run.first.bins_w);
     for (std::size_t k = 1; k < spectrum.size(); ++k) {
       const double frequency_hz = static_cast<double>(k) / m.run.first.time.value();
-      if (frequency_hz < emulator::band_low_hz || frequency_hz > emulator::band_high_hz) continue;
+      if (frequency_hz < emulator::kBandLow_hz || frequency_hz > emulator::kBandHigh_hz) continue;
       series.x.push_back(frequency_hz);
       series.y.push_back(std::sqrt(spectrum[k]) / 1e3);
     }
@@ -329,11 +329,11 @@ bool has(const EmulationReport& report, model::Scaling scaling) {
 
 std::string methods_csv(const EmulationReport& report) {
   std::string text = "method,iterations";
-  for (const RunFigure& f : figures) text += fmt::format(",{}", f.key);
+  for (const RunFigure& f : kFigures) text += fmt::format(",{}", f.key);
   text += '\n';
   for (const EmulatedMethod& m : report.methods) {
     text += fmt::format("{},{}", m.name, m.run.iterations);
-    for (const RunFigure& f : figures) text += fmt::format(",{:.12g}", f.value(m));
+    for (const RunFigure& f : kFigures) text += fmt::format(",{:.12g}", f.value(m));
     text += '\n';
   }
   return text;
@@ -341,12 +341,12 @@ std::string methods_csv(const EmulationReport& report) {
 
 void write_segments_csv(const EmulationReport& report, const report::Sink& sink) {
   sink("method,start_s,iterations,iteration_s");
-  for (const Part& part : parts) sink(fmt::format(",{}", part.key));
+  for (const Part& part : kParts) sink(fmt::format(",{}", part.key));
   sink(",mean_power_w,highest_power_w,lowest_power_w,ramp_w_per_s,band_rms_w\n");
   for (const EmulatedMethod& m : report.methods) {
     for (const emulator::Segment& s : m.run.segments) {
       sink(fmt::format("{},{:.12g},{},{:.12g}", m.name, s.start.value(), s.iterations, s.each.value()));
-      for (const Part& part : parts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
+      for (const Part& part : kParts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
       sink(fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", s.power.mean.value(), s.power.highest.value(),
                        s.power.lowest.value(), s.power.ramp_w_per_s, std::sqrt(s.power.band_w2)));
     }
@@ -355,12 +355,12 @@ void write_segments_csv(const EmulationReport& report, const report::Sink& sink)
 
 std::string scaling_csv(const EmulationReport& report) {
   std::string text = "scaling,gpus,pipelines,microbatches,slowdown,method";
-  for (const ScalingFigure& f : scaling_figures) text += fmt::format(",{}", f.key);
+  for (const ScalingFigure& f : kScalingFigures) text += fmt::format(",{}", f.key);
   text += '\n';
   for (const emulator::ScalingRow& r : report.scaling) {
     text += fmt::format("{},{},{},{},{:.9g},{}", model::name_of(r.scaling), r.gpus, r.pipelines, r.microbatches,
                         r.slowdown, r.method);
-    for (const ScalingFigure& f : scaling_figures) {
+    for (const ScalingFigure& f : kScalingFigures) {
       const auto value = f.value(r);
       text += value ? fmt::format(",{:.12g}", *value) : ",";
     }
@@ -460,7 +460,7 @@ json::object json_of(const EmulationReport& report) {
     json::array methods;
     for (const EmulatedMethod& m : report.methods) {
       json::object object{{"name", m.name}, {"iterations", m.run.iterations}};
-      for (const RunFigure& f : figures) object[f.key] = f.value(m);
+      for (const RunFigure& f : kFigures) object[f.key] = f.value(m);
       methods.push_back(std::move(object));
     }
     all["methods"] = std::move(methods);
@@ -470,7 +470,7 @@ json::object json_of(const EmulationReport& report) {
     for (const emulator::ScalingRow& r : report.scaling) {
       json::object row{{"scaling", model::name_of(r.scaling)}, {"gpus", r.gpus},         {"pipelines", r.pipelines},
                        {"microbatches", r.microbatches},       {"slowdown", r.slowdown}, {"method", r.method}};
-      for (const ScalingFigure& f : scaling_figures) {
+      for (const ScalingFigure& f : kScalingFigures) {
         const auto value = f.value(r);
         row[f.key] = value ? json::value(*value) : json::value(nullptr);
       }

@@ -7,8 +7,8 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::size_t description_column = 28;
-constexpr std::size_t last_column = 80;
+constexpr std::size_t kDescriptionColumn = 28;
+constexpr std::size_t kLastColumn = 80;
 
 /// "-m,--microbatches M", "PROFILE.csv"
 std::string names_of(const CLI::Option& option, bool is_positional) {
@@ -27,16 +27,16 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
 
   std::string text;
   std::istringstream stream(words);
-  if (line.size() + 2 > description_column) {
+  if (line.size() + 2 > kDescriptionColumn) {
     text = line + "\n";
     line.clear();
   }
   for (std::string word; stream >> word;) {
-    if (line.size() < description_column) {
-      line.resize(description_column, ' ');
-    } else if (line.size() + 1 + word.size() > last_column) {
+    if (line.size() < kDescriptionColumn) {
+      line.resize(kDescriptionColumn, ' ');
+    } else if (line.size() + 1 + word.size() > kLastColumn) {
       text += line + "\n";
-      line.assign(description_column, ' ');
+      line.assign(kDescriptionColumn, ' ');
     } else {
       line += ' ';
     }

@@ -15,11 +15,11 @@ InterruptGuard::InterruptGuard() {
   struct sigaction remember = {};
   remember.sa_handler = remember_signal;
   sigemptyset(&remember.sa_mask);
-  for (std::size_t i = 0; i < std::size(signals_); ++i) sigaction(signals_[i], &remember, &before_[i]);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &remember, &before_[i]);
 }
 
 InterruptGuard::~InterruptGuard() {
-  for (std::size_t i = 0; i < std::size(signals_); ++i) sigaction(signals_[i], &before_[i], nullptr);
+  for (std::size_t i = 0; i < std::size(kSignals); ++i) sigaction(kSignals[i], &before_[i], nullptr);
 }
 
 bool InterruptGuard::interrupted() { return signal_that_came != 0; }

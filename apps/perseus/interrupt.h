@@ -21,7 +21,7 @@ class InterruptGuard {
   [[nodiscard]] static bool interrupted();
 
  private:
-  static constexpr int signals_[] = {SIGINT, SIGTERM, SIGHUP};
+  static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   struct sigaction before_[3];
 };
 

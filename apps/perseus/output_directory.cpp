@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t buffer_bytes = 64 * 1024;
+constexpr std::size_t kBufferBytes = 64 * 1024;
 
 Error cannot_write(const fs::path& path, std::string_view reason) {
   return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path.string(), reason)};
@@ -56,7 +56,7 @@ OutputFile::~OutputFile() {
 
 void OutputFile::append(std::string_view text) {
   buffer_.append(text);
-  if (buffer_.size() >= buffer_bytes) flush();
+  if (buffer_.size() >= kBufferBytes) flush();
 }
 
 void OutputFile::flush() {

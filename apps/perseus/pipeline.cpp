@@ -21,12 +21,12 @@
 namespace perseus::cli {
 namespace {
 
-constexpr int interleaved_chunks = 2;
+constexpr int kInterleavedChunks = 2;
 
 int chunks_of(const PipelineOptions& options) {
   if (options.chunks) return *options.chunks;
   const int fixed = model::chunks_fixed_by(options.schedule);
-  return fixed != 0 ? fixed : interleaved_chunks;
+  return fixed != 0 ? fixed : kInterleavedChunks;
 }
 
 Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_stages) {

@@ -35,8 +35,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr int rows_shown = 12;
-constexpr double least_advised_pct = 0.05;  ///< a tolerance that saves less is not worth a line
+constexpr int kRowsShown = 12;
+constexpr double kLeastAdvised_pct = 0.05;  ///< a tolerance that saves less is not worth a line
 
 struct PlanOptions {
   PipelineOptions pipeline;
@@ -107,8 +107,8 @@ std::vector<int> representative_points(const model::Frontier& frontier, const re
   const Seconds slowest = frontier.points.front().time;
   const Seconds fastest = frontier.points.back().time;
   std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1, summary.default_point};
-  for (int row = 1; row + 1 < rows_shown; ++row) {
-    rows.push_back(report::point_for(frontier, slowest + (double(row) / (rows_shown - 1)) * (fastest - slowest)));
+  for (int row = 1; row + 1 < kRowsShown; ++row) {
+    rows.push_back(report::point_for(frontier, slowest + (double(row) / (kRowsShown - 1)) * (fastest - slowest)));
   }
   if (summary.straggler) rows.push_back(summary.straggler->point);
   std::ranges::sort(rows);
@@ -134,7 +134,7 @@ std::string default_text(const report::ReportSummary& s) {
                         slower(s.fastest.time), s.fastest_saving_pct);
   }
   for (const report::ToleranceAdvice& a : s.tolerances) {
-    if (a.more_pct < least_advised_pct) continue;
+    if (a.more_pct < kLeastAdvised_pct) continue;
     text +=
         fmt::format("with --slowdown {0:g}%: {0:g} % of time saves {1:.2f} points more\n", a.slowdown_pct, a.more_pct);
   }
@@ -284,7 +284,7 @@ formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRu
   return {{"method", options.method},
           {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
           {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
-          {slowdown_key, fmt::format("{}", rule.slowdown)}};
+          {kSlowdownKey, fmt::format("{}", rule.slowdown)}};
 }
 
 Result<int> search_configurations(const PlanOptions& options, const model::DefaultRule& rule, bool as_json) {

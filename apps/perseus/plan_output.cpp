@@ -15,16 +15,16 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::array<std::string_view, 6> single_files{"frontier.csv", "plans.json",   "report.html",
+constexpr std::array<std::string_view, 6> kSingleFiles{"frontier.csv", "plans.json",   "report.html",
                                                        "frontier.svg", "timeline.svg", "trace.json"};
-constexpr std::string_view plan_prefix = "plans/freqs_pipeline_";
+constexpr std::string_view kPlanPrefix = "plans/freqs_pipeline_";
 /// Files of a search beside the folders of its configurations; it has a frontier.csv too.
-constexpr std::array<std::string_view, 3> search_files{"configurations.csv", "configurations.html",
+constexpr std::array<std::string_view, 3> kSearchFiles{"configurations.csv", "configurations.html",
                                                        "configurations.svg"};
 
 bool is_part_of_a_plan(std::string_view name) {
-  return std::ranges::find(single_files, name) != single_files.end() ||
-         (name.starts_with(plan_prefix) && name.ends_with(".py"));
+  return std::ranges::find(kSingleFiles, name) != kSingleFiles.end() ||
+         (name.starts_with(kPlanPrefix) && name.ends_with(".py"));
 }
 
 Status write_frequency_plans(const OutputDirectory& directory, const std::string& folder,
@@ -44,7 +44,7 @@ Status write_frequency_plans(const OutputDirectory& directory, const std::string
 }  // namespace
 
 bool is_plan_output(std::string_view name) {
-  if (is_part_of_a_plan(name) || std::ranges::find(search_files, name) != search_files.end()) return true;
+  if (is_part_of_a_plan(name) || std::ranges::find(kSearchFiles, name) != kSearchFiles.end()) return true;
   const std::size_t slash = name.find('/');
   const std::string_view schedule = name.substr(0, name.find_first_of("+/"));
   return slash != std::string_view::npos &&

@@ -13,7 +13,7 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::array<Column, 15> columns{{
+constexpr std::array<Column, 15> kColumns{{
     {"point", [](const PointFigures& p) { return double(p.point); }, true},
     {"time_s", [](const PointFigures& p) { return p.time.value(); }},
     {"energy_j", [](const PointFigures& p) { return p.energy.value(); }},
@@ -31,7 +31,7 @@ constexpr std::array<Column, 15> columns{{
     {"lateness_s", [](const PointFigures& p) { return p.lateness.value(); }},
 }};
 
-constexpr std::array<RankColumn, 2> columns_per_rank{{
+constexpr std::array<RankColumn, 2> kColumnsPerRank{{
     {"rank_clock_changes", [](const checker::ClockChanges& c) { return double(c.count); }, true},
     {"rank_shortest_dwell_s", [](const checker::ClockChanges& c) { return c.shortest_dwell.value(); }},
 }};
@@ -78,18 +78,18 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
   return all;
 }
 
-std::span<const Column> point_columns() { return columns; }
+std::span<const Column> point_columns() { return kColumns; }
 
-std::span<const RankColumn> rank_columns() { return columns_per_rank; }
+std::span<const RankColumn> rank_columns() { return kColumnsPerRank; }
 
 std::string frontier_csv(const std::vector<PointFigures>& figures) {
   std::string text;
-  for (const Column& column : columns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
-  for (const RankColumn& column : columns_per_rank) text += fmt::format(",{}", column.name);
+  for (const Column& column : kColumns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
+  for (const RankColumn& column : kColumnsPerRank) text += fmt::format(",{}", column.name);
   text += '\n';
   for (const PointFigures& point : figures) {
-    for (const Column& column : columns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
-    for (const RankColumn& column : columns_per_rank) {
+    for (const Column& column : kColumns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
+    for (const RankColumn& column : kColumnsPerRank) {
       for (const checker::ClockChanges& rank : point.per_rank) {
         fmt::format_to(std::back_inserter(text), "{:.6g} ", column.value(rank));
       }

@@ -12,10 +12,10 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr auto quiet_at_first = 500ms;
-constexpr auto between_updates = 100ms;
-constexpr auto quiet_in_log = 10s;
-constexpr auto between_log_lines = 30s;
+constexpr auto kQuietAtFirst = 500ms;
+constexpr auto kBetweenUpdates = 100ms;
+constexpr auto kQuietInLog = 10s;
+constexpr auto kBetweenLogLines = 30s;
 constexpr double kTold = 0.02;  ///< share done from which the remaining time is known
 
 }  // namespace
@@ -26,7 +26,7 @@ ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
             : wanted || ::isatty(STDERR_FILENO) == 1 ? Form::one_line
                                                      : Form::log),
       began_(SteadyClock::now()),
-      next_(began_ + (form_ == Form::log ? SteadyClock::duration(quiet_in_log) : quiet_at_first)) {}
+      next_(began_ + (form_ == Form::log ? SteadyClock::duration(kQuietInLog) : kQuietAtFirst)) {}
 
 ProgressLine::~ProgressLine() {
   if (shown_) fmt::print(stderr, "\r\x1b[K");
@@ -40,7 +40,7 @@ std::function<void(double)> ProgressLine::callback() {
 void ProgressLine::show(double done) {
   const auto now = SteadyClock::now();
   if (now < next_) return;
-  next_ = now + (form_ == Form::log ? SteadyClock::duration(between_log_lines) : between_updates);
+  next_ = now + (form_ == Form::log ? SteadyClock::duration(kBetweenLogLines) : kBetweenUpdates);
   std::string left;  // remaining time at the rate so far
   if (done >= kTold) {
     const double so_far_s = std::chrono::duration<double>(now - began_).count();

@@ -35,10 +35,10 @@ struct KnownGpu {
   double blocking_power_w;
   double tau_s;
 };
-constexpr KnownGpu known_gpus[] = {{"a100_sxm", 83.64, 0.001}, {"a40", 70.38, 0.0001}};
-constexpr double default_tau_s = 0.001;
-constexpr int papers_microbatches[] = {12, 24, 48, 96};
-constexpr std::size_t notes_shown = 20;
+constexpr KnownGpu kKnownGpus[] = {{"a100_sxm", 83.64, 0.001}, {"a40", 70.38, 0.0001}};
+constexpr double kDefaultTau_s = 0.001;
+constexpr int kPapersMicrobatches[] = {12, 24, 48, 96};
+constexpr std::size_t kNotesShown = 20;
 
 struct ReproduceOptions {
   std::string data;
@@ -77,28 +77,28 @@ Result<std::map<std::string, double>> by_gpu(const char* option, const std::vect
 }
 
 const KnownGpu* known(const std::string& gpu) {
-  const auto found = std::ranges::find_if(known_gpus, [&](const KnownGpu& k) { return k.name == gpu; });
-  return found == std::end(known_gpus) ? nullptr : found;
+  const auto found = std::ranges::find_if(kKnownGpus, [&](const KnownGpu& k) { return k.name == gpu; });
+  return found == std::end(kKnownGpus) ? nullptr : found;
 }
 
 Result<std::vector<int>> checked_microbatches(std::vector<int> microbatches) {
   std::ranges::sort(microbatches);
   microbatches.erase(std::unique(microbatches.begin(), microbatches.end()), microbatches.end());
   for (const int m : microbatches) {
-    if (m >= 1 && global_batch_size % m == 0) continue;
-    return Error{ErrorCode::usage,
-                 fmt::format("--microbatches: {} does not divide the global batch of {} (paper, table 5)", m,
-                             global_batch_size)};
+    if (m >= 1 && kGlobalBatchSize % m == 0) continue;
+    return Error{
+        ErrorCode::usage,
+        fmt::format("--microbatches: {} does not divide the global batch of {} (paper, table 5)", m, kGlobalBatchSize)};
   }
   return microbatches;
 }
 
-/// Unusable cases: printed at once, and kept for --json. Past notes_shown only counted on the terminal.
+/// Unusable cases: printed at once, and kept for --json. Past kNotesShown only counted on the terminal.
 class LeftOut {
  public:
   void add(std::string what) {
-    if (all_.size() < notes_shown) note("left out: " + what);
-    if (all_.size() == notes_shown) note("more is left out; --json lists all of it");
+    if (all_.size() < kNotesShown) note("left out: " + what);
+    if (all_.size() == kNotesShown) note("more is left out; --json lists all of it");
     all_.push_back(std::move(what));
   }
   [[nodiscard]] const std::vector<std::string>& all() const { return all_; }
@@ -110,13 +110,13 @@ class LeftOut {
 /// The paper's scales, and further ones with a published result.
 std::vector<int> scales_of(const std::string& data, const reproduction::Artifact& artifact,
                            const reproduction::EmulatedProfile& profile, LeftOut& left_out) {
-  std::vector<int> scales(std::begin(papers_microbatches), std::end(papers_microbatches));
+  std::vector<int> scales(std::begin(kPapersMicrobatches), std::end(kPapersMicrobatches));
   for (const int m : reproduction::published_microbatches(data, artifact, profile)) {
-    if (global_batch_size % m == 0) {
+    if (kGlobalBatchSize % m == 0) {
       scales.push_back(m);
     } else {
       left_out.add(fmt::format("{}+{}, {} microbatches: they do not divide the global batch of {} (paper, table 5)",
-                               profile.model, profile.gpu, m, global_batch_size));
+                               profile.model, profile.gpu, m, kGlobalBatchSize));
     }
   }
   std::ranges::sort(scales);
@@ -133,7 +133,7 @@ GpuFacts facts_of(const reproduction::EmulatedProfile& profile, const std::map<s
                   const std::map<std::string, double>& taus) {
   const KnownGpu* gpu = known(profile.gpu);
   GpuFacts facts{gpu != nullptr ? Watts(gpu->blocking_power_w) : model::guessed_blocking_power(profile.profile),
-                 Seconds(gpu != nullptr ? gpu->tau_s : default_tau_s)};
+                 Seconds(gpu != nullptr ? gpu->tau_s : kDefaultTau_s)};
   if (const auto given = taus.find(profile.gpu); given != taus.end()) facts.tau = Seconds(given->second);
   if (const auto given = powers.find(profile.gpu); given != powers.end()) {
     facts.blocking_power = Watts(given->second);

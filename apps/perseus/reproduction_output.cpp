@@ -17,17 +17,17 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::array<std::string_view, 8> whole_files{"table5.csv",        "table6.csv",   "cases.csv",
+constexpr std::array<std::string_view, 8> kWholeFiles{"table5.csv",        "table6.csv",   "cases.csv",
                                                       "figure7.csv",       "figure7.svg",  "figure8.csv",
                                                       "non_straggler.csv", "frontiers.csv"};
-constexpr double figure7_slowdown = 1.2;
-constexpr int figure7_gpus = 1024;
-constexpr int figure8_first_pct = 101;
-constexpr int figure8_last_pct = 150;
-constexpr std::size_t max_points_per_frontier = 1000;
+constexpr double kFigure7Slowdown = 1.2;
+constexpr int kFigure7Gpus = 1024;
+constexpr int kFigure8First_pct = 101;
+constexpr int kFigure8Last_pct = 150;
+constexpr std::size_t kMaxPointsPerFrontier = 1000;
 
 bool is_ours(std::string_view name) {
-  return std::ranges::find(whole_files, name) != whole_files.end() ||
+  return std::ranges::find(kWholeFiles, name) != kWholeFiles.end() ||
          ((name.starts_with("figure8_") || name.starts_with("frontiers_")) && name.ends_with(".svg"));
 }
 
@@ -57,8 +57,8 @@ struct Method {
   std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
       of_cluster;
 };
-constexpr int first_baseline_style = 5;
-constexpr int t_star_style = 9;
+constexpr int kFirstBaselineStyle = 5;
+constexpr int kTStarStyle = 9;
 
 const std::vector<Method>& methods() {
   using Savings = reproduction::EmulatedCase::Savings;
@@ -74,7 +74,7 @@ const std::vector<Method>& methods() {
         {"bound", 3, [](const Savings& s) { return s.bound_pct; }, [](const Cluster& c) { return c.bound; }},
         {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }, [](const Cluster& c) { return c.envpipe; }},
     };
-    int style = first_baseline_style;
+    int style = kFirstBaselineStyle;
     for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
       const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
       if (is_reference(method)) continue;
@@ -96,20 +96,20 @@ std::vector<std::vector<const ReproducedCase*>> by_model_and_gpu(const std::vect
   return groups;
 }
 
-int pipelines(const ReproducedCase& c) { return global_batch_size / c.microbatches; }
-int gpus(const ReproducedCase& c) { return pipelines(c) * c.stages * tensor_parallel; }
+int pipelines(const ReproducedCase& c) { return kGlobalBatchSize / c.microbatches; }
+int gpus(const ReproducedCase& c) { return pipelines(c) * c.stages * kTensorParallel; }
 
 struct TimeEnergy {
   Seconds time;
   Joules energy;
 };
 
-/// At most max_points_per_frontier of them, evenly spread, the ends always.
+/// At most kMaxPointsPerFrontier of them, evenly spread, the ends always.
 std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
-  if (all.size() <= max_points_per_frontier) return all;
+  if (all.size() <= kMaxPointsPerFrontier) return all;
   std::vector<TimeEnergy> some;
-  for (std::size_t i = 0; i < max_points_per_frontier; ++i) {
-    some.push_back(all[i * (all.size() - 1) / (max_points_per_frontier - 1)]);
+  for (std::size_t i = 0; i < kMaxPointsPerFrontier; ++i) {
+    some.push_back(all[i * (all.size() - 1) / (kMaxPointsPerFrontier - 1)]);
   }
   return some;
 }
@@ -145,7 +145,7 @@ std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
                                  {"ours_realized", 2, thinned(points_of(plans.ours()))},
                                  {"bound", 3, thinned(bound)}};
   if (plans.envpipe()) all.push_back({"envpipe", 4, {{plans.envpipe()->time, plans.envpipe()->energy}}});
-  int style = first_baseline_style;
+  int style = kFirstBaselineStyle;
   for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
     const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
     if (is_reference(method)) continue;
@@ -183,13 +183,13 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
   for (const ReproducedCase* c : group) {
     reproduction::ChartPanel panel{panel_title(*c), {}, {}, {}};
     std::vector<reproduction::EmulatedCase::OfCluster> savings;
-    for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
+    for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
       savings.push_back(c->plans.of_cluster(pct / 100.0, pipelines(*c)));
     }
     for (const Method& method : methods()) {
       reproduction::ChartSeries series{spoken(method.name), method.style, {}, {}};
-      for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
-        if (const auto shares = method.of_cluster(savings[pct - figure8_first_pct])) {
+      for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
+        if (const auto shares = method.of_cluster(savings[pct - kFigure8First_pct])) {
           series.x.push_back(pct / 100.0);
           series.y.push_back(shares->beyond_fastest_pct);
         }
@@ -198,7 +198,7 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
     }
     const double t_star = c->plans.ours().points.front().time / c->plans.without_straggler();
     panel.series.push_back({"T*/T of ours",
-                            t_star_style,
+                            kTStarStyle,
                             {t_star},
                             {c->plans.of_cluster(t_star, pipelines(*c)).ours_realized.beyond_fastest_pct}});
     panels.push_back(std::move(panel));
@@ -214,9 +214,9 @@ std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
 std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
   std::vector<reproduction::BarGroup> groups;
   for (const auto& group : by_model_and_gpu(cases)) {
-    const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == figure7_gpus; });
+    const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == kFigure7Gpus; });
     const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
-    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(kFigure7Slowdown, pipelines(c));
     reproduction::BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
     for (const Method& method : methods()) {
       const auto shares = method.of_cluster(savings);
@@ -227,7 +227,7 @@ std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
     groups.push_back(std::move(bars));
   }
   return reproduction::bar_chart(
-      fmt::format("Where the saving comes from while a straggler is {:g} times slower", figure7_slowdown),
+      fmt::format("Where the saving comes from while a straggler is {:g} times slower", kFigure7Slowdown),
       "intrinsic bloat", "extrinsic bloat", groups);
 }
 
@@ -238,8 +238,8 @@ std::string table5_csv(const std::vector<ReproducedCase>& cases) {
   for (const ReproducedCase& c : cases) scales.insert({gpus(c), pipelines(c), c.microbatches, c.stages});
   std::string text = "gpus,pipelines,microbatches_per_pipeline,global_batch_size,tensor_parallel,stages\n";
   for (const auto& [all_gpus, all_pipelines, microbatches, stages] : scales) {
-    text += fmt::format("{},{},{},{},{},{}\n", all_gpus, all_pipelines, microbatches, global_batch_size,
-                        tensor_parallel, stages);
+    text += fmt::format("{},{},{},{},{},{}\n", all_gpus, all_pipelines, microbatches, kGlobalBatchSize, kTensorParallel,
+                        stages);
   }
   return text;
 }
@@ -283,11 +283,11 @@ std::string cases_csv(const std::vector<ReproducedCase>& cases) {
 std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
   std::string text = "model,gpu,microbatches,gpus,slowdown,method,intrinsic_pct,extrinsic_pct,total_pct\n";
   for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(figure7_slowdown, pipelines(c));
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(kFigure7Slowdown, pipelines(c));
     const auto add = [&](std::string_view method, const std::optional<reproduction::EmulatedCase::Shares>& shares) {
       if (!shares) return;
       text += fmt::format("{},{},{},{},{:.2f},{},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, gpus(c),
-                          figure7_slowdown, method, shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct,
+                          kFigure7Slowdown, method, shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct,
                           shares->total_pct);
     };
     for (const Method& method : methods()) add(method.name, method.of_cluster(savings));
@@ -306,7 +306,7 @@ std::string by_slowdown_csv(
   for (const Method& method : methods()) text += fmt::format(",{}_pct", method.name);
   text += "\n";
   for (const ReproducedCase& c : cases) {
-    for (int pct = figure8_first_pct; pct <= figure8_last_pct; ++pct) {
+    for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
       text += fmt::format("{},{},{},{},{},{:.2f}", c.model, c.gpu, c.microbatches, pipelines(c), gpus(c), pct / 100.0);
       for (const std::optional<double>& saving : savings_pct(c, pct / 100.0)) text += "," + optional_pct(saving);
       text += "\n";

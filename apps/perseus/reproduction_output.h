@@ -30,8 +30,8 @@ struct ReproducedCase {
 };
 
 /// Table 5: the global batch is fixed, so fewer microbatches per pipeline mean more pipelines.
-inline constexpr int global_batch_size = 1536;
-inline constexpr int tensor_parallel = 8;
+inline constexpr int kGlobalBatchSize = 1536;
+inline constexpr int kTensorParallel = 8;
 
 std::string table5_csv(const std::vector<ReproducedCase>& cases);
 std::string table6_csv(const std::vector<ReproducedCase>& cases);

@@ -43,9 +43,9 @@ using std::chrono::duration_cast;
 using std::chrono::milliseconds;
 
 /// Databases, pipes, libraries: all descriptors but connections.
-constexpr rlim_t most_own_files = 64;
+constexpr rlim_t kMostOwnFiles = 64;
 /// Minimum at the start, besides those that the parent process left open.
-constexpr rlim_t least_files = 48;
+constexpr rlim_t kLeastFiles = 48;
 
 /// Time for each call of the store after the request to stop.
 constexpr double kLastAnswers_s = 3;
@@ -56,10 +56,10 @@ Status check_files(rlim_t allowed) {
   const std::filesystem::directory_iterator open("/proc/self/fd", none_left);
   rlim_t in_use = none_left == std::errc::too_many_files_open ? allowed : 0;
   if (!none_left) in_use = static_cast<rlim_t>(std::distance(begin(open), end(open)));
-  if (allowed >= in_use + least_files) return Ok{};
+  if (allowed >= in_use + kLeastFiles) return Ok{};
   return Error{ErrorCode::unavailable,
                fmt::format("open files: {} (ulimit -n), of which {} are in use; allowed: at least {}", allowed, in_use,
-                           in_use + least_files)};
+                           in_use + kLeastFiles)};
 }
 
 /// Allows that many connections; returns the allowed number of files. Call while there is one thread: with more, the
@@ -71,7 +71,7 @@ rlim_t make_room_for(int connections) {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return RLIM_INFINITY;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
-  const rlim_t files = std::min(limit.rlim_cur, static_cast<rlim_t>(connections) + most_own_files);
+  const rlim_t files = std::min(limit.rlim_cur, static_cast<rlim_t>(connections) + kMostOwnFiles);
   const int last = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(files) - 1);
   if (last >= 0) close(last);
   return limit.rlim_cur;

@@ -131,7 +131,7 @@ struct TokenOptions {
   std::string role, job, name, team, id, required, data, database;
   std::optional<double> expires_days;
 };
-constexpr double day_s = 86400;
+constexpr double kDay_s = 86400;
 
 /// Writes directly into the database, of a server that has not started yet or shares it.
 Status change_store(const TokenOptions& options,
@@ -158,7 +158,7 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   wanted.name = options.name;
   wanted.team = options.team;
   if (const Status possible = service::check_token(wanted); !possible) return possible.error();
-  if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * day_s;
+  if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
   const service::NewToken token = service::make_token(std::move(wanted), now_s);
   const Status put = change_store(
       options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
@@ -368,7 +368,7 @@ void add_token(CLI::App& app, Command& command) {
       if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
       json::object body{
           {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
-      if (options->expires_days) body["expires_in_s"] = *options->expires_days * day_s;
+      if (options->expires_days) body["expires_in_s"] = *options->expires_days * kDay_s;
       return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json::serialize(body)}), command.json);
     };
   });

@@ -7,15 +7,15 @@
 namespace perseus::cli {
 namespace {
 
-constexpr double most_pct = 1000;
+constexpr double kMost_pct = 1000;
 
 }  // namespace
 
 Result<double> slowdown_of(const std::string& text) {
   const auto pct = text.ends_with('%') ? formats::number_in<double>(std::string_view(text).substr(0, text.size() - 1))
                                        : std::optional<double>();
-  if (pct && *pct >= 0 && *pct <= most_pct) return *pct / 100;
-  return Error{ErrorCode::usage, fmt::format("'{}' is not a percentage from 0% to {:g}%, like 0.3%", text, most_pct)};
+  if (pct && *pct >= 0 && *pct <= kMost_pct) return *pct / 100;
+  return Error{ErrorCode::usage, fmt::format("'{}' is not a percentage from 0% to {:g}%, like 0.3%", text, kMost_pct)};
 }
 
 CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown) {
@@ -38,7 +38,7 @@ model::DefaultRule default_rule_of(const formats::PlanFile& file) {
     const auto found = file.metadata.find(key);
     return found == file.metadata.end() ? std::string() : found->second;
   };
-  const auto slowdown = formats::number_in<double>(noted(slowdown_key));
+  const auto slowdown = formats::number_in<double>(noted(kSlowdownKey));
   return default_rule(noted("method"), slowdown && *slowdown >= 0 ? *slowdown : 0);
 }
 

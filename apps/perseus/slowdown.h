@@ -17,7 +17,7 @@ Result<double> slowdown_of(const std::string& text);
 CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown);
 
 /// Key that 'perseus plan' and 'perseus compare' write into a plan file, and the rule of its default plan.
-constexpr const char* slowdown_key = "slowdown";
+constexpr const char* kSlowdownKey = "slowdown";
 model::DefaultRule default_rule(const std::string& method, double slowdown);
 model::DefaultRule default_rule_of(const formats::PlanFile& file);
 

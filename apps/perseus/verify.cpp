@@ -28,8 +28,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t findings_shown = 20;
-constexpr std::size_t certificate_bytes = std::size_t{256} << 20;
+constexpr std::size_t kFindingsShown = 20;
+constexpr std::size_t kCertificateBytes = std::size_t{256} << 20;
 
 struct VerifyArguments {
   std::string plans, profile;
@@ -47,7 +47,7 @@ double noted(const formats::PlanFile& file, const std::string& key, double other
 std::vector<Seconds> deadlines_worth_certifying(const formats::PlanFile& file, int limit) {
   const std::vector<Seconds> all = checker::deadlines_to_certify(file.frontier.bound);
   const std::size_t each = sizeof(double) * (file.dag.computations.size() + file.dag.dependencies.size());
-  const std::size_t count = std::min({all.size(), static_cast<std::size_t>(limit), certificate_bytes / (each + 1)});
+  const std::size_t count = std::min({all.size(), static_cast<std::size_t>(limit), kCertificateBytes / (each + 1)});
   std::vector<Seconds> chosen;
   for (std::size_t i = 0; i < count; ++i) chosen.push_back(all[i * all.size() / count]);
   return chosen;
@@ -61,10 +61,10 @@ std::size_t points_worth_expecting(const model::ComputationDag& dag) {
 
 std::string findings_text(const std::vector<std::string>& findings) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(findings.size(), findings_shown); ++i) {
+  for (std::size_t i = 0; i < std::min(findings.size(), kFindingsShown); ++i) {
     text += terminal_text(findings[i]) + "\n";
   }
-  if (findings.size() > findings_shown) text += fmt::format("... and {} more\n", findings.size() - findings_shown);
+  if (findings.size() > kFindingsShown) text += fmt::format("... and {} more\n", findings.size() - kFindingsShown);
   return text;
 }
 

@@ -25,9 +25,9 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 
-constexpr double csv_tolerance = 1e-9;
-constexpr double report_tolerance = 1e-7;  ///< the report rounds to eight digits
-constexpr std::string_view data_opens = "<script type=\"application/json\" id=\"perseus-data\">";
+constexpr double kCsvTolerance = 1e-9;
+constexpr double kReportTolerance = 1e-7;  ///< the report rounds to eight digits
+constexpr std::string_view kDataOpens = "<script type=\"application/json\" id=\"perseus-data\">";
 
 /// Tiny figures (a zero gap) are compared with the unit.
 bool differ(double a, double b, double tolerance) {
@@ -65,10 +65,10 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
 /// The first figure in the report's data that differs from the frontier's, or nothing.
 std::string compare_report(const std::string& html, const formats::PlanFile& file,
                            const report::ReportSummary& summary) {
-  const std::size_t begins = html.find(data_opens), ends = html.find("</script>", begins);
+  const std::size_t begins = html.find(kDataOpens), ends = html.find("</script>", begins);
   if (begins == std::string::npos || ends == std::string::npos) return "it has no data";
   boost::system::error_code problem;
-  const std::size_t from = begins + data_opens.size();
+  const std::size_t from = begins + kDataOpens.size();
   const json::value data = json::parse(std::string_view(html).substr(from, ends - from), problem);
   if (problem) return "its data is not JSON: " + problem.message();
   const auto& points = file.frontier.points;
@@ -85,7 +85,7 @@ std::string compare_report(const std::string& html, const formats::PlanFile& fil
          {std::pair("time_s", p.time.value()), std::pair("energy_j", p.energy.value()),
           std::pair("effective_energy_j", p.effective_energy.value()), std::pair("bound_j", p.bound.value())}) {
       const double claimed = number_at(fmt::format("/points/{}/{}", key, i));
-      if (differ(claimed, value, report_tolerance))
+      if (differ(claimed, value, kReportTolerance))
         return fmt::format("point {}: {} {}; plans.json: {}", i, key, claimed, value);
     }
   }
@@ -97,7 +97,7 @@ std::string compare_report(const std::string& html, const formats::PlanFile& fil
         std::pair("/summary/min_energy/energy_j", summary.min_energy.energy.value()),
         std::pair("/summary/t_min_s", summary.t_min.value()), std::pair("/summary/t_star_s", summary.t_star.value())}) {
     const double claimed = number_at(key);
-    if (differ(claimed, value, report_tolerance)) return fmt::format("{}: {}; computed: {}", key, claimed, value);
+    if (differ(claimed, value, kReportTolerance)) return fmt::format("{}: {}; computed: {}", key, claimed, value);
   }
   const std::string headline =
       fmt::format("<dt>Saved by the default plan</dt><dd>{}<", report::percent(summary.saving_pct));
@@ -139,7 +139,7 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
       const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
       if (claimed == own) continue;
       const auto x = formats::number_in<double>(claimed), y = formats::number_in<double>(own);
-      if (x && y && !differ(*x, *y, csv_tolerance)) continue;
+      if (x && y && !differ(*x, *y, kCsvTolerance)) continue;
       return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
                          own);
     }
@@ -152,10 +152,9 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
   std::error_code ignored;
   const auto beside = [&](const char* name) { return path.parent_path() / name; };
   // `perseus compare` writes a plans.json alone; `perseus plan` writes all of these.
-  constexpr std::array kOutputs = {"frontier.csv", "report.html", "trace.json", "plans"};
-  const bool needed = whole_directory && std::ranges::any_of(kOutputs, [&](const char* name) {
-                        return fs::exists(beside(name), ignored);
-                      });
+  constexpr std::array outputs = {"frontier.csv", "report.html", "trace.json", "plans"};
+  const bool needed = whole_directory &&
+                      std::ranges::any_of(outputs, [&](const char* name) { return fs::exists(beside(name), ignored); });
   const auto check = [&](const fs::path& at, auto compare) {
     if (!fs::exists(at, ignored)) {
       if (needed) checked.findings.push_back(at.string() + " is missing");

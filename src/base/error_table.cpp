@@ -6,7 +6,7 @@ namespace perseus {
 namespace {
 
 // In the order of the enumeration: the code is the row's index.
-constexpr std::array<ErrorEntry, 10> rows{{
+constexpr std::array<ErrorEntry, 10> kRows{{
     {ErrorCode::invalid_input, "invalid_input", 65, 422, 1, "InvalidInputError", "the content of an input is wrong"},
     {ErrorCode::usage, "usage", 64, 400, 2, "UsageError", "the command line is wrong"},
     {ErrorCode::not_found, "not_found", 66, 404, 3, "NotFoundError", "an input does not exist or cannot be read"},
@@ -20,17 +20,17 @@ constexpr std::array<ErrorEntry, 10> rows{{
 }};
 
 constexpr bool rows_follow_the_enumeration() {
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (static_cast<std::size_t>(rows[i].code) != i) return false;
+  for (std::size_t i = 0; i < kRows.size(); ++i) {
+    if (static_cast<std::size_t>(kRows[i].code) != i) return false;
   }
-  return rows.size() == static_cast<std::size_t>(ErrorCode::unavailable) + 1;
+  return kRows.size() == static_cast<std::size_t>(ErrorCode::unavailable) + 1;
 }
 static_assert(rows_follow_the_enumeration());
 
 }  // namespace
 
-std::span<const ErrorEntry> error_table() { return rows; }
+std::span<const ErrorEntry> error_table() { return kRows; }
 
-const ErrorEntry& entry_of(ErrorCode code) { return rows[static_cast<std::size_t>(code)]; }
+const ErrorEntry& entry_of(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }
 
 }  // namespace perseus

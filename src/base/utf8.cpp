@@ -8,8 +8,8 @@
 namespace perseus {
 
 CodePoint first_code_point(std::string_view text) {
-  constexpr std::size_t kLongest = 4;
-  const std::string_view window = text.substr(0, kLongest);
+  constexpr std::size_t longest = 4;
+  const std::string_view window = text.substr(0, longest);
   if (::utf8::find_invalid(window) == 0) return {};
   const char* end = window.data();
   const char32_t value = ::utf8::unchecked::next(end);

@@ -6,7 +6,7 @@
 namespace perseus::calibration {
 namespace {
 
-constexpr double ridge = 1e-12;
+constexpr double kRidge = 1e-12;
 
 /// Solves L L' x = b in place; L is m x m, row by row.
 void substitute(const std::vector<double>& factor, std::vector<double>& b) {
@@ -47,7 +47,7 @@ std::vector<double> LeastSquares::factor(const std::vector<int>& unknowns) const
         continue;
       }
       const double diagonal = normal(unknowns[i], unknowns[i]);
-      const double least = diagonal > 0 ? ridge * diagonal : 1;
+      const double least = diagonal > 0 ? kRidge * diagonal : 1;
       factor[i * m + i] = std::sqrt(std::max(sum, least));
     }
   }

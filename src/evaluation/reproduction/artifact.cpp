@@ -18,8 +18,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // Scaling of a profile in the artifact: layers of a tenth of the time, one of eight tensor-parallel GPUs.
-constexpr double time_scale = 10;
-constexpr double energy_scale = 80;
+constexpr double kTimeScale = 10;
+constexpr double kEnergyScale = 80;
 
 /// Rows of a CSV file by column name.
 class NamedColumns {
@@ -88,7 +88,7 @@ Result<PublishedIteration> envpipe_row(const NamedColumns& rows) {
   const Result<double> energy_j = rows.positive(4);
   if (!energy_j) return energy_j.error();
   return PublishedIteration{std::string(rows.text(0)), std::string(rows.text(1)), *microbatches,
-                            Seconds(*time_s / time_scale), Joules(*energy_j / energy_scale)};
+                            Seconds(*time_s / kTimeScale), Joules(*energy_j / kEnergyScale)};
 }
 
 /// Adds the usable rows; skips the others.

@@ -71,7 +71,7 @@ double EmulatedCase::planned_saving_pct(Seconds allowed, Seconds straggler) cons
   const auto& steps = paper_.steps();
   auto step =
       std::ranges::find_if(steps.begin() + (steps.size() > 1 ? 1 : 0), steps.end(),
-                           [&](const planner::PerseusStep& s) { return s.planned_time <= allowed * model::same_time; });
+                           [&](const planner::PerseusStep& s) { return s.planned_time <= allowed * model::kSameTime; });
   if (step == steps.end()) --step;
   const Seconds until = std::max(straggler, step->planned_time);
   return percent_less(step->planned_effective_energy + total_blocking_ * until,
@@ -84,7 +84,7 @@ double EmulatedCase::saving_pct(Joules effective_energy, Seconds own, Seconds st
 }
 
 EmulatedCase::Savings EmulatedCase::savings(double allowed, double slowdown) const {
-  const Seconds within = allowed * model::same_time * without_straggler();
+  const Seconds within = allowed * model::kSameTime * without_straggler();
   const Seconds straggler = slowdown * without_straggler();
   const auto of = [&](const model::Frontier& frontier) {
     const model::FrontierPoint& point = planner::look_up(frontier, within);
@@ -102,7 +102,7 @@ EmulatedCase::Savings EmulatedCase::savings(double allowed, double slowdown) con
   if (envpipe_) savings.envpipe_pct = saving_pct(envpipe_->effective_energy, envpipe_->time, straggler);
   for (const model::Frontier& baseline : baselines_) {
     const bool late = !baseline.points.empty() && slowdown > 1 &&
-                      planner::look_up(baseline, within).time > straggler * model::same_time;
+                      planner::look_up(baseline, within).time > straggler * model::kSameTime;
     savings.baselines_pct.push_back(baseline.points.empty() || late ? std::nullopt : std::optional(of(baseline)));
   }
   return savings;
@@ -130,7 +130,7 @@ EmulatedCase::OfCluster EmulatedCase::of_cluster(double slowdown, int pipelines)
   const Seconds planned_straggler = slowdown * planned_fastest();
   auto best = steps.end() - 1;
   for (auto step = steps.begin() + (steps.size() > 1 ? 1 : 0); step != steps.end(); ++step) {
-    if (step->planned_time <= model::same_time * planned_straggler && step->planned_energy < best->planned_energy)
+    if (step->planned_time <= model::kSameTime * planned_straggler && step->planned_energy < best->planned_energy)
       best = step;
   }
   const auto planned = [](const planner::PerseusStep& step) {
@@ -146,11 +146,11 @@ EmulatedCase::OfCluster EmulatedCase::of_cluster(double slowdown, int pipelines)
     return shares(reference, cost(alone), cost(at), straggler, slowdown, waiting);
   };
   all.paper_realized =
-      of(paper_realized_.points.back(), planner::look_up(paper_realized_, model::same_time * straggler));
+      of(paper_realized_.points.back(), planner::look_up(paper_realized_, model::kSameTime * straggler));
   all.ours_realized = of(ours_.points[model::default_point(ours_, all_max_.time)],
-                         planner::look_up(ours_, model::same_time * straggler));
-  all.bound = shares(reference, {without_straggler(), ours_.bound.at(model::same_time * without_straggler())},
-                     {without_straggler(), ours_.bound.at(model::same_time * straggler)}, straggler, slowdown, waiting);
+                         planner::look_up(ours_, model::kSameTime * straggler));
+  all.bound = shares(reference, {without_straggler(), ours_.bound.at(model::kSameTime * without_straggler())},
+                     {without_straggler(), ours_.bound.at(model::kSameTime * straggler)}, straggler, slowdown, waiting);
   if (envpipe_) {
     const Cost one{envpipe_->time, envpipe_->effective_energy};
     all.envpipe = shares(reference, one, one, straggler, slowdown, waiting);
@@ -158,9 +158,9 @@ EmulatedCase::OfCluster EmulatedCase::of_cluster(double slowdown, int pipelines)
   }
   for (const model::Frontier& baseline : baselines_) {
     const bool ends = !baseline.points.empty() &&
-                      planner::look_up(baseline, model::same_time * straggler).time <= model::same_time * straggler;
+                      planner::look_up(baseline, model::kSameTime * straggler).time <= model::kSameTime * straggler;
     all.baselines.push_back(
-        ends ? std::optional(of(baseline.points.back(), planner::look_up(baseline, model::same_time * straggler)))
+        ends ? std::optional(of(baseline.points.back(), planner::look_up(baseline, model::kSameTime * straggler)))
              : std::nullopt);
   }
   return all;

@@ -16,8 +16,8 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::string_view overlapped = "OVERLAP_F_B";
-constexpr const char* allowed_cells =
+constexpr std::string_view kOverlapped = "OVERLAP_F_B";
+constexpr const char* kAllowedCells =
     "<stage><type><microbatch> with type F, B, BW, I, W, REDUCE_GRAD, SEND_F, RECV_F, SEND_B, RECV_B, UNSHARD or "
     "RESHARD, WAIT_F or WAIT_B "
     "(for example 2F0), (0F7;7B3)OVERLAP_F_B, or nothing";
@@ -27,7 +27,7 @@ struct ActionType {
   std::optional<model::Instruction> instruction;  ///< none: the action is left out
   bool has_microbatch;
 };
-constexpr std::array action_types = {
+constexpr std::array kActionTypes = {
     ActionType{"F", model::Instruction::forward, true},
     ActionType{"B", model::Instruction::backward, true},
     ActionType{"BW", model::Instruction::backward, true},
@@ -59,10 +59,10 @@ bool read_action(std::string_view text, std::vector<model::Action>& actions) {
   std::size_t end = text.size();
   while (end > 0 && is_digit(text[end - 1])) --end;
   const std::string_view digits = text.substr(end);
-  const auto type = std::ranges::find(action_types, text.substr(0, end), &ActionType::text);
-  if (!stage || *stage > max_stage || type == action_types.end()) return false;
+  const auto type = std::ranges::find(kActionTypes, text.substr(0, end), &ActionType::text);
+  if (!stage || *stage > kMaxStage || type == kActionTypes.end()) return false;
   const auto microbatch = number_in<int>(digits);
-  if (!digits.empty() && (!microbatch || *microbatch > max_microbatch)) return false;
+  if (!digits.empty() && (!microbatch || *microbatch > kMaxMicrobatch)) return false;
   if (type->has_microbatch && !microbatch) return false;
   if (type->instruction) { actions.push_back({*type->instruction, *stage, type->has_microbatch ? *microbatch : -1}); }
   return true;
@@ -75,9 +75,9 @@ using Waits = std::vector<model::Action>;
 bool read_wait(std::string_view cell, Waits& waits) {
   const auto stage = number_in<int>(take_digits(cell));
   const bool is_forward = cell.starts_with("WAIT_F");
-  if (!stage || *stage > max_stage || (!is_forward && !cell.starts_with("WAIT_B"))) return false;
+  if (!stage || *stage > kMaxStage || (!is_forward && !cell.starts_with("WAIT_B"))) return false;
   const auto microbatch = number_in<int>(cell.substr(6));
-  if (!microbatch || *microbatch > max_microbatch) return false;
+  if (!microbatch || *microbatch > kMaxMicrobatch) return false;
   waits.push_back({is_forward ? model::Instruction::forward : model::Instruction::backward, *stage, *microbatch});
   return true;
 }
@@ -87,7 +87,7 @@ bool read_cell(std::string_view cell, std::vector<model::Action>& actions) {
   if (cell.empty()) return true;
   if (!cell.starts_with('(')) return read_action(cell, actions);
   const std::size_t close = cell.find(')');
-  if (close == std::string_view::npos || cell.substr(close + 1) != overlapped) return false;
+  if (close == std::string_view::npos || cell.substr(close + 1) != kOverlapped) return false;
   std::string_view parts = cell.substr(1, close - 1);
   for (;;) {
     const std::size_t end = std::min(parts.find(';'), parts.size());
@@ -103,7 +103,7 @@ bool read_cell(std::string_view cell, std::vector<model::Action>& actions) {
 /// Before torch 2.6 the input gradient was called B: such a B has a W beside it.
 void rename_split_backwards(std::vector<model::Action>& actions) {
   const auto key = [](const model::Action& a) {
-    return static_cast<long>(a.stage) * (max_microbatch + 1L) + a.microbatch;
+    return static_cast<long>(a.stage) * (kMaxMicrobatch + 1L) + a.microbatch;
   };
   std::unordered_set<long> split;
   for (const model::Action& action : actions) {
@@ -124,7 +124,7 @@ void rename_split_backwards(std::vector<model::Action>& actions) {
 void resolve_waits(model::Schedule& schedule) {
   if (schedule.early_receives.empty()) return;
   const auto key = [](const model::Action& a) {
-    return static_cast<long>(a.stage) * (max_microbatch + 1L) + a.microbatch;
+    return static_cast<long>(a.stage) * (kMaxMicrobatch + 1L) + a.microbatch;
   };
   std::unordered_set<long> split;
   for (const auto& actions : schedule.ranks) {
@@ -143,8 +143,8 @@ void resolve_waits(model::Schedule& schedule) {
 }
 
 std::string_view code_of(model::Instruction instruction) {
-  const auto type = std::ranges::find(action_types, std::optional(instruction), &ActionType::instruction);
-  return type == action_types.end() ? std::string_view() : type->text;
+  const auto type = std::ranges::find(kActionTypes, std::optional(instruction), &ActionType::instruction);
+  return type == kActionTypes.end() ? std::string_view() : type->text;
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ Result<model::Schedule> parse_action_table(std::string_view text, const std::str
   const auto invalid = [&](const std::string& what) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
   };
-  if (text.size() > max_file_bytes) return invalid("larger than the 256 MiB that are allowed");
+  if (text.size() > kMaxFileBytes) return invalid("larger than the 256 MiB that are allowed");
   model::Schedule schedule;
   schedule.name = "action-table";
   CsvReader csv(text, name);
@@ -175,7 +175,7 @@ Result<model::Schedule> parse_action_table(std::string_view text, const std::str
         waits.clear();
         continue;
       }
-      return csv.error(fmt::format("cell {}: '{}'; allowed: {}", cell + 1, text_of_cell.substr(0, 64), allowed_cells));
+      return csv.error(fmt::format("cell {}: '{}'; allowed: {}", cell + 1, text_of_cell.substr(0, 64), kAllowedCells));
     }
     rename_split_backwards(actions);
     for (const auto& [before, next] : waited) schedule.early_receives.push_back({before, actions[next]});

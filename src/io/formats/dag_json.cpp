@@ -142,12 +142,12 @@ class DagReader {
     const JsonReader clock_json = fields.value("frequency_mhz");
     const int clock = fields.integer("frequency_mhz");
     if (fields.error()) return *fields.error();
-    if (clock < 0 || clock > max_frequency_mhz) {
-      return clock_json.error(fmt::format("an integer from 0 (no clock) to {}", max_frequency_mhz));
+    if (clock < 0 || clock > kMaxFrequency_mhz) {
+      return clock_json.error(fmt::format("an integer from 0 (no clock) to {}", kMaxFrequency_mhz));
     }
-    auto time = number_in_range(fields, "time_s", true, max_time_s);
+    auto time = number_in_range(fields, "time_s", true, kMaxTime_s);
     if (!time) return time.error();
-    auto energy = number_in_range(fields, "energy_j", false, max_energy_j);
+    auto energy = number_in_range(fields, "energy_j", false, kMaxEnergy_j);
     if (!energy) return energy.error();
     fields.reject_others();
     if (fields.error()) return *fields.error();
@@ -212,7 +212,7 @@ class DagReader {
     const JsonReader after_json = fields.value("after");
     Edge edge;
     if (fields.optional("latency_s")) {
-      auto latency = number_in_range(fields, "latency_s", false, max_time_s);
+      auto latency = number_in_range(fields, "latency_s", false, kMaxTime_s);
       if (!latency) return latency.error();
       edge.latency = Seconds(*latency);
     }

@@ -1,6 +1,6 @@
 // Reads and writes whole files; the one part of io/formats that uses the file system.
 //
-// Input:   reading gunzips a file that starts with gzip's magic bytes; at most max_file_bytes before and after.
+// Input:   reading gunzips a file that starts with gzip's magic bytes; at most kMaxFileBytes before and after.
 // Output:  a file appears under its name complete or not at all: it is written to a temporary neighbor, which is then
 //          renamed. An existing link, device or pipe of that name is written directly.
 // Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for
@@ -17,9 +17,9 @@
 
 namespace perseus::formats {
 
-inline constexpr std::size_t max_file_bytes = std::size_t{256} << 20;
+inline constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 
-Result<std::string> read_file(const std::string& path, std::size_t limit = max_file_bytes);
+Result<std::string> read_file(const std::string& path, std::size_t limit = kMaxFileBytes);
 Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace perseus::formats

@@ -12,7 +12,7 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::size_t max_name = 64;
+constexpr std::size_t kMaxName = 64;
 
 bool is_constant(const model::ComputationType& type) {
   return std::ranges::all_of(type.options, [](const model::Measurement& m) { return m.clock == Megahertz(0); });
@@ -65,7 +65,7 @@ class Parser {
     const char quote = peek();
     if (failed()) return {};
     if (quote != '\'' && quote != '"') return fail("an instruction's name in quotes"), std::string();
-    const std::size_t end = rest_.substr(1, max_name + 1).find(quote);
+    const std::size_t end = rest_.substr(1, kMaxName + 1).find(quote);
     const std::string_view name = end == std::string_view::npos ? std::string_view() : rest_.substr(1, end);
     const bool good = std::ranges::all_of(name, [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -80,7 +80,7 @@ class Parser {
     if (failed()) return 0;
     const std::size_t end = std::min(rest_.find_first_not_of("0123456789"), rest_.size());
     const auto value = number_in<int>(rest_.substr(0, end));
-    if (!value || *value > max_frequency_mhz) return fail("an integer from 0 to 1000000 (MHz)"), 0;
+    if (!value || *value > kMaxFrequency_mhz) return fail("an integer from 0 to 1000000 (MHz)"), 0;
     rest_.remove_prefix(end);
     return *value;
   }

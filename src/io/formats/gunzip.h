@@ -14,7 +14,7 @@
 
 namespace perseus::formats {
 
-inline constexpr std::string_view gzip_magic = "\x1f\x8b";
+inline constexpr std::string_view kGzipMagic = "\x1f\x8b";
 
 Result<std::string> gunzipped(std::string_view packed, const std::string& name, std::size_t limit);
 

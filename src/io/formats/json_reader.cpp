@@ -22,15 +22,18 @@ namespace {
 namespace json = boost::json;
 using json::error_code;
 
-constexpr std::size_t max_depth = 16;
+constexpr std::size_t kMaxDepth = 16;
 
 /// Builds the values that Boost's parser reports, but converts doubles from their text and rejects a duplicate key.
 class ExactValues {
  public:
+  // Boost.JSON asks for these names.
+  // NOLINTBEGIN(readability-identifier-naming)
   static constexpr std::size_t max_object_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_array_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_key_size = std::numeric_limits<std::size_t>::max();
   static constexpr std::size_t max_string_size = std::numeric_limits<std::size_t>::max();
+  // NOLINTEND(readability-identifier-naming)
 
   explicit ExactValues(json::storage_ptr storage) : stack_() { stack_.reset(std::move(storage)); }
   json::value release() { return stack_.release(); }
@@ -128,8 +131,8 @@ std::optional<int> integer_of(const json::value& value) {
   return static_cast<int>(*number);
 }
 
-constexpr const char* a_number = "a finite number";
-constexpr const char* an_integer = "an integer from -2147483648 to 2147483647";
+constexpr const char* kANumber = "a finite number";
+constexpr const char* kAnInteger = "an integer from -2147483648 to 2147483647";
 
 }  // namespace
 
@@ -147,13 +150,13 @@ JsonDocument::~JsonDocument() = default;
 JsonReader JsonDocument::root() const { return {content_->root, content_->name, "$"}; }
 
 Result<JsonDocument> parse_json(std::string_view text, const std::string& name) {
-  if (text.size() > max_file_bytes) {
+  if (text.size() > kMaxFileBytes) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: larger than the 256 MiB that are allowed", name)};
   }
   auto content = std::make_unique<JsonDocument::Content>();
   content->name = name;
   json::parse_options options;
-  options.max_depth = max_depth;
+  options.max_depth = kMaxDepth;
   json::basic_parser<ExactValues> parser(options, json::storage_ptr(&content->storage));
   error_code error;
   std::size_t used = parser.write_some(false, text.data(), text.size(), error);
@@ -166,7 +169,7 @@ Result<JsonDocument> parse_json(std::string_view text, const std::string& name) 
                    fmt::format("{}:{}: the key '{}' comes twice in one object", name, place, key.substr(0, 60))};
     }
     const std::string allowed =
-        error == json::error::too_deep ? fmt::format("; at most {} levels are allowed", max_depth) : std::string();
+        error == json::error::too_deep ? fmt::format("; at most {} levels are allowed", kMaxDepth) : std::string();
     return Error{ErrorCode::invalid_input, fmt::format("{}:{}: not JSON: {}{}", name, place, error.message(), allowed)};
   }
   content->root = parser.handler().release();
@@ -194,12 +197,12 @@ Result<std::string_view> JsonReader::string() const {
 
 Result<double> JsonReader::number() const {
   if (const auto number = number_of(*value_)) return *number;
-  return error(a_number);
+  return error(kANumber);
 }
 
 Result<int> JsonReader::integer() const {
   if (const auto number = integer_of(*value_)) return *number;
-  return error(an_integer);
+  return error(kAnInteger);
 }
 
 Result<bool> JsonReader::boolean() const {
@@ -213,7 +216,7 @@ Result<std::vector<double>> JsonReader::numbers() const {
   numbers.reserve(value_->get_array().size());
   for (const json::value& value : value_->get_array()) {
     const auto number = number_of(value);
-    if (!number) return element(numbers.size()).error(a_number);
+    if (!number) return element(numbers.size()).error(kANumber);
     numbers.push_back(*number);
   }
   return numbers;
@@ -225,7 +228,7 @@ Result<std::vector<int>> JsonReader::integers() const {
   numbers.reserve(value_->get_array().size());
   for (const json::value& value : value_->get_array()) {
     const auto number = integer_of(value);
-    if (!number) return element(numbers.size()).error(an_integer);
+    if (!number) return element(numbers.size()).error(kAnInteger);
     numbers.push_back(*number);
   }
   return numbers;

@@ -1,6 +1,6 @@
 // JSON with exact numbers, and errors that give the location.
 //
-// Input:   a JSON text (RFC 8259) of at most max_file_bytes, nested at most 16 deep, without duplicate keys in an
+// Input:   a JSON text (RFC 8259) of at most kMaxFileBytes, nested at most 16 deep, without duplicate keys in an
 //          object.
 // Output:  JsonDocument owns the values; JsonReader and JsonFields point into it. Doubles are correctly rounded
 //          (Boost's own conversion may be off by one unit in the last place, so that written numbers would not read

@@ -14,7 +14,7 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::size_t max_csv_layers = 100'000;
+constexpr std::size_t kMaxCsvLayers = 100'000;
 
 /// Field index of each column in a record; -1: the file has no such column.
 struct Columns {
@@ -25,7 +25,7 @@ struct ColumnName {
   const char* name;
   int Columns::*column;
 };
-constexpr std::array column_names = {
+constexpr std::array kColumnNames = {
     ColumnName{"name", &Columns::name},
     ColumnName{"forward_s", &Columns::forward},
     ColumnName{"kind", &Columns::kind},
@@ -37,7 +37,7 @@ constexpr std::array column_names = {
 
 std::string known_columns() {
   std::string names;
-  for (const ColumnName& known : column_names) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
+  for (const ColumnName& known : kColumnNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
   return names;
 }
 
@@ -45,8 +45,8 @@ Result<Columns> read_header(const CsvReader& csv) {
   Columns columns;
   const auto& fields = csv.fields();
   for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
-    const auto known = std::ranges::find(column_names, fields[i], &ColumnName::name);
-    if (known == column_names.end()) {
+    const auto known = std::ranges::find(kColumnNames, fields[i], &ColumnName::name);
+    if (known == kColumnNames.end()) {
       return csv.error(fmt::format("column '{}'; allowed: {}", fields[i].substr(0, 64), known_columns()));
     }
     int& column = columns.*known->column;
@@ -74,7 +74,7 @@ class RowReader {
   RowReader(const CsvReader& csv, const Columns& columns) : csv_(csv), columns_(columns) {}
 
   Result<Row> read() {
-    if (csv_.fields().size() > column_names.size()) return csv_.error("more fields than the header has columns");
+    if (csv_.fields().size() > kColumnNames.size()) return csv_.error("more fields than the header has columns");
     Row row;
     row.name = field(columns_.name);
     if (row.name.empty() || row.name.size() > 64) fail("name", row.name, "1 to 64 characters");
@@ -174,8 +174,7 @@ Result<std::vector<model::Layer>> parse_layers_csv(std::string_view text, const 
     auto at = layers.size();
     if (columns->clock != -1) at = by_name.emplace(row->name, at).first->second;
     if (at == layers.size()) {
-      if (at == max_csv_layers)
-        return csv.error(fmt::format("more than the {} layers that are allowed", max_csv_layers));
+      if (at == kMaxCsvLayers) return csv.error(fmt::format("more than the {} layers that are allowed", kMaxCsvLayers));
       layers.push_back({row->name, row->kind, {}});
     }
     model::Layer& layer = layers[at];

@@ -3,10 +3,10 @@
 
 namespace perseus::formats {
 
-inline constexpr int max_stage = 65'535;
-inline constexpr int max_microbatch = (1 << 20) - 1;
-inline constexpr int max_frequency_mhz = 1'000'000;
-inline constexpr double max_time_s = 1e6;
-inline constexpr double max_energy_j = 1e15;
+inline constexpr int kMaxStage = 65'535;
+inline constexpr int kMaxMicrobatch = (1 << 20) - 1;
+inline constexpr int kMaxFrequency_mhz = 1'000'000;
+inline constexpr double kMaxTime_s = 1e6;
+inline constexpr double kMaxEnergy_j = 1e15;
 
 }  // namespace perseus::formats

@@ -17,8 +17,8 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::string_view format_name = "perseus-plans";
-constexpr int format_version = 1;
+constexpr std::string_view kFormatName = "perseus-plans";
+constexpr int kFormatVersion = 1;
 
 /// The order in which a plan file lists options: along each rank, type by type, in execution order. Neighbors in it
 /// mostly have the same option.
@@ -321,8 +321,8 @@ Result<PlanFile> read_document(const JsonReader& root) {
   const std::string_view format = fields.string("format");
   const int version = fields.integer("version");
   if (fields.error()) return *fields.error();
-  if (format != format_name) return fields.value("format").error(fmt::format("\"{}\"", format_name));
-  if (version != format_version) return fields.value("version").error(fmt::format("{}", format_version));
+  if (format != kFormatName) return fields.value("format").error(fmt::format("\"{}\"", kFormatName));
+  if (version != kFormatVersion) return fields.value("version").error(fmt::format("{}", kFormatVersion));
   const JsonReader metadata = fields.value("metadata");
   const JsonReader dag_json = fields.value("dag");
   const JsonReader bound_json = fields.value("bound");
@@ -357,7 +357,7 @@ Result<PlanFile> read_document(const JsonReader& root) {
 std::string format_plan_file(const model::ComputationDag& dag, const model::Frontier& frontier,
                              const Metadata& metadata) {
   Writer out;
-  out.raw(fmt::format("{{\"format\":\"{}\",\"version\":{},\n\"metadata\":{{", format_name, format_version));
+  out.raw(fmt::format("{{\"format\":\"{}\",\"version\":{},\n\"metadata\":{{", kFormatName, kFormatVersion));
   bool first = true;
   for (const auto& [key, value] : metadata) {
     if (!first) out.raw(",\n");

@@ -21,7 +21,7 @@
 namespace perseus::formats {
 namespace {
 
-constexpr int max_samples = 1'000'000;
+constexpr int kMaxSamples = 1'000'000;
 
 /// Field index of each column in a record; -1: the file has no such column.
 struct Columns {
@@ -46,7 +46,7 @@ struct ColumnName {
   const char* name;
   int Columns::*column;
 };
-constexpr std::array column_names = {
+constexpr std::array kColumnNames = {
     ColumnName{"stage", &Columns::stage},
     ColumnName{"instruction", &Columns::instruction},
     ColumnName{"frequency", &Columns::frequency},
@@ -71,7 +71,7 @@ Result<Columns> read_header(const CsvReader& csv) {
   const auto& fields = csv.fields();
   for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
     if (fields[i] == "pp_rank") pp_rank = i;
-    for (const ColumnName& known : column_names) {
+    for (const ColumnName& known : kColumnNames) {
       if (fields[i] != known.name) continue;
       int& column = columns.*known.column;
       if (column != -1) {
@@ -106,7 +106,7 @@ std::optional<model::Instruction> instruction_in(std::string_view field) {
 
 std::string allowed_instructions() {
   std::string names;
-  for (int i = 0; i < model::num_instructions; ++i) {
+  for (int i = 0; i < model::kNumInstructions; ++i) {
     names += fmt::format("{}{}", i == 0 ? "" : ", ", model::name_of(static_cast<model::Instruction>(i)));
   }
   return names;
@@ -119,7 +119,7 @@ class RowReader {
 
   Result<Row> read() {
     Row row;
-    row.stage = integer(columns_.stage, "stage", 0, max_stage);
+    row.stage = integer(columns_.stage, "stage", 0, kMaxStage);
     const std::string_view name = field(columns_.instruction);
     if (const auto instruction = instruction_in(name)) {
       row.instruction = *instruction;
@@ -127,15 +127,15 @@ class RowReader {
       fail("instruction", name, allowed_instructions());
     }
     if (!model::is_constant_time(row.instruction)) {
-      row.clock = integer(columns_.frequency, "frequency", 1, max_frequency_mhz);
+      row.clock = integer(columns_.frequency, "frequency", 1, kMaxFrequency_mhz);
     }
-    row.time = number(columns_.time, "time", 0, max_time_s, "a number > 0 and <= 1e6 (seconds)");
+    row.time = number(columns_.time, "time", 0, kMaxTime_s, "a number > 0 and <= 1e6 (seconds)");
     if (row.time == 0) fail("time", field(columns_.time), "a number > 0 and <= 1e6 (seconds)");
-    row.energy = number(columns_.energy, "energy", 0, max_energy_j, "a number >= 0 and <= 1e15 (joules)");
-    row.time_stddev = spread(columns_.time_stddev, "time_stddev", max_time_s, "a number >= 0 and <= 1e6 (seconds)");
+    row.energy = number(columns_.energy, "energy", 0, kMaxEnergy_j, "a number >= 0 and <= 1e15 (joules)");
+    row.time_stddev = spread(columns_.time_stddev, "time_stddev", kMaxTime_s, "a number >= 0 and <= 1e6 (seconds)");
     row.energy_stddev =
-        spread(columns_.energy_stddev, "energy_stddev", max_energy_j, "a number >= 0 and <= 1e15 (joules)");
-    if (!field(columns_.samples).empty()) row.samples = integer(columns_.samples, "samples", 1, max_samples);
+        spread(columns_.energy_stddev, "energy_stddev", kMaxEnergy_j, "a number >= 0 and <= 1e15 (joules)");
+    if (!field(columns_.samples).empty()) row.samples = integer(columns_.samples, "samples", 1, kMaxSamples);
     if (columns_.rank != -1) {
       row.rank = integer(columns_.rank, "rank", 0, 1 << 30);
     } else {
@@ -270,11 +270,11 @@ Result<model::Profile> parse_profile_csv(std::string_view text, const std::strin
   const auto invalid = [&](const std::string& what) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
   };
-  if (text.size() > max_file_bytes) return invalid("larger than the 256 MiB that are allowed");
+  if (text.size() > kMaxFileBytes) return invalid("larger than the 256 MiB that are allowed");
   CsvReader csv(text, name);
   std::optional<Columns> columns;
   std::vector<Row> rows;
-  std::vector<std::array<int, model::num_instructions>> appearance;  // first row of each instruction of a stage
+  std::vector<std::array<int, model::kNumInstructions>> appearance;  // first row of each instruction of a stage
   for (;;) {
     const auto more = csv.next();
     if (!more) return more.error();

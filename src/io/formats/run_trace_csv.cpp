@@ -17,9 +17,9 @@
 namespace perseus::formats {
 namespace {
 
-constexpr int max_plan = 999'999;
-constexpr double max_seconds = 1e9;
-constexpr double max_joules = 1e18;
+constexpr int kMaxPlan = 999'999;
+constexpr double kMaxSeconds = 1e9;
+constexpr double kMaxJoules = 1e18;
 
 /// The records of a file with a header, field by name. error() is the first error.
 class Table {
@@ -113,13 +113,13 @@ Status read_ops(const NamedText& file, Plans& plans) {
     const auto more = table.next();
     if (!more) return more.error();
     if (!*more) break;
-    const int plan = table.integer("plan", 0, max_plan);
-    const auto stage = static_cast<std::size_t>(table.integer("stage", 0, max_stage));
+    const int plan = table.integer("plan", 0, kMaxPlan);
+    const auto stage = static_cast<std::size_t>(table.integer("stage", 0, kMaxStage));
     model::TracedComputation computation;
     computation.instruction = table.instruction();
-    computation.microbatch = table.integer("microbatch", 0, max_microbatch);
-    computation.clock = Megahertz(table.integer("frequency_mhz", 1, max_frequency_mhz));
-    computation.time = Seconds(table.number("time_s", max_seconds, false));
+    computation.microbatch = table.integer("microbatch", 0, kMaxMicrobatch);
+    computation.clock = Megahertz(table.integer("frequency_mhz", 1, kMaxFrequency_mhz));
+    computation.time = Seconds(table.number("time_s", kMaxSeconds, false));
     if (table.error()) return *table.error();
     auto& stages = plans[plan].plan.stages;
     if (stage >= stages.size()) stages.resize(stage + 1);
@@ -140,7 +140,7 @@ Status read_iterations(const NamedText& file, const std::string& ops_name, Plans
     const auto more = table.next();
     if (!more) return more.error();
     if (!*more) break;
-    const int id = table.integer("plan", 0, max_plan);
+    const int id = table.integer("plan", 0, kMaxPlan);
     if (table.error()) return *table.error();
     const auto found = plans.find(id);
     if (found == plans.end()) {
@@ -154,10 +154,10 @@ Status read_iterations(const NamedText& file, const std::string& ops_name, Plans
     const auto median_or_mean = [&](std::string_view mean, std::string_view median) {
       return table.field(median).empty() ? mean : median;
     };
-    const Seconds time(table.number(median_or_mean("iter_time_s", "iter_time_med_s"), max_seconds, false));
-    const Joules energy(table.number(median_or_mean("iter_energy_j", "iter_energy_med_j"), max_joules, false));
+    const Seconds time(table.number(median_or_mean("iter_time_s", "iter_time_med_s"), kMaxSeconds, false));
+    const Joules energy(table.number(median_or_mean("iter_energy_j", "iter_energy_med_j"), kMaxJoules, false));
     Seconds loading;
-    if (!table.field("load_total_s").empty()) loading = Seconds(table.number("load_total_s", max_seconds, true));
+    if (!table.field("load_total_s").empty()) loading = Seconds(table.number("load_total_s", kMaxSeconds, true));
     if (!table.field("n_iters").empty()) rows.plan.iterations = table.integer("n_iters", 1, 1 << 30);
     if (rows.plan.kind.empty()) rows.plan.kind = table.field("kind");
     rows.plan.energy.resize(num_stages);

@@ -15,14 +15,14 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::size_t max_scenario_bytes = std::size_t{1} << 20;
-constexpr std::size_t max_tables = 10'000;
-constexpr long max_pipelines = 65'536;
-constexpr NumberRange seconds{0, 1e9};
-constexpr NumberRange positive_seconds{1e-6, 1e9};
-constexpr NumberRange watts{0, 1e6};
-constexpr NumberRange slowdowns{1, 100};
-constexpr NumberRange counts{1, 1e6};
+constexpr std::size_t kMaxScenarioBytes = std::size_t{1} << 20;
+constexpr std::size_t kMaxTables = 10'000;
+constexpr long kMaxPipelines = 65'536;
+constexpr NumberRange kSeconds{0, 1e9};
+constexpr NumberRange kPositiveSeconds{1e-6, 1e9};
+constexpr NumberRange kWatts{0, 1e6};
+constexpr NumberRange kSlowdowns{1, 100};
+constexpr NumberRange kCounts{1, 1e6};
 
 class ScenarioReader {
  public:
@@ -60,7 +60,7 @@ class ScenarioReader {
   template <class Fill>
   void read_tables(std::string_view key, Fill fill) {
     const std::vector<const toml::table*> tables = root_.tables(key);
-    if (tables.size() > max_tables) root_.fail(key, fmt::format("at most {} of them", max_tables));
+    if (tables.size() > kMaxTables) root_.fail(key, fmt::format("at most {} of them", kMaxTables));
     keep(root_.error());
     for (const toml::table* table : tables) {
       if (error_) return;
@@ -71,7 +71,7 @@ class ScenarioReader {
   void read_root() {
     scenario_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
     scenario_.seed = static_cast<std::uint64_t>(root_.integer_or(1, "seed", {0, 9007199254740992.0}));
-    if (root_.has("duration_s")) scenario_.duration = Seconds(root_.number("duration_s", positive_seconds));
+    if (root_.has("duration_s")) scenario_.duration = Seconds(root_.number("duration_s", kPositiveSeconds));
     if (root_.has("iterations")) scenario_.iterations = root_.integer("iterations", {1, 1e12});
     scenario_.methods = root_.has("methods") ? root_.strings("methods") : std::vector<std::string>{"all-max", "exact"};
     scenario_.unit_time = Seconds(root_.number_or(0.001, "tau_s", {1e-9, 1e6}));
@@ -89,9 +89,9 @@ class ScenarioReader {
     }
     read_table(*cluster, "[cluster]", [&](TomlFields& f) {
       scenario_.tensor_parallel = static_cast<int>(f.integer_or(1, "tensor_parallel", {1, 1024}));
-      scenario_.blocking_power = Watts(f.number("blocking_power_w", watts));
+      scenario_.blocking_power = Watts(f.number("blocking_power_w", kWatts));
       has_idle_power_ = f.has("idle_power_w");
-      scenario_.idle_power = Watts(f.number_or(0, "idle_power_w", watts));
+      scenario_.idle_power = Watts(f.number_or(0, "idle_power_w", kWatts));
     });
   }
 
@@ -113,13 +113,13 @@ class ScenarioReader {
       const int usual = fixed != 0 ? fixed : kind.schedule == "interleaved-1f1b" ? 2 : 1;
       kind.chunks = static_cast<int>(f.integer_or(usual, "chunks", {1, 1024}));
       kind.microbatches = static_cast<int>(f.integer("microbatches", {1, 1048576}));
-      kind.pipelines = static_cast<int>(f.integer("count", {0, static_cast<double>(max_pipelines)}));
+      kind.pipelines = static_cast<int>(f.integer("count", {0, static_cast<double>(kMaxPipelines)}));
       all += kind.pipelines;
       scenario_.kinds.push_back(std::move(kind));
     });
     if (!error_ && scenario_.kinds.empty()) root_.fail("pipelines", "at least one table [[pipelines]]");
-    if (!error_ && (all == 0 || all > max_pipelines)) {
-      root_.fail("pipelines", fmt::format("counts that add up to 1..{}, not {}", max_pipelines, all));
+    if (!error_ && (all == 0 || all > kMaxPipelines)) {
+      root_.fail("pipelines", fmt::format("counts that add up to 1..{}, not {}", kMaxPipelines, all));
     }
     keep(root_.error());
   }
@@ -131,17 +131,17 @@ class ScenarioReader {
       model::ClusterTiming& t = scenario_.timing;
       if (f.is_list("transfer_latency_s")) {
         std::vector<model::BoundaryLatency> boundaries;
-        for (const double s : f.numbers("transfer_latency_s", seconds)) boundaries.push_back({Seconds(s), Seconds(s)});
+        for (const double s : f.numbers("transfer_latency_s", kSeconds)) boundaries.push_back({Seconds(s), Seconds(s)});
         t.transfer_latency = model::TransferLatency(std::move(boundaries));
       } else {
-        t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", seconds));
+        t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", kSeconds));
       }
       t.blocking_transfers = f.boolean_or(false, "blocking_transfers");
-      t.load = Seconds(f.number_or(0, "load_s", seconds));
-      t.synchronization = Seconds(f.number_or(0, "synchronization_s", seconds));
-      t.optimizer = Seconds(f.number_or(0, "optimizer_s", seconds));
+      t.load = Seconds(f.number_or(0, "load_s", kSeconds));
+      t.synchronization = Seconds(f.number_or(0, "synchronization_s", kSeconds));
+      t.optimizer = Seconds(f.number_or(0, "optimizer_s", kSeconds));
       const auto power = [&](std::string_view key) -> std::optional<Watts> {
-        const double w = f.number_or(0, key, watts);
+        const double w = f.number_or(0, key, kWatts);
         return f.has(key) ? std::optional(Watts(w)) : std::nullopt;
       };
       t.synchronization_power = power("synchronization_power_w");
@@ -155,7 +155,7 @@ class ScenarioReader {
     read_table(*table, "[server]", [&](TomlFields& f) {
       model::PlanDelivery& d = scenario_.delivery;
       d.notice_delay = Seconds(f.number_or(0, "notice_delay_s", {-1e9, 1e9}));
-      d.deploy = Seconds(f.number_or(0, "deploy_s", seconds));
+      d.deploy = Seconds(f.number_or(0, "deploy_s", kSeconds));
       d.switch_latency = Seconds(f.number_or(0, "switch_latency_s", {0, 1e3}));
     });
   }
@@ -167,7 +167,7 @@ class ScenarioReader {
     const auto cause = model::straggler_cause_named(f.string("cause"));
     if (!cause) f.fail("cause", "thermal, power, storage, failure");
     hardship.cause = cause.value_or(model::StragglerCause::thermal);
-    if (is_throttling(hardship) && f.has("gpus")) hardship.gpus = static_cast<int>(f.integer("gpus", counts));
+    if (is_throttling(hardship) && f.has("gpus")) hardship.gpus = static_cast<int>(f.integer("gpus", kCounts));
     if (hardship.cause == model::StragglerCause::failure) {
       const std::string name = f.string("becomes");
       const auto kind = std::ranges::find(scenario_.kinds, name, &model::ScenarioKind::name);
@@ -177,7 +177,7 @@ class ScenarioReader {
         f.fail("becomes", fmt::format("the name of a [[pipelines]]: {}", fmt::join(names, ", ")));
       }
       hardship.becomes = static_cast<int>(kind - scenario_.kinds.begin());
-      hardship.restart = Seconds(f.number("restart_s", seconds));
+      hardship.restart = Seconds(f.number("restart_s", kSeconds));
       if (!has_idle_power_ && !f.error()) {
         keep(Error{ErrorCode::invalid_input,
                    fmt::format("{}: pipelines fail, but [cluster] idle_power_w is missing; allowed: a number from 0 to "
@@ -197,11 +197,11 @@ class ScenarioReader {
       model::Straggler straggler;
       straggler.hardship = read_hardship(f);
       model::Hardship& hardship = straggler.hardship;
-      if (hardship.cause != model::StragglerCause::failure) hardship.slowdown = f.number("slowdown", slowdowns);
+      if (hardship.cause != model::StragglerCause::failure) hardship.slowdown = f.number("slowdown", kSlowdowns);
       if (is_throttling(hardship) && f.has("stage")) hardship.stage = static_cast<int>(f.integer("stage", {0, 65535}));
       straggler.pipeline = static_cast<int>(f.integer("pipeline", {0, scenario_.num_pipelines() - 1.0}));
-      straggler.at = Seconds(f.number("at_s", seconds));
-      straggler.duration = Seconds(f.number("for_s", positive_seconds));
+      straggler.at = Seconds(f.number("at_s", kSeconds));
+      straggler.duration = Seconds(f.number("for_s", kPositiveSeconds));
       scenario_.stragglers.push_back(std::move(straggler));
     });
   }
@@ -211,10 +211,10 @@ class ScenarioReader {
     read_tables("random", [&](TomlFields& f) {
       model::RandomStragglers random;
       random.hardship = read_hardship(f);
-      random.mean_between = Seconds(f.number("mean_between_s", positive_seconds));
-      random.mean_duration = Seconds(f.number("mean_for_s", positive_seconds));
+      random.mean_between = Seconds(f.number("mean_between_s", kPositiveSeconds));
+      random.mean_duration = Seconds(f.number("mean_for_s", kPositiveSeconds));
       if (random.hardship.cause != model::StragglerCause::failure) {
-        const std::vector<double> range = f.numbers("slowdown", slowdowns);
+        const std::vector<double> range = f.numbers("slowdown", kSlowdowns);
         if (range.size() != 2 || range[0] > range[1]) {
           f.fail("slowdown", "two numbers from 1 to 100, [least, most]");
         } else {
@@ -226,7 +226,7 @@ class ScenarioReader {
       if (!scenario_.duration) {
         keep(Error{ErrorCode::invalid_input,
                    fmt::format("{}: stragglers are drawn until duration_s, which is missing; allowed: {:g} to {:g}",
-                               f.where(), positive_seconds.least, positive_seconds.most)});
+                               f.where(), kPositiveSeconds.least, kPositiveSeconds.most)});
       }
       scenario_.random.push_back(std::move(random));
     });
@@ -253,9 +253,9 @@ class ScenarioReader {
         sweep.gpus.push_back(static_cast<int>(gpus));
       }
       if (f.has("slowdowns")) {
-        sweep.slowdowns = f.numbers("slowdowns", slowdowns);
+        sweep.slowdowns = f.numbers("slowdowns", kSlowdowns);
       } else {
-        const double from = f.number("slowdown_from", slowdowns), to = f.number("slowdown_to", slowdowns);
+        const double from = f.number("slowdown_from", kSlowdowns), to = f.number("slowdown_to", kSlowdowns);
         const double step = f.number("slowdown_step", {1e-4, 100});
         const double steps = std::floor((to - from) / step + 1e-6);
         if (steps < 0) f.fail("slowdown_to", fmt::format("at least slowdown_from, {:g}", from));
@@ -284,7 +284,7 @@ Result<model::Scenario> parse_scenario(std::string_view text, const std::string&
 }
 
 Result<model::Scenario> read_scenario(const std::string& path) {
-  const Result<std::string> text = read_file(path, max_scenario_bytes);
+  const Result<std::string> text = read_file(path, kMaxScenarioBytes);
   if (!text) return text.error();
   return parse_scenario(*text, path, std::filesystem::path(path).parent_path().string());
 }

@@ -9,10 +9,10 @@
 namespace perseus::formats {
 namespace {
 
-constexpr std::size_t shown_text = 64;
+constexpr std::size_t kShownText = 64;
 
 std::string text_of(const toml::node& node) {
-  if (const auto* s = node.as_string()) return fmt::format("'{}'", std::string_view(s->get()).substr(0, shown_text));
+  if (const auto* s = node.as_string()) return fmt::format("'{}'", std::string_view(s->get()).substr(0, kShownText));
   if (const auto* i = node.as_integer()) return fmt::format("{}", i->get());
   if (const auto* f = node.as_floating_point()) return fmt::format("{:g}", f->get());
   if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
@@ -222,7 +222,7 @@ void TomlFields::reject_others() {
     error_ =
         Error{ErrorCode::invalid_input,
               fmt::format("{}:{}:{}{} unknown key '{}'; allowed: {}", *file_, line_of(node), name_.empty() ? "" : " ",
-                          name_, std::string_view(key.str()).substr(0, shown_text), fmt::join(asked_, ", "))};
+                          name_, std::string_view(key.str()).substr(0, kShownText), fmt::join(asked_, ", "))};
   }
 }
 

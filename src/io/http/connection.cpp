@@ -11,10 +11,10 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 /// Limit on pipelined request bytes read ahead of the answers; more stays in the kernel.
-constexpr std::size_t most_pending_bytes = std::size_t{16} << 10U;
+constexpr std::size_t kMostPendingBytes = std::size_t{16} << 10U;
 /// Bytes of events that a stream writes in one turn.
 constexpr std::size_t kTurnBytes = std::size_t{64} << 10U;
-constexpr auto linger_time = 2s;
+constexpr auto kLingerTime = 2s;
 
 bool has_no_body(int status) { return status == 204 || status == 304; }
 
@@ -55,7 +55,7 @@ void Connection::set_deadline() {
   const HttpServerOptions& options = core_->options;
   const auto now = steady_clock::now();
   if (lingering_) {
-    deadline_ = now + linger_time;
+    deadline_ = now + kLingerTime;
   } else if (!outgoing_.empty()) {
     deadline_ = now + options.response_time + 1s * (outgoing_bytes_ / options.slowest_bytes_per_s);
   } else if (stream_) {
@@ -98,7 +98,7 @@ void Connection::drain() {
 }
 
 void Connection::read_more() {
-  if (reading_ || closed_ || pending_.size() - taken_ >= most_pending_bytes) return;
+  if (reading_ || closed_ || pending_.size() - taken_ >= kMostPendingBytes) return;
   reading_ = true;
   read_some();
 }

@@ -23,7 +23,7 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 
-constexpr std::uint64_t most_body_bytes = std::uint64_t{1} << 30U;
+constexpr std::uint64_t kMostBodyBytes = std::uint64_t{1} << 30U;
 
 /// Receives the outcome of an operation that the caller starts and then waits for.
 class Waited {
@@ -67,7 +67,7 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, bool en
   if (const error_code problem = waited.wait()) return {problem};
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
-  parser.body_limit(endless ? boost::none : boost::optional<std::uint64_t>(most_body_bytes));
+  parser.body_limit(endless ? boost::none : boost::optional<std::uint64_t>(kMostBodyBytes));
   if (request.method() == http::verb::head) parser.skip(true);
   http::async_read_header(stream, buffer, parser, waited());
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};

@@ -21,15 +21,15 @@ using std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 /// Flushes in a row, about half a millisecond; then other work has its turn.
-constexpr int most_flushes = 64;
-constexpr int most_taken_in = 64;
+constexpr int kMostFlushes = 64;
+constexpr int kMostTakenIn = 64;
 
 template <int name>
 using TcpSetting = asio::detail::socket_option::integer<IPPROTO_TCP, name>;
 /// TCP keep-alive detects a dead host within a minute: three probes without an answer, or data that are not
 /// acknowledged. Linux's defaults are two hours and a quarter of an hour.
-constexpr int keep_alive_after_s = 30, keep_alive_every_s = 10, keep_alive_times = 3;
-constexpr auto taken_within = 60s;
+constexpr int kKeepAliveAfter_s = 30, kKeepAliveEvery_s = 10, kKeepAliveTimes = 3;
+constexpr auto kTakenWithin = 60s;
 
 /// "Sun, 06 Nov 1994 08:49:37 GMT"
 std::string http_date() { return fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))); }
@@ -60,11 +60,11 @@ Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address
   // On Linux accepted sockets inherit these.
   if (!problem) taken.set_option(tcp::no_delay(true), problem);
   if (!problem) taken.set_option(asio::socket_base::keep_alive(true), problem);
-  if (!problem) taken.set_option(TcpSetting<TCP_KEEPIDLE>(keep_alive_after_s), problem);
-  if (!problem) taken.set_option(TcpSetting<TCP_KEEPINTVL>(keep_alive_every_s), problem);
-  if (!problem) taken.set_option(TcpSetting<TCP_KEEPCNT>(keep_alive_times), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPIDLE>(kKeepAliveAfter_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPINTVL>(kKeepAliveEvery_s), problem);
+  if (!problem) taken.set_option(TcpSetting<TCP_KEEPCNT>(kKeepAliveTimes), problem);
   if (!problem) {
-    taken.set_option(TcpSetting<TCP_USER_TIMEOUT>(static_cast<int>(std::chrono::milliseconds(taken_within).count())),
+    taken.set_option(TcpSetting<TCP_USER_TIMEOUT>(static_cast<int>(std::chrono::milliseconds(kTakenWithin).count())),
                      problem);
   }
   if (!problem) taken.bind(endpoint, problem);
@@ -88,12 +88,12 @@ void ServerCore::take_in_some() {
   bool all = true;
   for (const auto& listener : listeners_) {
     int taken = 0;
-    for (; taken < most_taken_in; ++taken) {
+    for (; taken < kMostTakenIn; ++taken) {
       auto next = listener->take();
       if (!next) break;
       take_in(std::move(next->socket), next->peer);
     }
-    all = all && taken < most_taken_in;
+    all = all && taken < kMostTakenIn;
   }
   if (all) return;
   asio::post(io, [weak = weak_from_this()] {
@@ -140,7 +140,7 @@ void ServerCore::forget(Connection& connection) {
 }
 
 void ServerCore::flush_in_turn(Connection& connection) {
-  if (flushed_ < most_flushes) {
+  if (flushed_ < kMostFlushes) {
     ++flushed_;
     return connection.flush();
   }
@@ -158,7 +158,7 @@ void ServerCore::flush_later() {
 void ServerCore::flush_some() {
   will_flush_ = false;
   begin_turn();
-  for (int i = 0; i < most_flushes && !to_flush_.empty(); ++i) {
+  for (int i = 0; i < kMostFlushes && !to_flush_.empty(); ++i) {
     const auto connection = to_flush_.front().lock();
     to_flush_.pop_front();
     if (connection) connection->flush();

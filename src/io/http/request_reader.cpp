@@ -17,9 +17,9 @@ namespace http = boost::beast::http;
 
 namespace {
 
-constexpr std::size_t last_chunk_bytes = 5;
-constexpr std::size_t most_framing_bytes = 16U
-                                           << 10U;  // a chunk's extensions; and how much the frames of a body may add
+constexpr std::size_t kLastChunkBytes = 5;
+constexpr std::size_t kMostFramingBytes = 16U
+                                          << 10U;  // a chunk's extensions; and how much the frames of a body may add
 
 /// True if a header continues in the next line; `text` begins within the head or at its end.
 bool has_folded_line(std::string_view text) {
@@ -89,7 +89,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
   while (taken < text.size() && !parser_->beast.is_done() && !problem) {
     // Beast 1.81 asserts that it never sees less of a last chunk, "0\r\n\r\n", a second time.
     const bool in_chunks = parser_->beast.is_header_done() && parser_->beast.chunked();
-    if (in_chunks && text.size() - taken < last_chunk_bytes) break;
+    if (in_chunks && text.size() - taken < kLastChunkBytes) break;
     const std::size_t step =
         parser_->beast.put(boost::asio::const_buffer(text.data() + taken, text.size() - taken), problem);
     taken += step;
@@ -126,7 +126,7 @@ std::size_t RequestReader::put(std::string_view bytes) {
   unparsed_.assign(text.substr(taken));
   // Trailers and chunk extensions count as framing too.
   const bool framed = parser_->beast.is_header_done() && parser_->beast.chunked();
-  if (framed && (unparsed_.size() > most_framing_bytes || behind_head_ > 2 * limits_.body_bytes + most_framing_bytes)) {
+  if (framed && (unparsed_.size() > kMostFramingBytes || behind_head_ > 2 * limits_.body_bytes + kMostFramingBytes)) {
     fail(413, "the request's chunks have too large frames");
   }
   return bytes.size();

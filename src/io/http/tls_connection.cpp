@@ -17,7 +17,7 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 
-constexpr std::size_t record_bytes = std::size_t{16} << 10U;  ///< most that TLS sends in one piece
+constexpr std::size_t kRecordBytes = std::size_t{16} << 10U;  ///< most that TLS sends in one piece
 
 struct FreeSsl {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
@@ -82,7 +82,7 @@ class TlsConnection final : public Connection {
   void write_now() {
     while (asio::buffer_size(to_write_) > 0) {
       // Head and body together: one record, one system call.
-      std::array<char, record_bytes>
+      std::array<char, kRecordBytes>
           record;  // NOLINT(cppcoreguidelines-pro-type-member-init): written before it is read
       const std::size_t size = asio::buffer_copy(asio::buffer(record), to_write_);
       ERR_clear_error();

@@ -17,10 +17,10 @@ namespace perseus::report {
 namespace {
 
 /// Relative tolerance: the same measurements along the same path may be summed in another order.
-constexpr double rounding = 1e-12;
+constexpr double kRounding = 1e-12;
 
 std::optional<Joules> effective_energy_at(const model::Frontier& frontier, Seconds deadline) {
-  const Seconds within = deadline * (1 + rounding);
+  const Seconds within = deadline * (1 + kRounding);
   if (frontier.points.back().time > within) return std::nullopt;
   return frontier.points[point_for(frontier, within)].effective_energy;
 }
@@ -29,7 +29,7 @@ std::optional<Joules> effective_energy_at(const model::Frontier& frontier, Secon
 bool covers(const model::Frontier& a, const model::Frontier& b) {
   return std::ranges::all_of(b.points, [&](const model::FrontierPoint& point) {
     const std::optional<Joules> energy = effective_energy_at(a, point.time);
-    return energy && *energy <= point.effective_energy + rounding * point.energy;
+    return energy && *energy <= point.effective_energy + kRounding * point.energy;
   });
 }
 
@@ -73,7 +73,7 @@ class PairMeter {
       const auto saving_pct = [&](Seconds t) { return 100 * ((*b - *a) / (*b + waiting_ * t)); };
       both_ += share;
       sum_ += share * (saving_pct(from) + 4 * saving_pct(0.5 * (from + to)) + saving_pct(to)) / 6;
-      if (std::abs((*b - *a).value()) <= rounding * (*b + waiting_ * from).value()) {
+      if (std::abs((*b - *a).value()) <= kRounding * (*b + waiting_ * from).value()) {
         pair_.equal_pct += 100 * share;
       } else if (*a < *b) {
         add(pair_.of_first, share, saving_pct(from), from);
@@ -132,7 +132,7 @@ TextRows method_rows(const ComparisonInput& input) {
     const auto saving = [&](const model::FrontierPoint& p) { return percent(100 * ((all_max - p.energy) / all_max)); };
     const model::FrontierPoint& in_time =
         method.frontier.points[model::default_point(method.frontier, reference.makespan, {input.slowdown, false})];
-    const bool is_late = in_time.time > model::same_time * (1 + input.slowdown) * reference.makespan;
+    const bool is_late = in_time.time > model::kSameTime * (1 + input.slowdown) * reference.makespan;
     rows.rows.push_back({method.name, fmt::format("{}", method.frontier.points.size()),
                          is_late ? "-" : text_of(in_time.time), is_late ? "-" : saving(in_time), text_of(fastest.time),
                          text_of(fastest.energy), saving(fastest), percent(std::max(0.0, fastest.gap_pct())),

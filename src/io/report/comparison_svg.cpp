@@ -14,17 +14,17 @@
 namespace perseus::report {
 namespace {
 
-constexpr double width = 960, left = 92, right = 28, bottom = 62, plot_height = 420;
-constexpr double legend_row = 22, least_legend_column = 165, letter = 8.5;
+constexpr double kWidth = 960, kLeft = 92, kRight = 28, kBottom = 62, kPlotHeight = 420;
+constexpr double kLegendRow = 22, kLeastLegendColumn = 165, kLetter = 8.5;
 
 /// Wide enough for the longest name.
 double legend_column(const std::vector<ComparedMethod>& methods) {
   std::size_t longest = 0;
   for (const ComparedMethod& method : methods) longest = std::max(longest, method.name.size());
-  return std::max(least_legend_column, 30 + letter * static_cast<double>(longest));
+  return std::max(kLeastLegendColumn, 30 + kLetter * static_cast<double>(longest));
 }
 int legend_columns(const std::vector<ComparedMethod>& methods) {
-  return std::max(1, static_cast<int>((width - left - right) / legend_column(methods)));
+  return std::max(1, static_cast<int>((kWidth - kLeft - kRight) / legend_column(methods)));
 }
 
 std::string cross(double x, double y, double r) {
@@ -33,7 +33,7 @@ std::string cross(double x, double y, double r) {
 
 /// A shape per series, r units large: shapes distinguish series without color.
 std::string marker(int series, double x, double y, double r) {
-  switch (series % svg_series_classes) {
+  switch (series % kSvgSeriesClasses) {
     case 0:
       return fmt::format("M{:.1f} {:.1f}a{:.2f} {:.2f} 0 1 0 .01 0z", x, y - r, r, r);
     case 1:
@@ -52,8 +52,8 @@ std::string marker(int series, double x, double y, double r) {
   }
 }
 
-constexpr double single_radius = 7, curve_radius = 2.6;
-constexpr double least_distance = 7;  // between two markers of a curve: denser markers hide the line
+constexpr double kSingleRadius = 7, kCurveRadius = 2.6;
+constexpr double kLeastDistance = 7;  // between two markers of a curve: denser markers hide the line
 
 void draw(const TimeEnergyAxes& axes, const model::Frontier& frontier, int series, Pieces& out) {
   const std::size_t count = frontier.points.size();
@@ -62,8 +62,8 @@ void draw(const TimeEnergyAxes& axes, const model::Frontier& frontier, int serie
   for (const model::FrontierPoint& point : frontier.points) {
     const double x = axes.x(point.time), y = axes.y(point.energy);
     line += fmt::format("{}{:.1f} {:.1f}", line.empty() ? "M" : "L", x, y);
-    if (std::hypot(x - last_x, y - last_y) < least_distance) continue;
-    marks += marker(series, x, y, count == 1 ? single_radius : curve_radius);
+    if (std::hypot(x - last_x, y - last_y) < kLeastDistance) continue;
+    marks += marker(series, x, y, count == 1 ? kSingleRadius : kCurveRadius);
     last_x = x, last_y = y;
   }
   if (count > 1) out << fmt::format("<path class=\"q{} qn\" stroke-width=\"1.2\" d=\"{}\"/>\n", series, line);
@@ -74,8 +74,8 @@ std::string legend(const std::vector<ComparedMethod>& methods) {
   std::string svg;
   for (int k = 0; k < static_cast<int>(methods.size()); ++k) {
     const int column = k % legend_columns(methods), row = k / legend_columns(methods);
-    const double x = left + legend_column(methods) * column, y = 62 + legend_row * row;
-    svg += fmt::format("<path class=\"q{}\" stroke-width=\"1.5\" d=\"{}\"/>\n", k % svg_series_classes,
+    const double x = kLeft + legend_column(methods) * column, y = 62 + kLegendRow * row;
+    svg += fmt::format("<path class=\"q{}\" stroke-width=\"1.5\" d=\"{}\"/>\n", k % kSvgSeriesClasses,
                        marker(k, x + 7, y, 5.5));
     svg += svg_text(x + 20, y + 4.5, "start", "fg", methods[k].name);
   }
@@ -102,19 +102,19 @@ std::string description(const std::vector<ComparedMethod>& methods) {
 void write_comparison_svg(const ComparisonInput& input, const Sink& sink) {
   const int columns = legend_columns(input.methods);
   const int rows = (static_cast<int>(input.methods.size()) + columns - 1) / columns;
-  const double top = 70 + legend_row * rows, height = top + plot_height + bottom;
-  TimeEnergyAxes axes({left, width - right, top, height - bottom});
+  const double top = 70 + kLegendRow * rows, height = top + kPlotHeight + kBottom;
+  TimeEnergyAxes axes({kLeft, kWidth - kRight, top, height - kBottom});
   for (const ComparedMethod& method : input.methods) {
     for (const model::FrontierPoint& point : method.frontier.points) axes.include(point.time, point.energy);
   }
   axes.add_air();
   Pieces out(sink);
-  out << open_svg(width, height, "Time-energy frontiers: " + input.title, description(input.methods));
-  out << svg_text(left, 34, "start", "fg h", "Time-energy frontiers: " + input.title);
+  out << open_svg(kWidth, height, "Time-energy frontiers: " + input.title, description(input.methods));
+  out << svg_text(kLeft, 34, "start", "fg h", "Time-energy frontiers: " + input.title);
   out << legend(input.methods) << axes.grid();
   // Draw the first method on top of the others.
   for (int k = static_cast<int>(input.methods.size()) - 1; k >= 0; --k) {
-    draw(axes, input.methods[k].frontier, k % svg_series_classes, out);
+    draw(axes, input.methods[k].frontier, k % kSvgSeriesClasses, out);
   }
   out << "</svg>\n";
 }

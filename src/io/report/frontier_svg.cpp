@@ -12,12 +12,12 @@
 namespace perseus::report {
 namespace {
 
-constexpr double width = 960, height = 560, left = 92, right = 28, top = 92, bottom = 62;
+constexpr double kWidth = 960, kHeight = 560, kLeft = 92, kRight = 28, kTop = 92, kBottom = 62;
 
 using Axes = TimeEnergyAxes;
 
 Axes axes_for(const model::Frontier& frontier, const ReportSummary& s) {
-  Axes axes({left, width - right, top, height - bottom});
+  Axes axes({kLeft, kWidth - kRight, kTop, kHeight - kBottom});
   for (const model::FrontierPoint& p : frontier.points) axes.include(p.time, p.energy), axes.include(p.time, p.bound);
   axes.include(s.all_max.time, s.all_max.energy);
   axes.include(s.min_energy.time, s.min_energy.energy);
@@ -35,7 +35,7 @@ std::string bound_line(const Axes& a, const ReportInput& input) {
   std::string d;
   for (int k = 0; k <= steps; ++k) {
     const Seconds t = from + (double(k) / steps) * (to - from);
-    const double y = std::max(a.y(input.frontier.bound.at(t) + waiting * t), top);
+    const double y = std::max(a.y(input.frontier.bound.at(t) + waiting * t), kTop);
     d += fmt::format("{}{:.1f} {:.1f}", k == 0 ? "M" : "L", a.x(t), y);
   }
   return fmt::format("<path class=\"bound n\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\" d=\"{}\"/>\n", d);
@@ -58,12 +58,12 @@ std::string diamond(double x, double y) {
 std::string straggler(const Axes& a, const ReportInput& input, const StragglerChoice& choice) {
   const double x = a.x(choice.deadline);
   const model::FrontierPoint& p = input.frontier.points[choice.point];
-  const bool label_left = x > (left + width - right) / 2;
+  const bool label_left = x > (kLeft + kWidth - kRight) / 2;
   return fmt::format(
              "<path class=\"straggler n\" stroke-width=\"1.5\" d=\"M{0:.1f} {1}V{2}\"/>\n"
              "<circle class=\"straggler n\" stroke-width=\"2.5\" cx=\"{3:.1f}\" cy=\"{4:.1f}\" r=\"7\"/>\n",
-             x, top, height - bottom, a.x(p.time), a.y(p.energy)) +
-         svg_text(x + (label_left ? -8 : 8), top + 14, label_left ? "end" : "start", "straggler-text",
+             x, kTop, kHeight - kBottom, a.x(p.time), a.y(p.energy)) +
+         svg_text(x + (label_left ? -8 : 8), kTop + 14, label_left ? "end" : "start", "straggler-text",
                   fmt::format("T' = {}: point {}", text_of(choice.deadline), choice.point));
 }
 
@@ -72,12 +72,12 @@ std::string legend(const ReportSummary& s) {
   std::string svg = fmt::format(
       "<path class=\"dots n\" stroke-width=\"6\" stroke-linecap=\"round\" d=\"M{0} {2}h0\"/>\n"
       "<path class=\"bound n\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\" d=\"M{1} {2}h24\"/>\n",
-      left + 5, left + 128, y);
-  svg += triangle(left + 280, y) + diamond(left + 520, y);
-  svg += svg_text(left + 14, y + 4.5, "start", "fg", "realized plan");
-  svg += svg_text(left + 158, y + 4.5, "start", "fg", "lower bound");
-  svg += svg_text(left + 292, y + 4.5, "start", "fg", "everything at maximum clock");
-  svg += svg_text(left + 533, y + 4.5, "start", "fg", "minimum effective energy, T* = " + text_of(s.min_energy.time));
+      kLeft + 5, kLeft + 128, y);
+  svg += triangle(kLeft + 280, y) + diamond(kLeft + 520, y);
+  svg += svg_text(kLeft + 14, y + 4.5, "start", "fg", "realized plan");
+  svg += svg_text(kLeft + 158, y + 4.5, "start", "fg", "lower bound");
+  svg += svg_text(kLeft + 292, y + 4.5, "start", "fg", "everything at maximum clock");
+  svg += svg_text(kLeft + 533, y + 4.5, "start", "fg", "minimum effective energy, T* = " + text_of(s.min_energy.time));
   return svg;
 }
 
@@ -92,8 +92,8 @@ void write_frontier_svg(const ReportInput& input, const Sink& sink) {
       input.frontier.points.size(), text_of(s.fastest.energy), text_of(s.fastest.time),
       text_of(input.frontier.points.front().energy), text_of(input.frontier.points.front().time),
       text_of(s.all_max.energy), text_of(s.all_max.time), percent(s.gap_max_pct));
-  sink(open_svg(width, height, "Time-energy frontier: " + input.title, description));
-  sink(svg_text(left, 34, "start", "fg h", "Time-energy frontier: " + input.title));
+  sink(open_svg(kWidth, kHeight, "Time-energy frontier: " + input.title, description));
+  sink(svg_text(kLeft, 34, "start", "fg h", "Time-energy frontier: " + input.title));
   sink(legend(s) + a.grid());
   if (s.straggler) sink(straggler(a, input, *s.straggler));
   sink(points(a, input.frontier) + bound_line(a, input));

@@ -86,7 +86,7 @@ std::string description(const ReportInput& input, const ReportSummary& s) {
   return text;
 }
 
-constexpr std::string_view policy =
+constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
 }  // namespace
@@ -98,7 +98,7 @@ void write_html(const ReportInput& input, const Sink& sink) {
                   "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
                   "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
                   "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} - Perseus</title>\n<style>",
-                  policy, escape_markup(input.title)));
+                  kPolicy, escape_markup(input.title)));
   sink(report_style());
   sink(fmt::format(
       "</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">Perseus report</p>\n<h1>{}</h1>\n{}</header>\n"

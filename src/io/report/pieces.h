@@ -20,7 +20,7 @@ class Pieces {
 
   Pieces& operator<<(std::string_view text) {
     piece_ += text;
-    if (piece_.size() >= piece_size) flush();
+    if (piece_.size() >= kPieceSize) flush();
     return *this;
   }
   void flush() {
@@ -29,7 +29,7 @@ class Pieces {
   }
 
  private:
-  static constexpr std::size_t piece_size = 1 << 16;
+  static constexpr std::size_t kPieceSize = 1 << 16;
   const Sink& sink_;
   std::string piece_;
 };

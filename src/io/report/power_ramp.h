@@ -19,7 +19,7 @@ struct Rgb {
   [[nodiscard]] std::string hex() const;  ///< "#rrggbb"
 };
 
-inline constexpr std::array<Rgb, 10> inferno_stops = {{{0x00, 0x00, 0x04},
+inline constexpr std::array<Rgb, 10> kInfernoStops = {{{0x00, 0x00, 0x04},
                                                        {0x1b, 0x0c, 0x41},
                                                        {0x4a, 0x0c, 0x6b},
                                                        {0x78, 0x1c, 0x6d},

@@ -14,7 +14,7 @@
 namespace perseus::report {
 namespace {
 
-constexpr std::size_t most_bound_vertices = 3000;  // more than a screen is wide
+constexpr std::size_t kMostBoundVertices = 3000;  // more than a screen is wide
 
 /// "name":[...]; `text_of_item` writes each item, which may be any JSON.
 template <class Items, class TextOf>
@@ -105,7 +105,7 @@ void write_points(Pieces& out, const model::Frontier& frontier) {
 /// Every n-th vertex is enough to draw: the chords between them lie above the curve by less than a line's width.
 void write_bound(Pieces& out, const model::LowerBound& bound) {
   std::vector<model::BoundVertex> drawn;
-  const std::size_t every = 1 + bound.vertices.size() / most_bound_vertices;
+  const std::size_t every = 1 + bound.vertices.size() / kMostBoundVertices;
   for (std::size_t i = 0; i + 1 < bound.vertices.size(); i += every) drawn.push_back(bound.vertices[i]);
   drawn.push_back(bound.vertices.back());
   out << "\"bound\":{";

@@ -12,8 +12,8 @@ namespace {
 
 std::string power_classes(Theme theme) {
   std::string css;
-  for (int k = 0; k < svg_power_classes; ++k) {
-    const Rgb color = power_color(static_cast<double>(k) / (svg_power_classes - 1), theme);
+  for (int k = 0; k < kSvgPowerClasses; ++k) {
+    const Rgb color = power_color(static_cast<double>(k) / (kSvgPowerClasses - 1), theme);
     const bool dark_bar = 0.299 * color.red + 0.587 * color.green + 0.114 * color.blue < 140;
     css += fmt::format(".p{0}{{fill:{1};stroke:{1}}}.t{0}{{fill:{2}}}", k, color.hex(), dark_bar ? "#fff" : "#000");
   }
@@ -22,15 +22,15 @@ std::string power_classes(Theme theme) {
 
 /// Far apart in hue and lightness; shapes distinguish them as well.
 std::string series_classes(Theme theme) {
-  constexpr std::array<std::array<std::string_view, 2>, svg_series_classes> colors{{{"#0b6bcb", "#5fb0ff"},
-                                                                                     {"#d97706", "#fbbf24"},
-                                                                                     {"#a21caf", "#e879f9"},
-                                                                                     {"#15803d", "#4ade80"},
-                                                                                     {"#854d0e", "#d6b45a"},
-                                                                                     {"#dc2626", "#f87171"},
-                                                                                     {"#334155", "#cbd5e1"}}};
+  constexpr std::array<std::array<std::string_view, 2>, kSvgSeriesClasses> colors{{{"#0b6bcb", "#5fb0ff"},
+                                                                                   {"#d97706", "#fbbf24"},
+                                                                                   {"#a21caf", "#e879f9"},
+                                                                                   {"#15803d", "#4ade80"},
+                                                                                   {"#854d0e", "#d6b45a"},
+                                                                                   {"#dc2626", "#f87171"},
+                                                                                   {"#334155", "#cbd5e1"}}};
   std::string css;
-  for (int k = 0; k < svg_series_classes; ++k) {
+  for (int k = 0; k < kSvgSeriesClasses; ++k) {
     css += fmt::format(".q{0}{{stroke:{1};fill:{1}}}", k, colors[k][theme == Theme::dark ? 1 : 0]);
   }
   return css;

@@ -12,9 +12,9 @@
 namespace perseus::report {
 
 /// Number of power classes p0..p(N-1) in the style sheet.
-inline constexpr int svg_power_classes = 24;
+inline constexpr int kSvgPowerClasses = 24;
 /// Number of series classes q0..q(N-1), for curves of different methods.
-inline constexpr int svg_series_classes = 7;
+inline constexpr int kSvgSeriesClasses = 7;
 
 /// The opening of a drawing `width` by `height` units large, up to and including its background.
 std::string open_svg(double width, double height, std::string_view title, std::string_view description);

@@ -14,11 +14,11 @@
 namespace perseus::report {
 namespace {
 
-constexpr std::array<const char*, 8> blocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-constexpr const char* waiting_cell = "·";
-constexpr const char* reset = "\x1b[0m";
-constexpr const char* underline = "\x1b[4m";
-constexpr double least_busy = 0.25;  // a cell with less work than this shows as waiting
+constexpr std::array<const char*, 8> kBlocks = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr const char* kWaitingCell = "·";
+constexpr const char* kReset = "\x1b[0m";
+constexpr const char* kUnderline = "\x1b[4m";
+constexpr double kLeastBusy = 0.25;  // a cell with less work than this shows as waiting
 
 /// Most terminals are dark, and the middle of the ramp is legible on dark and light.
 std::string color_code(double position, TerminalColor color) {
@@ -31,18 +31,18 @@ std::string color_code(double position, TerminalColor color) {
 std::string row_of(const std::vector<TimelineColumn>& columns, const PowerRange& range, TerminalColor color) {
   std::string text, current;
   for (const TimelineColumn& column : columns) {
-    const bool waits = column.busy < least_busy;
+    const bool waits = column.busy < kLeastBusy;
     const double position = range.position(column.power);
-    const int level = std::min(static_cast<int>(position * blocks.size()), static_cast<int>(blocks.size()) - 1);
+    const int level = std::min(static_cast<int>(position * kBlocks.size()), static_cast<int>(kBlocks.size()) - 1);
     if (color != TerminalColor::none) {
-      std::string code = reset;
-      if (!waits) code += color_code(position, color) + (column.critical ? underline : "");
+      std::string code = kReset;
+      if (!waits) code += color_code(position, color) + (column.critical ? kUnderline : "");
       if (code != current) text += code;
       current = code;
     }
-    text += waits ? waiting_cell : blocks[level];
+    text += waits ? kWaitingCell : kBlocks[level];
   }
-  return color == TerminalColor::none ? text : text + reset;
+  return color == TerminalColor::none ? text : text + kReset;
 }
 
 std::string time_axis(const std::string& indent, Seconds makespan, int columns) {
@@ -53,11 +53,11 @@ std::string time_axis(const std::string& indent, Seconds makespan, int columns) 
 
 std::string legend(const std::string& indent, const PowerRange& range, TerminalColor color) {
   std::string ramp;
-  for (std::size_t level = 0; level < blocks.size(); ++level) {
-    const double position = static_cast<double>(level) / (blocks.size() - 1);
-    ramp += color == TerminalColor::none ? blocks[level] : color_code(position, color) + blocks[level] + "\x1b[0m";
+  for (std::size_t level = 0; level < kBlocks.size(); ++level) {
+    const double position = static_cast<double>(level) / (kBlocks.size() - 1);
+    ramp += color == TerminalColor::none ? kBlocks[level] : color_code(position, color) + kBlocks[level] + "\x1b[0m";
   }
-  return fmt::format("{}{} waits   {} {} {} to {}{}\n", indent, waiting_cell, "power", ramp, text_of(range.low),
+  return fmt::format("{}{} waits   {} {} {} to {}{}\n", indent, kWaitingCell, "power", ramp, text_of(range.low),
                      text_of(range.high),
                      color == TerminalColor::none ? "" : "   \x1b[4munderlined\x1b[0m: critical path");
 }

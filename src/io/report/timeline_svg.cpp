@@ -16,11 +16,11 @@
 namespace perseus::report {
 namespace {
 
-constexpr double width = 1280, left = 72, right = 24, head = 84, block_head = 30, block_foot = 40;
-constexpr double drawn_width = width - left - right;
-constexpr int most_single_bars = 4000;  // with more computations than this, bars are merged into columns
-constexpr int column_width = 2;
-constexpr int columns = static_cast<int>(drawn_width) / column_width;
+constexpr double kWidth = 1280, kLeft = 72, kRight = 24, kHead = 84, kBlockHead = 30, kBlockFoot = 40;
+constexpr double kDrawnWidth = kWidth - kLeft - kRight;
+constexpr int kMostSingleBars = 4000;  // with more computations than this, bars are merged into columns
+constexpr int kColumnWidth = 2;
+constexpr int kColumns = static_cast<int>(kDrawnWidth) / kColumnWidth;
 
 struct Block {
   const model::ComputationDag& dag;
@@ -29,11 +29,11 @@ struct Block {
   Seconds span;  ///< of the whole width
   double top;    ///< of the first row
   double row;    ///< height of a row
-  [[nodiscard]] double x(Seconds t) const { return left + t / span * drawn_width; }
+  [[nodiscard]] double x(Seconds t) const { return kLeft + t / span * kDrawnWidth; }
   [[nodiscard]] double y(int rank) const { return top + rank * row; }
   [[nodiscard]] double bar_height() const { return row >= 8 ? row - 2 : row * 0.9; }
   [[nodiscard]] int power_class(Watts power) const {
-    return static_cast<int>(std::lround(range.position(power) * (svg_power_classes - 1)));
+    return static_cast<int>(std::lround(range.position(power) * (kSvgPowerClasses - 1)));
   }
 };
 
@@ -60,20 +60,20 @@ void write_single_bars(const Block& b, const Sink& sink) {
 /// One path per rank, power class and share of busy time; neighboring columns of equal style share one stroke.
 void write_columns(const Block& b, const Sink& sink) {
   constexpr int shares = 4;
-  const auto rows = columns_of(b.dag, b.timeline, b.span, columns);
+  const auto rows = columns_of(b.dag, b.timeline, b.span, kColumns);
   const auto look_of = [&](const TimelineColumn& column) {
     const int share = static_cast<int>(std::lround(column.busy * shares));
     return share == 0 ? -1 : b.power_class(column.power) * shares + share - 1;
   };
   for (int r = 0; r < b.dag.num_ranks(); ++r) {
-    std::array<std::string, svg_power_classes * shares> paths;
+    std::array<std::string, kSvgPowerClasses * shares> paths;
     const double y = b.y(r) + b.bar_height() / 2;
-    for (int c = 0; c < columns;) {
+    for (int c = 0; c < kColumns;) {
       const int from = c;
       const int look = look_of(rows[r][c]);
-      while (c < columns && look_of(rows[r][c]) == look) ++c;
+      while (c < kColumns && look_of(rows[r][c]) == look) ++c;
       if (look >= 0)
-        paths[look] += fmt::format("M{} {:.1f}h{}", left + from * column_width, y, (c - from) * column_width);
+        paths[look] += fmt::format("M{} {:.1f}h{}", kLeft + from * kColumnWidth, y, (c - from) * kColumnWidth);
     }
     for (int look = 0; look < static_cast<int>(paths.size()); ++look) {
       if (paths[look].empty()) continue;
@@ -108,15 +108,15 @@ void write_critical_path(const Block& b, const Sink& sink) {
 
 void write_block(const Block& b, const std::string& name, const Sink& sink) {
   const int ranks = b.dag.num_ranks();
-  sink(svg_text(left, b.top - 10, "start", "fg",
+  sink(svg_text(kLeft, b.top - 10, "start", "fg",
                 fmt::format("{}: {}, {}", name, text_of(b.timeline.makespan), text_of(b.timeline.energy))));
   std::string svg;
   const int label_every = std::max(1, static_cast<int>(std::ceil(13 / b.row)));
   for (int r = 0; r < ranks; ++r) {
-    svg += fmt::format("<rect class=\"wait\" x=\"{}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n", left,
-                       b.y(r), b.x(b.timeline.makespan) - left, b.bar_height());
+    svg += fmt::format("<rect class=\"wait\" x=\"{}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n", kLeft,
+                       b.y(r), b.x(b.timeline.makespan) - kLeft, b.bar_height());
     if (r % label_every == 0)
-      svg += svg_text(left - 8, b.y(r) + b.bar_height() / 2 + 4, "end", "dim s", fmt::format("rank {}", r));
+      svg += svg_text(kLeft - 8, b.y(r) + b.bar_height() / 2 + 4, "end", "dim s", fmt::format("rank {}", r));
   }
   const double foot = b.y(ranks);
   const std::vector<double> ticks = ticks_within(0, b.span.value(), 10);
@@ -125,7 +125,7 @@ void write_block(const Block& b, const std::string& name, const Sink& sink) {
     svg += svg_text(b.x(Seconds(t)), foot + 18, "middle", "dim s", tick_label(t, ticks) + " s");
   }
   sink(svg);
-  if (static_cast<int>(b.timeline.bars.size()) <= most_single_bars)
+  if (static_cast<int>(b.timeline.bars.size()) <= kMostSingleBars)
     write_single_bars(b, sink);
   else
     write_columns(b, sink);
@@ -133,13 +133,13 @@ void write_block(const Block& b, const std::string& name, const Sink& sink) {
 }
 
 std::string legend(const PowerRange& range, bool critical_path) {
-  const double step = 9, from = width - right - step * svg_power_classes, y = 24;
+  const double step = 9, from = kWidth - kRight - step * kSvgPowerClasses, y = 24;
   std::string svg;
-  for (int k = 0; k < svg_power_classes; ++k)
+  for (int k = 0; k < kSvgPowerClasses; ++k)
     svg += fmt::format("<rect class=\"b p{}\" x=\"{:.1f}\" y=\"{}\" width=\"{}\" height=\"12\"/>\n", k, from + k * step,
                        y, step);
   svg += svg_text(from, y + 28, "start", "dim s", text_of(range.low));
-  svg += svg_text(width - right, y + 28, "end", "dim s", text_of(range.high) + " per rank");
+  svg += svg_text(kWidth - kRight, y + 28, "end", "dim s", text_of(range.high) + " per rank");
   svg += fmt::format("<rect class=\"wait\" x=\"{:.1f}\" y=\"{}\" width=\"24\" height=\"12\"/>\n", from - 236, y);
   svg += svg_text(from - 206, y + 10.5, "start", "dim s", "waits");
   if (!critical_path) return svg;
@@ -168,12 +168,12 @@ void write_timeline_svg(const model::ComputationDag& dag, const std::vector<Draw
     description += ".";
   }
   const double row = row_height(dag.num_ranks());
-  const double block = block_head + row * dag.num_ranks() + block_foot;
-  sink(open_svg(width, head + block * static_cast<double>(timelines.size()), "One iteration, rank by rank",
+  const double block = kBlockHead + row * dag.num_ranks() + kBlockFoot;
+  sink(open_svg(kWidth, kHead + block * static_cast<double>(timelines.size()), "One iteration, rank by rank",
                 description));
-  sink(svg_text(left, 36, "start", "fg h", "One iteration, rank by rank") + legend(range, critical_path));
+  sink(svg_text(kLeft, 36, "start", "fg h", "One iteration, rank by rank") + legend(range, critical_path));
   for (std::size_t k = 0; k < timelines.size(); ++k) {
-    const double top = head + block * static_cast<double>(k) + block_head;
+    const double top = kHead + block * static_cast<double>(k) + kBlockHead;
     write_block({dag, timelines[k].timeline, range, span, top, row}, timelines[k].name, sink);
   }
   sink("</svg>\n");

@@ -38,7 +38,7 @@ Result<BaselinePlans> min_energy(const model::ComputationDag& dag, StopCheck& /*
   return BaselinePlans{{model::minimum_energy_plan(dag)}, {}};
 }
 
-constexpr std::array methods{
+constexpr std::array kMethods{
     BaselineMethod{"envpipe", "slows down what is off an envelope of the last stage, aiming for no slowdown", envpipe},
     BaselineMethod{"zeus-global", "one clock for all stages", zeus_global},
     BaselineMethod{"zeus-per-stage", "one clock per stage that balances forward time", zeus_per_stage},
@@ -47,7 +47,7 @@ constexpr std::array methods{
 
 }  // namespace
 
-std::span<const BaselineMethod> baseline_methods() { return methods; }
+std::span<const BaselineMethod> baseline_methods() { return kMethods; }
 
 model::Frontier judge(const model::ComputationDag& dag, std::vector<model::Plan> plans,
                       const model::LowerBound& bound) {

@@ -23,7 +23,7 @@ Error invalid(std::string message) { return {ErrorCode::invalid_input, std::move
 constexpr std::size_t index(Instruction i) { return static_cast<std::size_t>(i); }
 
 /// options[stage][instruction]: the measurements, empty where the profile has none.
-using Options = std::vector<std::array<std::vector<Measurement>, num_instructions>>;
+using Options = std::vector<std::array<std::vector<Measurement>, kNumInstructions>>;
 
 Options options_of(const Profile& profile) {
   Options options(profile.num_stages());
@@ -68,13 +68,13 @@ class Whereabouts {
   }
   int num_microbatches_;
   std::size_t size_;
-  std::array<std::vector<int>, num_instructions> tables_;
+  std::array<std::vector<int>, kNumInstructions> tables_;
 };
 
 /// The schedule's actions, rank by rank, with the constant-time actions added or removed.
 std::vector<Node> expand(const Schedule& schedule, const Options& options) {
   const auto measured = [&](int stage, Instruction i) { return !options[stage][index(i)].empty(); };
-  std::vector<std::array<char, num_instructions>> scheduled(schedule.num_stages);
+  std::vector<std::array<char, kNumInstructions>> scheduled(schedule.num_stages);
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) scheduled[action.stage][index(action.instruction)] = 1;
   }
@@ -270,10 +270,10 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
   dag.blocking_power = costs.blocking_power;
   dag.accelerators = std::move(*accelerators);
   dag.rank_order.resize(schedule.num_ranks());
-  std::vector<std::array<int, num_instructions>> type_of(schedule.num_stages);
+  std::vector<std::array<int, kNumInstructions>> type_of(schedule.num_stages);
   for (const Node& node : nodes) type_of[node.action.stage][index(node.action.instruction)] = 1;
   for (int stage = 0; stage < schedule.num_stages; ++stage) {
-    for (int i = 0; i < num_instructions; ++i) {
+    for (int i = 0; i < kNumInstructions; ++i) {
       if (type_of[stage][i] == 0) continue;
       type_of[stage][i] = static_cast<int>(dag.types.size());
       dag.types.push_back({stage, std::string(name_of(static_cast<Instruction>(i))), std::move(options[stage][i])});

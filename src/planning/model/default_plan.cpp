@@ -21,7 +21,7 @@ struct Step {
 int slowest_within(const Frontier& frontier, Seconds time) {
   const auto& points = frontier.points;
   const auto found =
-      std::ranges::partition_point(points, [&](const FrontierPoint& p) { return p.time > same_time * time; });
+      std::ranges::partition_point(points, [&](const FrontierPoint& p) { return p.time > kSameTime * time; });
   return static_cast<int>(found - points.begin()) - (found == points.end() ? 1 : 0);
 }
 

@@ -30,7 +30,7 @@ struct DefaultRule {
 };
 
 /// Sums of the same times in another order differ in their last digits.
-inline constexpr double same_time = 1 + 1e-9;
+inline constexpr double kSameTime = 1 + 1e-9;
 
 /// Identical pipelines that may run any point of their frontier.
 struct Followers {

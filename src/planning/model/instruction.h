@@ -21,7 +21,7 @@ enum class Instruction : unsigned char {
   optimizer_step,   ///< constant-time: once, last of all
 };
 
-inline constexpr int num_instructions = 9;
+inline constexpr int kNumInstructions = 9;
 
 /// snake_case name, e.g. "input_gradient".
 std::string_view name_of(Instruction instruction);

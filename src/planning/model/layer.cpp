@@ -5,16 +5,16 @@
 namespace perseus::model {
 namespace {
 
-constexpr std::array<std::string_view, num_layer_kinds> layer_names = {"embedding", "transformer", "mtp", "head",
-                                                                       "other"};
+constexpr std::array<std::string_view, kNumLayerKinds> kLayerNames = {"embedding", "transformer", "mtp", "head",
+                                                                      "other"};
 
 }  // namespace
 
-std::string_view name_of(LayerKind kind) { return layer_names[static_cast<std::size_t>(kind)]; }
+std::string_view name_of(LayerKind kind) { return kLayerNames[static_cast<std::size_t>(kind)]; }
 
 std::optional<LayerKind> layer_kind_named(std::string_view name) {
-  for (std::size_t i = 0; i < layer_names.size(); ++i) {
-    if (layer_names[i] == name) return static_cast<LayerKind>(i);
+  for (std::size_t i = 0; i < kLayerNames.size(); ++i) {
+    if (kLayerNames[i] == name) return static_cast<LayerKind>(i);
   }
   return std::nullopt;
 }

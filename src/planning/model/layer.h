@@ -19,7 +19,7 @@ namespace perseus::model {
 /// The kinds that frameworks distinguish; `other` is, for example, a convolution block or an encoder.
 enum class LayerKind : unsigned char { embedding, transformer, mtp, head, other };
 
-inline constexpr int num_layer_kinds = 5;
+inline constexpr int kNumLayerKinds = 5;
 
 std::string_view name_of(LayerKind kind);
 std::optional<LayerKind> layer_kind_named(std::string_view name);

@@ -12,8 +12,8 @@
 namespace perseus::model {
 namespace {
 
-constexpr int max_stages = 65536;
-constexpr long max_stage_microbatches = 1L << 22;
+constexpr int kMaxStages = 65536;
+constexpr long kMaxStageMicrobatches = 1L << 22;
 
 struct Family {
   const char* name;
@@ -39,7 +39,7 @@ std::string as_many_as_stages(const ScheduleShape& shape) {
                      2 * shape.num_ranks, shape.num_ranks);
 }
 
-const std::array families = {
+const std::array kFamilies = {
     Family{"gpipe", 1, schedules::gpipe, none},
     Family{"1f1b", 1, schedules::one_forward_one_backward, none},
     Family{"early-recompute-1f1b", 1, schedules::early_recompute, none},
@@ -50,8 +50,8 @@ const std::array families = {
 };
 
 const Family* find(const std::string& name) {
-  const auto found = std::ranges::find_if(families, [&](const Family& f) { return name == f.name; });
-  return found == families.end() ? nullptr : &*found;
+  const auto found = std::ranges::find_if(kFamilies, [&](const Family& f) { return name == f.name; });
+  return found == kFamilies.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ const Family* find(const std::string& name) {
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> names = [] {
     std::vector<std::string> all;
-    for (const Family& family : families) all.emplace_back(family.name);
+    for (const Family& family : kFamilies) all.emplace_back(family.name);
     return all;
   }();
   return names;
@@ -83,14 +83,14 @@ Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& sha
   if (family->chunks != 0 && chunks != family->chunks) {
     return usage(fmt::format("{}: {} chunks per rank; this schedule has {}", name, chunks, family->chunks));
   }
-  if (static_cast<long>(num_ranks) * chunks > max_stages) {
+  if (static_cast<long>(num_ranks) * chunks > kMaxStages) {
     return usage(
-        fmt::format("{}: {} ranks x {} chunks; at most {} stages are allowed", name, num_ranks, chunks, max_stages));
+        fmt::format("{}: {} ranks x {} chunks; at most {} stages are allowed", name, num_ranks, chunks, kMaxStages));
   }
   const int num_stages = num_ranks * chunks;
-  if (static_cast<long>(num_stages) * num_microbatches > max_stage_microbatches) {
+  if (static_cast<long>(num_stages) * num_microbatches > kMaxStageMicrobatches) {
     return usage(fmt::format("{}: {} stages x {} microbatches; the product may be at most {}", name, num_stages,
-                             num_microbatches, max_stage_microbatches));
+                             num_microbatches, kMaxStageMicrobatches));
   }
   if (std::string objection = family->objection(shape); !objection.empty()) {
     return usage(fmt::format("{}: {}", name, objection));

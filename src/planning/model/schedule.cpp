@@ -19,7 +19,7 @@ bool once_per_iteration(Instruction i) { return i == Instruction::all_reduce || 
 
 std::string names_in(unsigned bits) {
   std::string names;
-  for (int i = 0; i < num_instructions; ++i) {
+  for (int i = 0; i < kNumInstructions; ++i) {
     if ((bits >> i & 1U) == 0) continue;
     if (!names.empty()) names += " + ";
     names += name_of(static_cast<Instruction>(i));

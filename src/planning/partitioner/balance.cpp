@@ -161,9 +161,9 @@ Window least_imbalance(Cutter& cutter, Ticks mean) {
 
 Status check(std::span<const Seconds> layers, int stages) {
   if (layers.empty()) return Error{ErrorCode::invalid_input, "there are no layers to partition"};
-  if (layers.size() > max_layers) {
+  if (layers.size() > kMaxLayers) {
     return Error{ErrorCode::invalid_input,
-                 fmt::format("{} layers; at most {} can be partitioned", layers.size(), max_layers)};
+                 fmt::format("{} layers; at most {} can be partitioned", layers.size(), kMaxLayers)};
   }
   if (stages < 1 || stages > static_cast<int>(layers.size())) {
     return Error{ErrorCode::invalid_input,

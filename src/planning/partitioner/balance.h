@@ -28,7 +28,7 @@ namespace perseus::partitioner {
 
 enum class Balance { imbalance, longest_stage };
 
-inline constexpr int max_layers = 100'000;
+inline constexpr int kMaxLayers = 100'000;
 
 Result<Partition> balance_layers(std::span<const Seconds> layers, int stages, Balance objective = Balance::imbalance);
 

@@ -11,10 +11,10 @@ namespace perseus::partitioner {
 namespace {
 
 // Assumed for all GPUs; docs/partition.md compares the results with measurements.
-constexpr double matmul_efficiency = 0.8;
-constexpr double memory_efficiency = 0.8;
-constexpr double memory_activity = 0.7;  ///< dynamic power of a kernel that only moves bytes; compute-bound is 1
-constexpr Seconds launch_latency{5e-6};
+constexpr double kMatmulEfficiency = 0.8;
+constexpr double kMemoryEfficiency = 0.8;
+constexpr double kMemoryActivity = 0.7;  ///< dynamic power of a kernel that only moves bytes; compute-bound is 1
+constexpr Seconds kLaunchLatency{5e-6};
 
 // Figures of each GPU, in the order of GpuModel's fields, with their sources (docs/partition.md has the same table):
 //   clocks       A40, A100: the paper, section 6.2, and its profiles (every 15 MHz). H100, H200: 1980 MHz as the paper
@@ -30,7 +30,7 @@ constexpr Seconds launch_latency{5e-6};
 //   power        static and dynamic power, voltage knee and floor: assumed. A40, A100: estimated by hand with the
 //                published profiles as a guide; the others: A100's shape, scaled to their limit.
 //   blocking     A40, A100-SXM: published with the profiles (70.38, 83.64 W); the others: assumed.
-constexpr std::array gpus = {
+constexpr std::array kGpus = {
     GpuModel{"A40", Megahertz(210), Megahertz(1740), Megahertz(15), 74.8e12, 149.7e12, 696e9, 32e9, Watts(300),
              Watts(90), Watts(280), 0.63, 0.80, Watts(70.38)},
     GpuModel{"A100-PCIe", Megahertz(210), Megahertz(1410), Megahertz(15), 156e12, 312e12, 1935e9, 32e9, Watts(300),
@@ -67,13 +67,13 @@ class Roofline {
     const Watts dynamic = gpu_.dynamic_power * (clock_share * voltage * voltage);
     TimeEnergy sum;
     for (const Kernel& kernel : kernels) {
-      const Seconds compute(kernel.flops / (matmul_efficiency * kernel.speed * peak_ * clock_share));
-      const Seconds memory(kernel.bytes / (memory_efficiency * gpu_.bytes_per_s));
+      const Seconds compute(kernel.flops / (kMatmulEfficiency * kernel.speed * peak_ * clock_share));
+      const Seconds memory(kernel.bytes / (kMemoryEfficiency * gpu_.bytes_per_s));
       const Seconds link(kernel.link_bytes / gpu_.link_bytes_per_s);
       const Seconds busy = std::max(compute, memory);
-      const Seconds time = busy + link + kernel.launches * launch_latency;
+      const Seconds time = busy + link + kernel.launches * kLaunchLatency;
       // Busy seconds at full dynamic power; the two overlap, so together they are at most the kernel's.
-      const Seconds active = std::min(busy, compute + memory_activity * memory);
+      const Seconds active = std::min(busy, compute + kMemoryActivity * memory);
       sum.time += time;
       sum.energy += gpu_.static_power * (time - link) + gpu_.blocking_power * link + dynamic * active;
     }
@@ -87,11 +87,11 @@ class Roofline {
 
 }  // namespace
 
-std::span<const GpuModel> known_gpus() { return gpus; }
+std::span<const GpuModel> known_gpus() { return kGpus; }
 
 Result<GpuModel> gpu_named(std::string_view name) {
   std::string names;
-  for (const GpuModel& gpu : gpus) {
+  for (const GpuModel& gpu : kGpus) {
     if (lower(gpu.name) == lower(name)) return gpu;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu.name);
   }

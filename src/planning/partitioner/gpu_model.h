@@ -2,9 +2,9 @@
 //
 // Problem: estimate time and energy of a layer at every clock without having the GPU.
 // Model:   per kernel:
-//            time(f)  = max(flops / (matmul_efficiency * peak * f/f_max), bytes / (memory_efficiency * bandwidth))
-//                       + link_bytes / link + launches * launch_latency
-//            power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + memory_activity *
+//            time(f)  = max(flops / (kMatmulEfficiency * peak * f/f_max), bytes / (kMemoryEfficiency * bandwidth))
+//                       + link_bytes / link + launches * kLaunchLatency
+//            power(f) = static + dynamic * f/f_max * (V(f)/V_max)^2 * min(1, compute share + kMemoryActivity *
 //                       memory share); blocking power while it sends
 //          V is constant up to the knee and linear from there. A layer whose mean power exceeds the limit runs as at
 //          the highest clock within it, as the hardware does.

@@ -17,7 +17,7 @@ constexpr double bytes_per_element(Precision precision) { return precision == Pr
 
 /// Relative speed of matrix products whose rows are not a multiple of 16 bytes (GPT-3's 50257 words, BERT's 30522): the
 /// tensor cores cannot load them in the fastest way.
-inline constexpr double unaligned_speed = 0.75;
+inline constexpr double kUnalignedSpeed = 0.75;
 
 /// A kernel, or several of the same kind that run one after the other.
 struct Kernel {
@@ -25,7 +25,7 @@ struct Kernel {
   double bytes = 0;       ///< read and written
   double link_bytes = 0;  ///< sent to the tensor-parallel group
   int launches = 1;
-  double speed = 1;  ///< of its matrix products, relative to the usual speed; see unaligned_speed
+  double speed = 1;  ///< of its matrix products, relative to the usual speed; see kUnalignedSpeed
 };
 
 struct LayerWork {

@@ -21,7 +21,7 @@ namespace perseus::partitioner {
 namespace {
 
 /// Differences below this are rounding errors.
-constexpr double noise = 1e-9;
+constexpr double kNoise = 1e-9;
 
 /// One pipeline whose computations take their options from one partition after another.
 class Candidates {
@@ -155,7 +155,7 @@ Partition descend_to_least_time(Candidates& candidates, const std::vector<Partit
   for (Seconds time = candidates.fastest(best);;) {
     const Seconds before = time;
     for (Partition& next : neighbors(best)) {
-      if (const Seconds faster = candidates.fastest(next); faster < time * (1 - noise)) {
+      if (const Seconds faster = candidates.fastest(next); faster < time * (1 - kNoise)) {
         time = faster;
         best = std::move(next);
         break;
@@ -203,11 +203,11 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
                                                        answer.deadline.value(), least_time.value())};
   }
 
-  const Seconds in_time = answer.deadline * (1 + noise);
+  const Seconds in_time = answer.deadline * (1 + kNoise);
   const auto consider = [&](const Partition& partition) {
     if (candidates.planned() >= goal.max_planned || candidates.fastest(partition) > in_time) return false;
     const Joules energy = candidates.energy(partition, answer.deadline);
-    if (!answer.partition.boundaries.empty() && energy >= answer.energy * (1 - noise)) return false;
+    if (!answer.partition.boundaries.empty() && energy >= answer.energy * (1 - kNoise)) return false;
     answer.partition = partition;
     answer.energy = energy;
     return true;

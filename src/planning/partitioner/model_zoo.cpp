@@ -23,11 +23,11 @@ struct Model {
 };
 
 // Eager code writes every intermediate: docs/partition.md lists the operations behind each number.
-constexpr Passes eager_gpt{23, 17, 8.5, 24};
-constexpr Passes eager_bloom{22, 19, 7, 24};
-constexpr Passes eager_bert{23, 2, 8.5, 18};
-constexpr Passes eager_t5{23, 4.5, 6.5, 20};
-constexpr Passes fused{12, 3, 0, 8};
+constexpr Passes kEagerGpt{23, 17, 8.5, 24};
+constexpr Passes kEagerBloom{22, 19, 7, 24};
+constexpr Passes kEagerBert{23, 2, 8.5, 18};
+constexpr Passes kEagerT5{23, 4.5, 6.5, 20};
+constexpr Passes kFused{12, 3, 0, 8};
 
 Workload language(int microbatch_size, int sequence_length, Precision precision, int tensor_parallel = 1,
                   int expert_parallel = 1) {
@@ -35,20 +35,20 @@ Workload language(int microbatch_size, int sequence_length, Precision precision,
 }
 
 Model gpt3(std::string_view name, std::string_view parameters, int layers, int hidden, int heads) {
-  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 50257, eager_gpt};
+  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 50257, kEagerGpt};
   shape.shifted_labels = true;
   shape.positions = 2048;
   return {{name, parameters, language(4, 2048, Precision::tf32)}, shape};
 }
 
 Model bloom(std::string_view name, std::string_view parameters, int layers, int hidden, int heads) {
-  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 250880, eager_bloom};
+  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 250880, kEagerBloom};
   shape.shifted_labels = true;
   return {{name, parameters, language(4, 2048, Precision::tf32)}, shape};
 }
 
 Model bert(std::string_view name, std::string_view parameters, int layers, int hidden, int heads) {
-  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 30522, eager_bert};
+  TransformerShape shape{layers, hidden, heads, heads, hidden / heads, 4 * hidden, 30522, kEagerBert};
   shape.causal = false;
   shape.head_transform = true;
   shape.positions = 512;
@@ -57,7 +57,7 @@ Model bert(std::string_view name, std::string_view parameters, int layers, int h
 
 Model t5(std::string_view name, std::string_view parameters, int layers, int hidden, int heads, int head_size,
          int ffn) {
-  TransformerShape shape{layers, hidden, heads, heads, head_size, ffn, 32128, eager_t5};
+  TransformerShape shape{layers, hidden, heads, heads, head_size, ffn, 32128, kEagerT5};
   shape.causal = false;
   return {{name, parameters, language(4, 512, Precision::tf32)}, EncoderDecoderShape{shape}};
 }
@@ -67,7 +67,7 @@ Model wide_resnet(std::string_view name, std::string_view parameters, std::array
 }
 
 TransformerShape gated(int layers, int hidden, int heads, int kv_heads, int head_size, int ffn, int vocabulary) {
-  TransformerShape shape{layers, hidden, heads, kv_heads, head_size, ffn, vocabulary, fused};
+  TransformerShape shape{layers, hidden, heads, kv_heads, head_size, ffn, vocabulary, kFused};
   shape.gated = true;
   shape.tied_embedding = false;
   return shape;

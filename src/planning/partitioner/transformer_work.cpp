@@ -24,7 +24,7 @@ class LayerBuilder {
     const double weights = in * out * share * copies;
     const bool aligned = std::fmod(out * share * element_, 16) == 0;
     add({2 * rows * in * out * share, element_ * (rows * in + rows * out * share + weights), 0, 1,
-         aligned ? 1 : unaligned_speed},
+         aligned ? 1 : kUnalignedSpeed},
         2);
   }
 

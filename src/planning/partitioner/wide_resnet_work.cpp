@@ -7,7 +7,7 @@
 namespace perseus::partitioner {
 namespace {
 
-constexpr int classes = 1000;
+constexpr int kClasses = 1000;
 
 class BlockBuilder {
  public:
@@ -31,8 +31,8 @@ class BlockBuilder {
 
   void classifier(double in, double side) {
     elementwise(1, in, side);
-    work_.parameters += (in + 1) * classes;
-    add({2 * images_ * in * classes, element_ * (in * classes + images_ * (in + classes))});
+    work_.parameters += (in + 1) * kClasses;
+    add({2 * images_ * in * kClasses, element_ * (in * kClasses + images_ * (in + kClasses))});
   }
 
   LayerWork take(std::string name, model::LayerKind kind, bool recompute) {

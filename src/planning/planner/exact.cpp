@@ -195,7 +195,7 @@ class Planner {
     sweep(relaxation, [&](const Deadline& deadline) {
       if (deadline.taste != kAllTastes) return add(kTastes[deadline.taste]);
       for (const Taste& taste : kTastes) add(taste);
-      add(Rounding::punctual);
+      add(Rounding::kPunctual);
     });
     if (check_.stopped()) return {};
     model::Frontier frontier{candidates.realize(realizer_, check_), relaxation.curve()};

@@ -50,9 +50,9 @@ double best_rate(std::span<const double> s, std::span<const double> y) {
     if (at > 0) first_gap = std::min(first_gap, at);
   }
   std::vector<double> grid = {0};
-  constexpr int kGrid = 256;
+  constexpr int steps = 256;
   const double lowest = 1e-4, highest = 40 / first_gap;
-  for (int k = 0; k <= kGrid; ++k) grid.push_back(lowest * std::pow(highest / lowest, static_cast<double>(k) / kGrid));
+  for (int k = 0; k <= steps; ++k) grid.push_back(lowest * std::pow(highest / lowest, static_cast<double>(k) / steps));
 
   const auto error_at = [&](double rate) { return project(rate, s, y).squared_error; };
   std::size_t best = 0;

@@ -13,7 +13,7 @@
 // Input:   a Relaxation at its current deadline.
 // Output:  a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at about that deadline;
 // no
-//          later if its taste is `punctual`.
+//          later if its taste is `kPunctual`.
 // Errors:  none.
 // Cost:    three passes over computations and dependencies, no allocation.
 // Threads: one thread per object.
@@ -39,7 +39,7 @@ struct Taste {
 class Rounding {
  public:
   /// No computation ends after its relaxed end, so the plan keeps the deadline.
-  static constexpr Taste punctual{1e6, 0, 0.7};
+  static constexpr Taste kPunctual{1e6, 0, 0.7};
 
   Rounding(const model::ComputationDag& dag, const Kinds& kinds, const Relaxation& relaxation);
 

@@ -61,7 +61,7 @@ std::optional<int> cheapest_in_time(const model::Frontier& frontier, Seconds dea
   std::optional<int> cheapest;
   for (int i = 0; i < static_cast<int>(frontier.points.size()); ++i) {
     const model::FrontierPoint& point = frontier.points[i];
-    if (point.time > model::same_time * deadline) continue;
+    if (point.time > model::kSameTime * deadline) continue;
     if (!cheapest || point.energy < frontier.points[*cheapest].energy) cheapest = i;
   }
   return cheapest;
@@ -72,7 +72,7 @@ Joules least_energy_in_time(const std::vector<const model::Frontier*>& frontiers
   // The bound is convex and piecewise linear, also with the cost of waiting: it is least at a vertex or at the end.
   Joules least(std::numeric_limits<double>::infinity());
   for (const model::Frontier* frontier : frontiers) {
-    if (frontier->bound.t_min() > model::same_time * deadline) continue;
+    if (frontier->bound.t_min() > model::kSameTime * deadline) continue;
     const auto consider = [&](Seconds time) {
       least = std::min(least, frontier->bound.at(time) + total_blocking_power * time);
     };

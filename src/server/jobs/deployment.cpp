@@ -84,7 +84,7 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
   } else if (reason.empty()) {
     reason = fmt::format("no straggler: T_max = {:.6g} s", pace.time.value());
   }
-  if (degrees[pace.pipeline] == 1 && target.reason.empty() && model::same_time * target.time < pace.time) {
+  if (degrees[pace.pipeline] == 1 && target.reason.empty() && model::kSameTime * target.time < pace.time) {
     reason += fmt::format("; {:.6g} s needs less energy", target.time.value());
   }
   if (target.time > slowest_useful) {

@@ -14,7 +14,7 @@ namespace perseus::jobs {
 namespace {
 
 // In the order of EventBody.
-constexpr std::array<std::string_view, num_event_kinds> kinds{
+constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "job_registered",
     "rank_registered",
     "rank_measured",
@@ -294,7 +294,7 @@ std::string_view kind_of(const Policy& policy) {
   return names[policy.index()];
 }
 
-std::string_view kind_name(std::size_t kind) { return kinds[kind]; }
+std::string_view kind_name(std::size_t kind) { return kKinds[kind]; }
 
 // ---- Writing and reading a whole event.
 
@@ -320,7 +320,7 @@ void describe(F& f, S& e) { f.always("policy", e.policy); }
 /// Reads a body of the kind with that number from the members beside "kind" and "at_s".
 template <std::size_t kind = 0>
 Result<EventBody> read_body(std::size_t wanted, JsonMembers& members, const formats::JsonReader& json) {
-  if constexpr (kind == num_event_kinds) {
+  if constexpr (kind == kNumEventKinds) {
     return json.error("a kind of event");
   } else {
     if (wanted != kind) return read_body<kind + 1>(wanted, members, json);
@@ -355,7 +355,7 @@ Result<Event> parse_event(std::string_view text, const std::string& name) {
     if (kind == former) kind = present;
   }
   std::size_t number = 0;
-  while (number < num_event_kinds && kinds[number] != kind) ++number;
+  while (number < kNumEventKinds && kKinds[number] != kind) ++number;
   auto body = read_body(number, members, root);
   if (!body) return body.error();
   event.body = *std::move(body);

@@ -254,7 +254,7 @@ struct Event {
 };
 
 /// Names of the kinds in the order of EventBody: "job_registered", ...
-inline constexpr std::size_t num_event_kinds = std::variant_size_v<EventBody>;
+inline constexpr std::size_t kNumEventKinds = std::variant_size_v<EventBody>;
 std::string_view kind_name(std::size_t kind);
 inline std::string_view kind_of(const Event& event) { return kind_name(event.body.index()); }
 

@@ -15,8 +15,8 @@ void FollowedIterations::report(const Report& report) {
     if (partial.reported[report.rank]) continue;
     partial.reported[report.rank] = true;
     if (report.has_plan) {
-      const std::int64_t version = report.version == 0 ? not_one_plan : report.version;
-      partial.version = partial.version == 0 || partial.version == version ? version : not_one_plan;
+      const std::int64_t version = report.version == 0 ? kNotOnePlan : report.version;
+      partial.version = partial.version == 0 || partial.version == version ? version : kNotOnePlan;
     }
     const auto index = static_cast<std::size_t>(i - first);
     const double energy_j = index < report.energies.size() ? report.energies[index].value() : -1;
@@ -41,8 +41,8 @@ void FollowedIterations::close(Partials::iterator partial) {
 }
 
 void FollowedIterations::forget_oldest() {
-  while (partial_.size() > most_kept) partial_.erase(partial_.begin());
-  while (whole_.size() > most_kept) whole_.pop_front();
+  while (partial_.size() > kMostKept) partial_.erase(partial_.begin());
+  while (whole_.size() > kMostKept) whole_.pop_front();
 }
 
 void FollowedIterations::counted_to(std::int64_t iteration) {
@@ -105,7 +105,7 @@ void FollowedIterations::take(const ReportsKept& kept, int ranks) {
       partial.ranks = whole ? ranks : partial.ranks + static_cast<int>(run.ranks.size());
       const bool no_plan_here = partial.version == 0 || run.version == 0;
       partial.version =
-          no_plan_here ? partial.version + run.version : (partial.version == run.version ? run.version : not_one_plan);
+          no_plan_here ? partial.version + run.version : (partial.version == run.version ? run.version : kNotOnePlan);
       if (energy_j < 0) partial.unmeasured = true;
       if (energy_j > 0) partial.energy_j += energy_j;
       partial.straggles |= run.straggles;

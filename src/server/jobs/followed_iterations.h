@@ -52,12 +52,12 @@ class FollowedIterations {
   /// Every rank has reported an energy.
   [[nodiscard]] bool measures(int ranks) const { return static_cast<int>(measure_.size()) == ranks; }
   /// From this iteration on, no rank reported a plan, neither for the iteration nor just before it.
-  [[nodiscard]] std::int64_t settled_from() const { return last_followed_ < 0 ? 0 : last_followed_ + settling + 1; }
+  [[nodiscard]] std::int64_t settled_from() const { return last_followed_ < 0 ? 0 : last_followed_ + kSettling + 1; }
 
  private:
-  static constexpr std::int64_t settling = 2;  ///< iterations that a switch to the highest clock may still affect
-  static constexpr std::size_t most_kept = 4096;
-  static constexpr std::int64_t not_one_plan = -1;
+  static constexpr std::int64_t kSettling = 2;  ///< iterations that a switch to the highest clock may still affect
+  static constexpr std::size_t kMostKept = 4096;
+  static constexpr std::int64_t kNotOnePlan = -1;
   struct Partial {
     std::vector<bool> reported;  ///< by rank
     int ranks = 0;               ///< number that reported

@@ -13,7 +13,7 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::size_t id_bytes = 16;
+constexpr std::size_t kIdBytes = 16;
 
 std::string hex(std::span<const unsigned char> bytes) {
   std::string text;
@@ -24,7 +24,7 @@ std::string hex(std::span<const unsigned char> bytes) {
 }  // namespace
 
 std::string random_hex_id() {
-  std::array<unsigned char, id_bytes> bytes{};
+  std::array<unsigned char, kIdBytes> bytes{};
   for (std::size_t have = 0; have < bytes.size();) {
     const ssize_t got = getrandom(bytes.data() + have, bytes.size() - have, 0);
     PERSEUS_CHECK(got > 0 || errno == EINTR, "getrandom");
@@ -36,7 +36,7 @@ std::string random_hex_id() {
 std::string content_key(std::string_view bytes) {
   std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
   SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), digest.data());
-  return hex(std::span(digest).first<id_bytes>());
+  return hex(std::span(digest).first<kIdBytes>());
 }
 
 }  // namespace perseus::jobs

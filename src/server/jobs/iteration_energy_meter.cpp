@@ -8,14 +8,14 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::size_t most_kept = 256;
-constexpr std::int64_t enough_of_highest = 8;
+constexpr std::size_t kMostKept = 256;
+constexpr std::int64_t kEnoughOfHighest = 8;
 
 void keep(std::vector<double>& values, std::int64_t number, double value) {
-  if (values.size() < most_kept) {
+  if (values.size() < kMostKept) {
     values.push_back(value);
   } else {
-    values[static_cast<std::size_t>(number) % most_kept] = value;
+    values[static_cast<std::size_t>(number) % kMostKept] = value;
   }
 }
 
@@ -45,7 +45,7 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0};
   // Savings are credited against this value: with few iterations, the least one is used.
-  const bool least = version == 0 && fewest < enough_of_highest;
+  const bool least = version == 0 && fewest < kEnoughOfHighest;
   for (const auto& [rank, own] : known.ranks) {
     measured.energy_j += least ? std::ranges::min(own.energies_j) : median(own.energies_j);
     measured.time_s = std::max(measured.time_s, median(own.times_s));

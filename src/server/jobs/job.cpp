@@ -10,7 +10,7 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::array<std::string_view, num_job_states> state_names{
+constexpr std::array<std::string_view, kNumJobStates> kStateNames{
     "none", "registered", "profiling", "characterizing", "deployed", "failed", "finished", "expired"};
 
 struct Transition {
@@ -20,7 +20,7 @@ struct Transition {
 };
 
 // Events that change the state. All others keep it, and need a live job.
-constexpr std::array transitions{
+constexpr std::array kTransitions{
     Transition{JobState::none, kind_of_type<JobRegistered>(), JobState::registered},
     Transition{JobState::registered, kind_of_type<ProfilingStarted>(), JobState::profiling},
     Transition{JobState::registered, kind_of_type<ProfilingFailed>(), JobState::failed},
@@ -44,7 +44,7 @@ constexpr std::array transitions{
 };
 
 // Kinds that only some states allow, without changing the state.
-constexpr std::array only_in{
+constexpr std::array kOnlyIn{
     Transition{JobState::profiling, kind_of_type<WindowHandedOut>(), JobState::profiling},
     Transition{JobState::profiling, kind_of_type<ResultReported>(), JobState::profiling},
     Transition{JobState::characterizing, kind_of_type<Characterized>(), JobState::characterizing},
@@ -54,8 +54,8 @@ constexpr std::array only_in{
 };
 
 constexpr bool has_own_rows(std::size_t kind) {
-  return std::ranges::any_of(transitions, [=](const Transition& t) { return t.kind == kind; }) ||
-         std::ranges::any_of(only_in, [=](const Transition& t) { return t.kind == kind; });
+  return std::ranges::any_of(kTransitions, [=](const Transition& t) { return t.kind == kind; }) ||
+         std::ranges::any_of(kOnlyIn, [=](const Transition& t) { return t.kind == kind; });
 }
 
 /// Requests from outside, in contrast to events that follow from them or from time.
@@ -82,7 +82,7 @@ int intern(std::vector<T>& values, const T& value) {
   return static_cast<int>(values.size()) - 1;
 }
 
-constexpr std::size_t most_earlier_plans = 4;
+constexpr std::size_t kMostEarlierPlans = 4;
 
 /// Applies an event to everything but state, sequence and times. An error changes nothing.
 struct Fold {
@@ -400,7 +400,7 @@ struct Fold {
       return broken(fmt::format("plan {} does not fit", e.version));
     }
     if (job.plan) job.earlier_plans.push_back(*std::move(job.plan));
-    if (job.earlier_plans.size() > most_earlier_plans) job.earlier_plans.erase(job.earlier_plans.begin());
+    if (job.earlier_plans.size() > kMostEarlierPlans) job.earlier_plans.erase(job.earlier_plans.begin());
     job.plan = e;
     job.measured_plan.reset();
     job.predicted = {};
@@ -469,7 +469,7 @@ struct Fold {
 
 }  // namespace
 
-std::string_view name_of(JobState state) { return state_names[static_cast<std::size_t>(state)]; }
+std::string_view name_of(JobState state) { return kStateNames[static_cast<std::size_t>(state)]; }
 
 std::optional<JobState> next_state(JobState state, std::size_t kind) {
   if (kind == kind_of_type<JobFinished>()) return is_live(state) ? std::optional(JobState::finished) : std::nullopt;
@@ -479,10 +479,10 @@ std::optional<JobState> next_state(JobState state, std::size_t kind) {
     return state == JobState::expired ? std::optional(JobState::registered) : std::nullopt;
   }
   if (!has_own_rows(kind)) return is_live(state) ? std::optional(state) : std::nullopt;
-  for (const Transition& t : transitions) {
+  for (const Transition& t : kTransitions) {
     if (t.from == state && t.kind == kind) return t.to;
   }
-  for (const Transition& t : only_in) {
+  for (const Transition& t : kOnlyIn) {
     if (t.from == state && t.kind == kind) return t.to;
   }
   return std::nullopt;

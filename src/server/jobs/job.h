@@ -34,7 +34,7 @@ enum class JobState : unsigned char {
   finished,
   expired,
 };
-inline constexpr std::size_t num_job_states = 8;
+inline constexpr std::size_t kNumJobStates = 8;
 std::string_view name_of(JobState state);
 
 /// Index of an event's type in EventBody.

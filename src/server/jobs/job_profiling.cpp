@@ -10,17 +10,17 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr int plain_iterations = 5;  // the paper's "about five"
-constexpr std::size_t kept_rejections = 20;
-constexpr double usual_times = 10;
-constexpr double least_limit_share = 0.1;
-constexpr int most_overdue = 2;  // windows in a row
+constexpr int kPlainIterations = 5;  // the paper's "about five"
+constexpr std::size_t kKeptRejections = 20;
+constexpr double kUsualTimes = 10;
+constexpr double kLeastLimitShare = 0.1;
+constexpr int kMostOverdue = 2;  // windows in a row
 
 profiling::ProfilingOptions options_of(const Job& job) {
   profiling::ProfilingOptions options;
   if (!job.spec.plain_profiling) return options;
   options.mode = profiling::ProfilingMode::plain;
-  options.iterations_per_window = plain_iterations;
+  options.iterations_per_window = kPlainIterations;
   return options;
 }
 
@@ -227,7 +227,7 @@ double window_limit_s(const Job& job, double most_s) {
   if (job.longest_window_s == 0) return most_s;
   // The iterations at the highest clock that come first, and a margin until ranks receive the window.
   const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
-  return std::clamp(usual_times * job.longest_window_s, least_limit_share * most_s, most_s) +
+  return std::clamp(kUsualTimes * job.longest_window_s, kLeastLimitShare * most_s, most_s) +
          2 * rest * job.profiled.highest_s;
 }
 
@@ -254,7 +254,7 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
   window.number = question.window;
   window.overdue = question.overdue;
   if (!question.overdue.empty() && !question.give_up) {
-    window.iterations = question.plain ? plain_iterations : 1;
+    window.iterations = question.plain ? kPlainIterations : 1;
     window.clocks_mhz = question.maximum_clocks;
     window.highest = true;
     return window;
@@ -402,7 +402,7 @@ void JobProfiling::feed(const Job& job, const Event& event) {
 void JobProfiling::reject(const ResultReported& result, std::string text) {
   rejections_[{result.rank, result.window}].push_back(text);
   last_rejections_.push_back(std::move(text));
-  if (last_rejections_.size() > kept_rejections) last_rejections_.pop_front();
+  if (last_rejections_.size() > kKeptRejections) last_rejections_.pop_front();
   ++rejected_;
 }
 
@@ -416,7 +416,7 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   question.window = static_cast<int>(job.windows.size());
   question.plain = job.spec.plain_profiling;
   question.overdue = overdue;
-  question.give_up = !overdue.empty() && job.windows_overdue + 1 >= most_overdue;
+  question.give_up = !overdue.empty() && job.windows_overdue + 1 >= kMostOverdue;
   for (const auto& actions : schedule_.ranks) {
     auto& clocks = question.maximum_clocks.emplace_back();
     for (const model::Action& action : actions) {

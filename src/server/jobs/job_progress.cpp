@@ -6,14 +6,14 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::int64_t together = 64;         // iterations that ranks may be apart: reports wait, and arrive in
-                                              // batches
-constexpr std::int64_t believed = 1'000'000;  // iterations that a rank may be ahead of what time allows before its
-                                              // report is rejected
-constexpr double least_time_s = 1e-3;
+constexpr std::int64_t kTogether = 64;         // iterations that ranks may be apart: reports wait, and arrive in
+                                               // batches
+constexpr std::int64_t kBelieved = 1'000'000;  // iterations that a rank may be ahead of what time allows before its
+                                               // report is rejected
+constexpr double kLeastTime_s = 1e-3;
 
 std::int64_t iterations_in(double seconds, double fastest_s) {
-  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) / std::max(fastest_s, least_time_s));
+  return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) / std::max(fastest_s, kLeastTime_s));
 }
 
 }  // namespace
@@ -21,9 +21,9 @@ std::int64_t iterations_in(double seconds, double fastest_s) {
 bool JobProgress::report(int rank, std::int64_t iteration, std::int64_t finished, double now_s, double fastest_s) {
   const Said now{rank, iteration, now_s};
   const Said start = agreed_.value_or(Said{0, 0, began_s_});
-  if (iteration > start.iteration + believed + iterations_in(now_s - start.at_s, fastest_s)) {
+  if (iteration > start.iteration + kBelieved + iterations_in(now_s - start.at_s, fastest_s)) {
     // The job is older than this server knows if another rank confirms the number.
-    const bool confirmed = doubted_ && doubted_->rank != rank && std::abs(doubted_->iteration - iteration) <= together;
+    const bool confirmed = doubted_ && doubted_->rank != rank && std::abs(doubted_->iteration - iteration) <= kTogether;
     doubted_ = now;
     if (!confirmed) return false;
     said_.reset();
@@ -33,7 +33,7 @@ bool JobProgress::report(int rank, std::int64_t iteration, std::int64_t finished
   }
   said_ = now;
   std::int64_t most = std::max(iteration, iteration_);
-  if (agreed_) most = std::min(most, agreed_->iteration + together + iterations_in(now_s - agreed_->at_s, fastest_s));
+  if (agreed_) most = std::min(most, agreed_->iteration + kTogether + iterations_in(now_s - agreed_->at_s, fastest_s));
   finished_ = std::min(std::max(finished, finished_), most);
   if (most != iteration_ || at_s_ == 0) at_s_ = now_s;
   iteration_ = most;

@@ -40,9 +40,9 @@ void describe(F& f, S& s) {
 
 namespace {
 
-constexpr int interleaved_chunks = 2;
-constexpr std::string_view quick_suffix = ".quick";
-constexpr int most_planned_clocks = 20'000'000, least_deadlines = 20;  // of the plans of a frontier
+constexpr int kInterleavedChunks = 2;
+constexpr std::string_view kQuickSuffix = ".quick";
+constexpr int kMostPlannedClocks = 20'000'000, kLeastDeadlines = 20;  // of the plans of a frontier
 
 /// The profile, with derived instructions that the schedule needs beyond the measured ones.
 Result<model::Profile> profile_of(const std::string& csv, const PipelineShape& shape) {
@@ -177,7 +177,7 @@ Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape sha
 int chunks_of(const PipelineShape& shape) {
   const int fixed = model::chunks_fixed_by(shape.schedule);
   if (fixed > 0) return fixed;
-  return shape.schedule == "interleaved-1f1b" ? interleaved_chunks : 1;
+  return shape.schedule == "interleaved-1f1b" ? kInterleavedChunks : 1;
 }
 
 Result<model::Schedule> schedule_of(const PipelineShape& shape, int ranks) {
@@ -198,11 +198,11 @@ Result<PipelineInput> parse_input(std::string_view text, const std::string& name
 }
 
 std::string quick_frontier_key(std::string_view input_key) {
-  return std::string(input_key) + std::string(quick_suffix);
+  return std::string(input_key) + std::string(kQuickSuffix);
 }
-bool is_quick_frontier_key(std::string_view frontier_key) { return frontier_key.ends_with(quick_suffix); }
+bool is_quick_frontier_key(std::string_view frontier_key) { return frontier_key.ends_with(kQuickSuffix); }
 std::string_view input_of_frontier(std::string_view frontier_key) {
-  if (is_quick_frontier_key(frontier_key)) frontier_key.remove_suffix(quick_suffix.size());
+  if (is_quick_frontier_key(frontier_key)) frontier_key.remove_suffix(kQuickSuffix.size());
   return frontier_key;
 }
 
@@ -225,7 +225,7 @@ Result<CharacterizedPipeline> characterize(const std::string& input_key, const P
   planner::PlannerOptions options;
   // More plans of that many computations exceed memory and file limits.
   options.deadlines =
-      std::clamp(most_planned_clocks / static_cast<int>(dag->computations.size()), least_deadlines, input.deadlines);
+      std::clamp(kMostPlannedClocks / static_cast<int>(dag->computations.size()), kLeastDeadlines, input.deadlines);
   options.switch_latency = input.shape.switch_latency.value_or(Seconds(0));
   options.min_dwell = input.shape.min_dwell.value_or(Seconds(0));
   CharacterizedPipeline pipeline{input_key, *std::move(dag), {}, {}, {}};
@@ -259,14 +259,14 @@ Result<CharacterizedPipeline> characterize(const std::string& input_key, const P
 std::string format_frontier(const CharacterizedPipeline& pipeline) {
   constexpr int fast = 1;  // already a tenth of the size
   const std::string text = formats::format_plan_file(pipeline.dag, pipeline.frontier);
-  return text.size() > formats::max_file_bytes ? "" : http::gzipped(text, fast);
+  return text.size() > formats::kMaxFileBytes ? "" : http::gzipped(text, fast);
 }
 
 Result<CharacterizedPipeline> parse_frontier(const std::string& key, std::string_view text) {
   const std::string name = "frontier/" + key;
   std::string unpacked;
-  if (text.starts_with(formats::gzip_magic)) {  // older servers stored it uncompressed
-    auto plain = formats::gunzipped(text, name, formats::max_file_bytes);
+  if (text.starts_with(formats::kGzipMagic)) {  // older servers stored it uncompressed
+    auto plain = formats::gunzipped(text, name, formats::kMaxFileBytes);
     if (!plain) return plain.error();
     unpacked = *std::move(plain);
     text = unpacked;

@@ -11,8 +11,8 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::size_t max_samples = 100'000;
-constexpr double max_slowdown = 1000;
+constexpr std::size_t kMaxSamples = 100'000;
+constexpr double kMaxSlowdown = 1000;
 
 Error out_of_range(const std::string& what) { return {ErrorCode::usage, what}; }
 
@@ -33,8 +33,8 @@ struct Check {
     return Ok{};
   }
   Status operator()(const MaxSlowdown& s) const {
-    if (!(s.slowdown >= 1 && s.slowdown <= max_slowdown)) {
-      return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, max_slowdown));
+    if (!(s.slowdown >= 1 && s.slowdown <= kMaxSlowdown)) {
+      return out_of_range(fmt::format("max_slowdown: slowdown: {}; allowed: 1 to {}", s.slowdown, kMaxSlowdown));
     }
     if (s.threshold && !std::isfinite(*s.threshold)) {
       return out_of_range(fmt::format("max_slowdown: threshold: {}; allowed: finite values", *s.threshold));
@@ -45,8 +45,8 @@ struct Check {
           "always",
           *s.threshold));
     }
-    if (s.signal.size() > max_samples) {
-      return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), max_samples));
+    if (s.signal.size() > kMaxSamples) {
+      return out_of_range(fmt::format("max_slowdown: {} samples; allowed: {}", s.signal.size(), kMaxSamples));
     }
     for (std::size_t i = 0; i < s.signal.size(); ++i) {
       if (!std::isfinite(s.signal[i].from_s) || !std::isfinite(s.signal[i].value) ||
@@ -149,7 +149,7 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
     if (pin->point && static_cast<std::size_t>(*pin->point) > point) {
       reason += fmt::format(" cannot be kept: the fastest is point {}", point);
     }
-    if (pin->time && model::same_time * *pin->time < points.back().time) {
+    if (pin->time && model::kSameTime * *pin->time < points.back().time) {
       reason += fmt::format(" cannot be kept: the fastest plan takes {:.6g} s", points.back().time.value());
     }
     return {pin->time.value_or(points[point].time), std::move(reason)};

@@ -9,7 +9,7 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr double retry_window_s = 1;  // a repeated notice within this time is a retry
+constexpr double kRetryWindow_s = 1;  // a repeated notice within this time is a retry
 
 /// The pipelines that a target belongs to.
 Result<std::set<int>> pipelines_of(const Job& job, const StragglerTarget& target) {
@@ -57,13 +57,13 @@ NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipel
   bool anything_later = false;
   for (const Notice& notice : job.notices) {
     if (!same_target(notice)) continue;
-    const bool earlier = notice.in_force || notice.effective_s <= effective_s + retry_window_s;
+    const bool earlier = notice.in_force || notice.effective_s <= effective_s + kRetryWindow_s;
     if (!earlier) anything_later = true;
     if (earlier && (before == nullptr || before->in_force || notice.effective_s >= before->effective_s))
       before = &notice;
   }
   const bool retried = before != nullptr && before->degree == request.degree && !anything_later &&
-                       (before->in_force || std::abs(before->effective_s - effective_s) <= retry_window_s);
+                       (before->in_force || std::abs(before->effective_s - effective_s) <= kRetryWindow_s);
   if (retried) return {{}, {job.id, before->id, pipeline, before->effective_s}};
   if (request.degree == 1 && before == nullptr) {
     return {{}, {job.id, "", pipeline, effective_s, nothing_to_end(job, request.target, pipeline)}};
@@ -77,13 +77,13 @@ NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipel
 
 Result<std::vector<NoticeDecision>> decide_straggler(const Job& job, const SetStraggler& request, double now_s,
                                                      bool detected) {
-  if (!(request.degree >= 1 && request.degree <= max_degree)) {
+  if (!(request.degree >= 1 && request.degree <= kMaxDegree)) {
     return Error{ErrorCode::usage,
-                 fmt::format("degree: {}; allowed: 1 (back to normal) to {}", request.degree, max_degree)};
+                 fmt::format("degree: {}; allowed: 1 (back to normal) to {}", request.degree, kMaxDegree)};
   }
   const double delay_s = request.delay.value();
-  if (!(delay_s >= 0 && delay_s <= max_delay_s)) {
-    return Error{ErrorCode::usage, fmt::format("delay_s: {} s; allowed: 0 to {}", delay_s, max_delay_s)};
+  if (!(delay_s >= 0 && delay_s <= kMaxDelay_s)) {
+    return Error{ErrorCode::usage, fmt::format("delay_s: {} s; allowed: 0 to {}", delay_s, kMaxDelay_s)};
   }
   if (!job.live()) { return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))}; }
   const auto pipelines = pipelines_of(job, request.target);

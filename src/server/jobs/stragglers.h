@@ -23,8 +23,8 @@
 
 namespace perseus::jobs {
 
-inline constexpr double max_degree = 1000;
-inline constexpr double max_delay_s = 30 * 24 * 3600.0;
+inline constexpr double kMaxDegree = 1000;
+inline constexpr double kMaxDelay_s = 30 * 24 * 3600.0;
 
 struct NoticeDecision {
   std::vector<EventBody> events;  ///< at most one

@@ -50,7 +50,7 @@ Matrix common_prior(const std::vector<CurvePosition>& positions, const Shape& sh
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       const CurvePosition &a = positions[i], &b = positions[j];
-      if (a.curve == lone || b.curve == lone) {
+      if (a.curve == kLone || b.curve == kLone) {
         prior(i, j) = i == j ? kLoneStddev * kLoneStddev : 0;
         continue;
       }
@@ -71,7 +71,7 @@ Matrix deviation_prior(const std::vector<CurvePosition>& positions, const Deviat
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       const CurvePosition &a = positions[i], &b = positions[j];
-      if (a.curve == lone || b.curve == lone) continue;
+      if (a.curve == kLone || b.curve == kLone) continue;
       if (a.curve != b.curve) {
         prior(i, j) = kDeviationBetweenCurves * height;
         continue;

@@ -27,7 +27,7 @@ struct CurvePosition {
   double log_clock = 0;  ///< log of the clock as a share of the highest: <= 0
   int curve = 0;         ///< positions of one curve are neighbors; lone: not of a clock, the same for all members
 };
-inline constexpr int lone = -1;
+inline constexpr int kLone = -1;
 
 /// value[r] = design.row(r) . z + error of variance[r]
 struct Observations {

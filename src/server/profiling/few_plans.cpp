@@ -33,7 +33,7 @@ model::Frontier few_plans(const model::ComputationDag& dag, std::vector<Seconds>
     relaxation.lower_deadline(deadline, check);
     if (check.stopped()) break;
     model::FrontierPoint point;
-    point.plan = kinds.plan_of(rounding.round(planner::Rounding::punctual));
+    point.plan = kinds.plan_of(rounding.round(planner::Rounding::kPunctual));
     const planner::Realizer::Outcome outcome = realizer.realize(point.plan);
     point.time = outcome.time;
     point.effective_energy = outcome.effective_energy;

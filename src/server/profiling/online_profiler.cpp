@@ -108,7 +108,7 @@ struct OnlineProfiler::State {
     return std::mt19937_64(options.seed * 0x9e3779b97f4a7c15 + windows.size());
   }
   [[nodiscard]] int warm_up_windows() const {
-    return options.mode == ProfilingMode::plain ? std::max(plain_warm_up_windows, options.warm_up_windows)
+    return options.mode == ProfilingMode::plain ? std::max(kPlainWarmUpWindows, options.warm_up_windows)
                                                 : options.warm_up_windows;
   }
   [[nodiscard]] int iterations() const {

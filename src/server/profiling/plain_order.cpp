@@ -19,7 +19,7 @@ Progress progress_of(const ProfiledType& type, const std::vector<Cell>& cells) {
     if (cells[c].log_energy.mean < cells[progress.best].log_energy.mean) progress.best = c;
   }
   const bool energies = progress.next > 0 && cells[0].log_energy.count > 0;
-  progress.done = progress.next == clocks || (energies && progress.next - 1 - progress.best >= plain_rising_clocks);
+  progress.done = progress.next == clocks || (energies && progress.next - 1 - progress.best >= kPlainRisingClocks);
   return progress;
 }
 

@@ -2,7 +2,7 @@
 //
 // Problem: choose the clock of each type in the next window, and decide when a type is done. Two warm-up windows at
 //          the highest clock come first. A type is done once its energy keeps rising (each of its last
-//          plain_rising_clocks measured clocks needs more energy than its best clock), or when it has no lower clock
+//          kPlainRisingClocks measured clocks needs more energy than its best clock), or when it has no lower clock
 //          left. It then stays at its best clock until the others are done.
 // Input:   layout, the windows and samples so far.
 // Output:  clock index per type, or nothing when all are done.
@@ -20,10 +20,10 @@
 
 namespace perseus::profiling {
 
-inline constexpr int plain_warm_up_windows = 2;
+inline constexpr int kPlainWarmUpWindows = 2;
 
 /// A type is done once this many of its lowest measured clocks need more energy than the least.
-inline constexpr int plain_rising_clocks = 5;
+inline constexpr int kPlainRisingClocks = 5;
 
 std::optional<std::vector<int>> plain_clocks(const Layout& layout, const Samples& samples);
 

@@ -235,7 +235,7 @@ void TimeEnergyModel::fit_iterations(const Layout& layout, const Samples& sample
   }
   const bool power_known = layout.job.blocking_power.has_value();
   const int power_position = static_cast<int>(positions.size());
-  if (!power_known) positions.push_back({0, lone});
+  if (!power_known) positions.push_back({0, kLone});
   const int columns = static_cast<int>(positions.size());
 
   // How often each rank's iteration runs each type at each clock.

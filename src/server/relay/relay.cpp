@@ -18,14 +18,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using std::chrono::steady_clock;
 
-constexpr int exchange_threads = 4, direct_threads = 2;
-constexpr seconds direct_idle{5};
-constexpr milliseconds end_waits_every{500};
+constexpr int kExchangeThreads = 4, kDirectThreads = 2;
+constexpr seconds kDirectIdle{5};
+constexpr milliseconds kEndWaitsEvery{500};
 /// Waits for ranks that just got a plan to request the next one, so that they share an exchange.
-constexpr milliseconds gathering{30};
-constexpr std::size_t most_waits = 512,
-                      most_posted = 256;  ///< of an exchange (ranks and reports each); the server accepts 1024
-constexpr std::size_t most_posted_bytes = std::size_t{4} << 20U;
+constexpr milliseconds kGathering{30};
+constexpr std::size_t kMostWaits = 512,
+                      kMostPosted = 256;  ///< of an exchange (ranks and reports each); the server accepts 1024
+constexpr std::size_t kMostPostedBytes = std::size_t{4} << 20U;
 
 milliseconds in_ms(double time_s) { return milliseconds(static_cast<std::int64_t>(time_s * 1e3)); }
 
@@ -104,10 +104,10 @@ http::HttpResponse response_of(const Result<http::HttpReply>& reply) {
 
 Relay::Relay(boost::asio::io_context& io, RelayOptions options) : io_(io), options_(std::move(options)), timer_(io) {
   options_.server.timeout = in_ms(options_.exchange_s + options_.answer_s);
-  for (int i = 0; i < exchange_threads; ++i) {
+  for (int i = 0; i < kExchangeThreads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { exchange(stop); });
   }
-  for (int i = 0; i < direct_threads; ++i) {
+  for (int i = 0; i < kDirectThreads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { pass_on_directly(stop); });
   }
   end_waits();
@@ -252,7 +252,7 @@ void Relay::end_waits() {
     }
   }
   for (const auto& [rank, responder] : over) responder.send(http::json_response(200, unchanged(rank)));
-  timer_.expires_after(end_waits_every);
+  timer_.expires_after(kEndWaitsEvery);
   timer_.async_wait([this](const boost::system::error_code& stopped) {
     if (!stopped) end_waits();
   });
@@ -275,7 +275,7 @@ void Relay::exchange(const std::stop_token& stop) {
     group->second.asking = true;  // so the entry stays valid
     group->second.asked_at = steady_clock::now();
     const std::string authorization = group->first;
-    changed_.wait_for(lock, stop, gathering, [] { return false; });
+    changed_.wait_for(lock, stop, kGathering, [] { return false; });
     Asked asked = next_asked(group->second, options_.exchange_s);
     lock.unlock();
     http::HttpCall call{"POST", "/v1/exchange", asked.body};
@@ -306,7 +306,7 @@ Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   body = fmt::format("{{\"wait_s\":{}", group.ranks.empty() ? exchange_s : 0);
   const auto take = [&](std::string_view name, std::deque<Posted>& from, std::vector<Posted>& to) {
     body += fmt::format(",\"{}\":[", name);
-    while (!from.empty() && to.size() < most_posted && body.size() < most_posted_bytes) {
+    while (!from.empty() && to.size() < kMostPosted && body.size() < kMostPostedBytes) {
       const Posted& next = from.front();
       body += fmt::format("{}{{\"job\":{},\"body\":{}}}", to.empty() ? "" : ",", http::json_quoted(next.job),
                           http::json_quoted(next.body));
@@ -319,7 +319,7 @@ Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   take("reports", group.reports, asked.reports);
   body += ",\"waits\":[";
   for (const auto& [id, wait] : group.waits) {
-    if (asked.waits.size() == most_waits) break;
+    if (asked.waits.size() == kMostWaits) break;
     body += fmt::format("{}{{\"job\":{},\"rank\":{},\"have\":{}{}{}}}", asked.waits.empty() ? "" : ",",
                         http::json_quoted(wait.job), wait.rank, wait.have,
                         wait.iteration.empty() ? "" : ",\"iteration\":" + wait.iteration,
@@ -387,7 +387,7 @@ void Relay::pass_on_directly(const std::stop_token& stop) {
   while (true) {
     std::unique_lock lock(mutex_);
     const auto there_are = [&] { return !directs_.empty(); };
-    if (!changed_.wait_for(lock, stop, direct_idle, there_are) && !stop.stop_requested()) {
+    if (!changed_.wait_for(lock, stop, kDirectIdle, there_are) && !stop.stop_requested()) {
       connection.close();
       changed_.wait(lock, stop, there_are);
     }

@@ -291,9 +291,9 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
                                static_cast<double>(owned.ranks) + ranks, options_.ranks_per_token)};
     }
   }
-  for (const std::string_view fact : {service::kOwnerFact, service::team_fact}) request.facts.erase(std::string(fact));
+  for (const std::string_view fact : {service::kOwnerFact, service::kTeamFact}) request.facts.erase(std::string(fact));
   if (!call.identity.token.empty()) request.facts.emplace(service::kOwnerFact, call.identity.token);
-  if (!call.identity.team.empty()) request.facts.emplace(service::team_fact, call.identity.team);
+  if (!call.identity.team.empty()) request.facts.emplace(service::kTeamFact, call.identity.team);
   return request;
 }
 
@@ -327,9 +327,9 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
     http::HttpResponse response = response_of(identity.error());
     if (request.header("Authorization") && wrong_tokens_.count(request.peer, clock_.now_s())) {
       response =
-          http::error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::allowed,
-                                                request.peer, WrongTokens::within_s, identity.error().message));
-      response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", WrongTokens::within_s));
+          http::error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::kAllowed,
+                                                request.peer, WrongTokens::kWithin_s, identity.error().message));
+      response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", WrongTokens::kWithin_s));
     }
     return response;
   }

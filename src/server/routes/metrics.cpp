@@ -12,8 +12,8 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-const prometheus::Histogram::BucketBoundaries request_buckets_s{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600};
-const prometheus::Histogram::BucketBoundaries io_buckets_s{1e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5};
+const prometheus::Histogram::BucketBoundaries kRequestBuckets_s{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60, 600};
+const prometheus::Histogram::BucketBoundaries kIoBuckets_s{1e-4, 5e-4, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5};
 
 template <class Number>
 MetricFamily one(MetricType type, const char* name, const char* help, Number number) {
@@ -66,14 +66,14 @@ void Metrics::served(const http::ServedRequest& request) {
   prometheus::Histogram*& histogram = by_route_[{request.route, request.status}];
   if (histogram == nullptr) {
     const std::string route(request.route.empty() ? "other" : request.route);
-    histogram = &requests_.Add({{"route", route}, {"status", std::to_string(request.status)}}, request_buckets_s);
+    histogram = &requests_.Add({{"route", route}, {"status", std::to_string(request.status)}}, kRequestBuckets_s);
   }
   histogram->Observe(request.took_s);
 }
 
 void Metrics::on_io_thread(std::string_view what, double seconds) {
   prometheus::Histogram*& histogram = by_task_[what];
-  if (histogram == nullptr) histogram = &io_thread_.Add({{"task", std::string(what)}}, io_buckets_s);
+  if (histogram == nullptr) histogram = &io_thread_.Add({{"task", std::string(what)}}, kIoBuckets_s);
   histogram->Observe(seconds);
 }
 

@@ -158,20 +158,20 @@ std::string straggler_json(const jobs::StragglerSet& set) {
 
 /// Empty: the request has none. The quotes of the draft standard are optional.
 Result<std::string> idempotency_key_of(const http::HttpRequest& request) {
-  constexpr std::size_t kShortest = 16, kLongest = 128;
+  constexpr std::size_t shortest = 16, longest = 128;
   std::string_view key = request.header("Idempotency-Key").value_or("");
   if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
   if (!request.header("Idempotency-Key")) return std::string();
   const bool plain = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7F && c != '"' && c != '\\'; });
-  if (plain && key.size() >= kShortest && key.size() <= kLongest) return std::string(key);
+  if (plain && key.size() >= shortest && key.size() <= longest) return std::string(key);
   return Error{ErrorCode::usage,
                fmt::format("Idempotency-Key: {} bytes; allowed: {} to {} visible ASCII characters without quotes, such "
                            "as a UUID",
-                           key.size(), kShortest, kLongest)};
+                           key.size(), shortest, longest)};
 }
 
-constexpr double longest_exchange_s = 60;
-constexpr std::size_t most_in_an_exchange = 1024;
+constexpr double kLongestExchange_s = 60;
+constexpr std::size_t kMostInAnExchange = 1024;
 
 template <class T>
 std::optional<T> body_of(const Call& call) {
@@ -321,14 +321,14 @@ void Api::report_iterations(Call call) {
 void Api::exchange(Call call) {
   auto body = body_of<jobs::ExchangeBody>(call);
   if (!body) return;
-  if (!(body->wait_s >= 0 && body->wait_s <= longest_exchange_s)) {
+  if (!(body->wait_s >= 0 && body->wait_s <= kLongestExchange_s)) {
     return call.fail(
-        wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", longest_exchange_s)));
+        wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", kLongestExchange_s)));
   }
   const std::size_t count = body->ranks.size() + body->reports.size() + body->waits.size();
-  if (count > most_in_an_exchange) {
+  if (count > kMostInAnExchange) {
     return call.fail(
-        {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, most_in_an_exchange)});
+        {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, kMostInAnExchange)});
   }
   std::set<std::string> jobs;
   for (const jobs::BodyFor& rank : body->ranks) jobs.insert(rank.job);

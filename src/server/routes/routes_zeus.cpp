@@ -14,7 +14,7 @@
 namespace perseus::routes {
 namespace {
 
-constexpr std::string_view protocol_fact = "protocol";
+constexpr std::string_view kProtocolFact = "protocol";
 
 std::string text_or_nothing(formats::JsonFields& fields, std::string_view key) {
   const auto member = fields.optional(key);
@@ -103,14 +103,14 @@ void Api::legacy_register_job(Call call) {
       job.facts.emplace(fact, fields.string(fact));
     }
     job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
-    job.facts.emplace(protocol_fact, "artifact");
+    job.facts.emplace(kProtocolFact, "artifact");
     job.name = job.facts["model_name"];
     jobs::PipelineShape shape;
     shape.microbatches = fields.integer("num_microbatches");
     metadata = job.name;
     job.shape = shape;
   } else {
-    job.facts.emplace(protocol_fact, "zeus");
+    job.facts.emplace(kProtocolFact, "zeus");
     job.profile = job.name;
   }
   if (fields.error()) return call.fail(unprocessable(*fields.error()));

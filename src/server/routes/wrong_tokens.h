@@ -17,18 +17,18 @@ namespace perseus::routes {
 
 class WrongTokens {
  public:
-  static constexpr int allowed = 20;
-  static constexpr double within_s = 60;
+  static constexpr int kAllowed = 20;
+  static constexpr double kWithin_s = 60;
 
   /// Counts one wrong token; true: too many.
   bool count(const std::string& address, double now_s) {
     ++total_;
-    if (shown_.size() >= most_addresses)
+    if (shown_.size() >= kMostAddresses)
       std::erase_if(shown_, [&](const auto& one) { return is_over(one.second, now_s); });
-    if (shown_.size() >= most_addresses) shown_.clear();
+    if (shown_.size() >= kMostAddresses) shown_.clear();
     Shown& shown = shown_[address];
     if (is_over(shown, now_s)) shown = {now_s, 0};
-    return ++shown.tokens > allowed;
+    return ++shown.tokens > kAllowed;
   }
   [[nodiscard]] std::uint64_t total() const { return total_; }
 
@@ -37,9 +37,9 @@ class WrongTokens {
     double since_s = 0;
     int tokens = 0;
   };
-  static constexpr std::size_t most_addresses = 10000;
+  static constexpr std::size_t kMostAddresses = 10000;
   static bool is_over(const Shown& shown, double now_s) {
-    return now_s >= shown.since_s + within_s || now_s < shown.since_s;  // or the clock was set back
+    return now_s >= shown.since_s + kWithin_s || now_s < shown.since_s;  // or the clock was set back
   }
 
   std::map<std::string, Shown> shown_;

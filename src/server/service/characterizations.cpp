@@ -11,8 +11,8 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::size_t kept_frontiers = 8;
-constexpr double wrong_estimate = 20;  // planning that takes this many times the quick limit was estimated wrongly
+constexpr std::size_t kKeptFrontiers = 8;
+constexpr double kWrongEstimate = 20;  // planning that takes this many times the quick limit was estimated wrongly
 
 }  // namespace
 
@@ -262,7 +262,7 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
   jobs::CharacterizationEffort effort{};
   const bool refines = work.quick != nullptr;
   effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
-  effort.quick_after_s = std::min(budget_s_, wrong_estimate * quick_above_s_);
+  effort.quick_after_s = std::min(budget_s_, kWrongEstimate * quick_above_s_);
   if (jobs::is_quick_frontier_key(key)) effort.quick_above_s = 0;
   const bool gives_way = turn.kind == PlanningQueue::Kind::refinement;
   executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
@@ -364,7 +364,7 @@ void Characterizations::remember(const Frontier& frontier) {
   known_[frontier->key] = frontier;
   std::erase(recent_, frontier);
   recent_.push_back(frontier);
-  if (recent_.size() > kept_frontiers) recent_.pop_front();
+  if (recent_.size() > kKeptFrontiers) recent_.pop_front();
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
 }
 

@@ -31,7 +31,7 @@ std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string
   for (const char* name : {"framework", "partition_method", "accelerator", "microbatch_size"}) {
     text += fmt::format("{}={}\n", name, fact(facts, name));
   }
-  if (const std::string team = fact(facts, team_fact); !team.empty()) text += fmt::format("team={}\n", team);
+  if (const std::string team = fact(facts, kTeamFact); !team.empty()) text += fmt::format("team={}\n", team);
   if (shape) {
     // A computation's time depends neither on the number of computations nor on how they wait for each other.
     jobs::PipelineShape own = *shape;
@@ -42,7 +42,7 @@ std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string
     own.blocking_power.reset();
     text += jobs::format_shape(own);
   }
-  return std::string(learned_prefix) + jobs::content_key(text);
+  return std::string(kLearnedPrefix) + jobs::content_key(text);
 }
 
 void note_learned(const jobs::Job& job, const jobs::ProfileKnown& profile, double now_s, Decision& decision) {
@@ -50,7 +50,7 @@ void note_learned(const jobs::Job& job, const jobs::ProfileKnown& profile, doubl
   const std::string key = learned_key(job.spec.degrees, facts, job.spec.shape);
   if (key.empty() || !profile.pipelines.empty()) return;
   decision.blobs.push_back(
-      learned_blob(key, {"", profile.input, fact(facts, team_fact), model_of(facts), job.id, now_s}));
+      learned_blob(key, {"", profile.input, fact(facts, kTeamFact), model_of(facts), job.id, now_s}));
 }
 
 store::Blob learned_blob(const std::string& key, const jobs::LearnedProfile& learned) {
@@ -66,7 +66,7 @@ Result<jobs::LearnedProfile> parse_learned(const std::string& key, const std::st
   } else {
     learned.input = bytes;  // the form of earlier versions
   }
-  learned.id = key.substr(learned_prefix.size());
+  learned.id = key.substr(kLearnedPrefix.size());
   return learned;
 }
 

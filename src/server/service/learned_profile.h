@@ -19,7 +19,7 @@
 
 namespace perseus::service {
 
-constexpr std::string_view team_fact = "team";
+constexpr std::string_view kTeamFact = "team";
 /// The fact with the token that registered a job.
 constexpr std::string_view kOwnerFact = "token";
 /// Prefix of the server's own facts: a job that sends such a fact is rejected.
@@ -28,7 +28,7 @@ constexpr std::string_view kOwnFacts = "perseus.";
 constexpr std::string_view kRequestFact = "perseus.request";
 /// Former name of that fact.
 constexpr std::string_view kFormerRequestFact = "idempotency";
-constexpr std::string_view learned_prefix = "known/";
+constexpr std::string_view kLearnedPrefix = "known/";
 
 std::string learned_key(const jobs::Degrees& degrees, const std::map<std::string, std::string>& facts,
                         const std::optional<jobs::PipelineShape>& shape);

@@ -8,7 +8,7 @@
 namespace perseus::service {
 namespace {
 
-constexpr double store_retry_s = 1;  // s after a failure of the store
+constexpr double kStoreRetry_s = 1;  // s after a failure of the store
 
 /// The job's ranks have restarted: iterations count from 0.
 void forget_iterations(LiveJob& live) {
@@ -531,8 +531,8 @@ void LiveJobs::cast_shadow(LiveJob& live, const jobs::Job* before) {
   }
   const auto next_s = hooks_.next_wake(live, now_s);
   std::swap(live.job, *live.shadow);
-  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + store_retry_s;
-  retry_at(live, sooner ? *next_s : now_s + store_retry_s);
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kStoreRetry_s;
+  retry_at(live, sooner ? *next_s : now_s + kStoreRetry_s);
   if (live.shown_version() != shown) hooks_.shown(live);
 }
 

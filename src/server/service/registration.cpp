@@ -13,11 +13,11 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::size_t max_text = 256;
-constexpr std::size_t max_facts = 64;
-constexpr std::size_t max_clocks = 4096;
-constexpr std::size_t max_instructions = 1 << 16;
-constexpr int max_clock_mhz = 1'000'000;
+constexpr std::size_t kMaxText = 256;
+constexpr std::size_t kMaxFacts = 64;
+constexpr std::size_t kMaxClocks = 4096;
+constexpr std::size_t kMaxInstructions = 1 << 16;
+constexpr int kMaxClock_mhz = 1'000'000;
 
 Error usage(const std::string& message) { return {ErrorCode::usage, message}; }
 
@@ -37,9 +37,9 @@ Status check_power(const std::optional<Watts>& power) {
 }
 
 /// Measurements whose relative difference is smaller count as equal.
-constexpr double same_within = 0.05;
+constexpr double kSameWithin = 0.05;
 bool says_more(const std::optional<double>& measured, const std::optional<double>& known) {
-  return measured && !(known && std::abs(*measured - *known) <= same_within * std::abs(*known));
+  return measured && !(known && std::abs(*measured - *known) <= kSameWithin * std::abs(*known));
 }
 
 /// New measurements of a rank that registers again.
@@ -74,16 +74,16 @@ Status check_budget(const char* name, const std::optional<double>& pct) {
 }
 
 Status check_lists(const jobs::RegisterRank& request) {
-  if (request.clocks_mhz.size() > max_clocks) {
-    return usage(fmt::format("clocks_mhz: {} of them; allowed: {}", request.clocks_mhz.size(), max_clocks));
+  if (request.clocks_mhz.size() > kMaxClocks) {
+    return usage(fmt::format("clocks_mhz: {} of them; allowed: {}", request.clocks_mhz.size(), kMaxClocks));
   }
   for (const int clock : request.clocks_mhz) {
-    if (clock < 1 || clock > max_clock_mhz) {
-      return usage(fmt::format("clocks_mhz: {} MHz; allowed: 1 to {}", clock, max_clock_mhz));
+    if (clock < 1 || clock > kMaxClock_mhz) {
+      return usage(fmt::format("clocks_mhz: {} MHz; allowed: 1 to {}", clock, kMaxClock_mhz));
     }
   }
-  if (request.instructions.size() > max_instructions) {
-    return usage(fmt::format("instructions: {} of them; allowed: {}", request.instructions.size(), max_instructions));
+  if (request.instructions.size() > kMaxInstructions) {
+    return usage(fmt::format("instructions: {} of them; allowed: {}", request.instructions.size(), kMaxInstructions));
   }
   for (const std::string& instruction : request.instructions) {
     if (Status named = check_text("instructions", instruction, 64); !named) return named;
@@ -137,17 +137,17 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
     return usage(fmt::format("world_size: {}; dp {} times pp {} times tp {} is {}", request.world_size, d.dp, d.pp,
                              d.tp, d.world_size()));
   }
-  if (Status named = check_text("name", request.name, max_text); !named) return named.error();
-  if (request.facts.size() > max_facts) {
-    return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), max_facts));
+  if (Status named = check_text("name", request.name, kMaxText); !named) return named.error();
+  if (request.facts.size() > kMaxFacts) {
+    return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), kMaxFacts));
   }
   for (const auto& [key, value] : request.facts) {
-    if (Status named = check_text("facts", key, max_text); !named) return named.error();
+    if (Status named = check_text("facts", key, kMaxText); !named) return named.error();
     if (key.starts_with(kOwnFacts)) {
       return usage(fmt::format("facts: '{}'; allowed: names that do not begin with '{}', as the server's own do", key,
                                kOwnFacts));
     }
-    if (Status named = check_text("facts." + key, value, max_text); !named) return named.error();
+    if (Status named = check_text("facts." + key, value, kMaxText); !named) return named.error();
   }
   for (const auto& [pipeline, profile] : request.profile_of) {
     if (Status fits = check_coordinate("pipeline", pipeline, d.dp); !fits) return fits.error();
@@ -194,7 +194,7 @@ Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const j
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
-        check_text("accelerator", request.accelerator, max_text), check_text("host", request.host, max_text),
+        check_text("accelerator", request.accelerator, kMaxText), check_text("host", request.host, kMaxText),
         check_latency("transfer_latency_s", request.transfer_latency),
         check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
         check_lists(request), check_control(request)}) {

@@ -814,7 +814,7 @@ void Service::State::wake(const std::string& id) {
     const double now_s = clock.now_s();
     if (!live) {
       const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
-      if (again) jobs->wake_again(id, now_s + retry_after_s);
+      if (again) jobs->wake_again(id, now_s + kRetryAfter_s);
       return;
     }
     (*live)->retry_s.reset();
@@ -902,7 +902,7 @@ void Service::State::end_waits() {
 }
 
 void Service::State::retry_past(jobs::SubscriptionId id, std::int64_t after) {
-  late_past.emplace(clock.now_s() + retry_after_s, std::pair(id, after));
+  late_past.emplace(clock.now_s() + kRetryAfter_s, std::pair(id, after));
   if (earlier_wake) earlier_wake();
 }
 

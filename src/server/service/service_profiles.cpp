@@ -124,7 +124,7 @@ Result<std::optional<LearnedInput>> learned_input(store::Store& store, const std
 }
 
 Result<std::vector<jobs::LearnedProfile>> all_learned(store::Store& store) {
-  const auto keys = store.blob_keys(learned_prefix);
+  const auto keys = store.blob_keys(kLearnedPrefix);
   if (!keys) return keys.error();
   std::vector<jobs::LearnedProfile> all;
   for (const std::string& key : *keys) {
@@ -254,7 +254,7 @@ void Service::State::replan_for_latency(LiveJob& live) {
           now->not_replanned[input] = latency;
           return self->release_first_plan(*now);
         }
-        now->retry_s = self->clock.now_s() + retry_after_s;
+        now->retry_s = self->clock.now_s() + kRetryAfter_s;
         self->jobs->set_wake(*now, self->clock.now_s());
       });
 }
@@ -334,7 +334,7 @@ void Service::learned_profiles(Done<std::vector<jobs::LearnedProfile>> done) {
 }
 
 void Service::forget_learned(const std::string& id, Done<Ok> done) {
-  state_->store->remove_blob(std::string(learned_prefix) + id, std::move(done));
+  state_->store->remove_blob(std::string(kLearnedPrefix) + id, std::move(done));
 }
 
 void Service::profile(const std::string& name, Done<jobs::NamedProfile> done) {

@@ -39,7 +39,7 @@ void Service::State::go_on_profiling(LiveJob& live) {
                  if (!self) return;
                  if (claimed && *claimed) return self->decide_window(id, found);
                  found->deciding = false;
-                 const double again_s = claimed ? self->options.lease_s / 4 : retry_after_s;
+                 const double again_s = claimed ? self->options.lease_s / 4 : kRetryAfter_s;
                  found->look_again_s = self->clock.now_s() + again_s;
                  if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
                });
@@ -82,7 +82,7 @@ void Service::State::decide_window(const std::string& id, const std::shared_ptr<
         if (!self) return;
         if (!text && text.error().code == ErrorCode::unavailable) {
           profiling->deciding = false;
-          profiling->look_again_s = self->clock.now_s() + retry_after_s;
+          profiling->look_again_s = self->clock.now_s() + kRetryAfter_s;
           if (LiveJob* now = self->jobs->in_memory(id)) self->jobs->set_wake(*now, self->clock.now_s());
           return;
         }

@@ -17,11 +17,11 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::int64_t least_counted = 10;     // iterations; fewer are written together with the next ones
-constexpr std::int64_t most_uncounted = 1000;  // limit of iterations that a crash of the server may lose
-constexpr double count_interval_s = 300;       // limit of the time whose reports it may lose
+constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written together with the next ones
+constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
+constexpr double kCountInterval_s = 300;       // limit of the time whose reports it may lose
 constexpr std::size_t kRowsAtOnce = 128;       // rows of the list
-constexpr double seen_share = 0.125;           // of the idle time: how often the log records that a job is not idle
+constexpr double kSeenShare = 0.125;           // of the idle time: how often the log records that a job is not idle
 
 }  // namespace
 
@@ -29,7 +29,7 @@ std::optional<jobs::EventBody> Service::State::next_follow_up(LiveJob& live, dou
   const jobs::Job& job = live.job;
   if (!job.live()) return std::nullopt;
   if (!live.waiters.empty()) live.last_seen_s = now_s;
-  if (live.last_seen_s - job.active_s > seen_share * options.idle_expiry_s) return jobs::JobSeen{};
+  if (live.last_seen_s - job.active_s > kSeenShare * options.idle_expiry_s) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
   if (const jobs::Notice* next = jobs::next_pending(job); next != nullptr && next->effective_s <= now_s) {
     return jobs::StragglerTookEffect{next->id};
@@ -44,7 +44,7 @@ std::optional<jobs::EventBody> Service::State::next_follow_up(LiveJob& live, dou
     if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
     return std::nullopt;
   }
-  if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + count_interval_s) {
+  if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + kCountInterval_s) {
     if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
     live.uncounted_since_s.reset();
   }
@@ -94,7 +94,7 @@ std::optional<double> Service::State::next_wake_of(const LiveJob& live, double n
   if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   if (live.retry_s) next = std::min(next, *live.retry_s);
-  if (live.uncounted_since_s) next = std::min(next, *live.uncounted_since_s + count_interval_s);
+  if (live.uncounted_since_s) next = std::min(next, *live.uncounted_since_s + kCountInterval_s);
   if (jobs::is_profiled(job)) {
     const double over_s = job.window_s + jobs::window_limit_s(job, options.profiling_window_s);
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
@@ -232,7 +232,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
   const bool is_quick = came && (*came)->key != key;  // the full one will follow
   if (!is_quick) live->wanted.erase(key);
   if (!came && came.error().code == ErrorCode::unavailable) {
-    live->retry_s = clock.now_s() + retry_after_s;
+    live->retry_s = clock.now_s() + kRetryAfter_s;
     jobs->set_wake(*live, clock.now_s());
     return;
   }
@@ -245,7 +245,7 @@ void Service::State::frontier_came(const std::string& id, const std::string& key
     LiveJob* const now = self ? self->jobs->in_memory(id) : nullptr;
     if (done || now == nullptr || done.error().code != ErrorCode::unavailable) return;
     if (now->job.characterizing.contains(key)) now->frontiers.erase(key);
-    now->retry_s = self->clock.now_s() + retry_after_s;
+    now->retry_s = self->clock.now_s() + kRetryAfter_s;
     self->jobs->set_wake(*now, self->clock.now_s());
   };
   jobs->execute(id, {[key, came, is_quick](const jobs::Job& job, double) -> Result<Decision> {
@@ -503,7 +503,7 @@ void Service::State::end_wait(jobs::WaitId id) {
       has_input ? max_clock_shape(*live, rank.dp_rank) : std::optional<const jobs::PipelineShape*>(nullptr);
   const bool lists_instructions = !job.instruction_sets[rank.instruction_set].empty();
   if (!shape || jobs::awaits_profiling(job) || jobs::is_profiled(job)) {
-    waiter->deadline_s = clock.now_s() + (shape ? options.maximum_clock_after_s : retry_after_s);
+    waiter->deadline_s = clock.now_s() + (shape ? options.maximum_clock_after_s : kRetryAfter_s);
     wait_deadlines.emplace(*waiter->deadline_s, id);
     job_of_wait.emplace(id, job.id);
     live->waiters.emplace(id, *std::move(waiter));
@@ -642,7 +642,7 @@ void Service::State::keep_count(LiveJob& live, const jobs::ReportIterations& req
     if (now == nullptr || !job.live() || !job.plan) return {};
     if (now->reports_name_plans()) {
       // Counts that are not written are lost with this server: no other server has these reports.
-      const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, least_counted, most_uncounted));
+      const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, kLeastCounted, kMostUncounted));
       if (now->followed.whole().size() < enough) return {};  // in memory, including counts being written
       auto counts = counts_since(*now, now_s);
       std::int64_t iterations = 0;
@@ -655,7 +655,7 @@ void Service::State::keep_count(LiveJob& live, const jobs::ReportIterations& req
       const auto first = jobs::first_count(job, now->frontiers, last, reported);
       return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
     }
-    if (last - job.counted_to < std::max(least_counted, job.total.iterations)) return {};
+    if (last - job.counted_to < std::max(kLeastCounted, job.total.iterations)) return {};
     return counts_since(*now, now_s);
   };
   if (count(live.job, clock.now_s()).empty()) return;

@@ -30,7 +30,7 @@
 
 namespace perseus::service {
 
-inline constexpr double retry_after_s = 1;
+inline constexpr double kRetryAfter_s = 1;
 /// The owner to whom planning for the job is charged: its team, otherwise its token, otherwise the job itself.
 std::string planning_owner_of(const jobs::Job& job);
 

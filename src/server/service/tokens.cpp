@@ -13,10 +13,10 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 3> roles{
+constexpr std::array<std::pair<Role, std::string_view>, 3> kRoles{
     {{Role::job, "job"}, {Role::infrastructure, "infrastructure"}, {Role::read_only, "read-only"}}};
-constexpr std::size_t shown_digits = 12;
-constexpr const char* setting_key = "setting/tokens";
+constexpr std::size_t kShownDigits = 12;
+constexpr const char* kSettingKey = "setting/tokens";
 
 std::string sha256(std::string_view text) {
   std::array<unsigned char, 32> digest{};
@@ -57,14 +57,14 @@ std::string secret_in(std::string_view authorization) {
 }  // namespace
 
 std::string_view name_of(Role role) {
-  for (const auto& [known, name] : roles) {
+  for (const auto& [known, name] : kRoles) {
     if (known == role) return name;
   }
   return "";
 }
 
 Result<Role> role_named(std::string_view name) {
-  for (const auto& [role, known] : roles) {
+  for (const auto& [role, known] : kRoles) {
     if (known == name) return role;
   }
   return Error{ErrorCode::usage, fmt::format("'{}' is no role; there are job, infrastructure and read-only", name)};
@@ -97,7 +97,7 @@ std::string without_tokens(std::string text) {
 }
 
 void require_tokens(store::Store& store, bool required, store::Store::Done<Ok> done) {
-  store.put_blob({setting_key, required ? "on" : "off"}, std::move(done));
+  store.put_blob({kSettingKey, required ? "on" : "off"}, std::move(done));
 }
 
 Tokens::Tokens(store::Store& store, bool local)
@@ -106,7 +106,7 @@ Tokens::Tokens(store::Store& store, bool local)
 Result<Tokens::Rows> Tokens::read(store::Store& store) {
   auto tokens = store.tokens();
   if (!tokens) return tokens.error();
-  auto setting = store.blob(setting_key);
+  auto setting = store.blob(kSettingKey);
   if (!setting) return setting.error();
   return Rows{*std::move(tokens), *std::move(setting)};
 }
@@ -163,7 +163,7 @@ Result<Identity> Tokens::identify(std::string_view authorization, double now_s) 
   if (row->expires_s > 0 && now_s >= row->expires_s) return Error{ErrorCode::unauthorized, "this token has expired"};
   const auto role = role_named(row->role);
   if (!role) return Error{ErrorCode::unauthorized, role.error().message};
-  const std::string id = row->hash.substr(0, shown_digits);
+  const std::string id = row->hash.substr(0, kShownDigits);
   return Identity{*role, id, row->name, row->team.empty() ? id : row->team, row->job};
 }
 
@@ -183,7 +183,7 @@ std::vector<store::TokenRow> Tokens::list() const {
   rows.reserve(rows_.size());
   for (const auto& [hash, row] : rows_) {
     rows.push_back(row);
-    rows.back().hash.resize(shown_digits);
+    rows.back().hash.resize(kShownDigits);
   }
   return rows;
 }

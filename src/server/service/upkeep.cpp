@@ -8,10 +8,10 @@
 namespace perseus::service {
 namespace {
 
-constexpr double soon_s = 1;
-constexpr double rest_s = 600;
-constexpr std::size_t at_once = 200;     // then other work has its turn
-constexpr std::int64_t long_log = 1000;  // unpacked events of a live job
+constexpr double kSoon_s = 1;
+constexpr double kRest_s = 600;
+constexpr std::size_t kAtOnce = 200;     // then other work has its turn
+constexpr std::int64_t kLongLog = 1000;  // unpacked events of a live job
 
 bool has_ended(const store::JobIndexRow& row) {
   return row.state == jobs::name_of(jobs::JobState::finished) || row.state == jobs::name_of(jobs::JobState::expired);
@@ -31,7 +31,7 @@ UpkeepWork upkeep_of(std::vector<store::JobIndexRow> jobs, const Keep& keep, dou
     if (has_ended(row) && (old || too_much)) {
       work.remove.push_back(row.job);
       bytes -= row.bytes;
-    } else if (row.last_sequence - row.packed >= (has_ended(row) ? 1 : long_log)) {
+    } else if (row.last_sequence - row.packed >= (has_ended(row) ? 1 : kLongLog)) {
       work.pack.push_back(row.job);
     }
   }
@@ -44,7 +44,7 @@ void Upkeep::tick(double now_s) {
   std::vector<Task> now;
   // The sweep comes last, since it returns the space that the other tasks free.
   const auto may_begin = [&] { return now.empty() || tasks_.front().kind != Task::Kind::sweep; };
-  while (!tasks_.empty() && now.size() < at_once && may_begin()) {
+  while (!tasks_.empty() && now.size() < kAtOnce && may_begin()) {
     now.push_back(std::move(tasks_.front()));
     tasks_.pop_front();
   }
@@ -79,7 +79,7 @@ void Upkeep::found(const Result<std::vector<store::JobIndexRow>>& jobs) {
     for (std::string& job : work.pack) tasks_.push_back({Task::Kind::pack, std::move(job)});
     if (keep_.unused_s > 0) tasks_.push_back({Task::Kind::sweep, ""});
   }
-  rest(tasks_.empty() ? rest_s : 0);
+  rest(tasks_.empty() ? kRest_s : 0);
 }
 
 void Upkeep::begin(Task task) {
@@ -101,7 +101,7 @@ void Upkeep::begin(Task task) {
 void Upkeep::ended(Task task, const Result<bool>& more) {
   if (more && *more) tasks_.push_front(std::move(task));
   if (--under_way_ > 0) return;
-  rest(tasks_.empty() ? rest_s : soon_s);
+  rest(tasks_.empty() ? kRest_s : kSoon_s);
 }
 
 void Upkeep::rest(double seconds) {

@@ -26,7 +26,7 @@ namespace {
 
 /// Migrations from schema version i to i + 1. Never change an entry: add one. Texts are ordered by their bytes, as
 /// everywhere else.
-constexpr std::array postgres_migrations = {
+constexpr std::array kPostgresMigrations = {
     R"(CREATE TABLE job(job text COLLATE "C" PRIMARY KEY, state text NOT NULL, name text NOT NULL,
                         created_s double precision NOT NULL, updated_s double precision NOT NULL,
                         next_wake_s double precision, last_sequence bigint NOT NULL);
@@ -72,7 +72,7 @@ constexpr std::array postgres_migrations = {
          FROM (SELECT key, convert_from(bytes, 'UTF8') AS body FROM blobs WHERE starts_with(key, 'known/')) learned, jobs
          WHERE strpos(body, '"job":"' || jobs.job || '"') > 0 ON CONFLICT DO NOTHING)",
 };
-constexpr int postgres_version = static_cast<int>(postgres_migrations.size());
+constexpr int kPostgresVersion = static_cast<int>(kPostgresMigrations.size());
 /// Held while migrating, so that only one of several servers that start together migrates.
 constexpr const char* kMigrationLock = "SELECT pg_advisory_xact_lock(7236828433)";
 
@@ -162,19 +162,19 @@ void migrate(PostgresConnection& connection) {
   const std::int64_t version = connection.script("SELECT version FROM schema_version").integer(0, 0);
   const std::int64_t least =
       version < 4 ? version : connection.script("SELECT least FROM schema_version").integer(0, 0);
-  if (least > postgres_version) {
+  if (least > kPostgresVersion) {
     throw PostgresFailure{
         {ErrorCode::invalid_input,
          fmt::format("database: its schema was written by a later Perseus (version {}, which needs at least {}; this "
                      "one knows up to {})",
-                     version, least, postgres_version)}};
+                     version, least, kPostgresVersion)}};
   }
-  for (std::int64_t i = version; i < postgres_version; ++i) {
-    connection.script(postgres_migrations[i]);
+  for (std::int64_t i = version; i < kPostgresVersion; ++i) {
+    connection.script(kPostgresMigrations[i]);
     if (i + 1 == 4) fill_checksums(connection);
   }
-  if (version < postgres_version) {
-    connection.script(fmt::format("UPDATE schema_version SET version = {}", postgres_version));
+  if (version < kPostgresVersion) {
+    connection.script(fmt::format("UPDATE schema_version SET version = {}", kPostgresVersion));
   }
   connection.script("COMMIT");
 }
@@ -758,7 +758,7 @@ class PostgresStore final : public Store {
   /// Runs on the writer's thread. A failure before COMMIT was sent wrote nothing; it is tried again if its cause was
   /// the connection (once) or another server's transaction.
   std::optional<Error> commit(std::span<const GroupCommit::Write> writes) {
-    constexpr int kAttempts = 5;
+    constexpr int attempts = 5;
     bool reconnected = false;
     for (int attempt = 1;; ++attempt) {
       bool committing = false;
@@ -774,7 +774,7 @@ class PostgresStore final : public Store {
       } catch (const PostgresFailure& failure) {
         give_up_transaction();
         const bool again = failure.retry || (failure.lost && !committing && !std::exchange(reconnected, true));
-        if (!again || attempt == kAttempts) return failure.error;
+        if (!again || attempt == attempts) return failure.error;
       }
     }
   }

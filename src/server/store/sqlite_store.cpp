@@ -32,7 +32,7 @@ namespace {
 constexpr int kApplicationId = 0x50657273;
 
 /// Migrations from file version i to i + 1. Never change an entry: add one.
-constexpr std::array sqlite_migrations = {
+constexpr std::array kSqliteMigrations = {
     R"(CREATE TABLE job(job TEXT PRIMARY KEY, state TEXT NOT NULL, name TEXT NOT NULL, created_s REAL NOT NULL,
                         updated_s REAL NOT NULL, next_wake_s REAL, last_sequence INTEGER NOT NULL) WITHOUT ROWID;
        CREATE TABLE event(job TEXT NOT NULL, sequence INTEGER NOT NULL, body TEXT NOT NULL,
@@ -79,7 +79,7 @@ constexpr std::array sqlite_migrations = {
          SELECT 'job/' || job.job, key FROM blob, job
          WHERE key LIKE 'known/%' AND instr(CAST(blob.bytes AS TEXT), '"job":"' || job.job || '"') > 0;)",
 };
-constexpr int sqlite_version = static_cast<int>(sqlite_migrations.size());
+constexpr int kSqliteVersion = static_cast<int>(kSqliteMigrations.size());
 
 /// A file descriptor with a lock; closing it releases the lock.
 class LockFile {
@@ -218,10 +218,10 @@ std::optional<Error> check(const std::string& path, SQLite::Database& database) 
   if (!is_new && owner != kApplicationId) {
     return Error{ErrorCode::invalid_input, path + ": a SQLite database of another program"};
   }
-  if (version > sqlite_version) {
+  if (version > kSqliteVersion) {
     return Error{ErrorCode::invalid_input,
                  fmt::format("{}: written by a later Perseus (schema {}, this one knows up to {})", path, version,
-                             sqlite_version)};
+                             kSqliteVersion)};
   }
   if (const std::string found = database.execAndGet("PRAGMA quick_check(1)").getString(); found != "ok") {
     return Error{ErrorCode::invalid_input, fmt::format("{}: damaged ({}); restore a backup", path, found)};
@@ -236,8 +236,8 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   if (is_new) database.exec("PRAGMA auto_vacuum = INCREMENTAL");  // only possible before the first table
   configure(database);
   SQLite::Transaction transaction(database, SQLite::TransactionBehavior::IMMEDIATE);
-  for (int i = version; i < sqlite_version; ++i) database.exec(sqlite_migrations[i]);
-  database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", sqlite_version, kApplicationId));
+  for (int i = version; i < kSqliteVersion; ++i) database.exec(kSqliteMigrations[i]);
+  database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kSqliteVersion, kApplicationId));
   transaction.commit();
   add_claims(database);
   return std::nullopt;
@@ -362,9 +362,9 @@ Result<Connections> connect_read_only(const std::string& path) {
   if (has_log) reader->database().exec("PRAGMA locking_mode = EXCLUSIVE");
   if (auto wrong = check(path, reader->database())) return *std::move(wrong);
   const int version = reader->database().execAndGet("PRAGMA user_version").getInt();
-  if (version != sqlite_version) {
+  if (version != kSqliteVersion) {
     return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
-                                                      path, version, sqlite_version)};
+                                                      path, version, kSqliteVersion)};
   }
   return Connections{nullptr, std::move(reader)};
 }

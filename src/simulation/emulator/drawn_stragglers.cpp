@@ -114,10 +114,10 @@ Result<std::vector<model::Straggler>> draw_stragglers(const model::Scenario& sce
       Seconds at = draws.exponential(random.mean_between);
       while (at < *scenario.duration) {
         all.push_back(draw(random, pipeline, at, stages, draws));
-        if (all.size() > max_stragglers) {
+        if (all.size() > kMaxStragglers) {
           return Error{ErrorCode::invalid_input,
                        fmt::format("{}: more than {} stragglers; allowed: mean_between_s that makes fewer",
-                                   random.hardship.where, max_stragglers)};
+                                   random.hardship.where, kMaxStragglers)};
         }
         at += all.back().duration + draws.exponential(random.mean_between);
       }

@@ -7,7 +7,7 @@
 //
 // Output:  ordered by onset, then pipeline; the same for the same seed.
 // Errors:  invalid_input, from Hardship::where: a stage or GPUs that the pipeline lacks, a failure that leaves more
-//          GPUs than there were, more than max_stragglers draws.
+//          GPUs than there were, more than kMaxStragglers draws.
 // Cost:    O(stragglers log stragglers).
 // Threads: pure functions.
 // Source:  paper section 2.2.
@@ -23,7 +23,7 @@
 
 namespace perseus::emulator {
 
-inline constexpr std::size_t max_stragglers = 1'000'000;
+inline constexpr std::size_t kMaxStragglers = 1'000'000;
 
 Status check_stragglers(const model::Scenario& scenario, const std::vector<PipelineKind>& kinds);
 Result<std::vector<model::Straggler>> draw_stragglers(const model::Scenario& scenario,

@@ -11,8 +11,8 @@
 namespace perseus::emulator {
 namespace {
 
-constexpr std::size_t max_simulated_bytes = std::size_t{64} << 20;
-constexpr std::size_t max_mixes = 100'000;
+constexpr std::size_t kMaxSimulatedBytes = std::size_t{64} << 20;
+constexpr std::size_t kMaxMixes = 100'000;
 
 PowerFigures constant_power(Watts power) {
   PowerFigures figures;
@@ -28,7 +28,7 @@ void append(Emulation& run, const Segment& segment) {
   run.ramp_w_per_s = std::max(run.ramp_w_per_s, power.ramp_w_per_s);
   if (!run.segments.empty()) {
     const double step_w = std::abs((power.first - run.segments.back().power.last).value());
-    run.ramp_w_per_s = std::max(run.ramp_w_per_s, step_w / ramp_window.value());
+    run.ramp_w_per_s = std::max(run.ramp_w_per_s, step_w / kRampWindow.value());
   }
   if (segment.iterations > 0) {
     run.iterations += segment.iterations;
@@ -67,7 +67,7 @@ std::shared_ptr<const PipelineIteration> Emulator::pipeline_iteration(int kind, 
   auto made = std::make_shared<const PipelineIteration>(
       condition.throttled.empty() ? iterate_pipeline(dag, plan, latency)
                                   : iterate_pipeline(throttled_dag(dag, condition), plan, latency));
-  if (simulated_bytes_ > max_simulated_bytes) {
+  if (simulated_bytes_ > kMaxSimulatedBytes) {
     simulated_.clear();
     simulated_bytes_ = 0;
   }
@@ -213,7 +213,7 @@ Emulator::Mix Emulator::mix_of(const States& states, const std::vector<model::St
 
 const ClusterIteration& Emulator::iteration_of(const Mix& mix) {
   if (const auto found = mixes_.find(mix); found != mixes_.end()) return found->second;
-  if (mixes_.size() >= max_mixes) mixes_.clear();
+  if (mixes_.size() >= kMaxMixes) mixes_.clear();
   return mixes_.emplace(mix, iterate(mix.groups, mix.spare_gpus)).first->second;
 }
 

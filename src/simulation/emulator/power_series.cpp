@@ -14,9 +14,9 @@ namespace {
 
 using Complex = std::complex<double>;
 
-constexpr double bins_per_second = 160;
-constexpr std::size_t most_bins = std::size_t{1} << 20;
-constexpr std::size_t least_bins = 16;
+constexpr double kBinsPerSecond = 160;
+constexpr std::size_t kMostBins = std::size_t{1} << 20;
+constexpr std::size_t kLeastBins = 16;
 
 /// Fast Fourier transform in place, 2^k values, by decimation in time.
 void transform(std::vector<Complex>& values) {
@@ -49,8 +49,8 @@ void transform(std::vector<Complex>& values) {
 
 PowerSeries::PowerSeries(Seconds length) {
   PERSEUS_CHECK(length > Seconds(0), "an iteration takes time");
-  const double wanted = std::min(length.value() * bins_per_second, static_cast<double>(most_bins));
-  const std::size_t bins = std::max(least_bins, std::bit_ceil(static_cast<std::size_t>(std::ceil(wanted))));
+  const double wanted = std::min(length.value() * kBinsPerSecond, static_cast<double>(kMostBins));
+  const std::size_t bins = std::max(kLeastBins, std::bit_ceil(static_cast<std::size_t>(std::ceil(wanted))));
   width_s_ = length.value() / static_cast<double>(bins);
   changes_w_.assign(bins + 1, 0);
 }
@@ -105,7 +105,7 @@ PowerFigures power_figures(const std::vector<double>& bins_w, Seconds width) {
   for (const double w : bins_w) figures.variance_w2 += (w - mean) * (w - mean) / static_cast<double>(n);
 
   const std::size_t window =
-      std::clamp<std::size_t>(static_cast<std::size_t>(std::llround(ramp_window / width)), 1, n / 2);
+      std::clamp<std::size_t>(static_cast<std::size_t>(std::llround(kRampWindow / width)), 1, n / 2);
   const double window_s = width.value() * static_cast<double>(window);
   const auto at = [&](std::size_t i) { return bins_w[i < n ? i : i - n]; };
   double before = std::accumulate(bins_w.begin(), bins_w.begin() + static_cast<std::ptrdiff_t>(window), 0.0);
@@ -126,7 +126,7 @@ PowerFigures power_figures(const std::vector<double>& bins_w, Seconds width) {
   const std::vector<double> spectrum = power_spectrum_w2(bins_w);
   for (std::size_t k = 1; k < spectrum.size(); ++k) {
     const double frequency_hz = static_cast<double>(k) / length_s;
-    if (frequency_hz >= band_low_hz && frequency_hz <= band_high_hz) figures.band_w2 += spectrum[k];
+    if (frequency_hz >= kBandLow_hz && frequency_hz <= kBandHigh_hz) figures.band_w2 += spectrum[k];
   }
   return figures;
 }

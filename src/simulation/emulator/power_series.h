@@ -25,9 +25,9 @@
 
 namespace perseus::emulator {
 
-inline constexpr double band_low_hz = 0.1;
-inline constexpr double band_high_hz = 20;
-inline constexpr Seconds ramp_window = Seconds(0.1);
+inline constexpr double kBandLow_hz = 0.1;
+inline constexpr double kBandHigh_hz = 20;
+inline constexpr Seconds kRampWindow = Seconds(0.1);
 
 struct PowerFigures {
   Watts mean;

@@ -8,7 +8,7 @@
 namespace perseus::emulator {
 namespace {
 
-constexpr const char* all_max = "all-max";
+constexpr const char* kAllMax = "all-max";
 
 /// Kind and plans for one number of microbatches: the part that does not depend on the number of pipelines.
 struct Planned {
@@ -22,9 +22,9 @@ Result<Planned> plan(const model::Scenario& scenario, const model::Profile& prof
   Result<PipelineKind> kind = make_kind(profile, shape, scenario);
   if (!kind) return kind.error();
   Planned planned{{*std::move(kind)}, {}};
-  std::vector<std::string> names{all_max};
+  std::vector<std::string> names{kAllMax};
   for (const std::string& name : scenario.methods)
-    if (name != all_max) names.push_back(name);
+    if (name != kAllMax) names.push_back(name);
   for (const std::string& name : names) {
     Result<MethodPlans> plans = plan_method(name, planned.kinds, scenario);
     if (!plans) return plans.error();

@@ -129,7 +129,7 @@ class AsynchronousWorker {
     if (options_.place.worker() == 0) {
       const std::string job = client_.start("");
       if (Status told = decide(iteration, kJob, job); !told) return told;
-      if (Status told = links_.send(launcher, {MessageKind::note, iteration, 0, 0, job}); !told) return told;
+      if (Status told = links_.send(kLauncher, {MessageKind::note, iteration, 0, 0, job}); !told) return told;
     } else {
       const auto job = decided(iteration, kJob);
       if (!job) return job.error();
@@ -256,7 +256,7 @@ class AsynchronousWorker {
       report.own_end_s = s.end_s;
     }
     report.client_log = client_.take_log();
-    Status sent = links_.send(launcher, {MessageKind::report, report.iteration, report.worker, 0, bytes_of(report)});
+    Status sent = links_.send(kLauncher, {MessageKind::report, report.iteration, report.worker, 0, bytes_of(report)});
     underway_.pop_front();
     return sent;
   }
@@ -394,7 +394,7 @@ class AsynchronousWorker {
         return Error{ErrorCode::unavailable, fmt::format("worker {} has gone", peer)};
       }
     }
-    if (links_.closed(launcher)) {
+    if (links_.closed(kLauncher)) {
       const std::lock_guard lock(mutex_);
       launcher_gone_ = true;
     }

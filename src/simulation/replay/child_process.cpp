@@ -18,13 +18,13 @@ namespace perseus::replay {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int exec_failed = 127;
+constexpr int kExecFailed = 127;
 
 /// In the child, between fork and exec: only calls that are safe there.
 [[noreturn]] void become(pid_t parent, const std::vector<char*>& arguments, const ChildOptions& options, int output,
                          int failure) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != parent) _exit(exec_failed);  // the parent died before the line above
+  if (getppid() != parent) _exit(kExecFailed);  // the parent died before the line above
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -40,7 +40,7 @@ constexpr int exec_failed = 127;
   execv(arguments[0], arguments.data());
   const int why = errno;
   [[maybe_unused]] const ssize_t told = write(failure, &why, sizeof why);
-  _exit(exec_failed);
+  _exit(kExecFailed);
 }
 
 }  // namespace

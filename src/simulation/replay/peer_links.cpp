@@ -14,9 +14,9 @@
 namespace perseus::replay {
 namespace {
 
-constexpr std::uint32_t magic = 0x50525352;
-constexpr std::uint32_t most_payload = 1U << 24U;
-constexpr int look_up_ms = 100;  // interval at which a long wait checks for a request to end
+constexpr std::uint32_t kMagic = 0x50525352;
+constexpr std::uint32_t kMostPayload = 1U << 24U;
+constexpr int kLookUp_ms = 100;  // interval at which a long wait checks for a request to end
 
 struct Header {
   std::uint32_t magic, kind;
@@ -45,7 +45,7 @@ PeerLinks::~PeerLinks() {
 
 Status PeerLinks::send(int peer, const Message& message) {
   const Header header{
-      magic,         static_cast<std::uint32_t>(message.kind),          message.iteration, message.time_s,
+      kMagic,        static_cast<std::uint32_t>(message.kind),          message.iteration, message.time_s,
       message.about, static_cast<std::uint32_t>(message.payload.size())};
   std::string bytes(sizeof header, '\0');
   std::memcpy(bytes.data(), &header, sizeof header);
@@ -57,7 +57,7 @@ Status PeerLinks::send(int peer, const Message& message) {
     if (n > 0) {
       sent += static_cast<std::size_t>(n);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      if (Status waited = wait(descriptor, look_up_ms); !waited) return waited;
+      if (Status waited = wait(descriptor, kLookUp_ms); !waited) return waited;
     } else if (errno != EINTR) {
       return gone(peer);
     }
@@ -77,7 +77,7 @@ Result<Message> PeerLinks::receive(int peer, MessageKind kind, std::int64_t iter
       }
       if (links_.at(peer).closed) return gone(peer);
     }
-    if (const Status waited = wait(-1, look_up_ms); !waited) return waited.error();
+    if (const Status waited = wait(-1, kLookUp_ms); !waited) return waited.error();
   }
 }
 
@@ -140,7 +140,7 @@ Status PeerLinks::read(int peer, Link& link) {
   while (link.unread.size() - at >= sizeof(Header)) {
     Header header;
     std::memcpy(&header, link.unread.data() + at, sizeof header);
-    if (header.magic != magic || header.payload_bytes > most_payload) {
+    if (header.magic != kMagic || header.payload_bytes > kMostPayload) {
       return Error{ErrorCode::internal, fmt::format("worker {} sent what is no message", peer)};
     }
     if (link.unread.size() - at - sizeof header < header.payload_bytes) break;

@@ -85,7 +85,7 @@ Status TrainingReplay::start_workers(const model::ComputationDag& dag) {
     int of_launcher = -1, of_worker = -1;
     if (connected = connect(of_launcher, of_worker); !connected) break;
     own[w] = of_launcher;
-    ends[w][launcher] = of_worker;
+    ends[w][kLauncher] = of_worker;
   }
   links_ = std::make_unique<PeerLinks>(std::move(own), options_.interrupted);
   for (int w = 0; connected && w < workers; ++w) {
@@ -128,7 +128,7 @@ Status TrainingReplay::command(const std::string& text) {
 Status TrainingReplay::check_workers(double patience_s) {
   // After the death of one worker the others follow soon: the cause is the one that did not end for lack of a peer.
   const auto until = Clock::now() + std::chrono::duration<double>(patience_s);
-  const std::string innocent = fmt::format("ended with exit code {}", exit_peer_has_gone);
+  const std::string innocent = fmt::format("ended with exit code {}", kExitPeerHasGone);
   std::string any;
   do {
     for (std::size_t w = 0; w < workers_.size(); ++w) {

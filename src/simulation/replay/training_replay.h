@@ -88,6 +88,6 @@ class TrainingReplay {
 };
 
 /// Exit code of a worker program that ended because another one had ended: not the cause.
-inline constexpr int exit_peer_has_gone = 3;
+inline constexpr int kExitPeerHasGone = 3;
 
 }  // namespace perseus::replay

@@ -35,7 +35,7 @@ class Worker {
 
   /// In worker 0: the launcher's oldest pending command.
   std::string next_command() {
-    if (links_.closed(launcher) || !links_.look(0)) return "stop";
+    if (links_.closed(kLauncher) || !links_.look(0)) return "stop";
     const auto command = links_.take(MessageKind::command);
     return command ? command->message.payload : "run";
   }
@@ -46,7 +46,7 @@ class Worker {
     if (options_.place.worker() == 0) job = client_.start("");
     if (Status met = meet(device_.now_s(), "job " + job); !met) return met;
     if (options_.place.worker() == 0) {
-      if (Status told = links_.send(launcher, {MessageKind::note, iteration_, 0, 0, job}); !told) return told;
+      if (Status told = links_.send(kLauncher, {MessageKind::note, iteration_, 0, 0, job}); !told) return told;
     } else {
       client_.start(next_.substr(4));
     }
@@ -75,7 +75,7 @@ class Worker {
     report.client = client_.figures();
     report.client_log = client_.take_log();
     report.stamps = *std::move(stamps);
-    return links_.send(launcher, {MessageKind::report, iteration_++, report.worker, 0, bytes_of(report)});
+    return links_.send(kLauncher, {MessageKind::report, iteration_++, report.worker, 0, bytes_of(report)});
   }
 
   const WorkerOptions& options_;

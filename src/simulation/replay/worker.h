@@ -20,7 +20,7 @@
 
 namespace perseus::replay {
 
-inline constexpr int launcher = -1;  ///< the launcher's peer number
+inline constexpr int kLauncher = -1;  ///< the launcher's peer number
 
 class WorkerClient : public TrainingHooks {
  public:

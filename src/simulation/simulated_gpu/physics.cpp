@@ -8,7 +8,7 @@ namespace perseus::simulated_gpu {
 namespace {
 
 /// A transaction that a crash undid may have written behind the newest mark: do not trust the oldest ones.
-constexpr std::uint64_t trusted_marks = most_marks - 64;
+constexpr std::uint64_t kTrustedMarks = kMostMarks - 64;
 
 bool is_text(const auto& characters) {
   return std::find(characters.begin(), characters.end(), '\0') != characters.end();
@@ -17,11 +17,11 @@ bool is_positive(double value) { return std::isfinite(value) && value > 0; }
 bool is_not_negative(double value) { return std::isfinite(value) && value >= 0; }
 
 double power_at(const Spec& spec, std::int32_t activity, int clock) {
-  if (activity == idle) return spec.idle_w;
-  return activity == waiting ? spec.blocking_w[clock] : spec.power_w[activity][clock];
+  if (activity == kIdle) return spec.idle_w;
+  return activity == kWaiting ? spec.blocking_w[clock] : spec.power_w[activity][clock];
 }
 
-void mark(State& state, Marks& marks) { marks[state.marks++ % most_marks] = {state.now_s, state.energy_j}; }
+void mark(State& state, Marks& marks) { marks[state.marks++ % kMostMarks] = {state.now_s, state.energy_j}; }
 
 int held_down(const Spec& spec, const State& state, int clock) {
   while (clock + 1 < spec.clocks && power_at(spec, state.activity, clock) > state.limit_w) ++clock;
@@ -31,9 +31,9 @@ int held_down(const Spec& spec, const State& state, int clock) {
 /// The energy at that moment: between two marks the power was constant. Before the oldest: the oldest.
 Mark energy_at(const State& state, const Marks& marks, double at_s) {
   Mark later{state.now_s, state.energy_j};
-  const std::uint64_t oldest = state.marks > trusted_marks ? state.marks - trusted_marks : 0;
+  const std::uint64_t oldest = state.marks > kTrustedMarks ? state.marks - kTrustedMarks : 0;
   for (std::uint64_t i = state.marks; i-- > oldest && later.at_s > at_s;) {
-    const Mark& earlier = marks[i % most_marks];
+    const Mark& earlier = marks[i % kMostMarks];
     if (earlier.at_s > at_s) {
       later = earlier;
       continue;
@@ -71,7 +71,7 @@ void finish(State& state, Marks& marks) {
   truth.time_s += state.run_s;
   truth.energy_j += state.run_energy_j;
   state.finished_s = state.now_s;
-  rest(state, marks, waiting);
+  rest(state, marks, kWaiting);
 }
 
 void begin_switch(const Spec& spec, State& state, int clock, double from_s) {
@@ -94,8 +94,8 @@ std::string check(const Spec& spec) {
   if (!is_text(spec.name) || !is_text(spec.uuid) || !is_text(spec.pci_bus_id) || !is_text(spec.architecture)) {
     return "a name has no end";
   }
-  if (spec.clocks < 1 || spec.clocks > most_clocks) return "the number of clocks is not from 1 to 256";
-  if (spec.computations < 0 || spec.computations > most_computations) {
+  if (spec.clocks < 1 || spec.clocks > kMostClocks) return "the number of clocks is not from 1 to 256";
+  if (spec.computations < 0 || spec.computations > kMostComputations) {
     return "the number of computations is not from 0 to 64";
   }
   for (int k = 0; k < spec.clocks; ++k) {
@@ -127,7 +127,7 @@ std::string check(const Spec& spec, const State& state) {
         state.switch_at_s, state.next_from_s, state.capped_s}) {
     if (!std::isfinite(value)) return "a number of its state is not finite";
   }
-  if (state.activity < idle || state.activity >= spec.computations) return "it does what it cannot do";
+  if (state.activity < kIdle || state.activity >= spec.computations) return "it does what it cannot do";
   const auto is_clock = [&](std::int32_t clock) { return clock >= 0 && clock < spec.clocks; };
   if (!is_clock(state.clock) || (state.target != -1 && !is_clock(state.target)) ||
       (state.next != -1 && !is_clock(state.next))) {
@@ -144,7 +144,7 @@ std::string check(const Spec& spec, const State& state) {
 State initial_state(const Spec& spec, double limit_w, Marks& marks) {
   State state{};
   state.now_s = spec.made_s;
-  state.activity = idle;
+  state.activity = kIdle;
   state.target = state.next = -1;
   state.limit_w = limit_w;
   state.persistence = 1;

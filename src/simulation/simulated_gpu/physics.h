@@ -21,10 +21,10 @@
 
 namespace perseus::simulated_gpu {
 
-inline constexpr int most_clocks = 256, most_computations = 64;
+inline constexpr int kMostClocks = 256, kMostComputations = 64;
 
 template <class T>
-using PerClock = std::array<T, most_clocks>;
+using PerClock = std::array<T, kMostClocks>;
 
 /// SimulatedGpuSpec as bytes.
 struct Spec {
@@ -32,8 +32,8 @@ struct Spec {
   std::array<char, 32> pci_bus_id, architecture;
   std::int32_t clocks, computations;
   PerClock<std::int32_t> clock_mhz;  ///< highest first
-  std::array<std::array<char, 64>, most_computations> computation_name;
-  std::array<PerClock<double>, most_computations> time_s, power_w;
+  std::array<std::array<char, 64>, kMostComputations> computation_name;
+  std::array<PerClock<double>, kMostComputations> time_s, power_w;
   PerClock<double> blocking_w, switch_latency_s;
   double idle_w, refresh_s, power_window_s, set_call_s, default_limit_w;
   std::int32_t needs_root, mig, power_smoothing;
@@ -41,7 +41,7 @@ struct Spec {
 };
 
 /// Exclusive activities; values from 0: that computation.
-inline constexpr std::int32_t waiting = -1, idle = -2;
+inline constexpr std::int32_t kWaiting = -1, kIdle = -2;
 
 struct Run {
   std::int64_t runs;
@@ -52,8 +52,8 @@ struct Run {
 struct Mark {
   double at_s, energy_j;
 };
-inline constexpr std::uint64_t most_marks = 4096;
-using Marks = std::array<Mark, most_marks>;
+inline constexpr std::uint64_t kMostMarks = 4096;
+using Marks = std::array<Mark, kMostMarks>;
 
 struct Fault {
   std::array<char, 60> function;
@@ -75,8 +75,8 @@ struct State {
   double limit_w;
   double capped_s;  ///< total time for which the power limit has lowered the clock
   std::int32_t persistence;
-  std::uint64_t marks;  ///< total; the newest is at (marks - 1) % most_marks
-  std::array<Run, most_computations> truth;
+  std::uint64_t marks;  ///< total; the newest is at (marks - 1) % kMostMarks
+  std::array<Run, kMostComputations> truth;
   std::array<Fault, 16> faults;
   std::array<std::int32_t, 16> processes;  ///< that have computed on it; 0: no entry
 };

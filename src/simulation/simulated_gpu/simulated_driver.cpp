@@ -17,7 +17,7 @@ using simulated_gpu::Marks;
 using simulated_gpu::Spec;
 using simulated_gpu::State;
 
-constexpr int done = 0, bad_argument = 2, no_permission = 4;
+constexpr int kDone = 0, kBadArgument = 2, kNoPermission = 4;
 
 bool is_alive(int process) { return kill(process, 0) == 0 || errno != ESRCH; }
 
@@ -81,7 +81,7 @@ Seconds SimulatedDriver::power_capped_for() {
 }
 
 bool SimulatedDriver::idle() {
-  return file_->change([](State& state, Marks&) { return state.activity == simulated_gpu::idle; });
+  return file_->change([](State& state, Marks&) { return state.activity == simulated_gpu::kIdle; });
 }
 
 bool SimulatedDriver::persistence() {
@@ -126,37 +126,37 @@ void SimulatedDriver::block() {
 }
 
 int SimulatedDriver::lock_clocks(Megahertz least, Megahertz most) {
-  if (!permitted()) return no_permission;
-  if (least.value() <= 0 || most < least) return bad_argument;
+  if (!permitted()) return kNoPermission;
+  if (least.value() <= 0 || most < least) return kBadArgument;
   const Spec& spec = file_->spec();
   int clock = 0;
   while (clock + 1 < spec.clocks && spec.clock_mhz[clock] > most.value()) ++clock;
   file_->change([&](State& state, Marks& marks) { lock(spec, state, marks, clock); });
   file_->tell_change();
   block();
-  return done;
+  return kDone;
 }
 
 int SimulatedDriver::unlock_clocks() {
-  if (!permitted()) return no_permission;
+  if (!permitted()) return kNoPermission;
   file_->change([&](State& state, Marks& marks) { lock(file_->spec(), state, marks, -1); });
   file_->tell_change();
   block();
-  return done;
+  return kDone;
 }
 
 int SimulatedDriver::set_power_limit(Watts limit) {
-  if (!permitted()) return no_permission;
-  if (limit.value() <= 0) return bad_argument;
+  if (!permitted()) return kNoPermission;
+  if (limit.value() <= 0) return kBadArgument;
   file_->change([&](State& state, Marks& marks) { limit_power(state, marks, limit.value()); });
   file_->tell_change();
-  return done;
+  return kDone;
 }
 
 int SimulatedDriver::set_persistence(bool on) {
-  if (!permitted()) return no_permission;
+  if (!permitted()) return kNoPermission;
   file_->change([&](State& state, Marks&) { state.persistence = on ? 1 : 0; });
-  return done;
+  return kDone;
 }
 
 int SimulatedDriver::fault(std::string_view function) {
@@ -166,7 +166,7 @@ int SimulatedDriver::fault(std::string_view function) {
       if (fault.times > 0) --fault.times;
       return static_cast<int>(fault.code);
     }
-    return done;
+    return kDone;
   });
 }
 

@@ -57,12 +57,12 @@ std::string put(Spec& bytes, const SimulatedGpuSpec& spec, const std::string& pa
       put(bytes.pci_bus_id, spec.pci_bus_id.empty() ? pci_bus_id_of(hash) : spec.pci_bus_id, "PCI bus id"),
       put(bytes.architecture, spec.architecture, "architecture")};
   const std::size_t clocks = spec.clocks.size();
-  if (clocks < 1 || clocks > simulated_gpu::most_clocks) {
-    return fmt::format("{} clocks, allowed are 1 to {}", clocks, simulated_gpu::most_clocks);
+  if (clocks < 1 || clocks > simulated_gpu::kMostClocks) {
+    return fmt::format("{} clocks, allowed are 1 to {}", clocks, simulated_gpu::kMostClocks);
   }
-  if (spec.computations.size() > simulated_gpu::most_computations) {
+  if (spec.computations.size() > simulated_gpu::kMostComputations) {
     return fmt::format("{} computations, allowed are at most {}", spec.computations.size(),
-                       simulated_gpu::most_computations);
+                       simulated_gpu::kMostComputations);
   }
   bytes.clocks = static_cast<std::int32_t>(clocks);
   std::ranges::transform(spec.clocks, bytes.clock_mhz.begin(), [](Megahertz clock) { return clock.value(); });
@@ -154,11 +154,11 @@ Seconds SimulatedGpu::remaining() {
 }
 
 void SimulatedGpu::wait() {
-  shared_->file->change([](State& state, Marks& marks) { rest(state, marks, simulated_gpu::waiting); });
+  shared_->file->change([](State& state, Marks& marks) { rest(state, marks, simulated_gpu::kWaiting); });
 }
 
 void SimulatedGpu::idle() {
-  shared_->file->change([](State& state, Marks& marks) { rest(state, marks, simulated_gpu::idle); });
+  shared_->file->change([](State& state, Marks& marks) { rest(state, marks, simulated_gpu::kIdle); });
 }
 
 void SimulatedGpu::run(int computation) {
@@ -248,7 +248,7 @@ std::string SimulatedGpu::pci_bus_id() const { return shared_->file->spec().pci_
 
 SimulatedTruth SimulatedGpu::truth(int computation) {
   return shared_->file->change([&](State& state, Marks&) {
-    if (computation < 0 || computation >= simulated_gpu::most_computations) return SimulatedTruth{};
+    if (computation < 0 || computation >= simulated_gpu::kMostComputations) return SimulatedTruth{};
     const simulated_gpu::Run& run = state.truth[computation];
     return SimulatedTruth{run.runs, Seconds(run.time_s), Joules(run.energy_j)};
   });

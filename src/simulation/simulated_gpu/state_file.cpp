@@ -32,8 +32,8 @@ struct Content {
 
 namespace {
 
-constexpr std::uint64_t magic = 0x5550475345535250;  // "PRSESGPU"
-constexpr std::uint32_t version = 2;
+constexpr std::uint64_t kMagic = 0x5550475345535250;  // "PRSESGPU"
+constexpr std::uint32_t kVersion = 2;
 
 double monotonic_s() {
   timespec now{};
@@ -87,9 +87,9 @@ void make_mutex(pthread_mutex_t& mutex) {
 std::string check_content(std::span<const std::byte> bytes, double now_s) {
   if (bytes.size() != sizeof(Content)) return fmt::format("it has {} bytes, not {}", bytes.size(), sizeof(Content));
   const auto& content = *reinterpret_cast<const Content*>(bytes.data());
-  if (content.magic != magic) return "it does not begin like one";
-  if (content.version != version || content.size != sizeof(Content)) {
-    return fmt::format("it is of version {}, this program's is {}", content.version, version);
+  if (content.magic != kMagic) return "it does not begin like one";
+  if (content.version != kVersion || content.size != sizeof(Content)) {
+    return fmt::format("it is of version {}, this program's is {}", content.version, kVersion);
   }
   if (std::string why = check(content.spec); !why.empty()) return why;
   if (content.spec_hash != hash_of(content.spec)) return "its specification is damaged";
@@ -130,13 +130,13 @@ Result<std::unique_ptr<StateFile>> StateFile::create(const std::string& path, Sp
     return mapped.error();
   }
   Content& content = **mapped;
-  content.version = version;
+  content.version = kVersion;
   content.size = sizeof(Content);
   content.spec = spec;
   content.spec_hash = hash_of(content.spec);
   content.states[0] = initial_state(spec, limit_w, content.marks);
   make_mutex(content.mutex);
-  content.magic = magic;
+  content.magic = kMagic;
   std::unique_ptr<StateFile> made(new StateFile(path, content, std::move(now), real_time));
   if (rename(unfinished.c_str(), path.c_str()) != 0) {
     const int why = errno;

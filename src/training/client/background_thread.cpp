@@ -30,13 +30,13 @@ namespace {
 /// Runs the body until it returns. A body that throws (no memory, no descriptors, no thread) runs again after a
 /// pause.
 void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
-  constexpr double kLeastPause_s = 0.1, kMostPause_s = 5;
-  for (double pause_s = kLeastPause_s;; pause_s = std::min(2 * pause_s, kMostPause_s)) {
+  constexpr double least_pause_s = 0.1, most_pause_s = 5;
+  for (double pause_s = least_pause_s;; pause_s = std::min(2 * pause_s, most_pause_s)) {
     const double began_s = 1e-9 * static_cast<double>(host_now_ns());
     try {
       return body(stop);
     } catch (...) {}
-    if (1e-9 * static_cast<double>(host_now_ns()) - began_s > kMostPause_s) pause_s = kLeastPause_s;  // it ran well
+    if (1e-9 * static_cast<double>(host_now_ns()) - began_s > most_pause_s) pause_s = least_pause_s;  // it ran well
     if (!sleep_for(stop, pause_s)) return;
   }
 }

@@ -70,7 +70,7 @@ class Used {
   TrainingClient* client_ = nullptr;
 };
 
-bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::model::num_instructions; }
+bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::model::kNumInstructions; }
 
 }  // namespace
 

@@ -7,17 +7,17 @@
 namespace perseus::client {
 namespace {
 
-constexpr double poll_s = 1e-3, slow_poll_s = 0.05, learning_s = 2;
-constexpr double close_polls = 3;  ///< readings further apart hardly determine the period: the machine was busy
-constexpr std::size_t edges_to_learn = 6, edges_kept = 64;
+constexpr double kPoll_s = 1e-3, kSlowPoll_s = 0.05, kLearning_s = 2;
+constexpr double kClosePolls = 3;  ///< readings further apart hardly determine the period: the machine was busy
+constexpr std::size_t kEdgesToLearn = 6, kEdgesKept = 64;
 // Spacing of the searched refreshes, for at most 50 readings a second: three a refresh; four where refreshes in
 // between are skipped.
-constexpr double spacing_s = 0.06, wide_spacing_s = 0.08;
-constexpr double guard_s = 2e-4;  ///< between an interval's end and the reading that confirms it
-constexpr double least_slack_s = 5e-5, first_slack_s = 1e-4;
-constexpr double narrow_s = 2e-4;     ///< an interval that needs no reading in its middle
-constexpr double widest_share = 0.2;  ///< of a period: the widest interval that locates a refresh
-constexpr int most_losses = 8;        ///< in a row; then the period is discarded
+constexpr double kSpacing_s = 0.06, kWideSpacing_s = 0.08;
+constexpr double kGuard_s = 2e-4;  ///< between an interval's end and the reading that confirms it
+constexpr double kLeastSlack_s = 5e-5, kFirstSlack_s = 1e-4;
+constexpr double kNarrow_s = 2e-4;    ///< an interval that needs no reading in its middle
+constexpr double kWidestShare = 0.2;  ///< of a period: the widest interval that locates a refresh
+constexpr int kMostLosses = 8;        ///< in a row; then the period is discarded
 
 /// The period from gaps of one period or a few, each with an error up to `error_s`. The shortest gap may itself span
 /// a few periods: then the other gaps and the limits `least_s` and `most_s` of the period decide.
@@ -35,7 +35,7 @@ double period_of(std::vector<double> gaps, double error_s, double least_s, doubl
       sum += gaps[i];
     }
     if (otherwise == 0) otherwise = sum / periods;
-    if (worst <= std::min(error_s, widest_share * sum / periods)) return sum / periods;
+    if (worst <= std::min(error_s, kWidestShare * sum / periods)) return sum / periods;
     if (gaps.front() / (parts + 1) < least_s) return otherwise;
   }
 }
@@ -47,7 +47,7 @@ std::optional<CounterEdge> CounterEdges::read(double before_s, double after_s, d
     began_s_ = quiet_from_s_ = before_s;
     last_energy_j_ = energy_j;
     unmoved_s_ = before_s;
-    next_read_s_ = after_s + poll_s;
+    next_read_s_ = after_s + kPoll_s;
     return std::nullopt;
   }
   const bool moved = energy_j != last_energy_j_;
@@ -61,7 +61,7 @@ std::optional<CounterEdge> CounterEdges::read(double before_s, double after_s, d
 
 std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, double energy_j, bool moved) {
   const double width = after_s - unmoved_s_;
-  const bool close = width <= close_polls * pace_s_;
+  const bool close = width <= kClosePolls * pace_s_;
   readings_ += close ? 1 : 0;
   next_read_s_ = before_s + pace_s_;
   std::optional<CounterEdge> edge;
@@ -75,27 +75,27 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
   } else {
     quiet_s_ = std::max(quiet_s_, before_s - quiet_from_s_);
   }
-  const bool over = before_s - began_s_ > learning_s;
-  if (over && moves_ < 3) pace_s_ = slow_poll_s;  // hardly moves: polls slowly, and accepts every reading
-  if (edges_s_.size() < (over ? 3 : edges_to_learn + 1)) return edge;
+  const bool over = before_s - began_s_ > kLearning_s;
+  if (over && moves_ < 3) pace_s_ = kSlowPoll_s;  // hardly moves: polls slowly, and accepts every reading
+  if (edges_s_.size() < (over ? 3 : kEdgesToLearn + 1)) return edge;
   if (2 * static_cast<int>(edges_s_.size()) > readings_) {  // moves with almost every reading
     learning_ = false;
     blind_period_s_ = pace_s_;
-    next_read_s_ = after_s + spacing_s;
+    next_read_s_ = after_s + kSpacing_s;
     return edge;
   }
   std::vector<double> gaps;
   for (std::size_t i = 1; i < edges_s_.size(); ++i) gaps.push_back(edges_s_[i] - edges_s_[i - 1]);
-  const double period = period_of(std::move(gaps), close_polls * pace_s_, std::max(quiet_s_, pace_s_), most_period_s_);
-  stride_ = period >= spacing_s ? 1 : static_cast<int>(std::ceil(wide_spacing_s / period));
-  slack_s_ = first_slack_s;
+  const double period = period_of(std::move(gaps), kClosePolls * pace_s_, std::max(quiet_s_, pace_s_), most_period_s_);
+  stride_ = period >= kSpacing_s ? 1 : static_cast<int>(std::ceil(kWideSpacing_s / period));
+  slack_s_ = kFirstSlack_s;
   drift_s_ = pace_s_ * period / (edges_s_.back() - edges_s_.front());
-  if (1.5 * pace_s_ + 2 * margin_s(stride_) > widest_share * period) {  // the period is too uncertain to predict
+  if (1.5 * pace_s_ + 2 * margin_s(stride_) > kWidestShare * period) {  // the period is too uncertain to predict
                                                                         // the next one
     if (!over) return edge;
     learning_ = false;
     blind_period_s_ = period;
-    next_read_s_ = after_s + spacing_s;
+    next_read_s_ = after_s + kSpacing_s;
     return edge;
   }
   learning_ = false;
@@ -120,7 +120,7 @@ void CounterEdges::expect_next(double after_s, bool known) {
   pass(refreshes);
   step_ = 0;
   late_s_ = 0;
-  if (high_s_ - low_s_ > widest_share * period_s_) return seek(after_s);
+  if (high_s_ - low_s_ > kWidestShare * period_s_) return seek(after_s);
   aim();
 }
 
@@ -130,18 +130,18 @@ void CounterEdges::pass(double refreshes) {
 }
 
 void CounterEdges::aim() {
-  if (step_ == 1 && high_s_ - low_s_ < narrow_s) step_ = 2;
+  if (step_ == 1 && high_s_ - low_s_ < kNarrow_s) step_ = 2;
   next_read_s_ = !based_      ? low_s_ - period_s_ / 2
-                 : step_ == 0 ? low_s_ - guard_s
+                 : step_ == 0 ? low_s_ - kGuard_s
                  : step_ == 1 ? (low_s_ + high_s_) / 2
-                              : high_s_ + guard_s;
+                              : high_s_ + kGuard_s;
 }
 
 void CounterEdges::seek(double after_s) {
-  if (++losses_ > most_losses) return learn_again(after_s);
+  if (++losses_ > kMostLosses) return learn_again(after_s);
   seeking_ = true;
   edges_s_.clear();
-  next_read_s_ = after_s + std::max(poll_s, period_s_ / 40);
+  next_read_s_ = after_s + std::max(kPoll_s, period_s_ / 40);
 }
 
 void CounterEdges::learn_again(double after_s) {
@@ -152,15 +152,15 @@ void CounterEdges::learn_again(double after_s) {
   quiet_from_s_ = after_s;
   edges_s_.clear();
   readings_ = moves_ = losses_ = 0;
-  pace_s_ = poll_s;
+  pace_s_ = kPoll_s;
   began_s_ = after_s;
-  next_read_s_ = after_s + poll_s;
+  next_read_s_ = after_s + kPoll_s;
 }
 
 /// Refresh lost: polls until the counter moves between two readings close to each other.
 std::optional<CounterEdge> CounterEdges::find(double before_s, double after_s, double energy_j, bool moved) {
-  next_read_s_ = before_s + std::max(poll_s, period_s_ / 40);
-  if (!moved || after_s - unmoved_s_ > widest_share * period_s_) return std::nullopt;
+  next_read_s_ = before_s + std::max(kPoll_s, period_s_ / 40);
+  if (!moved || after_s - unmoved_s_ > kWidestShare * period_s_) return std::nullopt;
   seeking_ = false;
   low_s_ = unmoved_s_;
   high_s_ = after_s;
@@ -169,7 +169,7 @@ std::optional<CounterEdge> CounterEdges::find(double before_s, double after_s, d
 
 std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s, double energy_j, bool moved) {
   if (period_s_ == 0) {
-    next_read_s_ = after_s + spacing_s;
+    next_read_s_ = after_s + kSpacing_s;
     if (!moved) return std::nullopt;
     return CounterEdge{(before_s + after_s - blind_period_s_) / 2,
                        (after_s - before_s + blind_period_s_) / std::sqrt(12), energy_j};
@@ -202,7 +202,7 @@ std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s,
   if (high_s_ < low_s_) {  // earlier than expected
     slack_s_ = std::min(slack_s_ + (low_s_ - high_s_), period_s_ / 10);
     low_s_ = unmoved_s_;
-    if (high_s_ - low_s_ > widest_share * period_s_) {
+    if (high_s_ - low_s_ > kWidestShare * period_s_) {
       seek(after_s);
       return std::nullopt;
     }
@@ -235,11 +235,11 @@ std::optional<CounterEdge> CounterEdges::confirmed(double after_s, double energy
     const double refreshes = std::round((edges_s_.back() - edges_s_.front()) / period_s_);
     if (refreshes > 0) {
       period_s_ = (edges_s_.back() - edges_s_.front()) / refreshes;
-      drift_s_ = std::min(drift_s_, poll_s / refreshes);
+      drift_s_ = std::min(drift_s_, kPoll_s / refreshes);
     }
-    slack_s_ = std::max(least_slack_s, 0.9 * slack_s_);
+    slack_s_ = std::max(kLeastSlack_s, 0.9 * slack_s_);
   }
-  if (edges_s_.size() > edges_kept) edges_s_.pop_front();
+  if (edges_s_.size() > kEdgesKept) edges_s_.pop_front();
   expect_next(after_s, true);
   return edge;
 }

@@ -7,12 +7,12 @@
 namespace perseus::client {
 namespace {
 
-constexpr double least_power_w = 5;  ///< for dividing energy: an estimate may be negative at first
-constexpr double least_stddev_j = 0.02;
-constexpr double power_step_w = 150;  ///< approximate change of power at an edge's uncertain moment
-constexpr double longest_interval_s = 5;
-constexpr int model_is_grown = 30;  ///< intervals
-constexpr double clocks_kept_s = 10;
+constexpr double kLeastPower_w = 5;  ///< for dividing energy: an estimate may be negative at first
+constexpr double kLeastStddev_j = 0.02;
+constexpr double kPowerStep_w = 150;  ///< approximate change of power at an edge's uncertain moment
+constexpr double kLongestInterval_s = 5;
+constexpr int kModelIsGrown = 30;  ///< intervals
+constexpr double kClocksKept_s = 10;
 
 }  // namespace
 
@@ -72,7 +72,7 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
   std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
   const bool reset = energy < 0 || energy > 1e4 * took;  // the driver was loaded again, or nonsense
   const bool was_throttled = touches(throttled_, from.at_s, to.at_s);
-  const bool strange = reset || took > longest_interval_s || touches(other_clock_, from.at_s, to.at_s) ||
+  const bool strange = reset || took > kLongestInterval_s || touches(other_clock_, from.at_s, to.at_s) ||
                        touches(unknown_, from.at_s, to.at_s);
   ++intervals_;
   throttled_intervals_ += was_throttled ? 1 : 0;
@@ -89,14 +89,14 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
         sum.push_back(piece.work);
       }
     }
-    const double moments = std::hypot(from.stddev_s, to.stddev_s) * power_step_w;
-    model_.add(sum, energy, std::hypot(moments, least_stddev_j, 0.001 * energy));
+    const double moments = std::hypot(from.stddev_s, to.stddev_s) * kPowerStep_w;
+    model_.add(sum, energy, std::hypot(moments, kLeastStddev_j, 0.001 * energy));
   }
   // The energy at the moments where steps begin and end.
   double weights = 0;
   std::vector<double> powers;
   for (const TimedPiece& piece : work) {
-    powers.push_back(std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), least_power_w));
+    powers.push_back(std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), kLeastPower_w));
     weights += powers.back() * piece.work.seconds;
   }
   const auto energy_at = [&](double at_s) {
@@ -167,11 +167,11 @@ void EnergyMeter::give_out_last_step() {
     const double energy = to.energy_j - from.energy_j;
     if (step.has_begin && energy >= 0) {
       double tail = energy * (step.to_s - from.at_s) / (to.at_s - from.at_s);
-      if (model_.intervals() >= model_is_grown) {
+      if (model_.intervals() >= kModelIsGrown) {
         tail = 0;
         for (const TimedPiece& piece : pieces(from.at_s, step.to_s)) {
           tail +=
-              std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), least_power_w) * piece.work.seconds;
+              std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), kLeastPower_w) * piece.work.seconds;
         }
       }
       result.energy_j = std::max(from.energy_j + std::min(tail, energy) - step.begin_energy_j, 0.0);
@@ -185,7 +185,7 @@ void EnergyMeter::give_out_last_step() {
 void EnergyMeter::forget(double before) {
   while (!steps_.empty() && steps_.front().tag < 0 && steps_.front().to_s < before) steps_.pop_front();
   const double oldest = steps_.empty() ? before : std::min(before, steps_.front().from_s);
-  clocks_.forget_before(Seconds(oldest - clocks_kept_s));
+  clocks_.forget_before(Seconds(oldest - kClocksKept_s));
   for (auto* const stretches : {&throttled_, &other_clock_, &unknown_}) {
     while (!stretches->empty() && stretches->front().to_s < oldest) stretches->pop_front();
   }

@@ -12,15 +12,15 @@
 namespace perseus::client {
 namespace {
 
-constexpr double events_interval_s = 0.1;  ///< between readings of clock and throttling
-constexpr double powers_interval_s = 1;    ///< between solutions of the model for powers
-constexpr double patience_s = 3;           ///< wait for an edge after an iteration's end
-constexpr double known_within = 0.05;      ///< standard deviation of an energy that is reported to the server
-constexpr double sure_within = 0.02;       ///< ... of a corrected time
-constexpr double mixed_share = 0.02;       ///< share of its time at another clock from which a computation is mixed
-constexpr double late_by_s = 0.002;        ///< beyond the switch latency: a clock that came late, ...
-constexpr double late_share = 0.9;         ///< ... as is a clock that came when the computation was nearly over
-constexpr int chunked = 6;                 ///< forward .. pure_backward are distinguished by chunk
+constexpr double kEventsInterval_s = 0.1;  ///< between readings of clock and throttling
+constexpr double kPowersInterval_s = 1;    ///< between solutions of the model for powers
+constexpr double kPatience_s = 3;          ///< wait for an edge after an iteration's end
+constexpr double kKnownWithin = 0.05;      ///< standard deviation of an energy that is reported to the server
+constexpr double kSureWithin = 0.02;       ///< ... of a corrected time
+constexpr double kMixedShare = 0.02;       ///< share of its time at another clock from which a computation is mixed
+constexpr double kLateBy_s = 0.002;        ///< beyond the switch latency: a clock that came late, ...
+constexpr double kLateShare = 0.9;         ///< ... as is a clock that came when the computation was nearly over
+constexpr int kChunked = 6;                ///< forward .. pure_backward are distinguished by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -36,14 +36,14 @@ IterationMeter::IterationMeter(device::Gpu* gpu, bool with_energy, const std::ve
       highest_mhz_(highest(clocks_mhz)),
       complaints_(complaints),
       clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
-      meter_(chunked * chunks_ + model::num_instructions - chunked, lowest(clocks_mhz), highest(clocks_mhz)),
+      meter_(kChunked * chunks_ + model::kNumInstructions - kChunked, lowest(clocks_mhz), highest(clocks_mhz)),
       speeds_(static_cast<std::size_t>(meter_.waiting())),
       gives_energy_(gpu != nullptr && with_energy),
       gives_events_(gpu != nullptr) {}
 
 int IterationMeter::kind_of(const RecordedComputation& computation) const {
   const int instruction = static_cast<int>(computation.instruction);
-  if (instruction >= chunked) return chunked * chunks_ + instruction - chunked;
+  if (instruction >= kChunked) return kChunked * chunks_ + instruction - kChunked;
   return instruction * chunks_ + std::min<int>(computation.chunk, chunks_ - 1);
 }
 
@@ -74,7 +74,7 @@ void IterationMeter::check_clocks(double until_s) {
     const bool expected = alike(clocks.at(at - unsure), seen.clock) ||
                           std::any_of(clocks.next_after(at - unsure), until,
                                       [&](const auto& change) { return alike(change.clock, seen.clock); });
-    if (!expected) meter_.other_clock(seen.at_s - events_interval_s, seen.at_s + events_interval_s);
+    if (!expected) meter_.other_clock(seen.at_s - kEventsInterval_s, seen.at_s + kEventsInterval_s);
   }
 }
 
@@ -88,8 +88,8 @@ IterationMeter::Ran IterationMeter::ran_at(const RecordedComputation& computatio
   if (ran.clock_mhz == 0) ran.clock_mhz = meter_.clocks().at(Seconds(to_s)).value();
   double other_s = 0;
   for (const ClockedTime& piece : ran.pieces) other_s += piece.clock_mhz == ran.clock_mhz ? 0 : piece.seconds;
-  ran.mixed = !model::is_constant_time(computation.instruction) && other_s > mixed_share * took_s;
-  ran.late = ran.mixed && other_s > std::min(1.5 * switch_latency_s_ + late_by_s, late_share * took_s);
+  ran.mixed = !model::is_constant_time(computation.instruction) && other_s > kMixedShare * took_s;
+  ran.late = ran.mixed && other_s > std::min(1.5 * switch_latency_s_ + kLateBy_s, kLateShare * took_s);
   return ran;
 }
 
@@ -200,7 +200,7 @@ void IterationMeter::look_at_clock(double now_s) {
   const auto events = gpu_->clock_events();
   const double after = clock_();
   if (events && events->throttled()) {
-    meter_.throttled(looked_s_ == 0 ? now_s - events_interval_s : looked_s_, after);
+    meter_.throttled(looked_s_ == 0 ? now_s - kEventsInterval_s : looked_s_, after);
   }
   gives_events_ = events || events.error().fault != device::DeviceFault::not_supported;
   if (const auto clock = gpu_->clock()) {
@@ -208,7 +208,7 @@ void IterationMeter::look_at_clock(double now_s) {
     if (seen_.size() > 1000) seen_.pop_front();
   }
   looked_s_ = now_s;
-  next_events_s_ = now_s + events_interval_s;
+  next_events_s_ = now_s + kEventsInterval_s;
 }
 
 /// Computes each computation's time as if it had run at its clock alone, and what the speed curves learn from it.
@@ -224,7 +224,7 @@ void IterationMeter::settle_times(Pending& pending) {
     TimeEstimate time{computation.time_s, 0};
     if (ran.mixed) time = speed.alone(ran.pieces, ran.clock_mhz, switch_latency_stddev_s_);
     speed.learn(ran.clock_mhz, time);
-    if (time.stddev_s > sure_within * time.time_s) {
+    if (time.stddev_s > kSureWithin * time.time_s) {
       ++unsure_;
       ran.unsure = true;
       continue;
@@ -276,7 +276,7 @@ void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) 
       stddev_j = std::hypot(power.stddev_w * computation.time_s, power.power_w * ran.time_stddev_s);
       iteration.energy_j += energy_j - span.energy_j;
     }
-    if (energy_j > 0 && stddev_j < known_within * energy_j) computation.energy_j = energy_j;
+    if (energy_j > 0 && stddev_j < kKnownWithin * energy_j) computation.energy_j = energy_j;
   }
   // Other computations of the iteration remain valid.
   for (std::size_t i = 0; i < pending.ran.size(); ++i) {
@@ -340,7 +340,7 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   if (pending_.empty()) return result;
   const std::size_t waiting = pending_.size();
   for (const MeteredStep& step : meter_.take()) finish(step, result);
-  const bool late = !pending_.empty() && now_s - pending_.front().end_s > patience_s;
+  const bool late = !pending_.empty() && now_s - pending_.front().end_s > kPatience_s;
   const bool looked_at = !gives_events_ || pending_.empty() || looked_s_ >= pending_.back().end_s;
   if ((!gives_energy_ && looked_at) || all || late) {
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
@@ -350,7 +350,7 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   publish();
   if (now_s >= next_powers_s_) {
     publish_powers();
-    next_powers_s_ = now_s + powers_interval_s;
+    next_powers_s_ = now_s + kPowersInterval_s;
   }
   return result;
 }
@@ -377,9 +377,9 @@ void IterationMeter::publish_powers() {
   std::vector<MeasuredPower> powers;
   for (const Seen& seen : seen_work_) {
     const int instruction =
-        seen.kind < chunked * chunks_ ? seen.kind / chunks_ : seen.kind - chunked * chunks_ + chunked;
+        seen.kind < kChunked * chunks_ ? seen.kind / chunks_ : seen.kind - kChunked * chunks_ + kChunked;
     powers.push_back({std::string(name_of(static_cast<model::Instruction>(instruction))),
-                      seen.kind < chunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
+                      seen.kind < kChunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
                       model.power(seen.kind, seen.clock_mhz), upper_median(seen.times_s), seen.samples});
     if (!known) continue;
     const bool told = std::ranges::any_of(

@@ -59,7 +59,7 @@ std::string pipeline_of(const ClientOptions& o) {
 /// Instruction -> per iteration -> per occurrence.
 std::string breakdown(const std::vector<MeasuredIteration>& iterations, double MeasuredComputation::*value) {
   Members members;
-  for (int i = 0; i < model::num_instructions; ++i) {
+  for (int i = 0; i < model::kNumInstructions; ++i) {
     const auto instruction = static_cast<model::Instruction>(i);
     bool any = false;
     const std::string lists = list(iterations, [&](const MeasuredIteration& iteration) {
@@ -293,8 +293,8 @@ std::int64_t read_registered_epoch(std::string_view body) {
   if (!document) return 0;
   formats::JsonFields fields(document->root());
   const double epoch = fields.optional("epoch") ? fields.number("epoch") : 0;
-  constexpr double kMost = 9007199254740992;  // 2^53
-  return !fields.error() && epoch > 0 && epoch <= kMost ? static_cast<std::int64_t>(epoch) : 0;
+  constexpr double most = 9007199254740992;  // 2^53
+  return !fields.error() && epoch > 0 && epoch <= most ? static_cast<std::int64_t>(epoch) : 0;
 }
 
 Result<std::unique_ptr<ClockPlan>> read_plan_of_registration(std::string_view body, const RankFacts& facts) {

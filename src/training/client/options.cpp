@@ -55,19 +55,19 @@ class Checked {
 };
 
 double plan_tolerance(double given, std::vector<std::string>& remarks) {
-  constexpr double kDefault = 0.01, kMost = 10;
+  constexpr double usual = 0.01, most = 10;
   std::string said = fmt::format("plan_tolerance is {}", given);
   if (given == 0) {
     const char* const variable = std::getenv("PERSEUS_PLAN_TOLERANCE");
-    if (variable == nullptr || *variable == '\0') return kDefault;
+    if (variable == nullptr || *variable == '\0') return usual;
     said = fmt::format("PERSEUS_PLAN_TOLERANCE is '{}'", variable);
     char* end = nullptr;
     given = std::strtod(variable, &end);
     if (*end != '\0') given = std::nan("");
   }
-  if (given <= kMost) return given;
-  remarks.push_back(fmt::format("{}; {} is taken, allowed is a number up to {}", said, kDefault, kMost));
-  return kDefault;
+  if (given <= most) return given;
+  remarks.push_back(fmt::format("{}; {} is taken, allowed is a number up to {}", said, usual, most));
+  return usual;
 }
 
 }  // namespace

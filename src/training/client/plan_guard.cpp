@@ -29,8 +29,8 @@ double spread(const std::vector<double>& values) {
 
 /// Of the difference of both medians. Iterations vary equally at every clock.
 double standard_error(const std::vector<double>& a, const std::vector<double>& b) {
-  constexpr double kMedianOverMean = 1.2533;
-  return kMedianOverMean * std::max(spread(a), spread(b)) *
+  constexpr double median_over_mean = 1.2533;
+  return median_over_mean * std::max(spread(a), spread(b)) *
          std::sqrt(1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size()));
 }
 

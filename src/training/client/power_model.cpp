@@ -7,18 +7,18 @@ namespace perseus::client {
 namespace {
 
 // Priors of a power curve before any measurement (W): size per coefficient, slope from one to the next, and bend.
-constexpr double size_w = 1000, slope_w = 100, bend_w = 25;
+constexpr double kSize_w = 1000, kSlope_w = 100, kBend_w = 25;
 
 /// An edge's error affects both intervals beside it, with opposite signs. Variances are then up to twice those of
 /// independent errors.
-constexpr double neighbors = 2;
+constexpr double kNeighbors = 2;
 
 }  // namespace
 
 PowerModel::PowerModel(int kinds, int lowest_mhz, int highest_mhz)
     : lowest_(lowest_mhz),
       span_(std::max(highest_mhz - lowest_mhz, 1)),
-      size_(static_cast<std::size_t>(kinds) * bends),
+      size_(static_cast<std::size_t>(kinds) * kBends),
       precision_(size_ * size_),
       moment_(size_),
       seen_s_(static_cast<std::size_t>(kinds)) {
@@ -30,17 +30,17 @@ PowerModel::PowerModel(int kinds, int lowest_mhz, int highest_mhz)
     }
   };
   for (std::size_t kind = 0; kind < static_cast<std::size_t>(kinds); ++kind) {
-    for (std::size_t i = 0; i < bends; ++i) {
-      add(kind * bends + i, {1}, size_w);
-      if (i + 1 < bends) add(kind * bends + i, {-1, 1}, slope_w);
-      if (i + 2 < bends) add(kind * bends + i, {1, -2, 1}, bend_w);
+    for (std::size_t i = 0; i < kBends; ++i) {
+      add(kind * kBends + i, {1}, kSize_w);
+      if (i + 1 < kBends) add(kind * kBends + i, {-1, 1}, kSlope_w);
+      if (i + 2 < kBends) add(kind * kBends + i, {1, -2, 1}, kBend_w);
     }
   }
 }
 
 /// The nonzero quadratic B-splines at that clock.
 PowerModel::Place PowerModel::place_of(int clock_mhz) const {
-  constexpr double sections = bends - 2;
+  constexpr double sections = kBends - 2;
   const double x = std::clamp((clock_mhz - lowest_) / span_, 0.0, 1.0) * sections;
   const double section = std::min(std::floor(x), sections - 1);
   const double t = x - section;
@@ -52,7 +52,7 @@ void PowerModel::add(std::span<const WorkPiece> interval, double energy_j, doubl
   for (const WorkPiece& piece : interval) {
     const Place place = place_of(piece.clock_mhz);
     for (std::size_t i = 0; i < 3; ++i) {
-      const std::size_t at = static_cast<std::size_t>(piece.kind) * bends + place.first + i;
+      const std::size_t at = static_cast<std::size_t>(piece.kind) * kBends + place.first + i;
       const double term = piece.seconds * place.weight[i] / stddev_j;
       const auto known = std::ranges::find(row, at, &std::pair<std::size_t, double>::first);
       if (known != row.end()) {
@@ -96,7 +96,7 @@ void PowerModel::solve() const {
     for (std::size_t k = i + 1; k < size_; ++k) mean_[i] -= factor_[k * size_ + i] * mean_[k];
     mean_[i] /= factor_[i * size_ + i];
   }
-  noise_ = neighbors * std::max(1.0, (energy_squares_ - explained) / std::max(intervals_, 1));
+  noise_ = kNeighbors * std::max(1.0, (energy_squares_ - explained) / std::max(intervals_, 1));
   solved_ = true;
   solved_intervals_ = intervals_;
 }
@@ -104,7 +104,7 @@ void PowerModel::solve() const {
 double PowerModel::rough_power_w(int kind, int clock_mhz) const {
   if (10 * (intervals_ - solved_intervals_) > intervals_) solve();
   const Place place = place_of(clock_mhz);
-  const std::size_t first = static_cast<std::size_t>(kind) * bends + place.first;
+  const std::size_t first = static_cast<std::size_t>(kind) * kBends + place.first;
   double power = 0;
   for (std::size_t i = 0; i < 3; ++i) power += place.weight[i] * mean_[first + i];
   return power;
@@ -113,7 +113,7 @@ double PowerModel::rough_power_w(int kind, int clock_mhz) const {
 PowerEstimate PowerModel::power(int kind, int clock_mhz) const {
   solve();
   const Place place = place_of(clock_mhz);
-  const std::size_t first = static_cast<std::size_t>(kind) * bends + place.first;
+  const std::size_t first = static_cast<std::size_t>(kind) * kBends + place.first;
   PowerEstimate estimate;
   // The variance is the squared length of the solution x of factor x = weights.
   std::vector<double> x(size_);

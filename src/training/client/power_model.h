@@ -46,7 +46,7 @@ class PowerModel {
   [[nodiscard]] int kinds() const { return static_cast<int>(seen_s_.size()); }
 
  private:
-  static constexpr std::size_t bends = 8;  ///< coefficients per kind
+  static constexpr std::size_t kBends = 8;  ///< coefficients per kind
   struct Place {
     std::size_t first;
     double weight[3];

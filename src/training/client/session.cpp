@@ -22,8 +22,8 @@ namespace {
 
 /// The only conflict for requests of plans and reports of iterations. For a registration a conflict can also mean
 /// that the server knows another process as this rank.
-constexpr int job_over_status = 409;
-constexpr std::size_t most_kept_iterations = 1000;  ///< while the server is unreachable; the oldest are dropped
+constexpr int kJobOverStatus = 409;
+constexpr std::size_t kMostKeptIterations = 1000;  ///< while the server is unreachable; the oldest are dropped
 
 double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
 
@@ -153,7 +153,7 @@ void Session::wait_for_job(double limit_s) {
 
 void Session::report(MeasuredIteration iteration) {
   const std::lock_guard lock(state_->mutex);
-  if (state_->iterations.size() == most_kept_iterations) state_->iterations.pop_front();
+  if (state_->iterations.size() == kMostKeptIterations) state_->iterations.pop_front();
   const bool whole = iteration.ends_window;
   state_->iterations.push_back(std::move(iteration));
   if (!whole) return;
@@ -352,7 +352,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     changed.notify_all();
     return true;
   }
-  if (reply->status == job_over_status && job_has_ended(stop)) return true;
+  if (reply->status == kJobOverStatus && job_has_ended(stop)) return true;
   failed(Cause::job,
          fmt::format("{} did not take rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
   // No other rank uses a job of one rank: register a new one.
@@ -416,7 +416,7 @@ http::HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iterati
 /// True if the job has ended and that was logged.
 bool Session::State::job_has_ended(const std::stop_token& stop) {
   const auto reply = call(*for_plans, plan_call(0, 0, 0), timing.answer_s, stop);
-  if (!reply || reply->status != job_over_status) return false;
+  if (!reply || reply->status != kJobOverStatus) return false;
   job_is_over(read_refusal(reply->body));
   return true;
 }
@@ -437,7 +437,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     rank_known = false;
     return false;
   }
-  if (reply->status == job_over_status) {
+  if (reply->status == kJobOverStatus) {
     job_is_over(read_refusal(reply->body));
     return true;
   }
@@ -539,7 +539,7 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
     answered();
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) complaints->clear(Cause::reports, shown_url + " accepts iterations again");
-  } else if (reply->status == job_over_status) {
+  } else if (reply->status == kJobOverStatus) {
     job_is_over(read_refusal(reply->body));
   } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);

@@ -7,13 +7,13 @@
 namespace perseus::client {
 namespace {
 
-constexpr double exponent = 0.75, exponent_stddev = 0.25;           ///< exponent a in time ~ clock^-a
-constexpr double between_stddev = 0.01;                             ///< of a time interpolated between two neighbors
-constexpr double least_stddev = 0.003;                              ///< between runs of the same work
-constexpr double most_weight = 20 / (least_stddev * least_stddev);  ///< limit, so that the curve follows a device
+constexpr double kExponent = 0.75, kExponentStddev = 0.25;          ///< exponent a in time ~ clock^-a
+constexpr double kBetweenStddev = 0.01;                             ///< of a time interpolated between two neighbors
+constexpr double kLeastStddev = 0.003;                              ///< between runs of the same work
+constexpr double kMostWeight = 20 / (kLeastStddev * kLeastStddev);  ///< limit, so that the curve follows a device
                                                                     ///< that changes
 
-double power_law(int from_mhz, int to_mhz) { return std::pow(static_cast<double>(from_mhz) / to_mhz, exponent); }
+double power_law(int from_mhz, int to_mhz) { return std::pow(static_cast<double>(from_mhz) / to_mhz, kExponent); }
 double distance(int from_mhz, int to_mhz) { return std::abs(std::log(static_cast<double>(from_mhz) / to_mhz)); }
 
 }  // namespace
@@ -22,18 +22,18 @@ TimeEstimate SpeedCurve::at(int clock_mhz) const {
   if (known_.empty()) return {};
   const auto above = known_.lower_bound(clock_mhz);
   const auto of = [](const Known& known) {
-    return TimeEstimate{known.time_s, known.time_s * std::max(least_stddev, 1 / std::sqrt(known.weight))};
+    return TimeEstimate{known.time_s, known.time_s * std::max(kLeastStddev, 1 / std::sqrt(known.weight))};
   };
   if (above != known_.end() && above->first == clock_mhz) return of(above->second);
   if (above == known_.end() || above == known_.begin()) {
     const auto& [nearest, known] = above == known_.end() ? *std::prev(above) : *above;
     const double time = known.time_s * power_law(nearest, clock_mhz);
-    return {time, time * (least_stddev + exponent_stddev * distance(nearest, clock_mhz))};
+    return {time, time * (kLeastStddev + kExponentStddev * distance(nearest, clock_mhz))};
   }
   const auto below = std::prev(above);
   const double share = distance(below->first, clock_mhz) / distance(below->first, above->first);
   const double time = std::pow(below->second.time_s, 1 - share) * std::pow(above->second.time_s, share);
-  return {time, time * between_stddev};
+  return {time, time * kBetweenStddev};
 }
 
 TimeEstimate SpeedCurve::alone(std::span<const ClockedTime> run, int clock_mhz, double moments_stddev_s) const {
@@ -55,7 +55,7 @@ TimeEstimate SpeedCurve::alone(std::span<const ClockedTime> run, int clock_mhz, 
     }
     const double seconds = piece.seconds * power_law(piece.clock_mhz, clock_mhz);
     elsewhere += seconds;
-    elsewhere_stddev += seconds * exponent_stddev * distance(piece.clock_mhz, clock_mhz);
+    elsewhere_stddev += seconds * kExponentStddev * distance(piece.clock_mhz, clock_mhz);
     slope = std::max(slope, std::abs(1 - power_law(piece.clock_mhz, clock_mhz)));
   }
   const double moments = slope * moments_stddev_s;
@@ -68,11 +68,11 @@ TimeEstimate SpeedCurve::alone(std::span<const ClockedTime> run, int clock_mhz, 
 
 void SpeedCurve::learn(int clock_mhz, const TimeEstimate& time) {
   if (!(time.time_s > 0)) return;
-  const double relative = std::max(time.stddev_s / time.time_s, least_stddev);
+  const double relative = std::max(time.stddev_s / time.time_s, kLeastStddev);
   const double weight = 1 / (relative * relative);
   Known& known = known_[clock_mhz];
   known.time_s = (known.weight * known.time_s + weight * time.time_s) / (known.weight + weight);
-  known.weight = std::min(known.weight + weight, most_weight);
+  known.weight = std::min(known.weight + weight, kMostWeight);
 }
 
 }  // namespace perseus::client

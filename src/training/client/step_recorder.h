@@ -74,7 +74,7 @@ class StepRecorder {
         computation->end_position = position;
         return;
       }
-      if (next_ - computation > most_open) break;
+      if (next_ - computation > kMostOpen) break;
     }
     spoil();
   }
@@ -94,7 +94,7 @@ class StepRecorder {
   [[nodiscard]] std::size_t bytes() const;
 
  private:
-  static constexpr std::ptrdiff_t most_open = 4;  ///< maximum of concurrently open computations
+  static constexpr std::ptrdiff_t kMostOpen = 4;  ///< maximum of concurrently open computations
   void spoil() {
     if (current_ != nullptr) current_->clean = false;
   }

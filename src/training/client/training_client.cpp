@@ -21,17 +21,17 @@ namespace {
 
 // Each wake-up of the watching thread costs some 30 us of cold caches: it wakes for the counter, and otherwise
 // rarely, since the recorder keeps many steps.
-constexpr double least_watch_s = 0.05, most_watch_s = 0.15, latency_interval_s = 0.25;
-constexpr double learnt_interval_s = 0.5, news_share = 0.1;
-constexpr std::size_t kept_steps = 16;
-constexpr std::size_t steps_on_their_way = 8;  ///< in flight to the device, with an event for every boundary
-constexpr int look_for_runtime_every = 64;     ///< steps
-constexpr double latency_patience_s = 0.15;    ///< wait for the arrival of a clock
-constexpr double latency_limit_s = 1;          ///< for all clock changes measured at the start
-constexpr std::int64_t latency_samples = 6;
-constexpr std::int64_t least_reached = 32;                   ///< changes until their usual delay is known
-constexpr double position_patience_s = 1;                    ///< wait for a position behind the GPU's progress
-constexpr std::int64_t steps_without_loss = 4 * kept_steps;  ///< until the complaint about lost records is cleared
+constexpr double kLeastWatch_s = 0.05, kMostWatch_s = 0.15, kLatencyInterval_s = 0.25;
+constexpr double kLearntInterval_s = 0.5, kNewsShare = 0.1;
+constexpr std::size_t kKeptSteps = 16;
+constexpr std::size_t kStepsOnTheirWay = 8;  ///< in flight to the device, with an event for every boundary
+constexpr int kLookForRuntimeEvery = 64;     ///< steps
+constexpr double kLatencyPatience_s = 0.15;  ///< wait for the arrival of a clock
+constexpr double kLatencyLimit_s = 1;        ///< for all clock changes measured at the start
+constexpr std::int64_t kLatencySamples = 6;
+constexpr std::int64_t kLeastReached = 32;                  ///< changes until their usual delay is known
+constexpr double kPositionPatience_s = 1;                   ///< wait for a position behind the GPU's progress
+constexpr std::int64_t kStepsWithoutLoss = 4 * kKeptSteps;  ///< until the complaint about lost records is cleared
 
 /// Forward and backward of every microbatch and chunk, in up to three parts, and load; a large default where the
 /// job's shape is unknown.
@@ -59,8 +59,8 @@ SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control)
 
 /// A server's reason may begin with the words that the message already contains.
 std::string no_plan_message(std::string_view job, std::string_view reason) {
-  constexpr std::string_view kMaximumClock = "maximum clock: ";
-  if (reason.starts_with(kMaximumClock)) reason.remove_prefix(kMaximumClock.size());
+  constexpr std::string_view maximum_clock = "maximum clock: ";
+  if (reason.starts_with(maximum_clock)) reason.remove_prefix(maximum_clock.size());
   return fmt::format("the highest clock, no plan for job {}: {}", job, reason);
 }
 
@@ -72,7 +72,7 @@ std::string host_name() {
 }  // namespace
 
 TrainingClient::TrainingClient(ClientOptions options)
-    : recorder_(kept_steps, computations_a_step(options)),
+    : recorder_(kKeptSteps, computations_a_step(options)),
       options_(std::move(options)),
       complaints_(options_.log, options_.log_pauses),
       guard_(options_.plan_tolerance) {}
@@ -257,7 +257,7 @@ void TrainingClient::choose_moment() {
   if (use_cuda_) {
     moment = control != nullptr && open_progress(*control) ? Moment::device : Moment::none;
   } else if (!options_.synchronous && now_ns_ == nullptr) {
-    if (iteration_ % look_for_runtime_every == 0) asynchronous_ = CudaDriver::asynchronous_here();
+    if (iteration_ % kLookForRuntimeEvery == 0) asynchronous_ = CudaDriver::asynchronous_here();
     if (asynchronous_) moment = Moment::none;
   }
   const Moment before = std::exchange(moment_, moment);
@@ -314,7 +314,7 @@ bool TrainingClient::time_with_cuda(void* stream) {
   auto driver = CudaDriver::load();
   if (!driver) return fails(driver.error());
   const std::size_t boundaries = 2 * std::min<std::size_t>(computations_a_step(options_), 2048) + 2;
-  auto opened = CudaEvents::open(*driver, stream, steps_on_their_way * boundaries);
+  auto opened = CudaEvents::open(*driver, stream, kStepsOnTheirWay * boundaries);
   if (!opened) return fails(opened.error());
   complaints_.clear(Cause::cuda, "computations are timed by CUDA events");
   driver_ = std::move(*driver);
@@ -353,7 +353,7 @@ void TrainingClient::watch(const std::stop_token& stop) {
   if (!opened_ && !open(stop)) return;  // opened already: this thread runs again after it ran out of memory
   double now = seconds_now();
   const auto interval_s = [this] {
-    return std::clamp(2 * last_iteration_time_s_.load(std::memory_order_relaxed), least_watch_s, most_watch_s);
+    return std::clamp(2 * last_iteration_time_s_.load(std::memory_order_relaxed), kLeastWatch_s, kMostWatch_s);
   };
   while (sleep_for(stop, std::clamp(meter_->next_look_s() - now, 0.0, interval_s()))) {
     now = seconds_now();
@@ -425,12 +425,12 @@ void TrainingClient::measure_switch_latency(const std::stop_token& stop) {
   if (options_.switch_latency_s != 0 || options_.server.empty() || clocks.size() < 2) return;
   const std::size_t low = clocks.size() - 1;
   const std::array<std::size_t, 5> targets{low / 2, 0, low, 0, low / 3};
-  const double end_s = seconds_now() + latency_limit_s;
+  const double end_s = seconds_now() + kLatencyLimit_s;
   // On a busy host some arrivals are observed too late to count.
   for (std::size_t i = 0; seconds_now() < end_s && control_->working_helper() != 0; ++i) {
     const std::int64_t watched = control_->statistics().clock_changes_watched;
-    if (watched >= latency_samples) break;
-    const double until_s = seconds_now() + latency_patience_s;
+    if (watched >= kLatencySamples) break;
+    const double until_s = seconds_now() + kLatencyPatience_s;
     control_->set(Megahertz(clocks[targets[i % targets.size()]]));
     while (control_->statistics().clock_changes_watched == watched && seconds_now() < until_s) {
       if (control_->working_helper() == 0 || !sleep_for(stop, 0.001)) break;
@@ -518,7 +518,7 @@ void TrainingClient::measure(double now_s, bool all) {
   }
   if (session_ && now_s >= next_learnt_s_) {
     tell_what_was_learnt();
-    next_learnt_s_ = now_s + learnt_interval_s;
+    next_learnt_s_ = now_s + kLearntInterval_s;
   }
   for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
     if (session_) session_->report(std::move(iteration));
@@ -551,7 +551,7 @@ void TrainingClient::check_position(const Step& step, double now_s) {
     behind_since_s_ = 0;
   } else if (behind_since_s_ == 0) {
     behind_since_s_ = now_s;
-  } else if (now_s - behind_since_s_ > position_patience_s) {
+  } else if (now_s - behind_since_s_ > kPositionPatience_s) {
     progress_lost_ = true;
   }
 }
@@ -604,14 +604,14 @@ void TrainingClient::guard(const Step& step) {
 /// the GPU changes its clock. 0: not known.
 double TrainingClient::boundary_to_clock_s() const {
   const double call_to_clock_s = control_->statistics().call_to_clock_p50_s;
-  if (call_to_clock_s <= 0 || reached_to_call_.count() < least_reached) return call_to_clock_s;
+  if (call_to_clock_s <= 0 || reached_to_call_.count() < kLeastReached) return call_to_clock_s;
   return call_to_clock_s + reached_to_call_.quantile_s(0.5);
 }
 
 /// The rank registered before these facts were known.
 void TrainingClient::tell_what_was_learnt() {
   const auto is_news = [](double found, double told) {
-    return found > 0 && std::abs(found - told) > news_share * told;
+    return found > 0 && std::abs(found - told) > kNewsShare * told;
   };
   bool news = !std::exchange(told_instructions_, !learnt_.instructions.empty()) && !learnt_.instructions.empty();
   if (control_ && options_.switch_latency_s <= 0) {
@@ -622,7 +622,7 @@ void TrainingClient::tell_what_was_learnt() {
     }
   }
   const PowerEstimate blocking = meter_->facts().blocking;
-  const bool known = options_.blocking_power_w == 0 && blocking.stddev_w < news_share / 2 * blocking.power_w;
+  const bool known = options_.blocking_power_w == 0 && blocking.stddev_w < kNewsShare / 2 * blocking.power_w;
   if (known && is_news(blocking.power_w, learnt_.blocking_power_w)) {
     learnt_.blocking_power_w = blocking.power_w;
     news = true;
@@ -638,7 +638,7 @@ void TrainingClient::tell_what_was_learnt() {
 
 /// An ended helper usually has a successor: report only a permanent loss to the server.
 bool TrainingClient::control_changed() {
-  constexpr double kAway_s = 10;
+  constexpr double away_s = 10;
   if (!control_) return false;
   if (helper_ != 0) {
     control_lost_s_ = 0;
@@ -649,7 +649,7 @@ bool TrainingClient::control_changed() {
   }
   const double now_s = seconds_now();
   if (control_lost_s_ == 0) control_lost_s_ = now_s;
-  if (learnt_.control == "none" || now_s - control_lost_s_ < kAway_s) return false;
+  if (learnt_.control == "none" || now_s - control_lost_s_ < away_s) return false;
   learnt_.control = "none";
   learnt_.control_reason = control_->why();
   return true;
@@ -676,7 +676,7 @@ void TrainingClient::look_after(double now_s) {
     if (now_s >= next_latency_s_) {
       const SwitchLatency latency = switch_latency_of(control_->statistics());
       meter_->switch_latency(latency.seconds, latency.stddev_s);
-      next_latency_s_ = now_s + latency_interval_s;
+      next_latency_s_ = now_s + kLatencyInterval_s;
     }
     look_after_control();
     watch_progress();
@@ -687,7 +687,7 @@ void TrainingClient::look_after(double now_s) {
     complaints_.raise(Cause::records, "iterations come faster than they can be taken in; some are not recorded");
     lost_steps_ = lost;
     finished_at_loss_ = finished;
-  } else if (finished - finished_at_loss_ > steps_without_loss) {
+  } else if (finished - finished_at_loss_ > kStepsWithoutLoss) {
     complaints_.clear(Cause::records, "iterations are all recorded again");
   }
 }

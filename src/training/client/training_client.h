@@ -131,7 +131,7 @@ class TrainingClient {
   std::uint32_t position_ = 0;          ///< of the last boundary that the device must report
   PlanFollower follower_;
   StepRecorder recorder_;
-  std::array<std::array<int, 8>, model::num_instructions> counted_{};  ///< microbatches per instruction and chunk
+  std::array<std::array<int, 8>, model::kNumInstructions> counted_{};  ///< microbatches per instruction and chunk
 
   ClientOptions options_;
   Complaints complaints_;

@@ -30,8 +30,8 @@ namespace perseus::device {
 namespace {
 
 using Handle = void*;
-constexpr int success = 0;
-constexpr std::uint32_t graphics_clock = 0, limit_min = 0, limit_max = 1, level_auto = 0;
+constexpr int kSuccess = 0;
+constexpr std::uint32_t kGraphicsClock = 0, kLimitMin = 0, kLimitMax = 1, kLevelAuto = 0;
 
 struct ClockInfo {
   std::uint32_t clk, min_clk, max_clk;
@@ -149,14 +149,14 @@ std::vector<std::string> library_folders() {
 std::vector<Handle> handles_of(const AmdLibrary& amd) {
   std::vector<Handle> gpus;
   std::uint32_t sockets = 0;
-  if (call(amd.amdsmi_get_socket_handles, &sockets, static_cast<Handle*>(nullptr)) != success) return gpus;
+  if (call(amd.amdsmi_get_socket_handles, &sockets, static_cast<Handle*>(nullptr)) != kSuccess) return gpus;
   std::vector<Handle> socket(sockets);
-  if (call(amd.amdsmi_get_socket_handles, &sockets, socket.data()) != success) return gpus;
+  if (call(amd.amdsmi_get_socket_handles, &sockets, socket.data()) != kSuccess) return gpus;
   for (const Handle one : socket) {
     std::uint32_t count = 0;
-    if (call(amd.amdsmi_get_processor_handles, one, &count, static_cast<Handle*>(nullptr)) != success) continue;
+    if (call(amd.amdsmi_get_processor_handles, one, &count, static_cast<Handle*>(nullptr)) != kSuccess) continue;
     std::vector<Handle> processors(count);
-    if (call(amd.amdsmi_get_processor_handles, one, &count, processors.data()) != success) continue;
+    if (call(amd.amdsmi_get_processor_handles, one, &count, processors.data()) != kSuccess) continue;
     gpus.insert(gpus.end(), processors.begin(), processors.end());
   }
   return gpus;
@@ -190,7 +190,7 @@ DeviceResult<AmdLibrary> load_library() {
 #undef FIND
       constexpr std::uint64_t amd_gpus = 2;
       const int status = call(amd.amdsmi_init, amd_gpus);
-      if (status != success) return amd_error("amdsmi_init", "this machine", status);
+      if (status != kSuccess) return amd_error("amdsmi_init", "this machine", status);
       amd.gpus = handles_of(amd);
       return amd;
     }
@@ -220,7 +220,7 @@ PciBusId bus_id_of(std::uint64_t bdf) {
 /// Reads a structure that begins with a text, and whose length differs between versions.
 std::string first_text_of(int (*function)(Handle, void*), Handle gpu) {
   alignas(16) std::array<char, 8192> structure{};
-  if (call(function, gpu, static_cast<void*>(structure.data())) != success) return {};
+  if (call(function, gpu, static_cast<void*>(structure.data())) != kSuccess) return {};
   constexpr std::size_t shortest_field = 64;
   return {structure.data(), strnlen(structure.data(), shortest_field)};
 }
@@ -231,9 +231,9 @@ class AmdGpu final : public Gpu {
     identity_.name = first_text_of(amd_.amdsmi_get_gpu_asic_info, gpu_);
     std::array<char, 64> uuid{};
     auto size = static_cast<unsigned>(uuid.size());
-    if (call(amd_.amdsmi_get_gpu_device_uuid, gpu_, &size, uuid.data()) == success) identity_.uuid = uuid.data();
+    if (call(amd_.amdsmi_get_gpu_device_uuid, gpu_, &size, uuid.data()) == kSuccess) identity_.uuid = uuid.data();
     std::uint64_t bdf = 0;
-    if (call(amd_.amdsmi_get_gpu_device_bdf, gpu_, &bdf) == success) {
+    if (call(amd_.amdsmi_get_gpu_device_bdf, gpu_, &bdf) == kSuccess) {
       const PciBusId id = bus_id_of(bdf);
       identity_.pci_bus_id = fmt::format("{:04x}:{:02x}:{:02x}.{:x}", id.domain, id.bus, id.device, id.function);
     }
@@ -266,14 +266,14 @@ class AmdGpu final : public Gpu {
     std::uint64_t accumulator = 0, timestamp_ns = 0;
     float resolution_uj = 0;
     const int status = call(amd_.amdsmi_get_energy_count, gpu_, &accumulator, &resolution_uj, &timestamp_ns);
-    if (status != success) return amd_error("amdsmi_get_energy_count", what_, status);
+    if (status != kSuccess) return amd_error("amdsmi_get_energy_count", what_, status);
     return Joules(static_cast<double>(accumulator) * static_cast<double>(resolution_uj) * 1e-6);
   }
 
   DeviceResult<Watts> power() override {
     alignas(16) std::array<unsigned char, 1024> info{};
     const int status = call(amd_.amdsmi_get_power_info, gpu_, static_cast<void*>(info.data()));
-    if (status != success) return amd_error("amdsmi_get_power_info", what_, status);
+    if (status != kSuccess) return amd_error("amdsmi_get_power_info", what_, status);
     // 24: current, average; later: socket (64 bits), current, average.
     constexpr int first_with_socket = 25;
     const std::size_t at = amd_.abi >= first_with_socket ? 8 : 0;
@@ -305,28 +305,28 @@ class AmdGpu final : public Gpu {
     // AMD SMI refuses a minimum above the current maximum, and a maximum below the minimum: when the clock rises, the
     // maximum goes first. The limits before the first lock are not known: if one order is refused, try the other.
     const bool rises = clock > last_;
-    int status = set_limits(clock, rises ? limit_max : limit_min, rises ? limit_min : limit_max);
-    if (status != success && fault_of(status, true) == DeviceFault::bad_clock) {
-      status = set_limits(clock, rises ? limit_min : limit_max, rises ? limit_max : limit_min);
+    int status = set_limits(clock, rises ? kLimitMax : kLimitMin, rises ? kLimitMin : kLimitMax);
+    if (status != kSuccess && fault_of(status, true) == DeviceFault::bad_clock) {
+      status = set_limits(clock, rises ? kLimitMin : kLimitMax, rises ? kLimitMax : kLimitMin);
     }
-    if (status != success) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
+    if (status != kSuccess) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
     last_ = clock;
     return Ok{};
   }
 
   DeviceStatus unlock_clock() override {
-    const int status = call(amd_.amdsmi_set_gpu_perf_level, gpu_, level_auto);
-    if (status != success) return amd_error("amdsmi_set_gpu_perf_level", what_, status);
+    const int status = call(amd_.amdsmi_set_gpu_perf_level, gpu_, kLevelAuto);
+    if (status != kSuccess) return amd_error("amdsmi_set_gpu_perf_level", what_, status);
     last_ = Megahertz(0);
     return Ok{};
   }
 
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override {
     // Downwards first, so that no minimum is above a maximum.
-    for (const auto& [which, clock] : {std::pair{limit_min, lowest}, {limit_max, highest}}) {
+    for (const auto& [which, clock] : {std::pair{kLimitMin, lowest}, {kLimitMax, highest}}) {
       const int status =
-          call(amd_.amdsmi_set_gpu_clk_limit, gpu_, graphics_clock, which, static_cast<std::uint64_t>(clock.value()));
-      if (status != success) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
+          call(amd_.amdsmi_set_gpu_clk_limit, gpu_, kGraphicsClock, which, static_cast<std::uint64_t>(clock.value()));
+      if (status != kSuccess) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
     }
     last_ = highest;
     return Ok{};
@@ -335,19 +335,19 @@ class AmdGpu final : public Gpu {
  private:
   [[nodiscard]] int set_limits(Megahertz clock, std::uint32_t first, std::uint32_t second) const {
     const auto mhz = static_cast<std::uint64_t>(clock.value());
-    const int status = call(amd_.amdsmi_set_gpu_clk_limit, gpu_, graphics_clock, first, mhz);
-    return status != success ? status : call(amd_.amdsmi_set_gpu_clk_limit, gpu_, graphics_clock, second, mhz);
+    const int status = call(amd_.amdsmi_set_gpu_clk_limit, gpu_, kGraphicsClock, first, mhz);
+    return status != kSuccess ? status : call(amd_.amdsmi_set_gpu_clk_limit, gpu_, kGraphicsClock, second, mhz);
   }
   [[nodiscard]] DeviceResult<ClockInfo> clock_info() const {
     ClockInfo info{};
-    const int status = call(amd_.amdsmi_get_clock_info, gpu_, graphics_clock, &info);
-    if (status != success) return amd_error("amdsmi_get_clock_info", what_, status);
+    const int status = call(amd_.amdsmi_get_clock_info, gpu_, kGraphicsClock, &info);
+    if (status != kSuccess) return amd_error("amdsmi_get_clock_info", what_, status);
     return info;
   }
   [[nodiscard]] DeviceResult<PowerCapInfo> power_cap() const {
     PowerCapInfo info{};
     const int status = call(amd_.amdsmi_get_power_cap_info, gpu_, std::uint32_t{0}, &info);
-    if (status != success) return amd_error("amdsmi_get_power_cap_info", what_, status);
+    if (status != kSuccess) return amd_error("amdsmi_get_power_cap_info", what_, status);
     return info;
   }
   static Watts watts_of(std::uint64_t microwatts) { return Watts(static_cast<double>(microwatts) * 1e-6); }
@@ -375,7 +375,7 @@ DeviceResult<std::unique_ptr<Gpu>> open_amd(const std::string& which) {
   for (std::size_t i = 0; i < amd.gpus.size(); ++i) {
     std::uint64_t bdf = 0;
     const bool found =
-        wanted ? call(amd.amdsmi_get_gpu_device_bdf, amd.gpus[i], &bdf) == success && bus_id_of(bdf) == *wanted
+        wanted ? call(amd.amdsmi_get_gpu_device_bdf, amd.gpus[i], &bdf) == kSuccess && bus_id_of(bdf) == *wanted
                : i == static_cast<std::size_t>(std::strtoul(which.c_str(), nullptr, 10));
     if (found) return std::unique_ptr<Gpu>(std::make_unique<AmdGpu>(amd, amd.gpus[i], what));
   }

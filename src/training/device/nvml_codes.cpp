@@ -14,7 +14,7 @@ struct Row {
   std::string_view words;
 };
 
-constexpr std::array<Row, 28> rows{{
+constexpr std::array<Row, 28> kRows{{
     {1, DeviceFault::no_driver, "the library is not initialized"},
     {2, DeviceFault::not_supported, "invalid argument"},
     {3, DeviceFault::not_supported, "not supported"},
@@ -46,14 +46,14 @@ constexpr std::array<Row, 28> rows{{
 }};
 
 const Row* row_of(int code) {
-  const auto* found = std::find_if(rows.begin(), rows.end(), [&](const Row& row) { return row.code == code; });
-  return found == rows.end() ? nullptr : found;
+  const auto* found = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.code == code; });
+  return found == kRows.end() ? nullptr : found;
 }
 
 }  // namespace
 
 DeviceFault fault_of_nvml(int code, bool sets_clock) {
-  if (sets_clock && code == nvml_code::invalid_argument) return DeviceFault::bad_clock;
+  if (sets_clock && code == nvml_code::kInvalidArgument) return DeviceFault::bad_clock;
   const Row* row = row_of(code);
   return row == nullptr ? DeviceFault::busy : row->fault;
 }

@@ -16,9 +16,9 @@
 namespace perseus::device {
 
 namespace nvml_code {
-inline constexpr int success = 0, uninitialized = 1, invalid_argument = 2, not_supported = 3, no_permission = 4,
-                     not_found = 6, insufficient_size = 7, driver_not_loaded = 9, function_not_found = 13,
-                     gpu_is_lost = 15, unknown = 999;
+inline constexpr int kSuccess = 0, kUninitialized = 1, kInvalidArgument = 2, kNotSupported = 3, kNoPermission = 4,
+                     kNotFound = 6, kInsufficientSize = 7, kDriverNotLoaded = 9, kFunctionNotFound = 13,
+                     kGpuIsLost = 15, kUnknown = 999;
 }
 
 /// `sets_clock`: the call had a clock as argument, so "invalid argument" refers to the clock.

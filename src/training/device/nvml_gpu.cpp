@@ -18,7 +18,7 @@
 namespace perseus::device {
 namespace {
 
-using nvml_code::success;
+using nvml_code::kSuccess;
 
 // The only place that converts NVML's units to ours.
 Watts watts_of(unsigned long long milliwatts) { return Watts(static_cast<double>(milliwatts) / 1000); }
@@ -32,7 +32,7 @@ std::string architecture_of(unsigned number) {
 
 std::string text_of(int (*function)(nvml::Device, char*, unsigned), nvml::Device device) {
   std::array<char, 96> text{};
-  return call(function, device, text.data(), static_cast<unsigned>(text.size() - 1)) == success ? text.data() : "";
+  return call(function, device, text.data(), static_cast<unsigned>(text.size() - 1)) == kSuccess ? text.data() : "";
 }
 
 /// Reads an NVML list: first its length, without a buffer, then its content; a list may grow in between.
@@ -40,11 +40,11 @@ template <class T>
 int list_of(const std::function<int(unsigned*, T*)>& ask, std::vector<T>& list) {
   unsigned count = 0;
   int code = ask(&count, nullptr);
-  for (int tries = 0; code == nvml_code::insufficient_size && tries < 3; ++tries) {
+  for (int tries = 0; code == nvml_code::kInsufficientSize && tries < 3; ++tries) {
     list.resize(count);
     code = ask(&count, list.data());
   }
-  if (code == success) list.resize(std::min<std::size_t>(count, list.size()));
+  if (code == kSuccess) list.resize(std::min<std::size_t>(count, list.size()));
   return code;
 }
 
@@ -57,10 +57,10 @@ bool is_index(const std::string& which) {
 std::vector<nvml::Device> devices_of(const NvmlLibrary& nvml) {
   unsigned count = 0;
   std::vector<nvml::Device> devices;
-  if (call(nvml.nvmlDeviceGetCount_v2, &count) != success) return devices;
+  if (call(nvml.nvmlDeviceGetCount_v2, &count) != kSuccess) return devices;
   for (unsigned i = 0; i < count; ++i) {
     nvml::Device device = nullptr;
-    if (call(nvml.nvmlDeviceGetHandleByIndex_v2, i, &device) == success) devices.push_back(device);
+    if (call(nvml.nvmlDeviceGetHandleByIndex_v2, i, &device) == kSuccess) devices.push_back(device);
   }
   return devices;
 }
@@ -70,23 +70,23 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
   const auto no_gpu = [&](std::string_view function, int code) {
     DeviceError error = nvml_error(function, "nvml:" + which, code);
     // Missing, or no GPU to NVML: in either case there is no such GPU.
-    if (code == nvml_code::invalid_argument || code == nvml_code::not_found) error.fault = DeviceFault::lost;
+    if (code == nvml_code::kInvalidArgument || code == nvml_code::kNotFound) error.fault = DeviceFault::lost;
     return error;
   };
   if (is_index(which)) {
     const auto index = static_cast<unsigned>(std::strtoul(which.c_str(), nullptr, 10));
     const int code = call(nvml.nvmlDeviceGetHandleByIndex_v2, index, &device);
-    if (code != success) return no_gpu("nvmlDeviceGetHandleByIndex_v2", code);
+    if (code != kSuccess) return no_gpu("nvmlDeviceGetHandleByIndex_v2", code);
     return device;
   }
   if (parse_pci_bus_id(which)) {
     const int code = call(nvml.nvmlDeviceGetHandleByPciBusId_v2, which.c_str(), &device);
-    if (code != success) return no_gpu("nvmlDeviceGetHandleByPciBusId_v2", code);
+    if (code != kSuccess) return no_gpu("nvmlDeviceGetHandleByPciBusId_v2", code);
     return device;
   }
   if (which.starts_with("GPU-") || which.starts_with("MIG-")) {
     const int code = call(nvml.nvmlDeviceGetHandleByUUID, which.c_str(), &device);
-    if (code == success) return device;
+    if (code == kSuccess) return device;
     std::vector<nvml::Device> matches;  // as in CUDA_VISIBLE_DEVICES, the beginning is enough
     for (const nvml::Device candidate : devices_of(nvml)) {
       if (text_of(nvml.nvmlDeviceGetUUID, candidate).starts_with(which)) matches.push_back(candidate);
@@ -109,17 +109,17 @@ NvmlGpu::NvmlGpu(std::shared_ptr<const NvmlLibrary> nvml, nvml::Device device)
   identity_.name = text_of(nvml_->nvmlDeviceGetName, device_);
   identity_.uuid = text_of(nvml_->nvmlDeviceGetUUID, device_);
   nvml::PciInfo pci{};
-  if (call(nvml_->nvmlDeviceGetPciInfo_v3, device_, &pci) == success) {
+  if (call(nvml_->nvmlDeviceGetPciInfo_v3, device_, &pci) == kSuccess) {
     identity_.pci_bus_id.assign(pci.busId, strnlen(pci.busId, sizeof pci.busId));
   }
   unsigned architecture = 0;
-  if (call(nvml_->nvmlDeviceGetArchitecture, device_, &architecture) == success) {
+  if (call(nvml_->nvmlDeviceGetArchitecture, device_, &architecture) == kSuccess) {
     identity_.architecture = architecture_of(architecture);
   }
   identity_.driver = nvml_->driver;
   identity_.simulated = nvml_->simulated;
   unsigned minor = 0;
-  if (!identity_.simulated && call(nvml_->nvmlDeviceGetMinorNumber, device_, &minor) == success) {
+  if (!identity_.simulated && call(nvml_->nvmlDeviceGetMinorNumber, device_, &minor) == kSuccess) {
     identity_.node = fmt::format("/dev/nvidia{}", minor);
   }
 }
@@ -131,8 +131,8 @@ DeviceResult<std::unique_ptr<NvmlGpu>> NvmlGpu::open(const std::string& which) {
   if (!device) return device.error();
   unsigned slice = 0;
   nvml::Device whole = nullptr;
-  if (call((*nvml)->nvmlDeviceIsMigDeviceHandle, *device, &slice) == success && slice != 0 &&
-      call((*nvml)->nvmlDeviceGetDeviceHandleFromMigDeviceHandle, *device, &whole) == success) {
+  if (call((*nvml)->nvmlDeviceIsMigDeviceHandle, *device, &slice) == kSuccess && slice != 0 &&
+      call((*nvml)->nvmlDeviceGetDeviceHandleFromMigDeviceHandle, *device, &whole) == kSuccess) {
     device = whole;
   }
   return std::unique_ptr<NvmlGpu>(new NvmlGpu(std::move(*nvml), *device));
@@ -147,8 +147,8 @@ int NvmlGpu::field(unsigned id, unsigned scope, unsigned long long& value) const
   asked.fieldId = id;
   asked.scopeId = scope;
   const int code = call(nvml_->nvmlDeviceGetFieldValues, device_, 1, &asked);
-  if (code != success) return code;
-  if (asked.nvmlReturn != success) return asked.nvmlReturn;
+  if (code != kSuccess) return code;
+  if (asked.nvmlReturn != kSuccess) return asked.nvmlReturn;
   switch (asked.valueType) {
     case nvml::type_double:
       value = static_cast<unsigned long long>(asked.value.d);
@@ -172,9 +172,9 @@ int NvmlGpu::field(unsigned id, unsigned scope, unsigned long long& value) const
       value = asked.value.us;
       break;
     default:
-      return nvml_code::not_supported;
+      return nvml_code::kNotSupported;
   }
-  return success;
+  return kSuccess;
 }
 
 DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
@@ -185,15 +185,15 @@ DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
         return call(nvml_->nvmlDeviceGetSupportedMemoryClocks, device_, count, mhz);
       },
       memory);
-  if (code != success) return error("nvmlDeviceGetSupportedMemoryClocks", code);
+  if (code != kSuccess) return error("nvmlDeviceGetSupportedMemoryClocks", code);
   const unsigned highest = memory.empty() ? 0 : *std::ranges::max_element(memory);
   code = list_of<unsigned>(
       [&](unsigned* count, unsigned* mhz) {
         return call(nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, highest, count, mhz);
       },
       graphics);
-  if (code != success) return error("nvmlDeviceGetSupportedGraphicsClocks", code);
-  if (graphics.empty()) return error("nvmlDeviceGetSupportedGraphicsClocks", nvml_code::not_supported);
+  if (code != kSuccess) return error("nvmlDeviceGetSupportedGraphicsClocks", code);
+  if (graphics.empty()) return error("nvmlDeviceGetSupportedGraphicsClocks", nvml_code::kNotSupported);
   std::sort(graphics.begin(), graphics.end(), std::greater<>());
   graphics.erase(std::unique(graphics.begin(), graphics.end()), graphics.end());
   for (const unsigned mhz : graphics) clocks_.emplace_back(static_cast<int>(mhz));
@@ -203,15 +203,15 @@ DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
 DeviceResult<Megahertz> NvmlGpu::clock() {
   unsigned mhz = 0;
   const int code = call(nvml_->nvmlDeviceGetClockInfo, device_, nvml::clock_sm, &mhz);
-  if (code != success) return error("nvmlDeviceGetClockInfo", code);
+  if (code != kSuccess) return error("nvmlDeviceGetClockInfo", code);
   return Megahertz(static_cast<int>(mhz));
 }
 
 DeviceResult<Joules> NvmlGpu::energy() {
   unsigned long long millijoules = 0;
   int code = call(nvml_->nvmlDeviceGetTotalEnergyConsumption, device_, &millijoules);
-  if (code == nvml_code::function_not_found) code = field(nvml::field_total_energy, nvml::scope_gpu, millijoules);
-  if (code != success) return error("nvmlDeviceGetTotalEnergyConsumption", code);
+  if (code == nvml_code::kFunctionNotFound) code = field(nvml::field_total_energy, nvml::scope_gpu, millijoules);
+  if (code != kSuccess) return error("nvmlDeviceGetTotalEnergyConsumption", code);
   return joules_of(millijoules);
 }
 
@@ -220,7 +220,7 @@ DeviceResult<Watts> NvmlGpu::power() {
   if (!power_scope_ && has_power_field_) {
     // Grace-Hopper refuses the scope of the GPU alone and supports that of the module.
     for (const unsigned scope : {nvml::scope_gpu, nvml::scope_module}) {
-      if (field(nvml::field_power_instant, scope, milliwatts) == success) {
+      if (field(nvml::field_power_instant, scope, milliwatts) == kSuccess) {
         power_scope_ = scope;
         break;
       }
@@ -228,12 +228,12 @@ DeviceResult<Watts> NvmlGpu::power() {
   }
   if (power_scope_) {
     const int code = field(nvml::field_power_instant, *power_scope_, milliwatts);
-    if (code != success) return error("nvmlDeviceGetFieldValues", code);
+    if (code != kSuccess) return error("nvmlDeviceGetFieldValues", code);
     return watts_of(milliwatts);
   }
   unsigned value = 0;
   const int code = call(nvml_->nvmlDeviceGetPowerUsage, device_, &value);
-  if (code != success) return error("nvmlDeviceGetPowerUsage", code);
+  if (code != kSuccess) return error("nvmlDeviceGetPowerUsage", code);
   has_power_field_ = false;
   return watts_of(value);
 }
@@ -241,9 +241,9 @@ DeviceResult<Watts> NvmlGpu::power() {
 DeviceResult<Watts> NvmlGpu::power_limit() {
   unsigned milliwatts = 0;
   const int enforced = call(nvml_->nvmlDeviceGetEnforcedPowerLimit, device_, &milliwatts);
-  if (enforced == success) return watts_of(milliwatts);
+  if (enforced == kSuccess) return watts_of(milliwatts);
   if (fault_of_nvml(enforced) == DeviceFault::not_supported &&
-      call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &milliwatts) == success) {
+      call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &milliwatts) == kSuccess) {
     return watts_of(milliwatts);
   }
   return error("nvmlDeviceGetEnforcedPowerLimit", enforced);
@@ -252,10 +252,10 @@ DeviceResult<Watts> NvmlGpu::power_limit() {
 DeviceResult<ClockEvents> NvmlGpu::clock_events() {
   unsigned long long bits = 0;
   int code = call(nvml_->nvmlDeviceGetCurrentClocksEventReasons, device_, &bits);
-  if (code == nvml_code::function_not_found) {
+  if (code == nvml_code::kFunctionNotFound) {
     code = call(nvml_->nvmlDeviceGetCurrentClocksThrottleReasons, device_, &bits);
   }
-  if (code != success) return error("nvmlDeviceGetCurrentClocksEventReasons", code);
+  if (code != kSuccess) return error("nvmlDeviceGetCurrentClocksEventReasons", code);
   ClockEvents events;
   events.idle = (bits & nvml::reason_idle) != 0;
   events.power_cap = (bits & nvml::reason_power_cap) != 0;
@@ -269,22 +269,22 @@ DeviceResult<GpuConditions> NvmlGpu::conditions() {
   GpuConditions conditions;
   // Older and smaller GPUs lack many of these; a missing one is no hindrance. A GPU that is gone is.
   const auto unknown = [&](const char* function, int code) -> std::optional<DeviceError> {
-    if (code == success || fault_of_nvml(code) == DeviceFault::not_supported) return std::nullopt;
+    if (code == kSuccess || fault_of_nvml(code) == DeviceFault::not_supported) return std::nullopt;
     return error(function, code);
   };
   unsigned now = 0, pending = 0;
   int code = call(nvml_->nvmlDeviceGetMigMode, device_, &now, &pending);
   if (const auto problem = unknown("nvmlDeviceGetMigMode", code)) return *problem;
-  conditions.mig = code == success && now != 0;
+  conditions.mig = code == kSuccess && now != 0;
   int persistence = 1;
   code = call(nvml_->nvmlDeviceGetPersistenceMode, device_, &persistence);
   if (const auto problem = unknown("nvmlDeviceGetPersistenceMode", code)) return *problem;
-  conditions.persistence = code != success || persistence != 0;
+  conditions.persistence = code != kSuccess || persistence != 0;
   unsigned long long smoothing = 0;
   conditions.power_smoothing =
-      field(nvml::field_power_smoothing, nvml::scope_gpu, smoothing) == success && smoothing != 0;
+      field(nvml::field_power_smoothing, nvml::scope_gpu, smoothing) == kSuccess && smoothing != 0;
   unsigned milliwatts = 0;
-  if (call(nvml_->nvmlDeviceGetPowerManagementDefaultLimit, device_, &milliwatts) == success) {
+  if (call(nvml_->nvmlDeviceGetPowerManagementDefaultLimit, device_, &milliwatts) == kSuccess) {
     conditions.default_power_limit = watts_of(milliwatts);
   }
   std::vector<nvml::ProcessInfo> processes;
@@ -292,7 +292,7 @@ DeviceResult<GpuConditions> NvmlGpu::conditions() {
           [&](unsigned* count, nvml::ProcessInfo* list) {
             return call(nvml_->nvmlDeviceGetComputeRunningProcesses_v3, device_, count, list);
           },
-          processes) == success) {
+          processes) == kSuccess) {
     const auto self = static_cast<unsigned>(getpid()), parent = static_cast<unsigned>(getppid());
     conditions.other_processes = static_cast<int>(std::ranges::count_if(
         processes, [&](const nvml::ProcessInfo& process) { return process.pid != self && process.pid != parent; }));
@@ -308,7 +308,7 @@ DeviceStatus NvmlGpu::lock_clock(Megahertz clock) {
     return call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, mhz, mhz);
   };
   int code = set(clock);
-  if (code != success && fault_of_nvml(code, true) == DeviceFault::bad_clock) {
+  if (code != kSuccess && fault_of_nvml(code, true) == DeviceFault::bad_clock) {
     // A clock that only another GPU of the job has: use the nearest of this one's, once.
     const auto clocks = supported_clocks();
     if (clocks) {
@@ -317,26 +317,26 @@ DeviceStatus NvmlGpu::lock_clock(Megahertz clock) {
       if (nearest != clock) code = set(nearest);
     }
   }
-  if (code != success) return error("nvmlDeviceSetGpuLockedClocks", code, true);
+  if (code != kSuccess) return error("nvmlDeviceSetGpuLockedClocks", code, true);
   return Ok{};
 }
 
 DeviceStatus NvmlGpu::unlock_clock() {
   const int code = call(nvml_->nvmlDeviceResetGpuLockedClocks, device_);
-  if (code != success) return error("nvmlDeviceResetGpuLockedClocks", code);
+  if (code != kSuccess) return error("nvmlDeviceResetGpuLockedClocks", code);
   return Ok{};
 }
 
 DeviceStatus NvmlGpu::limit_clock(Megahertz lowest, Megahertz highest) {
   const int code = call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, static_cast<unsigned>(lowest.value()),
                         static_cast<unsigned>(highest.value()));
-  if (code != success) return error("nvmlDeviceSetGpuLockedClocks", code, true);
+  if (code != kSuccess) return error("nvmlDeviceSetGpuLockedClocks", code, true);
   return Ok{};
 }
 
 int NvmlGpu::index() const {
   unsigned index = 0;
-  return call(nvml_->nvmlDeviceGetIndex, device_, &index) == success ? static_cast<int>(index) : -1;
+  return call(nvml_->nvmlDeviceGetIndex, device_, &index) == kSuccess ? static_cast<int>(index) : -1;
 }
 
 DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which) {
@@ -354,7 +354,7 @@ std::vector<std::string> find_nvml() {
     unsigned index = 0;
     if (!uuid.empty()) {
       selectors.push_back("nvml:" + uuid);
-    } else if (call((*nvml)->nvmlDeviceGetIndex, device, &index) == success) {
+    } else if (call((*nvml)->nvmlDeviceGetIndex, device, &index) == kSuccess) {
       selectors.push_back("nvml:" + std::to_string(index));
     }
   }
@@ -365,10 +365,10 @@ std::vector<std::string> find_failing_nvml() {
   std::vector<std::string> selectors;
   const auto nvml = nvml_library();
   unsigned count = 0;
-  if (!nvml || call((*nvml)->nvmlDeviceGetCount_v2, &count) != success) return selectors;
+  if (!nvml || call((*nvml)->nvmlDeviceGetCount_v2, &count) != kSuccess) return selectors;
   for (unsigned i = 0; i < count; ++i) {
     nvml::Device device = nullptr;
-    if (call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device) != success) {
+    if (call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device) != kSuccess) {
       selectors.push_back("nvml:" + std::to_string(i));
     }
   }

@@ -54,7 +54,7 @@ NvmlLibrary functions_of(const DynamicLibrary& library) {
 
 std::string version_of(int (*function)(char*, unsigned)) {
   std::array<char, 96> text{};
-  return call(function, text.data(), static_cast<unsigned>(text.size() - 1)) == nvml_code::success ? text.data() : "?";
+  return call(function, text.data(), static_cast<unsigned>(text.size() - 1)) == nvml_code::kSuccess ? text.data() : "?";
 }
 
 }  // namespace
@@ -74,7 +74,7 @@ DeviceResult<std::shared_ptr<const NvmlLibrary>> nvml_library() {
   if (nvml.nvmlInit_v2 == nullptr || nvml.nvmlShutdown == nullptr) {
     return DeviceError{DeviceFault::no_driver, name + " is not NVML: it has no nvmlInit_v2"};
   }
-  if (const int code = nvml.nvmlInit_v2(); code != nvml_code::success) return nvml_error("nvmlInit_v2", name, code);
+  if (const int code = nvml.nvmlInit_v2(); code != nvml_code::kSuccess) return nvml_error("nvmlInit_v2", name, code);
   const std::string driver = version_of(nvml.nvmlSystemGetDriverVersion);
   nvml.driver = fmt::format("{}, NVML {}", driver, version_of(nvml.nvmlSystemGetNVMLVersion));
   nvml.simulated = driver.starts_with("simulated");

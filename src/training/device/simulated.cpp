@@ -75,14 +75,14 @@ class SimulatedBackend final : public Gpu {
   template <class F>
   auto ask(const char* function, F f) -> DeviceResult<decltype(f())> {
     const int code = driver_->fault(function);
-    if (code != nvml_code::success) return nvml_error(function, what_, code);
+    if (code != nvml_code::kSuccess) return nvml_error(function, what_, code);
     return f();
   }
   template <class F>
   DeviceStatus tell(const char* function, F f) {
     int code = driver_->fault(function);
-    if (code == nvml_code::success) code = f();
-    if (code != nvml_code::success) return nvml_error(function, what_, code, true);
+    if (code == nvml_code::kSuccess) code = f();
+    if (code != nvml_code::kSuccess) return nvml_error(function, what_, code, true);
     return Ok{};
   }
 

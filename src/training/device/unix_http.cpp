@@ -20,13 +20,13 @@ namespace {
 namespace http = boost::beast::http;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::size_t most_bytes = std::size_t{1} << 20U;
+constexpr std::size_t kMostBytes = std::size_t{1} << 20U;
 
 /// Accepts bytes in any pieces until the response is complete.
 class AnswerReader {
  public:
   AnswerReader() {
-    parser_.body_limit(most_bytes);
+    parser_.body_limit(kMostBytes);
     parser_.eager(true);
   }
   /// False: this is no HTTP.
@@ -36,7 +36,7 @@ class AnswerReader {
     while (!parser_.is_done() && !text_.empty()) {
       const std::size_t used = parser_.put(boost::asio::buffer(text_), problem);
       text_.erase(0, used);
-      if (problem == http::error::need_more) return text_.size() < most_bytes;
+      if (problem == http::error::need_more) return text_.size() < kMostBytes;
       if (problem) return false;
     }
     return true;

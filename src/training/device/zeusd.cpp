@@ -13,21 +13,21 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::chrono::seconds answer_limit{10};  // a site may have wrapped commands in sudo
-constexpr long blocking_every = 64;
-constexpr int ok = 200, bad_request = 400, unauthorized = 401, forbidden = 403, not_found = 404;
+constexpr std::chrono::seconds kAnswerLimit{10};  // a site may have wrapped commands in sudo
+constexpr long kBlockingEvery = 64;
+constexpr int kOk = 200, kBadRequest = 400, kUnauthorized = 401, kForbidden = 403, kNotFound = 404;
 
 DeviceError refusal(const std::string& path, const std::string& target, const UnixHttpAnswer& answer, bool sets_clock) {
   DeviceFault fault = DeviceFault::busy;
   switch (answer.status) {
-    case bad_request:
+    case kBadRequest:
       fault = sets_clock ? DeviceFault::bad_clock : DeviceFault::not_supported;
       break;
-    case unauthorized:
-    case forbidden:
+    case kUnauthorized:
+    case kForbidden:
       fault = DeviceFault::no_permission;
       break;
-    case not_found:
+    case kNotFound:
       fault = DeviceFault::not_supported;
       break;
     default:
@@ -82,14 +82,14 @@ std::string zeusd_socket() {
 
 DeviceResult<Zeusd> Zeusd::open(const std::string& pci_bus_id, int nvml_index) {
   const std::string token = variable("ZEUSD_TOKEN");
-  auto http = std::make_unique<UnixHttp>(zeusd_socket(), token, answer_limit);
+  auto http = std::make_unique<UnixHttp>(zeusd_socket(), token, kAnswerLimit);
   const auto answer = http->call("GET", "/discover");
   if (!answer) return DeviceError{answer.error().fault, "no zeusd: " + answer.error().message};
-  if (answer->status == not_found) {
+  if (answer->status == kNotFound) {
     if (nvml_index < 0) return DeviceError{DeviceFault::lost, "zeusd is old and NVML does not say the GPU's index"};
     return Zeusd(std::move(http), nvml_index, true);
   }
-  if (answer->status != ok) return refusal(http->path(), "/discover", *answer, false);
+  if (answer->status != kOk) return refusal(http->path(), "/discover", *answer, false);
   const auto offer = parse_zeusd_offer(answer->body);
   if (!offer) return offer.error();
   if (!offer->controls) {
@@ -122,7 +122,7 @@ DeviceStatus Zeusd::command(std::string_view name, Megahertz lowest, Megahertz c
   }
   const auto answer = http_->call("POST", target, body);
   if (!answer) return answer.error();
-  if (answer->status != ok) return refusal(http_->path(), target, *answer, sets_clock);
+  if (answer->status != kOk) return refusal(http_->path(), target, *answer, sets_clock);
   return Ok{};
 }
 
@@ -130,7 +130,7 @@ DeviceStatus Zeusd::lock_clock(Megahertz clock) {
   if (clock <= Megahertz(0)) {
     return DeviceError{DeviceFault::bad_clock, fmt::format("zeusd: {} MHz is no clock", clock.value())};
   }
-  const bool block = locks_ % blocking_every == 0;
+  const bool block = locks_ % kBlockingEvery == 0;
   DeviceStatus done = command("set_gpu_locked_clocks", clock, clock, block);
   locks_ = done ? locks_ + 1 : 0;  // after a failure, detect the next one at once
   return done;

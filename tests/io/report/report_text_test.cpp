@@ -78,7 +78,7 @@ TEST(PowerRamp, ContrastToThePageRisesWithPowerAndThePageUsesTheSameStops) {
   std::ifstream file(PERSEUS_SOURCE_DIR "/web/src/power-ramp.js");
   std::stringstream source;
   source << file.rdbuf();
-  for (const Rgb& stop : inferno_stops) EXPECT_THAT(source.str(), HasSubstr(stop.hex()));
+  for (const Rgb& stop : kInfernoStops) EXPECT_THAT(source.str(), HasSubstr(stop.hex()));
 }
 
 TEST(TextTable, AlignsByCodePoints) {

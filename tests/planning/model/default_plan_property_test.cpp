@@ -47,7 +47,7 @@ Joules waited_energy(const WaitingPipelines& job, Seconds time) {
   for (std::size_t kind = 0; kind < job.frontiers.size(); ++kind) {
     const FrontierPoint* runs = &job.frontiers[kind].points.back();
     for (const FrontierPoint& point : job.frontiers[kind].points) {
-      if (point.time <= same_time * time && point.time > runs->time) runs = &point;
+      if (point.time <= kSameTime * time && point.time > runs->time) runs = &point;
     }
     energy += job.followers[kind].copies * (runs->effective_energy + job.waiting[kind] * time);
   }

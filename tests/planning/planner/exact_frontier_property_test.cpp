@@ -102,7 +102,7 @@ RC_GTEST_PROP(Rounding, KeepsTheDeadlineIfPunctual, ()) {
   const Seconds t_min = plan_exact(dag, few_deadlines()).points.back().time;
   const Seconds deadline = t_min + (relaxation.t_star() - t_min) * dice.real(0.001, 1);
   relaxation.lower_deadline(deadline);
-  const model::Plan plan = kinds.plan_of(rounding.round(Rounding::punctual));
+  const model::Plan plan = kinds.plan_of(rounding.round(Rounding::kPunctual));
   const testing::Realized realized = testing::realize(dag, plan);
   RC_ASSERT(realized.time <= deadline * (1 + 1e-9));
 }

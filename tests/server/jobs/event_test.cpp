@@ -64,7 +64,7 @@ TEST(Event, EveryKindIsReadBackAsItWas) {
     EXPECT_FALSE(text_of(event).empty());
     kinds.insert(body.index());
   }
-  EXPECT_EQ(kinds.size(), num_event_kinds);
+  EXPECT_EQ(kinds.size(), kNumEventKinds);
 }
 
 TEST(Event, DefaultsAreReadBackToo) {
@@ -76,6 +76,12 @@ TEST(Event, DefaultsAreReadBackToo) {
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(*read, event) << format_event(event);
   }
+}
+
+TEST(Event, FormerKindsAreReadAsThePresentOnes) {
+  const auto read = parse_event(R"({"kind":"characterisation_failed","at_s":1,"input":"a","why":"no"})", "log");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(*read, (Event{1, CharacterizationFailed{"a", "no"}}));
 }
 
 TEST(Event, SaysWhatIsWrong) {

@@ -170,10 +170,10 @@ TEST_F(TokensTest, TheFirstSecretIsOfUseOnlyBeforeTheFirstToken) {
 
 TEST(WrongTokens, AreToldApartByAddressAndForgotten) {
   routes::WrongTokens wrong;
-  for (int i = 0; i < routes::WrongTokens::allowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
+  for (int i = 0; i < routes::WrongTokens::kAllowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
   EXPECT_TRUE(wrong.count("a", 130));
   EXPECT_FALSE(wrong.count("b", 130));
-  EXPECT_FALSE(wrong.count("a", 100 + routes::WrongTokens::within_s));
+  EXPECT_FALSE(wrong.count("a", 100 + routes::WrongTokens::kWithin_s));
   EXPECT_FALSE(wrong.count("a", 1));  // the clock was set back
   EXPECT_EQ(wrong.total(), 24U);
   for (int i = 0; i < 30000; ++i) wrong.count(std::to_string(i), 500);  // more addresses than it may remember

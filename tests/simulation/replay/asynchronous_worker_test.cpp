@@ -133,7 +133,7 @@ AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhe
     }
     const auto pair = replay::socket_pair();
     own[a] = pair->first;
-    ends[a][replay::launcher] = pair->second;
+    ends[a][replay::kLauncher] = pair->second;
   }
   AheadReplay result;
   replay::PeerLinks links(own);

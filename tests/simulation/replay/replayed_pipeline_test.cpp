@@ -77,7 +77,7 @@ Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>
     for (int b = 0; b < a; ++b) connect(a, b);
     const auto pair = replay::socket_pair();
     own[a] = pair->first;
-    ends[a][replay::launcher] = pair->second;
+    ends[a][replay::kLauncher] = pair->second;
   }
   Replayed result{std::vector<std::vector<replay::RankReport>>(workers), std::vector<Listener>(workers),
                   std::vector<std::string>(workers)};

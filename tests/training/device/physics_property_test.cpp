@@ -60,10 +60,10 @@ void happen(const Event& event, const Spec& spec, State& state, Marks& marks) {
       begin(spec, state, marks, event.which);
       break;
     case Event::waits:
-      rest(state, marks, waiting);
+      rest(state, marks, kWaiting);
       break;
     case Event::idles:
-      rest(state, marks, idle);
+      rest(state, marks, kIdle);
       break;
     case Event::locks:
       lock(spec, state, marks, event.which);
@@ -103,10 +103,10 @@ struct Naive {
 Naive naively(const Story& story, double dt) {
   const Spec& spec = *story.spec;
   Naive naive;
-  int clock = 0, target = -1, next = -1, doing = idle;
+  int clock = 0, target = -1, next = -1, doing = kIdle;
   double switch_s = 0, left = 0, limit_w = 450, now_s = spec.made_s, this_run_j = 0;
   const auto watts = [&](int at) {
-    return doing == idle ? spec.idle_w : doing == waiting ? spec.blocking_w[at] : spec.power_w[doing][at];
+    return doing == kIdle ? spec.idle_w : doing == kWaiting ? spec.blocking_w[at] : spec.power_w[doing][at];
   };
   const auto pass = [&](double seconds) {
     const double end_s = now_s + seconds;
@@ -127,7 +127,7 @@ Naive naively(const Story& story, double dt) {
         if (left <= 0) {
           ++naive.runs[doing];
           naive.run_energy_j[doing] += this_run_j;
-          doing = waiting;
+          doing = kWaiting;
         }
       }
       now_s += step;
@@ -140,7 +140,7 @@ Naive naively(const Story& story, double dt) {
       left = 1;
       this_run_j = 0;
     } else if (event.kind == Event::waits || event.kind == Event::idles) {
-      doing = event.kind == Event::waits ? waiting : idle;
+      doing = event.kind == Event::waits ? kWaiting : kIdle;
     } else if (event.kind == Event::limits) {
       limit_w = event.limit_w;
     } else {
