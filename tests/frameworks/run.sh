@@ -19,7 +19,7 @@ skip() { echo "$1" && exit 77; }
 if [ "${PERSEUS_FRAMEWORKS:-0}" = 1 ]; then
   (flock 9 && ./make_root.sh "$root") 9>/tmp/perseus_frameworks.lock
 elif [ -z "${PERSEUS_FRAMEWORKS_ROOT:-}" ]; then
-  skip "PERSEUS_FRAMEWORKS=1 (./test --all) runs this, in a root with PyTorch made of 1.3 GB of packages"
+  skip "PERSEUS_FRAMEWORKS=1 (./test --frameworks) runs this, in a root with PyTorch made of 1.3 GB of packages"
 fi
 [ -e "$root/complete" ] || skip "there is no root with PyTorch in $root"
 exec ./in_root.sh "$root" "$build" python3 -B "/perseus/tests/frameworks/$test" "$@"
