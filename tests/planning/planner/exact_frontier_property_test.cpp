@@ -14,11 +14,14 @@
 #include "planning/checker/certificate_check.h"
 #include "planning/checker/verify_plan.h"
 #include "planning/model/build_dag.h"
+#include "planning/model/default_plan.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/reference_plans.h"
 #include "planning/planner/choices.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/look_up.h"
 #include "planning/planner/lower_bound.h"
+#include "planning/planner/realize.h"
 #include "planning/planner/relaxation.h"
 #include "planning/planner/rounding.h"
 #include "tests/support/shared_data.h"
@@ -90,6 +93,22 @@ RC_GTEST_PROP(ExactFrontier, IsNeverWorseWithMoreEffort, ()) {
       RC_ASSERT(better.effective_energy <= point.effective_energy);
     }
     less = std::move(more);
+  }
+}
+
+// Asking for what is realized anyway changes nothing.
+RC_GTEST_PROP(ExactFrontier, UsualTolerancesAreRealizedWithoutAsking, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  PlannerOptions options = few_deadlines();
+  const model::Frontier frontier = plan_exact(dag, options);
+  const Seconds t_max = Realizer(dag).realize(model::all_maximum_clock(dag)).time;
+  for (const double tolerance : model::kUsualTolerances) options.also.push_back((1 + tolerance) * t_max);
+  const model::Frontier asked = plan_exact(dag, options);
+  RC_ASSERT(frontier.points.size() == asked.points.size());
+  for (std::size_t i = 0; i < asked.points.size(); ++i) {
+    RC_ASSERT(frontier.points[i].time == asked.points[i].time);
+    RC_ASSERT(frontier.points[i].energy == asked.points[i].energy);
   }
 }
 
