@@ -15,6 +15,7 @@
 #include "command.h"
 #include "demo.h"
 #include "help_formatter.h"
+#include "usage_message.h"
 
 namespace {
 
@@ -45,32 +46,18 @@ std::string empty_argument(const std::vector<std::string>& words) {
   return {};
 }
 
-std::string subcommands_of(const CLI::App& app) {
-  std::string names;
-  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; })) {
-    names += (names.empty() ? "" : ", ") + one->get_name();
+/// `perseus help [COMMAND...]` as the command line `perseus [COMMAND...] --help`, or what is wrong with it.
+Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::vector<std::string> words) {
+  if (words.empty() || words.front() != "help") return words;
+  words.erase(words.begin());
+  const CLI::App* asked = &app;
+  for (const std::string& word : words) {
+    const auto found = asked->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
+    if (found.empty()) return Error{ErrorCode::usage, unknown_command(word, *asked)};
+    asked = found.front();
   }
-  return names;
-}
-
-/// CLI11's message, or a clearer one. `asked`: the innermost subcommand on the command line.
-std::string message_of(const CLI::ParseError& error, const CLI::App& asked) {
-  std::string message = error.what();
-  const bool needs_subcommand = asked.get_require_subcommand_min() > 0;
-  const std::vector<std::string> unknown = asked.remaining();
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
-    const std::string option = message.substr(0, message.find(':'));
-    if (message.find("missing") != std::string::npos) return option + ": the value is missing";
-    if (message.find("At Most") != std::string::npos) return option + ": given more than once; allowed: once";
-  } else if (!unknown.empty() && needs_subcommand && !unknown.front().starts_with('-')) {
-    return fmt::format("unknown subcommand: {}; allowed: {}", unknown.front(), subcommands_of(asked));
-  } else if (!unknown.empty()) {
-    const bool is_option = unknown.front().starts_with('-');
-    return fmt::format("unknown {}: {}", is_option ? "option" : "argument", unknown.front());
-  } else if (needs_subcommand) {
-    return "a subcommand is missing; allowed: " + subcommands_of(asked);
-  }
-  return message;
+  words.emplace_back("--help");
+  return words;
 }
 
 int run(int argc, char** argv) {
@@ -80,7 +67,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
-      "'perseus COMMAND --help' says more about each.\n"
+      "'perseus help COMMAND' says more about each.\n"
       "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
       exit_codes_text());
 
@@ -109,8 +96,11 @@ int run(int argc, char** argv) {
   // The error may come before --json is parsed.
   const bool json = std::ranges::find(words, "--json") != words.end();
   if (const std::string wrong = empty_argument(words); !wrong.empty()) return fail({ErrorCode::usage, wrong}, json);
+  auto asked_words = without_help_command(app, words);
+  if (!asked_words) return fail(asked_words.error(), json);
+  std::ranges::reverse(*asked_words);  // the order that CLI11 takes
   try {
-    app.parse(argc, argv);
+    app.parse(*std::move(asked_words));
   } catch (const CLI::Success& asked_for_help) {
     return app.exit(asked_for_help);
   } catch (const CLI::ParseError& error) {
@@ -120,7 +110,12 @@ int run(int argc, char** argv) {
       asked = deeper.front();
       name += " " + asked->get_name();
     }
-    return fail({ErrorCode::usage, fmt::format("{} (see '{} --help')", message_of(error, *asked), name)}, json);
+    const bool bare = asked->get_require_subcommand_min() > 0 && asked->remaining().empty();
+    if (bare && !json && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
+      print(app.help());
+      return 0;
+    }
+    return fail({ErrorCode::usage, fmt::format("{} (see '{} --help')", usage_message(error, *asked), name)}, json);
   }
   const Result<int> done = command.run();
   return done ? *done : fail(done.error(), command.json);

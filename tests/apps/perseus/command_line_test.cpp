@@ -48,14 +48,31 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
 }
 
 TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
-  expect_mistake({}, kUsage, "a subcommand is missing; allowed: plan, compare");
-  expect_mistake({"plna"}, kUsage, "unknown subcommand: plna; allowed: plan, compare");
-  expect_mistake({"--verbose"}, kUsage, "unknown option: --verbose");
-  expect_mistake({"job"}, kUsage,
-                 "a subcommand is missing; allowed: list, show, delete, finish (see 'perseus job --help')");
-  expect_mistake({"job", "stop"}, kUsage, "unknown subcommand: stop; allowed: list, show, delete, finish");
-  expect_mistake({"lookup", "--dedline"}, kUsage, "unknown option: --dedline (see 'perseus lookup --help')");
-  expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument: b.csv");
+  expect_mistake({"plna"}, kUsage, "unknown command 'plna'; did you mean 'plan'? (see 'perseus --help')");
+  expect_mistake({"steer"}, kUsage, "unknown command 'steer'; allowed: plan, compare");
+  expect_mistake({"help", "job", "lst"}, kUsage, "unknown command 'lst'; did you mean 'list'?");
+  expect_mistake({"--verbose"}, kUsage, "unknown option '--verbose' (see 'perseus --help')");
+  expect_mistake({"job", "stop"}, kUsage, "unknown command 'stop'; allowed: list, show, delete, finish");
+  expect_mistake({"lookup", "--dedline=3"}, kUsage,
+                 "unknown option '--dedline'; did you mean '--deadline'? (see 'perseus lookup --help')");
+  expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument 'b.csv'");
+}
+
+TEST(PerseusCommandLine, PrintsHelpWhereNothingIsAsked) {
+  const auto out_of = [](const Words& words) {
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, IsEmpty());
+    return outcome.out;
+  };
+  EXPECT_THAT(out_of({}), HasSubstr("Start with: perseus plan"));
+  EXPECT_EQ(out_of({}), out_of({"--help"}));
+  EXPECT_EQ(out_of({"help"}), out_of({"--help"}));
+  EXPECT_EQ(out_of({"help", "plan"}), out_of({"plan", "--help"}));
+  EXPECT_EQ(out_of({"help", "job", "list"}), out_of({"job", "list", "--help"}));
+  EXPECT_EQ(out_of({"job"}), out_of({"job", "--help"}));
+  const Outcome json = run_perseus({"--json"});
+  EXPECT_EQ(json.exit_code, kUsage);
 }
 
 TEST(PerseusCommandLine, RefusesValuesThatAreNone) {
