@@ -25,8 +25,6 @@ namespace {
 constexpr int kJobOverStatus = 409;
 constexpr std::size_t kMostKeptIterations = 1000;  ///< while the server is unreachable; the oldest are dropped
 
-double now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
-
 /// 128 random bits, or the time if there is no source of them.
 std::string random_key(std::int64_t now) {
   std::array<std::uint64_t, 2> bits{static_cast<std::uint64_t>(now), static_cast<std::uint64_t>(getpid())};
@@ -175,7 +173,7 @@ void Session::plan_dropped(DroppedPlan dropped) {
 }
 
 void Session::stop(double limit_s) {
-  const double until = now_s() + limit_s;
+  const double until = host_now_s() + limit_s;
   asking_.stop(std::min(limit_s, 0.2));
   reporting_.stop(limit_s / 2);  // it sends the rest
   State& s = *state_;
@@ -184,16 +182,16 @@ void Session::stop(double limit_s) {
     const std::lock_guard lock(s.mutex);
     if (s.own_job && s.reached && !s.over) job = s.job;
   }
-  if (!job.empty() && now_s() < until) {
+  if (!job.empty() && host_now_s() < until) {
     // On a thread, so that a name look-up does not delay the process's end.
     BackgroundThread finishing;
-    finishing.start("perseus-finish", [state = state_, job, left = until - now_s()](const std::stop_token& stop) {
+    finishing.start("perseus-finish", [state = state_, job, left = until - host_now_s()](const std::stop_token& stop) {
       http::HttpPeer peer = state->peer;
       peer.timeout = milliseconds(left);
       (void)http::http_call(peer, {"POST", "/v1/jobs/" + http::percent_encode(job) + "/finish", "{}"}, stop);
     });
     // Ends by itself; stop() would interrupt it.
-    finishing.wait(until - now_s());
+    finishing.wait(until - host_now_s());
   }
   const std::lock_guard lock(s.mutex);
   s.listener.reset();
@@ -227,7 +225,7 @@ void Session::State::failed(Cause cause, const std::string& why) {
   failures.fetch_add(1);
   reached = false;
   const std::lock_guard lock(mutex);
-  const double now = now_s();
+  const double now = host_now_s();
   if (!silent_since_s) silent_since_s = now;
   if (complaints != nullptr) complaints->raise(cause, why + "; training goes on, and the client asks again for plans");
   if (!held && listener && now - *silent_since_s >= timing.grace_s) {
@@ -271,14 +269,14 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
   double wait_s = timing.least_wait_s;
   std::int64_t have = 0;
   while (!stop.stop_requested() && !is_over()) {
-    const double asked_s = now_s();
+    const double asked_s = host_now_s();
     const std::int64_t had = have;
     const bool went_well = (!job.empty() || register_job(stop)) && (rank_known || register_rank(stop, have)) &&
                            (is_over() || wait_for_plan(stop, have));
     if (went_well) {
       wait_s = timing.least_wait_s;
       // If a server returns "unchanged" without having waited, wait before the next request.
-      const bool early = have == had && now_s() - asked_s < timing.least_wait_s;
+      const bool early = have == had && host_now_s() - asked_s < timing.least_wait_s;
       if (early && !sleep_for(stop, timing.least_wait_s)) return;
       continue;
     }
@@ -495,18 +493,18 @@ std::vector<MeasuredIteration> Session::State::next_report(bool all) {
 }
 
 void Session::State::send_reports(const std::stop_token& stop) {
-  double due_s = now_s() + options.report_interval_s;
+  double due_s = host_now_s() + options.report_interval_s;
   double wait_s = timing.least_wait_s;
   // The last reports are sent after the request to stop, uninterrupted: stop() of the thread waits for a while.
   for (bool last = false; !last;) {
     {
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - now_s(), 0.0)),
+      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - host_now_s(), 0.0)),
                        [&] { return (window_ready && !job.empty()) || ((facts_are_news || dropped) && rank_known); });
     }
     last = stop.stop_requested();
-    const bool all = last || now_s() >= due_s;
-    if (all) due_s = now_s() + options.report_interval_s;
+    const bool all = last || host_now_s() >= due_s;
+    if (all) due_s = host_now_s() + options.report_interval_s;
     while (!last && !(tell_facts(stop) && tell_dropped(stop)) && sleep_for(stop, wait_s))
       wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;

@@ -129,12 +129,12 @@ TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock
   options.log = said.log();
   TrainingClient client(options);
   client.start({});
-  ASSERT_TRUE(client.time_with_cuda(nullptr));
+  ASSERT_TRUE(client.calls().time_with_cuda(nullptr));
   const auto iterate = [&] {
-    client.step_begin(true);
-    client.begin(model::Instruction::forward, -1, -1);
-    client.end(model::Instruction::forward);
-    client.step_end();
+    client.calls().step_begin(true);
+    client.calls().begin(model::Instruction::forward, -1, -1);
+    client.calls().end(model::Instruction::forward);
+    client.calls().step_end();
     run_all();
   };
   iterate();
@@ -163,10 +163,10 @@ TEST_F(CudaEventsTest, NoContextAndNoLibraryAreSaidAndTheHostsClockStays) {
   options.log = [](void* to, int, const char* message) { *static_cast<std::string*>(to) += message; };
   perseus::api::Client client(options);
   context(0);
-  EXPECT_FALSE(client.time_with_cuda(nullptr));
+  EXPECT_FALSE(client.calls().time_with_cuda(nullptr));
   EXPECT_THAT(said, ::testing::HasSubstr("context"));
   context(1);
-  EXPECT_TRUE(client.time_with_cuda(nullptr));
+  EXPECT_TRUE(client.calls().time_with_cuda(nullptr));
   ::setenv("PERSEUS_CUDA", "/nowhere/libcuda.so.1", 1);
   perseus::api::Client other(options);
   EXPECT_FALSE(other.time_with_cuda(nullptr));
