@@ -1,7 +1,8 @@
 // NVML's functions over simulated GPUs: a library that code written for NVML loads in its place.
 //
-// The driver's version contains "simulated", and so does the name of each GPU unless its creator chose another. This file
-// has the library itself, the list of GPUs and queries of all kinds; nvml_power.cpp and nvml_clocks.cpp have the rest.
+// The driver's version contains "simulated", and so does the name of each GPU unless its creator chose another. This
+// file has the library itself, the list of GPUs and queries of all kinds; nvml_power.cpp and nvml_clocks.cpp have the
+// rest.
 //
 // Problem: code that calls the driver, ours and others', must run unchanged on a machine without a GPU, and see the
 //          consequences of its settings.
