@@ -163,10 +163,10 @@ TEST_F(CudaEventsTest, NoContextAndNoLibraryAreSaidAndTheHostsClockStays) {
   options.log = [](void* to, int, const char* message) { *static_cast<std::string*>(to) += message; };
   perseus::api::Client client(options);
   context(0);
-  EXPECT_FALSE(client.calls().time_with_cuda(nullptr));
+  EXPECT_FALSE(client.time_with_cuda(nullptr));
   EXPECT_THAT(said, ::testing::HasSubstr("context"));
   context(1);
-  EXPECT_TRUE(client.calls().time_with_cuda(nullptr));
+  EXPECT_TRUE(client.time_with_cuda(nullptr));
   ::setenv("PERSEUS_CUDA", "/nowhere/libcuda.so.1", 1);
   perseus::api::Client other(options);
   EXPECT_FALSE(other.time_with_cuda(nullptr));
