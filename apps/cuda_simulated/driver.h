@@ -116,6 +116,8 @@ struct Driver {
 };
 
 Driver& driver();
+/// The device of that number, or null.
+Device* device_at(DeviceOrdinal ordinal);
 
 template <class Handle>
 Handle* find(const std::unordered_map<const void*, std::unique_ptr<Handle>>& handles, const Handle* handle) {

@@ -135,13 +135,21 @@ class Engine {
   };
   Engine(std::unique_ptr<simulated_gpu::SimulatedGpu> gpu, KnobBoard& knobs, HostAccess memory)
       : gpu_(std::move(gpu)), knobs_(knobs), memory_(memory) {}
+  static double now_s();
   void run();
   void run_host_functions();
   /// Processes all operations that are possible now; returns the time from now of the next check at the latest.
   double pump(Lock& lock);
-  bool show_effects(Stream& stream, double now_s);
+  bool show_effects(Stream& stream, double now);
   /// Executes the first operation if possible; never starts a kernel.
   bool step(Lock& lock, const std::shared_ptr<Stream>& stream, const Knobs& knobs);
+  enum class Execution { later, done, failed };
+  /// Of the stream's first operation, which needs no other thread. Failed: all operations were dropped.
+  Execution execute(Stream& stream, const Knobs& knobs);
+  Execution poll_value(Stream& stream);
+  bool call_host_function(const std::shared_ptr<Stream>& stream, const Knobs& knobs);
+  /// Calls the operation's function on the device's thread, without the lock.
+  void tell(Lock& lock, Stream& stream);
   [[nodiscard]] bool is_now(double time_s);
   [[nodiscard]] double free_s(const Stream& stream) const;
   [[nodiscard]] double start_s(const Stream& stream, const Knobs& knobs) const;

@@ -32,11 +32,11 @@ namespace {
 void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
   constexpr double least_pause_s = 0.1, most_pause_s = 5;
   for (double pause_s = least_pause_s;; pause_s = std::min(2 * pause_s, most_pause_s)) {
-    const double began_s = 1e-9 * static_cast<double>(host_now_ns());
+    const double began_s = host_now_s();
     try {
       return body(stop);
     } catch (...) {}
-    if (1e-9 * static_cast<double>(host_now_ns()) - began_s > most_pause_s) pause_s = least_pause_s;  // it ran well
+    if (host_now_s() - began_s > most_pause_s) pause_s = least_pause_s;  // it ran well
     if (!sleep_for(stop, pause_s)) return;
   }
 }

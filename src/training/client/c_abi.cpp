@@ -126,40 +126,40 @@ const char* perseus_job(const perseus_client* client) {
 }
 
 void perseus_step_begin(perseus_client* client, int kind) {
-  if (TrainingClient* const c = usable(client)) c->step_begin(kind == PERSEUS_TRAIN);
+  if (TrainingClient* const c = usable(client)) c->calls().step_begin(kind == PERSEUS_TRAIN);
 }
 
 void perseus_step_end(perseus_client* client) {
-  if (TrainingClient* const c = usable(client)) c->step_end();
+  if (TrainingClient* const c = usable(client)) c->calls().step_end();
 }
 
 [[gnu::hot]] void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
   TrainingClient* const c = usable(client);
   if (c != nullptr && known(instruction))
-    c->begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+    c->calls().begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
 }
 
 [[gnu::hot]] void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
   TrainingClient* const c = usable(client);
-  if (c != nullptr && known(instruction)) c->end(static_cast<perseus::model::Instruction>(instruction));
+  if (c != nullptr && known(instruction)) c->calls().end(static_cast<perseus::model::Instruction>(instruction));
 }
 
 [[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk) {
   TrainingClient* const c = usable(client);
   if (c != nullptr && known(instruction))
-    c->set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+    c->calls().set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
 }
 
 int perseus_time_with_cuda(perseus_client* client, void* stream) {
   const Used c(client);
   if (!c) return 0;
   try {
-    return c->time_with_cuda(stream) ? 0 : 1;
+    return c->calls().time_with_cuda(stream) ? 0 : 1;
   } catch (...) { return 1; }
 }
 
 void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void*), void* context) {
-  if (const Used c(client); c) c->time_with(now_ns, context);
+  if (const Used c(client); c) c->calls().time_with(now_ns, context);
 }
 
 void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics) {

@@ -22,6 +22,8 @@ inline std::uint64_t host_now_ns() noexcept {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000U + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
+inline double host_now_s() noexcept { return 1e-9 * static_cast<double>(host_now_ns()); }
+
 class CallCost {
  public:
   [[nodiscard]] static bool due(std::uint32_t& calls) { return (++calls & 63U) == 0; }

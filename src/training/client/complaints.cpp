@@ -45,9 +45,7 @@ std::string_view name_of(Cause cause) {
 }
 
 Complaints::Complaints(Log log, PauseLimits pauses, std::function<double()> now_s)
-    : log_(std::move(log)),
-      pauses_(pauses),
-      now_s_(now_s ? std::move(now_s) : [] { return 1e-9 * static_cast<double>(host_now_ns()); }) {}
+    : log_(std::move(log)), pauses_(pauses), now_s_(now_s ? std::move(now_s) : host_now_s) {}
 
 void Complaints::silence(double limit_s) {
   silent_ = true;

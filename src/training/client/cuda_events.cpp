@@ -13,8 +13,6 @@ namespace {
 constexpr double kProbeEvery_s = 1, kFirstProbesEvery_s = 0.04;
 constexpr int kFirstProbes = 8;
 
-double host_now_s() { return static_cast<double>(host_now_ns()) * 1e-9; }
-
 }  // namespace
 
 /// The context, and its events, may be gone by now: then the driver owns them.

@@ -107,23 +107,37 @@ void IterationMeter::take(const Step& step, double now_s) {
   last_iteration_ = step.iteration;
   last_end_s_ = end;
 
-  Pending pending{next_tag_++,
-                  now_s,
-                  true,
-                  std::max(step.window_iterations, 1),
-                  {},
-                  begin,
-                  end,
-                  end,
-                  {},
-                  {},
-                  step.clean,
-                  step.followed,
-                  step.window_ends};
-  MeasuredIteration& iteration = pending.iteration;
-  iteration.iteration = step.iteration;
-  iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
-  iteration.window = step.window;
+  Pending pending = pending_of(step, now_s);
+  std::vector<WorkSpan> spans = add_computations(step, pending);
+  pending.iteration.time_s = pending.last_s - begin;
+  // Iterations of a window that did not run at its clocks are no samples.
+  pending.wanted = step.window < 0 || (step.clean && step.followed);
+  const bool detailed = step.window >= 0 && pending.wanted && gives_energy_;
+  meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
+  if (!step.clean || !step.placed) meter_.unknown(begin, end);
+  pending_.push_back(std::move(pending));
+}
+
+/// All but the computations.
+IterationMeter::Pending IterationMeter::pending_of(const Step& step, double now_s) {
+  Pending pending;
+  pending.tag = next_tag_++;
+  pending.end_s = now_s;
+  pending.window_iterations = std::max(step.window_iterations, 1);
+  pending.begin_s = seconds(step.begin_ns);
+  pending.last_s = pending.step_end_s = seconds(step.end_ns);
+  pending.clean = step.clean;
+  pending.followed = step.followed;
+  pending.window_ends = step.window_ends;
+  pending.iteration.iteration = step.iteration;
+  pending.iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
+  pending.iteration.window = step.window;
+  return pending;
+}
+
+/// Returns the work of the step, for the energy meter: in order, without overlaps.
+std::vector<WorkSpan> IterationMeter::add_computations(const Step& step, Pending& pending) {
+  const double begin = pending.begin_s;
   // Converts marks of another time source to the host's clock, aligned at the step's begin.
   const auto on_host = [&](std::uint64_t mark) {
     return begin + static_cast<double>(static_cast<std::int64_t>(mark - step.begin_mark)) * 1e-9;
@@ -133,29 +147,23 @@ void IterationMeter::take(const Step& step, double now_s) {
   std::vector<WorkSpan> spans;
   for (std::size_t i = 0; i < step.count; ++i) {
     const RecordedComputation& c = step.computations[i];
-    const double c_end = c.end == 0 ? on_host(c.begin) : on_host(c.end);
+    const double c_begin = on_host(c.begin);
+    const double c_end = c.end == 0 ? c_begin : on_host(c.end);
     if (c.instruction != model::Instruction::all_reduce && c.instruction != model::Instruction::optimizer_step) {
       last = std::max(last, c_end);
     }
-    const double c_begin = on_host(c.begin);
-    iteration.computations.push_back(
+    pending.iteration.computations.push_back(
         {c.instruction, std::max(c_end - c_begin, 0.0), -1, c_begin - begin, std::max(c_end, c_begin) - begin});
-    pending.ran.push_back(ran_at(c, step.controlled ? c.clock : 0, on_host(c.begin), c_end));
-    from = std::max(from, on_host(c.begin));  // overlapping work counts for the earlier computation
+    pending.ran.push_back(ran_at(c, step.controlled ? c.clock : 0, c_begin, c_end));
+    from = std::max(from, c_begin);  // overlapping work counts for the earlier computation
     if (c_end <= from) continue;
     pending.computation_of_span.push_back(i);
     spans.push_back({kind_of(c), from, c_end});
     from = c_end;
   }
   if (step.count > 0) pending.last_s = last;
-  pending.step_end_s = std::max(end, from);
-  iteration.time_s = pending.last_s - begin;
-  // Iterations of a window that did not run at its clocks are no samples.
-  pending.wanted = iteration.window < 0 || (step.clean && step.followed);
-  const bool detailed = iteration.window >= 0 && pending.wanted && gives_energy_;
-  meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
-  if (!step.clean || !step.placed) meter_.unknown(begin, end);
-  pending_.push_back(std::move(pending));
+  pending.step_end_s = std::max(pending.step_end_s, from);
+  return spans;
 }
 
 double IterationMeter::next_look_s() const {

@@ -88,10 +88,10 @@ class IterationMeter {
     double time_stddev_s = 0;
   };
   struct Pending {
-    std::int64_t tag;
-    double end_s;
-    bool wanted;
-    int window_iterations;
+    std::int64_t tag = 0;
+    double end_s = 0;
+    bool wanted = true;
+    int window_iterations = 1;
     MeasuredIteration iteration;
     double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
     std::vector<Ran> ran;                            ///< per computation
@@ -105,6 +105,8 @@ class IterationMeter {
   void forget_clocks(const Step& step);
   void check_clocks(double until_s);
   [[nodiscard]] Ran ran_at(const RecordedComputation& computation, int clock_mhz, double from_s, double to_s) const;
+  Pending pending_of(const Step& step, double now_s);
+  std::vector<WorkSpan> add_computations(const Step& step, Pending& pending);
   void settle_times(Pending& pending);
   void settle_energies(Pending& pending, const MeteredStep& step);
   [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;

@@ -59,6 +59,7 @@ class PlanFollower {
   void put(std::unique_ptr<ClockPlan> plan);
   /// The highest clock; 0: not known (then the clock is left unchanged).
   void set_maximum(int clock_mhz) { maximum_.store(clock_mhz, std::memory_order_relaxed); }
+  [[nodiscard]] int maximum() const { return maximum_.load(std::memory_order_relaxed); }
   /// While true, the highest clock applies instead of the plan's.
   void hold_maximum(bool hold) { held_.store(hold, std::memory_order_relaxed); }
   /// Version of the plan that does not fit; 0: none, or it fits again.

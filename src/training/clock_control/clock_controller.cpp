@@ -14,7 +14,6 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <mutex>
@@ -28,6 +27,7 @@
 #include "training/clock_control/helper_process.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
+#include "training/clock_control/open_mailboxes.h"
 #include "training/clock_control/start_helper.h"
 #include "training/device/ceiling_gpu.h"
 
@@ -35,59 +35,6 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
-constexpr std::int64_t kExitLimit_ns = 2'000'000'000;
-
-/// Number of forks between the process that loaded this code and this process.
-std::atomic<int>& fork_generation() {
-  static std::atomic<int> generation{0};
-  return generation;
-}
-
-/// Mailboxes of this process's controllers. If this process is process 1 of a container, its end kills the helper
-/// too: then the clock must be given back before.
-struct OpenMailboxes {
-  struct One {
-    Mailbox* mailbox;
-    int wake, generation;
-  };
-  std::mutex mutex;
-  std::vector<One> all;
-};
-
-OpenMailboxes& open_mailboxes() {
-  static auto* const mailboxes = new OpenMailboxes;  // never destroyed: exit handlers use it
-  return *mailboxes;
-}
-
-void give_back_at_exit() {
-  const std::unique_lock lock(open_mailboxes().mutex, std::try_to_lock);
-  if (!lock.owns_lock()) return;
-  const std::int64_t until_ns = monotonic_ns() + kExitLimit_ns;
-  const auto works = [](const OpenMailboxes::One& one) {
-    return one.generation == fork_generation().load() &&
-           one.mailbox->state.load(std::memory_order_acquire) == HelperState::working;
-  };
-  // A request in flight to the device will lock the clock.
-  const auto owes = [&](const OpenMailboxes::One& one) {
-    const Mailbox& mailbox = *one.mailbox;
-    return works(one) && (mailbox.owes_answer() || mailbox.locked.load() != 0);
-  };
-  for (const OpenMailboxes::One& one : open_mailboxes().all) {
-    if (works(one)) one.mailbox->post_now(Megahertz(0), one.wake);
-  }
-  while (std::ranges::any_of(open_mailboxes().all, owes) && monotonic_ns() < until_ns) {
-    const timespec pause{0, 500'000};
-    ::nanosleep(&pause, nullptr);
-  }
-}
-
-void prepare_process() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    ::pthread_atfork(nullptr, nullptr, [] { fork_generation().fetch_add(1); });
-    (void)std::atexit(give_back_at_exit);
-  });
-}
 
 OwnedFd own_pidfd() {
 #ifdef SYS_pidfd_open
@@ -198,16 +145,12 @@ device::DeviceStatus ClockController::State::prepare() {
     return no_helper(fmt::format("no shared memory or eventfd for the helper: {}", std::strerror(errno)));
   }
   mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
-  const std::lock_guard lock(open_mailboxes().mutex);
-  open_mailboxes().all.push_back({mailbox, wake.get(), generation});
+  add_open_mailbox(*mailbox, wake.get(), generation);
   return Ok{};
 }
 
 ClockController::State::~State() {
-  {
-    const std::lock_guard lock(open_mailboxes().mutex);
-    std::erase_if(open_mailboxes().all, [this](const OpenMailboxes::One& one) { return one.mailbox == mailbox; });
-  }
+  remove_open_mailbox(mailbox);
   if (!keeps_memory) unmap_mailbox(mailbox);
 }
 

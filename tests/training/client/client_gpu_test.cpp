@@ -51,17 +51,17 @@ class ClientGpuTest : public ::testing::Test {
     client->start({});
   }
   void compute(model::Instruction instruction) {
-    client->set_speed(instruction, -1, -1);
-    client->begin(instruction, -1, -1);
+    client->calls().set_speed(instruction, -1, -1);
+    client->calls().begin(instruction, -1, -1);
     gpu->run(static_cast<int>(instruction));
-    client->end(instruction);
+    client->calls().end(instruction);
   }
   void iterate(int backwards = 2) {
-    client->step_begin(true);
+    client->calls().step_begin(true);
     compute(model::Instruction::forward);
     compute(model::Instruction::forward);
     for (int i = 0; i < backwards; ++i) compute(model::Instruction::backward);
-    client->step_end();
+    client->calls().step_end();
   }
   /// Trains until the condition holds; false after two minutes, because edges of the counter come late on a busy
   /// machine.
@@ -120,9 +120,9 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   EXPECT_EQ(said.count("500"), 1);
   server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
-  client->step_begin(false);  // evaluation
+  client->calls().step_begin(false);  // evaluation
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); }));
-  client->step_end();
+  client->calls().step_end();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   EXPECT_TRUE(client->stop());
   EXPECT_FALSE(gpu->locked());
@@ -144,7 +144,7 @@ TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client->status();
-  client->step_begin(true);
+  client->calls().step_begin(true);
   compute(model::Instruction::forward);
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1200); })) << gpu->clock().value();
 }
@@ -154,14 +154,14 @@ TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
   options.server = server.url();
   start();
   const auto step = [&](int backwards) {
-    client->step_begin(true);
+    client->calls().step_begin(true);
     for (int i = 0; i < 2 + backwards; ++i) {
       const model::Instruction instruction = i < 2 ? model::Instruction::forward : model::Instruction::backward;
-      client->begin(instruction, -1, -1);
+      client->calls().begin(instruction, -1, -1);
       gpu->run(static_cast<int>(instruction));
-      client->end(instruction);
+      client->calls().end(instruction);
     }
-    client->step_end();
+    client->calls().step_end();
   };
   ASSERT_TRUE(eventually([&] { return step(2), gpu->clock() == Megahertz(900); })) << client->status();
   step(3);
@@ -201,7 +201,7 @@ TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
   options.server = server.url();
   start();
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
-  client->step_begin(true);
+  client->calls().step_begin(true);
   compute(model::Instruction::forward);
   ASSERT_TRUE(trains_until([&] { return said.count("does not fit") == 1; }, 1));  // it ends with the next one
   ASSERT_TRUE(trains_until([&] { return said.count("the plan fits") == 1; }));
@@ -272,14 +272,14 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
   server.script([](const http::HttpRequest& request) { return well(request, window_plan); });
   std::int64_t broken = -1;
   ASSERT_TRUE(eventually([&] {
-    client->step_begin(true);
+    client->calls().step_begin(true);
     if (statistics().plan_version == 1) {
       broken = statistics().iteration;
       EXPECT_EQ(::kill(helper_pid(), SIGKILL), 0);
       EXPECT_TRUE(eventually([&] { return statistics().helper_restarts == 1; }));
     }
     for (const int i : {0, 0, 1, 1}) compute(static_cast<model::Instruction>(i));
-    client->step_end();
+    client->calls().step_end();
     return broken >= 0;
   }));
   const std::string member = R"("window":4,"last_iteration":)";
@@ -400,8 +400,8 @@ TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
   options.device = "none";
   start();
   const auto empty_step = [&] {
-    client->step_begin(true);
-    client->step_end();
+    client->calls().step_begin(true);
+    client->calls().step_end();
   };
   ASSERT_TRUE(eventually([&] {
     for (int i = 0; i < 1000; ++i) empty_step();

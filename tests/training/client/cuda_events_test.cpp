@@ -129,12 +129,12 @@ TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock
   options.log = said.log();
   TrainingClient client(options);
   client.start({});
-  ASSERT_TRUE(client.time_with_cuda(nullptr));
+  ASSERT_TRUE(client.calls().time_with_cuda(nullptr));
   const auto iterate = [&] {
-    client.step_begin(true);
-    client.begin(model::Instruction::forward, -1, -1);
-    client.end(model::Instruction::forward);
-    client.step_end();
+    client.calls().step_begin(true);
+    client.calls().begin(model::Instruction::forward, -1, -1);
+    client.calls().end(model::Instruction::forward);
+    client.calls().step_end();
     run_all();
   };
   iterate();

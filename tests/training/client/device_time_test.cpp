@@ -52,18 +52,18 @@ class DeviceTime : public testing::CudaTest {
   /// Enqueues a computation behind a gate; it does not begin before the test opens the gate.
   void enqueue(model::Instruction instruction, int microbatch) {
     gates_.push_back(close_gate(stream_));
-    client_->set_speed(instruction, microbatch, 0);
-    client_->begin(instruction, microbatch, 0);
+    client_->calls().set_speed(instruction, microbatch, 0);
+    client_->calls().begin(instruction, microbatch, 0);
     ASSERT_EQ(launch(short_, stream_), kSuccess);
-    client_->end(instruction);
+    client_->calls().end(instruction);
     ASSERT_EQ(stamp(stream_, stamps_.emplace_back()), kSuccess);
     ASSERT_EQ(record(stamped_.emplace_back(make_event()), stream_), kSuccess);
   }
   void enqueue_step() {
-    client_->step_begin(true);
+    client_->calls().step_begin(true);
     for (const int microbatch : order_) enqueue(model::Instruction::forward, microbatch);
     for (const int microbatch : order_) enqueue(model::Instruction::backward, microbatch);
-    client_->step_end();
+    client_->calls().step_end();
   }
   /// Runs the first steps, before a plan exists.
   bool gets_plan() {
@@ -127,7 +127,7 @@ class EveryWay : public DeviceTime, public ::testing::WithParamInterface<Progres
 TEST_P(EveryWay, AHostThatIsStepsAheadChangesNoClockBeforeTheDeviceGetsThere) {
   options_.progress_way = GetParam();
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   forget_what_ran();
   for (int step = 0; step < 3; ++step) enqueue_step();
@@ -147,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(DeviceTime, EveryWay,
 
 TEST_F(DeviceTime, AnIterationTakesTheGpusTimeNotTheHosts) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   forget_what_ran();
   constexpr auto kTakes = std::chrono::milliseconds(200);
@@ -160,7 +160,7 @@ TEST_F(DeviceTime, AnIterationTakesTheGpusTimeNotTheHosts) {
 
 TEST_F(DeviceTime, MicrobatchesInAnotherOrderGetTheirOwnClocks) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   forget_what_ran();
   order_ = {1, 0};
@@ -172,7 +172,7 @@ TEST_F(DeviceTime, MicrobatchesInAnotherOrderGetTheirOwnClocks) {
 TEST_F(DeviceTime, ADriverWithoutStreamMemoryOperationsIsAskedForHostFunctions) {
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "stream_memory_operations=0"), kSuccess);
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   EXPECT_THAT(client_->status(), ::testing::HasSubstr(R"("device_time":"host-function")"));
 }
@@ -180,7 +180,7 @@ TEST_F(DeviceTime, ADriverWithoutStreamMemoryOperationsIsAskedForHostFunctions) 
 TEST_F(DeviceTime, AndOneWithoutThoseIsPolled) {
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "stream_memory_operations=0,host_functions=0"), kSuccess);
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   EXPECT_THAT(client_->status(), ::testing::HasSubstr(R"("device_time":"polling")"));
 }
@@ -189,7 +189,7 @@ TEST_F(DeviceTime, ADriverThatCannotTellWhereTheGpuIsMeansTheHighestClock) {
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "stream_memory_operations=0"), kSuccess);
   options_.progress_way = ProgressWay::write_value;
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(comes_true([&] {
     enqueue_step();
     open_all();
@@ -202,7 +202,7 @@ TEST_F(DeviceTime, ADriverThatCannotTellWhereTheGpuIsMeansTheHighestClock) {
 TEST_F(DeviceTime, WritesThatBeginToFailMeanTheHighestClockAndOneComplaint) {
   plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   ASSERT_TRUE(clock_becomes(kLow));
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "fail=cuStreamWriteValue32_v2:999:-1"), kSuccess);
@@ -244,12 +244,12 @@ TEST_F(DeviceTime, UnlessItSaysThatItIsSynchronous) {
 TEST_F(DeviceTime, StepsThatReplayAGraphGetOneClock) {
   plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   ASSERT_TRUE(comes_true([&] {
-    client_->step_begin(true);
+    client_->calls().step_begin(true);
     EXPECT_EQ(launch(short_, stream_), kSuccess);
-    client_->step_end();
+    client_->calls().step_end();
     open_all();
     return said_.count("one clock per step") == 1;
   })) << client_->status();
@@ -259,17 +259,17 @@ TEST_F(DeviceTime, StepsThatReplayAGraphGetOneClock) {
 
 TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   enqueue_step();  // a thread of the client queries its events during the capture
   ASSERT_EQ(testing::cu("cuStreamBeginCapture_v2", stream_, static_cast<int>(simulated_cuda::kCaptureGlobal)),
             kSuccess);
-  client_->step_begin(true);
-  client_->set_speed(model::Instruction::forward, 0, 0);
-  client_->begin(model::Instruction::forward, 0, 0);
+  client_->calls().step_begin(true);
+  client_->calls().set_speed(model::Instruction::forward, 0, 0);
+  client_->calls().begin(model::Instruction::forward, 0, 0);
   EXPECT_EQ(launch(short_, stream_), kSuccess);
-  client_->end(model::Instruction::forward);
-  client_->step_end();
+  client_->calls().end(model::Instruction::forward);
+  client_->calls().step_end();
   const double cpu_s = statistics().client_cpu_s;
   EXPECT_TRUE(comes_true([&] { return statistics().client_cpu_s > cpu_s + 0.005; }));
   simulated_cuda::CudaGraph graph = nullptr;
@@ -278,7 +278,7 @@ TEST_F(DeviceTime, NothingIsEnqueuedIntoAStreamThatIsCaptured) {
 
 TEST_F(DeviceTime, ADeviceMayWriteItsPositionAfterTheClientHasStopped) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   forget_what_ran();
   enqueue_step();
@@ -290,7 +290,7 @@ TEST_F(DeviceTime, ADeviceMayWriteItsPositionAfterTheClientHasStopped) {
 
 TEST_F(DeviceTime, HowLateAClockIsCallsIsMeasuredByTheDevicesEvents) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   forget_what_ran();
   for (int step = 0; step < 2; ++step) enqueue_step();
@@ -300,7 +300,7 @@ TEST_F(DeviceTime, HowLateAClockIsCallsIsMeasuredByTheDevicesEvents) {
 
 TEST_F(DeviceTime, PositionsThatBecomeVisibleLateCountAsSwitchLatency) {
   start();
-  ASSERT_TRUE(client_->time_with_cuda(stream_));
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
   ASSERT_TRUE(gets_plan()) << client_->status();
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "visible_after_us=20000"), kSuccess);
   EXPECT_TRUE(comes_true([&] {

@@ -1,0 +1,43 @@
+// The client's state as the C ABI returns it: perseus_statistics, and JSON for perseus_status().
+//
+// Input:   figures of one client's energy meter, clock control and training calls; its current complaints.
+// Output:  members of perseus_statistics; one JSON object, see docs/client.md.
+// Errors:  none.
+// Cost:    linear.
+// Threads: pure functions.
+#pragma once
+
+#include <perseus/perseus.h>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "training/client/complaints.h"
+#include "training/client/iteration_meter.h"
+#include "training/clock_control/clock_controller.h"
+#include "training/clock_control/latency_histogram.h"
+
+namespace perseus::client {
+
+void add_energy(perseus_statistics& statistics, const EnergyFacts& energy);
+/// `reached_to_call`: from the device passing a boundary to the helper's call; empty: clocks change at the call.
+void add_control(perseus_statistics& statistics, const clock_control::ControlStatistics& control,
+                 const clock_control::LatencyHistogram& reached_to_call);
+
+struct ClientStatus {
+  perseus_statistics statistics{};
+  std::string job, device;
+  int rank = 0;
+  int helper_pid = 0;  ///< 0: no helper sets clocks
+  std::string_view device_time;
+  double switch_latency_s = 0;
+  std::size_t record_bytes = 0;
+  EnergyFacts energy;
+  std::vector<Complaint> complaints;
+};
+
+std::string status_json(const ClientStatus& status);
+
+}  // namespace perseus::client

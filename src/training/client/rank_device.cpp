@@ -1,0 +1,130 @@
+#include "training/client/rank_device.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "training/client/background_thread.h"
+#include "training/client/call_cost.h"
+#include "training/device/ceiling_gpu.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double kLatencyPatience_s = 0.15;  ///< wait for the arrival of a clock
+constexpr double kLatencyLimit_s = 1;        ///< for all clock changes measured at the start
+constexpr std::int64_t kLatencySamples = 6;
+
+/// A device given by CUDA's number: "cuda:1".
+constexpr std::string_view kCudaDevice = "cuda:";
+
+std::string host_name() {
+  char name[256] = "";
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
+}
+
+/// The selector of the rank's GPU; "none": there is none, or more than one is possible.
+std::string choose_gpu(const ClientOptions& options, const device::CudaView& cuda, RankDevice& opened,
+                       Complaints& complaints) {
+  device::DeviceRequest request{std::nullopt, options.rank};
+  if (!options.device.empty()) request.cuda_number = std::atoi(options.device.c_str() + kCudaDevice.size());
+  const device::DeviceChoice choice = device::choose_device(
+      device::list_gpus(), cuda, [](const char* name) { return std::getenv(name); }, request);
+  if (!choice.why_not.empty()) {
+    opened.no_control = choice.why_not;
+    complaints.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
+  }
+  return choice.selector.empty() ? "none" : choice.selector;
+}
+
+/// False: the GPU cannot be used, or none of its clocks is known.
+bool open_gpu(const ClientOptions& options, const std::string& selector, RankDevice& opened, Complaints& complaints) {
+  auto gpu = device::open_gpu(selector);
+  if (!gpu) {
+    opened.no_control = gpu.error().message;
+    complaints.raise(Cause::device, fmt::format("{}: {}; training runs without measuring energy or setting clocks",
+                                                selector, gpu.error().message));
+    return false;
+  }
+  // Clocks above the ceiling are not planned either. The controller reports a ceiling that cannot be read.
+  const auto ceiling = device::ceiling_of_environment();
+  opened.gpu = device::with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
+  if (options.accelerator.empty()) opened.facts.accelerator = opened.gpu->identity().uuid;
+  const auto clocks = opened.gpu->supported_clocks();
+  if (!clocks) {
+    opened.no_control = clocks.error().message;
+    complaints.raise(Cause::device, clocks.error().message);
+    return false;
+  }
+  for (const Megahertz clock : *clocks) opened.facts.clocks_mhz.push_back(clock.value());
+  return !opened.facts.clocks_mhz.empty();
+}
+
+/// Measures the time from the device's call until the clock is in effect; 0: not known. A plan without the latency
+/// assumes that clocks arrive in time. While training runs, the latency cannot be measured where clocks change more
+/// often than that.
+double measure_switch_latency(clock_control::ClockController& control, const std::vector<int>& clocks_mhz,
+                              const std::stop_token& stop) {
+  const std::size_t low = clocks_mhz.size() - 1;
+  const std::array<std::size_t, 5> targets{low / 2, 0, low, 0, low / 3};
+  const double end_s = host_now_s() + kLatencyLimit_s;
+  // On a busy host some arrivals are observed too late to count.
+  for (std::size_t i = 0; host_now_s() < end_s && control.working_helper() != 0; ++i) {
+    const std::int64_t watched = control.statistics().clock_changes_watched;
+    if (watched >= kLatencySamples) break;
+    const double until_s = host_now_s() + kLatencyPatience_s;
+    control.set(Megahertz(clocks_mhz[targets[i % targets.size()]]));
+    while (control.statistics().clock_changes_watched == watched && host_now_s() < until_s) {
+      if (control.working_helper() == 0 || !sleep_for(stop, 0.001)) break;
+    }
+    if (stop.stop_requested()) break;
+  }
+  control.set(Megahertz(0));
+  return control.statistics().call_to_clock_p50_s;
+}
+
+void start_control(const ClientOptions& options, const std::string& selector, RankDevice& opened,
+                   Complaints& complaints, const std::stop_token& stop) {
+  auto started = clock_control::ClockController::start(
+      {selector, options.helper, options.start_limit_s, options.helper_restart, {}, {}, opened.gpu->identity()});
+  if (!started) {
+    opened.no_control = started.error().message;
+    complaints.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.no_control));
+    return;
+  }
+  opened.control = std::move(*started);
+  RankFacts& facts = opened.facts;
+  facts.switch_latency_s = std::max(options.switch_latency_s, 0.0);
+  if (options.switch_latency_s == 0 && !options.server.empty() && facts.clocks_mhz.size() > 1) {
+    facts.switch_latency_s = measure_switch_latency(*opened.control, facts.clocks_mhz, stop);
+  }
+}
+
+}  // namespace
+
+bool needs_cuda_view(const ClientOptions& options) {
+  return options.device.empty() || options.device.starts_with(kCudaDevice);
+}
+
+RankDevice open_rank_device(const ClientOptions& options, const device::CudaView& cuda, Complaints& complaints,
+                            const std::stop_token& stop) {
+  RankDevice opened;
+  opened.no_control = options.advice_only ? "advice only, as asked for" : "no GPU (device \"none\")";
+  opened.facts.host = host_name();
+  opened.facts.accelerator = options.accelerator;
+  const std::string selector =
+      needs_cuda_view(options) ? choose_gpu(options, cuda, opened, complaints) : options.device;
+  if (selector == "none" || !open_gpu(options, selector, opened, complaints)) return opened;
+  if (!options.advice_only && !stop.stop_requested()) start_control(options, selector, opened, complaints, stop);
+  return opened;
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,119 @@
+// The thread of a session that reports measured iterations, newly learned facts and dropped plans.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "training/client/call_cost.h"
+#include "training/client/session_state.h"
+
+namespace perseus::client {
+
+/// False: try again. Older servers, which do not know this request, get it only once.
+bool Session::State::tell_facts(const std::stop_token& stop) {
+  RankFacts known;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!facts_are_news || !rank_known) return true;
+    known = facts;
+    of_job = job;
+    facts_are_news = false;
+  }
+  known.epoch = epoch;
+  const auto reply =
+      call(*for_reports, {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/ranks", rank_body(options, known)},
+           timing.answer_s, stop);
+  if (reply) return true;
+  const std::lock_guard lock(mutex);
+  facts_are_news = true;
+  return false;
+}
+
+/// False: try again. A server that does not know of dropped plans (an older one) answers 404.
+bool Session::State::tell_dropped(const std::stop_token& stop) {
+  std::optional<DroppedPlan> telling;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!dropped || !rank_known) return true;
+    telling = dropped;
+    of_job = job;
+  }
+  const auto reply =
+      call(*for_reports,
+           {"POST", fmt::format("/v1/jobs/{}/ranks/{}/plan_dropped", http::percent_encode(of_job), options.rank),
+            plan_dropped_body(*telling, known_as)},
+           timing.answer_s, stop);
+  if (!reply) return false;
+  const std::lock_guard lock(mutex);
+  if (dropped && dropped->version == telling->version) dropped.reset();
+  return true;
+}
+
+std::vector<MeasuredIteration> Session::State::next_report(bool all) {
+  const std::lock_guard lock(mutex);
+  window_ready = false;
+  if (over) iterations.clear();
+  return job.empty() ? std::vector<MeasuredIteration>() : iterations.next(all);
+}
+
+void Session::State::send_reports(const std::stop_token& stop) {
+  double due_s = host_now_s() + options.report_interval_s;
+  double wait_s = timing.least_wait_s;
+  // The last reports are sent after the request to stop, uninterrupted: stop() of the thread waits for a while.
+  for (bool last = false; !last;) {
+    {
+      std::unique_lock lock(mutex);
+      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - host_now_s(), 0.0)),
+                       [&] { return (window_ready && !job.empty()) || ((facts_are_news || dropped) && rank_known); });
+    }
+    last = stop.stop_requested();
+    const bool all = last || host_now_s() >= due_s;
+    if (all) due_s = host_now_s() + options.report_interval_s;
+    while (!last && !(tell_facts(stop) && tell_dropped(stop)) && sleep_for(stop, wait_s))
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    wait_s = timing.least_wait_s;
+    while (!unsent.empty() || !(unsent = next_report(all)).empty()) {
+      if (send(unsent, last ? std::stop_token() : stop)) {
+        unsent.clear();
+        wait_s = timing.least_wait_s;
+        continue;
+      }
+      if (last) return;
+      if (!sleep_for(stop, wait_s)) break;  // the last round sends it
+      wait_s = std::min(2 * wait_s, timing.most_wait_s);
+    }
+  }
+}
+
+/// False: try again.
+bool Session::State::send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop) {
+  std::string of_job;
+  tell([&](const SessionListener&) { of_job = job; });
+  if (of_job.empty()) return true;
+  const auto reply = call(*for_reports,
+                          {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/iterations",
+                           iterations_body(options.rank, report, known_as, takes_begins)},
+                          timing.answer_s, stop);
+  if (!reply) return false;
+  const bool too_new = reply->status / 100 == 4 && read_refusal(reply->body).find("begin_s") != std::string::npos;
+  if (too_new && std::exchange(takes_begins, false)) return send(report, stop);  // an older server
+  if (reply->status / 100 == 2) {
+    answered();
+    const std::lock_guard lock(mutex);
+    if (complaints != nullptr) complaints->clear(Cause::reports, shown_url + " accepts iterations again");
+  } else if (reply->status == kJobOverStatus) {
+    job_is_over(read_refusal(reply->body));
+  } else if (reply->status != 404) {
+    const std::lock_guard lock(mutex);
+    if (complaints != nullptr) {
+      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", shown_url,
+                                                    report.back().iteration, read_refusal(reply->body)));
+    }
+  }
+  return true;
+}
+
+}  // namespace perseus::client

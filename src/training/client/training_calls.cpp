@@ -1,0 +1,289 @@
+#include "training/client/training_calls.h"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+namespace perseus::client {
+namespace {
+
+constexpr std::size_t kStepsOnTheirWay = 8;  ///< in flight to the device, with an event for every boundary
+constexpr int kLookForRuntimeEvery = 64;     ///< steps
+
+/// Forward and backward of every microbatch and chunk, in up to three parts, and load; a large default where the
+/// job's shape is unknown.
+std::size_t computations_a_step(const ClientOptions& options) {
+  const std::size_t runs = static_cast<std::size_t>(options.microbatches) * static_cast<std::size_t>(options.chunks);
+  return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
+}
+
+std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
+
+}  // namespace
+
+TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaints)
+    : recorder_(kKeptSteps, computations_a_step(options)), options_(options), complaints_(complaints) {}
+
+void TrainingCalls::step_begin(bool train) {
+  if (in_step_) step_end();
+  stepping_thread_.store(this_thread(), std::memory_order_release);
+  in_step_ = true;
+  train_ = train;
+  if (!train) {
+    begin_evaluation();
+    return;
+  }
+  choose_moment();
+  for (auto& of_chunks : counted_) of_chunks.fill(0);
+  follower_.begin_step(iteration_);
+  const ClockPlan* const plan = follower_.plan();
+  plan_kind_.store(plan == nullptr ? -1 : static_cast<int>(plan->kind), std::memory_order_relaxed);
+  plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
+  planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
+  cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
+  step_helper_ = working_helper();
+  if (clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire))
+    control->begin_step();
+  step_began_ns_ = host_now_ns();
+  record_step_begin();
+  under_way_ = 0;
+  request(follower_.next_clock());
+}
+
+void TrainingCalls::begin_evaluation() {
+  cuda_step_ = false;
+  step_began_ns_ = host_now_ns();
+  if (Step* const step = recorder_.begin_step()) {
+    step->train = step->cuda = false;
+    step->begin_ns = step_began_ns_;
+  }
+  if (clock_ != 0) request(follower_.clock_outside());
+}
+
+void TrainingCalls::record_step_begin() {
+  Step* const step = recorder_.begin_step();
+  if (step == nullptr) return;
+  const ClockPlan* const plan = follower_.plan();
+  step->cuda = cuda_step_;
+  step->train = true;
+  step->iteration = iteration_;
+  step->plan_version = plan == nullptr ? 0 : plan->version;
+  step->window = plan == nullptr || follower_.over() ? -1 : plan->window;
+  step->at_maximum = plan == nullptr || plan->kind == ClockPlan::Kind::maximum_clock || follower_.over();
+  step->window_iterations = plan == nullptr ? 0 : plan->iterations;
+  step->window_ends = plan != nullptr && plan->then_maximum;
+  step->begin_ns = step_began_ns_;
+  step->begin_mark = mark();
+  // The host's clock does not measure work that a GPU executes later.
+  step->clean = step->clean && (cuda_step_ || !use_cuda_);
+}
+
+void TrainingCalls::step_end() {
+  if (!std::exchange(in_step_, false)) return;
+  if (train_) follower_.end_step();
+  const std::uint64_t now = host_now_ns();
+  if (Step* const step = recorder_.current()) {
+    step->end_ns = now;
+    const std::int64_t helper = working_helper();
+    step->controlled = step_helper_ != 0 && step_helper_ == helper;
+    step->followed = follower_.followed() && step->controlled && moment_ != ClockMoment::none;
+    if (step_helper_ != helper) step->clean = false;  // the clock is not known
+    step->end_mark = mark();
+  }
+  // Request the next step's first clock for the time between steps.
+  if (train_) request(follower_.first_clock_of(iteration_ + 1));
+  const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
+  recorder_.end_step();
+  if (!train_) return;
+  if (!by_device) {
+    last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
+  }
+  finished_.store(++iteration_, std::memory_order_release);
+}
+
+void TrainingCalls::begin(model::Instruction instruction, int microbatch, int chunk) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_begin();
+  __builtin_prefetch(&counted_[static_cast<std::size_t>(instruction)][0], 1);
+  if (!in_step_ || !train_) return;
+  const bool timed = CallCost::due(begin_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
+  // Before its begin: the change takes effect when the device has passed the previous boundary.
+  if (!follower_.asked()) request(follower_.clock_for(instruction, microbatch, chunk));
+  follower_.begun(instruction, microbatch, chunk);
+  chunk = std::max(chunk, 0);
+  int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
+  if (microbatch < 0) microbatch = counted;
+  ++counted;
+  ++under_way_;
+  recorder_.begin(instruction, microbatch, chunk, clock_, mark());
+  if (timed) begin_cost_.took(host_now_ns() - from);
+}
+
+void TrainingCalls::end(model::Instruction instruction) {
+  __builtin_prefetch(&follower_);
+  recorder_.expect_end();
+  if (!in_step_ || !train_) return;
+  const bool timed = CallCost::due(end_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
+  const std::uint64_t ended = mark();
+  const bool marked = moment_ == ClockMoment::device && !cuda_.load(std::memory_order_relaxed)->captured() &&
+                      progress_->mark(position_ + 1);
+  if (marked) ++position_;
+  recorder_.end(instruction, ended, marked ? position_ : 0);
+  under_way_ = std::max(under_way_ - 1, 0);
+  // The clock of the next computation can change while this rank waits for its input, but not under other work.
+  if (under_way_ == 0) request(follower_.next_clock());
+  if (timed) end_cost_.took(host_now_ns() - from);
+}
+
+void TrainingCalls::set_speed(model::Instruction instruction, int microbatch, int chunk) {
+  __builtin_prefetch(&follower_);
+  if (!in_step_ || !train_) return;
+  const bool timed = CallCost::due(speed_calls_);
+  const std::uint64_t from = timed ? host_now_ns() : 0;
+  request(follower_.clock_for(instruction, microbatch, chunk));
+  if (timed) speed_cost_.took(host_now_ns() - from);
+}
+
+/// Out of line: most computations run at the clock that was requested already.
+void TrainingCalls::request_other(int clock_mhz) {
+  clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  if (control == nullptr || moment_ == ClockMoment::none) return;
+  // Work captured into a graph runs later, and as a whole.
+  if (moment_ == ClockMoment::device && cuda_.load(std::memory_order_relaxed)->captured()) return;
+  clock_ = clock_mhz;
+  if (moment_ == ClockMoment::device) {
+    control->set_from(position_, Megahertz(clock_mhz));
+  } else {
+    control->set(Megahertz(clock_mhz));
+  }
+}
+
+/// At a step's begin: decides whether clocks change at the call, at the device's moment, or not at all.
+void TrainingCalls::choose_moment() {
+  clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  ClockMoment moment = ClockMoment::host;
+  if (use_cuda_) {
+    moment = control != nullptr && open_progress(*control) ? ClockMoment::device : ClockMoment::none;
+  } else if (!options_.synchronous && now_ns_ == nullptr) {
+    if (iteration_ % kLookForRuntimeEvery == 0) asynchronous_ = CudaDriver::asynchronous_here();
+    if (asynchronous_) moment = ClockMoment::none;
+  }
+  const ClockMoment before = std::exchange(moment_, moment);
+  if (control == nullptr) return;
+  told_moment_.store(static_cast<int>(moment), std::memory_order_relaxed);
+  if (before == moment || clock_ == 0) return;
+  // Changes that wait for positions which are no longer reported must not wait forever; and where no moment is known
+  // the clock is the highest one.
+  control->set(Megahertz(moment == ClockMoment::none ? follower_.maximum() : clock_));
+  if (moment == ClockMoment::none) clock_ = 0;
+}
+
+/// False: the device's progress cannot be observed, or that failed. Opened once.
+bool TrainingCalls::open_progress(clock_control::ClockController& control) {
+  const bool events_fail = cuda_.load(std::memory_order_relaxed)->failed();
+  if (progress_ != nullptr && !events_fail && !progress_->failed() && !progress_lost_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  if (progress_owner_ || events_fail || no_way_.load(std::memory_order_relaxed) != nullptr) {
+    progress_ = nullptr;
+    return false;
+  }
+  clock_control::ClockController::SharedMemory memory = control.share_memory();
+  // No earlier boundary is pending on the device.
+  position_ = control.position();
+  auto opened = DeviceProgress::open(driver_, stream_, {memory.begin, memory.bytes, memory.position, memory.reached},
+                                     options_.progress_way);
+  if (!opened) {
+    no_progress_ = opened.error().message;
+    no_way_.store(no_progress_.c_str(), std::memory_order_release);
+    return false;
+  }
+  progress_owner_ = std::move(*opened);
+  progress_ = progress_owner_.get();
+  control.position_comes_from_cpu(progress_->way() != ProgressWay::write_value);
+  way_.store(name_of(progress_->way()).data(), std::memory_order_release);
+  return true;
+}
+
+bool TrainingCalls::time_with_cuda(void* stream) {
+  if (CudaEvents* const events = cuda_.load(std::memory_order_relaxed); events != nullptr && !events->failed()) {
+    events->set_stream(stream);
+    if (progress_ != nullptr) progress_->set_stream(stream);
+    stream_ = stream;
+    use_cuda_ = true;
+    return true;
+  }
+  if (cuda_owner_) return false;  // failed before, and was logged
+  const auto fails = [&](const Error& error) {
+    complaints_.raise(
+        Cause::cuda, fmt::format("computations are timed by the host's clock, and no clock is set: {}", error.message));
+    return false;
+  };
+  auto driver = CudaDriver::load();
+  if (!driver) return fails(driver.error());
+  const std::size_t boundaries = 2 * std::min<std::size_t>(computations_a_step(options_), 2048) + 2;
+  auto opened = CudaEvents::open(*driver, stream, kStepsOnTheirWay * boundaries);
+  if (!opened) return fails(opened.error());
+  complaints_.clear(Cause::cuda, "computations are timed by CUDA events");
+  driver_ = std::move(*driver);
+  cuda_owner_ = std::move(*opened);
+  cuda_.store(cuda_owner_.get(), std::memory_order_release);
+  stream_ = stream;
+  use_cuda_ = true;
+  return true;
+}
+
+void TrainingCalls::time_with(std::uint64_t (*now_ns)(void*), void* context) {
+  use_cuda_ = false;
+  now_ns_ = now_ns;
+  now_context_ = context;
+}
+
+void TrainingCalls::use_control(clock_control::ClockController& control, int highest_mhz) {
+  follower_.set_maximum(highest_mhz);
+  usable_control_.store(&control, std::memory_order_release);
+}
+
+std::optional<ClockMoment> TrainingCalls::clock_moment() const {
+  const int moment = told_moment_.load(std::memory_order_relaxed);
+  return moment < 0 ? std::nullopt : std::optional(static_cast<ClockMoment>(moment));
+}
+
+std::string TrainingCalls::progress_fault() const {
+  if (const char* const why = no_way_.load(std::memory_order_acquire)) return why;
+  if (progress_lost_) return fmt::format("the GPU's position does not arrive by {}", way_.load());
+  return "CUDA calls fail";
+}
+
+std::string_view TrainingCalls::device_time() const {
+  const std::optional<ClockMoment> moment = clock_moment();
+  if (moment == ClockMoment::device) return progress_way();
+  return moment == ClockMoment::host ? "call" : "unknown";
+}
+
+std::optional<ClockPlan::Kind> TrainingCalls::plan_kind() const {
+  const int kind = plan_kind_.load(std::memory_order_relaxed);
+  return kind < 0 ? std::nullopt : std::optional(static_cast<ClockPlan::Kind>(kind));
+}
+
+void TrainingCalls::statistics(perseus_statistics& s) const {
+  s.iteration = finished_iterations();
+  s.plan_version = follower_.version_in_force();
+  s.plan_from_iteration = plan_from_.load(std::memory_order_relaxed);
+  s.planned_iteration_time_s = planned_time_s_.load(std::memory_order_relaxed);
+  s.last_iteration_time_s = last_iteration_time_s();
+  s.begin_end_ns = begin_cost_.median_ns() + end_cost_.median_ns();
+  s.set_speed_ns = speed_cost_.median_ns();
+}
+
+bool TrainingCalls::in_use() const {
+  const std::uint64_t stepping = stepping_thread_.load(std::memory_order_acquire);
+  return stepping != 0 && (stepping != this_thread() || in_step_);
+}
+
+}  // namespace perseus::client
