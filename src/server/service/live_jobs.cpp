@@ -8,8 +8,6 @@
 namespace perseus::service {
 namespace {
 
-constexpr double kStoreRetry_s = 1;  // s after a failure of the store
-
 /// The job's ranks have restarted: iterations count from 0.
 void forget_iterations(LiveJob& live) {
   live.progress.reset();
@@ -31,13 +29,6 @@ bool is_no_matter(const jobs::EventBody& body) {
 Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
 
 }  // namespace
-
-Error later_version(const std::string& job) {
-  return {ErrorCode::unavailable,
-          fmt::format("job {} was changed by a later version of Perseus, which this server does not know: ask a server "
-                      "of that version",
-                      job)};
-}
 
 LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks)
     : store_(store), clock_(clock), hooks_(std::move(hooks)) {}
@@ -267,13 +258,6 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
 }
 
 // ---- Changing
-
-bool LiveJob::is_pending(std::string_view blob) const {
-  const auto brings_it = [&](const Entry& entry) {
-    return std::ranges::find(entry.blobs, blob, &store::Blob::key) != entry.blobs.end();
-  };
-  return std::ranges::any_of(in_flight_, brings_it) || std::ranges::any_of(outbox_, brings_it);
-}
 
 void LiveJobs::execute(const std::string& id, JobCommand command) {
   with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
@@ -531,8 +515,8 @@ void LiveJobs::cast_shadow(LiveJob& live, const jobs::Job* before) {
   }
   const auto next_s = hooks_.next_wake(live, now_s);
   std::swap(live.job, *live.shadow);
-  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kStoreRetry_s;
-  retry_at(live, sooner ? *next_s : now_s + kStoreRetry_s);
+  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kRetryAfter_s;
+  retry_at(live, sooner ? *next_s : now_s + kRetryAfter_s);
   if (live.shown_version() != shown) hooks_.shown(live);
 }
 

@@ -8,7 +8,7 @@
 //          (group commit). If another server committed first, the job is read again and the commands decide again.
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
-//          unknown. While the store does not accept what time has made due, the job has a shadow, see LiveJob.
+//          unknown. While the store does not accept what time has made due, the job has a shadow, see live_job.h.
 // Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
 //          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
 //          count.
@@ -16,7 +16,6 @@
 // Source:  docs/decisions/0008, 0032.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -28,142 +27,11 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/jobs/deployment.h"
-#include "server/jobs/followed_iterations.h"
-#include "server/jobs/iteration_energy_meter.h"
-#include "server/jobs/job.h"
-#include "server/jobs/job_profiling.h"
-#include "server/jobs/job_progress.h"
-#include "server/jobs/straggler_detector.h"
 #include "server/service/job_index.h"
-#include "server/service/service.h"
+#include "server/service/live_job.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {
-
-struct Decision {
-  std::vector<jobs::EventBody> events;
-  std::vector<store::Blob> blobs;
-  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job exists
-};
-
-struct JobCommand {
-  std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
-  std::function<void(const Status&)> done;
-};
-
-struct SequencedEvent {
-  std::int64_t sequence = 0;
-  jobs::Event event;
-};
-
-/// The error for a job whose log this version cannot fold. The known part is shown, and the job is not changed.
-Error later_version(const std::string& job);
-
-struct Waiter {
-  int rank = 0;
-  std::int64_t have_version = 0;
-  std::optional<double> deadline_s;
-  Done<jobs::PlanAnswer> done;
-  bool asks_once = false;  ///< as in WaitForPlan
-  std::int64_t epoch = 0;  ///< as in WaitForPlan
-};
-
-/// A job with the data that only this process has.
-///
-/// Ranks receive what is durable, with one exception: while the store does not accept what time has made due (an
-/// announced onset, a signal's change), a shadow applies it. The shadow is the durable job plus what has become due
-/// since. Its plans have separate versions, see is_provisional(), so that whatever becomes durable afterwards, here,
-/// at another server or after a restart, has a different version and reaches the rank.
-struct LiveJob {
-  jobs::Job job;
-  std::unique_ptr<jobs::Job> shadow;
-  std::int64_t committed = 0;       ///< events of `job` that are durable
-  std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
-  double last_seen_s = 0;           ///< time of the last request
-  std::optional<double> retry_s;    ///< when to repeat an operation that failed in the store
-  jobs::Frontiers frontiers;        ///< those loaded of the frontiers that its plan needs
-  std::set<std::string> wanted;     ///< frontiers requested; of an input, the full one
-  std::optional<jobs::JobProgress> progress;
-  std::optional<jobs::StragglerDetector> detector;  ///< created at the first report
-  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
-  struct RankWindows {
-    int handed = -1;  ///< the last window that this server handed to the rank
-    int run = -1;     ///< the last window that the rank reported here
-  };
-  std::unordered_map<int, RankWindows> windows_of;  ///< by rank
-  std::vector<double> heard_s;                      ///< by rank: time of its last call here; beyond the end: none
-  std::map<jobs::WaitId, Waiter> waiters;
-  /// For the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
-  std::map<std::array<int, 4>, std::shared_ptr<const jobs::StageSchedule>> schedules;
-  std::int64_t schedules_version = 0;
-  std::optional<jobs::PipelineShape> max_clock_shape;  ///< the computations where there is no frontier
-  enum class Reading : unsigned char { no, under_way, failed };
-  Reading max_clock_shape_read = Reading::no;
-  std::optional<double> wake_s;  ///< as in the index
-  int subscribers = 0;
-  jobs::IterationEnergyMeter energies;
-  jobs::FollowedIterations followed;
-  bool reports_without_plan = false;             ///< a rank reported iterations without naming the plan
-  std::optional<double> uncounted_since_s;       ///< arrival of the first iteration that is not in the log
-  bool replanning = false;                       ///< a profile is being completed with the measured switch latency
-  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency with which completion failed
-  bool plan_handed_out = false;                  ///< this server has sent it to some rank
-  bool plan_held_back = false;                   ///< a rank requested it: see Service::State::first_plan_waits()
-  bool settled = false;  ///< nothing has changed since the plan was last compared with the desired one
-
-  /// Ranks' reports name the plan followed: only such reports count.
-  [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
-  /// Changes by other servers are not read until the append is over.
-  [[nodiscard]] bool is_appending() const { return appending_; }
-  void hears(int rank, double now_s) {
-    if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
-    heard_s[rank] = now_s;
-  }
-  /// As far as this server knows, no iteration has followed a plan.
-  [[nodiscard]] bool no_plan_followed() const {
-    return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
-  }
-  /// The job that the rank sees if it is not `job`: the shadow, or, during a commit, the job without the uncommitted
-  /// changes.
-  [[nodiscard]] jobs::Job* shown_job(int rank) const {
-    if (shadow) return shadow.get();
-    const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
-    return usable ? known_.get() : nullptr;
-  }
-  /// The job as clients may see it: without changes that are not durable, and with what time makes due while the
-  /// store does not accept it. Null: `job` itself.
-  [[nodiscard]] jobs::Job* answered_job() const { return shadow ? shadow.get() : known_.get(); }
-  /// Version of the plan that ranks see now.
-  [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
-  /// The store has failed or is slow: what time makes due goes into the shadow.
-  [[nodiscard]] bool is_adrift() const { return adrift_; }
-  /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.
-  [[nodiscard]] bool is_pending(std::string_view blob) const;
-
- private:
-  friend class LiveJobs;
-  struct Entry {
-    JobCommand command;
-    std::vector<SequencedEvent> events;
-    std::vector<store::Blob> blobs;
-    std::vector<std::string> holds = {};
-  };
-  std::vector<Entry> outbox_;
-  std::vector<Entry> in_flight_;
-  bool appending_ = false;
-  bool stale_ = false;                ///< memory may differ from the store
-  bool adrift_ = false;               ///< see is_adrift()
-  std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
-};
-
-/// First version of plans that were sent before they were durable: tenths of a second, above the range of durable
-/// versions, which count from 1. A number repeats after three years.
-constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
-constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
-constexpr std::int64_t provisional_version(double now_s) {
-  return kProvisional + static_cast<std::int64_t>(10 * now_s) % kProvisional;
-}
 
 class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
  public:

@@ -195,7 +195,7 @@ void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRan
          }
          const jobs::Job& job = revived ? *revived : given;
          const LiveJob* const live = self->jobs->in_memory(job.id);
-         const bool known = live != nullptr && State::has_rank(*live, request.rank);
+         const bool known = live != nullptr && live->has_rank(request.rank);
          auto rank = decide_rank(job, request, known ? self->silence_of(*live, request.rank) : std::nullopt);
          if (!rank) return rank.error();
          if (!*rank) return decision;
@@ -212,7 +212,7 @@ void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRan
        [this, self, id, number, with_plan, done](const Status& status) {
          if (!status) return done(status.error());
          LiveJob* const now = self->jobs->in_memory(id);
-         if (now == nullptr || !State::has_rank(*now, number)) return done(jobs::RegisteredRank{});
+         if (now == nullptr || !now->has_rank(number)) return done(jobs::RegisteredRank{});
          now->hears(number, self->clock.now_s());
          const jobs::Job& job = now->job;
          jobs::RegisteredRank registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[number]->epoch};
@@ -277,7 +277,7 @@ void Service::State::report(LiveJob& live, jobs::ReportIterations request, Done<
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
-      !report_progress(live, request.rank, *request.last_iteration, *request.last_iteration, clock.now_s())) {
+      !live.note_progress(request.rank, *request.last_iteration, *request.last_iteration, clock.now_s())) {
     rejected.push_back(fmt::format("last_iteration: {}; no other rank is that far", *request.last_iteration));
     request.last_iteration.reset();
   }
@@ -365,7 +365,7 @@ jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAn
   const jobs::WaitId id = self->next_wait++;
   // Known jobs are answered without a read.
   LiveJob* const live = self->jobs->in_memory(request.job);
-  if (live != nullptr && State::knows(*live, request.rank, request.have_version)) {
+  if (live != nullptr && live->knows(request.rank, request.have_version)) {
     live->last_seen_s = self->clock.now_s();
     return self->wait(*live, request, id, std::move(done));
   }
@@ -393,7 +393,7 @@ jobs::WaitId Service::State::wait(LiveJob& live, const jobs::WaitForPlan& reques
   live.hears(request.rank, now_s);
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
-    report_progress(live, request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+    live.note_progress(request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
   }
   if (revive_if_expired(live)) return done(revived_job(request.job)), 0;
   if (auto answer = plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;

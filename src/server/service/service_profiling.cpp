@@ -172,8 +172,8 @@ void Service::State::profiling_decided(const std::string& id, const std::shared_
       jobs::WindowHandedOut event = *next;
       event.version = job.version + 1;
       const LiveJob* const live = self->jobs->in_memory(job.id);
-      event.from_iteration =
-          jobs::first_iteration_of(event, job, live == nullptr ? 0 : self->next_common_iteration(*live, now_s));
+      event.from_iteration = jobs::first_iteration_of(
+          event, job, live == nullptr ? 0 : live->next_common_iteration(now_s, self->options.margin_iterations));
       decision.events.emplace_back(std::move(event));
     } else if (const auto* measured = std::get_if<jobs::ProfileMeasured>(&decided.next)) {
       jobs::ProfileKnown event = measured->known.event;

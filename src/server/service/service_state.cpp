@@ -19,7 +19,6 @@ namespace {
 
 constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written together with the next ones
 constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
-constexpr double kCountInterval_s = 300;       // limit of the time whose reports it may lose
 constexpr std::size_t kRowsAtOnce = 128;       // rows of the list
 constexpr double kSeenShare = 0.125;           // of the idle time: how often the log records that a job is not idle
 
@@ -66,18 +65,8 @@ std::optional<jobs::EventBody> Service::State::next_deployment(LiveJob& live, do
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
   if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
   plan->version = job.version + 1;
-  plan->from_iteration = next_common_iteration(live, now_s);
+  plan->from_iteration = live.next_common_iteration(now_s, options.margin_iterations);
   return *std::move(plan);
-}
-
-std::int64_t Service::State::next_common_iteration(const LiveJob& live, double now_s) const {
-  if (!live.progress || !live.progress->iteration()) return 0;
-  std::int64_t iteration = *live.progress->iteration();
-  const auto cost = jobs::iteration_cost(live.job, live.frontiers);
-  const double time_s = cost ? cost->time.value() : live.job.profiled.highest_s;
-  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - live.progress->at_s()) / time_s));
-
-  return iteration + 1 + options.margin_iterations;
 }
 
 double Service::State::expiry_of(const LiveJob& live) const {
@@ -290,10 +279,6 @@ bool Service::State::revive_if_expired(LiveJob& live) {
   return true;
 }
 
-bool Service::State::has_rank(const LiveJob& live, int rank) {
-  return rank >= 0 && rank < static_cast<int>(live.job.ranks.size()) && live.job.ranks[rank];
-}
-
 std::optional<double> Service::State::silence_of(const LiveJob& live, int rank) const {
   const bool waits = std::ranges::any_of(live.waiters, [&](const auto& entry) { return entry.second.rank == rank; });
   if (waits) return std::nullopt;
@@ -318,16 +303,12 @@ void Service::State::end_waits_of_earlier(LiveJob& live, int rank) {
   for (const auto& [done, why] : over) done(why);
 }
 
-bool Service::State::knows(const LiveJob& live, int rank, std::int64_t version) {
-  return has_rank(live, rank) && (version <= live.committed_plan || is_provisional(version));
-}
-
 void Service::State::find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then) {
   asked(id, [this, id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
-    if (!live || knows(**live, rank, version)) return then(live);
+    if (!live || (*live)->knows(rank, version)) return then(live);
     const bool possible = rank >= 0 && rank < static_cast<int>((*live)->job.ranks.size());
     const auto told = [id, rank, then](const Result<LiveJob*>& now) {
-      if (!now || has_rank(**now, rank)) return then(now);
+      if (!now || (*now)->has_rank(rank)) return then(now);
       then(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", id, rank)});
     };
     possible ? jobs->with_news(id, told) : told(live);
@@ -439,7 +420,7 @@ std::optional<Result<jobs::PlanAnswer>> Service::State::plan_for(LiveJob& live, 
     return Error{ErrorCode::conflict, fmt::format("job {} is {}", live.job.id, name_of(live.job.state))};
   }
   // A shadow does not know a rank that registered after it was made.
-  if (shown_version == have_version || !has_rank(live, rank)) return std::nullopt;
+  if (shown_version == have_version || !live.has_rank(rank)) return std::nullopt;
   auto schedule = schedule_for(live, *live.job.ranks[rank], shown_version);
   if (!schedule) return std::nullopt;
   if (schedule->kind == jobs::StageSchedule::Kind::plan) {
@@ -530,17 +511,6 @@ void Service::State::removed(LiveJob& live) {
   }
   live.waiters.clear();
   for (const auto& done : waiting) done(gone);
-}
-
-bool Service::State::report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished,
-                                     double now_s) {
-  const jobs::Job& job = live.job;
-  if (!live.progress) live.progress.emplace(job.created_s);
-  const auto cost = jobs::iteration_cost(job, live.frontiers);
-  // Plans are slower than the possible minimum, but by less than this factor.
-  constexpr double far_below = 0.25;
-  const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
-  return live.progress->report(rank, iteration, finished, now_s, fastest_s);
 }
 
 void Service::State::observe_times(LiveJob& live, const jobs::ReportIterations& request) {

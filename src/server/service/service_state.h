@@ -23,6 +23,7 @@
 
 #include "server/jobs/job_profiling.h"
 #include "server/service/characterizations.h"
+#include "server/service/live_job.h"
 #include "server/service/live_jobs.h"
 #include "server/service/service.h"
 #include "server/service/stored_bytes.h"
@@ -30,7 +31,6 @@
 
 namespace perseus::service {
 
-inline constexpr double kRetryAfter_s = 1;
 /// The owner to whom planning for the job is charged: its team, otherwise its token, otherwise the job itself.
 std::string planning_owner_of(const jobs::Job& job);
 
@@ -98,9 +98,6 @@ struct Service::State : std::enable_shared_from_this<State> {
 
   std::optional<jobs::EventBody> next_follow_up(LiveJob& live, double now_s);
   std::optional<jobs::EventBody> next_deployment(LiveJob& live, double now_s);
-  /// The first iteration that no rank can have begun when it receives a plan made now: from the last iteration that a
-  /// rank reported, the time since then, and a margin for delivery. 0 (at once) without reports.
-  [[nodiscard]] std::int64_t next_common_iteration(const LiveJob& live, double now_s) const;
   [[nodiscard]] double expiry_of(const LiveJob& live) const;
   [[nodiscard]] std::optional<double> next_wake_of(const LiveJob& live, double now_s) const;
 
@@ -174,18 +171,16 @@ struct Service::State : std::enable_shared_from_this<State> {
   template <class Then>
   void with_rank(const std::string& id, int rank, std::int64_t version, Then then) {
     LiveJob* const live = jobs->in_memory(id);
-    if (live == nullptr || !knows(*live, rank, version)) return find_rank(id, rank, version, std::move(then));
+    if (live == nullptr || !live->knows(rank, version)) return find_rank(id, rank, version, std::move(then));
     live->last_seen_s = clock.now_s();
     then(Result<LiveJob*>(live));
   }
   /// True if the job had expired and is being revived; ranks must ask again.
   bool revive_if_expired(LiveJob& live);
-  static bool has_rank(const LiveJob& live, int rank);
   /// Time since the rank's last call to this server; nothing: shorter than its lease, or the rank waits for a plan.
   [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
   /// Ends waits of processes that no longer hold their rank.
   void end_waits_of_earlier(LiveJob& live, int rank);
-  static bool knows(const LiveJob& live, int rank, std::int64_t version);
   void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
   jobs::WaitId wait(LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id, Done<jobs::PlanAnswer> done);
   /// Calls `then` with the job; if the job is in memory, also while the store does not answer.
@@ -213,9 +208,6 @@ struct Service::State : std::enable_shared_from_this<State> {
   std::optional<Waiter> take_wait(jobs::WaitId id);
   /// Call when the wait has reached its time limit.
   void end_wait(jobs::WaitId id);
-  /// `finished`: the last iteration that has ended; `iteration`: the one that ranks are in, or that one. False: the
-  /// number is implausible for the elapsed time, and no other rank confirms it.
-  static bool report_progress(LiveJob& live, int rank, std::int64_t iteration, std::int64_t finished, double now_s);
 
   // ---- Profiles
 
@@ -255,22 +247,6 @@ struct Service::State : std::enable_shared_from_this<State> {
   /// Ranks measured a switch latency different from the planned one: plans again with it.
   void replan_for_latency(LiveJob& live);
   void replan(const std::string& id, const std::string& input, Seconds latency, const std::string& text);
-};
-
-/// Temporarily replaces the live job by another one, if there is one: LiveJob::shown_job().
-class AsShown {
- public:
-  AsShown(LiveJob& live, jobs::Job* shown) : live_(live), shown_(shown) { exchange(); }
-  AsShown(const AsShown&) = delete;
-  AsShown& operator=(const AsShown&) = delete;
-  ~AsShown() { exchange(); }
-
- private:
-  void exchange() {
-    if (shown_ != nullptr) std::swap(live_.job, *shown_);
-  }
-  LiveJob& live_;
-  jobs::Job* shown_;
 };
 
 template <class T, class Make>
