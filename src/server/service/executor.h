@@ -7,6 +7,8 @@
 #pragma once
 
 #include <functional>
+#include <memory>
+#include <utility>
 
 namespace perseus::service {
 
@@ -25,5 +27,17 @@ class Executor {
   /// For refining work, to be called every few milliseconds: runs waiting planning work on the calling thread.
   virtual void give_way() {}
 };
+
+/// Runs `work` on the executor as work of a request, and then `then` with its owner and the result on the io thread,
+/// if the owner still exists.
+template <class Owner, class Work, class Then>
+void run_off_thread(Executor& executor, std::weak_ptr<Owner> owner, Work work, Then then) {
+  executor.submit(Executor::Kind::request, [owner = std::move(owner), work = std::move(work), then = std::move(then)] {
+    const auto outcome = std::make_shared<decltype(work())>(work());
+    return std::function<void()>([owner, then, outcome] {
+      if (const auto self = owner.lock()) then(*self, std::move(*outcome));
+    });
+  });
+}
 
 }  // namespace perseus::service

@@ -1,5 +1,7 @@
 // The server without its protocols: jobs, plans, stragglers and policies behind one class that every route calls.
 //
+// It owns the parts of the service (docs/server.md, "The parts of the service") and forwards each call to one of them.
+//
 // Repeating a request that names what it creates (a rank, a profile, a job's key) gives the same answer and no second
 // effect. An error changes nothing, but a change that the store has not answered in time may still be made.
 //
@@ -152,11 +154,9 @@ class Service {
   [[nodiscard]] std::shared_ptr<StoreAccess> store_access() const;
 
  private:
-  struct State;
-  void set_straggler_of(const std::vector<std::string>& jobs, const jobs::SetStraggler& request,
-                        const Done<jobs::StragglerSet>& done);
-  explicit Service(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  struct Parts;
+  explicit Service(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace perseus::service
