@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "server/jobs/job_savings.h"
 
@@ -20,6 +22,51 @@ bool LiveJob::is_pending(std::string_view blob) const {
     return std::ranges::find(entry.blobs, blob, &store::Blob::key) != entry.blobs.end();
   };
   return std::ranges::any_of(in_flight_, brings_it) || std::ranges::any_of(outbox_, brings_it);
+}
+
+void LiveJob::forget_iterations() {
+  progress.reset();
+  followed = {};
+  schedules.clear();
+}
+
+store::Append LiveJob::take_outbox() {
+  in_flight_ = std::move(outbox_);
+  outbox_.clear();
+  store::Append append;
+  append.job = job.id;
+  append.expected_sequence = committed;
+  for (Entry& entry : in_flight_) {
+    for (const SequencedEvent& event : entry.events) append.bodies.push_back(jobs::format_event(event.event));
+    std::ranges::copy(entry.blobs, std::back_inserter(append.blobs));
+    std::ranges::copy(entry.holds, std::back_inserter(append.holds));
+    for (const store::Blob& blob : entry.blobs) {
+      append.holds.push_back(blob.key);
+      if (blob.key.starts_with("input/")) append.holds.push_back("frontier/" + blob.key.substr(6));
+    }
+  }
+  return append;
+}
+
+std::vector<JobCommand> LiveJob::take_commands() {
+  std::vector<JobCommand> commands;
+  for (std::vector<Entry>* entries : {&in_flight_, &outbox_}) {
+    for (Entry& entry : *entries) {
+      if (entry.command.done) commands.push_back(std::exchange(entry.command, {}));
+    }
+  }
+  std::erase_if(outbox_, [](const Entry& entry) { return entry.events.empty(); });
+  return commands;
+}
+
+void LiveJob::keep_known(const std::vector<SequencedEvent>& events) {
+  if (!known_) return;
+  if (outbox_.empty()) return known_.reset();
+  for (const SequencedEvent& event : events) {
+    if (event.sequence <= known_->sequence) continue;
+    const Status folded = jobs::apply(*known_, event.event);
+    PERSEUS_CHECK(folded.ok(), "an event that was folded before");
+  }
 }
 
 bool LiveJob::note_progress(int rank, std::int64_t iteration, std::int64_t finished, double now_s) {

@@ -159,20 +159,40 @@ struct LiveJob {
   [[nodiscard]] bool is_pending(std::string_view blob) const;
 
  private:
+  friend class JobNews;
+  friend class JobShadows;
   friend class LiveJobs;
+  /// `job` is what the store had at `committed`, so that it can be brought up to date with the newer events alone.
+  [[nodiscard]] bool takes_tail_now() const {
+    return committed > 0 && job.sequence == committed && job.unknown_events == 0 && !appending_ && outbox_.empty();
+  }
+  [[nodiscard]] bool takes_tail() const { return takes_tail_now() && !reads_whole_; }
   struct Entry {
     JobCommand command;
     std::vector<SequencedEvent> events;
     std::vector<store::Blob> blobs;
     std::vector<std::string> holds = {};
   };
+  /// The job's ranks have restarted: iterations count from 0.
+  void forget_iterations();
+  /// The append of everything in the outbox, which is in flight from now on.
+  store::Append take_outbox();
+  /// The commands whose clients wait for an append; their events stay.
+  std::vector<JobCommand> take_commands();
+  /// Brings known_ up to date after an append.
+  void keep_known(const std::vector<SequencedEvent>& events);
+
   std::vector<Entry> outbox_;
   std::vector<Entry> in_flight_;
   bool appending_ = false;
   bool stale_ = false;                ///< memory may differ from the store
+  bool reads_whole_ = false;          ///< the log is read whole the next time
   bool adrift_ = false;               ///< see is_adrift()
   std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
 };
+
+/// Gets the job, or the error.
+using FoundJob = std::function<void(Result<LiveJob*>)>;
 
 /// Temporarily replaces the live job by another one, if there is one: LiveJob::shown_job().
 class AsShown {

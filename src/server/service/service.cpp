@@ -28,7 +28,7 @@ Keep keep_of(const ServiceOptions& options) {
 /// callback after the service's end finds them gone.
 struct Service::Parts {
   Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor);
-  LiveJobs::Hooks hooks();
+  JobHooks hooks();
   /// Reads the store, on this thread: for the start.
   Status read(store::Store& from);
   void connect(store::Store& to);
@@ -88,8 +88,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reads(clock, access, *frontiers, *characterizations),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}) {}
 
-LiveJobs::Hooks Service::Parts::hooks() {
-  LiveJobs::Hooks hooks;
+JobHooks Service::Parts::hooks() {
+  JobHooks hooks;
   hooks.next_follow_up = [this](LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
   hooks.next_wake = [this](const LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
   hooks.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
@@ -116,7 +116,8 @@ void Service::Parts::connect(store::Store& to) {
   const auto earlier = [this] {
     if (earlier_wake) earlier_wake();
   };
-  store->earlier_wake = jobs->earlier_wake = upkeep->earlier_wake = earlier;
+  jobs->on_earlier_wake(earlier);
+  store->earlier_wake = upkeep->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
