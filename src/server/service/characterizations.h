@@ -28,8 +28,9 @@
 
 #include "base/clock.h"
 #include "server/jobs/pipeline_input.h"
+#include "server/service/executor.h"
 #include "server/service/planning_queue.h"
-#include "server/service/service.h"
+#include "server/service/service_options.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {

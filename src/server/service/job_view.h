@@ -7,7 +7,7 @@
 // Threads: io thread.
 #pragma once
 
-#include "server/service/live_jobs.h"
+#include "server/service/live_job.h"
 
 namespace perseus::service {
 

@@ -15,7 +15,7 @@
 
 #include "server/jobs/job.h"
 #include "server/jobs/requests.h"
-#include "server/service/live_jobs.h"
+#include "server/service/live_job.h"
 
 namespace perseus::service {
 

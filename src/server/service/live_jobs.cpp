@@ -8,15 +8,6 @@
 namespace perseus::service {
 namespace {
 
-constexpr double kStoreRetry_s = 1;  // s after a failure of the store
-
-/// The job's ranks have restarted: iterations count from 0.
-void forget_iterations(LiveJob& live) {
-  live.progress.reset();
-  live.followed = {};
-  live.schedules.clear();
-}
-
 void answer(const JobCommand& command, const Status& status) {
   if (command.done) command.done(status);
 }
@@ -32,21 +23,19 @@ Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format(
 
 }  // namespace
 
-Error later_version(const std::string& job) {
-  return {ErrorCode::unavailable,
-          fmt::format("job {} was changed by a later version of Perseus, which this server does not know: ask a server "
-                      "of that version",
-                      job)};
-}
-
-LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks)
-    : store_(store), clock_(clock), hooks_(std::move(hooks)) {}
+LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks)
+    : store_(store),
+      clock_(clock),
+      hooks_(std::move(hooks)),
+      wakes_(hooks_, index_),
+      shadows_(hooks_, wakes_, clock),
+      news_(std::make_shared<JobNews>(*this, store)) {}
 
 Status LiveJobs::open(store::Store& store) {
   auto rows = store.jobs();
   if (!rows) return rows.error();
   for (store::JobIndexRow& row : *rows) {
-    if (row.next_wake_s && !row.damaged) wakes_.emplace(*row.next_wake_s, row.job);
+    if (row.next_wake_s && !row.damaged) wakes_.put(*row.next_wake_s, row.job);
     const std::string id = row.job;
     index_.emplace(id, std::move(row));
   }
@@ -54,19 +43,6 @@ Status LiveJobs::open(store::Store& store) {
 }
 
 // ---- Reading
-
-Result<LiveJobs::Read> LiveJobs::read_log(store::Store& store, const std::string& id, std::int64_t after) {
-  const auto stored = store.read(id, 0);
-  if (!stored) return stored.error();
-  Read read;
-  read.job.id = id;
-  for (const store::StoredEvent& item : *stored) {
-    jobs::Event event = jobs::event_in_log(item.body);
-    if (Status folded = jobs::apply(read.job, event); !folded) return folded.error();
-    if (item.sequence > after) read.events.push_back({item.sequence, std::move(event)});
-  }
-  return read;
-}
 
 LiveJob* LiveJobs::in_memory(const std::string& id) {
   const auto found = live_.find(id);
@@ -87,14 +63,18 @@ void LiveJobs::load(const std::string& id, Found then) {
 
 void LiveJobs::read(const std::string& id) {
   const LiveJob* const live = in_memory(id);
+  const bool tail = live != nullptr && live->takes_tail();
   const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : live->committed;
-  store_.read<Read>([id, after](store::Store& store) { return read_log(store, id, after); },
-                    [weak = weak_from_this(), id](Result<Read> read) {
-                      if (const auto self = weak.lock()) self->was_read(id, std::move(read));
-                    });
+  store_.read<JobLog>(
+      [id, after, tail](store::Store& store) {
+        return tail ? read_tail(store, id, after) : read_log(store, id, after);
+      },
+      [weak = weak_from_this(), id](Result<JobLog> log) {
+        if (const auto self = weak.lock()) self->was_read(id, std::move(log));
+      });
 }
 
-void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
+void LiveJobs::was_read(const std::string& id, Result<JobLog> read_now) {
   if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
   auto told = take(id, std::move(read_now));
   if (!told) return read(id);
@@ -105,18 +85,19 @@ void LiveJobs::was_read(const std::string& id, Result<Read> read_now) {
     if (*told && **told == nullptr) told = Result<LiveJob*>(no_job(id));
     then(*told);
   }
-  ask_for_news(id);
+  news_->ask(id);
 }
 
-std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Read> read) {
+std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
-    if (live != nullptr && live->stale_ && !live->appending_) go_adrift(*live);
+    if (live != nullptr && live->stale_ && !live->appending_) shadows_.go_adrift(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
     if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
     return Result<LiveJob*>(read.error());
   }
   if (live != nullptr && live->appending_) return Result<LiveJob*>(live);
+  if (read->is_tail && !fold_tail(live, *read)) return std::nullopt;
   if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
     return Result<LiveJob*>(later_version(id));
   if (read->job.state == jobs::JobState::none) {
@@ -144,21 +125,39 @@ std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Rea
   index_[id] = row_of(*live, clock_.now_s());
   touch(*live);
   live = in_memory(id);
-  if (live != nullptr) end_shadow(*live);
+  if (live != nullptr) shadows_.end(*live);
   return Result<LiveJob*>(live);
 }
 
+/// Makes a whole log of the tail and the job in memory. False: the tail does not continue the job, so read it whole.
+bool LiveJobs::fold_tail(LiveJob* live, JobLog& tail) {
+  if (live == nullptr) return false;
+  live->reads_whole_ = true;
+  if (!live->takes_tail_now() || tail.events.empty()) return false;
+  if (tail.events.front().sequence != live->committed + 1) return false;
+  tail.restarts_before = live->job.restarts;
+  jobs::Job job = std::move(live->job);
+  for (const SequencedEvent& event : tail.events) {
+    if (Status folded = jobs::apply(job, event.event); folded) continue;
+    live->job = std::move(job);
+    return false;
+  }
+  tail.job = std::move(job);
+  return true;
+}
+
 /// Replaces memory by the stored job. Events beyond the previously durable ones are news.
-void LiveJobs::install(LiveJob& live, Read read) {
+void LiveJobs::install(LiveJob& live, JobLog read) {
   const std::int64_t before = live.committed;
-  const bool starts_anew = read.job.restarts != live.job.restarts;
+  const bool starts_anew = read.job.restarts != read.restarts_before.value_or(live.job.restarts);
   live.job = std::move(read.job);
   if (before == 0 || starts_anew) {
-    forget_iterations(live);
+    live.forget_iterations();
     if (live.job.kept) live.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
   }
   live.committed = live.job.sequence;
   live.stale_ = false;
+  live.reads_whole_ = false;
   live.adrift_ = false;
   live.known_.reset();
   live.settled = false;
@@ -178,71 +177,11 @@ void LiveJobs::install(LiveJob& live, Read read) {
   }
 }
 
-// ---- Changes by other servers
-
-void LiveJobs::with_news(const std::string& id, Found then) {
-  const LiveJob* const live = in_memory(id);
-  if (live != nullptr && live->appending_ && store_.writes_late()) return then(StoreAccess::not_answered());
-  news_[id].next.push_back(std::move(then));
-  ask_for_news(id);
-}
-
-void LiveJobs::ask_for_news(const std::string& id) {
-  const auto found = news_.find(id);
-  if (found == news_.end() || found->second.reading) return;
-  const LiveJob* const live = in_memory(id);
-  // An operation in progress finishes first: appended() and was_read() call this again.
-  if ((live != nullptr && live->appending_) || loading_.contains(id)) return;
-  News& news = found->second;
-  if (live == nullptr || live->stale_) {
-    const std::vector<Found> all = std::move(news.next);
-    news_.erase(found);
-    for (const Found& then : all) load(id, then);
-    return;
-  }
-  if (news.next.empty()) return void(news_.erase(found));
-  news.asking = std::move(news.next);
-  news.next.clear();
-  news.reading = true;
-  store_.read<std::int64_t>(
-      [id, after = live->committed](store::Store& store) -> Result<std::int64_t> {
-        const auto tail = store.read(id, after);
-        if (!tail) return tail.error();
-        return tail->empty() ? after : tail->back().sequence;
-      },
-      [weak = weak_from_this(), id](const Result<std::int64_t>& last) {
-        if (const auto self = weak.lock()) self->heard(id, last);
-      });
-}
-
-void LiveJobs::heard(const std::string& id, const Result<std::int64_t>& last) {
-  News& news = news_[id];
-  std::vector<Found> asking = std::move(news.asking);
-  news.asking.clear();
-  news.reading = false;
-  LiveJob* const live = in_memory(id);
-  if (last && live != nullptr && *last > live->committed) {
-    live->stale_ = true;
-    // Asked again after the append, or answered when the job has been read.
-    std::ranges::move(news.next, std::back_inserter(asking));
-    news.next = std::move(asking);
-    return ask_for_news(id);
-  }
-  for (const Found& then : asking) {
-    if (last) {
-      with(id, then);
-    } else {
-      then(last.error());
-    }
-  }
-  ask_for_news(id);
-}
-
 void LiveJobs::forget(const std::string& id) {
   const auto found = live_.extract(id);
   if (!found) return;
   LiveJob& live = *found.mapped();
-  if (live.wake_s) wakes_.erase({*live.wake_s, id});
+  wakes_.forget(live);
   hooks_.removed(live);
 }
 
@@ -267,13 +206,6 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
 }
 
 // ---- Changing
-
-bool LiveJob::is_pending(std::string_view blob) const {
-  const auto brings_it = [&](const Entry& entry) {
-    return std::ranges::find(entry.blobs, blob, &store::Blob::key) != entry.blobs.end();
-  };
-  return std::ranges::any_of(in_flight_, brings_it) || std::ranges::any_of(outbox_, brings_it);
-}
 
 void LiveJobs::execute(const std::string& id, JobCommand command) {
   with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
@@ -355,7 +287,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body
   jobs::Event event{now_s, std::move(body)};
   const int restarts = live.job.restarts;
   Status folded = jobs::apply(live.job, event);
-  if (live.job.restarts != restarts) forget_iterations(live);
+  if (live.job.restarts != restarts) live.forget_iterations();
   if (!folded) {
     // A decision that the state machine rejects is a bug: its folded events must be undone.
     entry.events.clear();
@@ -369,20 +301,7 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body
 
 void LiveJobs::flush(LiveJob& live) {
   if (live.appending_ || live.outbox_.empty()) return;
-  live.in_flight_ = std::move(live.outbox_);
-  live.outbox_.clear();
-  store::Append append;
-  append.job = live.job.id;
-  append.expected_sequence = live.committed;
-  for (LiveJob::Entry& entry : live.in_flight_) {
-    for (const SequencedEvent& event : entry.events) append.bodies.push_back(jobs::format_event(event.event));
-    std::ranges::copy(entry.blobs, std::back_inserter(append.blobs));
-    std::ranges::copy(entry.holds, std::back_inserter(append.holds));
-    for (const store::Blob& blob : entry.blobs) {
-      append.holds.push_back(blob.key);
-      if (blob.key.starts_with("input/")) append.holds.push_back("frontier/" + blob.key.substr(6));
-    }
-  }
+  store::Append append = live.take_outbox();
   live.appending_ = true;
   if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
   append.index = row_of(live, clock_.now_s());
@@ -406,22 +325,15 @@ void LiveJobs::flush(LiveJob& live) {
 }
 
 void LiveJobs::append_is_slow(const std::string& id) {
-  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) go_adrift(*live);
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) shadows_.go_adrift(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
 void LiveJobs::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
   if (live == nullptr || !live->appending_) return;
-  std::vector<JobCommand> unknown;
-  for (std::vector<LiveJob::Entry>* entries : {&live->in_flight_, &live->outbox_}) {
-    for (LiveJob::Entry& entry : *entries) {
-      if (entry.command.done) unknown.push_back(std::exchange(entry.command, {}));
-    }
-  }
-  std::erase_if(live->outbox_, [](const LiveJob::Entry& entry) { return entry.events.empty(); });
-  std::vector<Found> asking;
-  if (const auto news = news_.find(id); news != news_.end()) asking = std::exchange(news->second.next, {});
+  const std::vector<JobCommand> unknown = live->take_commands();
+  const std::vector<Found> asking = news_->take_waiting(id);
   for (const JobCommand& command : unknown) answer(command, StoreAccess::not_answered());
   for (const Found& then : asking) then(StoreAccess::not_answered());
 }
@@ -437,7 +349,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     live->outbox_.clear();
     live->stale_ = true;
     result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
-    return ask_for_news(id);
+    return news_->ask(id);
   }
   live->adrift_ = false;
   std::vector<SequencedEvent> events;
@@ -448,7 +360,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     row = row_of(*live, clock_.now_s());
     row.last_sequence = live->committed;
   }
-  keep_known(*live, events);
+  live->keep_known(events);
   became_durable(*live, events);
   for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);
@@ -459,19 +371,9 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     again(id, std::move(rest));
   } else {
     flush(*live);
-    end_shadow(*live);
+    shadows_.end(*live);
   }
-  ask_for_news(id);
-}
-
-void LiveJobs::keep_known(LiveJob& live, const std::vector<SequencedEvent>& events) {
-  if (!live.known_) return;
-  if (live.outbox_.empty()) return live.known_.reset();
-  for (const SequencedEvent& event : events) {
-    if (event.sequence <= live.known_->sequence) continue;
-    const Status folded = jobs::apply(*live.known_, event.event);
-    PERSEUS_CHECK(folded.ok(), "an event that was folded before");
-  }
+  news_->ask(id);
 }
 
 /// Another server committed first: its events are read, and the same commands decide again.
@@ -497,56 +399,9 @@ void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Er
     forget(std::string(live.job.id));  // the job was never created
   } else {
     live.stale_ = true;
-    go_adrift(live);
+    shadows_.go_adrift(live);
   }
   for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
-}
-
-// ---- Ranks' view while the store does not accept what time makes due
-
-void LiveJobs::go_adrift(LiveJob& live) {
-  live.adrift_ = true;
-  const std::unique_ptr<jobs::Job> before = std::exchange(live.shadow, nullptr);
-  cast_shadow(live, before.get());
-}
-
-void LiveJobs::touch_shadow(LiveJob& live) { cast_shadow(live, nullptr); }
-
-void LiveJobs::cast_shadow(LiveJob& live, const jobs::Job* before) {
-  const double now_s = clock_.now_s();
-  const std::int64_t shown = before != nullptr ? before->version : live.shown_version();
-  if (!live.shadow) live.shadow = std::make_unique<jobs::Job>(live.known_ ? *live.known_ : live.job);
-  std::swap(live.job, *live.shadow);
-  live.settled = false;
-  while (auto body = hooks_.next_follow_up(live, now_s)) {
-    if (!jobs::apply(live.job, jobs::Event{now_s, *std::move(body)})) break;
-  }
-  live.settled = false;
-  jobs::Job& job = live.job;
-  const bool planned = job.plan && job.plan->version == job.version;
-  if (planned && job.version != live.committed_plan && !is_provisional(job.version)) {
-    const bool same = before != nullptr && is_provisional(before->version) && !jobs::differs(*job.plan, before->plan);
-    job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
-    job.plan->version = job.version;
-  }
-  const auto next_s = hooks_.next_wake(live, now_s);
-  std::swap(live.job, *live.shadow);
-  const bool sooner = next_s && *next_s > now_s && *next_s < now_s + kStoreRetry_s;
-  retry_at(live, sooner ? *next_s : now_s + kStoreRetry_s);
-  if (live.shown_version() != shown) hooks_.shown(live);
-}
-
-void LiveJobs::end_shadow(LiveJob& live) {
-  const bool all_durable = !live.stale_ && !live.appending_ && live.outbox_.empty();
-  if (!live.shadow || !all_durable) return;
-  live.shadow.reset();
-  hooks_.shown(live);
-}
-
-void LiveJobs::retry_at(LiveJob& live, double at_s) {
-  if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
-  live.wake_s = at_s;
-  wake_again(live.job.id, at_s);
 }
 
 void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
@@ -565,38 +420,6 @@ store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
           job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live, now_s)};
-}
-
-void LiveJobs::set_wake(LiveJob& live, double now_s) {
-  const auto next = hooks_.next_wake(live, now_s);
-  if (next == live.wake_s && (!next || wakes_.contains({*next, live.job.id}))) return;
-  const auto before = next_wake();
-  if (live.wake_s) wakes_.erase({*live.wake_s, live.job.id});
-  if (const auto row = index_.find(live.job.id); row != index_.end() && row->second.next_wake_s) {
-    wakes_.erase({*row->second.next_wake_s, live.job.id});
-  }
-  live.wake_s = next;
-  if (next) wakes_.emplace(*next, live.job.id);
-  if (next && (!before || *next < *before) && earlier_wake) earlier_wake();
-}
-
-std::vector<std::string> LiveJobs::take_due(double now_s) {
-  std::vector<std::string> due;
-  while (!wakes_.empty() && wakes_.begin()->first <= now_s) {
-    due.push_back(wakes_.begin()->second);
-    wakes_.erase(wakes_.begin());
-  }
-  return due;
-}
-
-void LiveJobs::wake_again(const std::string& id, double at_s) {
-  wakes_.emplace(at_s, id);
-  if (earlier_wake) earlier_wake();
-}
-
-std::optional<double> LiveJobs::next_wake() const {
-  if (wakes_.empty()) return std::nullopt;
-  return wakes_.begin()->first;
 }
 
 void LiveJobs::forget_finished(std::size_t keep) {

@@ -8,18 +8,17 @@
 //          (group commit). If another server committed first, the job is read again and the commands decide again.
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
-//          unknown. While the store does not accept what time has made due, the job has a shadow, see LiveJob.
-// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
+//          unknown. While the store does not accept what time has made due, the job has a shadow, see live_job.h.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor; changes by
+//          another server, O(their events). The first change that a
 //          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
 //          count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,164 +27,22 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/jobs/deployment.h"
-#include "server/jobs/followed_iterations.h"
-#include "server/jobs/iteration_energy_meter.h"
-#include "server/jobs/job.h"
-#include "server/jobs/job_profiling.h"
-#include "server/jobs/job_progress.h"
-#include "server/jobs/straggler_detector.h"
+#include "server/service/job_hooks.h"
 #include "server/service/job_index.h"
-#include "server/service/service.h"
+#include "server/service/job_log.h"
+#include "server/service/job_news.h"
+#include "server/service/job_shadows.h"
+#include "server/service/job_wakes.h"
+#include "server/service/live_job.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {
 
-struct Decision {
-  std::vector<jobs::EventBody> events;
-  std::vector<store::Blob> blobs;
-  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job exists
-};
-
-struct JobCommand {
-  std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
-  std::function<void(const Status&)> done;
-};
-
-struct SequencedEvent {
-  std::int64_t sequence = 0;
-  jobs::Event event;
-};
-
-/// The error for a job whose log this version cannot fold. The known part is shown, and the job is not changed.
-Error later_version(const std::string& job);
-
-struct Waiter {
-  int rank = 0;
-  std::int64_t have_version = 0;
-  std::optional<double> deadline_s;
-  Done<jobs::PlanAnswer> done;
-  bool asks_once = false;  ///< as in WaitForPlan
-  std::int64_t epoch = 0;  ///< as in WaitForPlan
-};
-
-/// A job with the data that only this process has.
-///
-/// Ranks receive what is durable, with one exception: while the store does not accept what time has made due (an
-/// announced onset, a signal's change), a shadow applies it. The shadow is the durable job plus what has become due
-/// since. Its plans have separate versions, see is_provisional(), so that whatever becomes durable afterwards, here,
-/// at another server or after a restart, has a different version and reaches the rank.
-struct LiveJob {
-  jobs::Job job;
-  std::unique_ptr<jobs::Job> shadow;
-  std::int64_t committed = 0;       ///< events of `job` that are durable
-  std::int64_t committed_plan = 0;  ///< version of the last durable plan or profiling window
-  double last_seen_s = 0;           ///< time of the last request
-  std::optional<double> retry_s;    ///< when to repeat an operation that failed in the store
-  jobs::Frontiers frontiers;        ///< those loaded of the frontiers that its plan needs
-  std::set<std::string> wanted;     ///< frontiers requested; of an input, the full one
-  std::optional<jobs::JobProgress> progress;
-  std::optional<jobs::StragglerDetector> detector;  ///< created at the first report
-  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
-  struct RankWindows {
-    int handed = -1;  ///< the last window that this server handed to the rank
-    int run = -1;     ///< the last window that the rank reported here
-  };
-  std::unordered_map<int, RankWindows> windows_of;  ///< by rank
-  std::vector<double> heard_s;                      ///< by rank: time of its last call here; beyond the end: none
-  std::map<jobs::WaitId, Waiter> waiters;
-  /// For the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
-  std::map<std::array<int, 4>, std::shared_ptr<const jobs::StageSchedule>> schedules;
-  std::int64_t schedules_version = 0;
-  std::optional<jobs::PipelineShape> max_clock_shape;  ///< the computations where there is no frontier
-  enum class Reading : unsigned char { no, under_way, failed };
-  Reading max_clock_shape_read = Reading::no;
-  std::optional<double> wake_s;  ///< as in the index
-  int subscribers = 0;
-  jobs::IterationEnergyMeter energies;
-  jobs::FollowedIterations followed;
-  bool reports_without_plan = false;             ///< a rank reported iterations without naming the plan
-  std::optional<double> uncounted_since_s;       ///< arrival of the first iteration that is not in the log
-  bool replanning = false;                       ///< a profile is being completed with the measured switch latency
-  std::map<std::string, Seconds> not_replanned;  ///< by input: the switch latency with which completion failed
-  bool plan_handed_out = false;                  ///< this server has sent it to some rank
-  bool plan_held_back = false;                   ///< a rank requested it: see Service::State::first_plan_waits()
-  bool settled = false;  ///< nothing has changed since the plan was last compared with the desired one
-
-  /// Ranks' reports name the plan followed: only such reports count.
-  [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
-  /// Changes by other servers are not read until the append is over.
-  [[nodiscard]] bool is_appending() const { return appending_; }
-  void hears(int rank, double now_s) {
-    if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
-    heard_s[rank] = now_s;
-  }
-  /// As far as this server knows, no iteration has followed a plan.
-  [[nodiscard]] bool no_plan_followed() const {
-    return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
-  }
-  /// The job that the rank sees if it is not `job`: the shadow, or, during a commit, the job without the uncommitted
-  /// changes.
-  [[nodiscard]] jobs::Job* shown_job(int rank) const {
-    if (shadow) return shadow.get();
-    const bool usable = known_ && known_->version == committed_plan && known_->ranks[rank];
-    return usable ? known_.get() : nullptr;
-  }
-  /// The job as clients may see it: without changes that are not durable, and with what time makes due while the
-  /// store does not accept it. Null: `job` itself.
-  [[nodiscard]] jobs::Job* answered_job() const { return shadow ? shadow.get() : known_.get(); }
-  /// Version of the plan that ranks see now.
-  [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
-  /// The store has failed or is slow: what time makes due goes into the shadow.
-  [[nodiscard]] bool is_adrift() const { return adrift_; }
-  /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.
-  [[nodiscard]] bool is_pending(std::string_view blob) const;
-
- private:
-  friend class LiveJobs;
-  struct Entry {
-    JobCommand command;
-    std::vector<SequencedEvent> events;
-    std::vector<store::Blob> blobs;
-    std::vector<std::string> holds = {};
-  };
-  std::vector<Entry> outbox_;
-  std::vector<Entry> in_flight_;
-  bool appending_ = false;
-  bool stale_ = false;                ///< memory may differ from the store
-  bool adrift_ = false;               ///< see is_adrift()
-  std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
-};
-
-/// First version of plans that were sent before they were durable: tenths of a second, above the range of durable
-/// versions, which count from 1. A number repeats after three years.
-constexpr std::int64_t kProvisional = std::int64_t{1} << 30;
-constexpr bool is_provisional(std::int64_t version) { return version >= kProvisional; }
-constexpr std::int64_t provisional_version(double now_s) {
-  return kProvisional + static_cast<std::int64_t>(10 * now_s) % kProvisional;
-}
-
 class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
  public:
-  struct Hooks {
-    /// The next event that follows from the job and the time alone; called until there is none.
-    std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
-    /// Called when events became durable here or arrived from another server.
-    std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
-    /// The job's entry in lists, for the index.
-    std::function<std::string(const LiveJob&, double now_s)> summary;
-    /// When time makes something due; for the index.
-    std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
-    /// The job was removed from the store: it is about to leave memory.
-    std::function<void(LiveJob&)> removed;
-    /// Called with the bytes of the job that are being written to the store. May be empty.
-    std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
-    /// Called when the ranks' view has changed though nothing became durable.
-    std::function<void(LiveJob&)> shown;
-  };
-  using Found = std::function<void(Result<LiveJob*>)>;
+  using Found = FoundJob;
 
-  LiveJobs(StoreAccess& store, const Clock& clock, Hooks hooks);
+  LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks);
   /// Reads the index, on this thread: for the start.
   Status open(store::Store& store);
 
@@ -198,7 +55,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   }
   /// The same, after reading what other servers have written. Call before rejecting a request: another replica may
   /// have committed newer events.
-  void with_news(const std::string& id, Found then);
+  void with_news(const std::string& id, Found then) { news_->with_news(id, std::move(then)); }
   /// The job in memory, though the store may have newer events.
   [[nodiscard]] LiveJob* in_memory(const std::string& id);
   void execute(const std::string& id, JobCommand command);
@@ -206,7 +63,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   /// Applies what follows from time or from news.
   void touch(LiveJob& live);
   /// Applies the same to the ranks' view while the store cannot accept it.
-  void touch_shadow(LiveJob& live);
+  void touch_shadow(LiveJob& live) { shadows_.touch(live); }
   /// Another server appended (0: removed the job).
   void on_foreign(const std::string& id, std::int64_t sequence);
   void forget_finished(std::size_t keep);
@@ -217,35 +74,26 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   [[nodiscard]] JobIndex& index() { return index_; }
   [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
   /// The jobs whose wake is due; removes their wakes from the list.
-  std::vector<std::string> take_due(double now_s);
-  [[nodiscard]] std::optional<double> next_wake() const;
-  void set_wake(LiveJob& live, double now_s);
+  std::vector<std::string> take_due(double now_s) { return wakes_.take_due(now_s); }
+  [[nodiscard]] std::optional<double> next_wake() const { return wakes_.next(); }
+  void set_wake(LiveJob& live, double now_s) { wakes_.set(live, now_s); }
   /// The job could not be read: take_due() returns it again at that time.
-  void wake_again(const std::string& id, double at_s);
-  std::function<void()> earlier_wake;
+  void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }
+  /// Called whenever next_wake() may have become earlier.
+  void on_earlier_wake(std::function<void()> earlier) { wakes_.earlier = std::move(earlier); }
+
+  /// Reads the job, and calls `then` as with() does.
+  void load(const std::string& id, Found then);
+  [[nodiscard]] bool is_loading(const std::string& id) const { return loading_.contains(id); }
 
  private:
-  /// A log, folded.
-  struct Read {
-    jobs::Job job;
-    std::vector<SequencedEvent> events;  ///< after those in memory at the time of the request
-  };
-  /// Requests for the changes by other servers.
-  struct News {
-    std::vector<Found> asking;  ///< their query is in progress
-    std::vector<Found> next;    ///< arrived after that query was sent
-    bool reading = false;
-  };
   LiveJob* current(const std::string& id);
-  void load(const std::string& id, Found then);
   void read(const std::string& id);
-  static Result<Read> read_log(store::Store& store, const std::string& id, std::int64_t after);
-  void was_read(const std::string& id, Result<Read> read);
+  void was_read(const std::string& id, Result<JobLog> read);
   /// The answer for the waiting callbacks: the job, an error, or nothing, to read again.
-  std::optional<Result<LiveJob*>> take(const std::string& id, Result<Read> read);
-  void install(LiveJob& live, Read read);
-  void ask_for_news(const std::string& id);
-  void heard(const std::string& id, const Result<std::int64_t>& last);
+  std::optional<Result<LiveJob*>> take(const std::string& id, Result<JobLog> read);
+  static bool fold_tail(LiveJob* live, JobLog& tail);
+  void install(LiveJob& live, JobLog read);
   void forget(const std::string& id);
   void run(LiveJob& live, JobCommand command, bool has_news = false);
   Status decide_into(LiveJob& live, LiveJob::Entry& entry);
@@ -257,24 +105,19 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   void append_is_late(const std::string& id);
   void again(const std::string& id, std::vector<LiveJob::Entry> entries);
   void fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error);
-  void keep_known(LiveJob& live, const std::vector<SequencedEvent>& events);
-  void go_adrift(LiveJob& live);
-  void cast_shadow(LiveJob& live, const jobs::Job* before);
-  /// What time makes due is durable again.
-  void end_shadow(LiveJob& live);
-  void retry_at(LiveJob& live, double at_s);
   void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
   [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
 
   StoreAccess& store_;
   const Clock& clock_;
-  Hooks hooks_;
+  JobHooks hooks_;
   std::unordered_map<std::string, std::vector<Found>> loading_;
   std::set<std::string> changed_while_read_;  ///< by other servers, among those in loading_
-  std::unordered_map<std::string, News> news_;
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
-  std::set<std::pair<double, std::string>> wakes_;
+  JobWakes wakes_;
+  JobShadows shadows_;
+  std::shared_ptr<JobNews> news_;
 };
 
 }  // namespace perseus::service

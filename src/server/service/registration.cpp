@@ -188,9 +188,9 @@ Status check_holder(const jobs::Job& job, int rank, std::int64_t epoch) {
                                                 job.id, rank, text_of_holder(known), epoch)};
 }
 
-Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const jobs::RegisterRank& request,
-                                                   std::optional<double> silent_s) {
-  const jobs::Degrees& d = job.spec.degrees;
+namespace {
+
+Status check_rank(const jobs::Degrees& d, const jobs::RegisterRank& request) {
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
@@ -198,10 +198,12 @@ Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const j
         check_latency("transfer_latency_s", request.transfer_latency),
         check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
         check_lists(request), check_control(request)}) {
-    if (!status) return status.error();
+    if (!status) return status;
   }
-  if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
+  return Ok{};
+}
 
+Result<jobs::RankRegistered> event_of(const jobs::RegisterRank& request) {
   jobs::RankRegistered event{request.rank,
                              request.dp_rank,
                              request.pp_rank,
@@ -218,55 +220,76 @@ Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const j
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));
+  return event;
+}
 
-  const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
+/// True if the registration could be of the same process: an unknown list equals every list.
+bool describes_same(const jobs::Job& job, const jobs::Rank& known, const jobs::RankRegistered& now) {
+  const std::vector<std::string>& instructions = job.instruction_sets[known.instruction_set];
+  const bool same_instructions = instructions.empty() || now.instructions.empty() || instructions == now.instructions;
+  const std::vector<int>& clocks = job.clock_sets[known.clock_set];
+  const bool same_clocks = clocks.empty() || now.clocks_mhz.empty() || clocks == now.clocks_mhz;
+  return same_clocks && same_instructions && known.accelerator == now.accelerator && known.host == now.host;
+}
+
+/// For a rank that is registered already: a take-over, new measurements, nothing for a repeated registration, or a
+/// conflict. `same_place`: at these degrees.
+Result<std::optional<jobs::EventBody>> decide_known_rank(const jobs::Job& job, const jobs::RegisterRank& request,
+                                                         jobs::RankRegistered event, bool same_place,
+                                                         const std::optional<double>& silent_s) {
+  const jobs::Rank& known = *job.ranks[request.rank];
+  const bool holds = known.is_held_by(request.epoch);
+  const bool same = same_place && describes_same(job, known, event);
+  const bool later = request.epoch > known.epoch;
+  // A process without an epoch and with the same registration may be the known process.
+  const bool takes_over = later || request.replaces || (silent_s && (request.epoch != 0 || !same));
+  if (!holds && takes_over && same_place) {
+    if (!later) {
+      event.process = request.epoch;
+      event.epoch = known.epoch + 1;
+    }
+    return std::optional<jobs::EventBody>(std::move(event));
+  }
+  const char* const how =
+      "a process takes it over with a greater epoch, with \"replaces\": true, or once the other "
+      "one has been silent for a minute";
+  if (request.epoch != 0 && !holds) {
+    return Error{ErrorCode::conflict, fmt::format("job {}: a later process has registered rank {}: epoch {}; this "
+                                                  "one's is {}; {}",
+                                                  job.id, request.rank, text_of_holder(known), request.epoch, how)};
+  }
+  if (same) {
+    return decide_measured(
+        job, known,
+        {request.rank, event.switch_latency_s, number_of(request.blocking_power), event.instructions, event.clocks_mhz,
+         request.control.empty() ? std::nullopt : std::optional(request.control), request.control_reason});
+  }
+  return Error{ErrorCode::conflict,
+               fmt::format("job {}: rank {} is registered already, with other data; {}", job.id, request.rank, how)};
+}
+
+}  // namespace
+
+Result<std::optional<jobs::EventBody>> decide_rank(const jobs::Job& job, const jobs::RegisterRank& request,
+                                                   std::optional<double> silent_s) {
+  if (Status checked = check_rank(job.spec.degrees, request); !checked) return checked.error();
+  if (!job.live()) return Error{ErrorCode::conflict, fmt::format("job {} is {}", job.id, name_of(job.state))};
+  auto event = event_of(request);
+  if (!event) return event.error();
   // A process that takes over gets the next epoch.
   constexpr std::int64_t most_epoch = kMostEpoch - (std::int64_t{1} << 20);
   if (request.epoch < 0 || request.epoch > most_epoch) {
     return usage(fmt::format("epoch: {}; allowed: 0 to {}", request.epoch, most_epoch));
   }
-  if (const auto& known = job.ranks[request.rank]; known) {
-    const bool holds = known->is_held_by(request.epoch);
-    const std::vector<std::string>& instructions = job.instruction_sets[known->instruction_set];
-    const bool same_instructions =
-        instructions.empty() || event.instructions.empty() || instructions == event.instructions;
-    const std::vector<int>& clocks = job.clock_sets[known->clock_set];
-    const bool same_clocks = clocks.empty() || event.clocks_mhz.empty() || clocks == event.clocks_mhz;
-    const bool same = there == request.rank && same_clocks && same_instructions &&
-                      known->accelerator == event.accelerator && known->host == event.host;
-    const bool later = request.epoch > known->epoch;
-    // A process without an epoch and with the same registration may be the known process.
-    const bool takes_over = later || request.replaces || (silent_s && (request.epoch != 0 || !same));
-    if (!holds && takes_over && there == request.rank) {
-      if (!later) {
-        event.process = request.epoch;
-        event.epoch = known->epoch + 1;
-      }
-      return std::optional<jobs::EventBody>(std::move(event));
-    }
-    const char* const how =
-        "a process takes it over with a greater epoch, with \"replaces\": true, or once the other "
-        "one has been silent for a minute";
-    if (request.epoch != 0 && !holds) {
-      return Error{ErrorCode::conflict, fmt::format("job {}: a later process has registered rank {}: epoch {}; this "
-                                                    "one's is {}; {}",
-                                                    job.id, request.rank, text_of_holder(*known), request.epoch, how)};
-    }
-    if (same) {
-      return decide_measured(
-          job, *known,
-          {request.rank, event.switch_latency_s, number_of(request.blocking_power), event.instructions,
-           event.clocks_mhz, request.control.empty() ? std::nullopt : std::optional(request.control),
-           request.control_reason});
-    }
-    return Error{ErrorCode::conflict,
-                 fmt::format("job {}: rank {} is registered already, with other data; {}", job.id, request.rank, how)};
+  const int there = job.rank_at[job.coordinate(request.dp_rank, request.pp_rank, request.tp_rank)];
+  if (job.ranks[request.rank]) {
+    return decide_known_rank(job, request, *std::move(event), there == request.rank, silent_s);
   }
   if (there >= 0) {
     return Error{ErrorCode::conflict, fmt::format("job {}: dp {}, pp {}, tp {} is rank {} already", job.id,
                                                   request.dp_rank, request.pp_rank, request.tp_rank, there)};
   }
-  return std::optional<jobs::EventBody>(std::move(event));
+  return std::optional<jobs::EventBody>(*std::move(event));
 }
 
 }  // namespace perseus::service

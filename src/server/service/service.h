@@ -1,5 +1,7 @@
 // The server without its protocols: jobs, plans, stragglers and policies behind one class that every route calls.
 //
+// It owns the parts of the service (docs/server.md, "The parts of the service") and forwards each call to one of them.
+//
 // Repeating a request that names what it creates (a rank, a profile, a job's key) gives the same answer and no second
 // effect. An error changes nothing, but a change that the store has not answered in time may still be made.
 //
@@ -26,76 +28,14 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "server/jobs/requests.h"
+#include "server/service/done.h"
+#include "server/service/executor.h"
 #include "server/service/job_list.h"
+#include "server/service/service_options.h"
+#include "server/service/store_access.h"
 #include "server/store/commit_counts.h"
 
-namespace perseus::store {
-class Store;
-}
-
 namespace perseus::service {
-
-class StoreAccess;
-
-template <class T>
-using Done = std::function<void(Result<T>)>;
-
-/// Runs work off the io thread. `work` runs on some thread; the function that it returns then runs on the io thread.
-class Executor {
- public:
-  using Work = std::function<std::function<void()>()>;
-  /// Work of requests, about a millisecond each, precedes reading known frontiers, of which a restarted server has
-  /// many, and neither waits for planning. Refining, which may take minutes, runs when no other planning waits. Reads
-  /// of the store have their own threads, so that a database that hangs delays nothing else.
-  enum class Kind : unsigned char { request, reading, planning, refining, store };
-  Executor() = default;
-  Executor(const Executor&) = delete;
-  Executor& operator=(const Executor&) = delete;
-  virtual ~Executor() = default;
-  virtual void submit(Kind kind, Work work) = 0;
-  /// For refining work, to be called every few milliseconds: runs waiting planning work on the calling thread.
-  virtual void give_way() {}
-};
-
-/// State of the store at the last check.
-struct StoreHealth {
-  bool answers = true;
-  std::string problem;  ///< why it does not work; empty: it works
-  double since_s = 0;   ///< since when
-};
-
-struct ServiceOptions {
-  std::string owner;                      ///< of claims: stable across restarts for a single server, otherwise random
-  double idle_expiry_s = 7 * 24 * 3600;   ///< jobs without requests for this long expire
-  double keep_finished_s = 0;             ///< ended jobs are removed after this time; 0: never
-  std::int64_t keep_finished_bytes = 0;   ///< size of all logs above which ended jobs are removed; 0: no limit
-  double keep_unused_s = 0;               ///< profiles and frontiers that no job needs for this long are removed; 0:
-                                          ///< never
-  int margin_iterations = 2;              ///< a new plan applies after this many more iterations
-  int max_ranks = 1 << 17;                ///< of a job
-  int max_computations = 1 << 17;         ///< of a pipeline's iteration
-  double rank_lease_s = 60;               ///< another process may take over a rank that has been silent for this long
-  double lease_s = 20;                    ///< of a claimed characterization, or search for a profiling window
-  double profiling_window_s = 600;        ///< a profiling window ends after this time without all reports
-  double profiling_tolerance_pct = 0.15;  ///< allowed expected energy loss of the plan of an online profile
-  int profiling_iterations = 100;         ///< profiling ends after this many, with what it has
-  double profiling_slowdown_pct = 5;      ///< mean over a job's iterations while it is profiled
-  double profiling_worst_slowdown_pct = 30;  ///< of a single iteration
-  double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks give one
-  double latency_wait_s = 5;                 ///< delay of the first plan, for ranks to report their switch latency
-  int plan_deadlines = 1000;                 ///< see PlannerOptions
-  double slowdown = 0;                       ///< tolerated by jobs without a max_slowdown policy: 0.003 is 0.3 %
-  double store_answers_s = 10;               ///< a call without an answer of the store by then is `unavailable`
-  int planners = 1;                          ///< plannings of a kind submitted to the executor at a time
-  double planning_budget_s = 600;            ///< planner seconds of a pipeline; after them, its quick frontier stays
-  double planner_s_per_owner = 1800;         ///< in an hour; beyond it, all other owners take precedence
-  double refinement_slice_s = 30;            ///< planner seconds before refinements of others have their turn
-  double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
-  double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
-  int finished_jobs_in_memory = 100;  ///< others are read again when requested
-  std::function<std::string()> random_id;  ///< 128 random bits in hex; empty: getrandom(2)
-  std::function<void()> tokens_changed;    ///< another server on this database made or revoked tokens
-};
 
 /// For metrics.
 struct ServiceCounts {
@@ -214,11 +154,9 @@ class Service {
   [[nodiscard]] std::shared_ptr<StoreAccess> store_access() const;
 
  private:
-  struct State;
-  void set_straggler_of(const std::vector<std::string>& jobs, const jobs::SetStraggler& request,
-                        const Done<jobs::StragglerSet>& done);
-  explicit Service(std::shared_ptr<State> state);
-  std::shared_ptr<State> state_;
+  struct Parts;
+  explicit Service(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
 };
 
 }  // namespace perseus::service

@@ -20,10 +20,18 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "server/service/service.h"
+#include "server/service/done.h"
+#include "server/service/executor.h"
 #include "server/store/store.h"
 
 namespace perseus::service {
+
+/// State of the store at the last check.
+struct StoreHealth {
+  bool answers = true;
+  std::string problem;  ///< why it does not work; empty: it works
+  double since_s = 0;   ///< since when
+};
 
 class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
  public:

@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/service/service.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {

@@ -1,7 +1,7 @@
 // A few threads for work that would block the io thread: planning, reading profiles and large frontiers.
 //
 // Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores.
-// Input:   work (server/service/service.h), each kind in the order of submit(): planning and then refining by at most
+// Input:   work (server/service/executor.h), each kind in the order of submit(): planning and then refining by at most
 //          `planners` threads, reads of the store by one thread, the rest by another one, all at lower priority than
 //          the io thread. Refining work calls give_way(), so planning never waits for it.
 // Output:  `post` moves the function that the work returns to the io thread.
@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "server/service/service.h"
+#include "server/service/executor.h"
 #include "server/store/store.h"
 
 namespace perseus::service {

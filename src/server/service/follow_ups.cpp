@@ -1,0 +1,90 @@
+#include "server/service/follow_ups.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/jobs/stragglers.h"
+#include "server/service/job_view.h"
+
+namespace perseus::service {
+
+namespace {
+
+constexpr double kSeenShare = 0.125;  // of the idle time: how often the log records that a job is not idle
+
+}  // namespace
+
+std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  if (!job.live()) return std::nullopt;
+  if (!live.waiters.empty()) live.last_seen_s = now_s;
+  if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
+  if (now_s >= expiry_of(live)) return jobs::JobExpired{};
+  if (const jobs::Notice* next = jobs::next_pending(job); next != nullptr && next->effective_s <= now_s) {
+    return jobs::StragglerTookEffect{next->id};
+  }
+  if (jobs::awaits_profiling(job)) {
+    // This is known before the other ranks register.
+    if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
+    if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
+    return jobs::profiling_start(job);
+  }
+  if (jobs::is_profiled(job)) {
+    if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
+    return std::nullopt;
+  }
+  if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + kCountInterval_s) {
+    if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
+    live.uncounted_since_s.reset();
+  }
+  if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
+  jobs::CharacterizationStarted start;
+  for (const std::string& key : jobs::characterizations_needed(job)) {
+    if (!job.characterizing.contains(key)) start.inputs.push_back(key);
+  }
+  if (!start.inputs.empty()) return start;
+  auto deployment = next_deployment(live, now_s);
+  live.settled = !deployment;
+  return deployment;
+}
+
+std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
+  auto plan = jobs::desired_deployment(job, live.frontiers, options_.slowdown, now_s);
+  if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
+  if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
+  plan->version = job.version + 1;
+  plan->from_iteration = live.next_common_iteration(now_s, options_.margin_iterations);
+  return *std::move(plan);
+}
+
+std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  if (!job.live() || job.unknown_events > 0) return std::nullopt;
+  double next = expiry_of(live);
+  if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
+  if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
+  if (live.retry_s) next = std::min(next, *live.retry_s);
+  if (live.uncounted_since_s) next = std::min(next, *live.uncounted_since_s + kCountInterval_s);
+  if (jobs::is_profiled(job)) {
+    const double over_s = job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
+    if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
+    if (live.profiling && live.profiling->look_again_s) next = std::min(next, *live.profiling->look_again_s);
+  }
+  if (jobs::awaits_latencies(job, now_s, options_.latency_wait_s))
+    next = std::min(next, job.joined_s + options_.latency_wait_s);
+  // A server that starts on this data must continue the work.
+  const bool at_work = !job.characterizing.empty() || jobs::is_profiled(job);
+  if (at_work) next = std::min(next, now_s + options_.lease_s);
+  return next;
+}
+
+double FollowUps::expiry_of(const LiveJob& live) const {
+  // After a server start, ranks may take a while to reconnect, and the start time may be wrong.
+  constexpr double patience_s = 3600;
+  return std::max(std::max(live.job.active_s, live.last_seen_s) + options_.idle_expiry_s,
+                  opened_s_ + std::min(patience_s, options_.idle_expiry_s));
+}
+
+}  // namespace perseus::service

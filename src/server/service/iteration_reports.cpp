@@ -1,0 +1,219 @@
+#include "server/service/iteration_reports.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "server/jobs/job_savings.h"
+#include "server/service/job_view.h"
+#include "server/service/registration.h"
+
+namespace perseus::service {
+
+namespace {
+
+constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written together with the next ones
+constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
+
+/// Drops a list of energies of the wrong length; names the values that the energy meter leaves out.
+std::vector<std::string> check_energies(jobs::ReportIterations& request) {
+  std::vector<Joules>& energies = request.iteration_energy;
+  const std::size_t iterations = request.iteration_time.size();
+  if (!energies.empty() && energies.size() != iterations) {
+    const std::size_t found = energies.size();
+    energies.clear();
+    return {
+        fmt::format("iteration_energy_j: {} values; allowed: {}, as many as iteration_time_s has", found, iterations)};
+  }
+  std::vector<std::string> rejected;
+  for (std::size_t i = 0; i < energies.size(); ++i) {
+    if (energies[i] > Joules(0) && std::isfinite(energies[i].value())) continue;
+    rejected.push_back(fmt::format("iteration_energy_j[{}]: {} J; allowed: more than 0", i, energies[i].value()));
+  }
+  return rejected;
+}
+
+/// The plan version that the iterations of a report followed; 0: everything at the highest clock; nothing: not known.
+std::optional<std::int64_t> version_followed(const LiveJob& live, const jobs::ReportIterations& request) {
+  const jobs::Job& job = live.job;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (request.plan_version) {
+    const bool window = !job.plan || job.plan->version != *request.plan_version;
+    // Reports without a window that name its version are of iterations after it.
+    if (*request.plan_version == 0 || (window && *request.plan_version == job.version)) return 0;
+    if (window) return std::nullopt;
+    return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : *request.plan_version;
+  }
+  if (!job.plan || job.plan->version != job.version || !request.last_iteration) return std::nullopt;
+  if (*request.last_iteration - count + 1 < job.plan->from_iteration) return std::nullopt;
+  return job.plan->of(job.ranks[request.rank]->dp_rank).point < 0 ? 0 : job.plan->version;
+}
+
+}  // namespace
+
+void IterationReports::report(jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
+  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: report again"});
+  const std::string id = request.job;
+  const int rank = request.rank;
+  const std::int64_t version = request.plan_version.value_or(0);
+  access_.with_rank(id, rank, version,
+                    [this, request = std::move(request), done = std::move(done)](const Result<LiveJob*>& live) mutable {
+                      if (!live) return done(live.error());
+                      take(**live, std::move(request), std::move(done));
+                    });
+}
+
+void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
+  const jobs::Job& job = live.job;
+  if (Status held = check_holder(job, request.rank, request.epoch); !held) return done(held.error());
+  live.hears(request.rank, clock_.now_s());
+  if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
+  if (!job.live()) return done(job_is_over(job));
+  for (const Seconds time : request.iteration_time) {
+    if (time > Seconds(0) && std::isfinite(time.value())) continue;
+    return done(Error{ErrorCode::usage, fmt::format("iteration time: {} s; allowed: more than 0", time.value())});
+  }
+  if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
+    return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
+  }
+  const bool counts = job.ranks[request.rank]->restarts == job.restarts;
+  std::vector<std::string> rejected;
+  if (request.last_iteration && counts &&
+      !live.note_progress(request.rank, *request.last_iteration, *request.last_iteration, clock_.now_s())) {
+    rejected.push_back(fmt::format("last_iteration: {}; no other rank is that far", *request.last_iteration));
+    request.last_iteration.reset();
+  }
+  if (const auto window = ProfilingWindows::window_of(live, request)) {
+    return windows_.report(live, *window, std::move(request), std::move(done));
+  }
+  if (request.last_iteration && counts) {
+    note_followed(live, request);
+    keep_count(live, request);
+  }
+  std::ranges::move(check_energies(request), std::back_inserter(rejected));
+  stragglers_.detect(live, request);
+  observe_energies(live, request);
+  done(jobs::ReportedIterations{std::move(rejected)});
+}
+
+void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations& request) {
+  const jobs::Job& job = live.job;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  if (!request.plan_version) live.reports_without_plan = true;
+  if (!request.plan_version || count == 0) return;
+  // Iterations after a profiling window may name its version: they follow no plan. A rank that sets no clocks follows
+  // none.
+  const jobs::PlanDeployed* const known = jobs::plan_of_version(job, *request.plan_version);
+  const bool controlled = !job.uncontrolled.contains(request.rank);
+  const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
+  const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
+  const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
+  live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
+                        *request.last_iteration, count, request.iteration_energy, straggles});
+  const double now_s = clock_.now_s();
+  if (!live.uncounted_since_s && !live.followed.whole().empty()) {
+    live.uncounted_since_s = now_s;
+    jobs_.set_wake(live, now_s);
+  }
+  if (job.kept) return;
+  jobs_.execute(job.id, {[](const jobs::Job& now, double) -> Result<Decision> {
+                           Decision decision;
+                           if (now.live() && !now.kept) decision.events.emplace_back(jobs::ReportsKept{});
+                           return decision;
+                         },
+                         {}});
+}
+
+void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& request) {
+  const auto count = [this, last = *request.last_iteration,
+                      reported = static_cast<std::int64_t>(request.iteration_time.size())](
+                         const jobs::Job& job, double now_s) -> std::vector<jobs::IterationsCounted> {
+    const LiveJob* const now = jobs_.in_memory(job.id);
+    if (now == nullptr || !job.live() || !job.plan) return {};
+    if (now->reports_name_plans()) {
+      // Counts that are not written are lost with this server: no other server has these reports.
+      const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, kLeastCounted, kMostUncounted));
+      if (now->followed.whole().size() < enough) return {};  // in memory, including counts being written
+      auto counts = counts_since(*now, now_s);
+      std::int64_t iterations = 0;
+      for (const jobs::IterationsCounted& one : counts) iterations += one.iterations;
+      return iterations < static_cast<std::int64_t>(enough) ? std::vector<jobs::IterationsCounted>{}
+                                                            : std::move(counts);
+    }
+    if (now->plan_held_back) return {};
+    if (job.counted_to == 0) {
+      const auto first = jobs::first_count(job, now->frontiers, last, reported);
+      return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
+    }
+    if (last - job.counted_to < std::max(kLeastCounted, job.total.iterations)) return {};
+    return counts_since(*now, now_s);
+  };
+  if (count(live.job, clock_.now_s()).empty()) return;
+  jobs_.execute(live.job.id, {[count](const jobs::Job& now, double now_s) -> Result<Decision> {
+                                Decision decision;
+                                for (const jobs::IterationsCounted& one : count(now, now_s)) {
+                                  decision.events.emplace_back(one);
+                                }
+                                return decision;
+                              },
+                              {}});
+}
+
+void IterationReports::keep(LiveJob& live, Done<Ok> done) {
+  jobs_.execute(live.job.id, {[this](const jobs::Job& job, double now_s) -> Result<Decision> {
+                                Decision decision;
+                                LiveJob* const now = jobs_.in_memory(job.id);
+                                if (now == nullptr || !job.live() || !now->followed.known()) return decision;
+                                std::int64_t counted_to = job.counted_to;
+                                for (const jobs::IterationsCounted& count : counts_since(*now, now_s)) {
+                                  counted_to = count.last_iteration;
+                                  decision.events.emplace_back(count);
+                                }
+                                jobs::ReportsKept kept = now->followed.kept(counted_to);
+                                if (kept != job.kept) decision.events.emplace_back(std::move(kept));
+                                return decision;
+                              },
+                              answer_of(std::move(done))});
+}
+
+void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterations& request) {
+  const jobs::Job& job = live.job;
+  if (request.iteration_energy.empty()) return;
+  const auto version = version_followed(live, request);
+  if (!version) return;
+  // The first iterations of a training warm up, and iterations with a straggler are not comparable.
+  constexpr std::int64_t warm_up = 2;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
+  if (warm || std::ranges::any_of(job.notices, &jobs::Notice::in_force)) return;
+  std::vector<Joules> energies = request.iteration_energy;
+  std::vector<Seconds> times = request.iteration_time;
+  // The first iterations after a plan still run at its clocks, on this rank or on another.
+  if (*version == 0 && request.last_iteration) {
+    const std::int64_t first = *request.last_iteration - count + 1;
+    const auto unsettled = std::clamp<std::int64_t>(live.followed.settled_from() - first, 0, count);
+    times.erase(times.begin(), times.begin() + unsettled);
+    energies.erase(energies.begin(),
+                   energies.begin() + std::min(unsettled, static_cast<std::int64_t>(energies.size())));
+    if (times.empty()) return;
+  }
+  live.energies.report(*version, request.rank, energies, times);
+  const auto measured = live.energies.take(*version, job.spec.degrees.world_size());
+  if (!measured) return;
+  jobs_.execute(job.id, {[measured = *measured](const jobs::Job& now, double) -> Result<Decision> {
+                           Decision decision;
+                           // A restarted server has seen fewer iterations than its predecessor.
+                           const auto& known = measured.version == 0 ? now.measured_highest : now.measured_plan;
+                           const bool fewer =
+                               known && known->version == measured.version && known->iterations > measured.iterations;
+                           const bool of_now =
+                               measured.version == 0 || (now.plan && now.plan->version == measured.version);
+                           if (now.live() && of_now && !fewer) decision.events.emplace_back(measured);
+                           return decision;
+                         },
+                         {}});
+}
+
+}  // namespace perseus::service

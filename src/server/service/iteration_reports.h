@@ -1,0 +1,47 @@
+// Reports of iterations: progress, counts under plans, measured energies, stragglers.
+//
+// Input:   reports of ranks.
+// Output:  the values left out, with the reason; events for counts and energies, which may be written later: see
+//          "Savings" in docs/server.md.
+// Errors:  usage: times or numbers that cannot be right; conflict: the job is over, or a later process holds the rank.
+// Cost:    O(iterations of the report).
+// Threads: io thread.
+#pragma once
+
+#include "base/clock.h"
+#include "server/service/job_access.h"
+#include "server/service/profiling_windows.h"
+#include "server/service/straggler_notices.h"
+
+namespace perseus::service {
+
+class IterationReports {
+ public:
+  IterationReports(LiveJobs& jobs, const Clock& clock, JobAccess& access, ProfilingWindows& windows,
+                   StragglerNotices& stragglers)
+      : jobs_(jobs), clock_(clock), access_(access), windows_(windows), stragglers_(stragglers) {}
+
+  void report(jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
+  /// Writes all reports to the store, before the server stops.
+  void keep(LiveJob& live, Done<Ok> done);
+  /// Rejects later reports with `unavailable`.
+  void stop() { stopping_ = true; }
+
+ private:
+  void take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
+  void note_followed(LiveJob& live, const jobs::ReportIterations& request);
+  /// Writes the number of iterations under the plan: at each growth by an eighth, and by FollowUps every five minutes;
+  /// for reports that do not name their plan, at the first one and each time the number has doubled.
+  void keep_count(LiveJob& live, const jobs::ReportIterations& request);
+  /// Collects the energies of iterations; they are written once all ranks have reported, and occasionally later.
+  void observe_energies(LiveJob& live, const jobs::ReportIterations& request);
+
+  LiveJobs& jobs_;
+  const Clock& clock_;
+  JobAccess& access_;
+  ProfilingWindows& windows_;
+  StragglerNotices& stragglers_;
+  bool stopping_ = false;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,33 @@
+// What LiveJobs asks and tells the rest of the service about a job.
+//
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/service/live_job.h"
+
+namespace perseus::service {
+
+struct JobHooks {
+  /// The next event that follows from the job and the time alone; called until there is none.
+  std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
+  /// Called when events became durable here or arrived from another server.
+  std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
+  /// The job's entry in lists, for the index.
+  std::function<std::string(const LiveJob&, double now_s)> summary;
+  /// When time makes something due; for the index.
+  std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
+  /// The job was removed from the store: it is about to leave memory.
+  std::function<void(LiveJob&)> removed;
+  /// Called with the bytes of the job that are being written to the store. May be empty.
+  std::function<void(const LiveJob&, std::int64_t bytes)> writing = {};
+  /// Called when the ranks' view has changed though nothing became durable.
+  std::function<void(LiveJob&)> shown;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,101 @@
+#include "server/service/job_operations.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "base/utf8.h"
+#include "server/jobs/policy.h"
+#include "server/service/job_view.h"
+#include "server/service/registration.h"
+
+namespace perseus::service {
+
+void JobOperations::set_policy(jobs::SetPolicy request, Done<Ok> done) {
+  if (Status checked = jobs::check_policy(request.policy); !checked) return done(checked.error());
+  if (const auto* slowdown = std::get_if<jobs::MaxSlowdown>(&request.policy)) {
+    if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
+  }
+  const std::string id = request.job;
+  const auto decide = [policy =
+                           std::move(request.policy)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
+    const auto found = job.policies.find(std::string(jobs::kind_of(policy)));
+    if (found != job.policies.end() && found->second == policy) return std::vector<jobs::EventBody>{};
+    return std::vector<jobs::EventBody>{jobs::PolicySet{policy}};
+  };
+  access_.execute(id, command_for_live_job(decide, std::move(done)));
+}
+
+void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
+  const auto decide = [kind = request.kind](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
+    if (job.policies.contains(kind)) return std::vector<jobs::EventBody>{jobs::PolicyCleared{kind}};
+    return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
+  };
+  access_.execute(request.job, command_for_live_job(decide, std::move(done)));
+}
+
+void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
+  if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
+  for (const Seconds time : {request.measured, request.promised}) {
+    if (time >= Seconds(0) && time.value() <= 1e9) continue;
+    return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
+  }
+  const std::string id = request.job;
+  const int rank = request.rank;
+  const std::int64_t epoch = request.epoch;
+  const auto dropped = std::make_shared<bool>(false);
+  const auto decide = [request = std::move(request), dropped](const jobs::Job& job, double) -> Result<Decision> {
+    Decision decision;
+    // A late report on a plan that was replaced meanwhile, or the same report of another rank.
+    const bool in_force = job.live() && job.plan && job.plan->version == request.version;
+    if (!in_force) return decision;
+    const jobs::PlanDeployed::Choice& choice = job.plan->of(job.ranks[request.rank]->dp_rank);
+    if (choice.point < 0 || job.dropped.contains(std::string(jobs::input_of_frontier(choice.input)))) return decision;
+    decision.events.emplace_back(jobs::PlanDropped{request.rank, request.version, request.reason,
+                                                   request.measured.value(), request.promised.value()});
+    *dropped = true;
+    return decision;
+  };
+  const auto told = [this, id, dropped, done](const Status& status) {
+    const LiveJob* const now = jobs_.in_memory(id);
+    if (status && *dropped && now != nullptr) return profiles_.forget_learned_by(now->job, done);
+    status ? done(Ok{}) : done(status.error());
+  };
+  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, told](const Result<LiveJob*>& live) {
+    if (!live) return told(live.error());
+    if (Status held = check_holder((*live)->job, rank, epoch); !held) return told(held);
+    jobs_.execute(id, {decide, told});
+  });
+}
+
+void JobOperations::finish(const std::string& job, Done<Ok> done) {
+  access_.execute(job, {[this](const jobs::Job& now, double now_s) -> Result<Decision> {
+                          Decision decision;
+                          if (now.state == jobs::JobState::finished) return decision;
+                          if (!now.live()) return job_is_over(now);
+                          if (const LiveJob* current = jobs_.in_memory(now.id)) {
+                            for (const jobs::IterationsCounted& count : counts_since(*current, now_s)) {
+                              decision.events.emplace_back(count);
+                            }
+                          }
+                          decision.events.emplace_back(jobs::JobFinished{});
+                          return decision;
+                        },
+                        answer_of(done)});
+}
+
+void JobOperations::remove(const std::string& job, Done<Ok> done) {
+  jobs_.with(job, [this, job, done = std::move(done)](const Result<LiveJob*>& live) {
+    const bool damaged = !live && live.error().code == ErrorCode::internal;
+    if (!live && !damaged) return done(live.error());
+    if (live && (*live)->job.unknown_events > 0) return done(later_version(job));
+    if (live && (*live)->job.live()) {
+      const jobs::Job& now = (*live)->job;
+      return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
+    }
+    jobs_.remove(job, answer_of(done));
+  });
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,36 @@
+// Operations on a job: its policies, a plan that a rank drops, its end, its removal.
+//
+// Input:   requests.
+// Output:  `done` after the change is durable.
+// Errors:  usage: the request; not_found: job, rank, policy; conflict: the job is over, or (for removal) still live.
+// Cost:    O(1) besides the events.
+// Threads: io thread.
+#pragma once
+
+#include <string>
+
+#include "server/service/job_access.h"
+#include "server/service/stored_profiles.h"
+
+namespace perseus::service {
+
+class JobOperations {
+ public:
+  JobOperations(LiveJobs& jobs, JobAccess& access, StoredProfiles& profiles)
+      : jobs_(jobs), access_(access), profiles_(profiles) {}
+
+  void set_policy(jobs::SetPolicy request, Done<Ok> done);
+  void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
+  /// No effect for a plan that is no longer in force.
+  void drop_plan(jobs::DropPlan request, Done<Ok> done);
+  void finish(const std::string& job, Done<Ok> done);
+  /// Removes the job and its log permanently.
+  void remove(const std::string& job, Done<Ok> done);
+
+ private:
+  LiveJobs& jobs_;
+  JobAccess& access_;
+  StoredProfiles& profiles_;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,64 @@
+#include "server/service/job_reactions.h"
+
+#include <variant>
+
+namespace perseus::service {
+
+void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  bool new_version = false;
+  for (const SequencedEvent& event : events) new_version |= take(live, event);
+  if (new_version && live.detector) live.detector->forget_times();
+  if (new_version) live.energies.forget_before(live.job.version);
+  if (new_version || !live.job.live()) parts_.waiting.answer(live);
+  parts_.frontiers.want(live);
+  parts_.windows.go_on(live);
+  parts_.latencies.go_on(live);
+  parts_.latencies.release_first_plan(live);
+  parts_.list.update_if_many();
+}
+
+bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
+  parts_.subscriptions.publish(live.job.id, event);
+  if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
+  const jobs::EventBody& body = event.event.body;
+  if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {
+    live.followed.counted_to(count->last_iteration);
+    live.uncounted_since_s.reset();
+  }
+  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body); rank != nullptr && rank->epoch > 0) {
+    parts_.waiting.end_earlier(live, rank->rank);
+  }
+  const bool is_plan = std::holds_alternative<jobs::PlanDeployed>(body);
+  if (is_plan) ++plans_deployed_;
+  return is_plan || std::holds_alternative<jobs::WindowHandedOut>(body);
+}
+
+void JobReactions::removed(LiveJob& live) {
+  parts_.frontiers.job_removed(live);
+  parts_.waiting.job_removed(live);
+}
+
+void JobReactions::wake(const std::string& id) {
+  LiveJob* const known = jobs_.in_memory(id);
+  // Ranks are notified in time, even if the store does not accept the event.
+  if (known != nullptr && known->is_adrift()) jobs_.touch_shadow(*known);
+  jobs_.with(id, [this, id](const Result<LiveJob*>& live) {
+    const double now_s = clock_.now_s();
+    if (!live) {
+      const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
+      if (again) jobs_.wake_again(id, now_s + kRetryAfter_s);
+      return;
+    }
+    (*live)->retry_s.reset();
+    parts_.frontiers.want(**live);
+    parts_.windows.go_on(**live);
+    parts_.latencies.go_on(**live);
+    jobs_.touch(**live);
+    LiveJob* const still = jobs_.in_memory(id);
+    if (still == nullptr) return;
+    parts_.latencies.release_first_plan(*still);
+    if (!still->is_adrift()) jobs_.set_wake(*still, now_s);
+  });
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,52 @@
+// What follows from a job's new events, and when time makes something due for it: which part acts, in which order.
+//
+// Input:   committed(): events that became durable here or arrived from another server; wake(): the job's time.
+// Output:  calls to the parts of the service: subscriptions, waiting ranks, frontiers, profiling, switch latency.
+// Errors:  a job that cannot be read now is woken again later.
+// Cost:    that of the parts.
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/service/job_frontiers.h"
+#include "server/service/latency_replans.h"
+#include "server/service/listed_jobs.h"
+#include "server/service/live_jobs.h"
+#include "server/service/profiling_windows.h"
+#include "server/service/subscriptions.h"
+#include "server/service/waiting_ranks.h"
+
+namespace perseus::service {
+
+class JobReactions {
+ public:
+  struct Parts {
+    Subscriptions& subscriptions;
+    WaitingRanks& waiting;
+    JobFrontiers& frontiers;
+    ProfilingWindows& windows;
+    LatencyReplans& latencies;
+    ListedJobs& list;
+  };
+  JobReactions(LiveJobs& jobs, const Clock& clock, const Parts& parts) : jobs_(jobs), clock_(clock), parts_(parts) {}
+
+  void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
+  void wake(const std::string& id);
+  void removed(LiveJob& live);
+  [[nodiscard]] std::int64_t plans_deployed() const { return plans_deployed_; }
+
+ private:
+  /// True if the event gives the ranks a new version.
+  bool take(LiveJob& live, const SequencedEvent& event);
+
+  LiveJobs& jobs_;
+  const Clock& clock_;
+  Parts parts_;
+  std::int64_t plans_deployed_ = 0;
+};
+
+}  // namespace perseus::service

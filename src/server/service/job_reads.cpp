@@ -1,0 +1,55 @@
+#include "server/service/job_reads.h"
+
+#include <fmt/format.h>
+
+#include "server/jobs/pipeline_input.h"
+#include "server/service/job_view.h"
+
+namespace perseus::service {
+
+namespace {
+
+using Frontier = JobReads::Frontier;
+
+Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characterizations& characterizations) {
+  const jobs::Job& job = live.job;
+  if (pipeline < 0 || pipeline >= job.num_pipelines()) {
+    return Error{ErrorCode::not_found,
+                 fmt::format("job {}: no pipeline {}; it has 0 to {}", job.id, pipeline, job.num_pipelines() - 1)};
+  }
+  const std::string& input = jobs::ruling_frontier(job, pipeline);
+  if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
+  if (auto known = characterizations.known(input)) return known;
+  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};
+}
+
+Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const Frontier& frontier) {
+  const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
+  if (planned) return jobs::TimelineView{frontier, job.plan->of(pipeline).point, job.plan->version};
+  return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
+}
+
+}  // namespace
+
+void JobReads::job(const std::string& job, Done<jobs::JobView> done) {
+  const auto make = [this](LiveJob& live) -> Result<jobs::JobView> {
+    frontiers_.want_to_show(live);  // after a restart, for the next request
+    return view_of(live, clock_.now_s());
+  };
+  access_.show<jobs::JobView>(job, make, std::move(done));
+}
+
+void JobReads::frontier(const std::string& job, int pipeline, Done<Frontier> done) {
+  const auto make = [this, pipeline](const LiveJob& live) { return frontier_of(live, pipeline, characterizations_); };
+  access_.show<Frontier>(job, make, std::move(done));
+}
+
+void JobReads::timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done) {
+  const auto make = [this, pipeline](const LiveJob& live) {
+    const auto frontier = frontier_of(live, pipeline, characterizations_);
+    return frontier ? timeline_of(live.job, pipeline, *frontier) : Result<jobs::TimelineView>(frontier.error());
+  };
+  access_.show<jobs::TimelineView>(job, make, std::move(done));
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,37 @@
+// Reads of one job: its view, its frontiers, its timeline.
+//
+// Input:   a job's id, a pipeline.
+// Output:  the data as clients may see them: durable, or what time makes due while the store does not accept it.
+// Errors:  not_found: the job, the pipeline, or no frontier or plan yet; those of JobAccess.
+// Cost:    see server/service/job_view.h.
+// Threads: io thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "server/service/job_access.h"
+#include "server/service/job_frontiers.h"
+
+namespace perseus::service {
+
+class JobReads {
+ public:
+  using Frontier = Characterizations::Frontier;
+
+  JobReads(const Clock& clock, JobAccess& access, JobFrontiers& frontiers, const Characterizations& characterizations)
+      : clock_(clock), access_(access), frontiers_(frontiers), characterizations_(characterizations) {}
+
+  void job(const std::string& job, Done<jobs::JobView> done);
+  void frontier(const std::string& job, int pipeline, Done<Frontier> done);
+  void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
+
+ private:
+  const Clock& clock_;
+  JobAccess& access_;
+  JobFrontiers& frontiers_;
+  const Characterizations& characterizations_;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,36 @@
+// The view that ranks have of a job while the store does not accept what time makes due: see LiveJob.
+//
+// Input:   jobs that are adrift: the store failed, or has not answered an append for a second.
+// Output:  LiveJob::shadow, recast every second; JobHooks::shown when ranks see another version.
+// Errors:  none.
+// Cost:    a copy of the job, O(ranks), when it goes adrift.
+// Threads: io thread.
+// Source:  docs/decisions/0032.
+#pragma once
+
+#include "base/clock.h"
+#include "server/service/job_hooks.h"
+#include "server/service/job_wakes.h"
+
+namespace perseus::service {
+
+class JobShadows {
+ public:
+  JobShadows(const JobHooks& hooks, JobWakes& wakes, const Clock& clock)
+      : hooks_(hooks), wakes_(wakes), clock_(clock) {}
+
+  void go_adrift(LiveJob& live);
+  /// Applies to the shadow what has become due since.
+  void touch(LiveJob& live) { cast(live, nullptr); }
+  /// What time makes due is durable again, unless something is still being written.
+  void end(LiveJob& live);
+
+ private:
+  void cast(LiveJob& live, const jobs::Job* before);
+
+  const JobHooks& hooks_;
+  JobWakes& wakes_;
+  const Clock& clock_;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,66 @@
+#include "server/service/listed_jobs.h"
+
+#include "base/utf8.h"
+#include "server/jobs/view_json.h"
+#include "server/service/job_view.h"
+
+namespace perseus::service {
+namespace {
+
+constexpr std::size_t kRowsAtOnce = 128;
+
+}  // namespace
+
+ListedJobs::ListedJobs(LiveJobs& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {
+  jobs_.index().on_changed = [this](const std::string&) {
+    if (on_changed) on_changed();
+  };
+}
+
+const JobList& ListedJobs::list() {
+  update();
+  return list_;
+}
+
+void ListedJobs::update() {
+  for (const std::string& id : jobs_.index().take_changed()) refresh(id);
+}
+
+void ListedJobs::update_if_many() {
+  if (jobs_.index().changed() >= kRowsAtOnce) update();
+}
+
+void ListedJobs::refresh(const std::string& job) {
+  const auto found = jobs_.index().find(job);
+  if (found == jobs_.index().end()) return list_.remove(job);
+  const store::JobIndexRow& row = found->second;
+  const LiveJob* const live = jobs_.in_memory(job);
+  const double now_s = clock_.now_s();
+  if (row.damaged) {
+    list_.put({valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}, now_s);
+    return;
+  }
+  list_.put({row.job, row.name, row.state, row.created_s, row.updated_s},
+            live != nullptr ? summary_of(*live, now_s) : jobs::parse_summary(row.summary), now_s);
+}
+
+std::optional<std::string> ListedJobs::owner_of(const std::string& job) {
+  const JobList::Row* row = list_.find(job);
+  if (row == nullptr && jobs_.index().has_changed(job)) {
+    refresh(job);
+    row = list_.find(job);
+  }
+  return row == nullptr ? std::nullopt : row->owner;
+}
+
+void ListedJobs::keep_changes(bool keep) {
+  update();
+  list_.keep_changes(keep);
+}
+
+std::vector<JobList::Change> ListedJobs::take_changes() {
+  update();
+  return list_.take_changes();
+}
+
+}  // namespace perseus::service

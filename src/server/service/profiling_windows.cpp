@@ -1,0 +1,293 @@
+#include "server/service/profiling_windows.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/cpu_time.h"
+#include "server/service/job_frontiers.h"
+#include "server/service/registration.h"
+
+namespace perseus::service {
+
+void ProfilingWindows::go_on(LiveJob& live) {
+  if (stopping_ || !jobs::is_profiled(live.job)) {
+    if (live.profiling) live.profiling->search.request_stop();
+    return;
+  }
+  const auto windows = static_cast<int>(live.job.windows.size());
+  if (auto impossible = prepare(live)) return write(live.job.id, nullptr, windows, {*std::move(impossible)});
+  jobs::JobProfiling& profiling = *live.profiling;
+  const double now_s = clock_.now_s();
+  if (profiling.deciding) return;
+  if (!profiling.broken().empty()) {
+    return write(live.job.id, nullptr, windows, {jobs::ProfilingFailed{profiling.broken()}});
+  }
+  if (profiling.windows() != windows) return;  // an append is in progress
+  if (profiling.look_again_s && now_s < *profiling.look_again_s) return;
+  profiling.look_again_s.reset();
+  if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
+  profiling.deciding = true;
+  store_.claim("profile/" + live.job.id, options_.owner, now_s, options_.lease_s,
+               [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
+                 const auto self = weak.lock();
+                 if (!self) return;
+                 if (claimed && *claimed) return self->decide_window(id, found);
+                 self->look_again(id, *found, claimed ? self->options_.lease_s / 4 : kRetryAfter_s);
+               });
+}
+
+std::optional<jobs::ProfilingFailed> ProfilingWindows::prepare(LiveJob& live) const {
+  if (live.profiling && live.profiling->since() == live.job.profiling_since) return std::nullopt;
+  live.windows_of.clear();
+  auto made =
+      jobs::JobProfiling::create(live.job, {options_.profiling_tolerance_pct, options_.profiling_iterations,
+                                            options_.profiling_slowdown_pct, options_.profiling_worst_slowdown_pct});
+  if (!made) return jobs::ProfilingFailed{made.error().message};
+  live.profiling = *std::move(made);
+  return std::nullopt;
+}
+
+void ProfilingWindows::look_again(const std::string& id, jobs::JobProfiling& profiling, double after_s) {
+  profiling.deciding = false;
+  profiling.look_again_s = clock_.now_s() + after_s;
+  if (LiveJob* now = jobs_.in_memory(id)) jobs_.set_wake(*now, clock_.now_s());
+}
+
+void ProfilingWindows::release(const std::string& id, jobs::JobProfiling& profiling) {
+  profiling.deciding = false;
+  store_.release("profile/" + id, options_.owner);
+}
+
+void ProfilingWindows::stop() {
+  stopping_ = true;
+  for (const auto& [id, live] : jobs_.live()) {
+    if (live->profiling) live->profiling->search.request_stop();
+  }
+}
+
+bool ProfilingWindows::overdue(const jobs::Job& job, double now_s) const {
+  return !job.windows.empty() && now_s >= job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
+}
+
+std::string ProfilingWindows::why_overdue(const jobs::Job& job) const {
+  if (job.all_reported()) return "";
+  std::string late;
+  int number = 0;
+  for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+    if (job.ranks[rank]->dp_rank != job.measured_pipeline() || job.reported.contains(rank)) continue;
+    if (++number <= 8) late += fmt::format("{}{}", number > 1 ? ", " : "", rank);
+  }
+  return fmt::format("{} of {} ranks ({}{}) have not reported profiling window {} in {:.4g} s", number,
+                     job.spec.degrees.pp * job.spec.degrees.tp, late, number > 8 ? ", ..." : "", job.windows.size() - 1,
+                     jobs::window_limit_s(job, options_.profiling_window_s));
+}
+
+void ProfilingWindows::decide_window(const std::string& id, const Profiling& profiling) {
+  const LiveJob* live = jobs_.in_memory(id);
+  const bool same = live != nullptr && live->profiling == profiling && jobs::is_profiled(live->job) &&
+                    profiling->windows() == static_cast<int>(live->job.windows.size());
+  if (!same) return release(id, *profiling);
+  const jobs::Job& job = live->job;
+  auto question = profiling->question(job, why_overdue(job), options_.max_computations, options_.plan_deadlines);
+  if (!question.trial || question.trial->results.empty()) return submit_search(id, profiling, std::move(question));
+  store_.read<std::optional<std::string>>(
+      [input = "input/" + job.trial->candidate.profile.input](store::Store& from) { return from.blob(input); },
+      [weak = weak_from_this(), id, profiling,
+       question = std::move(question)](const Result<std::optional<std::string>>& text) mutable {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!text && text.error().code == ErrorCode::unavailable) {
+          return self->look_again(id, *profiling, kRetryAfter_s);
+        }
+        question.trial->input = text && *text ? **text : "";
+        self->submit_search(id, profiling, std::move(question));
+      });
+}
+
+void ProfilingWindows::submit_search(const std::string& id, const Profiling& profiling,
+                                     jobs::ProfilingQuestion question) {
+  const LiveJob* const live = jobs_.in_memory(id);
+  if (live == nullptr) return release(id, *profiling);  // the job has ended since
+  profiling->search = std::stop_source();
+  const Search search{executor_, profiling->search.get_token(), options_.planning_budget_s - profiling->planner_s,
+                      options_.planning_budget_s};
+  characterizations_.in_turn(
+      "profile/" + id, planning_owner_of(live->job),
+      [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), search, pool = &executor_,
+       question = std::move(question)](const Characterizations::OtherTurn& turn) {
+        pool->submit(turn.kind,
+                     [weak, id, profiling, profiler, search, question, turn]() mutable -> std::function<void()> {
+                       const bool gives_way = turn.kind == Executor::Kind::refining;
+                       auto found = search.run(*profiler, question, gives_way);
+                       return [weak, id, profiling, turn, window = question.window, found = std::move(found)] {
+                         const auto self = weak.lock();
+                         if (!self) return;
+                         profiling->planner_s += found.planner_s;
+                         turn.over(found.planner_s);
+                         self->search_ended(id, profiling, window, found);
+                       };
+                     });
+      });
+}
+
+ProfilingWindows::Search::Found ProfilingWindows::Search::run(const profiling::OnlineProfiler& profiler,
+                                                              jobs::ProfilingQuestion& question, bool gives_way) const {
+  const double begin_s = thread_cpu_s();
+  double away_s = 0;  // spent on others' work
+  bool over_budget = false;
+  StopCheck check([&] {
+    if (gives_way) {
+      const double leave_s = thread_cpu_s();
+      executor.give_way();
+      away_s += thread_cpu_s() - leave_s;
+    }
+    over_budget = thread_cpu_s() - begin_s - away_s > left_s;
+    return over_budget || stop.stop_requested();
+  });
+  auto decided = jobs::decide_profiling(profiler, question, check);
+  if (!decided && over_budget && !stop.stop_requested()) {
+    question.give_up = true;
+    question.overdue = fmt::format(
+        "the search for clocks to measure took longer than its budget of {:g} s (planning_budget_s)", budget_s);
+    StopCheck never;
+    decided = jobs::decide_profiling(profiler, question, never);
+  }
+  return {std::move(decided), thread_cpu_s() - begin_s - away_s};
+}
+
+void ProfilingWindows::search_ended(const std::string& id, const Profiling& profiling, int window,
+                                    const Search::Found& found) {
+  if (const LiveJob* now = jobs_.in_memory(id)) profiling->give_back(now->job);
+  if (found.decided) return write(id, profiling, window, *found.decided);
+  release(id, *profiling);
+  if (LiveJob* now = jobs_.in_memory(id)) jobs_.set_wake(*now, clock_.now_s());
+}
+
+void ProfilingWindows::write(const std::string& id, const Profiling& profiling, int window,
+                             const jobs::ProfilingDecision& decided) {
+  const auto judged = std::make_shared<std::optional<jobs::ProfileOnTrial>>();
+  const auto decide = [this, window, decided, judged](const jobs::Job& job, double now_s) -> Result<Decision> {
+    judged->reset();
+    if (!jobs::is_profiled(job) || static_cast<int>(job.windows.size()) != window) return Decision{};
+    if (decided.trial && job.tries_profile()) *judged = job.trial->candidate;
+    return events_of(job, decided, *judged, now_s);
+  };
+  jobs_.execute(id,
+                {decide, [weak = weak_from_this(), id, profiling, judged, ended = decided.trial](const Status& done) {
+                   if (profiling) profiling->deciding = false;
+                   const auto self = weak.lock();
+                   if (!self) return;
+                   self->store_.release("profile/" + id, self->options_.owner);
+                   if (done && *judged) self->profiles_.note_trial(id, **judged, *ended);
+                 }});
+}
+
+Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::ProfilingDecision& decided,
+                                     const std::optional<jobs::ProfileOnTrial>& judged, double now_s) {
+  Decision decision;
+  if (judged) decision.events.emplace_back(*decided.trial);
+  if (const auto* confirmed = std::get_if<jobs::ProfileConfirmed>(&decided.next)) {
+    if (!judged) return decision;
+    jobs::ProfileKnown known = judged->profile;
+    if (confirmed->own_links) {
+      known.input = confirmed->own_links->event.input;
+      decision.blobs.push_back(confirmed->own_links->blob);
+    }
+    known.pipelines = jobs::unprofiled_pipelines(job);
+    if (static_cast<int>(known.pipelines.size()) == job.num_pipelines()) known.pipelines.clear();
+    known.text = decided.trial->text;
+    decision.events.emplace_back(std::move(known));
+  } else if (const auto* next = std::get_if<jobs::WindowHandedOut>(&decided.next)) {
+    jobs::WindowHandedOut event = *next;
+    event.version = job.version + 1;
+    const LiveJob* const live = jobs_.in_memory(job.id);
+    const std::int64_t common = live == nullptr ? 0 : live->next_common_iteration(now_s, options_.margin_iterations);
+    event.from_iteration = jobs::first_iteration_of(event, job, common);
+    decision.events.emplace_back(std::move(event));
+  } else if (const auto* measured = std::get_if<jobs::ProfileMeasured>(&decided.next)) {
+    jobs::ProfileKnown event = measured->known.event;
+    event.text += jobs::text_of_cost(job);
+    decision.events.emplace_back(std::move(event));
+    decision.blobs.push_back(measured->known.blob);
+    note_learned(job, measured->known.event, now_s, decision);
+  } else {
+    decision.events.emplace_back(std::get<jobs::ProfilingFailed>(decided.next));
+  }
+  return decision;
+}
+
+std::optional<int> ProfilingWindows::window_of(const LiveJob& live, const jobs::ReportIterations& request) {
+  if (request.window) return request.window;
+  if (!jobs::is_profiled(live.job) || live.job.windows.empty() || request.time_s.empty()) return std::nullopt;
+  const auto handed = live.windows_of.find(request.rank);
+  const bool known = handed != live.windows_of.end() && handed->second.handed >= 0;
+  return known ? handed->second.handed : live.job.windows.back().number;
+}
+
+namespace {
+
+jobs::ResultReported result_of(int window, jobs::ReportIterations request) {
+  jobs::ResultReported result{request.rank,
+                              window,
+                              {},
+                              {},
+                              std::move(request.time_s),
+                              std::move(request.energy_j),
+                              std::move(request.throttled),
+                              std::move(request.missed),
+                              std::move(request.begin_s),
+                              std::move(request.end_s)};
+  for (const Seconds time : request.iteration_time) result.iteration_time_s.push_back(time.value());
+  for (const Joules energy : request.iteration_energy) result.iteration_energy_j.push_back(energy.value());
+  return result;
+}
+
+}  // namespace
+
+void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations request,
+                              Done<jobs::ReportedIterations> done) {
+  const jobs::Job& job = live.job;
+  if (Status named = check_text("missed", request.missed, 1024); !named) return done(named.error());
+  const auto left_out = [&](const std::string& why) { done(jobs::ReportedIterations{{why}}); };
+  if (!jobs::is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
+  const int last = static_cast<int>(job.windows.size()) - 1;
+  if (window < 0 || window > last) {
+    return done(Error{ErrorCode::usage, fmt::format("window: {}; {} were handed out, from 0", window, last + 1)});
+  }
+  live.windows_of[request.rank].run = window;
+  if (window < last) return left_out(fmt::format("window {} is over: window {} runs now", window, last));
+  if (job.ranks[request.rank]->dp_rank != job.measured_pipeline()) return done(jobs::ReportedIterations{});
+  const jobs::ResultReported result = result_of(window, std::move(request));
+  const bool no_energies = result.missed.empty() && result.iteration_energy_j.empty() && result.energy_j.empty();
+  const auto decide = [profiling = live.profiling, result, no_energies](const jobs::Job& now,
+                                                                        double) -> Result<Decision> {
+    Decision decision;
+    const bool wanted = jobs::is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
+                        !now.reported.contains(result.rank);
+    if (!wanted) return decision;  // a retry, or too late
+    if (no_energies) {
+      decision.events.emplace_back(jobs::ProfilingFailed{fmt::format(
+          "rank {} measures no energies: its device has no energy counter, or may not be asked; a plan needs "
+          "them: upload a profile, or give the job the name of one",
+          result.rank)});
+      return decision;
+    }
+    if (profiling && profiling->windows() > result.window && result.missed.empty()) {
+      if (Status checked = profiling->check(now, result); !checked) return checked.error();
+    }
+    decision.events.emplace_back(result);
+    return decision;
+  };
+  jobs_.execute(
+      job.id, {decide, [weak = weak_from_this(), id = job.id, rank = result.rank, window, done](const Status& status) {
+                 if (!status) return done(status.error());
+                 const auto self = weak.lock();
+                 const LiveJob* now = self ? self->jobs_.in_memory(id) : nullptr;
+                 jobs::ReportedIterations reported;
+                 if (now != nullptr && now->profiling) { reported.rejected = now->profiling->rejections(rank, window); }
+                 done(std::move(reported));
+               }});
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,86 @@
+// Measures a job online: hands out profiling windows, takes their results, ends with a profile.
+//
+// Problem: the search for the next window takes seconds; of several servers, one does it; a restart continues it.
+// Input:   jobs that are profiled, as their events arrive; reports of ranks.
+// Output:  the events of the next window, of the measured profile, or of the failure.
+// Errors:  usage: a report of a window that was not handed out, or with impossible values.
+// Cost:    the search runs on the executor in its turn (Characterizations::in_turn()), within `planning_budget_s`.
+// Threads: io thread.
+// Source:  docs/online_profiling.md; server/jobs/job_profiling.h.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "base/clock.h"
+#include "server/jobs/job_profiling.h"
+#include "server/service/characterizations.h"
+#include "server/service/live_jobs.h"
+#include "server/service/service_options.h"
+#include "server/service/stored_profiles.h"
+
+namespace perseus::service {
+
+class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
+ public:
+  ProfilingWindows(const ServiceOptions& options, LiveJobs& jobs, StoreAccess& store, const Clock& clock,
+                   Executor& executor, Characterizations& characterizations, StoredProfiles& profiles)
+      : options_(options),
+        jobs_(jobs),
+        store_(store),
+        clock_(clock),
+        executor_(executor),
+        characterizations_(characterizations),
+        profiles_(profiles) {}
+
+  /// Computes the next step after a finished window, on the executor, under a claim.
+  void go_on(LiveJob& live);
+  /// The profiling window of a report; nothing: none.
+  static std::optional<int> window_of(const LiveJob& live, const jobs::ReportIterations& request);
+  void report(LiveJob& live, int window, jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
+  /// Stops all searches, and begins no more.
+  void stop();
+
+ private:
+  using Profiling = std::shared_ptr<jobs::JobProfiling>;
+  /// The search for the next window, on the executor, within what is left of its budget.
+  struct Search {
+    Executor& executor;
+    std::stop_token stop;
+    double left_s, budget_s;
+    struct Found {
+      std::optional<jobs::ProfilingDecision> decided;  ///< nothing: stopped
+      double planner_s = 0;
+    };
+    Found run(const profiling::OnlineProfiler& profiler, jobs::ProfilingQuestion& question, bool gives_way) const;
+  };
+  /// Creates the job's profiler if needed; the reason if the job cannot be profiled.
+  std::optional<jobs::ProfilingFailed> prepare(LiveJob& live) const;
+  [[nodiscard]] bool overdue(const jobs::Job& job, double now_s) const;
+  /// Names the late ranks; empty: none.
+  [[nodiscard]] std::string why_overdue(const jobs::Job& job) const;
+  void look_again(const std::string& id, jobs::JobProfiling& profiling, double after_s);
+  void release(const std::string& id, jobs::JobProfiling& profiling);
+  void decide_window(const std::string& id, const Profiling& profiling);
+  void submit_search(const std::string& id, const Profiling& profiling, jobs::ProfilingQuestion question);
+  void search_ended(const std::string& id, const Profiling& profiling, int window, const Search::Found& found);
+  /// Writes the decision to the log, and the outcome of a trial to the learned profile.
+  void write(const std::string& id, const Profiling& profiling, int window, const jobs::ProfilingDecision& decided);
+
+  /// `judged`: the learned profile whose trial ends with this decision.
+  Decision events_of(const jobs::Job& job, const jobs::ProfilingDecision& decided,
+                     const std::optional<jobs::ProfileOnTrial>& judged, double now_s);
+
+  const ServiceOptions& options_;
+  LiveJobs& jobs_;
+  StoreAccess& store_;
+  const Clock& clock_;
+  Executor& executor_;
+  Characterizations& characterizations_;
+  StoredProfiles& profiles_;
+  bool stopping_ = false;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,198 @@
+#include "server/service/registrations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "server/jobs/identity.h"
+#include "server/jobs/pipeline_input.h"
+#include "server/service/job_view.h"
+#include "server/service/learned_profile.h"
+#include "server/service/registration.h"
+
+namespace perseus::service {
+
+namespace {
+
+std::string fact_of(const std::map<std::string, std::string>& facts, std::string_view name) {
+  const auto found = facts.find(std::string(name));
+  return found == facts.end() ? std::string() : found->second;
+}
+
+/// The id is the same for the same key of the same token, so two servers cannot make two jobs of it.
+std::string id_of_key(const jobs::RegisterJob& request) {
+  return "j_" +
+         jobs::content_key(fmt::format("job\n{}\n{}", fact_of(request.facts, kOwnerFact), request.idempotency_key));
+}
+
+Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request) {
+  const bool former = !job.spec.facts.contains(std::string(kRequestFact));
+  if (fact_of(job.spec.facts, former ? kFormerRequestFact : kRequestFact) == request.fingerprint) return Ok{};
+  return Error{ErrorCode::invalid_input,
+               fmt::format("Idempotency-Key: '{}' has made job {} from another body; allowed: "
+                           "the same body, or another key",
+                           request.idempotency_key, job.id)};
+}
+
+/// True for the first process of a restarted job.
+bool begins_anew(const jobs::Job& job, const jobs::EventBody& event) {
+  const auto* const registered = std::get_if<jobs::RankRegistered>(&event);
+  return registered != nullptr && job.ranks[registered->rank] && job.ranks[registered->rank]->restarts == job.restarts;
+}
+
+}  // namespace
+
+void Registrations::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done) {
+  const std::string id = id_of_key(request);
+  jobs_.execute(id, {[request](const jobs::Job& job, double) -> Result<Decision> {
+                       if (Status same = check_same_request(job, request); !same) return same.error();
+                       return Decision{};
+                     },
+                     [this, id, done = std::move(done)](const Status& status) {
+                       if (!status) return done(status.error());
+                       done(registered(id));
+                     }});
+}
+
+void Registrations::register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done) {
+  done = counted_as_owned(request, std::move(done));
+  if (request.idempotency_key.empty()) {
+    std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
+    return make_job(prefix + options_.random_id(), std::move(request), std::move(done));
+  }
+  registered_before(request, [weak = weak_from_this(), request, done](const Result<jobs::RegisteredJob>& before) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (before || before.error().code != ErrorCode::not_found) return done(before);
+    self->make_job(id_of_key(request), request, done);
+  });
+}
+
+jobs::RegisteredJob Registrations::registered(const std::string& id) {
+  const LiveJob* const live = jobs_.in_memory(id);
+  return {id, std::string(name_of(live == nullptr ? jobs::JobState::registered : live->job.state))};
+}
+
+void Registrations::make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisteredJob> done) {
+  auto registered = decide_job(request, options_.max_ranks);
+  if (!registered) return done(registered.error());
+  if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
+  if (!request.idempotency_key.empty()) registered->facts.emplace(kRequestFact, request.fingerprint);
+  const auto create = [registered = *registered, request, id, done](Registrations& self, Result<Decision> profiles) {
+    if (!profiles) return done(profiles.error());
+    profiles->events.insert(profiles->events.begin(), registered);
+    self.create_job(id, request, *std::move(profiles), done);
+  };
+  const auto read = [request, latency_s = options_.switch_latency_s,
+                     most_computations = options_.max_computations](store::Store& from) -> Result<JobProfiles> {
+    if (request.shape) {
+      if (Status fits = jobs::check_shape(*request.shape, most_computations); !fits) return fits.error();
+    }
+    return JobProfiles::read(from, request, latency_s);
+  };
+  store_.read<JobProfiles>(read, [weak = weak_from_this(), create, done,
+                                  limits = input_limits(options_, request.degrees.pp)](Result<JobProfiles> found) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!found) return done(found.error());
+    if (found->given.empty() && !found->learned) return create(*self, found->complete(limits));
+    const auto complete = [profiles = *std::move(found), limits] { return profiles.complete(limits); };
+    run_off_thread(self->executor_, self->weak_from_this(), complete, create);
+  });
+}
+
+void Registrations::create_job(const std::string& id, const jobs::RegisterJob& request, Decision decision,
+                               const Done<jobs::RegisteredJob>& done) {
+  const auto decide = [decision = std::move(decision), request](const jobs::Job& job, double) -> Result<Decision> {
+    if (job.state == jobs::JobState::none) return decision;
+    // The same key arrived twice at once, here or at another server.
+    if (Status same = check_same_request(job, request); !same) return same.error();
+    return Decision{};
+  };
+  const auto created = [this, id, done](const Status& status) { status ? done(registered(id)) : done(status.error()); };
+  if (jobs_.in_memory(id) != nullptr) return jobs_.execute(id, {decide, created});
+  jobs_.create(id, {decide, created});
+}
+
+JobList::Owned Registrations::under_way(const std::string& token) const {
+  const auto found = under_way_.find(token);
+  return found == under_way_.end() ? JobList::Owned{} : found->second;
+}
+
+Done<jobs::RegisteredJob> Registrations::counted_as_owned(const jobs::RegisterJob& request,
+                                                          Done<jobs::RegisteredJob> done) {
+  const auto owner = request.facts.find(std::string(kOwnerFact));
+  if (owner == request.facts.end()) return done;
+  const std::int64_t ranks = request.degrees.world_size();
+  const auto count = [self = this, token = owner->second, ranks](int sign) {
+    JobList::Owned& owned = self->under_way_[token];
+    owned.jobs += sign;
+    owned.ranks += sign * ranks;
+    if (owned.jobs == 0) self->under_way_.erase(token);
+  };
+  count(1);
+  return [weak = weak_from_this(), count, done = std::move(done)](const Result<jobs::RegisteredJob>& registered) {
+    if (const auto self = weak.lock()) count(-1);
+    done(registered);
+  };
+}
+
+void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done) {
+  const std::string id = request.job;
+  const int number = request.rank;
+  const bool with_plan = request.with_plan;
+  access_.execute(id, {[this, request = std::move(request)](const jobs::Job& job, double now_s) {
+                         return decide_registration(job, request, now_s);
+                       },
+                       [this, id, number, with_plan, done = std::move(done)](const Status& status) {
+                         status ? rank_registered(id, number, with_plan, done) : done(status.error());
+                       }});
+}
+
+Result<Decision> Registrations::decide_registration(const jobs::Job& given, const jobs::RegisterRank& request,
+                                                    double now_s) {
+  Decision decision;
+  std::optional<jobs::Job> revived;
+  if (given.state == jobs::JobState::expired) {
+    decision.events.emplace_back(jobs::JobRevived{});
+    revived.emplace(given).state = given.state_before_expiry;
+  }
+  const jobs::Job& job = revived ? *revived : given;
+  const LiveJob* const live = jobs_.in_memory(job.id);
+  const bool known = live != nullptr && live->has_rank(request.rank);
+  auto rank = decide_rank(job, request, known ? silence_of(*live, request.rank) : std::nullopt);
+  if (!rank) return rank.error();
+  if (!*rank) return decision;
+  // Iteration numbers restart: those before are counted first.
+  if (live != nullptr && begins_anew(job, **rank)) {
+    for (const jobs::IterationsCounted& count : counts_since(*live, now_s)) decision.events.emplace_back(count);
+  }
+  decision.events.emplace_back(**std::move(rank));
+  return decision;
+}
+
+void Registrations::rank_registered(const std::string& id, int rank, bool with_plan,
+                                    const Done<jobs::RegisteredRank>& done) {
+  LiveJob* const now = jobs_.in_memory(id);
+  if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisteredRank{});
+  now->hears(rank, clock_.now_s());
+  const jobs::Job& job = now->job;
+  jobs::RegisteredRank registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[rank]->epoch};
+  if (!with_plan) return done(registered);
+  waiting_.wait({.job = id, .rank = rank, .iteration = std::nullopt, .max_wait_s = 0, .epoch = registered.epoch},
+                [registered, done](const Result<jobs::PlanAnswer>& answer) mutable {
+                  if (answer && answer->schedule) registered.plan = *answer;
+                  done(registered);
+                });
+}
+
+std::optional<double> Registrations::silence_of(const LiveJob& live, int rank) const {
+  const bool waits = std::ranges::any_of(live.waiters, [&](const auto& entry) { return entry.second.rank == rank; });
+  if (waits) return std::nullopt;
+  const bool heard = static_cast<std::size_t>(rank) < live.heard_s.size();
+  const double silent_s = clock_.now_s() - std::max({opened_s_, live.job.created_s, heard ? live.heard_s[rank] : 0});
+  return silent_s >= options_.rank_lease_s ? std::optional(silent_s) : std::nullopt;
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,70 @@
+// Registers jobs and their ranks.
+//
+// Problem: a client that repeats a request must not create a second job, at any server.
+// Input:   requests, checked by server/service/registration.h.
+// Output:  the job with the profiles that it names (server/service/job_profiles.h); the rank with its epoch, and its
+//          plan if it asks for it.
+// Errors:  those of the checks; invalid_input: a different request used the idempotency key.
+// Cost:    O(1) per rank; profiles are read and completed on the executor.
+// Threads: io thread.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "base/clock.h"
+#include "server/service/job_access.h"
+#include "server/service/job_list.h"
+#include "server/service/job_profiles.h"
+#include "server/service/waiting_ranks.h"
+
+namespace perseus::service {
+
+class Registrations : public std::enable_shared_from_this<Registrations> {
+ public:
+  /// `opened_s`: when this server began to listen for ranks.
+  Registrations(const ServiceOptions& options, double opened_s, LiveJobs& jobs, StoreAccess& store, const Clock& clock,
+                Executor& executor, JobAccess& access, WaitingRanks& waiting)
+      : options_(options),
+        opened_s_(opened_s),
+        jobs_(jobs),
+        store_(store),
+        clock_(clock),
+        executor_(executor),
+        access_(access),
+        waiting_(waiting) {}
+
+  void register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done);
+  /// See Service::registered_before().
+  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
+  void register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done);
+  /// Jobs of the token that are neither in the list nor rejected yet.
+  [[nodiscard]] JobList::Owned under_way(const std::string& token) const;
+
+ private:
+  void make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisteredJob> done);
+  void create_job(const std::string& id, const jobs::RegisterJob& request, Decision decision,
+                  const Done<jobs::RegisteredJob>& done);
+  /// The answer to its registration.
+  [[nodiscard]] jobs::RegisteredJob registered(const std::string& id);
+  /// Wraps `done`; until it is called, the job counts for its token.
+  Done<jobs::RegisteredJob> counted_as_owned(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
+  Result<Decision> decide_registration(const jobs::Job& given, const jobs::RegisterRank& request, double now_s);
+  void rank_registered(const std::string& id, int rank, bool with_plan, const Done<jobs::RegisteredRank>& done);
+  /// Time since the rank's last call to this server; nothing: shorter than its lease, or the rank waits for a plan.
+  [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
+
+  const ServiceOptions& options_;
+  double opened_s_;
+  LiveJobs& jobs_;
+  StoreAccess& store_;
+  const Clock& clock_;
+  Executor& executor_;
+  JobAccess& access_;
+  WaitingRanks& waiting_;
+  std::unordered_map<std::string, JobList::Owned> under_way_;  ///< by token
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,182 @@
+#include "server/service/waiting_ranks.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+#include <vector>
+
+#include "server/jobs/stage_schedule.h"
+#include "server/service/registration.h"
+
+namespace perseus::service {
+
+jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
+  const jobs::WaitId id = next_++;
+  // Known jobs are answered without a read.
+  if (LiveJob* const live = access_.known(request.job, request.rank, request.have_version)) {
+    return begin(*live, request, id, std::move(done));
+  }
+  to_begin_.emplace(id, std::move(done));
+  const std::string job = request.job;
+  const int rank = request.rank;
+  const std::int64_t version = request.have_version;
+  access_.find_rank(job, rank, version, [this, id, request = std::move(request)](const Result<LiveJob*>& found) {
+    auto begun = to_begin_.extract(id);
+    if (!begun) return;  // the wait was canceled
+    if (!found) return begun.mapped()(found.error());
+    begin(**found, request, id, std::move(begun.mapped()));
+  });
+  return to_begin_.contains(id) || job_of_.contains(id) ? id : 0;
+}
+
+jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id,
+                                 Done<jobs::PlanAnswer> done) {
+  const double now_s = clock_.now_s();
+  if (request.iteration && (*request.iteration < 0 || *request.iteration > std::int64_t{1} << 52)) {
+    done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.iteration)});
+    return 0;
+  }
+  if (Status held = check_holder(live.job, request.rank, request.epoch); !held) return done(held.error()), 0;
+  live.hears(request.rank, now_s);
+  const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
+  if (request.iteration && counts) {
+    live.note_progress(request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+  }
+  if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
+  if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
+  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: ask again"}), 0;
+  if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(jobs::PlanAnswer{nullptr, request.rank, 0}), 0;
+  Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
+  const auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
+  if (most_s) {
+    waiter.deadline_s = now_s + *most_s;
+    const bool earlier = deadlines_.empty() || *waiter.deadline_s < deadlines_.begin()->first;
+    if (earlier && earlier_wake) earlier_wake();
+  }
+  park(live, id, std::move(waiter));
+  return id;
+}
+
+void WaitingRanks::park(LiveJob& live, jobs::WaitId id, Waiter waiter) {
+  if (waiter.deadline_s) deadlines_.emplace(*waiter.deadline_s, id);
+  job_of_.emplace(id, live.job.id);
+  live.waiters.emplace(id, std::move(waiter));
+}
+
+void WaitingRanks::cancel(jobs::WaitId wait) {
+  to_begin_.erase(wait);
+  take(wait);
+}
+
+void WaitingRanks::answer(LiveJob& live) {
+  std::vector<std::pair<Done<jobs::PlanAnswer>, Result<jobs::PlanAnswer>>> answers;
+  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+    auto answer = plans_.plan_for(live, waiter->second.rank, waiter->second.have_version);
+    if (!answer) {
+      ++waiter;
+      continue;
+    }
+    answers.emplace_back(std::move(waiter->second.done), *std::move(answer));
+    forget(waiter->first, waiter->second);
+    waiter = live.waiters.erase(waiter);
+  }
+  for (auto& [done, answer] : answers) done(std::move(answer));
+}
+
+void WaitingRanks::end_earlier(LiveJob& live, int rank) {
+  std::vector<std::pair<Done<jobs::PlanAnswer>, Error>> over;
+  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+    const Waiter& waits = waiter->second;
+    const Status held = waits.rank == rank ? check_holder(live.job, rank, waits.epoch) : Status(Ok{});
+    if (held) {
+      ++waiter;
+      continue;
+    }
+    over.emplace_back(std::move(waiter->second.done), held.error());
+    forget(waiter->first, waits);
+    waiter = live.waiters.erase(waiter);
+  }
+  for (const auto& [done, why] : over) done(why);
+}
+
+void WaitingRanks::job_removed(LiveJob& live) {
+  const Error gone{ErrorCode::not_found, fmt::format("job {} was removed", live.job.id)};
+  std::vector<Done<jobs::PlanAnswer>> waiting;
+  for (auto& [id, waiter] : live.waiters) {
+    forget(id, waiter);
+    waiting.push_back(std::move(waiter.done));
+  }
+  live.waiters.clear();
+  for (const auto& done : waiting) done(gone);
+}
+
+void WaitingRanks::stop() {
+  stopping_ = true;
+  const Error stopping{ErrorCode::unavailable, "the server is stopping: ask again"};
+  for (auto& [id, done] : std::exchange(to_begin_, {})) done(stopping);
+  std::vector<jobs::WaitId> waits;
+  for (const auto& [id, job] : job_of_) waits.push_back(id);
+  for (const jobs::WaitId id : waits) {
+    if (auto waiter = take(id)) waiter->done(stopping);
+  }
+}
+
+std::optional<Waiter> WaitingRanks::take(jobs::WaitId id) {
+  const auto job = job_of_.find(id);
+  if (job == job_of_.end()) return std::nullopt;
+  LiveJob* live = jobs_.in_memory(job->second);
+  PERSEUS_CHECK(live != nullptr && live->waiters.contains(id), "a wait without its job");
+  Waiter waiter = std::move(live->waiters.at(id));
+  live->waiters.erase(id);
+  forget(id, waiter);
+  return waiter;
+}
+
+void WaitingRanks::forget(jobs::WaitId id, const Waiter& waiter) {
+  job_of_.erase(id);
+  if (waiter.deadline_s) deadlines_.erase({*waiter.deadline_s, id});
+}
+
+void WaitingRanks::end(jobs::WaitId id) {
+  const auto waiter_of = job_of_.find(id);
+  if (waiter_of == job_of_.end()) return;
+  LiveJob* const live = jobs_.in_memory(waiter_of->second);
+  auto waiter = take(id);
+  if (!waiter->asks_once) return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0});
+  end_at_highest_clock(*live, id, *std::move(waiter));
+}
+
+void WaitingRanks::end_at_highest_clock(LiveJob& live, jobs::WaitId id, Waiter waiter) {
+  const jobs::Job& job = live.job;
+  const jobs::Rank& rank = *job.ranks[waiter.rank];
+  // Nothing: being read. Null: there is no input yet from which to derive the instructions.
+  const bool has_input = !job.input_of[rank.dp_rank].empty();
+  const auto shape =
+      has_input ? plans_.max_clock_shape(live, rank.dp_rank) : std::optional<const jobs::PipelineShape*>(nullptr);
+  const bool lists_instructions = !job.instruction_sets[rank.instruction_set].empty();
+  if (!shape || jobs::awaits_profiling(job) || jobs::is_profiled(job)) {
+    waiter.deadline_s = clock_.now_s() + (shape ? options_.maximum_clock_after_s : kRetryAfter_s);
+    return park(live, id, std::move(waiter));
+  }
+  if (*shape == nullptr && !lists_instructions) {
+    return waiter.done(Error{
+        ErrorCode::conflict,
+        fmt::format("job {} has no {}, so it is not known how many clocks rank {} needs: name a stored profile in "
+                    "job_metadata, or upload one to the job, and ask again",
+                    job.id, has_input ? "profile that can be read" : "profile", waiter.rank)});
+  }
+  waiter.done(jobs::PlanAnswer{jobs::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
+}
+
+void WaitingRanks::tick(double now_s) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_s) {
+    const jobs::WaitId id = deadlines_.begin()->second;
+    end(id);
+  }
+}
+
+std::optional<double> WaitingRanks::next_wake() const {
+  return deadlines_.empty() ? std::nullopt : std::optional(deadlines_.begin()->first);
+}
+
+}  // namespace perseus::service
