@@ -42,8 +42,6 @@ Status LiveJobs::open(store::Store& store) {
   return Ok{};
 }
 
-// ---- Reading
-
 LiveJob* LiveJobs::in_memory(const std::string& id) {
   const auto found = live_.find(id);
   return found == live_.end() ? nullptr : found->second.get();
@@ -413,8 +411,6 @@ void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
   set_wake(live, clock_.now_s());
   hooks_.committed(live, events);
 }
-
-// ---- Time and the index
 
 store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;

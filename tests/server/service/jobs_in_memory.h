@@ -1,0 +1,120 @@
+// LiveJobs over a store in memory, with a hand-turned clock and an executor that works when settle() is called.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/service/executor.h"
+#include "server/service/job_access.h"
+#include "server/service/live_jobs.h"
+#include "server/store/memory_store.h"
+
+namespace perseus::testing {
+
+class JobsInMemory : public service::Executor {
+ public:
+  explicit JobsInMemory(std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>())
+      : database_(std::move(database)),
+        store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
+        access_(std::make_shared<service::StoreAccess>(store_, clock_, *this, 10)),
+        jobs_(std::make_shared<service::LiveJobs>(*access_, clock_, hooks())) {
+    store_.on_foreign(
+        {[this](const std::string& job, std::int64_t sequence) { jobs_->on_foreign(job, sequence); }, {}});
+  }
+
+  void submit(Kind /*kind*/, Work work) override {
+    queue_.push_back([work = std::move(work)] { work()(); });
+  }
+  void settle() {
+    while (!queue_.empty()) {
+      const auto work = std::move(queue_.front());
+      queue_.pop_front();
+      work();
+    }
+  }
+
+  /// A job of one pipeline with two stages, with both ranks.
+  void create(const std::string& id) {
+    jobs_->create(id, {[](const jobs::Job& /*job*/, double /*now_s*/) -> Result<service::Decision> {
+                         jobs::JobRegistered job;
+                         job.degrees = {1, 2, 1};
+                         service::Decision decision{{job}, {}};
+                         for (int rank = 0; rank < 2; ++rank) {
+                           jobs::RankRegistered registered;
+                           registered.rank = registered.pp_rank = rank;
+                           registered.accelerator = "GPU-" + std::to_string(rank);
+                           decision.events.emplace_back(registered);
+                         }
+                         return decision;
+                       },
+                       {}});
+    settle();
+  }
+  /// Makes these events durable.
+  void append(const std::string& id, std::vector<jobs::EventBody> events) {
+    jobs_->execute(id, {[events = std::move(events)](const jobs::Job& /*job*/, double /*now_s*/) {
+                          return Result<service::Decision>(service::Decision{events, {}});
+                        },
+                        {}});
+    settle();
+  }
+  service::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }
+
+  [[nodiscard]] service::LiveJobs& jobs() { return *jobs_; }
+  [[nodiscard]] service::StoreAccess& access_to_store() { return *access_; }
+  [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
+  [[nodiscard]] HandTurnedClock& clock() { return clock_; }
+
+  /// Called by the hook of that name; empty: nothing follows.
+  std::function<std::optional<jobs::EventBody>(service::LiveJob&, double)> next_follow_up;
+  std::function<void(service::LiveJob&, const std::vector<service::SequencedEvent>&)> committed;
+
+ private:
+  service::JobHooks hooks() {
+    service::JobHooks hooks;
+    hooks.next_follow_up = [this](service::LiveJob& live, double now_s) {
+      return next_follow_up ? next_follow_up(live, now_s) : std::nullopt;
+    };
+    hooks.committed = [this](service::LiveJob& live, const auto& events) {
+      if (committed) committed(live, events);
+    };
+    hooks.summary = [](const service::LiveJob&, double) { return std::string("{}"); };
+    hooks.next_wake = [](const service::LiveJob&, double) { return std::optional<double>(); };
+    hooks.removed = [](service::LiveJob&) {};
+    hooks.shown = [](service::LiveJob&) {};
+    return hooks;
+  }
+
+  std::shared_ptr<store::MemoryDatabase> database_;
+  HandTurnedClock clock_{1'800'000'000};
+  std::deque<std::function<void()>> queue_;
+  store::MemoryStore store_;
+  std::shared_ptr<service::StoreAccess> access_;
+  std::shared_ptr<service::LiveJobs> jobs_;
+};
+
+/// The answer that a call has given so far.
+template <class T>
+class Answer {
+ public:
+  service::Done<T> take() {
+    return [into = into_](Result<T> result) {
+      PERSEUS_CHECK(!*into, "a second answer");
+      *into = std::move(result);
+    };
+  }
+  [[nodiscard]] bool given() const { return into_->has_value(); }
+  const Result<T>& operator*() const { return **into_; }
+  const Result<T>* operator->() const { return &**into_; }
+
+ private:
+  std::shared_ptr<std::optional<Result<T>>> into_ = std::make_shared<std::optional<Result<T>>>();
+};
+
+}  // namespace perseus::testing
