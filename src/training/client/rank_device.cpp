@@ -15,6 +15,7 @@
 #include "training/client/background_thread.h"
 #include "training/client/call_cost.h"
 #include "training/device/ceiling_gpu.h"
+#include "training/device/missing_gpu.h"
 
 namespace perseus::client {
 namespace {
@@ -31,18 +32,22 @@ std::string host_name() {
   return gethostname(name, sizeof(name) - 1) == 0 ? name : "";
 }
 
-/// The selector of the rank's GPU; "none": there is none, or more than one is possible.
+/// The selector of the rank's GPU; "none": there is none, or more than one is possible, which is logged.
 std::string choose_gpu(const ClientOptions& options, const device::CudaView& cuda, RankDevice& opened,
                        Complaints& complaints) {
   device::DeviceRequest request{std::nullopt, options.rank};
   if (!options.device.empty()) request.cuda_number = std::atoi(options.device.c_str() + kCudaDevice.size());
-  const device::DeviceChoice choice = device::choose_device(
-      device::list_gpus(), cuda, [](const char* name) { return std::getenv(name); }, request);
-  if (!choice.why_not.empty()) {
-    opened.no_control = choice.why_not;
-    complaints.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
+  const std::vector<device::ListedGpu> gpus = device::list_gpus();
+  device::DeviceChoice choice = device::choose_device(
+      gpus, cuda, [](const char* name) { return std::getenv(name); }, request);
+  if (!choice.selector.empty()) return choice.selector;
+  if (choice.why_not.empty()) {
+    choice.why_not = gpus.empty() ? device::why_no_gpu(device::gpu_traces())
+                                  : "the environment hides every GPU (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)";
   }
-  return choice.selector.empty() ? "none" : choice.selector;
+  opened.no_control = choice.why_not;
+  complaints.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
+  return "none";
 }
 
 /// False: the GPU cannot be used, or none of its clocks is known.

@@ -83,7 +83,7 @@ void Session::report(MeasuredIteration iteration) {
   state_->changed.notify_all();
 }
 
-void Session::learnt(RankFacts facts) {
+void Session::learned(RankFacts facts) {
   const std::lock_guard lock(state_->mutex);
   state_->facts = std::move(facts);
   state_->facts_are_news = true;

@@ -46,7 +46,7 @@ class Session {
   /// Sent every report_interval_s; profiling windows as soon as they are whole.
   void report(MeasuredIteration iteration);
   /// Newly learned facts about the rank; sent to the server soon, unless they are unchanged.
-  void learnt(RankFacts facts);
+  void learned(RankFacts facts);
   /// Reports it to the server soon.
   void plan_dropped(DroppedPlan dropped);
   /// Sends the rest, and reports the end of the job if this rank registered it; within `limit_s`.

@@ -18,7 +18,7 @@ namespace {
 // Each wake-up of the watching thread costs some 30 us of cold caches: it wakes for the counter, and otherwise
 // rarely, since the recorder keeps many steps.
 constexpr double kLeastWatch_s = 0.05, kMostWatch_s = 0.15, kLatencyInterval_s = 0.25;
-constexpr double kLearntInterval_s = 0.5;
+constexpr double kLearnedInterval_s = 0.5;
 constexpr std::int64_t kLeastReached = 32;  ///< changes until their usual delay is known
 constexpr std::int64_t kStepsWithoutLoss =
     4 * TrainingCalls::kKeptSteps;  ///< until the complaint about lost records is cleared
@@ -169,7 +169,7 @@ void TrainingClient::open_session() {
     facts.control = options_.advice_only ? "advice" : "none";
     facts.control_reason = control_ ? control_->why() : no_control_;
   }
-  learnt_.registered(facts);
+  learned_.registered(facts);
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
 }
 
@@ -184,12 +184,12 @@ void TrainingClient::measure(double now_s, bool all) {
     } else if (!take_step_of_device(*step, now_s, all)) {
       break;
     }
-    learnt_.ran(*step);
+    learned_.ran(*step);
     calls_.recorder().release();
   }
-  if (session_ && now_s >= next_learnt_s_) {
+  if (session_ && now_s >= next_learned_s_) {
     send_news();
-    next_learnt_s_ = now_s + kLearntInterval_s;
+    next_learned_s_ = now_s + kLearnedInterval_s;
   }
   for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
     if (session_) session_->report(std::move(iteration));
@@ -281,14 +281,14 @@ double TrainingClient::boundary_to_clock_s() const {
 }
 
 void TrainingClient::send_news() {
-  LearntFacts::Now now;
+  LearnedFacts::Now now;
   if (control_ && options_.switch_latency_s <= 0) now.switch_latency_s = boundary_to_clock_s();
   if (options_.blocking_power_w == 0) now.blocking = meter_->facts().blocking;
   now.clocks_mhz = facts_.clocks_mhz;
   now.has_control = control_ != nullptr;
   now.sets_clocks = helper_ != 0;
   now.why_no_clocks = [this] { return control_->why(); };
-  if (std::optional<RankFacts> news = learnt_.news(now, host_now_s())) session_->learnt(std::move(*news));
+  if (std::optional<RankFacts> news = learned_.news(now, host_now_s())) session_->learned(std::move(*news));
 }
 
 /// Complaints that the training thread must not log itself.

@@ -27,7 +27,7 @@
 #include "training/client/device_positions.h"
 #include "training/client/iteration_meter.h"
 #include "training/client/late_clock_complaint.h"
-#include "training/client/learnt_facts.h"
+#include "training/client/learned_facts.h"
 #include "training/client/options.h"
 #include "training/client/plan_guard.h"
 #include "training/client/session.h"
@@ -116,8 +116,8 @@ class TrainingClient {
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
-  LearntFacts learnt_;
-  double next_learnt_s_ = 0;
+  LearnedFacts learned_;
+  double next_learned_s_ = 0;
   double next_latency_s_ = 0;
   std::uint64_t applied_read_ = 0;  ///< clocks that the device accepted, read from control_
   DevicePositions positions_;       ///< reached_to_call(): any thread's

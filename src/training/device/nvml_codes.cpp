@@ -45,6 +45,10 @@ constexpr std::array<Row, 28> kRows{{
     {999, DeviceFault::busy, "unknown error"},
 }};
 
+constexpr std::string_view kHowToGetTheRight =
+    "; clocks need root or CAP_SYS_ADMIN: setcap cap_sys_admin+ep perseus-clockd, or a container with --cap-add "
+    "SYS_ADMIN, or zeusd (the device zeusd:...)";
+
 const Row* row_of(int code) {
   const auto* found = std::find_if(kRows.begin(), kRows.end(), [&](const Row& row) { return row.code == code; });
   return found == kRows.end() ? nullptr : found;
@@ -64,8 +68,10 @@ std::string_view nvml_words(int code) {
 }
 
 DeviceError nvml_error(std::string_view function, std::string_view gpu, int code, bool sets_clock) {
-  return {fault_of_nvml(code, sets_clock),
-          fmt::format("{} of {}: {} (NVML {})", function, gpu, nvml_words(code), code)};
+  const DeviceFault fault = fault_of_nvml(code, sets_clock);
+  const bool lacks_right = sets_clock && fault == DeviceFault::no_permission;
+  return {fault, fmt::format("{} of {}: {} (NVML {}){}", function, gpu, nvml_words(code), code,
+                             lacks_right ? kHowToGetTheRight : "")};
 }
 
 }  // namespace perseus::device

@@ -174,7 +174,7 @@ class HostAheadWithoutProbes : public HostAhead {
   }
 };
 
-TEST_F(HostAheadWithoutProbes, PowerIsNotLearntWhereTheDevicesTimesCannotBePlaced) {
+TEST_F(HostAheadWithoutProbes, PowerIsNotLearnedWhereTheDevicesTimesCannotBePlaced) {
   train(60);
   EXPECT_GT(std::abs(shift_s), 0.1);
   EXPECT_EQ(rank.meter->facts().blocking.power_w, 0);

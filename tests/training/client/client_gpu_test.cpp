@@ -531,6 +531,24 @@ TEST_F(ClientGpuTest, ARankWithoutAGpuOfItsOwnTouchesNone) {
   EXPECT_EQ(statistics().controls_clock, 0);
 }
 
+TEST_F(ClientGpuTest, ARankThatFindsNoGpuLogsWhyOnce) {
+  ::setenv("PERSEUS_NVML", (folder_ + "/no_nvml.so").c_str(), 1);
+  options.device.clear();
+  start();
+  ::unsetenv("PERSEUS_NVML");
+  iterate();
+  EXPECT_EQ(said.count("no energy is measured and no clock is set: "), 1);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
+  EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, TheDeviceNoneIsNoComplaint) {
+  options.device = "none";
+  start();
+  EXPECT_EQ(said.count("no energy is measured"), 0);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("wrong":[])"));
+}
+
 TEST_F(ClientGpuTest, NoSuchDevice) {
   options.device = "simulated:" + folder_ + "/nothing";
   start();

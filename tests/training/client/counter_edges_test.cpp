@@ -26,7 +26,7 @@ struct Watch {
   CounterEdges edges;
   std::vector<Found> found;
   int readings = 0;
-  double first_edge_s = -1, learnt_s = -1;
+  double first_edge_s = -1, learned_s = -1;
 
   void run() {
     std::mt19937 dice(7);
@@ -42,12 +42,12 @@ struct Watch {
         found.push_back({std::abs(edge->at_s - refresh(n)), edge->stddev_s});
         if (first_edge_s < 0) first_edge_s = now;
       }
-      if (learnt_s < 0 && !edges.learning()) learnt_s = now;
-      if (learnt_s >= 0) ++readings;
+      if (learned_s < 0 && !edges.learning()) learned_s = now;
+      if (learned_s >= 0) ++readings;
       now = std::max(now, edges.next_read_s()) + lateness(dice);
     }
   }
-  double readings_a_second() const { return readings / (until_s - learnt_s); }
+  double readings_a_second() const { return readings / (until_s - learned_s); }
   double edges_a_second() const { return static_cast<double>(found.size()) / until_s; }
   /// The share of edges within three times their own standard deviation.
   double honest() const {
@@ -69,7 +69,7 @@ TEST(CounterEdges, AreFoundFromFewReadingsForEveryPeriod) {
     Watch watch(every(period_s));
     watch.run();
     EXPECT_NEAR(watch.edges.period_s(), period_s, 0.001 * period_s) << period_s;
-    EXPECT_LT(watch.learnt_s, std::max(8.0 * period_s, 0.6)) << period_s;
+    EXPECT_LT(watch.learned_s, std::max(8.0 * period_s, 0.6)) << period_s;
     EXPECT_LE(watch.readings_a_second(), 52) << period_s;
     EXPECT_GT(watch.edges_a_second(), std::min(10.0, 0.8 / period_s)) << period_s;
     EXPECT_GT(watch.honest(), 0.99) << period_s;
@@ -98,7 +98,7 @@ TEST(CounterEdges, ACounterThatMovesAllTheTimeNeedsNoPeriod) {
   EXPECT_LT(watch.median_error_s(), 1e-3);
 }
 
-TEST(CounterEdges, APeriodThatChangesIsLearntAgain) {
+TEST(CounterEdges, APeriodThatChangesIsLearnedAgain) {
   Watch watch([](int n) { return n < 100 ? 0.1 * n : 10 + 0.033 * (n - 100); }, 5e-5, 40);
   watch.run();
   EXPECT_NEAR(watch.edges.period_s(), 0.033, 0.0003);

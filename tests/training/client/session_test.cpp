@@ -523,16 +523,16 @@ TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) 
   facts.switch_latency_s = 0.005;
   facts.blocking_power_w = 83.5;
   facts.instructions = {"forward", "backward"};
-  session->learnt(facts);
-  const auto learnt =
+  session->learned(facts);
+  const auto learned =
       AllOf(HasSubstr(R"("switch_latency_s":0.005)"), HasSubstr(R"("blocking_power_w":83.5)"),
             HasSubstr(R"("instructions":["forward","backward"])"), HasSubstr(R"("clocks_mhz":[1410,1200,900])"));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 2; }));
-  EXPECT_THAT(server.asked("POST", "/ranks").at(1), learnt);
+  EXPECT_THAT(server.asked("POST", "/ranks").at(1), learned);
   forgot = true;
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 4; }));
-  EXPECT_THAT(server.asked("POST", "/ranks").at(2), learnt);
-  EXPECT_THAT(server.asked("POST", "/ranks").at(3), learnt);
+  EXPECT_THAT(server.asked("POST", "/ranks").at(2), learned);
+  EXPECT_THAT(server.asked("POST", "/ranks").at(3), learned);
 }
 
 TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
@@ -546,7 +546,7 @@ TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   RankFacts facts{{1410, 1200, 900}, "GPU-1", "here"};
   facts.switch_latency_s = 0.005;
-  session->learnt(facts);
+  session->learned(facts);
   ASSERT_TRUE(eventually([&] { return ranks == 2; }));
   session->report(iteration(0, 1));
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));

@@ -138,7 +138,7 @@ TEST_F(Controller, NoPermissionIsSaidAndNothingStaysLocked) {
   start();
   controller_->set(Megahertz(700));
   EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::refused; }));
-  EXPECT_THAT(controller_->why(), HasSubstr("no permission"));
+  EXPECT_THAT(controller_->why(), HasSubstr("no permission (NVML 4); clocks need root or CAP_SYS_ADMIN: setcap"));
   controller_->set(Megahertz(350));
   EXPECT_FALSE(gpu_->locked());
   EXPECT_EQ(controller_->statistics().applied, 0);
@@ -198,7 +198,7 @@ TEST_F(Controller, AGpuHeldByAnotherProcessIsTriedUntilItIsFree) {
   start();
   ClockControllerOptions patient = options();
   patient.restart = {0.001, 0.02};
-  patient.start_limit_s = 0.5;
+  patient.start_limit_s = 3;  // on a busy machine a helper takes a second to get ready
   const auto second = ClockController::start(patient);
   ASSERT_TRUE(second);
   (*second)->set(Megahertz(350));
@@ -234,7 +234,7 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
   // The fault leaves behind a process with our file descriptors, like a process that hangs in the driver.
   ClockControllerOptions hangs = options();
   hangs.helper = script("sleep 60 > /dev/null 2>&1 &\necho $! >> " + process + "\necho >> " + tries);
-  hangs.start_limit_s = 0.05;
+  hangs.start_limit_s = 1;
   hangs.restart = {0.0001, 60};  // two restarts at once, then a pause
   const auto last_process = [&] {
     int last = 0;
@@ -248,6 +248,7 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
     for (int i = 0; i < 20; ++i)
       EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));  // allows more time
     EXPECT_EQ(LeaseFolder::text_of(tries), "\n");
+    ASSERT_GT(last_process(), 0);  // 0: this process and its whole group
     ::kill(last_process(), SIGKILL);
     EXPECT_TRUE(eventually([&] { return LeaseFolder::text_of(tries) == "\n\n"; }));
   }

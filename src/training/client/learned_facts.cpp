@@ -1,4 +1,4 @@
-#include "training/client/learnt_facts.h"
+#include "training/client/learned_facts.h"
 
 #include <cmath>
 #include <string>
@@ -14,21 +14,21 @@ bool is_news(double found, double sent) { return found > 0 && std::abs(found - s
 
 }  // namespace
 
-void LearntFacts::ran(const Step& step) {
+void LearnedFacts::ran(const Step& step) {
   if (!sent_.instructions.empty() || !step.train || !step.clean) return;
   for (std::size_t i = 0; i < step.count; ++i) {
     sent_.instructions.emplace_back(name_of(step.computations[i].instruction));
   }
 }
 
-std::optional<RankFacts> LearntFacts::news(const Now& now, double now_s) {
+std::optional<RankFacts> LearnedFacts::news(const Now& now, double now_s) {
   bool news = !std::exchange(sent_instructions_, !sent_.instructions.empty()) && !sent_.instructions.empty();
   if (learns_values(now)) news = true;
   if (control_changed(now, now_s)) news = true;
   return news ? std::optional(sent_) : std::nullopt;
 }
 
-bool LearntFacts::learns_values(const Now& now) {
+bool LearnedFacts::learns_values(const Now& now) {
   bool news = false;
   if (is_news(now.switch_latency_s, sent_.switch_latency_s)) {
     sent_.switch_latency_s = now.switch_latency_s;
@@ -47,7 +47,7 @@ bool LearntFacts::learns_values(const Now& now) {
   return news;
 }
 
-bool LearntFacts::control_changed(const Now& now, double now_s) {
+bool LearnedFacts::control_changed(const Now& now, double now_s) {
   if (!now.has_control) return false;
   if (now.sets_clocks) {
     control_lost_s_ = 0;

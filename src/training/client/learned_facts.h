@@ -19,7 +19,7 @@
 
 namespace perseus::client {
 
-class LearntFacts {
+class LearnedFacts {
  public:
   struct Now {
     double switch_latency_s = 0;  ///< 0: not known, or given by an option
