@@ -115,7 +115,7 @@ class Fit {
     return scale;
   }
 
-  [[nodiscard]] std::vector<double> covariance(const Point& point, double scale) const {
+  [[nodiscard]] Matrix covariance(const Point& point, double scale) const {
     return equations(point, scale, std::vector<char>(n_)).covariance(point.unknowns);
   }
 
@@ -189,13 +189,11 @@ double rms(const std::vector<double>& errors) {
 
 }  // namespace
 
-double TimingFit::stddev(int unknown) const {
-  return std::sqrt(covariance[static_cast<std::size_t>(unknown) * (unknowns.size() + 1)]);
-}
+double TimingFit::stddev(int unknown) const { return std::sqrt(covariance(unknown, unknown)); }
 
 double TimingFit::correlation(int a, int b) const {
   const double product = stddev(a) * stddev(b);
-  return product > 0 ? covariance[a * unknowns.size() + b] / product : 0;
+  return product > 0 ? covariance(a, b) / product : 0;
 }
 
 double TimingFit::rms_error() const { return rms(errors); }

@@ -17,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "base/linear_algebra.h"
 #include "evaluation/calibration/timed_pipeline.h"
 
 namespace perseus::calibration {
@@ -29,10 +30,10 @@ struct TimedPlan {
 enum class ErrorModel { student_t, normal };
 
 struct TimingFit {
-  std::vector<double> unknowns;    ///< see TimedPipeline
-  std::vector<double> covariance;  ///< n x n, row by row; 0 for unknowns at 0
-  std::vector<double> errors;      ///< relative, per plan
-  double scale = 0;                ///< of the relative errors
+  std::vector<double> unknowns;  ///< see TimedPipeline
+  Matrix covariance;             ///< n x n; 0 for unknowns at 0
+  std::vector<double> errors;    ///< relative, per plan
+  double scale = 0;              ///< of the relative errors
   double objective = 0;  ///< minus twice the log of the posterior; comparable between pipelines of the same plans
   std::vector<std::vector<double>> ends;  ///< end points of the best descents: starts for fits to similar plans
   [[nodiscard]] double stddev(int unknown) const;

@@ -6,101 +6,63 @@
 namespace perseus::calibration {
 namespace {
 
-constexpr double kRidge = 1e-12;
-
-/// Solves L L' x = b in place; L is m x m, row by row.
-void substitute(const std::vector<double>& factor, std::vector<double>& b) {
-  const std::size_t m = b.size();
-  for (std::size_t i = 0; i < m; ++i) {
-    for (std::size_t j = 0; j < i; ++j) b[i] -= factor[i * m + j] * b[j];
-    b[i] /= factor[i * m + i];
+template <class Condition>
+std::vector<int> indices_where(Eigen::Index n, const Condition& condition) {
+  std::vector<int> result;
+  for (int i = 0; i < n; ++i) {
+    if (condition(i)) result.push_back(i);
   }
-  for (std::size_t i = m; i-- > 0;) {
-    for (std::size_t j = i + 1; j < m; ++j) b[i] -= factor[j * m + i] * b[j];
-    b[i] /= factor[i * m + i];
-  }
+  return result;
 }
 
 }  // namespace
 
-LeastSquares::LeastSquares(int unknowns)
-    : n_(unknowns), normal_(static_cast<std::size_t>(unknowns) * unknowns), target_(unknowns) {}
+LeastSquares::LeastSquares(int unknowns) : normal_(Matrix::Zero(unknowns, unknowns)), target_(Vector::Zero(unknowns)) {}
 
 void LeastSquares::add(std::span<const Term> terms, double target, double weight) {
   const double w2 = weight * weight;
   for (const Term& a : terms) {
     target_[a.unknown] += w2 * a.coefficient * target;
-    for (const Term& b : terms)
-      normal_[static_cast<std::size_t>(a.unknown) * n_ + b.unknown] += w2 * a.coefficient * b.coefficient;
+    for (const Term& b : terms) normal_(a.unknown, b.unknown) += w2 * a.coefficient * b.coefficient;
   }
 }
 
-std::vector<double> LeastSquares::factor(const std::vector<int>& unknowns) const {
-  const std::size_t m = unknowns.size();
-  std::vector<double> factor(m * m);
-  for (std::size_t i = 0; i < m; ++i) {
-    for (std::size_t j = 0; j <= i; ++j) {
-      double sum = normal(unknowns[i], unknowns[j]);
-      for (std::size_t k = 0; k < j; ++k) sum -= factor[i * m + k] * factor[j * m + k];
-      if (i != j) {
-        factor[i * m + j] = sum / factor[j * m + j];
-        continue;
-      }
-      const double diagonal = normal(unknowns[i], unknowns[i]);
-      const double least = diagonal > 0 ? kRidge * diagonal : 1;
-      factor[i * m + i] = std::sqrt(std::max(sum, least));
-    }
-  }
-  return factor;
-}
+std::vector<double> LeastSquares::solve() const { return as_list(NormalEquations(normal_).solve(target_)); }
 
-std::vector<double> LeastSquares::solve(const std::vector<int>& unknowns) const {
-  std::vector<double> part(unknowns.size());
-  for (std::size_t i = 0; i < unknowns.size(); ++i) part[i] = target_[unknowns[i]];
-  substitute(factor(unknowns), part);
-  std::vector<double> x(n_);
-  for (std::size_t i = 0; i < unknowns.size(); ++i) x[unknowns[i]] = part[i];
+Vector LeastSquares::solve(const std::vector<int>& unknowns) const {
+  Vector x = Vector::Zero(target_.size());
+  x(unknowns) = NormalEquations(normal_(unknowns, unknowns)).solve(target_(unknowns));
   return x;
 }
 
-std::vector<double> LeastSquares::solve() const {
-  std::vector<int> all(n_);
-  for (int i = 0; i < n_; ++i) all[i] = i;
-  return solve(all);
+/// The candidate whose growth from 0 gains the most; -1: none gains anything.
+int LeastSquares::entering(const Vector& x, const std::vector<State>& states) const {
+  const Vector slope = target_ - normal_ * x;
+  int best = -1;
+  double steepest = 0;
+  for (int i = 0; i < x.size(); ++i) {
+    if (states[i] != State::zero || normal_(i, i) <= 0) continue;
+    const double unit = std::sqrt(normal_(i, i));  // the gain is then invariant under scaling of the unknown
+    if (slope[i] / unit <= std::max(steepest, 1e-11 * std::abs(target_[i]) / unit)) continue;
+    steepest = slope[i] / unit;
+    best = i;
+  }
+  return best;
 }
 
 std::vector<double> LeastSquares::solve_non_negative() const {
-  std::vector<double> x(n_);
-  std::vector<int> positive;
-  std::vector<char> is_positive(n_), refused(n_);
-  const auto slope = [&](int i) {
-    double w = target_[i];
-    for (int j = 0; j < n_; ++j) w -= normal(i, j) * x[j];
-    return w;
-  };
-  for (int round = 0; round < 10 * n_; ++round) {
-    int entering = -1;
-    double steepest = 0;
-    for (int i = 0; i < n_; ++i) {
-      if (is_positive[i] != 0 || refused[i] != 0 || normal(i, i) <= 0) continue;
-      const double gain = slope(i) / std::sqrt(normal(i, i));  // invariant under scaling of the unknown
-      if (gain > std::max(steepest, 1e-11 * std::abs(target_[i]) / std::sqrt(normal(i, i)))) {
-        steepest = gain;
-        entering = i;
-      }
-    }
-    if (entering == -1) break;
-    is_positive[entering] = 1;
-    bool stepped = false;
-    for (;;) {
-      positive.clear();
-      for (int i = 0; i < n_; ++i) {
-        if (is_positive[i] != 0) positive.push_back(i);
-      }
-      const std::vector<double> next = solve(positive);
-      if (!stepped && next[entering] <= 0) {  // rounding errors made the gain appear
-        is_positive[entering] = 0;
-        refused[entering] = 1;
+  const Eigen::Index n = target_.size();
+  Vector x = Vector::Zero(n);
+  std::vector<State> states(n, State::zero);
+  for (int round = 0; round < 10 * n; ++round) {
+    const int entered = entering(x, states);
+    if (entered == -1) break;
+    states[entered] = State::positive;
+    for (bool stepped = false;; stepped = true) {
+      const std::vector<int> positive = indices_where(n, [&](int i) { return states[i] == State::positive; });
+      const Vector next = solve(positive);
+      if (!stepped && next[entered] <= 0) {  // rounding errors made the gain appear
+        states[entered] = State::refused;
         break;
       }
       double share = 1;
@@ -108,37 +70,26 @@ std::vector<double> LeastSquares::solve_non_negative() const {
         if (next[i] <= 0) share = std::min(share, x[i] / (x[i] - next[i]));
       }
       for (const int i : positive) x[i] += share * (next[i] - x[i]);
-      stepped = true;
       if (share == 1) {
-        std::ranges::fill(refused, 0);
+        std::ranges::replace(states, State::refused, State::zero);
         break;
       }
       for (const int i : positive) {
-        if (next[i] <= 0 && x[i] <= 1e-14 * std::abs(next[i])) {
-          x[i] = 0;
-          is_positive[i] = 0;
-        }
+        if (next[i] > 0 || x[i] > 1e-14 * std::abs(next[i])) continue;
+        x[i] = 0;
+        states[i] = State::zero;
       }
     }
   }
-  return x;
+  return as_list(x);
 }
 
-std::vector<double> LeastSquares::covariance(std::span<const double> x) const {
-  std::vector<int> positive;
-  for (int i = 0; i < n_; ++i) {
-    if (x[i] > 0) positive.push_back(i);
-  }
-  const std::vector<double> lower = factor(positive);
-  std::vector<double> covariance(static_cast<std::size_t>(n_) * n_);
-  for (std::size_t i = 0; i < positive.size(); ++i) {
-    std::vector<double> column(positive.size());
-    column[i] = 1;
-    substitute(lower, column);
-    for (std::size_t j = 0; j < positive.size(); ++j)
-      covariance[static_cast<std::size_t>(positive[j]) * n_ + positive[i]] = column[j];
-  }
-  return covariance;
+Matrix LeastSquares::covariance(std::span<const double> x) const {
+  const Eigen::Index n = target_.size();
+  const std::vector<int> positive = indices_where(n, [&](int i) { return x[i] > 0; });
+  Matrix result = Matrix::Zero(n, n);
+  result(positive, positive) = NormalEquations(normal_(positive, positive)).covariance();
+  return result;
 }
 
 }  // namespace perseus::calibration

@@ -2,17 +2,19 @@
 //
 // Problem: minimize sum_r weight_r^2 (sum_j a_rj x_j - b_r)^2 over x >= 0.
 // Input:   rows, one at a time, sparse.
-// Output:  the unique minimizer (Lawson and Hanson's active sets on the normal equations; a relative ridge of 1e-12
-//          settles directions that no row determines), and the covariance of the unknowns that are not held at 0.
+// Output:  the minimizer (Lawson and Hanson's active sets on the normal equations; the jitter of
+//          base/linear_algebra.h settles directions that no row determines), and the covariance of the unknowns that
+//          are not held at 0.
 // Errors:  none; non-finite input is a programming error.
 // Cost:    O(terms^2) a row, O(n^3) a pivot.
 // Threads: plain value.
 // Source:  Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
 #pragma once
 
-#include <cstddef>
 #include <span>
 #include <vector>
+
+#include "base/linear_algebra.h"
 
 namespace perseus::calibration {
 
@@ -29,19 +31,18 @@ class LeastSquares {
   /// The minimizer; with `free` signs no unknown is held at 0.
   [[nodiscard]] std::vector<double> solve() const;
   [[nodiscard]] std::vector<double> solve_non_negative() const;
-  /// Inverse of the normal matrix over the unknowns with x > 0 (n x n, row by row; 0 elsewhere): the covariance, if
-  /// weights are 1 / standard deviation.
-  [[nodiscard]] std::vector<double> covariance(std::span<const double> x) const;
+  /// Inverse of the normal matrix over the unknowns with x > 0 (n x n; 0 elsewhere): the covariance, if weights are
+  /// 1 / standard deviation.
+  [[nodiscard]] Matrix covariance(std::span<const double> x) const;
 
  private:
-  [[nodiscard]] double normal(int i, int j) const { return normal_[static_cast<std::size_t>(i) * n_ + j]; }
-  /// Cholesky factor of the normal matrix restricted to `unknowns`, row by row.
-  [[nodiscard]] std::vector<double> factor(const std::vector<int>& unknowns) const;
-  [[nodiscard]] std::vector<double> solve(const std::vector<int>& unknowns) const;
+  enum class State : unsigned char { zero, positive, refused };  // refused: zero until x changes
+  [[nodiscard]] int entering(const Vector& x, const std::vector<State>& states) const;
+  /// The minimizer if all others are 0.
+  [[nodiscard]] Vector solve(const std::vector<int>& unknowns) const;
 
-  int n_;
-  std::vector<double> normal_;  ///< A'WA
-  std::vector<double> target_;  ///< A'Wb
+  Matrix normal_;  ///< A'WA
+  Vector target_;  ///< A'Wb
 };
 
 }  // namespace perseus::calibration

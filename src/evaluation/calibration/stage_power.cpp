@@ -84,10 +84,9 @@ StagePower::StagePower(const model::RunTrace& trace, std::span<const int> plans,
     unknowns_ = system.solve_non_negative();
     covariance_ = system.covariance(unknowns_);
     const int b = blocking_unknown();
-    const std::size_t n = unknowns_.size();
     blocking_ = options.blocking_power
                     ? Fitted<Watts>{*options.blocking_power, Watts(0)}
-                    : Fitted<Watts>{Watts(unknowns_[b]), Watts(std::sqrt(std::max(0.0, covariance_[n * n - 1])))};
+                    : Fitted<Watts>{Watts(unknowns_[b]), Watts(std::sqrt(std::max(0.0, covariance_(b, b))))};
     double squares = 0;
     for (const int p : plans) {
       const model::TracedPlan& plan = trace.plans[p];
@@ -112,12 +111,10 @@ StagePower::StagePower(const model::RunTrace& trace, std::span<const int> plans,
 
 Fitted<Watts> StagePower::at(int stage, Megahertz clock) const {
   const std::vector<Term> sum = terms(stage, clock);
-  const std::size_t n = unknowns_.size();
   double power = 0, variance = 0;
   for (const Term& a : sum) {
     power += a.coefficient * unknowns_[a.unknown];
-    for (const Term& b : sum)
-      variance += a.coefficient * b.coefficient * covariance_[static_cast<std::size_t>(a.unknown) * n + b.unknown];
+    for (const Term& b : sum) variance += a.coefficient * b.coefficient * covariance_(a.unknown, b.unknown);
   }
   return {Watts(power), Watts(std::sqrt(std::max(0.0, variance)))};
 }

@@ -52,7 +52,7 @@ class StagePower {
   int knots_ = 0;
   std::vector<Range> ranges_;
   std::vector<double> unknowns_;
-  std::vector<double> covariance_;
+  Matrix covariance_;
   Fitted<Watts> blocking_;
   double residual_ = 0;
 };

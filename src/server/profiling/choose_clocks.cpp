@@ -76,36 +76,31 @@ std::vector<Weights> weigh_clocks(const Layout& layout, const PlanningProblem& p
   return weights;
 }
 
-// Conditions the covariance on a row's observation.
-void condition(Matrix& covariance, const std::vector<double>& spread, double variance) {
-  for (int i = 0; i < covariance.rows(); ++i) {
-    if (spread[i] == 0) continue;
-    for (int j = 0; j < covariance.columns(); ++j) covariance(i, j) -= spread[i] * spread[j] / variance;
-  }
+// Conditions the covariance on the observation of a column with that variance.
+void condition(Matrix& covariance, int observed, double variance) {
+  const Vector spread = covariance.col(observed);
+  covariance.noalias() -= spread * (spread.transpose() / variance);
 }
 
-std::vector<double> column(const Matrix& matrix, int c) { return {matrix.row(c).begin(), matrix.row(c).end()}; }
-
 // Reduction of the weighted variance by an observation of that spread and variance.
-double gain(const std::vector<double>& weights, const std::vector<double>& spread, double variance) {
-  double sum = 0;
-  for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * spread[i] * spread[i];
-  return sum / variance;
+template <class Spread>
+double gain(const Vector& weights, const Spread& spread, double variance) {
+  return weights.dot(spread.cwiseAbs2()) / variance;
 }
 
 // Weights of logarithms: the value of a relative error in joules squared.
-std::vector<double> relative_weights(const std::vector<double>& weights, const std::vector<double>& logarithms) {
-  std::vector<double> result(weights.size());
+Vector relative_weights(const std::vector<double>& weights, const Vector& logarithms) {
+  Vector result = Vector::Zero(logarithms.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    result[i] = weights[i] > 0 ? weights[i] * std::exp(2 * logarithms[i]) : 0;
+    if (weights[i] > 0) result[i] = weights[i] * std::exp(2 * logarithms[i]);
   }
   return result;
 }
 
 std::vector<int> choose_for_type(const ProfiledType& type, int t, const ClockRange& range, const Weights& weights,
                                  const TimeEnergyModel& model) {
-  const std::vector<double> energy_weights = relative_weights(weights.energy, model.log_energy(t).mean);
-  const std::vector<double> time_weights = relative_weights(weights.time, model.log_time(t).mean);
+  const Vector energy_weights = relative_weights(weights.energy, model.log_energy(t).mean);
+  const Vector time_weights = relative_weights(weights.time, model.log_time(t).mean);
   Matrix energy = model.energy_covariance(t), time = model.time_covariance(t);
   const double energy_noise = model.energy_noise(t) * model.energy_noise(t);
   const double time_noise = model.time_noise(t) * model.time_noise(t);
@@ -114,14 +109,14 @@ std::vector<int> choose_for_type(const ProfiledType& type, int t, const ClockRan
     int best = range.first;
     double most = -1;
     for (int c = range.first; c <= range.reach; ++c) {
-      const double value = gain(energy_weights, column(energy, c), energy(c, c) + energy_noise) +
-                           gain(time_weights, column(time, c), time(c, c) + time_noise);
+      const double value = gain(energy_weights, energy.col(c), energy(c, c) + energy_noise) +
+                           gain(time_weights, time.col(c), time(c, c) + time_noise);
       if (value <= most) continue;
       most = value;
       best = c;
     }
-    condition(energy, column(energy, best), energy(best, best) + energy_noise);
-    condition(time, column(time, best), time(best, best) + time_noise);
+    condition(energy, best, energy(best, best) + energy_noise);
+    condition(time, best, time(best, best) + time_noise);
     chosen.push_back(best);
   }
   return chosen;
@@ -131,33 +126,29 @@ std::vector<int> choose_for_type(const ProfiledType& type, int t, const ClockRan
 std::vector<int> choose_for_rank(const Layout& layout, int rank, const PlanningProblem& problem,
                                  const std::vector<Weights>& weights, const TimeEnergyModel& model) {
   const TimeEnergyModel::RankCovariance known = model.rank_energy_covariance(rank);
-  const int n = known.covariance.rows();
-  std::vector<double> energy_weights;
+  Vector energy_weights = Vector::Zero(known.covariance.rows());
   std::vector<int> clocks;
-  for (const int t : known.types) {
-    const std::vector<double> own = relative_weights(weights[t].energy, model.log_energy(t).mean);
-    energy_weights.insert(energy_weights.end(), own.begin(), own.end());
+  for (std::size_t k = 0; k < known.types.size(); ++k) {
+    const int t = known.types[k];
+    const Vector own = relative_weights(weights[t].energy, model.log_energy(t).mean);
+    energy_weights.segment(known.begin[k], own.size()) = own;
     const ClockRange& range = problem.ranges()[t];
     clocks.push_back((range.first + range.reach) / 2);
   }
   const auto value_of = [&](const std::vector<int>& choice) {
-    std::vector<double> spread(n);
-    double variance = 0, sum = 0, value = 0;
+    Vector share(choice.size());
     for (std::size_t k = 0; k < choice.size(); ++k) {
       const int t = known.types[k];
-      sum += layout.types[t].occurrences * std::exp(model.log_energy(t).mean[choice[k]]);
+      share[k] = layout.types[t].occurrences * std::exp(model.log_energy(t).mean[choice[k]]);
     }
-    std::vector<double> share(choice.size());
-    for (std::size_t k = 0; k < choice.size(); ++k) {
-      const int t = known.types[k];
-      share[k] = layout.types[t].occurrences * std::exp(model.log_energy(t).mean[choice[k]]) / sum;
-      const std::span<const double> row = known.covariance.row(known.begin[k] + choice[k]);
-      for (int i = 0; i < n; ++i) spread[i] += share[k] * row[i];
-    }
+    share /= share.sum();
+    Vector spread = Vector::Zero(known.covariance.rows());
+    double variance = 0;
+    for (std::size_t k = 0; k < choice.size(); ++k)
+      spread += share[k] * known.covariance.col(known.begin[k] + choice[k]);
     for (std::size_t k = 0; k < choice.size(); ++k) variance += share[k] * spread[known.begin[k] + choice[k]];
     const double noise = model.energy_noise(known.types.front());
-    value += gain(energy_weights, spread, variance + noise * noise);
-    return value;
+    return gain(energy_weights, spread, variance + noise * noise);
   };
   for (int pass = 0; pass < 2; ++pass) {
     for (std::size_t k = 0; k < clocks.size(); ++k) {

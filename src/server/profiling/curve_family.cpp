@@ -46,7 +46,7 @@ double matern(double distance, double length) {
 
 Matrix common_prior(const std::vector<CurvePosition>& positions, const Shape& shape, double steps) {
   const int n = static_cast<int>(positions.size());
-  Matrix prior(n, n);
+  Matrix prior = Matrix::Zero(n, n);
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
       const CurvePosition &a = positions[i], &b = positions[j];
@@ -66,7 +66,7 @@ Matrix common_prior(const std::vector<CurvePosition>& positions, const Shape& sh
 
 Matrix deviation_prior(const std::vector<CurvePosition>& positions, const Deviation& size) {
   const int n = static_cast<int>(positions.size());
-  Matrix prior(n, n);
+  Matrix prior = Matrix::Zero(n, n);
   const double height = size.height * size.height;
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < n; ++j) {
@@ -103,85 +103,92 @@ CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Obser
 }
 
 CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations, int deviation) const {
-  const int n = static_cast<int>(positions_.size()), rows = observations.design.rows();
-  Evidence evidence{Matrix(n, n), std::vector<double>(n), 0};
-  if (rows == 0) return evidence;
-  const Matrix spread = product(observations.design, deviations_[deviation]);
-  Matrix covariance = product(observations.design, transposed(spread));
-  for (int i = 0; i < rows; ++i) covariance(i, i) += observations.variance[i];
+  const auto n = static_cast<Eigen::Index>(positions_.size());
+  const Matrix& design = observations.design;
+  if (design.rows() == 0) return {Matrix::Zero(n, n), Vector::Zero(n), 0};
+  Matrix covariance = design * deviations_[deviation] * design.transpose();
+  covariance.diagonal() += as_vector(observations.variance);
   const Cholesky factor(std::move(covariance));
-  const Matrix whitened = factor.solve_lower(observations.design);
-  const std::vector<double> value = factor.solve_lower(observations.value);
-  evidence.information = transposed_product(whitened, whitened);
-  evidence.weighted = transposed_product(whitened, value);
-  evidence.log_likelihood = -0.5 * (dot(value, value) + factor.log_determinant());
-  return evidence;
+  const Matrix whitened = factor.solve_lower(design);
+  const Vector value = factor.solve_lower(as_vector(observations.value));
+  return {whitened.transpose() * whitened, whitened.transpose() * value,
+          -0.5 * (value.squaredNorm() + factor.log_determinant())};
+}
+
+/// Information about the common curve in units of its prior, prior included.
+Cholesky CurveFamily::whitened_information(const Matrix& prior_lower, const Matrix& information) {
+  Matrix inner = prior_lower.transpose() * information * prior_lower;
+  inner.diagonal().array() += 1;
+  return Cholesky(std::move(inner));
 }
 
 double CurveFamily::log_likelihood(const Matrix& prior_lower) const {
-  const int n = static_cast<int>(positions_.size());
-  Matrix information(n, n);
-  std::vector<double> weighted(n);
+  const auto n = static_cast<Eigen::Index>(positions_.size());
+  Matrix information = Matrix::Zero(n, n);
+  Vector weighted = Vector::Zero(n);
   double sum = 0;
   for (const Member& member : members_) {
     Evidence& evidence = member.tried[member.deviation];
-    if (evidence.weighted.empty()) evidence = evidence_of(member.observations, member.deviation);
-    add(information, 1, evidence.information);
-    for (int i = 0; i < n; ++i) weighted[i] += evidence.weighted[i];
+    if (evidence.weighted.size() == 0) evidence = evidence_of(member.observations, member.deviation);
+    information += evidence.information;
+    weighted += evidence.weighted;
     sum += evidence.log_likelihood;
   }
-  Matrix inner = transposed_product(prior_lower, product(information, prior_lower));
-  for (int i = 0; i < n; ++i) inner(i, i) += 1;
-  const Cholesky factor(std::move(inner));
-  const std::vector<double> shrunk = factor.solve_lower(transposed_product(prior_lower, weighted));
-  return sum + 0.5 * (dot(shrunk, shrunk) - factor.log_determinant());
+  const Cholesky factor = whitened_information(prior_lower, information);
+  const Vector shrunk = factor.solve_lower(prior_lower.transpose() * weighted);
+  return sum + 0.5 * (shrunk.squaredNorm() - factor.log_determinant());
+}
+
+/// Chooses the common curve's prior and returns its likelihood.
+double CurveFamily::fit_common() {
+  struct Tried {
+    double likelihood;
+    Matrix lower;
+  };
+  std::vector<Tried> tried;
+  double best = -INFINITY;
+  for (const Shape& shape : kShapes) {
+    for (const double steps : kSteps) {
+      Matrix lower = Cholesky(common_prior(positions_, shape, steps)).lower();
+      const double likelihood = log_likelihood(lower);
+      best = std::max(best, likelihood);
+      tried.push_back({likelihood, std::move(lower)});
+    }
+  }
+  for (Tried& one : tried) {
+    if (one.likelihood < best - kNearlyAsLikely) continue;
+    log_likelihood_ = one.likelihood;
+    prior_lower_ = std::move(one.lower);
+  }
+  return log_likelihood_;
+}
+
+/// Step by step while the likelihood increases: up, or otherwise down. Returns the new likelihood.
+double CurveFamily::fit_deviation(Member& member, double likelihood) {
+  const auto try_deviation = [&](int deviation) {
+    if (deviation < 0 || deviation >= static_cast<int>(deviations_.size())) return false;
+    const int before = std::exchange(member.deviation, deviation);
+    const double tried = log_likelihood(prior_lower_);
+    const bool new_kinks = kDeviations[deviation].kinks > 0 && kDeviations[before].kinks == 0;
+    if (tried <= likelihood + (new_kinks ? kWorthKinks : 0)) {
+      member.deviation = before;
+      return false;
+    }
+    likelihood = tried;
+    return true;
+  };
+  const int first = member.deviation;
+  while (try_deviation(member.deviation + 1)) {}
+  while (member.deviation <= first && try_deviation(member.deviation - 1)) {}
+  return likelihood;
 }
 
 void CurveFamily::fit() {
   for (Member& member : members_) member.tried.resize(deviations_.size());
-  double best = -INFINITY;
-  const auto fit_common = [&] {
-    struct Tried {
-      double likelihood;
-      Matrix lower;
-    };
-    std::vector<Tried> tried;
-    best = -INFINITY;
-    for (const Shape& shape : kShapes) {
-      for (const double steps : kSteps) {
-        Matrix lower = Cholesky(common_prior(positions_, shape, steps)).lower();
-        const double likelihood = log_likelihood(lower);
-        best = std::max(best, likelihood);
-        tried.push_back({likelihood, std::move(lower)});
-      }
-    }
-    for (Tried& one : tried) {
-      if (one.likelihood < best - kNearlyAsLikely) continue;
-      log_likelihood_ = one.likelihood;
-      prior_lower_ = std::move(one.lower);
-    }
-    best = log_likelihood_;
-  };
-  fit_common();
+  double best = fit_common();
   if (members_.size() > 1) {
     for (Member& member : members_) {
-      if (member.observations.design.rows() == 0) continue;
-      const auto try_deviation = [&](int deviation) {
-        if (deviation < 0 || deviation >= static_cast<int>(deviations_.size())) return false;
-        const int before = std::exchange(member.deviation, deviation);
-        const double likelihood = log_likelihood(prior_lower_);
-        const bool new_kinks = kDeviations[deviation].kinks > 0 && kDeviations[before].kinks == 0;
-        if (likelihood <= best + (new_kinks ? kWorthKinks : 0)) {
-          member.deviation = before;
-          return false;
-        }
-        best = likelihood;
-        return true;
-      };
-      // Step by step while the likelihood increases: up, or otherwise down.
-      const int first = member.deviation;
-      while (try_deviation(member.deviation + 1)) {}
-      while (member.deviation <= first && try_deviation(member.deviation - 1)) {}
+      if (member.observations.design.rows() > 0) best = fit_deviation(member, best);
     }
     fit_common();
   }
@@ -192,68 +199,48 @@ void CurveFamily::fit() {
 }
 
 void CurveFamily::condition() {
-  const int n = static_cast<int>(positions_.size());
-  Matrix information(n, n);
-  std::vector<double> weighted(n);
+  const auto n = static_cast<Eigen::Index>(positions_.size());
+  Matrix information = Matrix::Zero(n, n);
+  Vector weighted = Vector::Zero(n);
   for (const Member& member : members_) {
-    add(information, 1, member.evidence.information);
-    for (int i = 0; i < n; ++i) weighted[i] += member.evidence.weighted[i];
+    information += member.evidence.information;
+    weighted += member.evidence.weighted;
   }
-  Matrix inner = transposed_product(prior_lower_, product(information, prior_lower_));
-  for (int i = 0; i < n; ++i) inner(i, i) += 1;
-  common_root_ = Cholesky(std::move(inner)).solve_lower(transposed(prior_lower_));
-  common_mean_ = transposed_product(common_root_, product(common_root_, weighted));
+  common_root_ = whitened_information(prior_lower_, information).solve_lower(prior_lower_.transpose());
+  common_mean_ = common_root_.transpose() * (common_root_ * weighted);
 }
 
 Matrix CurveFamily::covariance(int member) const {
-  const int n = static_cast<int>(positions_.size());
   const Matrix& deviation = deviations_[members_[member].deviation];
-  const Matrix gain = product(deviation, members_[member].evidence.information);  // D M
-  Matrix root = common_root_;  // of (I - D M) S (I - D M)', row by row: root (I - D M)'
-  for (int i = 0; i < n; ++i) {
-    for (int j = 0; j < n; ++j) root(i, j) -= dot(common_root_.row(i), gain.row(j));
-  }
-  Matrix covariance = transposed_product(root, root);
-  add(covariance, 1, deviation);
-  add(covariance, -1, product(gain, deviation));
-  return covariance;
+  const Matrix gain = deviation * members_[member].evidence.information;  // D M
+  // (I - D M) S (I - D M)' = root' root, with the common curve's covariance S.
+  const Matrix root = common_root_ - common_root_ * gain.transpose();
+  return root.transpose() * root + deviation - gain * deviation;
 }
 
 CurveFamily::Posterior CurveFamily::posterior(int member) const {
-  const Evidence& evidence = members_[member].evidence;
-  std::vector<double> rest = product(evidence.information, common_mean_);
-  for (std::size_t i = 0; i < rest.size(); ++i) rest[i] = evidence.weighted[i] - rest[i];
-  std::vector<double> mean = product(deviations_[members_[member].deviation], rest);
-  for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += common_mean_[i];
-  return {std::move(mean), covariance(member)};
+  return {given_common(members_[member], common_mean_), covariance(member)};
 }
 
-std::vector<std::vector<std::vector<double>>> CurveFamily::draws(int count, std::mt19937_64& engine) const {
-  const int n = static_cast<int>(positions_.size());
+/// The member's expected values if the common curve is this one.
+Vector CurveFamily::given_common(const Member& member, const Vector& common) const {
+  const Evidence& evidence = member.evidence;
+  return common + deviations_[member.deviation] * (evidence.weighted - evidence.information * common);
+}
+
+std::vector<std::vector<Vector>> CurveFamily::draws(int count, std::mt19937_64& engine) const {
   const auto noise = [&] {
-    std::vector<double> values(n);
+    Vector values(static_cast<Eigen::Index>(positions_.size()));
     for (double& value : values) value = standard_normal(engine);
     return values;
   };
-  std::vector<std::vector<double>> common;
-  for (int k = 0; k < count; ++k) {
-    common.push_back(transposed_product(common_root_, noise()));
-    for (int i = 0; i < n; ++i) common.back()[i] += common_mean_[i];
-  }
-  std::vector<std::vector<std::vector<double>>> draws(count);
+  std::vector<Vector> common;
+  for (int k = 0; k < count; ++k) common.emplace_back(common_mean_ + common_root_.transpose() * noise());
+  std::vector<std::vector<Vector>> draws(count);
   for (const Member& member : members_) {
     const Matrix& deviation = deviations_[member.deviation];
-    Matrix left = deviation;
-    add(left, -1, product(deviation, product(member.evidence.information, deviation)));
-    const Matrix root = Cholesky(std::move(left)).lower();
-    for (int k = 0; k < count; ++k) {
-      std::vector<double> rest = product(member.evidence.information, common[k]);
-      for (int i = 0; i < n; ++i) rest[i] = member.evidence.weighted[i] - rest[i];
-      std::vector<double> values = product(deviation, rest);
-      const std::vector<double> own = product(root, noise());
-      for (int i = 0; i < n; ++i) values[i] += common[k][i] + own[i];
-      draws[k].push_back(std::move(values));
-    }
+    const Cholesky left(deviation - deviation * member.evidence.information * deviation);
+    for (int k = 0; k < count; ++k) draws[k].emplace_back(given_common(member, common[k]) + left.lower() * noise());
   }
   return draws;
 }

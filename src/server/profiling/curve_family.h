@@ -19,7 +19,7 @@
 #include <random>
 #include <vector>
 
-#include "server/profiling/matrix.h"
+#include "base/linear_algebra.h"
 
 namespace perseus::profiling {
 
@@ -31,7 +31,7 @@ inline constexpr int kLone = -1;
 
 /// value[r] = design.row(r) . z + error of variance[r]
 struct Observations {
-  Matrix design;
+  Matrix design;  ///< a row each
   std::vector<double> value;
   std::vector<double> variance;
 };
@@ -47,13 +47,13 @@ class CurveFamily {
 
   [[nodiscard]] int members() const { return static_cast<int>(members_.size()); }
   struct Posterior {
-    std::vector<double> mean;
+    Vector mean;
     Matrix covariance;
   };
   [[nodiscard]] Posterior posterior(int member) const;
   [[nodiscard]] Matrix covariance(int member) const;
   /// Draws of all members from their joint posterior: [draw][member][position].
-  [[nodiscard]] std::vector<std::vector<std::vector<double>>> draws(int count, std::mt19937_64& engine) const;
+  [[nodiscard]] std::vector<std::vector<Vector>> draws(int count, std::mt19937_64& engine) const;
   /// Of all observations, with the fitted roughness.
   [[nodiscard]] double log_likelihood() const { return log_likelihood_; }
   /// The posterior with these in place of the member's observations, at the same roughness.
@@ -62,7 +62,7 @@ class CurveFamily {
  private:
   struct Evidence {  // sufficient statistics of a member's observations for the common curve
     Matrix information;
-    std::vector<double> weighted;
+    Vector weighted;
     double log_likelihood = 0;  // as if the common curve were 0
   };
   struct Member {
@@ -74,7 +74,11 @@ class CurveFamily {
   [[nodiscard]] Evidence evidence_of(const Observations& observations, int deviation) const;
   [[nodiscard]] double log_likelihood(const Matrix& prior_lower) const;
   void fit();
+  double fit_common();
+  double fit_deviation(Member& member, double likelihood);
   void condition();
+  [[nodiscard]] static Cholesky whitened_information(const Matrix& prior_lower, const Matrix& information);
+  [[nodiscard]] Vector given_common(const Member& member, const Vector& common) const;
 
   std::vector<CurvePosition> positions_;
   std::vector<Matrix> deviations_;  // candidate covariances of a member's deviation
@@ -82,7 +86,7 @@ class CurveFamily {
   double log_likelihood_ = 0;
   Matrix prior_lower_;  // Cholesky factor of the common curve's prior
   Matrix common_root_;  // root' root is its posterior covariance
-  std::vector<double> common_mean_;
+  Vector common_mean_;
 };
 
 }  // namespace perseus::profiling

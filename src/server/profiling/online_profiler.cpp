@@ -9,28 +9,22 @@
 #include <utility>
 
 #include "planning/planner/look_up.h"
-#include "planning/planner/realize.h"
 #include "server/profiling/choose_clocks.h"
 #include "server/profiling/few_plans.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/measured_pipelines.h"
 #include "server/profiling/plain_order.h"
-#include "server/profiling/plan_loss.h"
+#include "server/profiling/plan_uncertainty.h"
 #include "server/profiling/planning.h"
+#include "server/profiling/profile_estimate.h"
 #include "server/profiling/samples.h"
 #include "server/profiling/slowdown_limit.h"
 #include "server/profiling/time_energy_model.h"
 
 namespace perseus::profiling {
 
-using namespace profiling;  // NOLINT(google-build-using-namespace): the same module
-
 namespace {
 
-// Number of profiles drawn to judge the plan: fewer where planning takes long.
-constexpr int kMostDraws = 20, kLeastDraws = 5;
-constexpr int kComputationsAtMostDraws = 800;
-constexpr double kConfidence = 0.9;
 // How often the plan runs, at each slowdown, before it is accepted.
 constexpr int kConfirmingRounds = 2;
 // A window may be slower than the allowed mean by this factor: as many iterations of rest, less one, precede it
@@ -74,18 +68,6 @@ Status validate(const ProfilingOptions& options) {
     }
   }
   return Ok{};
-}
-
-// The value that this share of the values does not exceed.
-double quantile(std::vector<double> values, double share) {
-  std::ranges::sort(values);
-  const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
-  return values[static_cast<std::size_t>(std::max(0.0, index))];
-}
-
-/// Iteration time with everything at the highest clock measured.
-Seconds time_at_highest(const model::ComputationDag& dag) {
-  return planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
 }
 
 }  // namespace
@@ -233,7 +215,7 @@ struct OnlineProfiler::State {
   /// A computation is a sample of its clock only if the clock arrives early in it.
   [[nodiscard]] SharedClock shared_clock(const TimeEnergyModel& model) const {
     const auto is_long = [&](int t) {
-      return kLongLatencyShare * std::exp(model.log_time(t).mean.front()) < layout.job.switch_latency.value();
+      return kLongLatencyShare * std::exp(model.log_time(t).mean[0]) < layout.job.switch_latency.value();
     };
     for (int t = 0; t < layout.num_types(); ++t) {
       if (layout.types[t].has_clock() && is_long(t)) return SharedClock::rank;
@@ -242,58 +224,14 @@ struct OnlineProfiler::State {
   }
   /// Empty if `check` stopped it.
   [[nodiscard]] PlanUncertainty uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
-                                            StopCheck& check) const;
+                                            StopCheck& check) const {
+    std::mt19937_64 random = engine();
+    return plan_uncertainty(problem, model, options.slowdowns, random, check);
+  }
   [[nodiscard]] std::optional<ProfilingStep> next_adaptive(StopCheck& check) const;
   [[nodiscard]] ProfilingStep next_plain() const;
   [[nodiscard]] Status check_report(int rank, int replica, int window) const;
 };
-
-PlanUncertainty OnlineProfiler::State::uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
-                                                   StopCheck& check) const {
-  const auto deadlines_of = [&](const model::ComputationDag& dag) {
-    std::vector<Seconds> deadlines;
-    for (const double slowdown : options.slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
-    return deadlines;
-  };
-  const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
-  const model::Frontier planned = few_plans(problem.mean(), planned_deadlines, check);
-  const int size = static_cast<int>(problem.mean().computations.size());
-  const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
-  std::vector<std::vector<double>> losses(options.slowdowns.size()), late(options.slowdowns.size());
-  std::mt19937_64 random = engine();
-  for (const model::ComputationDag& possible : problem.draws(count, model, random)) {
-    const std::vector<Seconds> deadlines = deadlines_of(possible);
-    const model::Frontier best = few_plans(possible, deadlines, check);
-    if (check.stopped()) return {};
-    for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
-      const model::FrontierPoint& point = planner::look_up(planned, planned_deadlines[k]);
-      const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
-      losses[k].push_back(loss.loss_pct);
-      late[k].push_back(loss.late_pct);
-    }
-  }
-  PlanUncertainty result;
-  for (std::size_t k = 0; k < options.slowdowns.size(); ++k) {
-    double sum = 0;
-    for (const double loss : losses[k]) sum += loss;
-    PlanUncertainty::At at{options.slowdowns[k], sum / count, quantile(losses[k], kConfidence),
-                           quantile(late[k], kConfidence)};
-    result.text += fmt::format(
-        "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
-        "{:g} % confidence at most {:.2f} %, and "
-        "to be at most {:.2f} % late",
-        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
-    result.at.push_back(at);
-  }
-  return result;
-}
-
-std::optional<double> PlanUncertainty::worst_pct() const {
-  if (at.empty()) return std::nullopt;
-  double worst = 0;
-  for (const At& one : at) worst = std::max({worst, one.loss_90_pct, one.late_90_pct});
-  return worst;
-}
 
 std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& check) const {
   std::mt19937_64 random = engine();
@@ -488,51 +426,9 @@ int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_-
 int OnlineProfiler::iterations_handed_out() const { return state_->iterations(); }
 
 Result<ProfileEstimate> OnlineProfiler::estimate() const {
-  const State& state = *state_;
-  if (Status status = state.sampled(); !status) return status.error();
-  const Layout& layout = state.layout;
-  const TimeEnergyModel model = state.model();
-  const std::vector<ClockRange> ranges = clock_ranges(layout, state.samples, state.options.lowest_clock_share);
-  const std::vector<ReplicaFactors> factors = replica_factors(layout, state.samples);
-  const bool plain = state.options.mode == ProfilingMode::plain;
-
-  ProfileEstimate estimate;
-  estimate.profile.accelerators.assign(layout.job.schedule.num_stages, 1);
-  estimate.blocking_power = model.blocking_power();
-  estimate.blocking_power_stddev = model.blocking_power_stddev();
-  estimate.energies_by_iteration = model.by_iteration();
+  if (Status status = state_->sampled(); !status) return status.error();
+  ProfileEstimate estimate = profile_estimate(state_->layout, state_->samples, state_->model(), state_->options);
   estimate.links = links();
-  for (int t = 0; t < layout.num_types(); ++t) {
-    const ProfiledType& type = layout.types[t];
-    const std::vector<Cell>& cells = state.samples.cells(t);
-    if (!type.has_clock() && cells.front().log_time.count == 0) continue;
-    estimate.profile.accelerators[type.stage] = layout.replicas(type.rank);
-    estimate.time_noise_pct = std::max(estimate.time_noise_pct, 100 * model.time_noise(t));
-    estimate.energy_noise_pct = std::max(estimate.energy_noise_pct, 100 * model.energy_noise(t));
-    model::ProfileEntry entry{type.stage, std::string(model::name_of(type.instruction)), {}};
-    std::vector<ProfileSource> sources;
-    for (int c = 0; c < static_cast<int>(type.clocks.size()); ++c) {
-      const Cell& cell = cells[c];
-      double log_time = model.log_time(t).mean[c], log_energy = model.log_energy(t).mean[c];
-      double time_stddev = std::sqrt(std::max(0.0, model.log_time(t).covariance(c, c)));
-      double energy_stddev = std::sqrt(std::max(0.0, model.log_energy(t).covariance(c, c)));
-      if (plain && cell.log_energy.count > 0) {  // as published: the average only
-        log_time = cell.log_time.mean;
-        log_energy = cell.log_energy.mean;
-        time_stddev = model.time_noise(t) / std::sqrt(cell.log_time.count);
-        energy_stddev = model.energy_noise(t) / std::sqrt(cell.log_energy.count);
-      }
-      const Seconds time(std::exp(log_time) * factors[t].time);
-      const Joules energy(std::exp(log_energy) * factors[t].energy);
-      entry.measurements.push_back(
-          {type.clocks[c], time, energy, time * time_stddev, energy * energy_stddev, std::max(1, cell.log_time.count)});
-      sources.push_back(cell.log_time.count > 0                     ? ProfileSource::measured
-                        : c < ranges[t].first || c > ranges[t].last ? ProfileSource::extrapolated
-                                                                    : ProfileSource::interpolated);
-    }
-    estimate.profile.entries.push_back(std::move(entry));
-    estimate.sources.push_back(std::move(sources));
-  }
   return estimate;
 }
 
@@ -544,21 +440,6 @@ Result<PlanUncertainty> OnlineProfiler::uncertainty() const {
   if (!problem) return problem.error();
   StopCheck never;
   return state_->uncertainty(*problem, model, never);
-}
-
-model::Profile for_planning(const ProfileEstimate& estimate) {
-  model::Profile profile;
-  profile.accelerators = estimate.profile.accelerators;
-  for (std::size_t e = 0; e < estimate.profile.entries.size(); ++e) {
-    model::ProfileEntry entry = estimate.profile.entries[e];
-    std::vector<model::Measurement> kept;
-    for (std::size_t c = 0; c < entry.measurements.size(); ++c) {
-      if (estimate.sources[e][c] != ProfileSource::extrapolated) kept.push_back(entry.measurements[c]);
-    }
-    entry.measurements = std::move(kept);
-    profile.entries.push_back(std::move(entry));
-  }
-  return profile;
 }
 
 }  // namespace perseus::profiling

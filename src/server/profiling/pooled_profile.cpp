@@ -91,7 +91,7 @@ CurveFamily fitted(const Family& family, const Values& values, double center, co
   for (std::size_t m = 0; m < family.members.size(); ++m) {
     const std::vector<model::Measurement>& measured = family.members[m]->measurements;
     Observations observed{
-        Matrix(static_cast<int>(measured.size()), static_cast<int>(positions.size())), {}, variance[m]};
+        Matrix::Zero(static_cast<int>(measured.size()), static_cast<int>(positions.size())), {}, variance[m]};
     for (std::size_t i = 0; i < measured.size(); ++i) {
       const auto place = std::ranges::find(family.grid, measured[i].clock) - family.grid.begin();
       observed.design(static_cast<int>(i), static_cast<int>(place)) = 1;
@@ -163,7 +163,7 @@ Pooled pooled(const Family& family, const Values& values, std::optional<double> 
     result.noise = share * bound;
   }
   if (smallest_stddev(variances(family, result.noise)) < least) return {values, {}, result.noise, false};
-  const auto at_its_clocks = [&](std::size_t member, const std::vector<double>& on_grid) {
+  const auto at_its_clocks = [&](std::size_t member, const Vector& on_grid) {
     std::vector<double> its;
     for (const model::Measurement& m : family.members[member]->measurements) {
       its.push_back(on_grid[std::ranges::find(family.grid, m.clock) - family.grid.begin()] + center);

@@ -26,6 +26,7 @@
 #include "base/result.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"
+#include "server/profiling/result_values.h"
 
 namespace perseus::profiling {
 
@@ -72,19 +73,24 @@ class Samples {
   [[nodiscard]] bool by_iteration() const { return by_iteration_; }
 
  private:
-  struct Value {
-    int type, clock, iteration, occurrence;
-    std::string_view instruction;
-    double time, energy;  // logarithms; energy is NaN where it was not measured
-    bool kept = true;
-  };
   [[nodiscard]] double noise(int type, Running Cell::*quantity) const;
-  void reject_outliers(const Layout& layout, const RankResult& result, std::vector<Value>& values,
+  struct Verdict {  // on the values of one type in a result
+    int faster = 0, slower = 0;
+    bool contradicts = false;
+    std::vector<Rejection> rejected;
+  };
+  void reject_outliers(const Layout& layout, const RankResult& result, std::vector<SampledValue>& values,
                        std::vector<Rejection>& rejections);
+  [[nodiscard]] std::map<Megahertz, Running> siblings(const Layout& layout, int type, Running Cell::*quantity) const;
+  [[nodiscard]] Verdict judge(const Layout& layout, const RankResult& result, int type,
+                              const std::vector<SampledValue*>& values) const;
+  bool contradiction_persists(int type, int window, const Verdict& verdict);
+  /// True from the third consecutive window on whose iterations are all throttled.
+  bool is_capped(const RankResult& result);
   struct ReplicaWindow {
     Running time, energy;
   };
-  void compare_replicas(const Layout& layout, const RankResult& result, const std::vector<Value>& values);
+  void compare_replicas(const Layout& layout, const RankResult& result, const std::vector<SampledValue>& values);
 
   std::vector<std::vector<Cell>> cells_;
   std::vector<IterationEnergy> iterations_;

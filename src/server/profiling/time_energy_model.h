@@ -2,11 +2,8 @@
 //
 // Problem: samples are noisy, few per clock, and many clocks have none. Model: one family of curves
 //          (server/profiling/curve_family.h) per instruction for log time, and one for log energy minus the estimated
-//          log time, that is log power. Where iterations were not broken down, an iteration's energy is the sum over
-//          its computations plus blocking power times waiting: linear in energies, so linearized in their logarithms
-//          around the last estimate, a few times. The curves of all instructions of a rank then form one family
-//          member, the blocking power is one unknown of all of them, and the noise of an iteration's energy maximizes
-//          the likelihood. Constant-time types are plain averages.
+//          log time, that is log power. Where iterations were not broken down, log power comes from the energies of
+//          whole iterations (server/profiling/rank_energies.h). Constant-time types are plain averages.
 // Input:   samples; windows (the clocks of an iteration).
 // Output:  per type the posterior of log time and log energy over its clocks, joint draws of all types, and the
 //          blocking power.
@@ -20,9 +17,11 @@
 #include <random>
 #include <vector>
 
+#include "server/profiling/clock_grid.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/layout.h"
 #include "server/profiling/online_profiler.h"
+#include "server/profiling/rank_energies.h"
 #include "server/profiling/samples.h"
 
 namespace perseus::profiling {
@@ -33,20 +32,20 @@ class TimeEnergyModel {
 
   /// Over the clocks of a type, highest first.
   struct Curve {
-    std::vector<double> mean;
+    Vector mean;
     Matrix covariance;
   };
   [[nodiscard]] const Curve& log_time(int type) const { return log_time_[type]; }
   [[nodiscard]] const Curve& log_energy(int type) const { return log_energy_[type]; }
   [[nodiscard]] Watts blocking_power() const { return blocking_power_; }
   [[nodiscard]] Watts blocking_power_stddev() const { return blocking_power_stddev_; }
-  [[nodiscard]] bool by_iteration() const { return by_iteration_; }
+  [[nodiscard]] bool by_iteration() const { return ranks_.has_value(); }
   /// Of a single value, or of an iteration's energy.
   [[nodiscard]] double time_noise(int type) const { return time_noise_[type]; }
-  [[nodiscard]] double energy_noise(int type) const { return by_iteration_ ? iteration_noise_ : energy_noise_[type]; }
+  [[nodiscard]] double energy_noise(int type) const { return ranks_ ? ranks_->noise() : energy_noise_[type]; }
 
   struct Draw {
-    std::vector<std::vector<double>> log_time, log_energy;  ///< [type][clock]
+    std::vector<Vector> log_time, log_energy;  ///< [type][clock]
   };
   [[nodiscard]] std::vector<Draw> draws(int count, std::mt19937_64& engine) const;
 
@@ -63,38 +62,24 @@ class TimeEnergyModel {
   [[nodiscard]] RankCovariance rank_energy_covariance(int rank) const;
 
  private:
-  struct Group {  // the types of one instruction
-    std::vector<Megahertz> grid;
-    std::vector<int> types;
+  struct Group {  // curves of the types of one grid
     double time_center = 0, power_center = 0;
     std::optional<CurveFamily> time, power;
   };
-  struct Place {  // of a type: its family member, and the position of its clocks there
-    int group = -1, member = 0;
-    std::vector<int> positions;
-    int rank_member = 0;
-    std::vector<int> rank_positions;
-  };
-  void make_groups(const Layout& layout, const Samples& samples);
-  void fit_times(const Layout& layout, const Samples& samples);
-  void fit_energies(const Layout& layout, const Samples& samples);
+  void fit_times(const Samples& samples);
+  void fit_energies(const Samples& samples);
   void fit_iterations(const Layout& layout, const Samples& samples, const std::vector<ProfilingWindow>& windows);
   void estimate_blocking_power(const Layout& layout, const Samples& samples);
   void set_constant_types(const Layout& layout, const Samples& samples);
   [[nodiscard]] Observations cell_observations(int type, const std::vector<double>& variance,
                                                const std::vector<double>& value) const;
 
-  std::vector<Group> groups_;
-  std::vector<Place> places_;
+  ClockGrids grids_;
+  std::vector<Group> groups_;  // per grid
   std::vector<Curve> log_time_, log_energy_;
   std::vector<double> time_noise_, energy_noise_;
   std::vector<std::vector<int>> time_counts_, energy_counts_;  // [type][clock], including expected samples
-  bool by_iteration_ = false;
-  std::optional<CurveFamily> ranks_;  // by iteration: a member per rank
-  std::vector<Observations> rank_observations_;
-  std::vector<std::vector<int>> types_of_rank_;
-  double rank_center_ = 0;
-  double iteration_noise_ = 0;
+  std::optional<RankEnergies> ranks_;                          // by iteration
   Watts blocking_power_, blocking_power_stddev_;
 };
 

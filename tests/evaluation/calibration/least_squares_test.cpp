@@ -29,9 +29,9 @@ TEST(LeastSquares, HoldsAtZeroWhatWouldBeNegative) {
   EXPECT_NEAR(found[0], 4, 1e-9);
   EXPECT_EQ(found[1], 0);
   EXPECT_NEAR(line.solve()[1], -1, 1e-9);
-  const std::vector<double> covariance = line.covariance(found);
-  EXPECT_NEAR(covariance[0], 1.0 / 3, 1e-9);
-  EXPECT_EQ(covariance[3], 0);
+  const Matrix covariance = line.covariance(found);
+  EXPECT_NEAR(covariance(0, 0), 1.0 / 3, 1e-9);
+  EXPECT_EQ(covariance(1, 1), 0);
 }
 
 TEST(LeastSquares, CovarianceOfAMeanFallsWithTheNumberOfRows) {
@@ -40,7 +40,7 @@ TEST(LeastSquares, CovarianceOfAMeanFallsWithTheNumberOfRows) {
   for (int i = 0; i < 100; ++i) mean.add({&one, 1}, i % 2 == 0 ? 9 : 11, 1 / 1.0);
   const std::vector<double> found = mean.solve_non_negative();
   EXPECT_NEAR(found[0], 10, 1e-9);
-  EXPECT_NEAR(std::sqrt(mean.covariance(found)[0]), 0.1, 1e-9);
+  EXPECT_NEAR(std::sqrt(mean.covariance(found)(0, 0)), 0.1, 1e-9);
 }
 
 TEST(LeastSquares, AnUnknownThatNoRowMentionsStaysZero) {

@@ -23,7 +23,7 @@ CurveFamily family(std::mt19937_64& engine) {
   for (int m = 0; m < kMembers; ++m) {
     const bool last = m == kMembers - 1;
     const int apart = last ? 10 : 1, samples = last ? 400 : 40;
-    Observations observations{Matrix(kClocks / apart, kClocks), {}, {}};
+    Observations observations{Matrix::Zero(kClocks / apart, kClocks), {}, {}};
     for (int c = 0; c < kClocks; c += apart) {
       observations.design(c / apart, c) = 1;
       const double stddev = 0.01 / std::sqrt(samples);

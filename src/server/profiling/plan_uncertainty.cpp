@@ -1,0 +1,78 @@
+#include "server/profiling/plan_uncertainty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "planning/planner/look_up.h"
+#include "planning/planner/realize.h"
+#include "server/profiling/few_plans.h"
+#include "server/profiling/plan_loss.h"
+
+namespace perseus::profiling {
+namespace {
+
+// Number of profiles drawn to judge the plan: fewer where planning takes long.
+constexpr int kMostDraws = 20, kLeastDraws = 5;
+constexpr int kComputationsAtMostDraws = 800;
+constexpr double kConfidence = 0.9;
+
+}  // namespace
+
+double quantile(std::vector<double> values, double share) {
+  std::ranges::sort(values);
+  const double index = std::ceil(share * static_cast<double>(values.size())) - 1;
+  return values[static_cast<std::size_t>(std::max(0.0, index))];
+}
+
+Seconds time_at_highest(const model::ComputationDag& dag) {
+  return planner::Realizer(dag).realize(model::Plan(dag.computations.size())).time;
+}
+
+PlanUncertainty plan_uncertainty(const PlanningProblem& problem, const TimeEnergyModel& model,
+                                 const std::vector<double>& slowdowns, std::mt19937_64& random, StopCheck& check) {
+  const auto deadlines_of = [&](const model::ComputationDag& dag) {
+    std::vector<Seconds> deadlines;
+    for (const double slowdown : slowdowns) deadlines.push_back(time_at_highest(dag) * slowdown);
+    return deadlines;
+  };
+  const std::vector<Seconds> planned_deadlines = deadlines_of(problem.mean());
+  const model::Frontier planned = few_plans(problem.mean(), planned_deadlines, check);
+  const int size = static_cast<int>(problem.mean().computations.size());
+  const int count = std::clamp(kMostDraws * kComputationsAtMostDraws / std::max(1, size), kLeastDraws, kMostDraws);
+  std::vector<std::vector<double>> losses(slowdowns.size()), late(slowdowns.size());
+  for (const model::ComputationDag& possible : problem.draws(count, model, random)) {
+    const std::vector<Seconds> deadlines = deadlines_of(possible);
+    const model::Frontier best = few_plans(possible, deadlines, check);
+    if (check.stopped()) return {};
+    for (std::size_t k = 0; k < slowdowns.size(); ++k) {
+      const model::FrontierPoint& point = planner::look_up(planned, planned_deadlines[k]);
+      const PlanLoss loss = plan_loss(possible, best, point.plan, deadlines[k]);
+      losses[k].push_back(loss.loss_pct);
+      late[k].push_back(loss.late_pct);
+    }
+  }
+  PlanUncertainty result;
+  for (std::size_t k = 0; k < slowdowns.size(); ++k) {
+    double sum = 0;
+    for (const double loss : losses[k]) sum += loss;
+    PlanUncertainty::At at{slowdowns[k], sum / count, quantile(losses[k], kConfidence), quantile(late[k], kConfidence)};
+    result.text += fmt::format(
+        "{}at {:g} times the iteration time of the highest clock the plan is expected to lose {:.2f} % of energy, with "
+        "{:g} % confidence at most {:.2f} %, and "
+        "to be at most {:.2f} % late",
+        k == 0 ? "" : "; ", at.slowdown, at.expected_loss_pct, 100 * kConfidence, at.loss_90_pct, at.late_90_pct);
+    result.at.push_back(at);
+  }
+  return result;
+}
+
+std::optional<double> PlanUncertainty::worst_pct() const {
+  if (at.empty()) return std::nullopt;
+  double worst = 0;
+  for (const At& one : at) worst = std::max({worst, one.loss_90_pct, one.late_90_pct});
+  return worst;
+}
+
+}  // namespace perseus::profiling
