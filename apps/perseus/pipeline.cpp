@@ -21,12 +21,8 @@
 namespace perseus::cli {
 namespace {
 
-constexpr int kInterleavedChunks = 2;
-
 int chunks_of(const PipelineOptions& options) {
-  if (options.chunks) return *options.chunks;
-  const int fixed = model::chunks_fixed_by(options.schedule);
-  return fixed != 0 ? fixed : kInterleavedChunks;
+  return options.chunks ? *options.chunks : model::usual_chunks(options.schedule);
 }
 
 Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_stages) {

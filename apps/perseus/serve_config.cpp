@@ -1,7 +1,6 @@
 #include "serve_config.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -9,6 +8,7 @@
 
 #include "io/formats/file.h"
 #include "io/formats/number.h"
+#include "io/formats/toml_reader.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -70,38 +70,31 @@ struct Setting {
   bool from_names_it = false;  ///< a flag's or variable's name identifies the setting
 };
 
+/// Replaces the settings that the TOML file contains.
+Status read_file_settings(const std::string& file, std::map<std::string, Setting>& settings) {
+  const auto content = formats::read_file(file);
+  if (!content) return content.error();
+  const auto table = formats::parse_toml(*content, file);
+  if (!table) return Error{ErrorCode::usage, table.error().message};
+  std::vector<std::string_view> names;
+  for (const ConfigKey& key : config_table()) names.push_back(key.name);
+  formats::TomlFields fields(*table, file, "", names);
+  for (const std::string_view name : names) {
+    if (auto value = fields.text_or_number(name)) {
+      settings[std::string(name)] = {*std::move(value), fields.where(name), false};
+    }
+  }
+  if (fields.error()) return Error{ErrorCode::usage, fields.error()->message};
+  return Ok{};
+}
+
 Result<std::map<std::string, Setting>> settings_of(const std::map<std::string, std::string>& flags,
                                                    const std::string& file) {
   std::map<std::string, Setting> settings;
   for (const ConfigKey& key : config_table())
     settings[std::string(key.name)] = {std::string(key.fallback), "default", false};
   if (!file.empty()) {
-    const auto content = formats::read_file(file);
-    if (!content) return content.error();
-    toml::table table;
-    try {
-      table = toml::parse(*content, file);
-    } catch (const toml::parse_error& problem) {
-      return Error{ErrorCode::usage, fmt::format("{}:{}: {}", file, problem.source().begin.line,
-                                                 std::string_view(problem.description()))};
-    }
-    for (const auto& [name, value] : table) {
-      const auto known = settings.find(std::string(name.str()));
-      const std::string from = fmt::format("{}:{}", file, value.source().begin.line);
-      if (known == settings.end()) {
-        return Error{ErrorCode::usage,
-                     fmt::format("{}: there is no setting '{}'; see 'perseus serve --print-config'", from, name.str())};
-      }
-      if (const auto* string = value.as_string()) {
-        known->second = {string->get(), from, false};
-      } else if (const auto* integer = value.as_integer()) {
-        known->second = {std::to_string(integer->get()), from, false};
-      } else if (const auto* real = value.as_floating_point()) {
-        known->second = {fmt::format("{}", real->get()), from, false};
-      } else {
-        return Error{ErrorCode::usage, fmt::format("{}: '{}' must be a string or a number", from, name.str())};
-      }
-    }
+    if (Status status = read_file_settings(file, settings); !status) return status.error();
   }
   for (const ConfigKey& key : config_table()) {
     if (const char* value = std::getenv(environment_of(key).c_str())) {

@@ -893,7 +893,8 @@ class Operations(ServerCase):
             self.assertIn("workers = 3\n", run("workers = 3", "--print-config").stdout)
             self.assertIn("workers = 4\n", run("workers = 3", "--print-config", PERSEUS_WORKERS="4").stdout)
             self.assertIn("workers = 5\n", run("", "--print-config", "--workers", "5", PERSEUS_WORKERS="4").stdout)
-            for text, words in [("x = 1", ":1: there is no setting 'x'"), ("workers = [", file.name),
+            for text, words in [("\nworker = 1", ":2: unknown key 'worker'; allowed: listen, hosts, data"),
+                                ("log_file = true", ":1: log_file: true; allowed: a text or a number"), ("workers = [", file.name),
                                 ("workers = 0", ":1: workers: '0' is not a number from 1"), ("", "--data")]:
                 done = run(text)
                 self.assertEqual(done.returncode, 64)

@@ -264,17 +264,20 @@ int distinct_ranks(std::span<const Row> rows) {
   return static_cast<int>(std::unique(ranks.begin(), ranks.end()) - ranks.begin());
 }
 
-}  // namespace
+struct Table {
+  std::vector<Row> rows;
+  /// First row of each instruction of a stage, counted from 1; 0: none.
+  std::vector<std::array<int, model::kNumInstructions>> appearance;
+};
 
-Result<model::Profile> parse_profile_csv(std::string_view text, const std::string& name) {
-  const auto invalid = [&](const std::string& what) {
-    return Error{ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
-  };
-  if (text.size() > kMaxFileBytes) return invalid("larger than the 256 MiB that are allowed");
+Error invalid_file(const std::string& name, const std::string& what) {
+  return {ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
+}
+
+Result<Table> read_table(std::string_view text, const std::string& name) {
   CsvReader csv(text, name);
   std::optional<Columns> columns;
-  std::vector<Row> rows;
-  std::vector<std::array<int, model::kNumInstructions>> appearance;  // first row of each instruction of a stage
+  Table table;
   for (;;) {
     const auto more = csv.next();
     if (!more) return more.error();
@@ -288,43 +291,64 @@ Result<model::Profile> parse_profile_csv(std::string_view text, const std::strin
     }
     auto row = RowReader(csv, *columns).read();
     if (!row) return row.error();
-    if (row->stage >= static_cast<int>(appearance.size())) appearance.resize(row->stage + 1);
-    int& first = appearance[row->stage][static_cast<std::size_t>(row->instruction)];
-    rows.push_back(*row);
-    if (first == 0) first = static_cast<int>(rows.size());
+    if (row->stage >= static_cast<int>(table.appearance.size())) table.appearance.resize(row->stage + 1);
+    int& first = table.appearance[row->stage][static_cast<std::size_t>(row->instruction)];
+    table.rows.push_back(*row);
+    if (first == 0) first = static_cast<int>(table.rows.size());
   }
-  if (!columns) return invalid("empty; a header line with stage, instruction, frequency, time, energy is needed");
-  if (rows.empty()) return invalid("a header but no rows; at least a forward and a backward per stage are needed");
+  if (!columns) {
+    return invalid_file(name, "empty; a header line with stage, instruction, frequency, time, energy is needed");
+  }
+  if (table.rows.empty()) {
+    return invalid_file(name, "a header but no rows; at least a forward and a backward per stage are needed");
+  }
+  return table;
+}
 
+/// Adds a stage. Fails if no clock of an instruction was measured by all its ranks.
+Status add_stage(model::Profile& profile, std::span<const Row> of_stage) {
+  const int stage = of_stage.front().stage, num_ranks = distinct_ranks(of_stage);
+  profile.accelerators.push_back(num_ranks);
+  Status status = Ok{};
+  for_each_run(of_stage, &Row::instruction, [&](std::span<const Row> of_entry) {
+    model::ProfileEntry entry{stage, std::string(model::name_of(of_entry.front().instruction)), {}};
+    for_each_run(of_entry, &Row::clock, [&](std::span<const Row> of_clock) {
+      if (ranks_in(of_clock) == num_ranks) entry.measurements.push_back(merge(of_clock));
+    });
+    if (entry.measurements.empty() && status) {
+      status = Error{ErrorCode::invalid_input, fmt::format("stage {}, {}: no clock was measured by all {} ranks of the "
+                                                           "stage",
+                                                           stage, entry.instruction, num_ranks)};
+    }
+    profile.entries.push_back(std::move(entry));
+  });
+  return status;
+}
+
+}  // namespace
+
+Result<model::Profile> parse_profile_csv(std::string_view text, const std::string& name) {
+  if (text.size() > kMaxFileBytes) return invalid_file(name, "larger than the 256 MiB that are allowed");
+  auto table = read_table(text, name);
+  if (!table) return table.error();
+  std::vector<Row>& rows = table->rows;
   std::ranges::stable_sort(rows, {}, [&](const Row& row) {
-    return std::tuple(row.stage, appearance[row.stage][static_cast<std::size_t>(row.instruction)], -row.clock,
+    return std::tuple(row.stage, table->appearance[row.stage][static_cast<std::size_t>(row.instruction)], -row.clock,
                       row.rank);
   });
   model::Profile profile;
-  std::optional<Error> error;
+  Status status = Ok{};
   for_each_run(rows, &Row::stage, [&](std::span<const Row> of_stage) {
-    const int stage = of_stage.front().stage;
-    while (profile.num_stages() < stage && !error) {
-      error =
-          invalid(fmt::format("stages 0..{} expected, stage {} has no rows", rows.back().stage, profile.num_stages()));
+    if (!status) return;
+    if (profile.num_stages() < of_stage.front().stage) {
+      status = Error{ErrorCode::invalid_input, fmt::format("stages 0..{} expected, stage {} has no rows",
+                                                           rows.back().stage, profile.num_stages())};
+      return;
     }
-    if (error) return;
-    const int num_ranks = distinct_ranks(of_stage);
-    profile.accelerators.push_back(num_ranks);
-    for_each_run(of_stage, &Row::instruction, [&](std::span<const Row> of_entry) {
-      model::ProfileEntry entry{stage, std::string(model::name_of(of_entry.front().instruction)), {}};
-      for_each_run(of_entry, &Row::clock, [&](std::span<const Row> of_clock) {
-        if (ranks_in(of_clock) == num_ranks) entry.measurements.push_back(merge(of_clock));
-      });
-      if (entry.measurements.empty() && !error) {
-        error = invalid(fmt::format("stage {}, {}: no clock was measured by all {} ranks of the stage", stage,
-                                    entry.instruction, num_ranks));
-      }
-      profile.entries.push_back(std::move(entry));
-    });
+    status = add_stage(profile, of_stage);
   });
-  if (error) return *error;
-  if (Status status = profile.validate(); !status) return invalid(status.error().message);
+  if (status) status = profile.validate();
+  if (!status) return invalid_file(name, status.error().message);
   return profile;
 }
 

@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 #include "io/formats/file.h"
 #include "io/formats/toml_reader.h"
@@ -24,10 +26,28 @@ constexpr NumberRange kWatts{0, 1e6};
 constexpr NumberRange kSlowdowns{1, 100};
 constexpr NumberRange kCounts{1, 1e6};
 
+// The keys of each table.
+constexpr auto kRootKeys =
+    std::to_array<std::string_view>({"name", "seed", "duration_s", "iterations", "methods", "tau_s", "slowdown_pct",
+                                     "cluster", "pipelines", "timing", "server", "straggler", "random", "sweep"});
+constexpr auto kClusterKeys = std::to_array<std::string_view>({"tensor_parallel", "blocking_power_w", "idle_power_w"});
+constexpr auto kPipelineKeys =
+    std::to_array<std::string_view>({"name", "profile", "schedule", "chunks", "microbatches", "count"});
+constexpr auto kTimingKeys =
+    std::to_array<std::string_view>({"transfer_latency_s", "blocking_transfers", "load_s", "synchronization_s",
+                                     "optimizer_s", "synchronization_power_w", "optimizer_power_w"});
+constexpr auto kServerKeys = std::to_array<std::string_view>({"notice_delay_s", "deploy_s", "switch_latency_s"});
+constexpr auto kStragglerKeys = std::to_array<std::string_view>(
+    {"cause", "slowdown", "gpus", "stage", "becomes", "restart_s", "pipeline", "at_s", "for_s"});
+constexpr auto kRandomKeys = std::to_array<std::string_view>(
+    {"cause", "slowdown", "gpus", "one_stage", "becomes", "restart_s", "mean_between_s", "mean_for_s"});
+constexpr auto kSweepKeys =
+    std::to_array<std::string_view>({"scaling", "gpus", "slowdowns", "slowdown_from", "slowdown_to", "slowdown_step"});
+
 class ScenarioReader {
  public:
   ScenarioReader(const toml::table& root, const std::string& file, const std::string& folder)
-      : root_(root, file, ""), file_(file), folder_(folder) {}
+      : root_(root, file, "", kRootKeys), file_(file), folder_(folder) {}
 
   Result<model::Scenario> read() {
     read_root();
@@ -51,20 +71,21 @@ class ScenarioReader {
 
   /// Calls `fill` to read the fields of a table.
   template <class Fill>
-  void read_table(const toml::table& table, const std::string& name, Fill fill) {
-    TomlFields fields(table, file_, name);
+  void read_table(const toml::table& table, const std::string& name, std::span<const std::string_view> keys,
+                  Fill fill) {
+    TomlFields fields(table, file_, name, keys);
     fill(fields);
     fields.reject_others();
     keep(fields.error());
   }
   template <class Fill>
-  void read_tables(std::string_view key, Fill fill) {
+  void read_tables(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
     const std::vector<const toml::table*> tables = root_.tables(key);
     if (tables.size() > kMaxTables) root_.fail(key, fmt::format("at most {} of them", kMaxTables));
     keep(root_.error());
     for (const toml::table* table : tables) {
       if (error_) return;
-      read_table(*table, fmt::format("[[{}]]", key), fill);
+      read_table(*table, fmt::format("[[{}]]", key), keys, fill);
     }
   }
 
@@ -87,7 +108,7 @@ class ScenarioReader {
       keep(root_.error());
       return;
     }
-    read_table(*cluster, "[cluster]", [&](TomlFields& f) {
+    read_table(*cluster, "[cluster]", kClusterKeys, [&](TomlFields& f) {
       scenario_.tensor_parallel = static_cast<int>(f.integer_or(1, "tensor_parallel", {1, 1024}));
       scenario_.blocking_power = Watts(f.number("blocking_power_w", kWatts));
       has_idle_power_ = f.has("idle_power_w");
@@ -97,7 +118,7 @@ class ScenarioReader {
 
   void read_pipelines() {
     long all = 0;
-    read_tables("pipelines", [&](TomlFields& f) {
+    read_tables("pipelines", kPipelineKeys, [&](TomlFields& f) {
       model::ScenarioKind kind;
       kind.where = f.where();
       kind.name = f.string("name");
@@ -109,9 +130,7 @@ class ScenarioReader {
       if (std::ranges::find(model::schedule_names(), kind.schedule) == model::schedule_names().end()) {
         f.fail("schedule", fmt::format("{}", fmt::join(model::schedule_names(), ", ")));
       }
-      const int fixed = model::chunks_fixed_by(kind.schedule);
-      const int usual = fixed != 0 ? fixed : kind.schedule == "interleaved-1f1b" ? 2 : 1;
-      kind.chunks = static_cast<int>(f.integer_or(usual, "chunks", {1, 1024}));
+      kind.chunks = static_cast<int>(f.integer_or(model::usual_chunks(kind.schedule), "chunks", {1, 1024}));
       kind.microbatches = static_cast<int>(f.integer("microbatches", {1, 1048576}));
       kind.pipelines = static_cast<int>(f.integer("count", {0, static_cast<double>(kMaxPipelines)}));
       all += kind.pipelines;
@@ -127,7 +146,7 @@ class ScenarioReader {
   void read_timing() {
     const toml::table* table = root_.table("timing");
     if (table == nullptr || error_) return;
-    read_table(*table, "[timing]", [&](TomlFields& f) {
+    read_table(*table, "[timing]", kTimingKeys, [&](TomlFields& f) {
       model::ClusterTiming& t = scenario_.timing;
       if (f.is_list("transfer_latency_s")) {
         std::vector<model::BoundaryLatency> boundaries;
@@ -152,7 +171,7 @@ class ScenarioReader {
   void read_server() {
     const toml::table* table = root_.table("server");
     if (table == nullptr || error_) return;
-    read_table(*table, "[server]", [&](TomlFields& f) {
+    read_table(*table, "[server]", kServerKeys, [&](TomlFields& f) {
       model::PlanDelivery& d = scenario_.delivery;
       d.notice_delay = Seconds(f.number_or(0, "notice_delay_s", {-1e9, 1e9}));
       d.deploy = Seconds(f.number_or(0, "deploy_s", kSeconds));
@@ -167,7 +186,11 @@ class ScenarioReader {
     const auto cause = model::straggler_cause_named(f.string("cause"));
     if (!cause) f.fail("cause", "thermal, power, storage, failure");
     hardship.cause = cause.value_or(model::StragglerCause::thermal);
-    if (is_throttling(hardship) && f.has("gpus")) hardship.gpus = static_cast<int>(f.integer("gpus", kCounts));
+    if (!is_throttling(hardship)) {
+      f.exclude("gpus", cause_of(hardship));
+    } else if (f.has("gpus")) {
+      hardship.gpus = static_cast<int>(f.integer("gpus", kCounts));
+    }
     if (hardship.cause == model::StragglerCause::failure) {
       const std::string name = f.string("becomes");
       const auto kind = std::ranges::find(scenario_.kinds, name, &model::ScenarioKind::name);
@@ -184,6 +207,8 @@ class ScenarioReader {
                                "1000000, what a GPU without work draws",
                                hardship.where)});
       }
+    } else {
+      for (const std::string_view key : {"becomes", "restart_s"}) f.exclude(key, cause_of(hardship));
     }
     return hardship;
   }
@@ -191,14 +216,24 @@ class ScenarioReader {
     return h.cause == model::StragglerCause::thermal || h.cause == model::StragglerCause::power;
   }
 
+  static std::string cause_of(const model::Hardship& h) { return fmt::format("cause is {}", name_of(h.cause)); }
+
   void read_stragglers() {
     if (error_) return;
-    read_tables("straggler", [&](TomlFields& f) {
+    read_tables("straggler", kStragglerKeys, [&](TomlFields& f) {
       model::Straggler straggler;
       straggler.hardship = read_hardship(f);
       model::Hardship& hardship = straggler.hardship;
-      if (hardship.cause != model::StragglerCause::failure) hardship.slowdown = f.number("slowdown", kSlowdowns);
-      if (is_throttling(hardship) && f.has("stage")) hardship.stage = static_cast<int>(f.integer("stage", {0, 65535}));
+      if (hardship.cause == model::StragglerCause::failure) {
+        f.exclude("slowdown", cause_of(hardship));
+      } else {
+        hardship.slowdown = f.number("slowdown", kSlowdowns);
+      }
+      if (!is_throttling(hardship)) {
+        f.exclude("stage", cause_of(hardship));
+      } else if (f.has("stage")) {
+        hardship.stage = static_cast<int>(f.integer("stage", {0, 65535}));
+      }
       straggler.pipeline = static_cast<int>(f.integer("pipeline", {0, scenario_.num_pipelines() - 1.0}));
       straggler.at = Seconds(f.number("at_s", kSeconds));
       straggler.duration = Seconds(f.number("for_s", kPositiveSeconds));
@@ -208,12 +243,14 @@ class ScenarioReader {
 
   void read_random() {
     if (error_) return;
-    read_tables("random", [&](TomlFields& f) {
+    read_tables("random", kRandomKeys, [&](TomlFields& f) {
       model::RandomStragglers random;
       random.hardship = read_hardship(f);
       random.mean_between = Seconds(f.number("mean_between_s", kPositiveSeconds));
       random.mean_duration = Seconds(f.number("mean_for_s", kPositiveSeconds));
-      if (random.hardship.cause != model::StragglerCause::failure) {
+      if (random.hardship.cause == model::StragglerCause::failure) {
+        f.exclude("slowdown", cause_of(random.hardship));
+      } else {
         const std::vector<double> range = f.numbers("slowdown", kSlowdowns);
         if (range.size() != 2 || range[0] > range[1]) {
           f.fail("slowdown", "two numbers from 1 to 100, [least, most]");
@@ -222,7 +259,11 @@ class ScenarioReader {
           random.most_slowdown = range[1];
         }
       }
-      if (is_throttling(random.hardship)) random.one_stage = f.boolean_or(false, "one_stage");
+      if (is_throttling(random.hardship)) {
+        random.one_stage = f.boolean_or(false, "one_stage");
+      } else {
+        f.exclude("one_stage", cause_of(random.hardship));
+      }
       if (!scenario_.duration) {
         keep(Error{ErrorCode::invalid_input,
                    fmt::format("{}: stragglers are drawn until duration_s, which is missing; allowed: {:g} to {:g}",
@@ -242,7 +283,7 @@ class ScenarioReader {
       }
       return;
     }
-    read_table(*table, "[sweep]", [&](TomlFields& f) {
+    read_table(*table, "[sweep]", kSweepKeys, [&](TomlFields& f) {
       model::ScalingSweep sweep;
       for (const std::string& name : f.strings("scaling")) {
         if (name != "strong" && name != "weak") f.fail("scaling", "a list of \"strong\" and \"weak\"");
@@ -254,6 +295,9 @@ class ScenarioReader {
       }
       if (f.has("slowdowns")) {
         sweep.slowdowns = f.numbers("slowdowns", kSlowdowns);
+        for (const std::string_view key : {"slowdown_from", "slowdown_to", "slowdown_step"}) {
+          f.exclude(key, "slowdowns is given");
+        }
       } else {
         const double from = f.number("slowdown_from", kSlowdowns), to = f.number("slowdown_to", kSlowdowns);
         const double step = f.number("slowdown_step", {1e-4, 100});

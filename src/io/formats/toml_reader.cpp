@@ -49,17 +49,29 @@ int line_of_broken_header(std::string_view text) {
   }
 }
 
-/// The first line (from 1) with a non-ASCII character before its comment; or 0. toml++ 3.3 may treat that character
-/// as part of a key and then reads beyond its table of letters.
+/// The first line (from 1) with a non-ASCII character outside comments and texts; or 0. toml++ 3.3 may treat that
+/// character as part of a key and then reads beyond its table of letters. In a file with texts of several lines, texts
+/// count as well: where such a text ends is the parser's business.
 int line_beyond_ascii(std::string_view text) {
+  const bool one_line_texts = text.find("\"\"\"") == text.npos && text.find("'''") == text.npos;
   int line = 1;
-  bool in_comment = false;
+  bool in_comment = false, escaped = false;
+  char quote = 0;  // of the text that we are in
   for (const char c : text) {
     if (c == '\n') {
       ++line;
-      in_comment = false;
+      in_comment = escaped = false;
+      quote = 0;
     }
-    in_comment = in_comment || c == '#';
+    if (in_comment) continue;
+    if (quote != 0) {
+      const bool ends = c == quote && !escaped;
+      escaped = quote == '"' && c == '\\' && !escaped;
+      if (ends) quote = 0;
+      continue;
+    }
+    in_comment = c == '#';
+    if (one_line_texts && (c == '"' || c == '\'')) quote = c;
     if (!in_comment && static_cast<unsigned char>(c) >= 0x80) return line;
   }
   return 0;
@@ -75,7 +87,9 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
   if (const int line = line_beyond_ascii(text); line > 0) {
     return Error{
         ErrorCode::invalid_input,
-        fmt::format("{}:{}: a character that is not ASCII; allowed: ASCII, and anything in comments", file, line)};
+        fmt::format("{}:{}: a character that is not ASCII; allowed: ASCII, and anything in texts of one line and in "
+                    "comments",
+                    file, line)};
   }
   toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
@@ -86,24 +100,48 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
   return std::move(parsed).table();
 }
 
-TomlFields::TomlFields(const toml::table& table, const std::string& file, std::string name)
-    : table_(&table), file_(&file), name_(std::move(name)) {}
+TomlFields::TomlFields(const toml::table& table, const std::string& file, std::string name,
+                       std::span<const std::string_view> keys)
+    : table_(&table), file_(&file), name_(std::move(name)), keys_(keys) {
+  reject_unknown();
+}
 
-std::string TomlFields::where() const {
-  return fmt::format("{}:{}:{}{}", *file_, line_of(*table_), name_.empty() ? "" : " ", name_);
+void TomlFields::reject_unknown() {
+  const toml::node* first = nullptr;
+  std::string_view unknown;
+  for (const auto& [key, node] : *table_) {
+    if (std::ranges::find(keys_, key.str()) != keys_.end()) continue;
+    if (first != nullptr && line_of(*first) <= line_of(node)) continue;
+    first = &node;
+    unknown = key.str();
+  }
+  if (first == nullptr) return;
+  error_ = Error{ErrorCode::invalid_input, fmt::format("{} unknown key '{}'; allowed: {}", prefix(*first),
+                                                       unknown.substr(0, kShownText), fmt::join(keys_, ", "))};
+}
+
+std::string TomlFields::prefix(const toml::node& node) const {
+  return fmt::format("{}:{}:{}{}", *file_, line_of(node), name_.empty() ? "" : " ", name_);
+}
+
+std::string TomlFields::where() const { return prefix(*table_); }
+
+std::string TomlFields::where(std::string_view key) const {
+  const toml::node* node = table_->get(key);
+  return fmt::format("{}:{}", *file_, line_of(node != nullptr ? *node : *table_));
 }
 
 void TomlFields::fail(std::string_view key, const std::string& allowed) {
   if (error_) return;
   const toml::node* node = table_->get(key);
-  error_ = Error{
-      ErrorCode::invalid_input,
-      fmt::format("{}:{}:{}{} {}: {}; allowed: {}", *file_, line_of(node != nullptr ? *node : *table_),
-                  name_.empty() ? "" : " ", name_, key, node != nullptr ? text_of(*node) : "is missing", allowed)};
+  error_ =
+      Error{ErrorCode::invalid_input, fmt::format("{} {}: {}; allowed: {}", prefix(node != nullptr ? *node : *table_),
+                                                  key, node != nullptr ? text_of(*node) : "is missing", allowed)};
 }
 
 const toml::node* TomlFields::take(std::string_view key, bool required, const std::string& allowed) {
-  asked_.emplace_back(key);
+  PERSEUS_CHECK(std::ranges::find(keys_, key) != keys_.end(), "a key that is read is on the list of keys");
+  read_.emplace_back(key);
   const toml::node* node = table_->get(key);
   if (node == nullptr && required) fail(key, allowed);
   return node;
@@ -165,6 +203,16 @@ std::string TomlFields::string(std::string_view key) {
   return value->get();
 }
 
+std::optional<std::string> TomlFields::text_or_number(std::string_view key) {
+  const toml::node* node = take(key, false, "");
+  if (node == nullptr) return std::nullopt;
+  if (const auto* text = node->as_string()) return text->get();
+  if (const auto* integer = node->as_integer()) return std::to_string(integer->get());
+  if (const auto* real = node->as_floating_point()) return fmt::format("{}", real->get());
+  fail(key, "a text or a number");
+  return std::nullopt;
+}
+
 std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowed) {
   const std::string expected = fmt::format("a list of at least one, each {}", text_of(allowed, false));
   const toml::node* node = take(key, true, expected);
@@ -215,14 +263,13 @@ std::vector<const toml::table*> TomlFields::tables(std::string_view key) {
   return all;
 }
 
+void TomlFields::exclude(std::string_view key, const std::string& where) {
+  if (take(key, false, "") != nullptr) fail(key, "nothing where " + where);
+}
+
 void TomlFields::reject_others() {
   for (const auto& [key, node] : *table_) {
-    if (std::ranges::find(asked_, key.str()) != asked_.end()) continue;
-    if (error_) return;
-    error_ =
-        Error{ErrorCode::invalid_input,
-              fmt::format("{}:{}:{}{} unknown key '{}'; allowed: {}", *file_, line_of(node), name_.empty() ? "" : " ",
-                          name_, std::string_view(key.str()).substr(0, kShownText), fmt::join(asked_, ", "))};
+    if (std::ranges::find(read_, key.str()) == read_.end()) fail(key.str(), "nothing beside the other keys here");
   }
 }
 

@@ -1,10 +1,11 @@
 // The fields of one TOML table, with errors that give the location: used by all TOML formats.
 //
-// Input:   a parsed table and its name in messages.
+// Input:   a parsed table, its name in messages and the list of the keys that it may have.
 // Output:  each getter's value, or a neutral one after an error, so that a reader gets all it needs and then checks
-//          error() once: the first error in the order of the getters.
+//          error() once: an unknown key, the first in the file, or else the first error in the order of the getters.
 // Errors:  "file:line: [table] key: VALUE; allowed: ...", the line being the value's, or the table's if a key is
-//          missing; reject_others() names the first key that no getter has read.
+//          missing; reject_others() names the first key that no getter has read. A getter of a key that is not on the
+//          list is a programming error.
 // Cost:    a lookup per key.
 // Threads: one reader, one thread.
 #pragma once
@@ -16,6 +17,7 @@
 #include <toml++/toml.h>
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,8 +33,9 @@ struct NumberRange {
 
 class TomlFields {
  public:
-  /// `name`: "[cluster]"; empty for the file's own keys.
-  TomlFields(const toml::table& table, const std::string& file, std::string name);
+  /// `name`: "[cluster]"; empty for the file's own keys. `keys`: all that the table may have; must outlive this object.
+  TomlFields(const toml::table& table, const std::string& file, std::string name,
+             std::span<const std::string_view> keys);
 
   [[nodiscard]] bool has(std::string_view key) const { return table_->contains(key); }
   [[nodiscard]] bool is_list(std::string_view key) const { return (*table_)[key].is_array(); }
@@ -42,12 +45,16 @@ class TomlFields {
   long integer_or(long absent, std::string_view key, NumberRange allowed);
   bool boolean_or(bool absent, std::string_view key);
   std::string string(std::string_view key);  ///< not empty
+  /// A text or a number, as text; nullopt if it is absent.
+  std::optional<std::string> text_or_number(std::string_view key);
   std::vector<double> numbers(std::string_view key, NumberRange allowed);
   std::vector<std::string> strings(std::string_view key);
   /// The table under `key`, or null.
   const toml::table* table(std::string_view key);
   /// The tables of [[key]], none if it is absent.
   std::vector<const toml::table*> tables(std::string_view key);
+  /// Fails if the key is there; `where` completes "allowed: nothing where ...".
+  void exclude(std::string_view key, const std::string& where);
   void reject_others();
 
   /// An error at `key`, or at the table where it is missing.
@@ -55,15 +62,21 @@ class TomlFields {
   [[nodiscard]] const std::optional<Error>& error() const { return error_; }
   /// "file:12: [table]"
   [[nodiscard]] std::string where() const;
+  /// "file:13", of a key's value; of the table if the key is absent.
+  [[nodiscard]] std::string where(std::string_view key) const;
 
  private:
   const toml::node* take(std::string_view key, bool required, const std::string& allowed);
   std::optional<double> number_in(const toml::node& node, NumberRange allowed, bool whole);
+  void reject_unknown();
+  /// "file:12: [table]", or "file:12:" without a name.
+  [[nodiscard]] std::string prefix(const toml::node& node) const;
 
   const toml::table* table_;
   const std::string* file_;
   std::string name_;
-  std::vector<std::string> asked_;
+  std::span<const std::string_view> keys_;
+  std::vector<std::string> read_;
   std::optional<Error> error_;
 };
 

@@ -6,23 +6,18 @@
 #include <algorithm>
 #include <array>
 
+#include "io/http/url.h"
+
 namespace perseus::http {
 namespace {
 
 std::string shown(std::string_view text) { return std::string(text.substr(0, 100)); }
 
 /// Without port, brackets and the dot that ends a full name; empty if it is invalid.
-std::string_view name_in(std::string_view host) {
-  const bool bracketed = host.starts_with('[');
-  const std::size_t name_end = bracketed ? host.find(']') : host.find(':');
-  if (bracketed && name_end == std::string_view::npos) return "";
-  std::string_view rest = host.substr(std::min(bracketed ? name_end + 1 : name_end, host.size()));
-  if (!rest.empty() && (!rest.starts_with(':') || rest.find_first_not_of("0123456789", 1) != std::string_view::npos)) {
-    return "";
-  }
-  if (bracketed) return host.substr(1, name_end - 1);
-  host = host.substr(0, name_end);
-  return host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+std::string_view name_in(std::string_view text) {
+  const auto parts = split_host(text);
+  if (!parts || (parts->port && parts->port->find_first_not_of("0123456789") != std::string_view::npos)) return "";
+  return parts->host.ends_with('.') ? parts->host.substr(0, parts->host.size() - 1) : parts->host;
 }
 
 /// Without the scheme's default port, which some proxies add.

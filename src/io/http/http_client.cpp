@@ -99,7 +99,7 @@ class HttpConnection::Transport {
 
   [[nodiscard]] Error unavailable(std::string_view why) const {
     return {ErrorCode::unavailable,
-            fmt::format("{}://{}:{}: {}", url_.tls ? "https" : "http", url_.host, url_.port, why)};
+            fmt::format("{}://{}: {}", url_.tls ? "https" : "http", format_host_port(url_.address), why)};
   }
 
   Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
@@ -154,7 +154,7 @@ class HttpConnection::Transport {
 
   [[nodiscard]] Request request_of(const HttpCall& call, const std::string& last_id, bool keep) const {
     Request request{http::string_to_verb(call.method), url_.path + call.target, 11};
-    request.set(http::field::host, fmt::format("{}:{}", url_.host, url_.port));
+    request.set(http::field::host, format_host_port(url_.address));
     request.set(http::field::user_agent, "perseus");
     if (!keep) request.set(http::field::connection, "close");
     const std::string& token = peer_.token.empty() ? url_.password : peer_.token;
@@ -172,7 +172,7 @@ class HttpConnection::Transport {
     if (connected()) return Ok{};
     error_code problem;
     asio::ip::tcp::resolver resolver(*io_);
-    const auto found = resolver.resolve(url_.host, std::to_string(url_.port), problem);
+    const auto found = resolver.resolve(url_.address.host, std::to_string(url_.address.port), problem);
     if (problem) return failure(problem);
     beast::tcp_stream stream(*io_);
     stream.expires_at(ends);
@@ -193,8 +193,8 @@ class HttpConnection::Transport {
       tls_ = *std::move(context);
     }
     secure_.emplace(std::move(stream), *tls_);
-    secure_->set_verify_callback(asio::ssl::host_name_verification(url_.host));
-    SSL_set_tlsext_host_name(secure_->native_handle(), url_.host.c_str());
+    secure_->set_verify_callback(asio::ssl::host_name_verification(url_.address.host));
+    SSL_set_tlsext_host_name(secure_->native_handle(), url_.address.host.c_str());
     secure_->async_handshake(asio::ssl::stream_base::client, waited());
     if ((problem = waited.wait())) return failure(problem);
     return Ok{};

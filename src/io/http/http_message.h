@@ -1,7 +1,6 @@
 // HTTP requests and responses as values, independent of the transport.
 //
 // Problem: routes and tests need requests without a socket or a library's types.
-// Input:   a target's text for parse_target().
 // Output:  HttpRequest with decoded path and query (percent signs, and '+' in the query), query pairs in order of
 //          arrival; HttpResponse, whose body may be shared by thousands of answers.
 // Errors:  Result.
@@ -9,24 +8,14 @@
 // Threads: values.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
-#include "base/result.h"
+#include "io/http/url.h"
 
 namespace perseus::http {
-
-using NamedValues = std::vector<std::pair<std::string, std::string>>;
-
-struct HttpTarget {
-  std::string path;   ///< decoded, starts with '/'
-  NamedValues query;  ///< decoded, in order; a name may come twice
-};
 
 struct HttpRequest {
   std::string method;  ///< "GET", as it came
@@ -58,35 +47,7 @@ HttpResponse error_response(int status, std::string_view message);
 /// Case-insensitive comparison of header and host names: ASCII letters only.
 bool same_without_case(std::string_view a, std::string_view b);
 std::string_view reason_phrase(int status);
-/// The segments between a path's slashes; views into it.
-std::vector<std::string_view> path_segments(std::string_view path);
-Result<HttpTarget> parse_target(std::string_view target);
-/// For paths and query values: everything but letters, digits and -._~ becomes %XX.
-std::string percent_encode(std::string_view text);
 /// Includes the quotes; bytes that are not UTF-8 become '?'.
 std::string json_quoted(std::string_view text);
-
-struct Url {
-  bool tls = false;
-  std::string host;
-  std::uint16_t port = 80;
-  std::string path;      ///< without a trailing '/': "" or "/prefix"
-  std::string password;  ///< of "user:password@", decoded: a token
-};
-/// http:// or https://, a host, optionally a port and a path.
-Result<Url> parse_url(std::string_view url);
-/// The URL for logs and errors, without the part before '@', which may be a token.
-std::string without_user(std::string_view url);
-
-struct HostPort {
-  std::string host;
-  std::uint16_t port = 0;
-};
-/// "127.0.0.1:7787", "[::1]:7787", "localhost:0".
-Result<HostPort> parse_host_port(std::string_view text);
-/// True if only this machine can connect to a listener there.
-bool is_loopback_host(std::string_view host);
-/// The inverse of parse_host_port(): an IPv6 address in brackets.
-std::string format_host_port(const HostPort& address);
 
 }  // namespace perseus::http

@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <span>
 #include <tuple>
 #include <vector>
 
+#include "base/adjacency_lists.h"
 #include "planning/planner/candidate_options.h"
 
 namespace perseus::baselines {
@@ -36,31 +36,26 @@ Seconds finest_unit(const model::ComputationDag& dag) {
 /// Successors of each computation in the order of a breadth-first traversal from the start.
 class SuccessorOrder {
  public:
-  explicit SuccessorOrder(const model::ComputationDag& dag) : first_(dag.computations.size() + 1, 0) {
+  explicit SuccessorOrder(const model::ComputationDag& dag) {
     std::vector<model::Dependency> edges = dag.dependencies;
     const auto other_rank = [&](const model::Dependency& d) {
       return dag.computations[d.before].rank != dag.computations[d.after].rank;
     };
     std::ranges::sort(edges, {},
                       [&](const model::Dependency& d) { return std::tuple(d.before, other_rank(d), d.after); });
-    for (const model::Dependency& d : edges) {
-      ++first_[d.before + 1];
-      to_.push_back(d.after);
-    }
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    lists_ = {static_cast<int>(dag.computations.size()), static_cast<int>(edges.size()),
+              [&](int e) { return edges[e].before; }, [&](int e) { return edges[e].after; }};
     sort_by(breadth_first(dag));
   }
 
   [[nodiscard]] const std::vector<int>& sources() const { return sources_; }
-  [[nodiscard]] std::span<const int> of(int i) const {
-    return std::span(to_).subspan(first_[i], first_[i + 1] - first_[i]);
-  }
+  [[nodiscard]] std::span<const int> of(int i) const { return lists_.of(i); }
 
  private:
   /// Position of each computation in the traversal: 0 for the first.
   std::vector<int> breadth_first(const model::ComputationDag& dag) {
     std::vector<bool> has_predecessor(dag.computations.size());
-    for (const int after : to_) has_predecessor[after] = true;
+    for (const model::Dependency& d : dag.dependencies) has_predecessor[d.after] = true;
     for (int i = 0; i < static_cast<int>(has_predecessor.size()); ++i) {
       if (!has_predecessor[i]) sources_.push_back(i);
     }
@@ -78,13 +73,12 @@ class SuccessorOrder {
   }
 
   void sort_by(const std::vector<int>& met) {
-    for (std::size_t i = 0; i + 1 < first_.size(); ++i) {
-      std::sort(to_.begin() + first_[i], to_.begin() + first_[i + 1], [&](int a, int b) { return met[a] < met[b]; });
+    for (int i = 0; i < lists_.num_nodes(); ++i) {
+      std::ranges::sort(lists_.of(i), {}, [&](int after) { return met[after]; });
     }
   }
 
-  std::vector<int> first_;
-  std::vector<int> to_;
+  AdjacencyLists<int> lists_;
   std::vector<int> sources_;
 };
 

@@ -38,6 +38,7 @@ Status plan_fits(const model::ComputationDag& dag, const model::Plan& plan) {
   return Ok{};
 }
 
+// These lists are built here, not by planning/model/neighbors.h: the checker shares no code with the planners.
 PlanRunner::PlanRunner(const model::ComputationDag& dag) : dag_(dag) {
   const std::size_t n = dag.computations.size();
   first_receiver_.assign(n + 1, 0);

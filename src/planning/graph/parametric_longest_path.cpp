@@ -3,6 +3,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/adjacency_lists.h"
 #include "base/result.h"
 
 namespace perseus::graph {
@@ -41,7 +42,7 @@ ParametricLongestPath::ParametricLongestPath(const ParametricNetwork& network)
     set_nonbasic(a, 0);
   }
   collect_blocks();
-  build_initial_tree();
+  link_preorder(set_earliest_times());
   longest_ = events_[network.sink].stored;
   for (int v = network.sink; v != network.source; v = nodes_[v].parent) toward_sink_[nodes_[v].parent] = v;
   toward_sink_[network.sink] = network.sink;
@@ -84,55 +85,47 @@ void ParametricLongestPath::set_basic(int node, int parent, int arc, int segment
   nodes_[node] = {parent, arc, away_from_parent ? more : less, away_from_parent ? less : more};
 }
 
-void ParametricLongestPath::build_initial_tree() {
-  // Earliest event times in topological order; the arc that decides a node's time is its tree arc.
+std::vector<int> ParametricLongestPath::set_earliest_times() {
   const int n = network_.num_nodes;
-  std::vector<int> waiting(n, 0), order, out_first(n + 1, 0), out(arcs_.size());
-  for (const Arc& arc : arcs_) {
-    ++waiting[arc.head];
-    ++out_first[arc.tail + 1];
-  }
-  for (int v = 0; v < n; ++v) out_first[v + 1] += out_first[v];
-  std::vector<int> out_fill(out_first.begin(), out_first.end() - 1);
-  for (int a = 0; a < network_.num_arcs(); ++a) out[out_fill[arcs_[a].tail]++] = a;
-
+  const AdjacencyLists<int> arcs_from(
+      n, network_.num_arcs(), [&](int a) { return arcs_[a].tail; }, [](int a) { return a; });
+  std::vector<int> waiting(n, 0), order{network_.source}, deciding(n, -1);
+  for (const Arc& arc : arcs_) ++waiting[arc.head];
   PERSEUS_CHECK(waiting[network_.source] == 0, "no arc may enter the source");
   order.reserve(n);
-  order.push_back(network_.source);
-  std::vector<int> chosen(n, -1);
   for (std::size_t i = 0; i < order.size(); ++i) {
     const int v = order[i];
-    for (int k = out_first[v]; k < out_first[v + 1]; ++k) {
-      const int a = out[k], w = arcs_[a].head;
+    for (const int a : arcs_from.of(v)) {
+      const int w = arcs_[a].head;
       const Integer reached = events_[v].stored + arcs_[a].least;
-      if (chosen[w] < 0 || reached > events_[w].stored) {
+      if (deciding[w] < 0 || reached > events_[w].stored) {
         events_[w].stored = reached;
-        chosen[w] = a;
+        deciding[w] = a;
       }
       if (--waiting[w] == 0) order.push_back(w);
     }
   }
   PERSEUS_CHECK(static_cast<int>(order.size()) == n,
                 "the network has a cycle, or a node that the source does not reach");
-
-  std::vector<int> child_first(n + 1, 0), child(n);
-  for (int v = 0; v < n; ++v) {
-    if (v == network_.source) continue;
-    const int a = chosen[v];
-    set_basic(v, arcs_[a].tail, a, 0, 0);
-    ++child_first[nodes_[v].parent + 1];
-  }
-  for (int v = 0; v < n; ++v) child_first[v + 1] += child_first[v];
-  std::vector<int> fill(child_first.begin(), child_first.end() - 1);
   for (const int v : order) {
-    if (v != network_.source) child[fill[nodes_[v].parent]++] = v;
+    if (v != network_.source) set_basic(v, arcs_[deciding[v]].tail, deciding[v], 0, 0);
   }
+  return order;
+}
+
+void ParametricLongestPath::link_preorder(const std::vector<int>& order) {
+  const int n = network_.num_nodes;
+  // order[0] is the source, which has no parent.
+  const AdjacencyLists<int> children(
+      n, n - 1, [&](int k) { return nodes_[order[k + 1]].parent; }, [&](int k) { return order[k + 1]; });
   std::vector<int> stack{network_.source}, preorder;
+  preorder.reserve(n);
   while (!stack.empty()) {
     const int v = stack.back();
     stack.pop_back();
     preorder.push_back(v);
-    for (int k = child_first[v + 1] - 1; k >= child_first[v]; --k) stack.push_back(child[k]);
+    const std::span<const int> own = children.of(v);
+    stack.insert(stack.end(), own.rbegin(), own.rend());
   }
   for (int i = 0; i < n; ++i) {
     const int v = preorder[i], w = preorder[(i + 1) % n];

@@ -122,7 +122,10 @@ class ParametricLongestPath {
   };
 
   void collect_blocks();
-  void build_initial_tree();
+  /// Earliest time of every node; the arc that decides it becomes its tree arc. Returns a topological order.
+  std::vector<int> set_earliest_times();
+  /// Links the nodes of the tree in preorder, children in the given order.
+  void link_preorder(const std::vector<int>& order);
   bool choose_leaving();  // pushes flow if nothing blocks; false if F can grow without limit (the least deadline)
   bool push_flow();
   void choose_entering();  // least slack across the cut

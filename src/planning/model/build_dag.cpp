@@ -232,6 +232,68 @@ Status check_costs(const PipelineCosts& costs, int num_ranks) {
   return costs.transfer_latency.check(num_ranks);
 }
 
+using Edges = std::vector<std::pair<int, int>>;  // (node before, node after)
+
+/// Along each rank, and those of the instructions that their rank's order does not imply.
+Edges edges_of(const std::vector<Node>& nodes, const Schedule& schedule) {
+  const Precedence precedence(nodes, schedule);
+  const auto implied = [&](int before, int after) {
+    return nodes[before].rank == nodes[after].rank && nodes[before].position < nodes[after].position;
+  };
+  Edges edges;
+  edges.reserve(2 * nodes.size());
+  for (int i = 0; i < static_cast<int>(nodes.size()); ++i) {
+    if (nodes[i].position > 0) edges.emplace_back(i - 1, i);
+    precedence.for_each(i, [&](int before) {
+      if (!implied(before, i)) edges.emplace_back(before, i);
+    });
+  }
+  return edges;
+}
+
+/// Adds the types that occur and the computations; node i becomes computation number[i].
+void add_computations(ComputationDag& dag, const std::vector<Node>& nodes, const std::vector<int>& number,
+                      Options& options) {
+  std::vector<std::array<int, kNumInstructions>> type_of(options.size());
+  for (const Node& node : nodes) type_of[node.action.stage][index(node.action.instruction)] = 1;
+  for (int stage = 0; stage < static_cast<int>(options.size()); ++stage) {
+    for (int i = 0; i < kNumInstructions; ++i) {
+      if (type_of[stage][i] == 0) continue;
+      type_of[stage][i] = static_cast<int>(dag.types.size());
+      dag.types.push_back({stage, std::string(name_of(static_cast<Instruction>(i))), std::move(options[stage][i])});
+    }
+  }
+  dag.computations.resize(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Node& node = nodes[i];
+    dag.computations[number[i]] = {type_of[node.action.stage][index(node.action.instruction)], node.rank,
+                                   node.action.microbatch};
+    dag.rank_order[node.rank].push_back(number[i]);
+  }
+}
+
+Status add_dependencies(ComputationDag& dag, const std::vector<Node>& nodes, const Edges& edges,
+                        const std::vector<int>& number, const PipelineCosts& costs) {
+  // The longest transfer that a computation sends: its rank waits for it if transfers block.
+  std::vector<Seconds> sends(nodes.size());
+  std::vector<Seconds> latencies(edges.size());
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const int from = nodes[edges[e].first].rank, to = nodes[edges[e].second].rank;
+    if (from == to) continue;
+    const auto latency = costs.transfer_latency.between(from, to, dag.num_ranks());
+    if (!latency) return latency.error();
+    latencies[e] = *latency;
+    sends[edges[e].first] = std::max(sends[edges[e].first], *latency);
+  }
+  dag.dependencies.reserve(edges.size());
+  for (std::size_t e = 0; e < edges.size(); ++e) {
+    const auto [before, after] = edges[e];
+    const bool waits = costs.blocking_transfers && nodes[before].rank == nodes[after].rank;
+    dag.dependencies.push_back({number[before], number[after], waits ? sends[before] : latencies[e]});
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs) {
@@ -248,61 +310,18 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
   if (!accelerators) return accelerators.error();
 
   const std::vector<Node> nodes = expand(schedule, options);
-  const Precedence precedence(nodes, schedule);
-  const auto implied = [&](int before, int after) {
-    return nodes[before].rank == nodes[after].rank && nodes[before].position < nodes[after].position;
-  };
-  const int count = static_cast<int>(nodes.size());
-  std::vector<std::pair<int, int>> edges;
-  edges.reserve(2 * nodes.size());
-  for (int i = 0; i < count; ++i) {
-    if (nodes[i].position > 0) edges.emplace_back(i - 1, i);
-    precedence.for_each(i, [&](int before) {
-      if (!implied(before, i)) edges.emplace_back(before, i);
-    });
-  }
-  const TopologicalOrder sorted = topological_order(count, edges);
+  const Edges edges = edges_of(nodes, schedule);
+  const TopologicalOrder sorted = topological_order(static_cast<int>(nodes.size()), edges);
   if (!sorted.cycle.empty()) return invalid(deadlock_message(nodes, sorted.cycle));
   std::vector<int> number(nodes.size());
-  for (int i = 0; i < count; ++i) number[sorted.order[i]] = i;
+  for (std::size_t i = 0; i < nodes.size(); ++i) number[sorted.order[i]] = static_cast<int>(i);
 
   ComputationDag dag;
   dag.blocking_power = costs.blocking_power;
   dag.accelerators = std::move(*accelerators);
   dag.rank_order.resize(schedule.num_ranks());
-  std::vector<std::array<int, kNumInstructions>> type_of(schedule.num_stages);
-  for (const Node& node : nodes) type_of[node.action.stage][index(node.action.instruction)] = 1;
-  for (int stage = 0; stage < schedule.num_stages; ++stage) {
-    for (int i = 0; i < kNumInstructions; ++i) {
-      if (type_of[stage][i] == 0) continue;
-      type_of[stage][i] = static_cast<int>(dag.types.size());
-      dag.types.push_back({stage, std::string(name_of(static_cast<Instruction>(i))), std::move(options[stage][i])});
-    }
-  }
-  dag.computations.resize(nodes.size());
-  for (int i = 0; i < count; ++i) {
-    const Node& node = nodes[i];
-    dag.computations[number[i]] = {type_of[node.action.stage][index(node.action.instruction)], node.rank,
-                                   node.action.microbatch};
-    dag.rank_order[node.rank].push_back(number[i]);
-  }
-  // The longest transfer that a computation sends: its rank waits for it if transfers block.
-  std::vector<Seconds> sends(nodes.size());
-  std::vector<Seconds> latencies(edges.size());
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    const int from = nodes[edges[e].first].rank, to = nodes[edges[e].second].rank;
-    if (from == to) continue;
-    const auto latency = costs.transfer_latency.between(from, to, schedule.num_ranks());
-    if (!latency) return latency.error();
-    latencies[e] = *latency;
-    sends[edges[e].first] = std::max(sends[edges[e].first], *latency);
-  }
-  dag.dependencies.reserve(edges.size());
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    const auto [before, after] = edges[e];
-    const bool waits = costs.blocking_transfers && nodes[before].rank == nodes[after].rank;
-    dag.dependencies.push_back({number[before], number[after], waits ? sends[before] : latencies[e]});
-  }
+  add_computations(dag, nodes, number, options);
+  if (Status status = add_dependencies(dag, nodes, edges, number, costs); !status) return status.error();
   return dag;
 }
 

@@ -70,6 +70,11 @@ int chunks_fixed_by(const std::string& schedule_name) {
   return family == nullptr ? 0 : family->chunks;
 }
 
+int usual_chunks(const std::string& schedule_name) {
+  const int fixed = chunks_fixed_by(schedule_name);
+  return fixed != 0 ? fixed : schedule_name == "interleaved-1f1b" ? 2 : 1;
+}
+
 Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape) {
   const auto usage = [](std::string message) { return Error{ErrorCode::usage, std::move(message)}; };
   const Family* family = find(name);

@@ -28,6 +28,8 @@ struct ScheduleShape {
 const std::vector<std::string>& schedule_names();
 /// Stages per rank that the named schedule fixes (2 for zbv and dualpipev), or 0 if the caller chooses.
 int chunks_fixed_by(const std::string& schedule_name);
+/// Stages per rank where neither the schedule nor the caller says: 2 for interleaved-1f1b, which is 1f1b with 1.
+int usual_chunks(const std::string& schedule_name);
 /// The named schedule for that shape; an Error names the shape's limits (interleaved: microbatches a multiple of ranks,
 /// ...).
 Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape);

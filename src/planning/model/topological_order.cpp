@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/adjacency_lists.h"
+
 namespace perseus::model {
 namespace {
 
@@ -29,16 +31,11 @@ std::vector<int> find_cycle(const std::vector<std::pair<int, int>>& edges, const
 }  // namespace
 
 TopologicalOrder topological_order(int num_nodes, const std::vector<std::pair<int, int>>& edges) {
-  std::vector<int> first(num_nodes + 1);  // successors of node i: next[first[i] .. first[i + 1])
+  const AdjacencyLists<int> successors(
+      num_nodes, static_cast<int>(edges.size()), [&](int e) { return edges[e].first; },
+      [&](int e) { return edges[e].second; });
   std::vector<int> waiting_for(num_nodes);
-  for (const auto& [before, after] : edges) {
-    ++first[before + 1];
-    ++waiting_for[after];
-  }
-  for (int i = 0; i < num_nodes; ++i) first[i + 1] += first[i];
-  std::vector<int> next(edges.size());
-  std::vector<int> fill(first.begin(), first.end() - 1);
-  for (const auto& [before, after] : edges) next[fill[before]++] = after;
+  for (const auto& [before, after] : edges) ++waiting_for[after];
 
   TopologicalOrder result;
   auto& order = result.order;
@@ -47,9 +44,8 @@ TopologicalOrder topological_order(int num_nodes, const std::vector<std::pair<in
     if (waiting_for[i] == 0) order.push_back(i);
   }
   for (std::size_t head = 0; head < order.size(); ++head) {
-    const int node = order[head];
-    for (int e = first[node]; e < first[node + 1]; ++e) {
-      if (--waiting_for[next[e]] == 0) order.push_back(next[e]);
+    for (const int next : successors.of(order[head])) {
+      if (--waiting_for[next] == 0) order.push_back(next);
     }
   }
   if (static_cast<int>(order.size()) < num_nodes) {

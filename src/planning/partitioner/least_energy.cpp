@@ -11,6 +11,7 @@
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/neighbors.h"
 #include "planning/model/schedule.h"
 #include "planning/partitioner/balance.h"
 #include "planning/partitioner/stage_profile.h"
@@ -37,18 +38,8 @@ class Candidates {
     for (const model::ComputationType& type : dag_.types) {
       of_type.push_back(std::ranges::min_element(type.options, {}, &model::Measurement::time)->time);
     }
-    std::vector<Seconds> start(dag_.computations.size());
-    Seconds makespan;
-    std::size_t edge = 0;
-    for (std::size_t i = 0; i < dag_.computations.size(); ++i) {
-      const Seconds end = start[i] + of_type[dag_.computations[i].type];
-      makespan = std::max(makespan, end);
-      for (; edge < edges_.size() && edges_[edge].before == static_cast<int>(i); ++edge) {
-        Seconds& next = start[edges_[edge].after];
-        next = std::max(next, end + edges_[edge].latency);
-      }
-    }
-    return makespan;
+    return model::longest_path(
+        before_, [&](int i) { return of_type[dag_.computations[i].type]; }, end_);
   }
 
   Joules energy(const Partition& partition, Seconds deadline) {
@@ -78,16 +69,11 @@ class Candidates {
     return true;
   }
 
-  static std::vector<model::Dependency> sorted_edges(const model::ComputationDag& dag) {
-    std::vector<model::Dependency> edges = dag.dependencies;
-    std::ranges::sort(edges, {}, &model::Dependency::before);
-    return edges;
-  }
-
   const std::vector<model::Layer>& layers_;
   const EnergyGoal& goal_;
   model::ComputationDag dag_;
-  std::vector<model::Dependency> edges_ = sorted_edges(dag_);
+  model::Neighbors<Seconds> before_ = model::neighbors_before<Seconds>(dag_, &model::Dependency::latency);
+  std::vector<Seconds> end_;
   std::map<std::vector<int>, model::LowerBound> bounds_;
 };
 

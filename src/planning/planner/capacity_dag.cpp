@@ -10,23 +10,24 @@ namespace {
 
 constexpr std::int64_t kUnbounded = graph::BoundedMaxFlow::kUnbounded;
 
+auto units_of(Seconds unit) {
+  return [unit](const model::Dependency& d) { return floor_to_units(d.latency, unit); };
+}
+
 /// All arcs closed: computations, dependencies by `before`, from the source to each, from each to the sink.
 std::vector<graph::BoundedMaxFlow::Arc> make_arcs(const model::ComputationDag& dag,
-                                                  const std::vector<model::Dependency>& dependencies) {
+                                                  const model::Neighbors<std::int64_t>& after) {
   const int n = static_cast<int>(dag.computations.size());
   const int source = 2 * n, sink = 2 * n + 1;
   std::vector<graph::BoundedMaxFlow::Arc> arcs;
-  arcs.reserve(3 * n + dependencies.size());
+  arcs.reserve(3 * n + dag.dependencies.size());
   for (int i = 0; i < n; ++i) arcs.push_back({2 * i, 2 * i + 1, 0, 0});
-  for (const model::Dependency& d : dependencies) arcs.push_back({2 * d.before + 1, 2 * d.after, 0, 0});
+  for (int i = 0; i < n; ++i) {
+    for (const auto& next : after.of(i)) arcs.push_back({2 * i + 1, 2 * next.computation, 0, 0});
+  }
   for (int i = 0; i < n; ++i) arcs.push_back({source, 2 * i, 0, 0});
   for (int i = 0; i < n; ++i) arcs.push_back({2 * i + 1, sink, 0, 0});
   return arcs;
-}
-
-std::vector<model::Dependency> by_before(std::vector<model::Dependency> dependencies) {
-  std::ranges::stable_sort(dependencies, {}, &model::Dependency::before);
-  return dependencies;
 }
 
 }  // namespace
@@ -34,35 +35,14 @@ std::vector<model::Dependency> by_before(std::vector<model::Dependency> dependen
 CapacityDag::CapacityDag(const model::ComputationDag& dag, const CostCurves& curves, Seconds unit)
     : curves_(curves),
       num_computations_(static_cast<int>(dag.computations.size())),
-      earliest_start_(num_computations_),
-      latest_start_(num_computations_),
+      before_(model::neighbors_before<std::int64_t>(dag, units_of(unit))),
+      after_(model::neighbors_after<std::int64_t>(dag, units_of(unit))),
       capacity_(3 * num_computations_ + dag.dependencies.size()),
-      flow_(2 * num_computations_ + 2, 2 * num_computations_, 2 * num_computations_ + 1,
-            make_arcs(dag, by_before(dag.dependencies))) {
-  for (const model::Dependency& d : by_before(dag.dependencies)) {
-    links_.push_back({d.before, d.after, floor_to_units(d.latency, unit)});
-  }
-}
+      flow_(2 * num_computations_ + 2, 2 * num_computations_, 2 * num_computations_ + 1, make_arcs(dag, after_)) {}
 
 std::int64_t CapacityDag::iteration_time(const std::vector<std::int64_t>& durations) {
-  std::ranges::fill(earliest_start_, 0);
-  std::int64_t total = 0;
-  auto link = links_.begin();
-  for (int i = 0; i < num_computations_; ++i) {
-    const std::int64_t finish = earliest_start_[i] + durations[i];
-    total = std::max(total, finish);
-    for (; link != links_.end() && link->before == i; ++link) {
-      earliest_start_[link->after] = std::max(earliest_start_[link->after], finish + link->latency);
-    }
-  }
-  for (int i = num_computations_ - 1; i >= 0; --i) {
-    std::int64_t latest_finish = total;
-    for (; link != links_.begin() && (link - 1)->before == i; --link) {
-      latest_finish = std::min(latest_finish, latest_start_[(link - 1)->after] - (link - 1)->latency);
-    }
-    latest_start_[i] = latest_finish - durations[i];
-  }
-  return total;
+  return model::longest_path(
+      before_, [&](int i) { return durations[i]; }, earliest_end_);
 }
 
 CapacityDag::Capacity CapacityDag::capacity(int computation, std::int64_t duration) const {
@@ -79,19 +59,22 @@ void CapacityDag::set_capacity(int arc, Capacity capacity) {
 
 std::int64_t CapacityDag::annotate(const std::vector<std::int64_t>& durations) {
   const std::int64_t total = iteration_time(durations);
+  model::latest_starts(
+      after_, [&](int i) { return durations[i]; }, total, latest_start_);
   constexpr Capacity closed = {0, 0}, open = {0, kUnbounded};
   const int n = num_computations_;
-  const int num_links = static_cast<int>(links_.size());
+  int link = 0;
+  const int num_links = static_cast<int>(capacity_.size()) - 3 * n;
   for (int i = 0; i < n; ++i) {
-    const bool critical = earliest_start_[i] == latest_start_[i];
+    const std::int64_t earliest_start = earliest_end_[i] - durations[i];
+    const bool critical = earliest_start == latest_start_[i];
     set_capacity(i, critical ? capacity(i, durations[i]) : closed);
-    set_capacity(n + num_links + i, critical && earliest_start_[i] == 0 ? open : closed);
-    set_capacity(2 * n + num_links + i, critical && earliest_start_[i] + durations[i] == total ? open : closed);
-  }
-  for (int l = 0; l < num_links; ++l) {
-    const auto& [before, after, latency] = links_[l];
-    const bool critical = earliest_start_[before] + durations[before] + latency == latest_start_[after];
-    set_capacity(n + l, critical ? open : closed);
+    set_capacity(n + num_links + i, critical && earliest_start == 0 ? open : closed);
+    set_capacity(2 * n + num_links + i, critical && earliest_end_[i] == total ? open : closed);
+    for (const auto& next : after_.of(i)) {
+      const bool tight = earliest_end_[i] + next.latency == latest_start_[next.computation];
+      set_capacity(n + link++, tight ? open : closed);
+    }
   }
   return total;
 }

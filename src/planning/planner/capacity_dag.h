@@ -19,6 +19,7 @@
 
 #include "planning/graph/bounded_max_flow.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/neighbors.h"
 #include "planning/planner/cost_curve.h"
 
 namespace perseus::planner {
@@ -41,11 +42,6 @@ class CapacityDag {
   bool find_cut(Changes& changes);
 
  private:
-  struct Link {
-    int before;
-    int after;
-    std::int64_t latency;
-  };
   struct Capacity {
     std::int64_t lower = 0;
     std::int64_t upper = 0;
@@ -56,10 +52,10 @@ class CapacityDag {
 
   const CostCurves& curves_;
   int num_computations_;
-  std::vector<Link> links_;  // by `before`
-  std::vector<std::int64_t> earliest_start_;
+  model::Neighbors<std::int64_t> before_, after_;
+  std::vector<std::int64_t> earliest_end_;
   std::vector<std::int64_t> latest_start_;
-  std::vector<Capacity> capacity_;  // per arc: computations, links, from the source, to the sink
+  std::vector<Capacity> capacity_;  // per arc: computations, dependencies by `before`, from the source, to the sink
   graph::BoundedMaxFlow flow_;
 };
 

@@ -85,30 +85,36 @@ model::Plan ClockRuns::cheapest(const Relaxation& relaxation, const Limits& limi
   return plan;
 }
 
-void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits,
-                                 model::Plan& plan, StopCheck& check) const {
+ClockRuns::Costs ClockRuns::costs_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits,
+                                          StopCheck& check) const {
   const std::size_t length = rank.order.size(), clocks = rank.clocks.size(), row = length + 1;
-  const double iteration_s = relaxation.deadline().value();
-  const double dwell_s = std::min(limits.min_dwell.value(), iteration_s);
-
-  // At the relaxed optimum, per position j = 1..length: its end; the cost of a late clock there (per natural
-  // logarithm of the ratio of durations, see below); and cost[c * row + j], the cost of the first j at clock c.
-  std::vector<double> end(row), late_j(row, 0), cost(clocks * row, 0), log_time(clocks * row, 0);
+  Costs costs{std::vector<double>(row), std::vector<double>(row, 0), std::vector<double>(clocks * row, 0),
+              std::vector<double>(clocks * row, 0)};
   for (std::size_t j = 1; j <= length; ++j) {
-    if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) return;
+    if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) break;
     const int i = rank.order[j - 1], type = dag_.computations[i].type;
     const double price_w = limits.price_factor * relaxation.price(i).value();
     const double blocking_w = dag_.blocking_power_of(i).value();
-    end[j] = relaxation.seconds(relaxation.end_ticks(i)).value();
-    const double waited_s = j == 1 ? 0 : relaxation.seconds(relaxation.start_ticks(i)).value() - end[j - 1];
-    late_j[j] = price_w * std::max(0.0, limits.switch_latency.value() - waited_s);
+    costs.end_s[j] = relaxation.seconds(relaxation.end_ticks(i)).value();
+    const double waited_s = j == 1 ? 0 : relaxation.seconds(relaxation.start_ticks(i)).value() - costs.end_s[j - 1];
+    costs.late[j] = price_w * std::max(0.0, limits.switch_latency.value() - waited_s);
     for (std::size_t c = 0; c < clocks; ++c) {
       const model::Measurement& m = dag_.types[type].options[option(type, rank.clocks[c])];
-      cost[c * row + j] = cost[c * row + j - 1] + m.energy.value() + (price_w - blocking_w) * m.time.value();
-      log_time[c * row + j] = std::log(m.time.value());
+      costs.sum[c * row + j] = costs.sum[c * row + j - 1] + m.energy.value() + (price_w - blocking_w) * m.time.value();
+      costs.log_time[c * row + j] = std::log(m.time.value());
     }
   }
-  end[0] = end[length] - iteration_s;  // the last change of the iteration before
+  // The last change of the iteration before.
+  costs.end_s[0] = costs.end_s[length] - relaxation.deadline().value();
+  return costs;
+}
+
+void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits,
+                                 model::Plan& plan, StopCheck& check) const {
+  const std::size_t length = rank.order.size(), clocks = rank.clocks.size(), row = length + 1;
+  const double dwell_s = std::min(limits.min_dwell.value(), relaxation.deadline().value());
+  const Costs costs = costs_on_rank(rank, relaxation, limits, check);
+  if (check.stopped()) return;
 
   // before[c * row + j]: the least cost of the first j computations in runs that are all long enough, if clock c
   // comes next; previous_clock: the clock of the last of these runs. After a slower clock, a clock that arrives
@@ -119,11 +125,11 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
   std::size_t latest_start = 0, last_clock = 0;
   for (std::size_t j = 1; j <= length; ++j) {
     if (check.stop(kOperationsPerClock * static_cast<long>(clocks))) return;
-    while (latest_start + 1 < j && end[j] - end[latest_start + 1] >= dwell_s) ++latest_start;
-    const bool may_end_here = end[j] - end[latest_start] >= dwell_s || j == length;
+    while (latest_start + 1 < j && costs.end_s[j] - costs.end_s[latest_start + 1] >= dwell_s) ++latest_start;
+    const bool may_end_here = costs.end_s[j] - costs.end_s[latest_start] >= dwell_s || j == length;
     std::size_t cheapest = 0;
     for (std::size_t c = 0; c < clocks; ++c) {
-      const double* const sum = &cost[c * row];
+      const double* const sum = &costs.sum[c * row];
       const double longer = at_clock[c] + sum[j] - sum[j - 1];
       const double fresh = may_end_here ? before[c * row + latest_start] + sum[j] - sum[latest_start] : kInfinity;
       run_start[c * row + j] = fresh < longer ? latest_start : run_start[c * row + j - 1];
@@ -136,7 +142,7 @@ void ClockRuns::cheapest_on_rank(const Rank& rank, const Relaxation& relaxation,
     double slow = kInfinity;
     std::size_t slow_clock = 0;
     for (std::size_t c = clocks; c-- > 0;) {
-      const double log_t = late_j[j + 1] * log_time[c * row + j + 1];
+      const double log_t = costs.late[j + 1] * costs.log_time[c * row + j + 1];
       if (at_clock[c] + log_t < slow) {
         slow = at_clock[c] + log_t;
         slow_clock = c;

@@ -74,6 +74,16 @@ class ClockRuns {
     std::vector<int> types;         // of these computations
     std::vector<Megahertz> clocks;  // at which all these types were measured, highest first
   };
+  // Costs of a rank at the relaxed optimum, per position j = 1..length of its order (`row` is length + 1).
+  struct Costs {
+    std::vector<double> end_s;
+    std::vector<double> late;      // of a late clock at j, in J per natural logarithm of the ratio of durations
+    std::vector<double> sum;       // sum[c * row + j]: of the first j at clock c
+    std::vector<double> log_time;  // log_time[c * row + j]: of j at clock c
+  };
+  // Incomplete if `check` stops it.
+  [[nodiscard]] Costs costs_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits,
+                                    StopCheck& check) const;
   [[nodiscard]] int option(int type, Megahertz clock) const;
   void cheapest_on_rank(const Rank& rank, const Relaxation& relaxation, const Limits& limits, model::Plan& plan,
                         StopCheck& check) const;

@@ -10,16 +10,10 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 }  // namespace
 
 LateClocks::LateClocks(const model::ComputationDag& dag, Seconds switch_latency)
-    : dag_(dag), latency_s_(switch_latency.value()) {
-  const std::size_t n = dag.computations.size();
-  first_.assign(n + 1, 0);
-  for (const model::Dependency& d : dag.dependencies) ++first_[d.after + 1];
-  for (std::size_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
-  edges_.resize(dag.dependencies.size());
-  std::vector<int> fill = first_;
-  for (const model::Dependency& d : dag.dependencies) edges_[fill[d.after]++] = {d.before, d.latency.value()};
-  end_s_.resize(n);
-}
+    : dag_(dag),
+      latency_s_(switch_latency.value()),
+      before_(model::neighbors_before_s(dag)),
+      end_s_(dag.computations.size()) {}
 
 Realizer::Outcome LateClocks::realize(const model::Plan& plan) {
   const auto clock_of = [&](int i) { return dag_.type_of(i).options[plan[i]].clock; };
@@ -48,11 +42,7 @@ double LateClocks::iterate(const model::Plan& plan) {
   effective_j_ = 0;
   double makespan_s = 0;
   for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
-    double start_s = 0;
-    for (int k = first_[i]; k < first_[i + 1]; ++k) {
-      start_s = std::max(start_s, end_s_[edges_[k].before] + edges_[k].latency_s);
-    }
-    end_s_[i] = start_s;
+    end_s_[i] = model::earliest_start(before_, i, end_s_);
     run(i, plan[i]);
     makespan_s = std::max(makespan_s, end_s_[i]);
     if (next_on_rank_[i] < 0) continue;

@@ -19,6 +19,7 @@
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
+#include "planning/model/neighbors.h"
 #include "planning/planner/realize.h"
 
 namespace perseus::planner {
@@ -36,10 +37,6 @@ class LateClocks {
     Megahertz now, coming, requested;
     double arrives_s = std::numeric_limits<double>::infinity();  ///< of `coming`; infinity: no change is under way
   };
-  struct Edge {
-    int before;
-    double latency_s;
-  };
 
   double iterate(const model::Plan& plan);
   void settle(RankClock& clock, double until_s) const;
@@ -48,8 +45,7 @@ class LateClocks {
 
   const model::ComputationDag& dag_;
   double latency_s_;
-  std::vector<int> first_;
-  std::vector<Edge> edges_;
+  model::Neighbors<double> before_;
   std::vector<int> rank_of_, next_on_rank_;  // next_on_rank_: -1 at the end of a rank's order
   std::vector<RankClock> clocks_;
   std::vector<double> end_s_;

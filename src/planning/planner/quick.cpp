@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "planning/model/neighbors.h"
 #include "planning/planner/choices.h"
 #include "planning/planner/clock_runs.h"
 #include "planning/planner/late_clocks.h"
@@ -22,28 +23,8 @@ constexpr long kOperationsOfSlack = 20, kOperationsOfOneClock = 40;
 /// Plans for clocks that change at once: each computation gets its own clock.
 class FreeClocks {
  public:
-  explicit FreeClocks(const model::ComputationDag& dag) : kinds_(make_kinds(dag)) {
-    const std::size_t n = dag.computations.size();
-    before_first_.assign(n + 1, 0);
-    after_first_.assign(n + 1, 0);
-    for (const model::Dependency& d : dag.dependencies) {
-      ++before_first_[d.after + 1];
-      ++after_first_[d.before + 1];
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      before_first_[i + 1] += before_first_[i];
-      after_first_[i + 1] += after_first_[i];
-    }
-    before_.resize(dag.dependencies.size());
-    after_.resize(dag.dependencies.size());
-    std::vector<int> before_fill = before_first_, after_fill = after_first_;
-    for (const model::Dependency& d : dag.dependencies) {
-      before_[before_fill[d.after]++] = {d.before, d.latency.value()};
-      after_[after_fill[d.before]++] = {d.after, d.latency.value()};
-    }
-    end_.resize(n);
-    latest_end_.resize(n);
-    latest_start_.resize(n);
+  explicit FreeClocks(const model::ComputationDag& dag)
+      : kinds_(make_kinds(dag)), before_(model::neighbors_before_s(dag)), after_(model::neighbors_after_s(dag)) {
     for (const ChoiceSet& set : kinds_.sets) {
       most_slowdown_ = std::max(most_slowdown_, set.pareto.front().time / set.pareto.back().time);
     }
@@ -63,44 +44,28 @@ class FreeClocks {
   }
 
  private:
-  struct Edge {
-    int to;
-    double latency_s;
-  };
   static int slowest_within(const ChoiceSet& set, double slowdown) {
     const Seconds most = set.pareto.back().time * (slowdown * (1 + kSameTime));
     int choice = static_cast<int>(set.pareto.size()) - 1;
     while (choice > 0 && set.pareto[choice - 1].time <= most) --choice;
     return choice;
   }
-  [[nodiscard]] const std::vector<Choice>& choices_of(std::size_t i) const {
+  [[nodiscard]] const std::vector<Choice>& choices_of(int i) const {
     return kinds_.sets[kinds_.of_computation[i]].pareto;
-  }
-  [[nodiscard]] double earliest_start(std::size_t i) const {
-    double start = 0;
-    for (int k = before_first_[i]; k < before_first_[i + 1]; ++k) {
-      start = std::max(start, end_[before_[k].to] + before_[k].latency_s);
-    }
-    return start;
   }
   // Lowers clocks, up to most_slowdown against the fastest, where the iteration time stays the same.
   void spend_slack(double most_slowdown) {
-    const std::size_t n = choice_.size();
-    double makespan = 0;
-    for (std::size_t i = 0; i < n; ++i) {
-      end_[i] = earliest_start(i) + choices_of(i)[choice_[i]].time.value();
-      makespan = std::max(makespan, end_[i]);
+    const auto duration = [&](int i) { return choices_of(i)[choice_[i]].time.value(); };
+    const double makespan = model::longest_path(before_, duration, end_);
+    const int n = static_cast<int>(choice_.size());
+    latest_end_.resize(n);
+    latest_start_.resize(n);
+    for (int i = n - 1; i >= 0; --i) {
+      latest_end_[i] = model::latest_end(after_, i, latest_start_, makespan);
+      latest_start_[i] = latest_end_[i] - duration(i);
     }
-    for (std::size_t i = n; i-- > 0;) {
-      double end = makespan;
-      for (int k = after_first_[i]; k < after_first_[i + 1]; ++k) {
-        end = std::min(end, latest_start_[after_[k].to] - after_[k].latency_s);
-      }
-      latest_end_[i] = end;
-      latest_start_[i] = end - choices_of(i)[choice_[i]].time.value();
-    }
-    for (std::size_t i = 0; i < n; ++i) {
-      const double start = earliest_start(i);
+    for (int i = 0; i < n; ++i) {
+      const double start = model::earliest_start(before_, i, end_);
       const std::vector<Choice>& choices = choices_of(i);
       const double most =
           std::min(latest_end_[i] - start, choices.back().time.value() * most_slowdown * (1 + kSameTime));
@@ -112,8 +77,7 @@ class FreeClocks {
 
   Kinds kinds_;
   double most_slowdown_ = 1;
-  std::vector<int> before_first_, after_first_;
-  std::vector<Edge> before_, after_;
+  model::Neighbors<double> before_, after_;
   std::vector<int> choice_;
   std::vector<double> end_, latest_end_, latest_start_;
 };

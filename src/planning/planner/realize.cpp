@@ -4,29 +4,16 @@
 
 namespace perseus::planner {
 
-Realizer::Realizer(const model::ComputationDag& dag) : dag_(dag) {
-  const std::size_t n = dag.computations.size();
-  first_.assign(n + 1, 0);
-  for (const model::Dependency& d : dag.dependencies) ++first_[d.after + 1];
-  for (std::size_t i = 0; i < n; ++i) first_[i + 1] += first_[i];
-  edges_.resize(dag.dependencies.size());
-  std::vector<int> fill = first_;
-  for (const model::Dependency& d : dag.dependencies) edges_[fill[d.after]++] = {d.before, d.latency.value()};
-  end_s_.resize(n);
-}
+Realizer::Realizer(const model::ComputationDag& dag) : dag_(dag), before_(model::neighbors_before_s(dag)) {}
 
 Realizer::Outcome Realizer::realize(const model::Plan& plan) {
-  double makespan_s = 0, effective_j = 0;
-  for (int i = 0; i < static_cast<int>(plan.size()); ++i) {
-    double start_s = 0;
-    for (int k = first_[i]; k < first_[i + 1]; ++k) {
-      start_s = std::max(start_s, end_s_[edges_[k].before] + edges_[k].latency_s);
-    }
+  double effective_j = 0;
+  const auto run = [&](int i) {
     const model::Measurement& option = dag_.type_of(i).options[plan[i]];
-    end_s_[i] = start_s + option.time.value();
-    makespan_s = std::max(makespan_s, end_s_[i]);
     effective_j += (option.energy - dag_.blocking_power_of(i) * option.time).value();
-  }
+    return option.time.value();
+  };
+  const double makespan_s = model::longest_path(before_, run, end_s_);
   return {Seconds(makespan_s), Joules(effective_j)};
 }
 
@@ -36,9 +23,9 @@ void Realizer::makespans(const std::vector<const double*>& time_s, std::size_t l
   for (std::size_t i = 0; i < time_s.size(); ++i) {
     double* end_s = ends_s_.data() + i * lanes;
     std::fill_n(end_s, lanes, 0.0);
-    for (int k = first_[i]; k < first_[i + 1]; ++k) {
-      const double* before_s = ends_s_.data() + edges_[k].before * lanes;
-      for (std::size_t l = 0; l < lanes; ++l) end_s[l] = std::max(end_s[l], before_s[l] + edges_[k].latency_s);
+    for (const model::Neighbor<double>& before : before_.of(static_cast<int>(i))) {
+      const double* before_s = ends_s_.data() + before.computation * lanes;
+      for (std::size_t l = 0; l < lanes; ++l) end_s[l] = std::max(end_s[l], before_s[l] + before.latency);
     }
     for (std::size_t l = 0; l < lanes; ++l) {
       end_s[l] += time_s[i][l];

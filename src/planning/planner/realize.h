@@ -12,6 +12,7 @@
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
+#include "planning/model/neighbors.h"
 
 namespace perseus::planner {
 
@@ -28,13 +29,8 @@ class Realizer {
   void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
 
  private:
-  struct Edge {
-    int before;
-    double latency_s;
-  };
   const model::ComputationDag& dag_;
-  std::vector<int> first_;
-  std::vector<Edge> edges_;
+  model::Neighbors<double> before_;
   std::vector<double> end_s_;
   std::vector<double> ends_s_;  ///< [computation][lane]
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "planning/model/neighbors.h"
+
 namespace perseus::planner {
 namespace {
 
@@ -24,76 +26,37 @@ class Sets {
 };
 
 // Longest path with every computation at its slowest choice: the upper limit of all event times.
-double slowest_makespan(const model::ComputationDag& dag, const Kinds& kinds) {
-  std::vector<double> start(dag.computations.size(), 0);
-  double makespan = 0;
-  std::size_t next = 0;
-  std::vector<model::Dependency> edges = dag.dependencies;
-  std::ranges::sort(edges, {}, &model::Dependency::before);
-  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
-    const double end = start[i] + kinds.sets[kinds.of_computation[i]].pareto.front().time.value();
-    makespan = std::max(makespan, end);
-    for (; next < edges.size() && edges[next].before == i; ++next) {
-      start[edges[next].after] = std::max(start[edges[next].after], end + edges[next].latency.value());
-    }
-  }
-  return makespan;
+double slowest_makespan_s(const model::ComputationDag& dag, const Kinds& kinds) {
+  std::vector<double> end_s;
+  return model::longest_path(
+      model::neighbors_before_s(dag),
+      [&](int i) { return kinds.sets[kinds.of_computation[i]].pareto.front().time.value(); }, end_s);
 }
 
-}  // namespace
+/// Prices of the vertices of a hull, in watts: that of the first, slowest one is 0.
+std::vector<double> hull_prices_w(const ChoiceSet& set) {
+  std::vector<double> prices;
+  const Choice* previous = nullptr;
+  for (const int at : set.hull) {
+    const Choice& choice = set.pareto[at];
+    prices.push_back(previous ? (choice.effective_energy - previous->effective_energy) /
+                                    (previous->time - choice.time) / Watts(1)
+                              : 0);
+    previous = &choice;
+  }
+  return prices;
+}
 
-Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
-    : kind_of_computation_(kinds.of_computation), dag_(dag) {
+// Events: start (2 i) and end (2 i + 1) of computation i, source (2 n) and sink (2 n + 1). An end merges with its
+// single follower's start, a start with its single predecessor's end, if nothing lies between; first starts merge with
+// the source, last ends with the sink.
+Sets merged_events(const model::ComputationDag& dag) {
   const int n = static_cast<int>(dag.computations.size());
-
-  // Quanta. Time: 2^-46 of the longest makespan (summed along a path of thousands, still well below 1e-9 of it).
-  // Prices: the unit keeps the flow far from overflow; at most as many computations share it at a time as there are
-  // ranks.
-  seconds_per_tick_ = std::ldexp(slowest_makespan(dag, kinds), -46);
-  std::vector<std::vector<Integer>> lengths(kinds.sets.size());
-  std::vector<std::vector<double>> prices(kinds.sets.size());
-  double highest_price = 0;
-  for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
-    const ChoiceSet& set = kinds.sets[k];
-    const Choice* previous = nullptr;
-    for (const int at : set.hull) {
-      const Choice& choice = set.pareto[at];
-      lengths[k].push_back(ticks(choice.time));
-      prices[k].push_back(previous ? (choice.effective_energy - previous->effective_energy) /
-                                         (previous->time - choice.time) / Watts(1)
-                                   : 0);
-      highest_price = std::max(highest_price, prices[k].back());
-      previous = &choice;
-    }
-  }
-  watts_per_unit_ = highest_price > 0 ? std::ldexp(highest_price, -60) * dag.num_ranks() : 1;
-  std::vector<std::vector<Integer>> thresholds(kinds.sets.size());
-  vertices_.resize(kinds.sets.size());
-  for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
-    // Vertices closer than a quantum in time or price merge into the faster one.
-    std::vector<Integer> kept;
-    for (std::size_t j = 0; j < lengths[k].size(); ++j) {
-      const auto price = static_cast<Integer>(std::llround(prices[k][j] / watts_per_unit_));
-      if (j > 0 && (lengths[k][j] == kept.back() || price <= thresholds[k].back())) {
-        kept.back() = lengths[k][j];
-        vertices_[k].back() = kinds.sets[k].hull[j];
-        continue;
-      }
-      kept.push_back(lengths[k][j]);
-      vertices_[k].push_back(kinds.sets[k].hull[j]);
-      thresholds[k].push_back(price);
-    }
-    lengths[k] = std::move(kept);
-  }
-
-  // Events: start and end of each computation, source and sink. An end merges with its single follower's start, a
-  // start with its single predecessor's end, if nothing lies between; first starts merge with the source.
   std::vector<int> incoming(n, 0), outgoing(n, 0);
   for (const model::Dependency& d : dag.dependencies) {
     ++outgoing[d.before];
     ++incoming[d.after];
   }
-  const int source = 2 * n, sink = 2 * n + 1;
   Sets events(2 * n + 2);
   for (const model::Dependency& d : dag.dependencies) {
     if (d.latency == Seconds(0) && (outgoing[d.before] == 1 || incoming[d.after] == 1)) {
@@ -101,46 +64,98 @@ Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
     }
   }
   for (int i = 0; i < n; ++i) {
-    if (incoming[i] == 0) events.merge(2 * i, source);
-    if (outgoing[i] == 0) events.merge(2 * i + 1, sink);
+    if (incoming[i] == 0) events.merge(2 * i, 2 * n);
+    if (outgoing[i] == 0) events.merge(2 * i + 1, 2 * n + 1);
   }
-  // Number nodes and arcs along each rank: the sweep moves whole sections of a rank at a time.
+  return events;
+}
+
+}  // namespace
+
+Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
+    : kind_of_computation_(kinds.of_computation), dag_(dag) {
+  const std::vector<Vertices> vertices = quantized_hulls(kinds);
+  number_events();
+  add_arcs(vertices);
+  for (const std::vector<int>& order : dag.rank_order) {
+    for (const int i : order) least_energy_ += kinds.sets[kind_of_computation_[i]].pareto.front().effective_energy;
+  }
+  sweep_.emplace(network_);
+  first_deadline_ = sweep_->deadline();
+  t_star_ = deadline();
+}
+
+std::vector<Relaxation::Vertices> Relaxation::quantized_hulls(const Kinds& kinds) {
+  // Quanta. Time: 2^-46 of the longest makespan (summed along a path of thousands, still well below 1e-9 of it).
+  // Prices: the unit keeps the flow far from overflow; at most as many computations share it at a time as there are
+  // ranks.
+  seconds_per_tick_ = std::ldexp(slowest_makespan_s(dag_, kinds), -46);
+  std::vector<std::vector<double>> prices_w;
+  double highest_w = 0;
+  for (const ChoiceSet& set : kinds.sets) {
+    prices_w.push_back(hull_prices_w(set));
+    highest_w = std::max(highest_w, std::ranges::max(prices_w.back()));
+  }
+  watts_per_unit_ = highest_w > 0 ? std::ldexp(highest_w, -60) * dag_.num_ranks() : 1;
+  std::vector<Vertices> all;
+  for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
+    const ChoiceSet& set = kinds.sets[k];
+    Vertices& own = all.emplace_back();
+    std::vector<int>& choices = vertices_.emplace_back();
+    for (std::size_t j = 0; j < set.hull.size(); ++j) {
+      const Integer length = ticks(set.pareto[set.hull[j]].time);
+      const auto price = static_cast<Integer>(std::llround(prices_w[k][j] / watts_per_unit_));
+      // Vertices closer than a quantum in time or price merge into the faster one.
+      if (j > 0 && (length == own.lengths.back() || price <= own.thresholds.back())) {
+        own.lengths.back() = length;
+        choices.back() = set.hull[j];
+        continue;
+      }
+      own.lengths.push_back(length);
+      own.thresholds.push_back(price);
+      choices.push_back(set.hull[j]);
+    }
+  }
+  return all;
+}
+
+void Relaxation::number_events() {
+  const int n = static_cast<int>(dag_.computations.size());
+  Sets events = merged_events(dag_);
   std::vector<int> number(2 * n + 2, -1);
   const auto node = [&](int event) {
     int& id = number[events.find(event)];
     if (id < 0) id = network_.num_nodes++;
     return id;
   };
-  std::vector<std::vector<int>> followers(n);
-  for (int d = 0; d < static_cast<int>(dag.dependencies.size()); ++d)
-    followers[dag.dependencies[d].before].push_back(d);
-  network_.source = node(source);
   start_node_.resize(n);
   end_node_.resize(n);
-  arc_of_computation_.resize(n);
-  arc_of_dependency_.resize(dag.dependencies.size());
-  for (const std::vector<int>& order : dag.rank_order) {
+  network_.source = node(2 * n);
+  // Along each rank: the sweep moves whole sections of a rank at a time.
+  for (const std::vector<int>& order : dag_.rank_order) {
     for (const int i : order) {
       start_node_[i] = node(2 * i);
       end_node_[i] = node(2 * i + 1);
     }
   }
-  network_.sink = node(sink);
-  for (const std::vector<int>& order : dag.rank_order) {
+  network_.sink = node(2 * n + 1);
+}
+
+void Relaxation::add_arcs(const std::vector<Vertices>& vertices) {
+  const auto after =
+      model::neighbors_after<Integer>(dag_, [&](const model::Dependency& d) { return ticks(d.latency); });
+  arc_of_computation_.resize(dag_.computations.size());
+  arc_of_dependency_.resize(dag_.dependencies.size());
+  for (const std::vector<int>& order : dag_.rank_order) {
     for (const int i : order) {
-      const int k = kinds.of_computation[i];
-      arc_of_computation_[i] = network_.add_arc(start_node_[i], end_node_[i], lengths[k], thresholds[k]);
-      least_energy_ += kinds.sets[k].pareto.front().effective_energy;
-      for (const int d : followers[i]) {
-        const model::Dependency& dependency = dag.dependencies[d];
-        const int from = end_node_[dependency.before], to = start_node_[dependency.after];
-        arc_of_dependency_[d] = from == to ? -1 : network_.add_arc(from, to, ticks(dependency.latency));
+      const Vertices& own = vertices[kind_of_computation_[i]];
+      arc_of_computation_[i] = network_.add_arc(start_node_[i], end_node_[i], own.lengths, own.thresholds);
+      for (const model::Neighbor<Integer>& next : after.of(i)) {
+        const int from = end_node_[i], to = start_node_[next.computation];
+        arc_of_dependency_[next.dependency] = from == to ? -1 : network_.add_arc(from, to, next.latency);
       }
     }
   }
-  sweep_.emplace(network_);
-  first_deadline_ = sweep_->deadline();
-  t_star_ = deadline();
 }
 
 bool Relaxation::lower_deadline(Seconds target, StopCheck& check) {

@@ -79,6 +79,16 @@ class Relaxation {
   [[nodiscard]] long pivots() const { return sweep_->pivots(); }
 
  private:
+  /// Vertices of a kind's hull in ticks and units of price, as its arcs have them.
+  struct Vertices {
+    std::vector<graph::Integer> lengths, thresholds;
+  };
+  /// Chooses the quanta of time and price; sets vertices_.
+  std::vector<Vertices> quantized_hulls(const Kinds& kinds);
+  /// Numbers the nodes of the network.
+  void number_events();
+  void add_arcs(const std::vector<Vertices>& vertices);
+
   graph::ParametricNetwork network_;
   std::optional<graph::ParametricLongestPath> sweep_;
   std::vector<int> start_node_, end_node_, arc_of_computation_;

@@ -21,23 +21,9 @@ Rounding::Rounding(const model::ComputationDag& dag, const Kinds& kinds, const R
     last_choice_.push_back(static_cast<int>(kinds.sets[kind].pareto.size()) - 1);
   }
 
-  before_first_.assign(n + 1, 0);
-  after_first_.assign(n + 1, 0);
-  for (const model::Dependency& d : dag.dependencies) {
-    ++before_first_[d.after + 1];
-    ++after_first_[d.before + 1];
-  }
-  for (int i = 0; i < n; ++i) {
-    before_first_[i + 1] += before_first_[i];
-    after_first_[i + 1] += after_first_[i];
-  }
-  before_.resize(dag.dependencies.size());
-  after_.resize(dag.dependencies.size());
-  std::vector<int> before_fill = before_first_, after_fill = after_first_;
-  for (const model::Dependency& d : dag.dependencies) {
-    before_[before_fill[d.after]++] = {d.before, relaxation.ticks(d.latency)};
-    after_[after_fill[d.before]++] = {d.after, relaxation.ticks(d.latency)};
-  }
+  const auto latency = [&](const model::Dependency& d) { return relaxation.ticks(d.latency); };
+  before_ = model::neighbors_before<Integer>(dag, latency);
+  after_ = model::neighbors_after<Integer>(dag, latency);
   choice_.resize(n);
   start_.resize(n);
   end_.resize(n);
@@ -50,14 +36,6 @@ const std::vector<int>& Rounding::round(const Taste& taste) {
   backward_from(std::max(relaxation_.deadline_ticks(), makespan_), taste.discount);
   forward_into_slack();
   return choice_;
-}
-
-graph::Integer Rounding::earliest_start(int computation) const {
-  Integer start = 0;
-  for (int k = before_first_[computation]; k < before_first_[computation + 1]; ++k) {
-    start = std::max(start, end_[before_[k].to] + before_[k].latency);
-  }
-  return start;
 }
 
 int Rounding::cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick) {
@@ -77,7 +55,7 @@ void Rounding::forward_to_relaxed_ends(const Taste& taste) {
   const int n = static_cast<int>(choice_.size());
   makespan_ = 0;
   for (int i = 0; i < n; ++i) {
-    const Integer start = earliest_start(i);
+    const Integer start = model::earliest_start(before_, i, end_);
     const TimedChoice* const choices = choices_of(i);
     const auto [slower, faster] = relaxation_.mix(i);
     const Integer window = relaxation_.end_ticks(i) - start;
@@ -104,10 +82,7 @@ void Rounding::forward_to_relaxed_ends(const Taste& taste) {
 
 void Rounding::backward_from(Integer deadline, double discount) {
   for (int i = static_cast<int>(choice_.size()) - 1; i >= 0; --i) {
-    Integer end = deadline;
-    for (int k = after_first_[i]; k < after_first_[i + 1]; ++k) {
-      end = std::min(end, latest_start_[after_[k].to] - after_[k].latency);
-    }
+    const Integer end = model::latest_end(after_, i, latest_start_, deadline);
     const TimedChoice* const choices = choices_of(i);
     const Integer window = end - start_[i];
     const int now = choice_[i];
@@ -124,7 +99,7 @@ void Rounding::forward_into_slack() {
   makespan_ = 0;
   energy_j_ = 0;
   for (int i = 0; i < n; ++i) {
-    const Integer start = earliest_start(i);
+    const Integer start = model::earliest_start(before_, i, end_);
     const TimedChoice* const choices = choices_of(i);
     const Integer window = latest_end_[i] - start;
     int choice = choice_[i];

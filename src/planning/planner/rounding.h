@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "planning/model/computation_dag.h"
+#include "planning/model/neighbors.h"
 #include "planning/planner/choices.h"
 #include "planning/planner/relaxation.h"
 
@@ -52,10 +53,6 @@ class Rounding {
 
  private:
   using Integer = graph::Integer;
-  struct Edge {
-    int to;
-    Integer latency;
-  };
   // A computation's choices, slowest first, in one array for all kinds.
   struct TimedChoice {
     Integer time;
@@ -65,7 +62,6 @@ class Rounding {
   void forward_to_relaxed_ends(const Taste& taste);
   void backward_from(Integer deadline, double discount);
   void forward_into_slack();
-  [[nodiscard]] Integer earliest_start(int computation) const;
   [[nodiscard]] const TimedChoice* choices_of(int computation) const { return &choices_[first_choice_[computation]]; }
   // The cheapest of choices [first, last] at that price of a second.
   [[nodiscard]] static int cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick);
@@ -73,8 +69,7 @@ class Rounding {
   const Relaxation& relaxation_;
   std::vector<TimedChoice> choices_;
   std::vector<int> first_choice_, last_choice_;  // per computation; the last one counted from its first
-  std::vector<int> before_first_, after_first_;
-  std::vector<Edge> before_, after_;
+  model::Neighbors<Integer> before_, after_;
   std::vector<int> choice_;
   std::vector<Integer> start_, end_, latest_start_, latest_end_;
   Integer makespan_ = 0;

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <sstream>
+
 namespace perseus::formats {
 namespace {
 
@@ -66,7 +69,11 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
        "s.toml:1: duration_s: -1; allowed: a number from 1e-06 to 1000000000"},
       {"iterations = 5\n" + head, "s.toml:1: iterations: 5; allowed: duration_s or iterations, not both"},
       {head.substr(head.find('\n') + 1), "s.toml:1: duration_s: is missing; allowed: duration_s or iterations"},
-      {"duratoin_s = 3\n" + head, "s.toml:1: unknown key 'duratoin_s'; allowed: seed, duration_s"},
+      {"duratoin_s = 3\n" + head,
+       "s.toml:1: unknown key 'duratoin_s'; allowed: name, seed, duration_s, iterations, methods, tau_s, slowdown_pct, "
+       "cluster, pipelines, timing, server, straggler, random, sweep"},
+      {"seed = 3\niteration = 5\n" + head.substr(head.find('\n') + 1), "s.toml:2: unknown key 'iteration'; allowed: "},
+      {"zeed = 3\niteration = 5\n" + head, "s.toml:1: unknown key 'zeed'; allowed: "},
       {head + "[clusters]\n", "s.toml:9: unknown key 'clusters'"},
       {head + "[timing]\nload_s = \"long\"\n",
        "s.toml:10: [timing] load_s: 'long'; allowed: a number from 0 to 1000000000"},
@@ -84,7 +91,15 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
        "s.toml:11: [[straggler]] pipeline: 4; allowed: an integer from 0 to 3"},
       {head + straggler + "[[straggler]]\ncause = \"thermal\"\npipeline = 0\nslowdown = 0.9\n",
        "s.toml:18: [[straggler]] slowdown: 0.9; allowed: a number from 1 to 100"},
-      {head + straggler + "becomes = \"whole\"\n", "s.toml:15: [[straggler]] unknown key 'becomes'"},
+      {head + straggler + "becomes = \"whole\"\n",
+       "s.toml:15: [[straggler]] becomes: 'whole'; allowed: nothing where cause is thermal"},
+      {head + straggler + "mean_for_s = 1\n",
+       "s.toml:15: [[straggler]] unknown key 'mean_for_s'; allowed: cause, slowdown, gpus, stage, becomes, restart_s, "
+       "pipeline, at_s, for_s"},
+      {head + "[[straggler]]\ncause = \"storage\"\nslowdown = 1.2\nstage = 0\n",
+       "s.toml:12: [[straggler]] stage: 0; allowed: nothing where cause is storage"},
+      {head + "[[straggler]]\ncause = \"storage\"\nslowdown = 1.2\ngpus = 1\n",
+       "s.toml:12: [[straggler]] gpus: 1; allowed: nothing where cause is storage"},
       {head + "[[straggler]]\ncause = \"failure\"\nbecomes = \"half\"\n",
        "s.toml:11: [[straggler]] becomes: 'half'; allowed: the name of a [[pipelines]]: whole"},
       {head + "[[straggler]]\ncause = \"failure\"\nbecomes = \"whole\"\nrestart_s = 1\n",
@@ -99,6 +114,8 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
       {head +
            "[sweep]\nscaling = [\"weak\"]\ngpus = [8]\nslowdown_from = 1.5\nslowdown_to = 1.2\nslowdown_step = 0.1\n",
        "s.toml:13: [sweep] slowdown_to: 1.2; allowed: at least slowdown_from, 1.5"},
+      {head + "[sweep]\nscaling = [\"weak\"]\ngpus = [8]\nslowdowns = [1]\nslowdown_to = 1.2\n",
+       "s.toml:13: [sweep] slowdown_to: 1.2; allowed: nothing where slowdowns is given"},
       {"sweep = 3\n" + head, "s.toml:1: sweep: 3; allowed: a table, [sweep]"},
       {"straggler = 3\n" + head, "s.toml:1: straggler: 3; allowed: tables, each under [[straggler]]"},
   };
@@ -108,6 +125,42 @@ TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
     EXPECT_THAT(scenario.error().message, ::testing::StartsWith(bad.says));
     EXPECT_EQ(scenario.error().code, ErrorCode::invalid_input);
     EXPECT_EQ(scenario.error().message.find('\n'), std::string::npos);
+  }
+}
+
+TEST(ScenarioToml, NoListOfAllowedKeysNamesAKeyTwice) {
+  for (const std::string table : {"", "[cluster]\n", "[[pipelines]]\n", "[timing]\n", "[server]\n", "[[straggler]]\n",
+                                  "[[random]]\n", "[sweep]\n"}) {
+    // The tables before it must be complete: what stands first is reported first.
+    const std::string text = table == "[cluster]\n" ? table + "typo = 1\n"
+                             : table.empty()        ? "typo = 1\n" + head
+                                                    : head + table + "typo = 1\n";
+    const Result<model::Scenario> scenario = parse_scenario(text, "s.toml");
+    ASSERT_FALSE(scenario.ok());
+    const std::string& message = scenario.error().message;
+    const std::string::size_type at = message.find("unknown key 'typo'; allowed: ");
+    ASSERT_NE(at, std::string::npos) << message;
+    std::istringstream keys(message.substr(message.find("allowed: ", at) + 9));
+    std::set<std::string> seen;
+    for (std::string key; keys >> key;) {
+      if (key.back() == ',') key.pop_back();
+      EXPECT_TRUE(seen.insert(key).second) << key << " twice: " << message;
+    }
+    EXPECT_GE(seen.size(), 3u);
+  }
+}
+
+TEST(ScenarioToml, TextsMayHaveAnyCharacters) {
+  std::string text = head;
+  text.insert(0, "name = \"Größe \\\" é # ü\" # nächste\n");
+  const Result<model::Scenario> scenario = parse_scenario(text, "s.toml");
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  EXPECT_EQ(scenario->name, "Größe \" é # ü");
+  for (const std::string broken : {"é = 1\n", "name = \"a\"é\n", "name = 'a\\' é\n",
+                                   "name = \"\"\"\n\"\"\"\nx = {\"é\" = 1}\n", "name = \"a\nb\"\né = 1\n"}) {
+    const Result<model::Scenario> refused = parse_scenario(broken + head, "s.toml");
+    ASSERT_FALSE(refused.ok()) << broken;
+    EXPECT_NE(refused.error().message.find("not ASCII"), std::string::npos) << refused.error().message;
   }
 }
 

@@ -25,11 +25,12 @@ using ::testing::HasSubstr;
 /// An HTTP server on its own thread.
 class HttpClientTest : public ::testing::Test {
  protected:
-  void start(HttpHandler handler, HttpServerOptions options = {}) {
+  void start(HttpHandler handler, HttpServerOptions options = {}, const std::string& host = "127.0.0.1") {
     server_ = std::make_unique<HttpServer>(io_, std::move(options), std::move(handler));
-    const auto port = server_->listen({"127.0.0.1", 0});
+    const auto port = server_->listen({host, 0});
+    if (!port && host == "::1") GTEST_SKIP() << "no IPv6 here: " << port.error().message;
     ASSERT_TRUE(port.ok());
-    peer_.url = fmt::format("http://127.0.0.1:{}", *port);
+    peer_.url = "http://" + format_host_port({host, *port});
     thread_ = std::thread([this] { io_.run(); });
   }
   ~HttpClientTest() override {
@@ -108,6 +109,18 @@ TEST_F(HttpClientTest, KeepsItsConnection) {
     EXPECT_EQ(reply->body, fmt::format("/{} body", i));
   }
   EXPECT_EQ(connection.connections(), 1);
+}
+
+TEST_F(HttpClientTest, NamesAnIpv6HostInBrackets) {
+  start(
+      [](const HttpRequest& request, const Responder& responder) {
+        responder.send(json_response(200, std::string(request.header("Host").value_or(""))));
+      },
+      {}, "::1");
+  if (IsSkipped()) return;
+  const auto reply = http_call(peer_, {"GET", "/", ""});
+  ASSERT_TRUE(reply.ok()) << reply.error().message;
+  EXPECT_EQ("http://" + reply->body, peer_.url);
 }
 
 TEST_F(HttpClientTest, ConnectsAgainWhenTheServerHasClosed) {

@@ -623,23 +623,5 @@ TEST_F(HttpServerTest, AHeadNeedsNoBodyToBeMeasured) {
   EXPECT_THAT(raw.until("\r\n\r\n"), HasSubstr("Content-Length: 0"));
 }
 
-TEST(HostPort, IsPrintedAsItIsRead) {
-  for (const char* const text : {"127.0.0.1:7787", "[::1]:0", "localhost:80", "[fe80::1]:443"}) {
-    EXPECT_EQ(format_host_port(parse_host_port(text).value()), text);
-  }
-  for (const char* const host : {"localhost", "::1", "127.0.0.1", "127.9.9.9"}) EXPECT_TRUE(is_loopback_host(host));
-  for (const char* const host : {"0.0.0.0", "::", "10.0.0.1", "127.example.com", ""})
-    EXPECT_FALSE(is_loopback_host(host));
-}
-
-TEST(WithoutUser, NoCredentialsOfAUrlAreLeft) {
-  EXPECT_EQ(without_user("http://any:secret@head:7787/p"), "http://head:7787/p");
-  EXPECT_EQ(without_user("https://secret@head"), "https://head");
-  EXPECT_EQ(without_user("ftp://a:s@c@head/x@y"), "ftp://head/x@y");
-  EXPECT_EQ(without_user("a:s@head"), "head");
-  EXPECT_EQ(without_user("http://head/a@b"), "http://head/a@b");
-  EXPECT_EQ(parse_url("ftp://a:secret@head").error().message.find("secret"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace perseus::http
