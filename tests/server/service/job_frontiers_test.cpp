@@ -40,7 +40,10 @@ TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
     if (removed) {
       frontiers_->job_removed(live);
     } else {
-      base_.append("job", {jobs::JobFinished{}});
+      base_.jobs().execute("job", {[](const jobs::Job&, double) {
+                                     return Result<Decision>(Decision{{jobs::JobFinished{}}, {}});
+                                   },
+                                   {}});
       frontiers_->want(live);
     }
     EXPECT_TRUE(live.wanted.empty());
