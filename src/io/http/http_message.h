@@ -63,8 +63,6 @@ std::vector<std::string_view> path_segments(std::string_view path);
 Result<HttpTarget> parse_target(std::string_view target);
 /// For paths and query values: everything but letters, digits and -._~ becomes %XX.
 std::string percent_encode(std::string_view text);
-/// Includes the quotes; bytes that are not UTF-8 become '?'.
-std::string json_quoted(std::string_view text);
 
 struct Url {
   bool tls = false;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "server/jobs/describe.h"
-#include "server/jobs/json_fields.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/service/learned_profile.h"
 #include "server/service/registration.h"

@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "io/http/http_message.h"
+#include "training/client/status_json.h"
 #include "training/device/ceiling_gpu.h"
 
 namespace perseus::client {
@@ -795,52 +795,23 @@ std::string_view TrainingClient::device_time() const {
 }
 
 std::string TrainingClient::status() {
-  perseus_statistics s{};
-  statistics(s);
-  constexpr const char* states[] = {"starting", "maximum_clock", "profiling", "planned"};
-  std::string wrong;
-  for (const Complaint& complaint : complaints_.all()) {
-    wrong +=
-        fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f},\"times\":{}}}", wrong.empty() ? "" : ",",
-                    name_of(complaint.cause), http::json_quoted(complaint.message), complaint.since_s, complaint.times);
-  }
-  EnergyFacts energy;
-  int helper_pid = 0;
-  double switch_latency_s = 0;
+  ClientStatus status;
+  statistics(status.statistics);
+  status.job = job();
+  status.rank = options_.rank;
+  status.device = options_.device;
+  status.device_time = device_time();
+  status.record_bytes = recorder_.bytes();
+  status.complaints = complaints_.all();
   {
     const std::lock_guard lock(mutex_);
-    if (opened_) energy = meter_->facts();
+    if (opened_) status.energy = meter_->facts();
     if (opened_ && control_) {
-      helper_pid = control_->helper_pid();
-      switch_latency_s = switch_latency_of(control_->statistics()).seconds;
+      status.helper_pid = control_->helper_pid();
+      status.switch_latency_s = switch_latency_of(control_->statistics()).seconds;
     }
   }
-  std::string powers;
-  for (const MeasuredPower& p : energy.powers) {
-    powers += fmt::format(
-        "{}{{\"work\":\"{}\",\"chunk\":{},\"clock_mhz\":{},\"power_w\":{:.2f},\"power_stddev_w\":{:.2f},\"time_s\":{:."
-        "6f},"
-        "\"energy_j\":{:.4f},\"samples\":{}}}",
-        powers.empty() ? "" : ",", p.work, p.chunk, p.clock_mhz, p.power.power_w, p.power.stddev_w, p.time_s,
-        p.power.power_w * p.time_s, p.samples);
-  }
-  return fmt::format(
-      "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
-      "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
-      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"device_time\":\"{}\","
-      "\"clocks_requested\":{},\"clocks_applied\":{},\"computations_late\":{},\"switch_latency_s\":{:.6f},"
-      "\"helper_restarts\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
-      "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
-      "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
-      "\"computations_mixed\":{},\"computations_unsure\":{},\"plans_dropped\":{},\"profile\":[{}],"
-      "\"wrong\":[{}]}}",
-      states[s.state], http::json_quoted(job()), options_.rank, http::json_quoted(options_.device), helper_pid,
-      s.iteration, s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s,
-      s.server_reached != 0, s.server_failures, s.controls_clock != 0, device_time(), s.clocks_requested,
-      s.clocks_applied, energy.late, switch_latency_s, s.helper_restarts, s.begin_end_ns, s.set_speed_ns,
-      s.client_cpu_s, recorder_.bytes(), energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
-      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, s.computations_mixed,
-      s.computations_unsure, s.plans_dropped, powers, wrong);
+  return status_json(status);
 }
 
 }  // namespace perseus::client
