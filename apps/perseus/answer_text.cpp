@@ -4,12 +4,12 @@
 #include <fmt/format.h>
 
 #include <array>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <ctime>
 #include <string_view>
 #include <utility>
 
+#include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 
 namespace perseus::cli {
@@ -51,9 +51,9 @@ const Unit* unit_of(std::string_view key) {
 
 std::string scalar_text(const json::value& value, const Unit* unit) {
   if (const auto* string = value.if_string()) return std::string(string->data(), string->size());
-  if (!value.is_number()) return json::serialize(value);
+  if (!value.is_number()) return formats::json_text(value);
   if (unit != nullptr) return unit->text(value.to_number<double>());
-  return value.is_double() ? fmt::format("{:.6g}", value.get_double()) : json::serialize(value);
+  return value.is_double() ? fmt::format("{:.6g}", value.get_double()) : formats::json_text(value);
 }
 
 bool has_lines(const json::value& value) {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/json_writer.h"
 #include "command.h"
-#include "io/http/http_message.h"
 #include "server/store/sqlite_store.h"
 #include "server_store.h"
 
@@ -30,7 +30,11 @@ void add_backup(CLI::App& app, Command& command) {
       if (const Status done = store::back_up_sqlite(database, options->to); !done) return done.error();
       const auto bytes = std::filesystem::file_size(options->to);
       if (command.json) {
-        print(fmt::format("{{\"backup\":{},\"bytes\":{}}}\n", http::json_quoted(options->to), bytes));
+        print(json_object([&](JsonWriter& f) {
+                f.always("backup", options->to);
+                f.always("bytes", bytes);
+              }) +
+              "\n");
       } else {
         print(fmt::format("{}: a copy of {}, {} bytes\n", options->to, database, bytes));
       }

@@ -6,10 +6,10 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/report/drawn_timeline.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
@@ -352,8 +352,8 @@ Result<bool> write_demo_output(const std::filesystem::path& directory, const mod
     return write_output_file(*out, name, fill);
   };
   for (const Status& written : {
-           file("summary.json", [&](const report::Sink& sink) { sink(json::serialize(summary_of(m)) + "\n"); }),
-           file("details.json", [&](const report::Sink& sink) { sink(json::serialize(details_of(m)) + "\n"); }),
+           file("summary.json", [&](const report::Sink& sink) { sink(formats::json_text(summary_of(m)) + "\n"); }),
+           file("details.json", [&](const report::Sink& sink) { sink(formats::json_text(details_of(m)) + "\n"); }),
            file("timeline.svg", [&](const report::Sink& sink) { sink(main_timelines(dag, m)); }),
            file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(dag, m), sink); }),
        }) {
@@ -371,6 +371,6 @@ std::string demo_table(const DemoMeasurement& m) {
   return text;
 }
 
-std::string demo_summary_json(const DemoMeasurement& m) { return json::serialize(summary_of(m)) + "\n"; }
+std::string demo_summary_json(const DemoMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }
 
 }  // namespace perseus::cli

@@ -5,13 +5,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <map>
 #include <memory>
 
 #include "command.h"
 #include "emulation_output.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/scenario_toml.h"
 #include "planning/checker/plan_run.h"
@@ -158,7 +158,7 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
     if (!written) return written.error();
   }
   if (as_json) {
-    print(boost::json::serialize(json_of(*report)) + "\n");
+    print(formats::json_text(json_of(*report)) + "\n");
     return 0;
   }
   print(terminal_text(*report));

@@ -2,11 +2,11 @@
 #include <fmt/format.h>
 
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <chrono>
 #include <memory>
 
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
 #include "plan_source.h"
@@ -75,7 +75,7 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
                                {"gap_pct", point.gap_pct()},
                                {"lookup_s", took_s}};
     if (!clocks.empty()) answer["plan"] = clocks.string();
-    print(boost::json::serialize(answer) + "\n");
+    print(formats::json_text(answer) + "\n");
     return 0;
   }
   if (options.deadline_s || options.ratio) {

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <memory>
 #include <string_view>
@@ -15,6 +14,7 @@
 #include "command.h"
 #include "demo.h"
 #include "help_formatter.h"
+#include "io/formats/boost_json_text.h"
 #include "usage_message.h"
 
 namespace {
@@ -30,7 +30,7 @@ int fail(const Error& error, bool json) {
   if (json) {
     const boost::json::value value{
         {"error", {{"code", entry.name}, {"message", message}, {"exit_code", entry.exit_code}}}};
-    print(boost::json::serialize(value) + "\n");
+    print(formats::json_text(value) + "\n");
   }
   fmt::print(stderr, "perseus: {}\n", message);
   return entry.exit_code;

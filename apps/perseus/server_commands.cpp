@@ -6,11 +6,12 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <memory>
 
 #include "base/clock.h"
+#include "base/json_writer.h"
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/transfer_latency_text.h"
 #include "server/service/tokens.h"
@@ -79,7 +80,7 @@ Result<http::HttpCall> push_call(const ProfilePush& push) {
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
   json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
   if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
-  return http::HttpCall{"PUT", "/v1/profiles/" + http::percent_encode(push.name), json::serialize(body)};
+  return http::HttpCall{"PUT", "/v1/profiles/" + http::percent_encode(push.name), formats::json_text(body)};
 }
 
 struct StragglerNotice {
@@ -93,7 +94,8 @@ http::HttpCall straggler_call(const StragglerNotice& notice) {
   if (!notice.accelerator.empty()) body["accelerator"] = notice.accelerator;
   if (notice.rank) body["rank"] = *notice.rank;
   if (notice.pipeline) body["pipeline"] = *notice.pipeline;
-  return {"POST", notice.job.empty() ? "/v1/stragglers" : job_path(notice.job, "/stragglers"), json::serialize(body)};
+  return {"POST", notice.job.empty() ? "/v1/stragglers" : job_path(notice.job, "/stragglers"),
+          formats::json_text(body)};
 }
 
 struct PolicyChange {
@@ -114,7 +116,7 @@ Result<http::HttpCall> policy_call(const PolicyChange& change) {
     body["slowdown"] = 1 + *tolerated;
   }
   if (change.threshold) body["threshold"] = *change.threshold;
-  std::string text = json::serialize(body);
+  std::string text = formats::json_text(body);
   if (!change.signal.empty()) {
     const auto signal = formats::read_file(change.signal);
     if (!signal) return signal.error();
@@ -122,7 +124,10 @@ Result<http::HttpCall> policy_call(const PolicyChange& change) {
     if (const json::value value = json::parse(*signal, problem); problem || !value.is_array()) {
       return Error{ErrorCode::invalid_input, fmt::format("{}: not a JSON array of {{from_s, value}}", change.signal)};
     }
-    text.insert(text.size() - 1, fmt::format("{}\"signal\":{}", body.empty() ? "" : ",", *signal));
+    text = json_object([&](JsonWriter& f) {
+      f.members_of(text);
+      f.always("signal", JsonRaw{*signal});
+    });
   }
   return http::HttpCall{"PUT", path, text};
 }
@@ -163,7 +168,7 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   const Status put = change_store(
       options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
   if (!put) return put.error();
-  print(as_json ? fmt::format("{{\"token\":\"{}\"}}\n", token.secret) : token.secret + "\n");
+  print((as_json ? json_object([&](JsonWriter& f) { f.always("token", token.secret); }) : token.secret) + "\n");
   return 0;
 }
 
@@ -369,7 +374,7 @@ void add_token(CLI::App& app, Command& command) {
       json::object body{
           {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
       if (options->expires_days) body["expires_in_s"] = *options->expires_days * kDay_s;
-      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", json::serialize(body)}), command.json);
+      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", formats::json_text(body)}), command.json);
     };
   });
   add_action(*group, command, "list", "Without the secrets", [] { return http::HttpCall{"GET", "/v1/tokens", ""}; });

@@ -1,9 +1,11 @@
 #include "server_log.h"
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <spdlog/details/null_mutex.h>
+#include <spdlog/formatter.h>
 #include <spdlog/logger.h>
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
@@ -13,18 +15,43 @@
 #include <chrono>
 #include <climits>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "command.h"
-#include "io/http/http_message.h"
 
 namespace perseus::cli {
 namespace {
 
-constexpr const char* kPattern = R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l","message":%v})";
 constexpr std::chrono::minutes kComplainEvery{1};
+
+/// One line per message, which is an object: what the line has beside time and level.
+class JsonLines final : public spdlog::formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
+    using std::chrono::milliseconds;
+    const auto since_epoch = std::chrono::duration_cast<milliseconds>(message.time.time_since_epoch());
+    const std::time_t seconds = std::chrono::floor<std::chrono::seconds>(since_epoch).count();
+    const std::string line = json_object([&](JsonWriter& f) {
+      f.always("time", fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(seconds), since_epoch.count() - seconds * 1000));
+      f.always("level", to_view(spdlog::level::to_string_view(message.level)));
+      f.members_of(to_view(message.payload));
+    });
+    out.append(line);
+    out.push_back('\n');
+  }
+  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonLines>(); }
+
+ private:
+  static std::string_view to_view(spdlog::string_view_t text) { return {text.data(), text.size()}; }
+};
+
+std::string message_json(std::string_view message) {
+  return json_object([&](JsonWriter& f) { f.always("message", message); });
+}
 
 /// Writes without waiting: a stalled reader of the log must not block the server. A pipe loses lines that it cannot
 /// take at once; a file takes all.
@@ -72,8 +99,8 @@ void complain(const std::string& why) {
   last = now;
   spdlog::logger aside("perseus", std::make_shared<PromptSink>(STDERR_FILENO));
   aside.set_error_handler([](const std::string&) {});  // there is no further destination
-  aside.set_pattern(kPattern, spdlog::pattern_time_type::utc);
-  aside.error(http::json_quoted("lines of the log are lost: " + why));
+  aside.set_formatter(std::make_unique<JsonLines>());
+  aside.error(message_json("lines of the log are lost: " + why));
 }
 
 /// Its descriptor, or why it cannot be appended to. Refuses a named pipe without a reader instead of waiting for it.
@@ -94,7 +121,7 @@ Result<int> open_log_file(const std::string& file) {
 std::shared_ptr<spdlog::logger> logger_to(spdlog::sink_ptr sink, const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("perseus", std::move(sink));
   logger->set_error_handler(complain);
-  logger->set_pattern(kPattern, spdlog::pattern_time_type::utc);
+  logger->set_formatter(std::make_unique<JsonLines>());
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);
   return logger;
@@ -116,10 +143,15 @@ Status ServerLog::open(const std::string& level, const std::string& file) {
   return Ok{};
 }
 
-void ServerLog::debug(std::string_view message) { logger_->debug(http::json_quoted(message)); }
-void ServerLog::info(std::string_view message) { logger_->info(http::json_quoted(message)); }
-void ServerLog::warn(std::string_view message) { logger_->warn(http::json_quoted(message)); }
-void ServerLog::error(std::string_view message) { logger_->error(http::json_quoted(message)); }
-void ServerLog::audit(const std::string& change) { logger_->info("\"change\",\"change\":" + change); }
+void ServerLog::debug(std::string_view message) { logger_->debug(message_json(message)); }
+void ServerLog::info(std::string_view message) { logger_->info(message_json(message)); }
+void ServerLog::warn(std::string_view message) { logger_->warn(message_json(message)); }
+void ServerLog::error(std::string_view message) { logger_->error(message_json(message)); }
+void ServerLog::audit(const std::string& change) {
+  logger_->info(json_object([&](JsonWriter& f) {
+    f.always("message", "change");
+    f.always("change", JsonRaw{change});
+  }));
+}
 
 }  // namespace perseus::cli

@@ -5,11 +5,11 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cstdlib>
 #include <memory>
 
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/frequency_plan.h"
 #include "io/report/report.h"
@@ -136,12 +136,12 @@ std::string json_timeline(const Shown& shown, const model::Plan& plan) {
                                 {"critical", bar.critical}});
   }
   const model::FrontierPoint& point = shown.frontier.points[shown.point];
-  return json::serialize(json::object{{"point", shown.point},
-                                      {"time_s", timeline.makespan.value()},
-                                      {"energy_j", timeline.energy.value()},
-                                      {"bound_j", point.bound.value()},
-                                      {"gap_pct", point.gap_pct()},
-                                      {"timeline", std::move(bars)}}) +
+  return formats::json_text(json::object{{"point", shown.point},
+                                         {"time_s", timeline.makespan.value()},
+                                         {"energy_j", timeline.energy.value()},
+                                         {"bound_j", point.bound.value()},
+                                         {"gap_pct", point.gap_pct()},
+                                         {"timeline", std::move(bars)}}) +
          "\n";
 }
 

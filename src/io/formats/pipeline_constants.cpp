@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/json_writer.h"
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/transfer_latency_text.h"
@@ -75,15 +76,16 @@ Result<PipelineConstants> read_pipeline_constants(const std::string& path) {
 }
 
 std::string format_pipeline_constants(const PipelineConstants& constants) {
-  std::string text = "{\n";
-  if (constants.schedule) text += fmt::format("  \"schedule\": \"{}\",\n", *constants.schedule);
-  text += fmt::format(
-      "  \"microbatches\": {},\n  \"blocking_power_w\": {},\n  \"blocking_power_stddev_w\": {},\n"
-      "  \"transfer_latency_s\": {},\n  \"transfer_latency_stddev_s\": {},\n  \"blocking_transfers\": {}\n}}\n",
-      constants.microbatches, constants.costs.blocking_power.value(), constants.blocking_power_stddev.value(),
-      format_transfer_latency(constants.costs.transfer_latency),
-      format_transfer_latency(constants.transfer_latency_stddev), constants.costs.blocking_transfers);
-  return text;
+  const auto members = [&](JsonWriter& f) {
+    f("schedule", constants.schedule);
+    f.always("microbatches", constants.microbatches);
+    f.always("blocking_power_w", constants.costs.blocking_power);
+    f.always("blocking_power_stddev_w", constants.blocking_power_stddev);
+    f.always("transfer_latency_s", JsonRaw{format_transfer_latency(constants.costs.transfer_latency)});
+    f.always("transfer_latency_stddev_s", JsonRaw{format_transfer_latency(constants.transfer_latency_stddev)});
+    f.always("blocking_transfers", constants.costs.blocking_transfers);
+  };
+  return json_object(members, JsonLayout::lines) + "\n";
 }
 
 }  // namespace perseus::formats

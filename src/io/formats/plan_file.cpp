@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <boost/json.hpp>
-#include <charconv>
 #include <cmath>
 #include <limits>
+#include <tuple>
+#include <utility>
 
-#include "base/utf8.h"
+#include "base/json_writer.h"
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/number.h"
@@ -33,123 +32,57 @@ std::vector<int> encoding_order(const model::ComputationDag& dag) {
   return order;
 }
 
-// ---- Writing: appends to one string.
+// ---- Writing.
 
-class Writer {
- public:
-  void raw(std::string_view text) { text_ += text; }
-  void number(double value) { append(value); }
-  void number(int value) { append(value); }
-  void string(std::string_view text) {
-    text_ += '"';
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        text_ += '\\';
-        text_ += c;
-      } else if (byte < 0x20) {
-        text_ += fmt::format("\\u{:04x}", byte);
-      } else {
-        text_ += c;
-      }
-    }
-    text_ += '"';
-  }
-  /// [a,b,...] with `write_one` for each element.
-  template <class Range, class WriteOne>
-  void list(const Range& range, WriteOne write_one, std::string_view separator = ",") {
-    text_ += '[';
-    bool first = true;
-    for (const auto& element : range) {
-      if (!first) text_ += separator;
-      first = false;
-      write_one(element);
-    }
-    text_ += ']';
-  }
-  [[nodiscard]] std::string take() { return std::move(text_); }
-
- private:
-  template <class Number>
-  void append(Number value) {
-    std::array<char, 32> digits;
-    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value).ptr;
-    text_.append(digits.data(), end);
-  }
-  std::string text_;
-};
-
-void write_types(Writer& out, const std::vector<model::ComputationType>& types) {
-  out.list(
-      types,
-      [&](const model::ComputationType& type) {
-        out.raw("{\"stage\":");
-        out.number(type.stage);
-        out.raw(",\"instruction\":");
-        out.string(valid_utf8(type.instruction));
-        out.raw(",\"options\":");
-        out.list(type.options, [&](const model::Measurement& m) {
-          out.raw("[");
-          out.number(m.clock.value());
-          for (const double value :
-               {m.time.value(), m.energy.value(), m.time_stddev.value(), m.energy_stddev.value()}) {
-            out.raw(",");
-            out.number(value);
-          }
-          out.raw(",");
-          out.number(m.samples);
-          out.raw("]");
-        });
-        out.raw("}");
-      },
-      ",\n");
+/// A list of one number of each element.
+template <class Range, class Element, class Number>
+auto column(const Range& range, Number Element::*member) {
+  return JsonList{range, [member](const Element& element) { return element.*member; }};
 }
 
-void write_dag(Writer& out, const model::ComputationDag& dag) {
-  const auto number = [&](int value) { out.number(value); };
-  out.raw("{\"blocking_power_w\":");
-  out.number(dag.blocking_power.value());
-  out.raw(",\"accelerators\":");
-  out.list(dag.accelerators, number);
-  out.raw(",\n\"types\":");
-  write_types(out, dag.types);
-  out.raw(",\n\"computations\":{\"type\":");
-  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.type); });
-  out.raw(",\n\"rank\":");
-  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.rank); });
-  out.raw(",\n\"microbatch\":");
-  out.list(dag.computations, [&](const model::Computation& c) { out.number(c.microbatch); });
-  out.raw("},\n\"dependencies\":{\"before\":");
-  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.before); });
-  out.raw(",\n\"after\":");
-  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.after); });
-  out.raw(",\n\"latency_s\":");
-  out.list(dag.dependencies, [&](const model::Dependency& d) { out.number(d.latency.value()); });
-  out.raw("}}");
+void write_dag(JsonWriter& f, const model::ComputationDag& dag) {
+  f.always("blocking_power_w", dag.blocking_power);
+  f.always("accelerators", dag.accelerators);
+  f.always("types", JsonLines{dag.types, [](const model::ComputationType& type) {
+                                return JsonObject{[&type](JsonWriter& t) {
+                                  t.always("stage", type.stage);
+                                  t.always("instruction", type.instruction);
+                                  t.always("options", JsonList{type.options, [](const model::Measurement& m) {
+                                                                 return std::tuple(m.clock, m.time, m.energy,
+                                                                                   m.time_stddev, m.energy_stddev,
+                                                                                   m.samples);
+                                                               }});
+                                }};
+                              }});
+  f.always("computations", JsonObject{[&](JsonWriter& computations) {
+             computations.always("type", column(dag.computations, &model::Computation::type));
+             computations.always("rank", column(dag.computations, &model::Computation::rank));
+             computations.always("microbatch", column(dag.computations, &model::Computation::microbatch));
+           }});
+  f.always("dependencies", JsonObject{[&](JsonWriter& dependencies) {
+             dependencies.always("before", column(dag.dependencies, &model::Dependency::before));
+             dependencies.always("after", column(dag.dependencies, &model::Dependency::after));
+             dependencies.always("latency_s", column(dag.dependencies, &model::Dependency::latency));
+           }});
 }
 
 /// "0*96,3,7*2": option 0 96 times, option 3, option 7 twice.
-void write_plan(Writer& out, const model::Plan& plan, const std::vector<int>& order) {
-  out.raw("\"");
+std::string runs_of(const model::Plan& plan, const std::vector<int>& order) {
+  std::string text;
   for (std::size_t i = 0; i < order.size();) {
     std::size_t end = i + 1;
     while (end < order.size() && plan[order[end]] == plan[order[i]]) ++end;
-    if (i > 0) out.raw(",");
-    out.number(static_cast<int>(plan[order[i]]));
-    if (end - i > 1) {
-      out.raw("*");
-      out.number(static_cast<int>(end - i));
-    }
+    if (i > 0) text += ',';
+    text += std::to_string(plan[order[i]]);
+    if (end - i > 1) text += "*" + std::to_string(end - i);
     i = end;
   }
-  out.raw("\"");
+  return text;
 }
 
-void write_noise(Writer& out, std::string_view key, const model::ProfileNoise& noise) {
+void write_noise(JsonWriter& f, std::string_view key, const model::ProfileNoise& noise) {
   if (noise == model::ProfileNoise{}) return;
-  out.raw(fmt::format(",\"{}\":", key));
-  out.list(std::array{noise.lateness.value(), noise.time_stddev.value(), noise.energy_stddev.value()},
-           [&](double value) { out.number(value); });
+  f.always(key, std::tuple(noise.lateness, noise.time_stddev, noise.energy_stddev));
 }
 
 // ---- Reading.
@@ -356,48 +289,30 @@ Result<PlanFile> read_document(const JsonReader& root) {
 
 std::string format_plan_file(const model::ComputationDag& dag, const model::Frontier& frontier,
                              const Metadata& metadata) {
-  Writer out;
-  out.raw(fmt::format("{{\"format\":\"{}\",\"version\":{},\n\"metadata\":{{", kFormatName, kFormatVersion));
-  bool first = true;
-  for (const auto& [key, value] : metadata) {
-    if (!first) out.raw(",\n");
-    first = false;
-    out.string(valid_utf8(key));
-    out.raw(":");
-    out.string(valid_utf8(value));
-  }
-  out.raw("},\n\"dag\":");
-  write_dag(out, dag);
-  out.raw(",\n\"bound\":");
-  out.list(frontier.bound.vertices, [&](const model::BoundVertex& vertex) {
-    out.raw("[");
-    out.number(vertex.time.value());
-    out.raw(",");
-    out.number(vertex.effective_energy.value());
-    out.raw("]");
-  });
-  out.raw(",\n\"points\":");
   const std::vector<int> order = encoding_order(dag);
-  out.list(
-      frontier.points,
-      [&](const model::FrontierPoint& point) {
-        out.raw("{\"time_s\":");
-        out.number(point.time.value());
-        out.raw(",\"energy_j\":");
-        out.number(point.energy.value());
-        out.raw(",\"effective_energy_j\":");
-        out.number(point.effective_energy.value());
-        out.raw(",\"bound_j\":");
-        out.number(point.bound.value());
-        out.raw(",\"plan\":");
-        write_plan(out, point.plan, order);
-        write_noise(out, "noise", point.noise);
-        out.raw("}");
-      },
-      ",\n");
-  write_noise(out, "maximum_clock_noise", frontier.maximum_clock_noise);
-  out.raw("}\n");
-  return out.take();
+  const auto members = [&](JsonWriter& f) {
+    f.always("format", kFormatName);
+    f.always("version", kFormatVersion);
+    f.always("metadata", JsonObject{[&](JsonWriter& facts) {
+               for (const auto& [key, value] : metadata) facts.always(key, value);
+             }});
+    f.always("dag", JsonObject{[&](JsonWriter& d) { write_dag(d, dag); }});
+    f.always("bound", JsonList{frontier.bound.vertices, [](const model::BoundVertex& vertex) {
+                                 return std::pair(vertex.time, vertex.effective_energy);
+                               }});
+    f.always("points", JsonLines{frontier.points, [&order](const model::FrontierPoint& point) {
+                                   return JsonObject{[&](JsonWriter& p) {
+                                     p.always("time_s", point.time);
+                                     p.always("energy_j", point.energy);
+                                     p.always("effective_energy_j", point.effective_energy);
+                                     p.always("bound_j", point.bound);
+                                     p.always("plan", runs_of(point.plan, order));
+                                     write_noise(p, "noise", point.noise);
+                                   }};
+                                 }});
+    write_noise(f, "maximum_clock_noise", frontier.maximum_clock_noise);
+  };
+  return json_object(members) + "\n";
 }
 
 Result<PlanFile> parse_plan_file(std::string_view text, const std::string& name) {

@@ -13,6 +13,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 #include "io/formats/json_reader.h"
@@ -22,6 +23,26 @@ namespace perseus::formats {
 
 Result<model::TransferLatency> read_transfer_latency(const JsonReader& json);
 std::string format_transfer_latency(const model::TransferLatency& latency);
+
+/// An optional latency as a member of a described struct (io/formats/described_json.h).
+template <class Optional>
+struct TransferLatencyMember {
+  Optional& latency;
+  [[nodiscard]] bool empty() const { return !latency; }
+};
+template <class Optional>
+TransferLatencyMember(Optional&) -> TransferLatencyMember<Optional>;
+template <class Optional>
+void append_json_form(std::string& out, const TransferLatencyMember<Optional>& member) {
+  out += format_transfer_latency(*member.latency);
+}
+template <class Optional>
+Status read_json_form(const JsonReader& json, const TransferLatencyMember<Optional>& member) {
+  auto read = read_transfer_latency(json);
+  if (!read) return read.error();
+  member.latency = *std::move(read);
+  return Ok{};
+}
 
 /// Parses the command-line form. Values are finite and >= 0.
 Result<model::TransferLatency> parse_transfer_latency(std::string_view text);

@@ -6,7 +6,7 @@
 #include <boost/beast/http/status.hpp>
 
 #include "base/error_table.h"
-#include "base/utf8.h"
+#include "base/json_writer.h"
 
 namespace perseus::http {
 namespace {
@@ -44,8 +44,13 @@ HttpResponse json_response(int status, std::string body) {
 }
 
 HttpResponse error_response(int status, std::string_view message) {
-  return json_response(status, fmt::format("{{\"detail\":{0},\"error\":{{\"code\":\"{1}\",\"message\":{0}}}}}",
-                                           json_quoted(message), entry_of(code_of(status)).name));
+  return json_response(status, json_object([&](JsonWriter& f) {
+                         f.always("detail", message);
+                         f.always("error", JsonObject{[&](JsonWriter& error) {
+                                    error.always("code", entry_of(code_of(status)).name);
+                                    error.always("message", message);
+                                  }});
+                       }));
 }
 
 bool same_without_case(std::string_view a, std::string_view b) {
@@ -56,32 +61,6 @@ bool same_without_case(std::string_view a, std::string_view b) {
 std::string_view reason_phrase(int status) {
   namespace beast_http = boost::beast::http;
   return beast_http::obsolete_reason(beast_http::int_to_status(static_cast<unsigned>(status)));
-}
-
-std::string json_quoted(std::string_view text) {
-  std::string quoted = "\"";
-  quoted.reserve(text.size() + text.size() / 4 + 2);
-  std::size_t as_it_is = 0;  // what begins there is appended as a whole
-  for (std::size_t i = 0; i < text.size();) {
-    const char c = text[i];
-    const std::size_t length = first_code_point(text.substr(i)).bytes;
-    const bool is_control = static_cast<unsigned char>(c) < 0x20;
-    if (length > 0 && c != '"' && c != '\\' && !is_control) {
-      i += length;
-      continue;
-    }
-    quoted += text.substr(as_it_is, i - as_it_is);
-    if (length == 0) {
-      quoted += '?';
-    } else if (is_control) {
-      quoted += fmt::format("\\u{:04x}", static_cast<unsigned char>(c));
-    } else {
-      (quoted += '\\') += c;
-    }
-    as_it_is = ++i;
-  }
-  quoted += text.substr(as_it_is);
-  return quoted + '"';
 }
 
 }  // namespace perseus::http

@@ -47,7 +47,5 @@ HttpResponse error_response(int status, std::string_view message);
 /// Case-insensitive comparison of header and host names: ASCII letters only.
 bool same_without_case(std::string_view a, std::string_view b);
 std::string_view reason_phrase(int status);
-/// Includes the quotes; bytes that are not UTF-8 become '?'.
-std::string json_quoted(std::string_view text);
 
 }  // namespace perseus::http

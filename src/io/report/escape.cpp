@@ -1,9 +1,6 @@
 #include "io/report/escape.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cstdint>
 
 #include "base/utf8.h"
 
@@ -49,29 +46,6 @@ std::string escape_markup(std::string_view text) {
     }
   }
   return out;
-}
-
-std::string json_string(std::string_view text) {
-  std::string out = "\"";
-  out.reserve(text.size() + 2);
-  // A profile is a hundred kilobytes of plain text: copy whole runs of it.
-  const auto needs_a_look = [](unsigned char c) { return c < 0x20 || c == '"' || c == '\\' || c == '<' || c >= 0x7F; };
-  while (true) {
-    const auto plain = static_cast<std::size_t>(std::ranges::find_if(text, needs_a_look) - text.begin());
-    out += text.substr(0, plain);
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const char32_t c = take_code_point(text);
-    if (c == U'"' || c == U'\\') {
-      out += '\\';
-      out += static_cast<char>(c);
-    } else if (c < 0x20 || c == U'<' || c == 0x7F || c == 0x2028 || c == 0x2029) {
-      out += fmt::format("\\u{:04x}", static_cast<std::uint32_t>(c));
-    } else {
-      append_utf8(out, c);
-    }
-  }
-  return out += '"';
 }
 
 }  // namespace perseus::report

@@ -1,7 +1,7 @@
-// Escapes names from files for the languages of reports.
+// Escapes names from files for HTML and XML.
 //
 // Input:   any bytes.
-// Output:  valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped for its context.
+// Output:  valid UTF-8 without control characters (bytes that are not UTF-8 become U+FFFD), escaped.
 // Errors:  none.
 // Cost:    O(bytes).
 // Threads: pure.
@@ -14,7 +14,5 @@ namespace perseus::report {
 
 /// For text and double- or single-quoted attributes of HTML and XML.
 std::string escape_markup(std::string_view text);
-/// A JSON string with its quotes that may also stand inside <script>: no "<", no line separators.
-std::string json_string(std::string_view text);
 
 }  // namespace perseus::report

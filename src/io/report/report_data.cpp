@@ -1,66 +1,49 @@
 #include "io/report/report_data.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <set>
-#include <span>
+#include <utility>
 
-#include "io/report/escape.h"
-#include "io/report/pieces.h"
+#include "base/json_writer.h"
 
 namespace perseus::report {
 namespace {
 
 constexpr std::size_t kMostBoundVertices = 3000;  // more than a screen is wide
 
-/// "name":[...]; `text_of_item` writes each item, which may be any JSON.
-template <class Items, class TextOf>
-void column(Pieces& out, std::string_view name, const Items& items, TextOf text_of_item) {
-  out << "\"" << name << "\":[";
-  bool first = true;
-  for (const auto& item : items) {
-    if (!first) out << ",";
-    first = false;
-    out << text_of_item(item);
-  }
-  out << "]";
+double rounded(double value) { return with_digits(value, 8); }
+
+void write_types(JsonWriter& f, const model::ComputationDag& dag) {
+  using model::Measurement;
+  f.always("types", JsonList{dag.types, [](const model::ComputationType& type) {
+                               return JsonObject{[&type](JsonWriter& t) {
+                                 const auto column = [&](auto Measurement::*member) {
+                                   return JsonList{type.options, [member](const Measurement& m) { return m.*member; }};
+                                 };
+                                 t.always("stage", type.stage);
+                                 t.always("instruction", type.instruction);
+                                 t.always("clock_mhz", column(&Measurement::clock));
+                                 t.always("time_s", column(&Measurement::time));
+                                 t.always("energy_j", column(&Measurement::energy));
+                               }};
+                             }});
 }
 
-std::string precise(double value) { return fmt::format("{}", value); }
-std::string rounded(double value) { return fmt::format("{:.8g}", value); }
-std::string whole(long value) { return std::to_string(value); }
-
-void write_types(Pieces& out, const model::ComputationDag& dag) {
-  column(out, "types", dag.types, [](const model::ComputationType& type) {
-    std::string json;
-    const Sink append = [&json](std::string_view text) { json += text; };
-    Pieces inner(append);
-    inner << fmt::format("{{\"stage\":{},\"instruction\":{},", type.stage, json_string(type.instruction));
-    column(inner, "clock_mhz", type.options, [](const model::Measurement& m) { return whole(m.clock.value()); });
-    inner << ",";
-    column(inner, "time_s", type.options, [](const model::Measurement& m) { return precise(m.time.value()); });
-    inner << ",";
-    column(inner, "energy_j", type.options, [](const model::Measurement& m) { return precise(m.energy.value()); });
-    inner << "}";
-    inner.flush();
-    return json;
-  });
+void write_computations(JsonWriter& f, const model::ComputationDag& dag) {
+  const auto column = [&](int model::Computation::*member) {
+    return JsonList{dag.computations, [member](const model::Computation& c) { return c.*member; }};
+  };
+  f.always("computations", JsonObject{[&](JsonWriter& c) {
+             c.always("type", column(&model::Computation::type));
+             c.always("rank", column(&model::Computation::rank));
+             c.always("microbatch", column(&model::Computation::microbatch));
+           }});
 }
 
-void write_computations(Pieces& out, const model::ComputationDag& dag) {
-  out << "\"computations\":{";
-  column(out, "type", dag.computations, [](const model::Computation& c) { return whole(c.type); });
-  out << ",";
-  column(out, "rank", dag.computations, [](const model::Computation& c) { return whole(c.rank); });
-  out << ",";
-  column(out, "microbatch", dag.computations, [](const model::Computation& c) { return whole(c.microbatch); });
-  out << "}";
-}
-
-void write_dependencies(Pieces& out, const model::ComputationDag& dag) {
+void write_dependencies(JsonWriter& f, const model::ComputationDag& dag) {
   std::vector<int> sent;
   std::set<Seconds> latencies;
   for (int e = 0; e < static_cast<int>(dag.dependencies.size()); ++e) {
@@ -70,60 +53,61 @@ void write_dependencies(Pieces& out, const model::ComputationDag& dag) {
     latencies.insert(d.latency);
   }
   std::ranges::sort(sent, {}, [&](int e) { return std::pair(dag.dependencies[e].after, dag.dependencies[e].before); });
-  out << "\"dependencies\":{";
-  int last = 0;
-  column(out, "after_step", sent, [&](int e) {
-    const int step = dag.dependencies[e].after - last;
-    last = dag.dependencies[e].after;
-    return whole(step);
-  });
-  out << ",";
-  column(out, "before_back", sent,
-         [&](int e) { return whole(dag.dependencies[e].after - dag.dependencies[e].before); });
-  out << ",";
-  column(out, "latencies_s", latencies, [](Seconds latency) { return precise(latency.value()); });
-  out << ",";
-  if (latencies.size() < 2) sent.clear();  // all equal: the reader assumes one latency
-  column(out, "latency", sent,
-         [&](int e) { return whole(std::distance(latencies.begin(), latencies.find(dag.dependencies[e].latency))); });
-  out << "}";
+  f.always("dependencies", JsonObject{[&](JsonWriter& d) {
+             int last = 0;
+             d.always("after_step", JsonList{sent, [&](int e) {
+                                               const int before = std::exchange(last, dag.dependencies[e].after);
+                                               return last - before;
+                                             }});
+             d.always("before_back",
+                      JsonList{sent, [&](int e) { return dag.dependencies[e].after - dag.dependencies[e].before; }});
+             d.always("latencies_s", latencies);
+             if (latencies.size() < 2) sent.clear();  // all equal: the reader assumes one latency
+             d.always("latency", JsonList{sent, [&](int e) {
+                                            return std::distance(latencies.begin(),
+                                                                 latencies.find(dag.dependencies[e].latency));
+                                          }});
+           }});
 }
 
-void write_points(Pieces& out, const model::Frontier& frontier) {
-  out << "\"points\":{";
-  column(out, "time_s", frontier.points, [](const model::FrontierPoint& p) { return rounded(p.time.value()); });
-  out << ",";
-  column(out, "energy_j", frontier.points, [](const model::FrontierPoint& p) { return rounded(p.energy.value()); });
-  out << ",";
-  column(out, "effective_energy_j", frontier.points,
-         [](const model::FrontierPoint& p) { return rounded(p.effective_energy.value()); });
-  out << ",";
-  column(out, "bound_j", frontier.points, [](const model::FrontierPoint& p) { return rounded(p.bound.value()); });
-  out << "}";
+void write_points(JsonWriter& f, const model::Frontier& frontier) {
+  using model::FrontierPoint;
+  const auto column = [&](auto FrontierPoint::*member) {
+    return JsonList{frontier.points, [member](const FrontierPoint& p) { return rounded((p.*member).value()); }};
+  };
+  f.always("points", JsonObject{[&](JsonWriter& points) {
+             points.always("time_s", column(&FrontierPoint::time));
+             points.always("energy_j", column(&FrontierPoint::energy));
+             points.always("effective_energy_j", column(&FrontierPoint::effective_energy));
+             points.always("bound_j", column(&FrontierPoint::bound));
+           }});
 }
 
 /// Every n-th vertex is enough to draw: the chords between them lie above the curve by less than a line's width.
-void write_bound(Pieces& out, const model::LowerBound& bound) {
+void write_bound(JsonWriter& f, const model::LowerBound& bound) {
   std::vector<model::BoundVertex> drawn;
   const std::size_t every = 1 + bound.vertices.size() / kMostBoundVertices;
   for (std::size_t i = 0; i + 1 < bound.vertices.size(); i += every) drawn.push_back(bound.vertices[i]);
   drawn.push_back(bound.vertices.back());
-  out << "\"bound\":{";
-  column(out, "time_s", drawn, [](const model::BoundVertex& v) { return rounded(v.time.value()); });
-  out << ",";
-  column(out, "effective_energy_j", drawn,
-         [](const model::BoundVertex& v) { return rounded(v.effective_energy.value()); });
-  out << "}";
+  const auto column = [&](auto model::BoundVertex::*member) {
+    return JsonList{drawn, [member](const model::BoundVertex& v) { return rounded((v.*member).value()); }};
+  };
+  f.always("bound", JsonObject{[&](JsonWriter& vertices) {
+             vertices.always("time_s", column(&model::BoundVertex::time));
+             vertices.always("effective_energy_j", column(&model::BoundVertex::effective_energy));
+           }});
 }
 
-std::string runs_of(const model::Plan& plan, const std::vector<int>& order) {
-  std::string json = "[";
+/// [count, option, count, option ...]
+std::vector<int> runs_of(const model::Plan& plan, const std::vector<int>& order) {
+  std::vector<int> runs;
   for (std::size_t i = 0; i < order.size();) {
     const std::size_t from = i;
     while (i < order.size() && plan[order[i]] == plan[order[from]]) ++i;
-    json += fmt::format("{}{},{}", from == 0 ? "" : ",", i - from, plan[order[from]]);
+    runs.push_back(static_cast<int>(i - from));
+    runs.push_back(plan[order[from]]);
   }
-  return json += "]";
+  return runs;
 }
 
 /// The computations in the order in which the data list plans.
@@ -134,50 +118,52 @@ std::vector<int> sent_order(const model::ComputationDag& dag) {
   return order;
 }
 
-void write_plans(Pieces& out, const ReportInput& input, const ReportSummary& summary) {
+void write_plans(JsonWriter& f, const ReportInput& input, const ReportSummary& summary) {
   const std::vector<int> order = sent_order(input.dag);
   const auto points = points_with_plan(static_cast<int>(input.frontier.points.size()), order.size(),
                                        {summary.default_point, summary.straggler ? summary.straggler->point : -1});
-  out << "\"plans\":{";
-  column(out, "point", points, whole);
-  out << ",";
-  column(out, "runs", points, [&](int p) { return runs_of(input.frontier.points[p].plan, order); });
-  out << "}";
+  f.always(
+      "plans", JsonObject{[&](JsonWriter& plans) {
+        plans.always("point", points);
+        plans.always("runs", JsonList{points, [&](int p) { return runs_of(input.frontier.points[p].plan, order); }});
+      }});
 }
 
-std::string cost_json(const IterationCost& c) {
-  return fmt::format(R"({{"time_s":{},"energy_j":{},"effective_energy_j":{}}})", precise(c.time.value()),
-                     precise(c.energy.value()), precise(c.effective_energy.value()));
+void write_summary(JsonWriter& f, const ReportSummary& s) {
+  const auto cost = [](const IterationCost& c) {
+    return JsonObject{[&c](JsonWriter& members) {
+      members.always("time_s", c.time);
+      members.always("energy_j", c.energy);
+      members.always("effective_energy_j", c.effective_energy);
+    }};
+  };
+  f.always("summary", JsonObject{[&](JsonWriter& summary) {
+             summary.always("default_point", s.default_point);
+             summary.always("fastest", cost(s.fastest));
+             summary.always("all_max", cost(s.all_max));
+             summary.always("min_energy", cost(s.min_energy));
+             summary.always("t_min_s", s.t_min);
+             summary.always("t_star_s", s.t_star);
+             if (!s.straggler) return;
+             summary.always("straggler", JsonObject{[&](JsonWriter& straggler) {
+                              straggler.always("deadline_s", s.straggler->deadline);
+                              straggler.always("point", s.straggler->point);
+                              straggler.always("energy_j", s.straggler->energy);
+                              straggler.always("all_max_energy_j", s.straggler->all_max_energy);
+                            }});
+           }});
 }
 
-void write_summary(Pieces& out, const ReportSummary& s) {
-  out << fmt::format(
-      R"("summary":{{"default_point":{},"fastest":{},"all_max":{},"min_energy":{},"t_min_s":{},"t_star_s":{})",
-      s.default_point, cost_json(s.fastest), cost_json(s.all_max), cost_json(s.min_energy), precise(s.t_min.value()),
-      precise(s.t_star.value()));
-  if (s.straggler)
-    out << fmt::format(R"(,"straggler":{{"deadline_s":{},"point":{},"energy_j":{},"all_max_energy_j":{}}})",
-                       precise(s.straggler->deadline.value()), s.straggler->point, precise(s.straggler->energy.value()),
-                       precise(s.straggler->all_max_energy.value()));
-  out << "}";
+void write_iteration(JsonWriter& f, const model::ComputationDag& dag) {
+  f.always("accelerators", dag.accelerators);
+  write_types(f, dag);
+  write_computations(f, dag);
+  write_dependencies(f, dag);
 }
 
-void write_iteration(Pieces& out, const model::ComputationDag& dag) {
-  column(out, "accelerators", dag.accelerators, whole);
-  out << ",\n";
-  write_types(out, dag);
-  out << ",\n";
-  write_computations(out, dag);
-  out << ",\n";
-  write_dependencies(out, dag);
-  out << ",\n";
-}
-
-void write_curves(Pieces& out, const model::Frontier& frontier) {
-  write_points(out, frontier);
-  out << ",\n";
-  write_bound(out, frontier.bound);
-  out << ",\n";
+void write_curves(JsonWriter& f, const model::Frontier& frontier) {
+  write_points(f, frontier);
+  write_bound(f, frontier.bound);
 }
 
 }  // namespace
@@ -197,30 +183,33 @@ std::vector<int> points_with_plan(int points, std::size_t computations, const st
 
 void write_report_data(const ReportInput& input, const ReportSummary& summary, const Sink& sink) {
   const model::ComputationDag& dag = input.dag;
-  Pieces out(sink);
-  out << fmt::format("{{\"format\":1,\"title\":{},\"blocking_power_w\":{},", json_string(input.title),
-                     precise(dag.blocking_power.value()));
-  write_iteration(out, dag);
-  write_curves(out, input.frontier);
-  write_plans(out, input, summary);
-  out << ",\n";
-  write_summary(out, summary);
-  out << "}";
+  sink(json_object([&](JsonWriter& f) {
+    f.always("format", 1);
+    f.always("title", input.title);
+    f.always("blocking_power_w", dag.blocking_power);
+    write_iteration(f, dag);
+    write_curves(f, input.frontier);
+    write_plans(f, input, summary);
+    write_summary(f, summary);
+  }));
 }
 
 void write_frontier_data(const model::ComputationDag& dag, const model::Frontier& frontier, const Sink& sink) {
-  Pieces out(sink);
-  out << fmt::format("{{\"format\":1,\"waiting_w\":{},\n", precise(dag.total_blocking_power().value()));
-  write_curves(out, frontier);
-  write_summary(out, summarize(dag, frontier, {}));
-  out << "}";
+  sink(json_object([&](JsonWriter& f) {
+    f.always("format", 1);
+    f.always("waiting_w", dag.total_blocking_power());
+    write_curves(f, frontier);
+    write_summary(f, summarize(dag, frontier, {}));
+  }));
 }
 
 void write_timeline_data(const model::ComputationDag& dag, const model::Plan& plan, const Sink& sink) {
-  Pieces out(sink);
-  out << fmt::format("{{\"format\":1,\"blocking_power_w\":{},", precise(dag.blocking_power.value()));
-  write_iteration(out, dag);
-  out << "\"runs\":" << runs_of(plan, sent_order(dag)) << "}";
+  sink(json_object([&](JsonWriter& f) {
+    f.always("format", 1);
+    f.always("blocking_power_w", dag.blocking_power);
+    write_iteration(f, dag);
+    f.always("runs", runs_of(plan, sent_order(dag)));
+  }));
 }
 
 }  // namespace perseus::report

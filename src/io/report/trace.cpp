@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
+#include <string_view>
 
-#include "io/report/escape.h"
+#include "base/json_writer.h"
 #include "io/report/pieces.h"
 #include "io/report/report.h"
 #include "io/report/timeline.h"
@@ -12,16 +15,27 @@
 namespace perseus::report {
 namespace {
 
-double microseconds(Seconds t) { return t.value() * 1e6; }
+constexpr int kDigits = 6;
 
-/// Events separated by commas.
+/// A time as traces have it: microseconds, to the nanosecond.
+double microseconds(Seconds t) { return with_decimals(t.value() * 1e6, 3); }
+
+/// A list of objects, one a line.
 class EventStream {
  public:
-  explicit EventStream(const Sink& sink) : out_(sink) { out_ << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n"; }
-  void add(std::string_view event) {
+  explicit EventStream(const Sink& sink) : out_(sink) {
+    std::string head = json_object([](JsonWriter& f) {
+      f.always("displayTimeUnit", "ms");
+      f.always("traceEvents", JsonRaw{"["});
+    });
+    head.back() = '\n';  // close() ends the list and the object
+    out_ << head;
+  }
+  template <class Members>
+  void add(const Members& members) {
     if (any_) out_ << ",\n";
     any_ = true;
-    out_ << event;
+    out_ << json_object(members);
   }
   void close() { out_ << "\n]}\n"; }
 
@@ -30,15 +44,25 @@ class EventStream {
   bool any_ = false;
 };
 
+/// An event that names or sorts a process or, with `thread`, one of its threads.
+template <class Value>
+void add_fact(EventStream& events, int process, std::optional<int> thread, std::string_view fact, std::string_view key,
+              const Value& value) {
+  events.add([&](JsonWriter& f) {
+    f.always("ph", "M");
+    f.always("pid", process);
+    f("tid", thread);
+    f.always("name", fact);
+    f.always("args", JsonObject{[&](JsonWriter& args) { args.always(key, value); }});
+  });
+}
+
 void add_names(const model::ComputationDag& dag, int process, const std::string& name, EventStream& events) {
-  events.add(
-      fmt::format(R"({{"ph":"M","pid":{},"name":"process_name","args":{{"name":{}}}}})", process, json_string(name)));
-  events.add(fmt::format(R"({{"ph":"M","pid":{0},"name":"process_sort_index","args":{{"sort_index":{0}}}}})", process));
+  add_fact(events, process, std::nullopt, "process_name", "name", name);
+  add_fact(events, process, std::nullopt, "process_sort_index", "sort_index", process);
   for (int r = 0; r < dag.num_ranks(); ++r) {
-    events.add(fmt::format(R"({{"ph":"M","pid":{0},"tid":{1},"name":"thread_name","args":{{"name":"rank {1}"}}}})",
-                           process, r));
-    events.add(fmt::format(R"({{"ph":"M","pid":{0},"tid":{1},"name":"thread_sort_index","args":{{"sort_index":{1}}}}})",
-                           process, r));
+    add_fact(events, process, r, "thread_name", "name", fmt::format("rank {}", r));
+    add_fact(events, process, r, "thread_sort_index", "sort_index", r);
   }
 }
 
@@ -48,18 +72,34 @@ void add_bars(const model::ComputationDag& dag, const model::Plan& plan, const T
     const model::Computation& c = dag.computations[i];
     const model::ComputationType& type = dag.types[c.type];
     const TimelineBar& bar = timeline.bars[i];
-    const std::string name = c.microbatch < 0 ? type.instruction : fmt::format("{} {}", type.instruction, c.microbatch);
-    events.add(fmt::format(
-        R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"name":{},"cat":"{}","args":{{"stage":{},"microbatch":{},"clock_mhz":{},"energy_j":{:.6g},"power_w":{:.6g},"slack_s":{:.6g}}}}})",
-        process, c.rank, microseconds(bar.start), microseconds(bar.end - bar.start), json_string(name),
-        bar.critical ? "critical" : "computation", type.stage, c.microbatch, type.options[plan[i]].clock.value(),
-        bar.energy.value(), bar.power.value(), bar.slack.value()));
+    events.add([&](JsonWriter& f) {
+      f.always("ph", "X");
+      f.always("pid", process);
+      f.always("tid", c.rank);
+      f.always("ts", microseconds(bar.start));
+      f.always("dur", microseconds(bar.end - bar.start));
+      f.always("name", c.microbatch < 0 ? type.instruction : fmt::format("{} {}", type.instruction, c.microbatch));
+      f.always("cat", bar.critical ? "critical" : "computation");
+      f.always("args", JsonObject{[&](JsonWriter& args) {
+                 args.always("stage", type.stage);
+                 args.always("microbatch", c.microbatch);
+                 args.always("clock_mhz", type.options[plan[i]].clock);
+                 args.always("energy_j", with_digits(bar.energy.value(), kDigits));
+                 args.always("power_w", with_digits(bar.power.value(), kDigits));
+                 args.always("slack_s", with_digits(bar.slack.value(), kDigits));
+               }});
+    });
   }
 }
 
-std::string counter(int process, const std::string& name, Seconds at, Watts power) {
-  return fmt::format(R"({{"ph":"C","pid":{},"name":"{}","ts":{:.3f},"args":{{"W":{:.6g}}}}})", process, name,
-                     microseconds(at), power.value());
+void add_counter(EventStream& events, int process, std::string_view name, Seconds at, Watts power) {
+  events.add([&](JsonWriter& f) {
+    f.always("ph", "C");
+    f.always("pid", process);
+    f.always("name", name);
+    f.always("ts", microseconds(at));
+    f.always("args", JsonObject{[&](JsonWriter& args) { args.always("W", with_digits(power.value(), kDigits)); }});
+  });
 }
 
 /// A rank's power changes to a bar's at its start and, if it then waits, to blocking power at its end.
@@ -73,7 +113,7 @@ void add_power(const model::ComputationDag& dag, const Timeline& timeline, int p
       if (power == now && at > Seconds(0)) return;
       total_steps[at] += power - now;
       now = power;
-      events.add(counter(process, name, at, power));
+      add_counter(events, process, name, at, power);
     };
     Seconds busy_until;
     for (const int i : dag.rank_order[r]) {
@@ -84,13 +124,13 @@ void add_power(const model::ComputationDag& dag, const Timeline& timeline, int p
     }
     if (busy_until < timeline.makespan) step(busy_until, waiting);
     total_steps[timeline.makespan] -= now;
-    events.add(counter(process, name, timeline.makespan, Watts(0)));
+    add_counter(events, process, name, timeline.makespan, Watts(0));
   }
   Watts total;
   for (const auto& [at, change] : total_steps) {
     total += change;
     const Watts shown = at == timeline.makespan ? Watts(0) : total;  // without the rounding of the sums
-    events.add(counter(process, "power total", at, shown));
+    add_counter(events, process, "power total", at, shown);
   }
 }
 

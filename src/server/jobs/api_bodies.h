@@ -1,4 +1,4 @@
-// Request bodies of /v1, described member by member (server/jobs/json_fields.h); docs/openapi.json documents them.
+// Request bodies of /v1, described member by member (server/jobs/describe.h); docs/openapi.json documents them.
 //
 // Threads: templates.
 #pragma once

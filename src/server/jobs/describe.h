@@ -1,14 +1,20 @@
-// JSON member names of what the server stores and answers (server/jobs/json_fields.h).
+// JSON member names of what the server stores and answers, for base/json_writer.h and io/formats/described_json.h.
 //
 // Names, units and order here define the format of the event log and of the same objects in the API.
 //
 // Threads: templates.
 #pragma once
 
+#include "base/json_writer.h"
+#include "io/formats/described_json.h"
+#include "io/formats/transfer_latency_text.h"
 #include "server/jobs/event.h"
 #include "server/jobs/requests.h"
 
 namespace perseus::jobs {
+
+using formats::parse_json_as;
+using perseus::json_text;
 
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, PipelineShape>
@@ -18,7 +24,7 @@ void describe(F& f, S& s) {
   f("microbatches", s.microbatches);
   f("chunks", s.chunks);
   f("blocking_power_w", s.blocking_power);
-  f("transfer_latency_s", s.transfer_latency);
+  f("transfer_latency_s", formats::TransferLatencyMember{s.transfer_latency});
   f("blocking_transfers", s.blocking_transfers);
   f("split_backward", s.split_backward);
   f("switch_latency_s", s.switch_latency);

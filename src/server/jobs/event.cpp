@@ -1,13 +1,9 @@
 #include "server/jobs/event.h"
 
-#include <fmt/format.h>
-
 #include <array>
 #include <utility>
 
-#include "io/report/format.h"
 #include "server/jobs/describe.h"
-#include "server/jobs/json_fields.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::jobs {
@@ -319,7 +315,7 @@ void describe(F& f, S& e) { f.always("policy", e.policy); }
 
 /// Reads a body of the kind with that number from the members beside "kind" and "at_s".
 template <std::size_t kind = 0>
-Result<EventBody> read_body(std::size_t wanted, JsonMembers& members, const formats::JsonReader& json) {
+Result<EventBody> read_body(std::size_t wanted, formats::JsonMembers& members, const formats::JsonReader& json) {
   if constexpr (kind == kNumEventKinds) {
     return json.error("a kind of event");
   } else {
@@ -346,7 +342,7 @@ Result<Event> parse_event(std::string_view text, const std::string& name) {
   const auto document = formats::parse_json(text, name);
   if (!document) return document.error();
   const formats::JsonReader root = document->root();
-  JsonMembers members(root);
+  formats::JsonMembers members(root);
   std::string kind;
   Event event;
   members.always("kind", kind);
@@ -367,140 +363,12 @@ Event event_in_log(std::string_view text) {
   Event event{0, UnknownEvent{}};
   const auto document = formats::parse_json(text, "event");
   if (!document) return event;
-  JsonMembers members(document->root());
+  formats::JsonMembers members(document->root());
   members("kind", std::get<UnknownEvent>(event.body).kind);
   members("at_s", event.at_s);
   return event;
 }
 
-// ---- Text for people.
-
-std::string text_of(const StragglerTarget& target) {
-  if (target.pipeline) return fmt::format("pipeline {}", *target.pipeline);
-  if (target.rank) return fmt::format("rank {}", *target.rank);
-  return fmt::format("accelerator {}", target.accelerator);
-}
-
-namespace {
-
-struct PolicyText {
-  std::string operator()(const PowerCap& cap) const {
-    const double w = cap.average.value();
-    return w >= 1e4 ? fmt::format("power cap {:.4g} kW", w / 1000) : fmt::format("power cap {:.4g} W", w);
-  }
-  std::string operator()(const Pin& pin) const {
-    if (pin.time) return fmt::format("pinned to {:.6g} s", pin.time->value());
-    return fmt::format("pinned to point {}", pin.point.value_or(0));
-  }
-  std::string operator()(const MaxSlowdown& s) const {
-    if (s.signal.empty()) return fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
-    return fmt::format("up to {:.4g} times slower while the signal is above {:.6g}{}{}", s.slowdown,
-                       s.threshold.value_or(0), s.unit.empty() ? "" : " ", s.unit);
-  }
-};
-
-struct EventText {
-  std::string operator()(const JobRegistered& e) const {
-    return fmt::format("job of {} x {} x {} ranks (dp x pp x tp) registered", e.degrees.dp, e.degrees.pp, e.degrees.tp);
-  }
-  std::string operator()(const RankRegistered& e) const {
-    return fmt::format("rank {} registered (pipeline {}, stage rank {}){}", e.rank, e.dp_rank, e.pp_rank,
-                       e.control.empty() ? "" : "; " + text_of_control(e.rank, e.control, e.control_reason));
-  }
-  std::string operator()(const RankMeasured& e) const {
-    if (e.control && *e.control == "clocks") return fmt::format("rank {} can set its clock now", e.rank);
-    if (e.control) return text_of_control(e.rank, *e.control, e.control_reason.value_or(""));
-    return fmt::format("rank {} knows more of itself", e.rank);
-  }
-  std::string operator()(const PlanDropped& e) const { return text_of(e); }
-  std::string operator()(const EnergyMeasured& e) const {
-    return fmt::format("an iteration {} takes {} and {:.6g} s: medians of {} iterations, measured",
-                       e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
-                       report::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
-  }
-  std::string operator()(const ReportsKept& e) const {
-    std::size_t iterations = 0;
-    for (const ReportsKept::Run& run : e.runs) iterations += run.energies_j.size();
-    if (iterations == 0) return "the ranks report which plan their iterations followed";
-    return fmt::format("the server stopped and kept reports of {} iterations that are not counted yet", iterations);
-  }
-  std::string operator()(const ProfileKnown& e) const {
-    return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
-                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
-  }
-  std::string operator()(const ProfileOnTrial& e) const {
-    return fmt::format(
-        "the profile that job {} learned is on trial: it is compared with iterations at the highest clock",
-        e.learned_by);
-  }
-  std::string operator()(const TrialEnded& e) const {
-    return fmt::format("the profile of an earlier run is {}: {}", e.agreed ? "confirmed" : "doubted", e.text);
-  }
-  std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
-  std::string operator()(const WindowHandedOut& e) const {
-    return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
-                       e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);
-  }
-  std::string operator()(const ResultReported& e) const {
-    if (!e.missed.empty()) {
-      return fmt::format("rank {} could measure nothing of profiling window {}: {}", e.rank, e.window, e.missed);
-    }
-    return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
-  }
-  std::string operator()(const ProfilingFailed& e) const { return fmt::format("profiling failed: {}", e.why); }
-  std::string operator()(const CharacterizationStarted&) const { return "characterization started"; }
-  std::string operator()(const Characterized& e) const {
-    return fmt::format("{}frontier of {} points, from {:.4g} s to {:.4g} s",
-                       is_quick_frontier_key(e.input) ? "quick " : "", e.points, e.t_min_s, e.t_star_s);
-  }
-  std::string operator()(const CharacterizationFailed& e) const {
-    return fmt::format("characterization failed: {}", e.why);
-  }
-  std::string operator()(const RefinementEnded& e) const { return fmt::format("the quick frontier stays: {}", e.why); }
-  std::string operator()(const StragglerNoticed& e) const {
-    if (e.degree == 1) return fmt::format("{} will be back to normal", text_of(e.target));
-    return fmt::format("{} {} {:.4g} times slower{}", text_of(e.target), e.detected ? "was seen" : "will be", e.degree,
-                       e.target.pipeline ? "" : fmt::format(" (pipeline {})", e.pipeline));
-  }
-  std::string operator()(const StragglerTookEffect& e) const {
-    return fmt::format("straggler notice {} is in force", e.id);
-  }
-  std::string operator()(const StragglerWithdrawn& e) const {
-    return fmt::format("straggler notice {} withdrawn", e.id);
-  }
-  std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
-  std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
-  std::string operator()(const PlanDeployed& e) const {
-    return fmt::format("plan {} deployed from iteration {}: {}", e.version, e.from_iteration, e.reason);
-  }
-  std::string operator()(const IterationsCounted& e) const {
-    return fmt::format("{} iterations saved {}", e.iterations, report::text_of(Joules(e.saved_j)));
-  }
-  std::string operator()(const UnknownEvent& e) const {
-    return fmt::format("something that this version of Perseus does not know ({})", e.kind);
-  }
-  std::string operator()(const JobSeen&) const { return "still running"; }
-  std::string operator()(const JobFinished&) const { return "finished"; }
-  std::string operator()(const JobExpired&) const { return "expired: no request for too long"; }
-  std::string operator()(const JobRevived&) const { return "a rank asked about it again"; }
-};
-
-}  // namespace
-
-std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
-  return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "only asks for advice" : "cannot set its clock",
-                     reason.empty() ? "" : ": ", reason);
-}
-
-std::string text_of(const PlanDropped& e) {
-  const std::string times =
-      e.promised_s > 0 ? fmt::format("iterations took {:.6g} s, {:.6g} s was promised", e.measured_s, e.promised_s)
-                       : std::string("iterations were slower than promised");
-  return fmt::format("rank {} dropped plan {}: {}{}{}", e.rank, e.version, times, e.reason.empty() ? "" : "; ",
-                     e.reason);
-}
-std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
-std::string text_of(const Event& event) { return std::visit(EventText{}, event.body); }
 std::string format_shape(const PipelineShape& shape) { return json_text(shape); }
 
 }  // namespace perseus::jobs

@@ -21,34 +21,9 @@
 
 #include "base/result.h"
 #include "server/jobs/event.h"
+#include "server/jobs/job_state.h"
 
 namespace perseus::jobs {
-
-enum class JobState : unsigned char {
-  none,            ///< before its first event
-  registered,      ///< no profile yet
-  profiling,       ///< profiling windows are being run and measured
-  characterizing,  ///< a frontier is being computed; an older plan may be in force
-  deployed,        ///< a plan is in force
-  failed,          ///< characterization failed: maximum clock, or the older plan
-  finished,
-  expired,
-};
-inline constexpr std::size_t kNumJobStates = 8;
-std::string_view name_of(JobState state);
-
-/// Index of an event's type in EventBody.
-template <class T, std::size_t kind = 0>
-constexpr std::size_t kind_of_type() {
-  if constexpr (std::is_same_v<std::variant_alternative_t<kind, EventBody>, T>) {
-    return kind;
-  } else {
-    return kind_of_type<T, kind + 1>();
-  }
-}
-
-/// The state after an event of that kind (its index in EventBody); nothing if the event is not allowed there.
-std::optional<JobState> next_state(JobState state, std::size_t kind);
 
 struct Rank {
   int dp_rank = 0, pp_rank = 0, tp_rank = 0;

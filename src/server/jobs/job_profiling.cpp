@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "io/formats/format_profile_csv.h"
+#include "server/jobs/profiler_input.h"
 #include "server/profiling/measured_pipelines.h"
 
 namespace perseus::jobs {
@@ -24,58 +25,6 @@ profiling::ProfilingOptions options_of(const Job& job) {
   return options;
 }
 
-/// Clocks that all of these ranks support, highest first.
-Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank) {
-  std::optional<std::vector<int>> common;
-  for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
-    const int rank = job.rank_at[job.coordinate(pipeline, stage_rank, tp)];
-    const std::vector<int>& own = job.clock_sets[job.ranks[rank]->clock_set];
-    if (own.empty()) {
-      return Error{ErrorCode::not_found, fmt::format("rank {} has not said which clocks it supports", rank)};
-    }
-    if (!common) {
-      common = own;
-      continue;
-    }
-    std::vector<int> both;
-    std::set_intersection(common->begin(), common->end(), own.begin(), own.end(), std::back_inserter(both),
-                          std::greater{});
-    common = std::move(both);
-  }
-  if (!common->empty()) return *std::move(common);
-  return Error{ErrorCode::not_found,
-               fmt::format("the ranks of stage rank {} of pipeline {} have no clock in common", stage_rank, pipeline)};
-}
-
-PipelineShape shape_of(const Job& job) {
-  PipelineShape shape = with_measurements(*job.spec.shape, job);
-  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
-  shape.split_backward.reset();  // the pieces themselves are measured
-  return shape;
-}
-
-Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks) {
-  const PipelineShape shape = shape_of(job);
-  Result<model::Schedule> schedule = schedule_of(shape, job.spec.degrees.pp);
-  if (!schedule) return schedule.error();
-  if (schedule->num_ranks() != job.spec.degrees.pp) {
-    return Error{ErrorCode::invalid_input, fmt::format("the schedule has {} ranks, the job's pp degree is {}",
-                                                       schedule->num_ranks(), job.spec.degrees.pp)};
-  }
-  profiling::ProfilingJob profiled;
-  profiled.schedule = *std::move(schedule);
-  profiled.clocks = std::move(clocks);
-  profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
-  // Not the ranks' newer measurements: a restarted server must reach the same state.
-  profiled.blocking_power = job.spec.shape->blocking_power;
-  profiled.transfer_latency = shape.transfer_latency.value_or(model::TransferLatency());
-  profiled.blocking_transfers = shape.blocking_transfers;
-  profiled.measure_links = !shape.transfer_latency;
-  // This may differ after a restart: it only affects future windows.
-  profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));
-  return profiled;
-}
-
 template <class To, class From>
 std::vector<std::vector<To>> converted(const std::vector<std::vector<From>>& lists, To (*convert)(From)) {
   std::vector<std::vector<To>> result;
@@ -93,60 +42,8 @@ std::vector<std::vector<int>> numbers_of(const std::vector<std::vector<Megahertz
   return converted<int, Megahertz>(clocks, [](Megahertz clock) { return clock.value(); });
 }
 
-/// Ok if the rank's instructions match the schedule, or if it named none.
-Status check_instructions(const Job& job, int rank, const model::Schedule& schedule) {
-  std::vector<std::string> wanted;
-  for (const model::Action& action : schedule.ranks[job.ranks[rank]->pp_rank]) {
-    if (!model::is_constant_time(action.instruction)) wanted.emplace_back(name_of(action.instruction));
-  }
-  const std::vector<std::string>& named = job.instruction_sets[job.ranks[rank]->instruction_set];
-  std::vector<std::string> own;
-  std::ranges::copy_if(named, std::back_inserter(own), [](const std::string& name) {
-    const auto known = model::instruction_named(name);
-    return known && !model::is_constant_time(*known);
-  });
-  if (named.empty() || own == wanted) return Ok{};
-  return Error{
-      ErrorCode::invalid_input,
-      fmt::format("rank {} runs other instructions than {} has for it: {} of them, there are {}, or in another "
-                  "order; an action table tells them",
-                  rank, schedule.name, own.size(), wanted.size())};
-}
-
 bool without_profile(const Job& job) {
   return std::ranges::any_of(job.input_of, [](const std::string& input) { return input.empty(); });
-}
-
-/// True for instructions of a rank that the client names and that have no clock to choose.
-bool is_known_besides(const Job& job, const Rank& rank, const std::string& instruction) {
-  const std::vector<std::string>& own = job.instruction_sets[rank.instruction_set];
-  return std::ranges::find(own, instruction) != own.end();
-}
-
-/// A rank's result in the profiler's form, without measurements of instructions that plans do not cover.
-profiling::RankResult rank_result(const Job& job, const ResultReported& reported, const model::Schedule& schedule) {
-  const Rank& rank = *job.ranks[reported.rank];
-  profiling::RankResult result;
-  result.rank = rank.pp_rank;
-  result.replica = rank.tp_rank;
-  result.window = reported.window;
-  for (const double time_s : reported.iteration_time_s) result.iteration_time.emplace_back(time_s);
-  for (const double energy_j : reported.iteration_energy_j) result.iteration_energy.emplace_back(energy_j);
-  result.time_s = reported.time_s;
-  result.energy_j = reported.energy_j;
-  result.throttled = reported.throttled;
-  const auto no_plan_for = [&](const auto& member) {
-    const std::vector<model::Action>& actions = schedule.ranks[rank.pp_rank];
-    const bool planned = std::ranges::any_of(
-        actions, [&](const model::Action& action) { return name_of(action.instruction) == member.first; });
-    return !planned && is_known_besides(job, rank, member.first);
-  };
-  result.begin_s = reported.begin_s;
-  result.end_s = reported.end_s;
-  for (auto* breakdown : {&result.time_s, &result.energy_j, &result.begin_s, &result.end_s}) {
-    std::erase_if(*breakdown, no_plan_for);
-  }
-  return result;
 }
 
 /// Uses the links that ranks measured, unless the job specifies its links.
@@ -201,7 +98,7 @@ std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, s
 EventBody profiling_start(const Job& job) {
   if (auto impossible = profiling_impossible(job)) return *impossible;
   ProfilingStarted start{unprofiled_pipelines(job), {}};
-  const PipelineShape shape = shape_of(job);
+  const PipelineShape shape = profiling_shape(job);
   const auto schedule = schedule_of(shape, job.spec.degrees.pp);
   if (!schedule) return ProfilingFailed{schedule.error().message};
   start.clocks_mhz.resize(schedule->num_stages);
@@ -426,7 +323,7 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   }
   question.pipelines = unprofiled_pipelines(job);
   if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
-  question.shape = shape_of(job);
+  question.shape = profiling_shape(job);
   question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
   if (job.tries_profile()) {

@@ -21,7 +21,6 @@
 #include "planning/planner/quick.h"
 #include "planning/planner/realize.h"
 #include "server/jobs/describe.h"
-#include "server/jobs/json_fields.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/pooled_profile.h"
 

@@ -17,7 +17,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -25,41 +24,10 @@
 #include "io/formats/frequency_plan.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
-#include "planning/model/transfer_latency.h"
+#include "server/jobs/policies.h"
+#include "server/jobs/profiles.h"
 
 namespace perseus::jobs {
-
-// ---- Pipelines and profiles
-
-/// Properties of a pipeline that a profile leaves open. Missing values come from the ranks' own measurements where
-/// they exist (latencies, blocking power), otherwise from the defaults of `perseus plan` (blocking power: a fifth of
-/// the highest).
-struct PipelineShape {
-  std::string schedule = "1f1b";  ///< one of schedule_names()
-  std::string action_table;       ///< PyTorch's CSV instead of `schedule` and `microbatches`, if not empty
-  int microbatches = 0;
-  int chunks = 0;  ///< stages per rank; 0: as the schedule fixes, else profile stages / pp degree
-  std::optional<Watts> blocking_power;
-  std::optional<model::TransferLatency> transfer_latency;
-  bool blocking_transfers = false;
-  std::optional<double> split_backward;  ///< see planning/model/derived_instructions.h
-  std::optional<Seconds> switch_latency;
-  std::optional<Seconds> min_dwell;
-  bool operator==(const PipelineShape&) const = default;
-};
-
-/// A profile that jobs can name (`perseus profile push`).
-struct NamedProfile {
-  std::string name;         ///< 1..128 of [A-Za-z0-9._+-], not starting with a dot
-  std::string profile_csv;  ///< as io/formats/profile_csv.h reads it
-  PipelineShape shape;
-  std::string accelerator;  ///< for people: "NVIDIA A100-SXM4-40GB"; may be empty
-};
-struct StoredProfile {
-  std::string name;
-  int stages = 0;
-  int ranks = 0;  ///< per pipeline
-};
 
 // ---- Jobs and ranks
 
@@ -240,50 +208,7 @@ struct WithdrawStraggler {
   std::string id;
 };
 
-// ---- Learned profiles
-
-/// A stored learned profile: its owner, its origin, and its input.
-struct LearnedProfile {
-  std::string id;  ///< the key without its prefix; not stored
-  std::string input, team, model, job;
-  double learned_at_s = 0;
-  int confirmed = 0;            ///< jobs whose iterations agreed with it
-  std::string doubted_by = {};  ///< a job whose iterations disagreed: the profile is not tried again
-  std::string doubted_because = {};
-};
-
 // ---- Policies
-
-/// Limit on the average power of the job (all pipelines together): the fastest iteration within it.
-struct PowerCap {
-  Watts average;
-  bool operator==(const PowerCap&) const = default;
-};
-/// This iteration time, regardless of stragglers and other policies; or the time of that point of pipeline 0's
-/// frontier.
-struct Pin {
-  std::optional<Seconds> time;
-  std::optional<int> point;
-  bool operator==(const Pin&) const = default;
-};
-/// Accepts `slowdown` times T_max: always, or where there is a signal (a price, a carbon intensity), while the signal
-/// is above the threshold.
-struct MaxSlowdown {
-  struct Sample {
-    double from_s = 0;  ///< valid until the next entry's; the last one has no end
-    double value = 0;
-    bool operator==(const Sample&) const = default;
-  };
-  double slowdown = 1;
-  std::optional<double> threshold;  ///< of the signal, and only with one; nothing: 0
-  std::vector<Sample>
-      signal;        ///< by increasing time; before the first, the policy is not in force; empty: always in force
-  std::string unit;  ///< for people: "EUR/MWh"
-  bool operator==(const MaxSlowdown&) const = default;
-};
-using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
-/// power_cap, pinned, max_slowdown
-std::string_view kind_of(const Policy& policy);
 
 struct SetPolicy {
   std::string job;

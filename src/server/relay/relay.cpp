@@ -8,7 +8,9 @@
 #include <chrono>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "io/formats/json_reader.h"
+#include "io/formats/number.h"
 
 namespace perseus::relay {
 namespace {
@@ -58,7 +60,15 @@ http::HttpCall call_of(const http::HttpRequest& request) {
   return call;
 }
 
-std::string unchanged(const std::string& rank) { return fmt::format("{{\"rank\":{},\"unchanged\":true}}", rank); }
+/// Of text that is_number().
+std::int64_t integer_of(std::string_view digits) { return formats::number_in<std::int64_t>(digits).value_or(0); }
+
+std::string unchanged(const std::string& rank) {
+  return json_object([&](JsonWriter& f) {
+    f.always("rank", integer_of(rank));
+    f.always("unchanged", true);
+  });
+}
 
 /// True for an "unchanged" answer; the rank must process any other one.
 bool is_unchanged(const http::HttpReply& reply) {
@@ -87,7 +97,10 @@ http::HttpReply part_of(const formats::JsonReader& part) {
   reply.status = fields.integer("status");
   reply.content_type = "application/json";
   reply.body = fields.string("body");
-  if (fields.error()) return {502, "application/json", R"({"detail":"the server's answer cannot be read"})"};
+  if (fields.error()) {
+    const http::HttpResponse unread = http::error_response(502, "the server's answer cannot be read");
+    return {unread.status, unread.content_type, *unread.body};
+  }
   return reply;
 }
 
@@ -125,7 +138,9 @@ void Relay::handle(http::HttpRequest request, http::Responder responder) {
   const std::vector<std::string_view> path = http::path_segments(request.path);
   const bool of_a_job = path.size() >= 2 && path[0] == "v1" && path[1] == "jobs";
   const std::string_view last = path.empty() ? std::string_view() : path.back();
-  if (request.path == "/healthz") return responder.send(http::json_response(200, R"({"status":"ok"})"));
+  if (request.path == "/healthz") {
+    return responder.send(http::json_response(200, json_object([](JsonWriter& f) { f.always("status", "ok"); })));
+  }
   const bool carried = of_a_job && (request.method == "POST" || request.method == "PUT" ||
                                     (request.method == "GET" && (last == "plan" || path.size() == 3)));
   if (!carried) {
@@ -299,34 +314,54 @@ Relay::Groups::iterator Relay::next_group() {
   return next;
 }
 
+namespace {
+
+/// As in the request of a WaitForPlan.
+template <class Wait>
+auto members_of(const Wait& wait) {
+  return [&wait](JsonWriter& f) {
+    f.always("job", wait.job);
+    f.always("rank", integer_of(wait.rank));
+    f.always("have", integer_of(wait.have));
+    if (!wait.iteration.empty()) f.always("iteration", integer_of(wait.iteration));
+    if (!wait.epoch.empty()) f.always("epoch", integer_of(wait.epoch));
+  };
+}
+
+}  // namespace
+
 Relay::Asked Relay::next_asked(Group& group, double exchange_s) {
   Asked asked;
-  std::string& body = asked.body;
-  // Registrations are not delayed by ranks that wait.
-  body = fmt::format("{{\"wait_s\":{}", group.ranks.empty() ? exchange_s : 0);
-  const auto take = [&](std::string_view name, std::deque<Posted>& from, std::vector<Posted>& to) {
-    body += fmt::format(",\"{}\":[", name);
-    while (!from.empty() && to.size() < kMostPosted && body.size() < kMostPostedBytes) {
-      const Posted& next = from.front();
-      body += fmt::format("{}{{\"job\":{},\"body\":{}}}", to.empty() ? "" : ",", http::json_quoted(next.job),
-                          http::json_quoted(next.body));
+  std::size_t bytes = 0;
+  const auto take = [&](std::deque<Posted>& from, std::vector<Posted>& to) {
+    std::vector<std::string> parts;
+    while (!from.empty() && to.size() < kMostPosted && bytes < kMostPostedBytes) {
+      parts.push_back(json_object([&](JsonWriter& f) {
+        f.always("job", from.front().job);
+        f.always("body", from.front().body);
+      }));
+      bytes += parts.back().size();
       to.push_back(std::move(from.front()));
       from.pop_front();
     }
-    body += "]";
+    return parts;
   };
-  if (!group.ranks.empty()) take("ranks", group.ranks, asked.ranks);
-  take("reports", group.reports, asked.reports);
-  body += ",\"waits\":[";
-  for (const auto& [id, wait] : group.waits) {
-    if (asked.waits.size() == kMostWaits) break;
-    body += fmt::format("{}{{\"job\":{},\"rank\":{},\"have\":{}{}{}}}", asked.waits.empty() ? "" : ",",
-                        http::json_quoted(wait.job), wait.rank, wait.have,
-                        wait.iteration.empty() ? "" : ",\"iteration\":" + wait.iteration,
-                        wait.epoch.empty() ? "" : ",\"epoch\":" + wait.epoch);
-    asked.waits.push_back(id);
-  }
-  body += "]}";
+  const auto list = [](const std::vector<std::string>& parts) {
+    return JsonList{parts, [](const std::string& part) { return JsonRaw{part}; }};
+  };
+  asked.body = json_object([&](JsonWriter& f) {
+    // Registrations are not delayed by ranks that wait.
+    f.always("wait_s", group.ranks.empty() ? exchange_s : 0);
+    if (!group.ranks.empty()) f.always("ranks", list(take(group.ranks, asked.ranks)));
+    f.always("reports", list(take(group.reports, asked.reports)));
+    std::vector<const Wait*> waits;
+    for (const auto& [id, wait] : group.waits) {
+      if (waits.size() == kMostWaits) break;
+      asked.waits.push_back(id);
+      waits.push_back(&wait);
+    }
+    f.always("waits", JsonList{waits, [](const Wait* wait) { return JsonObject{members_of(*wait)}; }});
+  });
   return asked;
 }
 

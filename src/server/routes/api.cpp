@@ -6,10 +6,8 @@
 #include <random>
 
 #include "base/error_table.h"
-#include "io/http/content_coding.h"
-#include "io/report/dashboard.h"
+#include "base/json_writer.h"
 #include "server/jobs/identity.h"
-#include "server/service/job_view.h"
 #include "server/service/learned_profile.h"
 
 namespace perseus::routes {
@@ -153,22 +151,6 @@ void Api::end_expired() {
   held_.end_unless([this](const service::Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
 }
 
-Api::Page::Page(const std::string& text)
-    : plain(std::make_shared<const std::string>(text)),
-      compressed(std::make_shared<const std::string>(http::gzipped(text))),
-      plain_tag(report::entity_tag(*plain)),
-      compressed_tag(report::entity_tag(*compressed)) {}
-
-http::HttpResponse Api::response_with(const Page& page, const http::HttpRequest& request, std::string content_type) {
-  const bool compress = http::accepts_gzip(request);
-  const std::string& tag = compress ? page.compressed_tag : page.plain_tag;
-  http::HttpResponse response{200, std::move(content_type), compress ? page.compressed : page.plain, {}};
-  if (request.header("If-None-Match") == tag) response = {304, "", nullptr, {}};
-  response.headers = {{"Cache-Control", "no-cache"}, {"ETag", tag}, {"Vary", "Accept-Encoding"}};
-  if (compress && response.status == 200) response.headers.emplace_back("Content-Encoding", "gzip");
-  return response;
-}
-
 const std::vector<Api::Route>& Api::routes() {
   using enum Access;
   static const std::vector<Route> all{
@@ -308,11 +290,15 @@ std::function<void(int, const service::Identity&)> Api::auditor(const http::Http
   const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
   if (!plain) path = http::percent_encode(path);
   if (path.size() > longest) path = path.substr(0, longest) + "...";
-  const std::string what = fmt::format("\"from\":{},\"did\":{}", http::json_quoted(request.peer),
-                                       http::json_quoted(fmt::format("{} {}", request.method, path)));
-  return [sink = options_.audit, what](int status, const service::Identity& who) {
-    sink(fmt::format("{{\"token\":\"{}\",\"name\":{},{},\"status\":{}}}", who.token, http::json_quoted(who.name), what,
-                     status));
+  return [sink = options_.audit, from = request.peer, did = fmt::format("{} {}", request.method, path)](
+             int status, const service::Identity& who) {
+    sink(json_object([&](JsonWriter& f) {
+      f.always("token", who.token);
+      f.always("name", who.name);
+      f.always("from", from);
+      f.always("did", did);
+      f.always("status", status);
+    }));
   };
 }
 
@@ -442,54 +428,6 @@ service::HeldCalls::Id Api::keep_open(const Call& call, const std::function<void
     end();
   });
   return held;
-}
-
-// ---- Operations
-
-void Api::dashboard(Call call) {
-  http::HttpResponse page = response_with(dashboard_, call.request, "text/html; charset=utf-8");
-  for (const auto& [name, value] : {std::pair{"X-Content-Type-Options", "nosniff"},
-                                    {"X-Frame-Options", "DENY"},
-                                    {"Referrer-Policy", "no-referrer"}}) {
-    page.headers.emplace_back(name, value);
-  }
-  call.responder.send(std::move(page));
-}
-
-void Api::healthz(Call call) { call.answer(fmt::format("{{\"status\":\"ok\",\"version\":\"{}\"}}", options_.version)); }
-
-void Api::readyz(Call call) {
-  std::string checks;
-  std::string failing;
-  const auto add = [&](std::string_view name, const std::string& problem, const std::string& more = "") {
-    checks += fmt::format("{}\"{}\":{{\"status\":\"{}\"{}{}}}", checks.empty() ? "" : ",", name,
-                          problem.empty() ? "ok" : "failing",
-                          problem.empty() ? "" : ",\"message\":" + http::json_quoted(problem), more);
-    if (!problem.empty()) failing += fmt::format("{}{}: {}", failing.empty() ? "" : "; ", name, problem);
-  };
-  const service::StoreHealth store = service_.store_health();
-  add("store", store.answers ? "" : store.problem,
-      store.answers ? "" : fmt::format(",\"since_s\":{:.3f}", store.since_s));
-  if (options_.disk) {
-    const DiskHealth disk = options_.disk();
-    add("disk", disk.problem, fmt::format(",\"free_bytes\":{}", disk.free_bytes));
-  }
-  add("draining", draining_ ? "the server is stopping" : "");
-  if (failing.empty()) return call.answer(fmt::format("{{\"status\":\"ready\",\"checks\":{{{}}}}}", checks));
-  http::HttpResponse response = response_of({ErrorCode::unavailable, failing});
-  std::string body = *response.body;  // an object
-  body.pop_back();
-  response.body =
-      std::make_shared<const std::string>(fmt::format("{},\"status\":\"not_ready\",\"checks\":{{{}}}}}", body, checks));
-  call.send(std::move(response));
-}
-
-void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.request, "application/json")); }
-
-void Api::metrics(Call call) {
-  const auto http = options_.connections ? std::optional(options_.connections()) : std::nullopt;
-  std::string text = options_.metrics->text(options_.version, service_.counts(), http);
-  call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
 }
 
 }  // namespace perseus::routes

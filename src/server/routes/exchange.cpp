@@ -1,15 +1,17 @@
 #include "server/routes/exchange.h"
 
-#include <fmt/format.h>
-
 #include <utility>
+
+#include "base/json_writer.h"
 
 namespace perseus::routes {
 namespace {
 
-/// As members of an object, like Exchange::refused().
-std::string answered_with(std::string_view body) {
-  return fmt::format("\"status\":200,\"body\":{}", http::json_quoted(body));
+std::string answered_with(int status, std::string_view body) {
+  return json_object([&](JsonWriter& f) {
+    f.always("status", status);
+    f.always("body", body);
+  });
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ void Exchange::ask(std::vector<Result<Request>> parts, void (service::Service::*
   answers.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const auto answered = [self = shared_from_this(), &format, &answer = answers[i]](const Result<Answer>& done) {
-      answer = done ? answered_with(format(*done)) : self->refused(done.error());
+      answer = done ? answered_with(200, format(*done)) : self->refused(done.error());
       --self->to_come_;
       self->finish_soon();
     };
@@ -63,15 +65,17 @@ void Exchange::wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& 
   waits_over_ = true;
   const bool unchanged = answer.ok() && !answer->schedule;
   if (!unchanged) {
-    fmt::format_to(std::back_inserter(answered_waits_), "{}{{\"wait\":{},{}}}", answered_waits_.empty() ? "" : ",",
-                   index, answer ? answered_with(formats_.plan(*answer)) : refused(answer.error()));
+    answered_waits_.push_back(json_object([&](JsonWriter& f) {
+      f.always("wait", index);
+      f.members_of(answer ? answered_with(200, formats_.plan(*answer)) : refused(answer.error()));
+    }));
   }
   finish_soon();
 }
 
 std::string Exchange::refused(const Error& error) const {
   const http::HttpResponse alone = formats_.error(error);
-  return fmt::format("\"status\":{},\"body\":{}", alone.status, http::json_quoted(*alone.body));
+  return answered_with(alone.status, *alone.body);
 }
 
 /// A new plan answers many waits one after another: their answers are sent together.
@@ -85,11 +89,13 @@ void Exchange::finish() {
   if (over_) return;
   cancel();
   const auto list = [](const std::vector<std::string>& answers) {
-    std::string text = "[";
-    for (const std::string& answer : answers) text += (text.back() == '[' ? "{" : ",{") + answer + "}";
-    return text + "]";
+    return JsonList{answers, [](const std::string& answer) { return JsonRaw{answer}; }};
   };
-  answer_(fmt::format("{{\"ranks\":{},\"reports\":{},\"waits\":[{}]}}", list(ranks_), list(reports_), answered_waits_));
+  answer_(json_object([&](JsonWriter& f) {
+    f.always("ranks", list(ranks_));
+    f.always("reports", list(reports_));
+    f.always("waits", list(answered_waits_));
+  }));
 }
 
 void Exchange::cancel() {

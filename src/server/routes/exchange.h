@@ -54,18 +54,18 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& answer);
   void finish_soon();
   void finish();
-  /// Status and body as members of an object.
+  /// An object with status and body.
   [[nodiscard]] std::string refused(const Error& error) const;
 
   service::Service& service_;
   std::function<void(std::function<void()>)> later_;
   Formats formats_;
   std::function<void(std::string)> answer_;
-  std::vector<std::string> ranks_, reports_;  ///< answers; empty: none yet
+  std::vector<std::string> ranks_, reports_;  ///< answers, JSON objects; empty: none yet
   std::vector<jobs::WaitId> waits_;
-  std::string answered_waits_;
-  std::size_t to_come_ = 0;  ///< pending registrations and reports
-  bool waits_over_ = false;  ///< one wait has its answer, or there are no waits
+  std::vector<std::string> answered_waits_;  ///< JSON objects
+  std::size_t to_come_ = 0;                  ///< pending registrations and reports
+  bool waits_over_ = false;                  ///< one wait has its answer, or there are no waits
   bool finishing_ = false, over_ = false;
 };
 

@@ -7,7 +7,11 @@
 #include <cctype>
 #include <charconv>
 #include <ctime>
+#include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/json_writer.h"
 #include "io/formats/json_reader.h"
 #include "server/routes/api.h"
 
@@ -33,26 +37,25 @@ std::string id_prefix(const jobs::Degrees& degrees, const std::string& metadata,
 }
 
 std::string zeus_schedule(const jobs::StageSchedule& schedule) {
-  std::string text = "\"frequencies\": [";
-  for (std::size_t i = 0; i < schedule.clocks.size(); ++i) {
-    text += fmt::format("{}[\"{}\", {}]", i == 0 ? "" : ", ", schedule.clocks[i].instruction,
-                        schedule.clocks[i].clock.value());
-  }
-  return text + "]}";
+  return json_object([&](JsonWriter& f) {
+    f.always("frequencies", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
+                                       return std::pair(std::string_view(planned.instruction), planned.clock);
+                                     }});
+  });
 }
 
 /// One clock for each of the rank's own instructions: the planned one where there is one, otherwise the previous one.
 std::string artifact_schedule(const jobs::StageSchedule& schedule) {
-  std::string text = "\"power_states\": [";
-  double current = 0;
+  std::vector<Megahertz> clocks;
   std::size_t next = 0;
-  for (std::size_t i = 0; i < schedule.instructions.size(); ++i) {
-    if (next < schedule.clocks.size() && schedule.instructions[i] == schedule.clocks[next].instruction) {
-      current = schedule.clocks[next++].clock.value();
+  for (const std::string& instruction : schedule.instructions) {
+    Megahertz clock = clocks.empty() ? Megahertz(0) : clocks.back();
+    if (next < schedule.clocks.size() && instruction == schedule.clocks[next].instruction) {
+      clock = schedule.clocks[next++].clock;
     }
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", current);
+    clocks.push_back(clock);
   }
-  return text + "]}";
+  return json_object([&](JsonWriter& f) { f.always("power_states", clocks); });
 }
 
 std::string schedule_json(const jobs::PlanAnswer& answer) {
@@ -62,7 +65,10 @@ std::string schedule_json(const jobs::PlanAnswer& answer) {
     text = std::make_shared<const std::string>(schedule.instructions.empty() ? zeus_schedule(schedule)
                                                                              : artifact_schedule(schedule));
   }
-  return fmt::format("{{\"rank\": {}, {}", answer.rank, *text);
+  return json_object([&](JsonWriter& f) {
+    f.always("rank", answer.rank);
+    f.members_of(*text);
+  });
 }
 
 jobs::ReportIterations::Breakdown breakdown_of(formats::JsonFields& fields, std::string_view key) {
@@ -85,8 +91,14 @@ jobs::ReportIterations::Breakdown breakdown_of(formats::JsonFields& fields, std:
 }  // namespace
 
 void Api::legacy_info(Call call) {
-  call.answer(
-      R"({"scheduler": "Perseus", "scheduler_args": {}, "log_level": "INFO", "mode": "frequency", "dump_data": false, "dump_dir": ""})");
+  call.answer(json_object([](JsonWriter& f) {
+    f.always("scheduler", "Perseus");
+    f.always("scheduler_args", JsonObject{[](JsonWriter&) {}});
+    f.always("log_level", "INFO");
+    f.always("mode", "frequency");
+    f.always("dump_data", false);
+    f.always("dump_dir", "");
+  }));
 }
 
 void Api::legacy_register_job(Call call) {
@@ -123,8 +135,8 @@ void Api::legacy_register_job(Call call) {
   const bool may_be_known = job.shape.has_value();
   auto own = owned(call, std::move(job));
   if (!own) return call.fail(own.error());
-  const auto made = then<jobs::RegisteredJob>(
-      call, [](const jobs::RegisteredJob& registered) { return http::json_quoted(registered.job); });
+  const auto made =
+      then<jobs::RegisteredJob>(call, [](const jobs::RegisteredJob& registered) { return json_text(registered.job); });
   if (!may_be_known) return service_.register_job(*std::move(own), made);
   service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
     if (!names) return made(names.error());

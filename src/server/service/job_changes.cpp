@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/json_writer.h"
 
 namespace perseus::service {
 namespace {
@@ -12,15 +15,21 @@ constexpr double kRowsTogether = 0.05;  // s: events within this time form one c
 constexpr double kRowsSpacing = 0.5;    // s between two changes
 
 std::string changes_json(const std::vector<JobList::Change>& changes, const JobChanges::Sees& sees) {
-  std::string rows, removed;
+  std::vector<JsonRaw> rows;
+  std::vector<std::string_view> removed;
   for (const JobList::Change& change : changes) {
     if (sees && !sees(change)) continue;
-    std::string& list = change.text ? rows : removed;
-    if (!list.empty()) list += ',';
-    list += change.text ? *change.text : http::json_quoted(change.job);
+    if (change.text) {
+      rows.push_back({*change.text});
+    } else {
+      removed.emplace_back(change.job);
+    }
   }
   if (rows.empty() && removed.empty()) return "";
-  return "{\"jobs\":[" + rows + "],\"removed\":[" + removed + "]}";
+  return json_object([&](JsonWriter& f) {
+    f.always("jobs", rows);
+    f.always("removed", removed);
+  });
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 
 #include "server/jobs/describe.h"
 #include "server/jobs/identity.h"
-#include "server/jobs/json_fields.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::service {

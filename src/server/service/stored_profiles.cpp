@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "server/jobs/describe.h"
-#include "server/jobs/json_fields.h"
 #include "server/jobs/known_profile.h"
 #include "server/service/registration.h"
 

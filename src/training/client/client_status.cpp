@@ -1,38 +1,76 @@
 #include "training/client/client_status.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
-#include "io/http/http_message.h"
+#include "base/json_writer.h"
 
 namespace perseus::client {
 namespace {
 
-std::string complaints_json(const std::vector<Complaint>& complaints) {
-  std::string list;
-  for (const Complaint& complaint : complaints) {
-    list +=
-        fmt::format("{}{{\"cause\":\"{}\",\"message\":{},\"since_s\":{:.3f},\"times\":{}}}", list.empty() ? "" : ",",
-                    name_of(complaint.cause), http::json_quoted(complaint.message), complaint.since_s, complaint.times);
-  }
-  return list;
-}
-
-std::string powers_json(const std::vector<MeasuredPower>& powers) {
-  std::string list;
-  for (const MeasuredPower& p : powers) {
-    list += fmt::format(
-        "{}{{\"work\":\"{}\",\"chunk\":{},\"clock_mhz\":{},\"power_w\":{:.2f},\"power_stddev_w\":{:.2f},"
-        "\"time_s\":{:.6f},\"energy_j\":{:.4f},\"samples\":{}}}",
-        list.empty() ? "" : ",", p.work, p.chunk, p.clock_mhz, p.power.power_w, p.power.stddev_w, p.time_s,
-        p.power.power_w * p.time_s, p.samples);
-  }
-  return list;
-}
+constexpr int kPowerDecimals = 2, kEnergyDecimals = 4, kTimeDecimals = 6;
+constexpr std::array<std::string_view, 4> kStates{"starting", "maximum_clock", "profiling", "planned"};
 
 }  // namespace
+
+template <class F>
+void describe(F& f, const MeasuredPower& p) {
+  f.always("work", p.work);
+  f.always("chunk", p.chunk);
+  f.always("clock_mhz", p.clock_mhz);
+  f.always("power_w", with_decimals(p.power.power_w, kPowerDecimals));
+  f.always("power_stddev_w", with_decimals(p.power.stddev_w, kPowerDecimals));
+  f.always("time_s", with_decimals(p.time_s, kTimeDecimals));
+  f.always("energy_j", with_decimals(p.power.power_w * p.time_s, kEnergyDecimals));
+  f.always("samples", p.samples);
+}
+template <class F>
+void describe(F& f, const Complaint& complaint) {
+  f.always("cause", name_of(complaint.cause));
+  f.always("message", complaint.message);
+  f.always("since_s", with_decimals(complaint.since_s, 3));
+  f.always("times", complaint.times);
+}
+template <class F>
+void describe(F& f, const ClientStatus& status) {
+  const perseus_statistics& s = status.statistics;
+  f.always("state", kStates[static_cast<std::size_t>(s.state)]);
+  f.always("job", status.job);
+  f.always("rank", status.rank);
+  f.always("device", status.device);
+  f.always("helper_pid", status.helper_pid);
+  f.always("iteration", s.iteration);
+  f.always("plan_version", s.plan_version);
+  f.always("plan_from_iteration", s.plan_from_iteration);
+  f.always("planned_iteration_time_s", s.planned_iteration_time_s);
+  f.always("last_iteration_time_s", s.last_iteration_time_s);
+  f.always("server_reached", s.server_reached != 0);
+  f.always("server_failures", s.server_failures);
+  f.always("controls_clock", s.controls_clock != 0);
+  f.always("device_time", status.device_time);
+  f.always("clocks_requested", s.clocks_requested);
+  f.always("clocks_applied", s.clocks_applied);
+  f.always("computations_late", status.energy.late);
+  f.always("switch_latency_s", with_decimals(status.switch_latency_s, kTimeDecimals));
+  f.always("helper_restarts", s.helper_restarts);
+  f.always("begin_end_ns", with_decimals(s.begin_end_ns, 1));
+  f.always("set_speed_ns", with_decimals(s.set_speed_ns, 1));
+  f.always("client_cpu_s", with_decimals(s.client_cpu_s, kTimeDecimals));
+  f.always("record_bytes", status.record_bytes);
+  f.always("counter_period_s", with_decimals(status.energy.counter_period_s, 4));
+  f.always("energy_total_j", with_decimals(s.energy_total_j, 3));
+  f.always("last_iteration_energy_j", with_decimals(s.last_iteration_energy_j, kEnergyDecimals));
+  f.always("blocking_power_w", with_decimals(s.blocking_power_w, kPowerDecimals));
+  f.always("samples", s.samples);
+  f.always("samples_throttled", s.samples_throttled);
+  f.always("samples_rejected", s.samples_rejected);
+  f.always("computations_mixed", s.computations_mixed);
+  f.always("computations_unsure", s.computations_unsure);
+  f.always("plans_dropped", s.plans_dropped);
+  f.always("profile", status.energy.powers);
+  f.always("wrong", status.complaints);
+}
 
 void add_energy(perseus_statistics& s, const EnergyFacts& energy) {
   s.last_iteration_energy_j = energy.last_iteration_j;
@@ -60,26 +98,6 @@ void add_control(perseus_statistics& s, const clock_control::ControlStatistics& 
   s.client_cpu_s += control.helper_cpu_s;
 }
 
-std::string status_json(const ClientStatus& status) {
-  constexpr const char* states[] = {"starting", "maximum_clock", "profiling", "planned"};
-  const perseus_statistics& s = status.statistics;
-  return fmt::format(
-      "{{\"state\":\"{}\",\"job\":{},\"rank\":{},\"device\":{},\"helper_pid\":{},\"iteration\":{},\"plan_version\":{},"
-      "\"plan_from_iteration\":{},\"planned_iteration_time_s\":{},\"last_iteration_time_s\":{},"
-      "\"server_reached\":{},\"server_failures\":{},\"controls_clock\":{},\"device_time\":\"{}\","
-      "\"clocks_requested\":{},\"clocks_applied\":{},\"computations_late\":{},\"switch_latency_s\":{:.6f},"
-      "\"helper_restarts\":{},\"begin_end_ns\":{:.1f},\"set_speed_ns\":{:.1f},\"client_cpu_s\":{:.6f},"
-      "\"record_bytes\":{},\"counter_period_s\":{:.4f},\"energy_total_j\":{:.3f},\"last_iteration_energy_j\":{:.4f},"
-      "\"blocking_power_w\":{:.2f},\"samples\":{},\"samples_throttled\":{},\"samples_rejected\":{},"
-      "\"computations_mixed\":{},\"computations_unsure\":{},\"plans_dropped\":{},\"profile\":[{}],"
-      "\"wrong\":[{}]}}",
-      states[s.state], http::json_quoted(status.job), status.rank, http::json_quoted(status.device), status.helper_pid,
-      s.iteration, s.plan_version, s.plan_from_iteration, s.planned_iteration_time_s, s.last_iteration_time_s,
-      s.server_reached != 0, s.server_failures, s.controls_clock != 0, status.device_time, s.clocks_requested,
-      s.clocks_applied, status.energy.late, status.switch_latency_s, s.helper_restarts, s.begin_end_ns, s.set_speed_ns,
-      s.client_cpu_s, status.record_bytes, status.energy.counter_period_s, s.energy_total_j, s.last_iteration_energy_j,
-      s.blocking_power_w, s.samples, s.samples_throttled, s.samples_rejected, s.computations_mixed,
-      s.computations_unsure, s.plans_dropped, powers_json(status.energy.powers), complaints_json(status.complaints));
-}
+std::string status_json(const ClientStatus& status) { return json_text(status); }
 
 }  // namespace perseus::client

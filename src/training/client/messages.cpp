@@ -1,82 +1,57 @@
 #include "training/client/messages.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
-#include <iterator>
+#include <map>
+#include <type_traits>
+#include <utility>
 
+#include "base/json_writer.h"
 #include "base/utf8.h"
 #include "io/formats/json_reader.h"
-#include "io/http/http_message.h"
 
 namespace perseus::client {
 namespace {
 
-/// An object's members without those that have no value.
-class Members {
- public:
-  void text(std::string_view key, const std::string& value) {
-    if (!value.empty()) raw(key, http::json_quoted(value));
-  }
-  void number(std::string_view key, double value, double otherwise) {
-    if (value != otherwise) raw(key, fmt::format("{}", value));
-  }
-  void raw(std::string_view key, std::string_view json) {
-    fmt::format_to(std::back_inserter(text_), "{}\"{}\":{}", text_.empty() ? "{" : ",", key, json);
-  }
-  [[nodiscard]] std::string done() const { return text_.empty() ? "{}" : text_ + "}"; }
+constexpr int kDigits = 9;  // of measurements
 
- private:
-  std::string text_;
-};
+double measured(double value) { return with_digits(value, kDigits); }
 
-template <class Values, class Format>
-std::string list(const Values& values, const Format& format) {
-  std::string text = "[";
-  for (const auto& value : values) {
-    if (text.size() > 1) text += ',';
-    text += format(value);
-  }
-  return text + "]";
+/// A list of one member of each iteration.
+template <class Value>
+auto each(const std::vector<MeasuredIteration>& iterations, Value MeasuredIteration::*member) {
+  return JsonList{iterations, [member](const MeasuredIteration& iteration) {
+                    if constexpr (std::is_same_v<Value, double>) {
+                      return measured(iteration.*member);
+                    } else {
+                      return iteration.*member;
+                    }
+                  }};
 }
 
-std::string pipeline_of(const ClientOptions& o) {
-  Members pipeline;
-  if (o.action_table.empty()) {
-    pipeline.raw("schedule", http::json_quoted(o.schedule.empty() ? "1f1b" : o.schedule));
-  } else {
-    pipeline.raw("schedule", http::json_quoted(o.schedule));
-    pipeline.text("action_table", o.action_table);
-  }
-  if (o.microbatches > 0) pipeline.number("microbatches", o.microbatches, 0);
-  pipeline.number("chunks", o.chunks, 1);
-  pipeline.number("blocking_power_w", o.blocking_power_w, 0);
-  pipeline.number("transfer_latency_s", o.transfer_latency_s, 0);
-  return pipeline.done();
+void write_pipeline(JsonWriter& f, const ClientOptions& o) {
+  f.always("schedule", o.schedule.empty() && o.action_table.empty() ? "1f1b" : o.schedule);
+  f("action_table", o.action_table);
+  if (o.microbatches > 0) f.always("microbatches", o.microbatches);
+  if (o.chunks != 1) f.always("chunks", o.chunks);
+  f("blocking_power_w", o.blocking_power_w);
+  f("transfer_latency_s", o.transfer_latency_s);
 }
 
-/// Instruction -> per iteration -> per occurrence.
-std::string breakdown(const std::vector<MeasuredIteration>& iterations, double MeasuredComputation::*value) {
-  Members members;
-  for (int i = 0; i < model::kNumInstructions; ++i) {
-    const auto instruction = static_cast<model::Instruction>(i);
-    bool any = false;
-    const std::string lists = list(iterations, [&](const MeasuredIteration& iteration) {
-      std::string of_one = "[";
-      for (const MeasuredComputation& computation : iteration.computations) {
-        if (computation.instruction != instruction) continue;
-        fmt::format_to(std::back_inserter(of_one), "{}{:.9g}", of_one.size() > 1 ? "," : "", computation.*value);
-        any = true;
-      }
-      return of_one + "]";
-    });
-    if (any) members.raw(name_of(instruction), lists);
+/// Instruction -> per iteration -> per occurrence, in the order of the instructions.
+auto breakdown(const std::vector<MeasuredIteration>& iterations, double MeasuredComputation::*value) {
+  std::map<model::Instruction, std::vector<std::vector<double>>> values;
+  for (std::size_t i = 0; i < iterations.size(); ++i) {
+    for (const MeasuredComputation& computation : iterations[i].computations) {
+      auto& lists = values[computation.instruction];
+      lists.resize(iterations.size());
+      lists[i].push_back(measured(computation.*value));
+    }
   }
-  return members.done();
+  return JsonObject{[values = std::move(values)](JsonWriter& f) {
+    for (const auto& [instruction, lists] : values) f.always(name_of(instruction), lists);
+  }};
 }
-
-std::string number(double value) { return fmt::format("{:.9g}", value); }
 
 /// [microbatch, chunk] of each planned clock, in their order.
 Status read_computations(const formats::JsonReader& computations, std::vector<PlannedClock>& clocks) {
@@ -104,88 +79,170 @@ Status read_computations(const formats::JsonReader& computations, std::vector<Pl
 }  // namespace
 
 std::string new_job_body(const ClientOptions& o) {
-  Members job;
-  job.text("name", o.job_name);
-  job.raw("degrees", fmt::format("{{\"dp\":{},\"pp\":{},\"tp\":{}}}", o.dp_degree, o.pp_degree, o.tp_degree));
-  job.text("profile", o.profile);
-  const bool shaped = !o.schedule.empty() || !o.action_table.empty();
-  if (shaped || (o.profile.empty() && o.microbatches > 0)) {
-    job.raw("pipeline", pipeline_of(o));
-    if (o.profile.empty()) job.raw("profile_online", "true");
-  }
-  if (!o.facts.empty()) {
-    Members facts;
-    for (const auto& [key, value] : o.facts)
-      facts.raw(http::json_quoted(key).substr(1, http::json_quoted(key).size() - 2), http::json_quoted(value));
-    job.raw("facts", facts.done());
-  }
-  return job.done();
+  return json_object([&](JsonWriter& f) {
+    f("name", o.job_name);
+    f.always("degrees", JsonObject{[&](JsonWriter& degrees) {
+               degrees.always("dp", o.dp_degree);
+               degrees.always("pp", o.pp_degree);
+               degrees.always("tp", o.tp_degree);
+             }});
+    f("profile", o.profile);
+    const bool shaped = !o.schedule.empty() || !o.action_table.empty();
+    if (shaped || (o.profile.empty() && o.microbatches > 0)) {
+      f.always("pipeline", JsonObject{[&](JsonWriter& pipeline) { write_pipeline(pipeline, o); }});
+      f("profile_online", o.profile.empty());
+    }
+    f("facts", o.facts);
+  });
 }
 
 std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
-  Members rank;
-  for (const auto& [key, value] : {std::pair{"rank", o.rank}, std::pair{"dp_rank", o.dp_rank},
-                                   std::pair{"pp_rank", o.pp_rank}, std::pair{"tp_rank", o.tp_rank}}) {
-    rank.raw(key, std::to_string(value));
-  }
-  if (!facts.clocks_mhz.empty()) {
-    rank.raw("clocks_mhz", list(facts.clocks_mhz, [](int clock) { return std::to_string(clock); }));
-  }
-  rank.text("accelerator", facts.accelerator);
-  rank.text("host", facts.host);
-  rank.number("transfer_latency_s", o.transfer_latency_s, 0);
-  rank.number("switch_latency_s", facts.switch_latency_s, 0);
-  rank.number("blocking_power_w", facts.blocking_power_w, 0);
-  rank.text("control", facts.control);
-  rank.text("control_reason", facts.control_reason);
-  if (facts.epoch != 0) rank.raw("epoch", std::to_string(facts.epoch));
-  if (facts.replaces) rank.raw("replaces", "true");
-  if (!facts.instructions.empty()) {
-    rank.raw("instructions", list(facts.instructions, [](const std::string& name) { return http::json_quoted(name); }));
-  }
-  return rank.done();
-}
-
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins) {
-  Members body;
-  body.raw("rank", std::to_string(rank));
-  if (epoch != 0) body.raw("epoch", std::to_string(epoch));
-  const MeasuredIteration last = iterations.back();
-  if (last.window >= 0) body.raw("window", std::to_string(last.window));
-  body.raw("last_iteration", std::to_string(last.iteration));
-  body.raw("plan_version", std::to_string(iterations.front().plan_version));
-  std::erase_if(iterations, [](const MeasuredIteration& i) { return !i.missed.empty(); });
-  if (iterations.empty()) body.text("missed", last.missed);
-  body.raw("iteration_time_s", list(iterations, [](const auto& i) { return number(i.time_s); }));
-  if (iterations.empty()) return body.done();
-  if (std::ranges::all_of(iterations, [](const auto& i) { return i.energy_j >= 0; })) {
-    body.raw("iteration_energy_j", list(iterations, [](const auto& i) { return number(i.energy_j); }));
-  }
-  if (last.window >= 0) {
-    body.raw("time_s", breakdown(iterations, &MeasuredComputation::time_s));
-    const bool energies = std::ranges::all_of(iterations, [](const MeasuredIteration& i) {
-      return std::ranges::all_of(i.computations, [](const auto& c) { return c.energy_j >= 0; });
-    });
-    if (energies) body.raw("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
-    body.raw("throttled", list(iterations, [](const auto& i) { return i.throttled ? "true" : "false"; }));
-    if (!with_begins) return body.done();
-    body.raw("begin_s", breakdown(iterations, &MeasuredComputation::begin_s));
-    body.raw("end_s", breakdown(iterations, &MeasuredComputation::end_s));
-  }
-  return body.done();
-}
-
-std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch) {
-  Members body;
-  if (epoch != 0) body.raw("epoch", std::to_string(epoch));
-  body.raw("version", std::to_string(dropped.version));
-  body.raw("reason", http::json_quoted(dropped.reason));
-  body.raw("measured_time_s", number(dropped.measured_s));
-  body.raw("promised_time_s", number(dropped.promised_s));
-  return body.done();
+  return json_object([&](JsonWriter& f) {
+    f.always("rank", o.rank);
+    f.always("dp_rank", o.dp_rank);
+    f.always("pp_rank", o.pp_rank);
+    f.always("tp_rank", o.tp_rank);
+    f("clocks_mhz", facts.clocks_mhz);
+    f("accelerator", facts.accelerator);
+    f("host", facts.host);
+    f("transfer_latency_s", o.transfer_latency_s);
+    f("switch_latency_s", facts.switch_latency_s);
+    f("blocking_power_w", facts.blocking_power_w);
+    f("control", facts.control);
+    f("control_reason", facts.control_reason);
+    f("epoch", facts.epoch);
+    f("replaces", facts.replaces);
+    f("instructions", facts.instructions);
+  });
 }
 
 namespace {
+
+/// Of the computations of a profiling window.
+void write_window(JsonWriter& f, const std::vector<MeasuredIteration>& iterations, bool with_begins) {
+  f.always("time_s", breakdown(iterations, &MeasuredComputation::time_s));
+  const bool energies = std::ranges::all_of(iterations, [](const MeasuredIteration& i) {
+    return std::ranges::all_of(i.computations, [](const auto& c) { return c.energy_j >= 0; });
+  });
+  if (energies) f.always("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
+  f.always("throttled", each(iterations, &MeasuredIteration::throttled));
+  if (!with_begins) return;
+  f.always("begin_s", breakdown(iterations, &MeasuredComputation::begin_s));
+  f.always("end_s", breakdown(iterations, &MeasuredComputation::end_s));
+}
+
+}  // namespace
+
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins) {
+  return json_object([&](JsonWriter& f) {
+    f.always("rank", rank);
+    f("epoch", epoch);
+    const MeasuredIteration last = iterations.back();
+    if (last.window >= 0) f.always("window", last.window);
+    f.always("last_iteration", last.iteration);
+    f.always("plan_version", iterations.front().plan_version);
+    std::erase_if(iterations, [](const MeasuredIteration& i) { return !i.missed.empty(); });
+    if (iterations.empty()) f("missed", last.missed);
+    f.always("iteration_time_s", each(iterations, &MeasuredIteration::time_s));
+    if (iterations.empty()) return;
+    if (std::ranges::all_of(iterations, [](const auto& i) { return i.energy_j >= 0; })) {
+      f.always("iteration_energy_j", each(iterations, &MeasuredIteration::energy_j));
+    }
+    if (last.window >= 0) write_window(f, iterations, with_begins);
+  });
+}
+
+std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch) {
+  return json_object([&](JsonWriter& f) {
+    f("epoch", epoch);
+    f.always("version", dropped.version);
+    f.always("reason", dropped.reason);
+    f.always("measured_time_s", measured(dropped.measured_s));
+    f.always("promised_time_s", measured(dropped.promised_s));
+  });
+}
+
+namespace {
+
+Status read_version(formats::JsonFields& fields, ClockPlan& plan) {
+  const std::string_view kind = fields.string("kind");
+  const double version = fields.number("version");
+  const double from = fields.number("from_iteration");
+  if (fields.error()) return *fields.error();
+  if (kind == "plan") {
+    plan.kind = ClockPlan::Kind::plan;
+  } else if (kind == "profiling_window") {
+    plan.kind = ClockPlan::Kind::profiling_window;
+  } else if (kind != "maximum_clock") {
+    return fields.value("kind").error("plan, profiling_window or maximum_clock");
+  }
+  constexpr double most = 9e15;
+  if (!(version >= 1 && version < most)) return fields.value("version").error("1 or more");
+  if (!(std::abs(from) < most)) return fields.value("from_iteration").error("an iteration's number");
+  plan.version = static_cast<std::int64_t>(version);
+  plan.from_iteration = static_cast<std::int64_t>(from);
+  return Ok{};
+}
+
+Status read_window(formats::JsonFields& fields, ClockPlan& plan) {
+  plan.window = fields.integer("window");
+  if (const auto iterations = fields.optional("iterations")) {
+    const auto count = iterations->integer();
+    if (!count) return count.error();
+    plan.iterations = *count;
+  }
+  if (const auto then = fields.optional("then")) {
+    const auto what = then->string();
+    if (!what) return what.error();
+    plan.then_maximum = *what == "maximum_clock" && plan.iterations > 0;
+  }
+  return Ok{};
+}
+
+/// What the plan promises, and why it is this one.
+Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
+  for (const auto& [key, value] : {std::pair{"iteration_time_s", &plan.iteration_time_s},
+                                   std::pair{"maximum_clock_time_s", &plan.maximum_clock_time_s}}) {
+    const auto time = fields.optional(key);
+    if (!time || time->is_null()) continue;
+    const auto seconds = time->number();
+    if (!seconds) return seconds.error();
+    *value = *seconds;
+  }
+  for (const auto& [key, value] :
+       {std::pair{"slower_because", &plan.slower_because}, std::pair{"reason", &plan.reason}}) {
+    const auto text = fields.optional(key);
+    if (text && text->string()) *value = std::string(*text->string());
+  }
+  return Ok{};
+}
+
+/// [instruction, MHz]
+Result<PlannedClock> read_clock(const formats::JsonReader& pair, const RankFacts& facts) {
+  PlannedClock planned;
+  int place = 0;
+  Status members = pair.for_each([&](const formats::JsonReader& part) -> Status {
+    if (place++ == 0) {
+      const auto name = part.string();
+      if (!name) return name.error();
+      const auto known = model::instruction_named(*name);
+      if (!known) return part.error("an instruction's name");
+      planned.instruction = *known;
+      return Ok{};
+    }
+    const auto clock = part.integer();
+    if (!clock) return clock.error();
+    const bool have = facts.clocks_mhz.empty()
+                          ? *clock >= 0
+                          : *clock == 0 || std::ranges::find(facts.clocks_mhz, *clock) != facts.clocks_mhz.end();
+    if (!have) return part.error("a clock that this rank has, in MHz, or 0");
+    planned.clock_mhz = *clock;
+    return Ok{};
+  });
+  if (!members) return members.error();
+  if (place != 2) return pair.error("[instruction, MHz]");
+  return planned;
+}
 
 Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, const RankFacts& facts) {
   formats::JsonFields fields(answer);
@@ -195,77 +252,17 @@ Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, 
     if (*is) return std::unique_ptr<ClockPlan>();
   }
   auto plan = std::make_unique<ClockPlan>();
-  const std::string_view kind = fields.string("kind");
-  const double version = fields.number("version");
-  const double from = fields.number("from_iteration");
-  if (fields.error()) return *fields.error();
-  if (kind == "plan") {
-    plan->kind = ClockPlan::Kind::plan;
-  } else if (kind == "profiling_window") {
-    plan->kind = ClockPlan::Kind::profiling_window;
-  } else if (kind != "maximum_clock") {
-    return fields.value("kind").error("plan, profiling_window or maximum_clock");
-  }
-  constexpr double most = 9e15;
-  if (!(version >= 1 && version < most)) return fields.value("version").error("1 or more");
-  if (!(std::abs(from) < most)) return fields.value("from_iteration").error("an iteration's number");
-  plan->version = static_cast<std::int64_t>(version);
-  plan->from_iteration = static_cast<std::int64_t>(from);
+  if (Status read = read_version(fields, *plan); !read) return read.error();
   if (plan->kind == ClockPlan::Kind::profiling_window) {
-    plan->window = fields.integer("window");
-    const auto iterations = fields.optional("iterations");
-    if (iterations) {
-      const auto count = iterations->integer();
-      if (!count) return count.error();
-      plan->iterations = *count;
-    }
-    if (const auto then = fields.optional("then")) {
-      const auto what = then->string();
-      if (!what) return what.error();
-      plan->then_maximum = *what == "maximum_clock" && plan->iterations > 0;
-    }
+    if (Status read = read_window(fields, *plan); !read) return read.error();
   }
-  if (const auto time = fields.optional("iteration_time_s"); time && !time->is_null()) {
-    const auto seconds = time->number();
-    if (!seconds) return seconds.error();
-    plan->iteration_time_s = *seconds;
-  }
-  if (const auto time = fields.optional("maximum_clock_time_s"); time && !time->is_null()) {
-    const auto seconds = time->number();
-    if (!seconds) return seconds.error();
-    plan->maximum_clock_time_s = *seconds;
-  }
-  if (const auto why = fields.optional("slower_because"); why && why->string()) {
-    plan->slower_because = std::string(*why->string());
-  }
-  if (const auto reason = fields.optional("reason"))
-    plan->reason = std::string(reason->string() ? *reason->string() : "");
+  if (Status read = read_promise(fields, *plan); !read) return read.error();
   const formats::JsonReader clocks = fields.value("clocks");
   if (fields.error()) return *fields.error();
   Status read = clocks.for_each([&](const formats::JsonReader& pair) -> Status {
-    PlannedClock planned;
-    int place = 0;
-    Status members = pair.for_each([&](const formats::JsonReader& part) -> Status {
-      if (place++ == 0) {
-        const auto name = part.string();
-        if (!name) return name.error();
-        const auto known = model::instruction_named(*name);
-        if (!known) return part.error("an instruction's name");
-        planned.instruction = *known;
-        return Ok{};
-      }
-      const auto clock = part.integer();
-      if (!clock) return clock.error();
-      const bool have = facts.clocks_mhz.empty()
-                            ? *clock >= 0
-                            : *clock == 0 || std::ranges::find(facts.clocks_mhz, *clock) != facts.clocks_mhz.end();
-      if (!have) return part.error("a clock that this rank has, in MHz, or 0");
-      planned.clock_mhz = *clock;
-      return Ok{};
-    });
-    if (!members) return members;
-    if (place != 2) return pair.error("[instruction, MHz]");
-    plan->clocks.push_back(planned);
+    const auto planned = read_clock(pair, facts);
+    if (!planned) return planned.error();
+    plan->clocks.push_back(*planned);
     return Ok{};
   });
   if (!read) return read.error();

@@ -8,6 +8,8 @@
 #include <boost/json/value.hpp>
 #include <cstdlib>
 
+#include "base/json_writer.h"
+
 namespace perseus::device {
 namespace {
 
@@ -112,9 +114,13 @@ DeviceStatus Zeusd::command(std::string_view name, Megahertz lowest, Megahertz c
   const bool sets_clock = clock != Megahertz(0);
   if (older_) {
     target = fmt::format("/gpu/{}/{}", id_, name);
-    body = sets_clock ? fmt::format(R"({{"min_clock_mhz":{},"max_clock_mhz":{},"block":{}}})", lowest.value(),
-                                    clock.value(), block)
-                      : fmt::format(R"({{"block":{}}})", block);
+    body = json_object([&](JsonWriter& f) {
+      if (sets_clock) {
+        f.always("min_clock_mhz", lowest);
+        f.always("max_clock_mhz", clock);
+      }
+      f.always("block", block);
+    });
   } else {
     const std::string clocks =
         sets_clock ? fmt::format("&min_clock_mhz={}&max_clock_mhz={}", lowest.value(), clock.value()) : "";

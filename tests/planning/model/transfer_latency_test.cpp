@@ -8,7 +8,6 @@
 
 #include "io/formats/transfer_latency_text.h"
 #include "server/jobs/describe.h"
-#include "server/jobs/json_fields.h"
 
 namespace perseus::model {
 namespace {

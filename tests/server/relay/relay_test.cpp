@@ -158,6 +158,16 @@ TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
   end_relay();
 }
 
+TEST_F(RelayTest, NumbersWithLeadingZerosAreSentAsJson) {
+  auto wait = ask("GET", "/v1/jobs/j/ranks/03/plan?have=01&iteration=00&epoch=077&wait_s=50");
+  const Asked asked = exchange();
+  EXPECT_EQ(asked.body,
+            R"({"wait_s":0.2,"reports":[],"waits":[{"job":"j","rank":3,"have":1,"iteration":0,"epoch":77}]})");
+  answer(asked, R"({"reports":[],"waits":[{"wait":0,"status":200,"body":"{\"version\":2}"}]})");
+  EXPECT_EQ(wait.get()->body, R"({"version":2})");
+  end_relay();
+}
+
 TEST_F(RelayTest, RanksThatRegisterTogetherAreOneExchangeThatDoesNotWait) {
   auto first = ask("POST", "/v1/jobs/j/ranks?plan=true", R"({"rank":0})");
   Asked asked = exchange();

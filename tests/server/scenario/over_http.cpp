@@ -11,7 +11,6 @@
 #include "base/error_table.h"
 #include "io/formats/json_reader.h"
 #include "server/jobs/api_bodies.h"
-#include "server/jobs/json_fields.h"
 
 namespace perseus::testing {
 

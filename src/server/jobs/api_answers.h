@@ -1,0 +1,89 @@
+// Answers of /v1, described member by member (base/json_writer.h); docs/openapi.json documents them.
+//
+// Threads: templates.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "server/jobs/requests.h"
+
+namespace perseus::jobs {
+
+template <class F>
+void describe(F& f, const RegisteredJob& made) {
+  f.always("job", made.job);
+  f.always("state", made.state);
+}
+
+template <class F>
+void describe(F& f, const StageSchedule& schedule) {
+  using Kind = StageSchedule::Kind;
+  const bool ends = schedule.iterations > 0;
+  f.always("version", schedule.version);
+  f.always("kind", std::string_view(schedule.kind == Kind::plan               ? "plan"
+                                    : schedule.kind == Kind::profiling_window ? "profiling_window"
+                                                                              : "maximum_clock"));
+  f.always("from_iteration", schedule.from_iteration);
+  f.always("stage", schedule.stage_rank);
+  f.always("reason", schedule.reason);
+  f("window", schedule.window >= 0 ? std::optional(schedule.window) : std::nullopt);
+  f("iterations", ends ? std::optional(schedule.iterations) : std::nullopt);
+  f("then", std::string_view(ends ? "maximum_clock" : ""));
+  f("iteration_time_s", schedule.iteration_time);
+  f("maximum_clock_time_s", schedule.all_max_time);
+  f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
+  f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
+                                return std::pair(std::string_view(planned.instruction), planned.clock);
+                              }});
+  if (schedule.computations.empty()) return;
+  f.always("computations", JsonList{schedule.computations, [](const StageSchedule::ComputationId& id) {
+                                      return std::pair(id.microbatch, id.chunk);
+                                    }});
+}
+
+template <class F>
+void describe(F& f, const ReportedIterations& reported) {
+  f.always("rejected", reported.rejected);
+}
+
+template <class F>
+void describe(F& f, const StragglerSet::Notice& notice) {
+  f.always("job", notice.job);
+  f.always("id", notice.id);
+  f.always("pipeline", notice.pipeline);
+  f.always("at_s", notice.at_s);
+  f("nothing_done", notice.nothing_done);
+}
+template <class F>
+void describe(F& f, const StragglerSet& set) {
+  f.always("notices", set.notices);
+}
+
+template <class F>
+void describe(F& f, const StoredProfile& stored) {
+  f.always("name", stored.name);
+  f.always("stages", stored.stages);
+  f.always("ranks", stored.ranks);
+}
+
+/// A learned profile without its input.
+struct LearnedShown {
+  const LearnedProfile& profile;
+};
+template <class F>
+void describe(F& f, const LearnedShown& shown) {
+  const LearnedProfile& one = shown.profile;
+  f.always("id", one.id);
+  f.always("team", one.team);
+  f.always("model", one.model);
+  f.always("job", one.job);
+  f.always("learned_at_s", one.learned_at_s);
+  f.always("confirmed", one.confirmed);
+  f("doubted_by", one.doubted_by);
+  if (!one.doubted_by.empty()) f.always("doubted_because", one.doubted_because);
+}
+
+}  // namespace perseus::jobs

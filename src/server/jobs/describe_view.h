@@ -1,0 +1,196 @@
+// JSON member names of views of jobs and their events, for base/json_writer.h; docs/openapi.json documents them.
+//
+// Output:  members that are not known are left out.
+// Threads: templates.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/jobs/describe.h"
+#include "server/jobs/view_json.h"
+
+namespace perseus::jobs {
+
+// Groups that JSON nests differently from the view.
+struct RanksShown {
+  int expected, registered, waiting;
+};
+struct PolicyInForce {
+  const Policy& policy;
+  const std::string& text;
+};
+struct SavingsShown {
+  const std::optional<JobView::PerIteration>& per_iteration;
+  const std::optional<JobView::TotalSavings>& total;
+  const EnergyFactors& factors;
+  const std::optional<JobView::Measured>&measured, &measured_all_max;
+  const std::string& none_because;
+};
+struct JobAnswer {
+  const JobView& view;
+  const EnergyFactors& factors;
+};
+template <class F>
+void describe(F& f, const RanksShown& ranks) {
+  f.always("expected", ranks.expected);
+  f.always("registered", ranks.registered);
+  f.always("waiting", ranks.waiting);
+}
+template <class F>
+void describe(F& f, const PolicyInForce& in_force) {
+  f.always("kind", std::string(kind_of(in_force.policy)));
+  f.always("text", in_force.text);
+  describe(f, static_cast<const PolicyMembers&>(members_of(in_force.policy)));
+}
+template <class F>
+void describe(F& f, const SavingsShown& savings) {
+  f("per_iteration", savings.per_iteration);
+  f("total", savings.total);
+  f("measured", savings.measured);
+  f("measured_all_max", savings.measured_all_max);
+  f("none_because", savings.none_because);
+  f("factors", savings.factors);
+}
+
+template <class F>
+void describe(F& f, const JobRow& row) {
+  f.always("id", row.job);
+  f("name", row.name);
+  f.always("state", row.state);
+  f.always("created_at_s", row.created_s);
+  f.always("updated_at_s", row.updated_s);
+}
+template <class F>
+void describe(F& f, const ListedJob& job) {
+  describe(f, job.row);
+  describe(f, job.summary);
+}
+template <class F>
+void describe(F& f, const JobView::PlanInForce& plan) {
+  f.always("version", plan.version);
+  f.always("from_iteration", plan.from_iteration);
+  f.always("deployed_at_s", plan.deployed_s);
+  f("t_max_s", plan.t_max);
+  f("t_min_s", plan.t_min);
+  f("t_star_s", plan.t_star);
+  f("t_straggler_s", plan.t_straggler);
+  f("t_opt_s", plan.t_opt);
+  f("reason", plan.reason);
+}
+template <class F>
+void describe(F& f, const JobView::PipelineView& pipeline) {
+  f.always("pipeline", pipeline.pipeline);
+  f("straggler", pipeline.straggler);
+  f("point", pipeline.point);
+  f("points", pipeline.points);
+  f("time_s", pipeline.time);
+  f("energy_j", pipeline.energy);
+  f("frontier", pipeline.frontier);
+}
+template <class F>
+void describe(F& f, const ProfilingCost& cost) {
+  f.always("iterations", cost.iterations);
+  f.always("time_s", cost.time);
+  f.always("energy_j", cost.energy);
+  f.always("mean_slowdown_pct", cost.mean_slowdown_pct);
+  f.always("worst_slowdown_pct", cost.worst_slowdown_pct);
+  f("earned_back_after_iterations", cost.earned_back_after);
+}
+template <class F>
+void describe(F& f, const JobView::Measured& measured) {
+  f.always("energy_j", measured.energy);
+  f.always("time_s", measured.time);
+  f.always("iterations", measured.iterations);
+}
+template <class F>
+void describe(F& f, const JobView::Profiling& profiling) {
+  f("over", profiling.over);
+  f.always("windows", profiling.windows);
+  f.always("iterations", profiling.iterations);
+  f("uncertainty_pct", profiling.uncertainty_pct);
+  f("text", profiling.text);
+  f("waiting_for", profiling.waiting_for);
+  f("rejected", profiling.rejected);
+  f("rejections", profiling.rejections);
+  f("cost", profiling.cost);
+}
+template <class F>
+void describe(F& f, const JobView::ProfileTrial& trial) {
+  f.always("state", trial.state);
+  f.always("learned_by", trial.learned_by);
+  f("text", trial.text);
+}
+template <class F>
+void describe(F& f, const JobView::StragglerView& straggler) {
+  f.always("id", straggler.id);
+  f.always("target", text_of(straggler.target));
+  f.always("pipeline", straggler.pipeline);
+  f.always("degree", straggler.degree);
+  f.always("state", std::string(straggler.in_force ? "in_force" : "pending"));
+  f.always("at_s", straggler.at_s);
+  f.always("origin", std::string(straggler.detected ? "detected" : "notice"));
+}
+template <class F>
+void describe(F& f, const JobView::PerIteration& costs) {
+  f.always("energy_j", costs.energy);
+  f.always("all_max_energy_j", costs.all_max_energy);
+  f.always("time_s", costs.time);
+  f.always("all_max_time_s", costs.all_max_time);
+}
+template <class F>
+void describe(F& f, const JobView::TotalSavings& total) {
+  f.always("iterations", total.iterations);
+  f.always("saved_j", total.saved);
+  f.always("all_max_energy_j", total.all_max_energy);
+  f.always("from_reports", total.from_reports);
+  f.always("measured", total.measured);
+  f.always("estimated_iterations", total.estimated_iterations);
+  f.always("estimated_saved_j", total.estimated_saved);
+}
+template <class F>
+void describe(F& f, const EnergyFactors& factors) {
+  f("price_per_kwh", factors.price_per_kwh);
+  f("currency", factors.currency);
+  f("carbon_g_per_kwh", factors.carbon_g_per_kwh);
+}
+template <class F>
+void describe(F& f, const JobAnswer& answer) {
+  const JobView& view = answer.view;
+  describe(f, view.row);
+  f("reason", view.reason);
+  f.always("now_s", view.now_s);
+  f.always("sequence", view.sequence);
+  f("schedule", view.schedule);
+  f("microbatches", view.microbatches);
+  f.always("degrees", view.degrees);
+  const int world_size = view.degrees.world_size();
+  f.always("world_size", world_size);
+  f.always("ranks", RanksShown{world_size, view.ranks_registered, view.ranks_waiting});
+  f("facts", view.facts);
+  f("detect_stragglers", view.detect_stragglers);
+  f("profiling", view.profiling);
+  f("profile_trial", view.profile_trial);
+  f("plan", view.plan);
+  f("plans_dropped", view.dropped);
+  f.always("pipelines", view.pipelines);
+  f.always("stragglers", view.stragglers);
+  std::vector<PolicyInForce> policies;
+  for (std::size_t i = 0; i < view.policies.size(); ++i) policies.push_back({view.policies[i], view.policy_texts[i]});
+  f.always("policies", policies);
+  if (view.per_iteration || view.total || view.measured_all_max || !view.no_savings.empty()) {
+    f.always("savings", SavingsShown{view.per_iteration, view.total, answer.factors, view.measured,
+                                     view.measured_all_max, view.no_savings});
+  }
+}
+template <class F>
+void describe(F& f, const JobEvent& event) {
+  f.always("job", event.job);
+  f.always("sequence", event.sequence);
+  f.always("kind", event.kind);
+  f.always("at_s", event.at_s);
+  f.always("text", event.text);
+}
+
+}  // namespace perseus::jobs

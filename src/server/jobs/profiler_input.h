@@ -1,0 +1,29 @@
+// What the online profiler gets from a job: its schedule and clocks, and the results of its ranks.
+//
+// Input:   a job whose shape is known and whose ranks have registered.
+// Errors:  a Result that names the rank or the schedule.
+// Cost:    linear in the ranks or the result.
+// Threads: pure functions.
+#pragma once
+
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "server/jobs/job.h"
+#include "server/profiling/online_profiler.h"
+
+namespace perseus::jobs {
+
+/// Clocks that all of these ranks support, highest first.
+Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank);
+/// The job's shape as it is profiled: with all chunks, and backwards as the pieces that are measured.
+PipelineShape profiling_shape(const Job& job);
+/// `clocks`: per stage, highest first.
+Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks);
+/// Ok if the rank's instructions match the schedule, or if it named none.
+Status check_instructions(const Job& job, int rank, const model::Schedule& schedule);
+/// A rank's result in the profiler's form, without measurements of instructions that plans do not cover.
+profiling::RankResult rank_result(const Job& job, const ResultReported& reported, const model::Schedule& schedule);
+
+}  // namespace perseus::jobs

@@ -1,0 +1,34 @@
+#include "server/routes/call_input.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace perseus::routes {
+
+Error wrong_parameter(std::string_view name, std::string_view value, std::string_view expected) {
+  return {ErrorCode::usage, fmt::format("'{}' is '{}'; expected {}", name, value, expected)};
+}
+
+std::optional<Error> Parameters::error() const {
+  if (error_) return error_;
+  for (const auto& [name, value] : request_.query) {
+    if (!known_.contains(name)) return Error{ErrorCode::usage, fmt::format("there is no parameter '{}' here", name)};
+  }
+  return std::nullopt;
+}
+
+Result<std::string> idempotency_key_of(const http::HttpRequest& request) {
+  constexpr std::size_t shortest = 16, longest = 128;
+  std::string_view key = request.header("Idempotency-Key").value_or("");
+  if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
+  if (!request.header("Idempotency-Key")) return std::string();
+  const bool plain = std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7F && c != '"' && c != '\\'; });
+  if (plain && key.size() >= shortest && key.size() <= longest) return std::string(key);
+  return Error{ErrorCode::usage,
+               fmt::format("Idempotency-Key: {} bytes; allowed: {} to {} visible ASCII characters without quotes, such "
+                           "as a UUID",
+                           key.size(), shortest, longest)};
+}
+
+}  // namespace perseus::routes

@@ -1,0 +1,184 @@
+// Calls of /v1 about jobs: lists, registration, profiles, frontiers and timelines.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "io/report/report_data.h"
+#include "server/jobs/api_answers.h"
+#include "server/jobs/api_bodies.h"
+#include "server/jobs/identity.h"
+#include "server/routes/call_input.h"
+#include "server/service/job_list.h"
+#include "server/service/learned_profile.h"
+
+namespace perseus::routes {
+namespace {
+
+bool contains_without_case(std::string_view text, std::string_view wanted) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  return wanted.empty() || std::search(text.begin(), text.end(), wanted.begin(), wanted.end(), same) != text.end();
+}
+
+constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
+constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
+/// Largest age of savings estimated from time.
+constexpr double kRowAge = 60;
+
+std::string page_json(service::Service& service, const service::JobList::Query& query, double now_s) {
+  std::vector<std::string> old;
+  for (const auto& [place, row] : service.job_list().page(query).rows) {
+    if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
+  }
+  for (const std::string& job : old) service.refresh_row(job);
+  const service::JobList::Page page = service.job_list().page(query);
+  return json_object([&](JsonWriter& f) {
+    f.always("server", JsonObject{[&](JsonWriter& server) { server.always("now_s", now_s); }});
+    f.always("jobs", JsonList{page.rows, [](const auto& row) { return JsonRaw{row.second->text}; }});
+    if (page.next) f.always("next", service::format_cursor(*page.next));
+  });
+}
+
+}  // namespace
+
+void Api::list_jobs(Call call) {
+  Parameters parameters(call.request);
+  const auto limit = parameters.take<std::size_t>("limit", kPageLimits).value_or(kPageRows);
+  const auto after = parameters.text("after");
+  const auto state = parameters.text("state");
+  const auto search = parameters.text("search");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (limit < 1 || limit > kMostPageRows) {
+    return call.fail(wrong_parameter("limit", std::to_string(limit), kPageLimits));
+  }
+  if (const auto states = service::listed_states(); state && std::ranges::find(states, *state) == states.end()) {
+    return call.fail(wrong_parameter("state", *state, fmt::format("one of {}", fmt::join(states, ", "))));
+  }
+  service::JobList::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = service::parse_cursor(*after))) {
+    return call.fail(wrong_parameter("after", *after, "'next' of the page before"));
+  }
+  const bool is_job = call.identity.role == service::Role::job;
+  if (is_job || state || search) {
+    query.wanted = [&](const service::JobList::Place& place, const service::JobList::Row& row) {
+      return (!state || row.state == *state) &&
+             (!search || contains_without_case(row.name, *search) || contains_without_case(place.job, *search)) &&
+             (!is_job || reaches(call.identity, place.job) == true);
+    };
+  }
+  const double now_s = clock_.now_s();
+  const std::uint64_t revision = service_.job_list().revision();
+  const std::string key =
+      fmt::format("{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""), search.value_or(""));
+  call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
+                          [&] { return page_json(service_, query, now_s); }));
+}
+
+void Api::job_changes(Call call) {
+  if (refuse_if_full(call, service::HeldCalls::Kind::stream)) return;
+  if (changes_.empty()) service_.keep_job_changes(true);
+  service::JobChanges::Sees sees;
+  if (call.identity.role == service::Role::job) {
+    sees = [identity = call.identity](const service::JobList::Change& change) {
+      if (!identity.job.empty()) return identity.job == change.job;
+      return change.owner && !change.owner->empty() && *change.owner == identity.token;
+    };
+  }
+  call.responder.open_stream();
+  const service::JobChanges::Id id = changes_.add(call.responder, std::move(sees));
+  keep_open(call, [this, id] {
+    changes_.remove(id);
+    if (changes_.empty()) service_.keep_job_changes(false);
+  });
+}
+
+void Api::register_job(Call call) {
+  auto body = body_of<jobs::JobBody>(call);
+  if (!body) return;
+  for (const auto& [pipeline, profile] : body->profile_of) {
+    const auto number = number_from<int>("profile_of", pipeline, "the number of a pipeline");
+    if (!number) return call.fail(number.error());
+    body->job.profile_of.emplace(*number, profile);
+  }
+  const auto key = idempotency_key_of(call.request);
+  if (!key) return call.fail(key.error());
+  body->job.idempotency_key = *key;
+  body->job.fingerprint = key->empty() ? "" : jobs::content_key(call.request.body);
+  const auto answer = then<jobs::RegisteredJob>(call, json_text<jobs::RegisteredJob>);
+  jobs::RegisterJob repeated = body->job;
+  if (!call.identity.token.empty()) repeated.facts[std::string(service::kOwnerFact)] = call.identity.token;
+  auto job = owned(call, std::move(body->job));
+  if (job) return service_.register_job(*std::move(job), answer);
+  if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
+  // The token's last job already counts.
+  service_.registered_before(repeated, [answer, refused = job.error()](const Result<jobs::RegisteredJob>& before) {
+    answer(before || before.error().code != ErrorCode::not_found ? before : Result<jobs::RegisteredJob>(refused));
+  });
+}
+
+void Api::show_job(Call call) {
+  service_.job(call.parts[0], then<jobs::JobView>(call, [this](const jobs::JobView& view) {
+                 return jobs::job_json(view, options_.factors);
+               }));
+}
+
+void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }
+
+void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call)); }
+
+void Api::upload_profile(Call call) {
+  if (Status room = has_room(call.identity); !room) return call.fail(room.error());
+  auto body = body_of<jobs::ProfileBody>(call);
+  if (!body) return;
+  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));
+}
+
+using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
+
+void Api::frontier(Call call) {
+  Parameters parameters(call.request);
+  const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
+  if (const auto error = parameters.error()) return call.fail(*error);
+  service_.frontier(call.parts[0], pipeline, then<Frontier>(call, [](const Frontier& found) {
+                      std::string text;
+                      report::write_frontier_data(found->dag, found->frontier,
+                                                  [&](std::string_view piece) { text += piece; });
+                      return text;
+                    }));
+}
+
+namespace {
+
+void answer_timeline(const Call& call, const jobs::CharacterizedPipeline& shown, int point) {
+  if (point >= static_cast<int>(shown.frontier.points.size())) {
+    return call.fail(
+        {ErrorCode::not_found, fmt::format("point {}: the frontier has {}", point, shown.frontier.points.size())});
+  }
+  std::string text;
+  report::write_timeline_data(shown.dag, shown.frontier.points[point].plan,
+                              [&](std::string_view piece) { text += piece; });
+  call.answer(std::move(text));
+}
+
+}  // namespace
+
+void Api::timeline(Call call) {
+  Parameters parameters(call.request);
+  const int pipeline = parameters.take<int>("pipeline", "a pipeline's number").value_or(0);
+  const auto point = parameters.take<int>("point", "a point's number");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  const std::string job = call.parts[0];
+  if (point) {
+    service_.frontier(job, pipeline, [call = std::move(call), point = *point](const Result<Frontier>& found) {
+      found ? answer_timeline(call, **found, point) : call.fail(found.error());
+    });
+  } else {
+    service_.timeline(job, pipeline, [call = std::move(call)](const Result<jobs::TimelineView>& found) {
+      found ? answer_timeline(call, *found->pipeline, found->point) : call.fail(found.error());
+    });
+  }
+}
+
+}  // namespace perseus::routes

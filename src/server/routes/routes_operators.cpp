@@ -1,0 +1,116 @@
+// Calls of /v1 from operators and the infrastructure: stragglers, policies, tokens.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/json_writer.h"
+#include "server/jobs/api_answers.h"
+#include "server/jobs/api_bodies.h"
+#include "server/routes/call_input.h"
+#include "server/service/registration.h"
+
+namespace perseus::routes {
+
+void Api::set_straggler(Call call) {
+  auto body = body_of<jobs::SetStraggler>(call);
+  if (!body) return;
+  service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+}
+
+void Api::set_job_straggler(Call call) {
+  auto body = body_of<jobs::SetStraggler>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+}
+
+void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
+
+void Api::set_policy(Call call) {
+  // The form of the log: an object with one member, the kind. The check ensures that the body is one JSON value.
+  if (const auto alone = formats::parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
+  call.request.body = json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{call.request.body}); });
+  const auto body = body_of<jobs::PolicyMembers>(call);
+  if (!body) return;
+  const auto policy = jobs::policy_of(*body);
+  if (!policy) return call.fail(wrong_parameter("kind", call.parts[1], "power_cap, pinned or max_slowdown"));
+  service_.set_policy({call.parts[0], *policy}, then_ok(call));
+}
+
+void Api::clear_policy(Call call) { service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call)); }
+
+namespace {
+
+/// The members of a token without its secret.
+auto shown(const store::TokenRow& token) {
+  return [&token](JsonWriter& f) {
+    f.always("id", token.hash);
+    f.always("role", token.role);
+    f.always("job", token.job);
+    f.always("name", token.name);
+    f.always("team", token.team);
+    f.always("created_at_s", token.created_s);
+    if (token.expires_s > 0) f.always("expires_at_s", token.expires_s);
+  };
+}
+
+}  // namespace
+
+void Api::list_tokens(Call call) {
+  call.answer(json_object([&](JsonWriter& f) {
+    f.always("tokens", JsonList{tokens_.list(), [](const store::TokenRow& token) { return JsonObject{shown(token)}; }});
+  }));
+}
+
+void Api::make_token(Call call) {
+  const auto body = body_of<jobs::TokenBody>(call);
+  if (!body) return;
+  for (const auto& [what, text] : {std::pair{"name", body->name}, {"team", body->team}, {"job", body->job}}) {
+    if (const Status checked = service::check_text(what, text, 256); !checked) return call.fail(checked.error());
+  }
+  store::TokenRow wanted;
+  wanted.role = body->role;
+  wanted.job = body->job;
+  wanted.name = body->name;
+  wanted.team = body->team;
+  if (const Status possible = service::check_token(wanted); !possible) return call.fail(possible.error());
+  if (!tokens_.required()) {
+    if (wanted.role != name_of(service::Role::infrastructure)) {
+      return call.fail({ErrorCode::conflict,
+                        "the first token must have the role infrastructure: without it, no "
+                        "other could be made"});
+    }
+    if (!tokens_.shows_first_secret(call.request.header("Authorization").value_or(""))) {
+      return call.fail(
+          {ErrorCode::forbidden,
+           "the first token is made with the secret in this server's log, or before it starts, by 'perseus "
+           "token create --role infrastructure --data DIR'"});
+    }
+  }
+  const double now_s = clock_.now_s();
+  const double expires_s = body->expires_in_s ? now_s + *body->expires_in_s : 0;
+  if (body->expires_in_s && !(*body->expires_in_s > 0 && *body->expires_in_s <= 1e10)) {
+    return call.fail(
+        {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body->expires_in_s)});
+  }
+  wanted.expires_s = expires_s;
+  const service::NewToken token = service::make_token(std::move(wanted), now_s);
+  tokens_.put(token.row, [call, token](const Status& put) {
+    if (!put) return call.fail(put.error());
+    http::HttpResponse made = http::json_response(200, json_object([&](JsonWriter& f) {
+                                                    f.always("token", token.secret);
+                                                    f.always("id", token.row.hash.substr(0, 12));
+                                                  }));
+    made.headers.emplace_back("Cache-Control", "no-store");
+    call.send(std::move(made));
+  });
+}
+
+void Api::revoke_token(Call call) {
+  tokens_.revoke(call.parts[0], [call](const Status& revoked) {
+    if (!revoked) return call.fail(revoked.error());
+    call.answer("{}");
+  });
+}
+
+}  // namespace perseus::routes

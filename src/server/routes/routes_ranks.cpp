@@ -1,0 +1,136 @@
+// Calls of /v1 from ranks: registration, plans, reports, and the exchange of a relay.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "server/jobs/api_bodies.h"
+#include "server/routes/call_input.h"
+#include "server/routes/exchange.h"
+#include "server/routes/plan_answers.h"
+#include "server/service/registration.h"
+
+namespace perseus::routes {
+namespace {
+
+constexpr double kLongestExchange_s = 60;
+constexpr std::size_t kMostInAnExchange = 1024;
+
+}  // namespace
+
+void Api::register_rank(Call call) {
+  Parameters parameters(call.request);
+  const auto plan = parameters.text("plan");
+  if (plan && *plan != "true" && *plan != "false") {
+    return call.fail(wrong_parameter("plan", *plan, "true or false"));
+  }
+  if (const auto error = parameters.error()) return call.fail(*error);
+  auto body = body_of<jobs::RegisterRank>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  body->with_plan = plan == "true";
+  service_.register_rank(std::move(*body), then<jobs::RegisteredRank>(call, registered_json));
+}
+
+void Api::next_plan(Call call) {
+  Parameters parameters(call.request);
+  jobs::WaitForPlan wait;
+  wait.job = call.parts[0];
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  wait.rank = *rank;
+  wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
+  wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
+  wait.epoch =
+      parameters
+          .take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", service::kMostEpoch))
+          .value_or(0);
+  wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  // Spreads the repeated requests of a cluster's ranks over time.
+  const double bound_s = options_.longest_wait_s * (0.5 + 0.5 * options_.chance());
+  wait.max_wait_s = std::min(wait.max_wait_s.value_or(bound_s), bound_s);
+  wait_for_plan(call, std::move(wait), plan_json);
+}
+
+void Api::drop_plan(Call call) {
+  auto body = body_of<jobs::DropPlan>(call);
+  if (!body) return;
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  body->job = call.parts[0];
+  body->rank = *rank;
+  service_.drop_plan(std::move(*body), then_ok(call));
+}
+
+void Api::report_iterations(Call call) {
+  auto body = body_of<jobs::ReportIterations>(call);
+  if (!body) return;
+  body->job = call.parts[0];
+  service_.report_iterations(std::move(*body), then<jobs::ReportedIterations>(call, reported_json));
+}
+
+void Api::exchange(Call call) {
+  auto body = body_of<jobs::ExchangeBody>(call);
+  if (!body) return;
+  if (!(body->wait_s >= 0 && body->wait_s <= kLongestExchange_s)) {
+    return call.fail(
+        wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", kLongestExchange_s)));
+  }
+  const std::size_t count = body->ranks.size() + body->reports.size() + body->waits.size();
+  if (count > kMostInAnExchange) {
+    return call.fail(
+        {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, kMostInAnExchange)});
+  }
+  std::set<std::string> jobs;
+  for (const jobs::BodyFor& rank : body->ranks) jobs.insert(rank.job);
+  for (const jobs::BodyFor& report : body->reports) jobs.insert(report.job);
+  for (const jobs::WaitForPlan& wait : body->waits) jobs.insert(wait.job);
+  read_jobs(call.identity, jobs, [this, call, asked = *std::move(body)](const Unread& unread) mutable {
+    exchange(call, std::move(asked), unread);
+  });
+}
+
+void Api::exchange(const Call& call, jobs::ExchangeBody body, const Unread& unread) {
+  Exchange::Parts parts;
+  parts.wait_s = body.wait_s;
+  const auto read_part = [&]<class Part>(const jobs::BodyFor& part, std::type_identity<Part>) {
+    auto read = jobs::parse_json_as<Part>(part.body, "body");
+    if (read) read->job = part.job;
+    if (const Status may = reached(call.identity, part.job, unread); !may) read = may.error();
+    return read;
+  };
+  for (const jobs::BodyFor& rank : body.ranks) {
+    parts.ranks.push_back(read_part(rank, std::type_identity<jobs::RegisterRank>{}));
+    if (parts.ranks.back()) parts.ranks.back()->with_plan = true;
+  }
+  for (const jobs::BodyFor& report : body.reports) {
+    parts.reports.push_back(read_part(report, std::type_identity<jobs::ReportIterations>{}));
+  }
+  for (jobs::WaitForPlan& wait : body.waits) {
+    const Status may = reached(call.identity, wait.job, unread);
+    parts.waits.push_back(may ? Result<jobs::WaitForPlan>(std::move(wait)) : may.error());
+  }
+  const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
+  if (refuse_if_full(call, service::HeldCalls::Kind::wait, waits)) return;
+  const auto held = std::make_shared<service::HeldCalls::Id>(0);
+  const auto exchange = std::make_shared<Exchange>(
+      service_, options_.later, Exchange::Formats{plan_json, registered_json, reported_json, response_of},
+      [this, held, responder = call.responder](std::string text) {
+        held_.remove(*held);
+        responder.send(http::json_response(200, std::move(text)));
+      });
+  *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait, waits},
+                    [responder = call.responder, exchange] {
+                      exchange->cancel();
+                      responder.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));
+                    });
+  call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)] {
+    held_.remove(*held);
+    if (const auto left = weak.lock()) left->cancel();
+  });
+  exchange->start(std::move(parts));
+}
+
+}  // namespace perseus::routes
