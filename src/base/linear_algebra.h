@@ -9,7 +9,7 @@
 // Errors:  none; a value that is not finite on the diagonal is a programming error.
 // Cost:    O(n^3) to factor, O(n^2) per solution; allocates as std::vector does.
 // Threads: const functions are pure.
-// Source:  Eigen; docs/decisions/0052.
+// Source:  Eigen; docs/decisions/0046.
 #pragma once
 
 #include <Eigen/Core>

@@ -5,7 +5,7 @@
 // Errors:  none.
 // Cost:    linear.
 // Threads: pure functions.
-// Source:  docs/decisions/0053.
+// Source:  docs/decisions/0047.
 #pragma once
 
 #include <boost/json/fwd.hpp>

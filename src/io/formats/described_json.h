@@ -8,7 +8,7 @@
 // Errors:  those of io/formats/json_reader.h, including unknown members and missing required ones.
 // Cost:    linear.
 // Threads: pure functions.
-// Source:  docs/decisions/0053.
+// Source:  docs/decisions/0047.
 #pragma once
 
 #include <cmath>
