@@ -1,10 +1,11 @@
-// Devices, contexts, modules, errors: cuInit, cuDevice*, cuCtx*, cuModule*, cuLaunchKernel.
+// Devices, contexts, modules: cuInit, cuDevice*, cuCtx*, cuModule*, cuLaunchKernel.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "driver.h"
 #include "simulation/simulated_gpu/find.h"
@@ -12,127 +13,74 @@
 namespace perseus::simulated_cuda {
 namespace {
 
-struct NamedError {
-  int code;
-  const char* name;
-  const char* text;
-};
-
-constexpr NamedError kErrors[] = {
-    {kSuccess, "CUDA_SUCCESS", "no error"},
-    {kInvalidValue, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-    {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {kNotInitialized, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-    {kNoDevice, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-    {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-    {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
-    {kInvalidContext, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-    {kIllegalState, "CUDA_ERROR_ILLEGAL_STATE", "the operation cannot be performed in the present state"},
-    {kNotFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-    {kNotReady, "CUDA_ERROR_NOT_READY", "device not ready"},
-    {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
-    {kContextIsDestroyed, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
-    {kHostMemoryAlreadyRegistered, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
-     "part or all of the requested memory range is already mapped"},
-    {kHostMemoryNotRegistered, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
-     "pointer does not correspond to a registered memory region"},
-    {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted"},
-    {kNotSupported, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
-    {kStreamCaptureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-     "operation not permitted when stream is capturing"},
-    {kStreamCaptureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
-     "operation failed due to a previous error during capture"},
-    {kStreamCaptureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
-     "capture was not ended in the same stream as it began"},
-    {kStreamCaptureUnjoined, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "capturing stream has unjoined work"},
-    {kStreamCaptureIsolation, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
-     "dependency created on uncaptured work in another stream"},
-    {kStreamCaptureImplicit, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
-     "operation would make the legacy stream depend on a capturing blocking stream"},
-    {kCapturedEvent, "CUDA_ERROR_CAPTURED_EVENT",
-     "operation not permitted on an event last recorded in a capturing stream"},
-    {kStreamCaptureWrongThread, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
-     "attempt to terminate a thread-local capture sequence from another thread"},
-    {kUnknown, "CUDA_ERROR_UNKNOWN", "unknown error"},
-};
-
-const NamedError* find_error(int code) {
-  for (const NamedError& error : kErrors) {
-    if (error.code == code) return &error;
-  }
-  return nullptr;
-}
-
 /// A part of the PCI address "00000000:01:00.0".
 int pci_part(const std::string& address, std::size_t from, std::size_t digits) {
   return static_cast<int>(std::strtol(address.substr(from, digits).c_str(), nullptr, 16));
 }
 
-int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& value) {
-  // Properties of the GPU itself come from its state file, with or without a context.
+/// Properties of the GPU itself come from its state file, with or without a context; nullopt: not one of those.
+std::optional<int> gpu_attribute(const Device& device, int attribute) {
   const auto gpu = simulated_gpu::SimulatedGpu::attach(device.path);
   const std::string pci = gpu ? (*gpu)->pci_bus_id() : "00000000:00:00.0";
   switch (attribute) {
-    case kMaxThreadsPerBlock:
-      value = 1024;
-      return kSuccess;
-    case kWarpSize:
-      value = 32;
-      return kSuccess;
     case kClockRate:
-      value = gpu ? 1000 * (*gpu)->clock().value() : 0;
-      return kSuccess;
-    case kMultiprocessorCount:
-      value = 108;
-      return kSuccess;
-    case kCanMapHostMemory:
-    case kUnifiedAddressing:
-    case kStreamPrioritiesSupported:
-      value = 1;
-      return kSuccess;
-    case kConcurrentKernels:
-      value = 0;
-      return kSuccess;
+      return gpu ? 1000 * (*gpu)->clock().value() : 0;
     case kPciDomainId:
-      value = pci_part(pci, 0, 8);
-      return kSuccess;
+      return pci_part(pci, 0, 8);
     case kPciBusId:
-      value = pci_part(pci, 9, 2);
-      return kSuccess;
+      return pci_part(pci, 9, 2);
     case kPciDeviceId:
-      value = pci_part(pci, 12, 2);
-      return kSuccess;
-    case kComputeCapabilityMajor:
-      value = 8;
-      return kSuccess;
-    case kComputeCapabilityMinor:
-      value = 0;
-      return kSuccess;
+      return pci_part(pci, 12, 2);
+    default:
+      return std::nullopt;
+  }
+}
+
+/// Properties that PERSEUS_SIMULATED_CUDA may change.
+std::optional<int> chosen_attribute(const Knobs& knobs, int attribute) {
+  switch (attribute) {
     case kCanUseHostPointerForRegisteredMemory:
-      value = knobs.host_pointer_is_device_pointer != 0;
-      return kSuccess;
+      return knobs.host_pointer_is_device_pointer != 0;
     case kCanUseStreamMemoryOperationsV1:
     case kCanUse64BitStreamMemoryOperationsV1:
     case kCanUseStreamWaitValueNorV1:
-      value = knobs.stream_memory_operations_v1 != 0;
-      return kSuccess;
-    case kCanFlushRemoteWrites:
-      value = 0;
-      return kSuccess;
+      return knobs.stream_memory_operations_v1 != 0;
     case kHostRegisterSupported:
-      value = knobs.host_register != 0;
-      return kSuccess;
+      return knobs.host_register != 0;
     case kCanUse64BitStreamMemoryOperations:
     case kCanUseStreamWaitValueNor:
-      value = knobs.stream_memory_operations != 0;
-      return kSuccess;
+      return knobs.stream_memory_operations != 0;
     default:
-      break;
+      return std::nullopt;
   }
-  if (attribute < 1 || attribute > 150) return kInvalidValue;
-  value = 0;
+}
+
+/// All other properties, the same for every simulated GPU.
+int fixed_attribute(int attribute) {
+  switch (attribute) {
+    case kMaxThreadsPerBlock:
+      return 1024;
+    case kWarpSize:
+      return 32;
+    case kMultiprocessorCount:
+      return 108;
+    case kComputeCapabilityMajor:
+      return 8;
+    case kCanMapHostMemory:
+    case kUnifiedAddressing:
+    case kStreamPrioritiesSupported:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+int attribute_of(const Device& device, const Knobs& knobs, int attribute, int& value) {
+  constexpr int first = 1, last = 150;
+  if (attribute < first || attribute > last) return kInvalidValue;
+  std::optional<int> found = gpu_attribute(device, attribute);
+  if (!found) found = chosen_attribute(knobs, attribute);
+  value = found.value_or(fixed_attribute(attribute));
   return kSuccess;
 }
 
@@ -240,18 +188,6 @@ PERSEUS_CUDA_API int cuDriverGetVersion(int* version) {
   if (version == nullptr) return kInvalidValue;
   *version = static_cast<int>(driver().knobs.get().driver_version);
   return kSuccess;
-}
-
-PERSEUS_CUDA_API int cuGetErrorName(int code, const char** name) {
-  const NamedError* const error = find_error(code);
-  if (name != nullptr) *name = error != nullptr ? error->name : nullptr;
-  return error != nullptr && name != nullptr ? kSuccess : kInvalidValue;
-}
-
-PERSEUS_CUDA_API int cuGetErrorString(int code, const char** text) {
-  const NamedError* const error = find_error(code);
-  if (text != nullptr) *text = error != nullptr ? error->text : nullptr;
-  return error != nullptr && text != nullptr ? kSuccess : kInvalidValue;
 }
 
 PERSEUS_CUDA_API int cuDeviceGetCount(int* count) {
