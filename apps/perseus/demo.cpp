@@ -16,6 +16,10 @@
 namespace perseus::cli {
 namespace {
 
+/// Groups of options in --help.
+constexpr const char* kTraining = "The training";
+constexpr const char* kCourse = "The course";
+
 constexpr const char* kSynchronous = "synchronous";
 constexpr const char* kUnbounded = "unbounded";
 
@@ -111,110 +115,121 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
   return 0;
 }
 
+void add_training_options(CLI::App& demo, DemoOptions& options) {
+  demo.add_option(
+          "--profile", options.profile,
+          "What the simulated GPUs are like: times and energies per clock; the project's own sample unless given")
+      ->type_name("PROFILE.csv")
+      ->group(kTraining);
+  demo.add_option("--blocking-power", options.blocking_power_w,
+                  "Power of a GPU that waits; a fifth of the profile's highest power unless given, 90 W for the sample")
+      ->check(number_within(0.001, 1e6, "W"))
+      ->type_name("W")
+      ->group(kTraining);
+  demo.add_option("--stages", options.stages, "Stages of the pipeline; those of the profile unless given")
+      ->check(whole_number_within(1, 64))
+      ->type_name("S")
+      ->group(kTraining);
+  demo.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
+      ->capture_default_str()
+      ->check(whole_number_within(1, 1024))
+      ->type_name("M")
+      ->group(kTraining);
+  demo.add_option("--dp", options.replicas, "Data-parallel replicas; with one there is no straggler")
+      ->capture_default_str()
+      ->check(whole_number_within(1, 32))
+      ->type_name("D")
+      ->group(kTraining);
+  demo.add_option("--schedule", options.schedule, fmt::format("One of {}", fmt::join(model::schedule_names(), ", ")))
+      ->capture_default_str()
+      ->check(CLI::IsMember(model::schedule_names()).description(""))
+      ->type_name("NAME")
+      ->group(kTraining);
+  demo.add_option("--chunks", options.chunks,
+                  "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
+      ->check(whole_number_within(1, 64))
+      ->type_name("V")
+      ->group(kTraining);
+  demo.add_option("--split-backward", options.split_backward,
+                  "Derive input_gradient and weight_gradient from the profile's backward: the first takes this share")
+      ->check(number_within(1e-6, 1 - 1e-6, ""))
+      ->type_name("FRACTION")
+      ->group(kTraining);
+  demo.add_option("--time-scale", options.time_scale, "How much longer everything takes than the profile says")
+      ->capture_default_str()
+      ->check(number_within(0.01, 100, ""))
+      ->type_name("X")
+      ->group(kTraining);
+}
+
+void add_host_options(CLI::App& demo, DemoOptions& options) {
+  demo.add_option("--host-ahead", options.host_ahead,
+                  "How far the hosts run ahead of their GPUs: synchronous, a number of computations, or unbounded")
+      ->capture_default_str()
+      ->check(CLI::Validator(check_host_ahead, ""))
+      ->type_name("N")
+      ->group(kTraining);
+  add_transfer_latency(demo,
+                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. With "
+                       "--known-profile the server receives it; else the ranks measure it",
+                       [&options](const model::TransferLatency& latency) { options.transfer_latency = latency; })
+      ->group(kTraining);
+  demo.add_flag("--blocking-transfers", options.blocking_transfers, "Senders wait until their transfer is done")
+      ->group(kTraining);
+  demo.add_option("--switch-latency", options.switch_latency_ms,
+                  "Time from a clock request to the new clock, the same for all clocks; default: 2 to 6 ms times "
+                  "--time-scale, by clock")
+      ->check(number_within(0, 1000, "ms"))
+      ->type_name("MS")
+      ->group(kTraining);
+}
+
+void add_measurement_options(CLI::App& demo, DemoOptions& options) {
+  demo.add_option("--iterations", options.iterations, "Iterations that are measured in a phase")
+      ->capture_default_str()
+      ->check(whole_number_within(2, 10000))
+      ->type_name("N")
+      ->group(kCourse);
+  add_slowdown_option(demo, options.slowdown)->group(kCourse);
+  demo.add_option("--straggler", options.straggler_slowdown,
+                  "How much slower the straggler is to be; the power limit nearest to it is taken")
+      ->capture_default_str()
+      ->check(number_within(1.01, 10, ""))
+      ->type_name("RATIO")
+      ->group(kCourse);
+  demo.add_flag("--known-profile,!--in-vivo", options.known_profile,
+                "Give the server the profile, or measure it while the job trains (the default)")
+      ->group(kCourse);
+  demo.add_option("--limit", options.limit_s,
+                  "Give up when there is no plan after so long; 180 s or 150 iterations unless given")
+      ->check(number_within(1, 1e6, "s"))
+      ->type_name("S")
+      ->group(kCourse);
+}
+
+void add_process_options(CLI::App& demo, DemoOptions& options) {
+  demo.add_option("--server-port", options.server_port, "Of the server and its dashboard; a free one unless given")
+      ->check(whole_number_within(0, 65535))
+      ->type_name("PORT")
+      ->group(kCourse);
+  demo.add_flag("--keep", options.keep, "Leave the server and its dashboard up, until Ctrl-C")->group(kCourse);
+  demo.add_option("--helper", options.helper, "perseus-clockd; beside this program, then on the path, unless given")
+      ->type_name("FILE")
+      ->group(kCourse);
+  demo.add_option("--scratch", options.scratch, "Where GPUs, logs and the database are, and stay; else removed")
+      ->type_name("DIR")
+      ->group(kCourse);
+}
+
 }  // namespace
 
 void add_demo(CLI::App& app, Command& command) {
   auto* demo = app.add_subcommand("demo", "The whole loop, live, on simulated GPUs: profile, plan, straggler");
   auto options = std::make_shared<DemoOptions>();
-  const std::string pipeline = "The training";
-  demo->add_option(
-          "--profile", options->profile,
-          "What the simulated GPUs are like: times and energies per clock; the project's own sample unless given")
-      ->type_name("PROFILE.csv")
-      ->group(pipeline);
-  demo->add_option(
-          "--blocking-power", options->blocking_power_w,
-          "Power of a GPU that waits; a fifth of the profile's highest power unless given, 90 W for the sample")
-      ->check(number_within(0.001, 1e6, "W"))
-      ->type_name("W")
-      ->group(pipeline);
-  demo->add_option("--stages", options->stages, "Stages of the pipeline; those of the profile unless given")
-      ->check(whole_number_within(1, 64))
-      ->type_name("S")
-      ->group(pipeline);
-  demo->add_option("-m,--microbatches", options->microbatches, "Microbatches per iteration")
-      ->capture_default_str()
-      ->check(whole_number_within(1, 1024))
-      ->type_name("M")
-      ->group(pipeline);
-  demo->add_option("--dp", options->replicas, "Data-parallel replicas; with one there is no straggler")
-      ->capture_default_str()
-      ->check(whole_number_within(1, 32))
-      ->type_name("D")
-      ->group(pipeline);
-  demo->add_option("--schedule", options->schedule, fmt::format("One of {}", fmt::join(model::schedule_names(), ", ")))
-      ->capture_default_str()
-      ->check(CLI::IsMember(model::schedule_names()).description(""))
-      ->type_name("NAME")
-      ->group(pipeline);
-  demo->add_option("--chunks", options->chunks,
-                   "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
-      ->check(whole_number_within(1, 64))
-      ->type_name("V")
-      ->group(pipeline);
-  demo->add_option("--split-backward", options->split_backward,
-                   "Derive input_gradient and weight_gradient from the profile's backward: the first takes this share")
-      ->check(number_within(1e-6, 1 - 1e-6, ""))
-      ->type_name("FRACTION")
-      ->group(pipeline);
-  demo->add_option("--time-scale", options->time_scale, "How much longer everything takes than the profile says")
-      ->capture_default_str()
-      ->check(number_within(0.01, 100, ""))
-      ->type_name("X")
-      ->group(pipeline);
-
-  demo->add_option("--host-ahead", options->host_ahead,
-                   "How far the hosts run ahead of their GPUs: synchronous, a number of computations, or unbounded")
-      ->capture_default_str()
-      ->check(CLI::Validator(check_host_ahead, ""))
-      ->type_name("N")
-      ->group(pipeline);
-  add_transfer_latency(*demo,
-                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. With "
-                       "--known-profile the server receives it; else the ranks measure it",
-                       [options](const model::TransferLatency& latency) { options->transfer_latency = latency; })
-      ->group(pipeline);
-  demo->add_flag("--blocking-transfers", options->blocking_transfers, "Senders wait until their transfer is done")
-      ->group(pipeline);
-  demo->add_option("--switch-latency", options->switch_latency_ms,
-                   "Time from a clock request to the new clock, the same for all clocks; default: 2 to 6 ms times "
-                   "--time-scale, by clock")
-      ->check(number_within(0, 1000, "ms"))
-      ->type_name("MS")
-      ->group(pipeline);
-
-  const std::string course = "The course";
-  demo->add_option("--iterations", options->iterations, "Iterations that are measured in a phase")
-      ->capture_default_str()
-      ->check(whole_number_within(2, 10000))
-      ->type_name("N")
-      ->group(course);
-  add_slowdown_option(*demo, options->slowdown)->group(course);
-  demo->add_option("--straggler", options->straggler_slowdown,
-                   "How much slower the straggler is to be; the power limit nearest to it is taken")
-      ->capture_default_str()
-      ->check(number_within(1.01, 10, ""))
-      ->type_name("RATIO")
-      ->group(course);
-  demo->add_flag("--known-profile,!--in-vivo", options->known_profile,
-                 "Give the server the profile, or measure it while the job trains (the default)")
-      ->group(course);
-  demo->add_option("--limit", options->limit_s,
-                   "Give up when there is no plan after so long; 180 s or 150 iterations unless given")
-      ->check(number_within(1, 1e6, "s"))
-      ->type_name("S")
-      ->group(course);
-  demo->add_option("--server-port", options->server_port, "Of the server and its dashboard; a free one unless given")
-      ->check(whole_number_within(0, 65535))
-      ->type_name("PORT")
-      ->group(course);
-  demo->add_flag("--keep", options->keep, "Leave the server and its dashboard up, until Ctrl-C")->group(course);
-  demo->add_option("--helper", options->helper, "perseus-clockd; beside this program, then on the path, unless given")
-      ->type_name("FILE")
-      ->group(course);
-  demo->add_option("--scratch", options->scratch, "Where GPUs, logs and the database are, and stay; else removed")
-      ->type_name("DIR")
-      ->group(course);
+  add_training_options(*demo, *options);
+  add_host_options(*demo, *options);
+  add_measurement_options(*demo, *options);
+  add_process_options(*demo, *options);
   demo->add_option(
           "--out", options->out,
           "Write summary.json, details.json, report.html and timeline.svg to this directory, whole or not at all")

@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "io/formats/file.h"
+
 namespace perseus::cli {
 namespace {
 
@@ -19,6 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kPrefix = "perseus-demo-";
 constexpr const char* kLockName = "in-use";
+constexpr std::size_t kShownOfLog = 600;
 
 /// Open and locked, or -1: another process has it, or it cannot be opened.
 int lock_of(const fs::path& folder, int flags) {
@@ -83,5 +86,12 @@ DemoScratch::~DemoScratch() {
 }
 
 std::string DemoScratch::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
+
+std::string DemoScratch::end_of_log(std::string_view name) const {
+  const auto text = formats::read_file(file(name));
+  if (!text || text->empty()) return {};
+  const std::size_t from = text->size() > kShownOfLog ? text->find('\n', text->size() - kShownOfLog) : 0;
+  return "\n" + text->substr(from == std::string::npos ? 0 : from);
+}
 
 }  // namespace perseus::cli

@@ -24,6 +24,8 @@ class DemoScratch {
   ~DemoScratch();
   /// The file may not exist yet.
   [[nodiscard]] std::string file(std::string_view name) const;
+  /// The end of a log, on lines of its own, for an error message; "" if there is none.
+  [[nodiscard]] std::string end_of_log(std::string_view name) const;
 
  private:
   DemoScratch(std::string path, bool remove, int lock) : path_(std::move(path)), remove_(remove), lock_(lock) {}

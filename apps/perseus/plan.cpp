@@ -309,6 +309,15 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
   return run_plan_search(options.pipeline, options.search, planner, as_json);
 }
 
+/// T' as a time.
+std::optional<Seconds> deadline_of(const Straggler& straggler, const model::ComputationDag& dag,
+                                   const model::Frontier& frontier, const model::DefaultRule& rule) {
+  if (!straggler.ratio) return straggler.deadline;
+  const Seconds t_max = report::t_max_of(dag, frontier);
+  const Seconds slowed = *straggler.ratio * time_without_straggler(frontier, t_max, rule);
+  return std::max(slowed, model::planned_time(frontier, t_max, rule, slowed));
+}
+
 Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const Result<Straggler> straggler = parse_straggler(options.straggler);
   if (!straggler) return straggler.error();
@@ -343,12 +352,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!frontier) return frontier.error();
   const double took_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 
-  std::optional<Seconds> deadline = straggler->deadline;
-  if (straggler->ratio) {
-    const Seconds t_max = report::t_max_of(dag, *frontier);
-    const Seconds slowed = *straggler->ratio * time_without_straggler(*frontier, t_max, rule);
-    deadline = std::max(slowed, model::planned_time(*frontier, t_max, rule, slowed));
-  }
+  const std::optional<Seconds> deadline = deadline_of(*straggler, dag, *frontier, rule);
   const report::ReportSummary summary = report::summarize(dag, *frontier, deadline, rule);
   const std::vector<PointFigures> figures = figures_of(dag, *frontier, Seconds(options.switch_latency_s));
   if (!options.out.empty()) {
@@ -371,6 +375,54 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   return 0;
 }
 
+void add_planner_options(CLI::App& plan, PlanOptions& options) {
+  const std::string planner = "The planner";
+  plan.add_option("--method", options.method, "exact, or perseus: the algorithm as published")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
+      ->type_name("NAME")
+      ->group(planner);
+  plan.add_option("--tau", options.tau_s, "Unit of time of --method perseus, whose plans --effort high tries too")
+      ->capture_default_str()
+      ->check(number_within(1e-9, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+  add_effort_option(plan, options.effort, "low, normal or high: trades time for gap")->group(planner);
+  plan.add_option("--deadlines", options.deadlines, "How many deadlines are planned")
+      ->capture_default_str()
+      ->check(whole_number_within(1, 1000000))
+      ->type_name("N")
+      ->group(planner);
+  plan.add_option("--switch-latency", options.switch_latency_s, "Time that a clock change takes to arrive")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+  plan.add_option("--min-dwell", options.min_dwell_s, "Shortest time between two clock changes of a rank")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S")
+      ->group(planner);
+}
+
+void add_output_options(CLI::App& plan, PlanOptions& options) {
+  const std::string output = "The output";
+  add_slowdown_option(plan, options.slowdown)->group(output);
+  plan.add_option("--straggler", options.straggler,
+                  "Show where a straggler's iteration time T' lands: T'/T like 1.2, or T' like 3.5s")
+      ->type_name("T'")
+      ->group(output);
+  auto* out = plan.add_option("--out", options.out,
+                              "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
+                              "directory, whole or not at all; an earlier plan there is replaced")
+                  ->type_name("DIR")
+                  ->group(output);
+  plan.add_flag("--bound-only", options.bound_only, "Print the lower-bound curve as CSV and plan nothing")
+      ->excludes(out)
+      ->group(output);
+  add_progress_flag(plan, options.progress)->group(output);
+}
+
 }  // namespace
 
 void add_plan(CLI::App& app, Command& command) {
@@ -383,49 +435,8 @@ void add_plan(CLI::App& app, Command& command) {
                        "their union");
   add_search_options(*plan, options->search);
 
-  const std::string planner = "The planner";
-  plan->add_option("--method", options->method, "exact, or perseus: the algorithm as published")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
-      ->type_name("NAME")
-      ->group(planner);
-  plan->add_option("--tau", options->tau_s, "Unit of time of --method perseus, whose plans --effort high tries too")
-      ->capture_default_str()
-      ->check(number_within(1e-9, 1e6, "s"))
-      ->type_name("S")
-      ->group(planner);
-  add_effort_option(*plan, options->effort, "low, normal or high: trades time for gap")->group(planner);
-  plan->add_option("--deadlines", options->deadlines, "How many deadlines are planned")
-      ->capture_default_str()
-      ->check(whole_number_within(1, 1000000))
-      ->type_name("N")
-      ->group(planner);
-  plan->add_option("--switch-latency", options->switch_latency_s, "Time that a clock change takes to arrive")
-      ->capture_default_str()
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S")
-      ->group(planner);
-  plan->add_option("--min-dwell", options->min_dwell_s, "Shortest time between two clock changes of a rank")
-      ->capture_default_str()
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S")
-      ->group(planner);
-
-  const std::string output = "The output";
-  add_slowdown_option(*plan, options->slowdown)->group(output);
-  plan->add_option("--straggler", options->straggler,
-                   "Show where a straggler's iteration time T' lands: T'/T like 1.2, or T' like 3.5s")
-      ->type_name("T'")
-      ->group(output);
-  auto* out = plan->add_option("--out", options->out,
-                               "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
-                               "directory, whole or not at all; an earlier plan there is replaced")
-                  ->type_name("DIR")
-                  ->group(output);
-  plan->add_flag("--bound-only", options->bound_only, "Print the lower-bound curve as CSV and plan nothing")
-      ->excludes(out)
-      ->group(output);
-  add_progress_flag(*plan, options->progress)->group(output);
+  add_planner_options(*plan, *options);
+  add_output_options(*plan, *options);
   add_json_flag(*plan, command);
   plan->footer(
       help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"

@@ -188,47 +188,55 @@ std::string search_text(const SearchReport& report) {
   return text;
 }
 
+namespace {
+
+json::object configuration_json(const PlannedConfiguration& configuration, const ConfigurationFigures& f) {
+  json::object object{{"name", configuration.name},
+                      {"description", configuration.description},
+                      {"t_min_s", f.t_min.value()},
+                      {"t_star_s", f.t_star.value()},
+                      {"points", configuration.frontier.points.size()},
+                      {"wins_pct", f.wins_pct},
+                      {"assumptions", json::array(configuration.assumptions.begin(), configuration.assumptions.end())}};
+  object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
+  object["in_time"] = json::value();
+  if (f.in_time) {
+    const model::FrontierPoint& point = configuration.frontier.points[*f.in_time];
+    object["in_time"] = json::object{{"point", *f.in_time},
+                                     {"time_s", point.time.value()},
+                                     {"energy_j", point.energy.value()},
+                                     {"bound_j", point.bound.value()},
+                                     {"saving_pct", f.saving_pct}};
+  }
+  return object;
+}
+
+/// Point `i` of the union.
+json::object point_json(const SearchReport& report, std::size_t i) {
+  const SearchSummary& s = report.summary;
+  const model::FrontierPoint& p = s.all.frontier.points[i];
+  return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
+                      {"configuration_point", s.all.origins[i].point},
+                      {"time_s", p.time.value()},
+                      {"energy_j", p.energy.value()},
+                      {"effective_energy_j", p.effective_energy.value()},
+                      {"bound_j", p.bound.value()},
+                      {"gap_pct", p.gap_pct()},
+                      {"saving_pct", saving_pct_of(s, p.energy)},
+                      {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
+}
+
+}  // namespace
+
 json::object search_json(const SearchReport& report) {
   const SearchSummary& s = report.summary;
   json::object inputs;
   for (const report::ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
   json::array configurations, points, spans, left_out;
   for (std::size_t c = 0; c < report.configurations.size(); ++c) {
-    const PlannedConfiguration& configuration = report.configurations[c];
-    const ConfigurationFigures& f = s.configurations[c];
-    json::object object{
-        {"name", configuration.name},
-        {"description", configuration.description},
-        {"t_min_s", f.t_min.value()},
-        {"t_star_s", f.t_star.value()},
-        {"points", configuration.frontier.points.size()},
-        {"wins_pct", f.wins_pct},
-        {"assumptions", json::array(configuration.assumptions.begin(), configuration.assumptions.end())}};
-    object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
-    object["in_time"] = json::value();
-    if (f.in_time) {
-      const model::FrontierPoint& point = configuration.frontier.points[*f.in_time];
-      object["in_time"] = json::object{{"point", *f.in_time},
-                                       {"time_s", point.time.value()},
-                                       {"energy_j", point.energy.value()},
-                                       {"bound_j", point.bound.value()},
-                                       {"saving_pct", f.saving_pct}};
-    }
-    configurations.push_back(std::move(object));
+    configurations.push_back(configuration_json(report.configurations[c], s.configurations[c]));
   }
-  const auto point_json = [&](std::size_t i) {
-    const model::FrontierPoint& p = s.all.frontier.points[i];
-    return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
-                        {"configuration_point", s.all.origins[i].point},
-                        {"time_s", p.time.value()},
-                        {"energy_j", p.energy.value()},
-                        {"effective_energy_j", p.effective_energy.value()},
-                        {"bound_j", p.bound.value()},
-                        {"gap_pct", p.gap_pct()},
-                        {"saving_pct", saving_pct_of(s, p.energy)},
-                        {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
-  };
-  for (std::size_t i = 0; i < s.all.frontier.points.size(); ++i) points.push_back(point_json(i));
+  for (std::size_t i = 0; i < s.all.frontier.points.size(); ++i) points.push_back(point_json(report, i));
   for (const search::WinningSpan& span : search::winning_spans(s.all)) {
     spans.push_back(
         json::object{{"from_s", span.from.value()}, {"configuration", report.configurations[span.configuration].name}});
@@ -236,7 +244,7 @@ json::object search_json(const SearchReport& report) {
   for (const SkippedConfiguration& out : report.left_out) {
     left_out.push_back(json::object{{"name", out.name}, {"reason", out.reason}});
   }
-  json::object chosen = point_json(s.default_point);
+  json::object chosen = point_json(report, s.default_point);
   chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
   chosen["bound_in_time_j"] = s.bound_in_time.value();
   return {{"inputs", std::move(inputs)},

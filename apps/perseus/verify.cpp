@@ -111,75 +111,107 @@ Result<std::optional<profiling::PooledProfile>> profile_planned_with(const Verif
   return std::optional(pooled_by(*profile, arguments.noise_pct));
 }
 
-/// A directory with several configurations: checks each of them, and their union.
-Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
+/// The result of checking a directory with several configurations.
+struct CheckedSearch {
+  std::vector<std::string> names;
+  std::vector<CheckedPlans> plans;
+  std::vector<std::string> findings;
+  int not_compared = 0;  ///< with the profile: their times and energies are derived
+};
+
+/// Checks each configuration by itself.
+Result<CheckedSearch> check_configurations(const VerifyArguments& arguments) {
   const Result<std::optional<profiling::PooledProfile>> profile = profile_planned_with(arguments);
   if (!profile) return profile.error();
   const std::filesystem::path folder = arguments.plans;
-  const Result<std::vector<std::string>> names = configurations_in(folder);
+  Result<std::vector<std::string>> names = configurations_in(folder);
   if (!names) return names.error();
-  std::vector<CheckedPlans> checked;
-  std::vector<std::string> findings;
-  json::array configurations;
-  std::string text;
-  int not_compared = 0;
-  for (const std::string& name : *names) {
-    const std::filesystem::path path = folder / name / "plans.json";
-    Result<CheckedPlans> one = check_plans(path, arguments, true, nullptr);
+  CheckedSearch checked;
+  checked.names = *std::move(names);
+  for (const std::string& name : checked.names) {
+    Result<CheckedPlans> one = check_plans(folder / name / "plans.json", arguments, true, nullptr);
     if (!one) return one.error();
     const bool derived = one->file.metadata.contains(kDerivedKey);
-    if (*profile && derived) ++not_compared;
+    if (*profile && derived) ++checked.not_compared;
     if (*profile && !derived) {
       std::ranges::move(checker::check_against_profile(one->file.dag, (*profile)->profile),
                         std::back_inserter(one->findings));
     }
-    for (const std::string& finding : one->findings) findings.push_back(fmt::format("{}: {}", name, finding));
-    const checker::Verification& v = one->verified;
-    text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n", name,
-                        v.points, one->files.frequency_plans, v.certificates);
-    configurations.push_back(json::object{{"name", name},
+    for (const std::string& finding : one->findings) checked.findings.push_back(fmt::format("{}: {}", name, finding));
+    checked.plans.push_back(*std::move(one));
+  }
+  return checked;
+}
+
+/// Compares the configurations with each other and with the files about all of them.
+void check_union(const std::filesystem::path& folder, CheckedSearch& checked) {
+  const std::size_t count = checked.names.size();
+  std::vector<PlannedConfiguration> planned;
+  for (std::size_t c = 0; c < count; ++c) {
+    const formats::PlanFile& file = checked.plans[c].file;
+    planned.push_back({checked.names[c], "", file.dag, file.frontier, {}, {}});
+    const auto noted_count = file.metadata.find(kConfigurationsKey);
+    if (noted_count == file.metadata.end() || noted_count->second.starts_with(fmt::format("{} planned,", count))) {
+      continue;
+    }
+    checked.findings.push_back(fmt::format("{}: plans.json notes '{}'; configurations.csv has {}", checked.names[c],
+                                           noted_count->second, count));
+  }
+  std::ranges::move(unlisted_configurations(folder, checked.names), std::back_inserter(checked.findings));
+  std::ranges::move(check_search_files(folder, planned, default_rule_of(checked.plans.front().file)),
+                    std::back_inserter(checked.findings));
+}
+
+json::array configurations_json(const CheckedSearch& checked) {
+  json::array configurations;
+  for (std::size_t c = 0; c < checked.names.size(); ++c) {
+    const checker::Verification& v = checked.plans[c].verified;
+    configurations.push_back(json::object{{"name", checked.names[c]},
                                           {"points", v.points},
-                                          {"plan_files", one->files.frequency_plans},
+                                          {"plan_files", checked.plans[c].files.frequency_plans},
                                           {"certificates", v.certificates},
                                           {"worst_relative_error", v.worst_error},
                                           {"gap_mean_pct", v.mean_gap_pct},
                                           {"gap_max_pct", v.max_gap_pct}});
-    checked.push_back(*std::move(one));
   }
-  std::vector<PlannedConfiguration> planned;
-  for (std::size_t c = 0; c < checked.size(); ++c) {
-    planned.push_back({(*names)[c], "", checked[c].file.dag, checked[c].file.frontier, {}, {}});
-    const auto noted_count = checked[c].file.metadata.find(kConfigurationsKey);
-    if (noted_count == checked[c].file.metadata.end() ||
-        noted_count->second.starts_with(fmt::format("{} planned,", names->size()))) {
-      continue;
-    }
-    findings.push_back(fmt::format("{}: plans.json notes '{}'; configurations.csv has {}", (*names)[c],
-                                   noted_count->second, names->size()));
+  return configurations;
+}
+
+std::string checked_text(const CheckedSearch& checked) {
+  std::string text = findings_text(checked.findings);
+  for (std::size_t c = 0; c < checked.names.size(); ++c) {
+    const checker::Verification& v = checked.plans[c].verified;
+    text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n",
+                        checked.names[c], v.points, checked.plans[c].files.frequency_plans, v.certificates);
   }
-  std::ranges::move(unlisted_configurations(folder, *names), std::back_inserter(findings));
-  std::ranges::move(check_search_files(folder, planned, default_rule_of(checked.front().file)),
-                    std::back_inserter(findings));
-  const bool ok = findings.empty();
-  if (as_json) {
-    print(json::serialize(json::object{{"ok", ok},
-                                       {"findings", json::array(findings.begin(), findings.end())},
-                                       {"configurations", std::move(configurations)},
-                                       {"profile", !arguments.profile.empty()},
-                                       {"not_compared_with_profile", not_compared}}) +
-          "\n");
-    return ok ? 0 : 1;
-  }
-  text = findings_text(findings) + text;
-  if (not_compared > 0) {
-    text +=
-        fmt::format("{} configurations have derived times and energies: not compared with the profile\n", not_compared);
+  if (checked.not_compared > 0) {
+    text += fmt::format("{} configurations have derived times and energies: not compared with the profile\n",
+                        checked.not_compared);
   }
   text +=
       "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
-  text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
-  print(text);
-  return ok ? 0 : 1;
+  return text + (checked.findings.empty()
+                     ? "verified: all claims hold\n"
+                     : fmt::format("NOT verified: {} claims do not hold\n", checked.findings.size()));
+}
+
+/// A directory with several configurations: checks each of them, and their union.
+Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
+  Result<CheckedSearch> checked = check_configurations(arguments);
+  if (!checked) return checked.error();
+  check_union(arguments.plans, *checked);
+  const std::vector<std::string>& findings = checked->findings;
+  if (as_json) {
+    print(json::serialize(json::object{{"ok", findings.empty()},
+                                       {"findings", json::array(findings.begin(), findings.end())},
+                                       {"configurations", configurations_json(*checked)},
+                                       {"profile", !arguments.profile.empty()},
+                                       {"not_compared_with_profile", checked->not_compared}}) +
+          "\n");
+  } else {
+    print(checked_text(*checked));
+  }
+  return findings.empty() ? 0 : 1;
 }
 
 Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {

@@ -4,7 +4,7 @@
 // Input:   SQL with $1, $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array
 //          literals.
 // Output:  rows of text or of bytes.
-// Errors:  thrown as PostgresFailure, caught in postgres_store.cpp: `unavailable`, or invalid_input if the database
+// Errors:  thrown as PostgresFailure, caught by the store: `unavailable`, or invalid_input if the database
 //          rejects a value.
 // Cost:    a round trip per call.
 // Threads: one at a time.
@@ -68,6 +68,16 @@ class PostgresRows {
     void operator()(PGresult* result) const { PQclear(result); }
   };
   std::unique_ptr<PGresult, Clear> result_;
+};
+
+/// A row of the rows, for stored_log.h.
+struct PostgresRow {
+  const PostgresRows& rows;
+  int row;
+  [[nodiscard]] std::string text(int column) const { return rows.text(row, column); }
+  [[nodiscard]] std::int64_t integer(int column) const { return rows.integer(row, column); }
+  [[nodiscard]] double number(int column) const { return rows.number(row, column); }
+  [[nodiscard]] bool is_null(int column) const { return rows.is_null(row, column); }
 };
 
 class PostgresConnection {

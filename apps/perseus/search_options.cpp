@@ -1,0 +1,114 @@
+#include "search_options.h"
+
+#include "command.h"
+
+namespace perseus::cli {
+namespace {
+
+/// Of the options in --help.
+constexpr const char* kGroup = "Several configurations";
+
+void add_configuration_options(CLI::App& app, SearchOptions& options) {
+  app.add_option("--ranks", options.ranks,
+                 "Ranks of the pipeline, for each schedule. A rank with several chunks has a stage of the profile "
+                 "divided among them, or several stages where there are as many. Unless given: of several schedules, a "
+                 "rank for each stage; of one, the profile's stages are the chunks")
+      ->check(whole_number_within(1, 65536))
+      ->type_name("N")
+      ->group(kGroup);
+  app.add_option("--reference-schedule", options.reference_schedule,
+                 "The schedule that runs today, which savings and 'no slower' are against; the first of --schedule "
+                 "unless given, 1f1b for best")
+      ->type_name("NAME")
+      ->group(kGroup);
+  app.add_option("--recompute", options.recompute,
+                 "Which stages recompute activations in their backward: as-measured, none, all, or best: besides as "
+                 "measured, only those whose activations do not fit (--memory-limit); without a limit, all but stages "
+                 "that hold one microbatch at a time")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"as-measured", "none", "all", "best"}).description(""))
+      ->type_name("WHICH")
+      ->group(kGroup);
+  app.add_option("--measured-with", options.measured_with,
+                 "Whether the profile's backward includes a recomputation of the forward: recomputation or "
+                 "no-recomputation")
+      ->check(CLI::IsMember({"recomputation", "no-recomputation"}).description(""))
+      ->type_name("WHAT")
+      ->group(kGroup);
+}
+
+void add_memory_options(CLI::App& app, SearchOptions& options) {
+  auto* memory = app.add_option("--memory", options.memory,
+                                "Memory of each stage: stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib")
+                     ->type_name("FILE.csv")
+                     ->group(kGroup);
+  app.add_option("--memory-limit", options.memory_limit_gib, "Memory of one accelerator; more is left out")
+      ->check(number_within(1e-3, 1e6, "GiB"))
+      ->type_name("GIB")
+      ->group(kGroup);
+  auto* model = app.add_option("--memory-model", options.memory_model,
+                               "Instead of --memory: computed for a model of 'perseus partition --list', such as "
+                               "gpt3-1b, as it is usually trained unless the options below say otherwise")
+                    ->type_name("NAME")
+                    ->excludes(memory)
+                    ->group(kGroup);
+  app.add_option("--memory-layers", options.memory_layers,
+                 "Transformer layers of each stage; equally many unless given")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...")
+      ->needs(model)
+      ->group(kGroup);
+  app.add_option("--microbatch-size", options.microbatch_size, "Samples of a microbatch")
+      ->check(whole_number_within(1, 1'000'000))
+      ->type_name("N")
+      ->needs(model)
+      ->group(kGroup);
+  app.add_option("--sequence-length", options.sequence_length, "Tokens of a sample")
+      ->check(whole_number_within(1, 10'000'000))
+      ->type_name("N")
+      ->needs(model)
+      ->group(kGroup);
+  app.add_option("--tensor-parallel", options.tensor_parallel, "GPUs that share every layer")
+      ->check(whole_number_within(1, 1024))
+      ->type_name("N")
+      ->needs(model)
+      ->group(kGroup);
+  app.add_option("--precision", options.precision, "bf16 or tf32")
+      ->check(CLI::IsMember({"bf16", "tf32"}).description(""))
+      ->type_name("NAME")
+      ->needs(model)
+      ->group(kGroup);
+}
+
+void add_variant_options(CLI::App& app, SearchOptions& options) {
+  app.add_option("--stage-layers", options.stage_layers,
+                 "Layers of each measured stage (one number: of every stage; the last stage's time shows a head): "
+                 "other partitions are tried too, for the least energy at the time of the default plan")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...")
+      ->group(kGroup);
+  app.add_option("--microbatch-profile", options.microbatch_profiles,
+                 "A profile of the same stages measured with another microbatch size, and how many of those make the "
+                 "same global batch; may be repeated")
+      ->type_name("COUNT=FILE.csv")
+      ->group(kGroup);
+}
+
+}  // namespace
+
+void add_search_options(CLI::App& app, SearchOptions& options) {
+  add_configuration_options(app, options);
+  add_memory_options(app, options);
+  add_variant_options(app, options);
+}
+
+bool is_search(const PipelineOptions& pipeline, const SearchOptions& options) {
+  return options.ranks || pipeline.schedule == kBestSchedule || pipeline.schedule.find(',') != std::string::npos ||
+         options.recompute != "as-measured" || !options.memory.empty() || !options.memory_model.empty() ||
+         options.memory_limit_gib || !options.stage_layers.empty() || !options.reference_schedule.empty() ||
+         !options.microbatch_profiles.empty();
+}
+
+}  // namespace perseus::cli

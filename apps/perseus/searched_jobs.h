@@ -1,0 +1,30 @@
+// The jobs and choices that `perseus plan` searches over, from its options.
+//
+// Input:   the options and the measurements.
+// Output:  choices, the reference first; the job as it is, then with microbatches of each other size.
+// Errors:  usage: options contradict each other; those of reading memory and profiles.
+// Threads: one.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "pipeline.h"
+#include "planning/search/configuration.h"
+#include "search_options.h"
+
+namespace perseus::cli {
+
+/// The configurations to try, the reference first.
+Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
+                                                            const SearchOptions& search);
+
+/// Takes the profile out of `measured`.
+Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& search);
+
+/// The job as it is, then with microbatches of each other size.
+Result<std::vector<search::SearchedJob>> jobs_of(const search::SearchedJob& job, const PipelineOptions& pipeline,
+                                                 const SearchOptions& search);
+
+}  // namespace perseus::cli

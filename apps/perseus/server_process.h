@@ -1,0 +1,115 @@
+// The process of `perseus serve`: makes the server's parts in their order, runs them, and ends them in order.
+//
+// Problem: each part may use those before it, and all run on one I/O thread; a reload changes them while they run.
+// Input:   the settings; their flags and file, for a reload.
+// Output:  a server until SIGTERM or SIGINT; SIGHUP reloads settings, tokens, certificate and log.
+// Errors:  of start(): those of the address, the store, the tokens and the certificate; nothing runs then.
+// Threads: the I/O thread; the parts have their own.
+#pragma once
+
+#include <sys/resource.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "disk_watch.h"
+#include "io/http/http_server.h"
+#include "serve_config.h"
+#include "server/routes/api.h"
+#include "server/routes/metrics.h"
+#include "server/service/service.h"
+#include "server/service/tokens.h"
+#include "server/service/worker_pool.h"
+#include "server_log.h"
+#include "service_manager.h"
+
+namespace perseus::cli {
+
+/// Where the settings come from, besides the environment.
+struct ServeOptions {
+  std::map<std::string, std::string> flags;
+  std::string file;
+  bool print_config = false;
+};
+
+class ServerProcess {
+ public:
+  /// `most_files`: number of files that this process may open. `given` must outlive it.
+  ServerProcess(ServeConfig config, const ServeOptions& given, rlim_t most_files);
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  Status start();
+  /// Returns the exit code once it has stopped.
+  int run();
+
+ private:
+  // Steps of start(), in this order.
+  Status take_address();
+  Status open_log();
+  Status open_store();
+  Status load_tokens();
+  Status open_service();
+  Status make_api();
+  Status listen();
+
+  /// Posts work to the I/O thread, and measures it under that name.
+  store::Post post_from(std::string_view whom);
+  [[nodiscard]] routes::ApiOptions options_of_api();
+  void count_served(const http::ServedRequest& served);
+  void refresh_tokens();
+  void announce();
+
+  /// Calls tick() when the service or the API has work.
+  void arm_ticker();
+  /// Reports to the service manager, at its interval, that the I/O thread still runs.
+  void feed_watchdog();
+  void reload_on_hangup();
+  void wait_for_hangup();
+  void stop_on_signal();
+  void drain();
+
+  /// Reads settings, tokens and the certificate again, and opens the log again. An invalid input keeps the previous
+  /// value.
+  void reload();
+  /// Reads the settings again, and opens the log again with them. All of them take effect, or none.
+  Result<RereadConfig> reread_settings();
+  void apply(const RereadConfig& reread);
+  void warn_of_few_files();
+
+  ServeConfig config_;
+  const ServeOptions& given_;
+  rlim_t most_files_;
+  http::HostPort address_;
+  http::TlsContext tls_;  ///< none: plain HTTP
+  boost::asio::io_context io_{1};
+  std::optional<boost::asio::ip::tcp::acceptor> own_address_;
+  ServiceManager manager_;
+  ServerLog log_;
+  std::shared_ptr<routes::Metrics> metrics_;
+  UnsteppedClock clock_;
+  std::unique_ptr<store::Store> store_;
+  std::unique_ptr<service::Tokens> tokens_;
+  std::unique_ptr<service::WorkerPool> workers_;
+  std::unique_ptr<service::Service> service_;
+  std::optional<DiskWatch> disk_;
+  std::unique_ptr<routes::Api> api_;
+  std::unique_ptr<http::HttpServer> http_;
+  std::string where_;  ///< host and port, once it listens
+  boost::asio::steady_timer ticker_{io_};
+  boost::asio::signal_set hangups_{io_};
+  boost::asio::signal_set signals_{io_};
+  boost::asio::steady_timer watchdog_{io_};
+  int exit_code_ = 0;
+};
+
+}  // namespace perseus::cli

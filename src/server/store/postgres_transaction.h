@@ -1,0 +1,68 @@
+// The transaction of a PostgreSQL store's writer: it collects appends, which share their round trips.
+//
+// Problem: an append of its own costs seven round trips; thousands of them wait together.
+// Input:   operations in their order; any other operation first executes the appends before it.
+// Output:  appends with their outcomes; notices to the other servers, sent when (and if) the transaction commits.
+// Errors:  PostgresFailure; the caller rolls back.
+// Cost:    seven round trips for a batch of appends.
+// Threads: one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/store/postgres_connection.h"
+#include "server/store/store.h"
+
+namespace perseus::store {
+
+/// An append and its outcome, until its `done`.
+struct PendingAppend {
+  Append append;
+  Appended outcome = Appended::conflict;
+};
+
+class PostgresTransaction {
+ public:
+  /// `origin` names this server in its notices.
+  PostgresTransaction(PostgresConnection& connection, const std::string& origin)
+      : connection_(connection), origin_(origin) {}
+
+  /// `pending` must live until the transaction ends.
+  void append(PendingAppend& pending);
+  PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values);
+  void put_blob(const Blob& blob);
+  void hold(const std::string& holder, const std::vector<std::string>& keys);
+  bool pack_job(const std::string& job);
+  bool sweep(const Sweep& sweep);
+  /// Notifies the other servers when (and if) the transaction commits.
+  void notify(std::string_view what, std::int64_t sequence, std::string_view job);
+
+  /// Executes the appends.
+  void flush();
+  void commit();
+
+ private:
+  struct Job {
+    JobIndexRow row;                 ///< present row; an append overwrites what it changes
+    const Append* newest = nullptr;  ///< of the accepted ones
+  };
+
+  void write_appends();
+  /// The rows of all these jobs, locked in the order of their ids; new jobs are created empty.
+  std::map<std::string, Job> locked_jobs();
+  void write_index(const std::map<std::string, Job>& jobs);
+
+  PostgresConnection& connection_;
+  const std::string& origin_;
+  std::vector<PendingAppend*> appends_;
+  std::size_t pending_bytes_ = 0;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace perseus::store

@@ -1,0 +1,48 @@
+// Opens the file of a SQLite store: its lock, the connections, and what is possible on a full or read-only disk.
+//
+// Input:   the path.
+// Output:  a lock and connections.
+// Errors:  conflict: another server uses the file; those of sqlite_schema.h; cannot_write. SQLite's exceptions pass
+//          through.
+// Threads: one at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+#include "server/store/sqlite_connection.h"
+#include "server/store/sqlite_store.h"
+
+namespace perseus::store {
+
+/// The lock that excludes other servers; its end, also by the process's, releases it.
+class DatabaseLock {
+ public:
+  static Result<DatabaseLock> take(const std::string& database);
+  DatabaseLock(DatabaseLock&& other) noexcept;
+  DatabaseLock& operator=(DatabaseLock&&) = delete;
+  ~DatabaseLock();
+  /// False: there is no space for the lock's file, and another server would find it missing too.
+  [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
+
+ private:
+  explicit DatabaseLock(int descriptor) : descriptor_(descriptor) {}
+  int descriptor_;
+};
+
+struct SqliteConnections {
+  std::unique_ptr<SqliteConnection> writer;  ///< null: writes are not possible
+  std::unique_ptr<SqliteConnection> reader;
+};
+
+/// Checks and migrates the file.
+Result<SqliteConnections> connect_sqlite(const std::string& path, const SqliteOptions& options);
+
+/// Without a write, a lock or a shared memory file, none of which is possible.
+Result<SqliteConnections> connect_sqlite_read_only(const std::string& path);
+
+/// Checks whether a page can be written beside the database, which costs less than opening it.
+bool has_room_beside(const std::string& path);
+
+}  // namespace perseus::store
