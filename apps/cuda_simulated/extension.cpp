@@ -161,7 +161,7 @@ PERSEUS_CUDA_API int perseus_simulated_make_gpu(const char* path, const char* de
   if (path == nullptr || description == nullptr) return kInvalidValue;
   const auto spec = spec_of(description);
   if (!spec) {
-    std::fprintf(stderr, "%s: no simulated GPU is made: %s\n", path, spec.error().message.c_str());
+    std::fprintf(stderr, "%s: cannot create the simulated GPU: %s\n", path, spec.error().message.c_str());
     return kInvalidValue;
   }
   const auto gpu = perseus::simulated_gpu::SimulatedGpu::create(path, *spec);

@@ -22,27 +22,27 @@
 namespace {
 
 constexpr const char* kHelp =
-    R"(perseus-clockd sets a GPU's clock for a training process, and gives it back when that process or itself ends.
+    R"(perseus-clockd sets a GPU's clock for a training process, and gives it back when either process ends.
 
 usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--ceiling MHZ]
          Serve the training processes of this node, containers included, until SIGTERM. One per node, outside of
-         containers. A container must see PATH; default: /run/perseus/clockd.sock. Any local user may ask (--mode 0666);
+         containers. A container must see PATH; default: /run/perseus/clockd.sock. Any local user may connect (--mode 0666);
          a client gets a GPU if it can open the GPU's device node and no other client holds it. For tests only:
          --simulated serves simulated GPUs too.
        perseus-clockd --restore [LEASE [SECONDS]]
-         Unlock GPUs whose clock was left locked because the training process and its helper were all killed at once
-         (the whole container or job step): those of this machine's expired leases, or of that one when its holder has
-         ended (default: within 5 s). It touches no other GPU and none that is in use. For a job's epilog; the next
-         helper that starts does the same. A lease is kept until a reset succeeded on its GPU.
+         Unlock GPUs whose clock stayed locked because the training process and its helper were killed at once (the
+         whole container or job step): the GPUs of this machine's expired leases, or of LEASE if its holder ends within
+         SECONDS (default: 5). It changes no other GPU and none in use. Run it in a job's epilog; the next helper that
+         starts does the same. A lease is kept until a reset succeeded on its GPU.
        perseus-clockd --help | --version
 
 Without a daemon the Perseus client starts perseus-clockd itself, one per GPU, with a mailbox in shared memory.
 
---ceiling MHZ: a limit that an administrator has set. No clock above it is locked, and giving a clock back locks
-[lowest, MHZ] again. NVML has no getter for such limits. Clients: PERSEUS_CEILING_MHZ.
+--ceiling MHZ: the administrator's limit. The helper locks no clock above it, and gives a clock back by locking
+[lowest, MHZ]. NVML cannot report such limits. Clients: PERSEUS_CEILING_MHZ.
 
 Setting clocks needs root or CAP_SYS_ADMIN:  setcap cap_sys_admin+ep perseus-clockd
-Run so, it takes nothing from the environment. Leases are kept in $PERSEUS_RUNTIME_DIR if that is set, else in
+With more rights than its caller, it empties its environment first. Leases are kept in $PERSEUS_RUNTIME_DIR if that is set, else in
 /run/perseus (root) or /tmp/perseus-UID.
 
 Exit codes: 0 done; 64 wrong usage; 69 a clock could not be given back, or the daemon cannot listen; 73 standard output
@@ -149,7 +149,7 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
   if ((arguments.size() == 1 || limited) && ceiling && perseus::clock_control::helper_fds_given()) {
     perseus::clock_control::run_helper({arguments[0], perseus::Megahertz(*ceiling)});
   }
-  return wrong("--device: no mailbox; the Perseus client starts this program so and passes one on");
+  return wrong("--device: no mailbox; this option is for the Perseus client, which passes one");
 }
 
 }  // namespace

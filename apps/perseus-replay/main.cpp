@@ -243,7 +243,7 @@ Status run(const Arguments& arguments) {
 }
 
 int run_program(int argc, char** argv) {
-  CLI::App app("One worker process of 'perseus demo', which starts it; not meant to be run by hand.", "perseus-replay");
+  CLI::App app("Worker process of 'perseus demo', which starts it; do not run it by hand.", "perseus-replay");
   Arguments a;
   app.add_option("--profile", a.profile)->required();
   app.add_option("--schedule", a.schedule)->required();

@@ -17,10 +17,10 @@ void add_backup(CLI::App& app, Command& command) {
   };
   auto options = std::make_shared<Options>();
   auto* backup = app.add_subcommand("backup", "Copy a server's SQLite database into a new file, while the server runs");
-  backup->add_option("--data", options->data, "Directory that 'perseus serve --data' has")
+  backup->add_option("--data", options->data, "Directory given to 'perseus serve --data'")
       ->required()
       ->type_name("DIR");
-  backup->add_option("FILE", options->to, "The copy; must not be there yet")->required();
+  backup->add_option("FILE", options->to, "File to write; it must not exist")->required();
   add_json_flag(*backup, command);
   backup->footer(help_footer("  perseus backup --data /var/lib/perseus /backup/perseus-$(date +%F).db\n"));
   backup->callback([options, &command] {

@@ -6,13 +6,13 @@
 
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value_from.hpp>
 #include <memory>
 #include <numeric>
 
 #include "command.h"
 #include "evaluation/calibration/doubts.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/run_trace_csv.h"
@@ -255,7 +255,7 @@ Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
     if (Status written = write_output(options.out, *outcome); !written) return written.error();
   }
   if (as_json) {
-    print(boost::json::serialize(json_of(*outcome)) + "\n");
+    print(formats::json_text(json_of(*outcome)) + "\n");
     return 0;
   }
   print(table_of(*outcome) + summary_of(*outcome));
@@ -270,35 +270,37 @@ Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
 
 void add_calibrate(CLI::App& app, Command& command) {
   auto* calibrate = app.add_subcommand(
-      "calibrate", "Learn profile, transfers, loading and waiting power from traces of runs; predict plans left out");
+      "calibrate", "Fit profile, transfers, data loading and blocking power to traces of runs, with cross-validation");
   auto options = std::make_shared<CalibrateOptions>();
-  calibrate->add_option("OPS", options->ops, "Every computation: CSV, gzip allowed, see docs/formats.md")->required();
-  calibrate->add_option("ITERS", options->iterations, "Iterations as a whole: CSV, gzip allowed")->required();
+  calibrate->add_option("OPS", options->ops, "Trace of every computation: CSV or gzipped CSV, see docs/formats.md")
+      ->required();
+  calibrate->add_option("ITERS", options->iterations, "Trace of whole iterations: CSV or gzipped CSV")->required();
   auto* folds = calibrate
                     ->add_option("--folds", options->folds,
-                                 "Deal the plans to that many parts; predict each part from the others")
+                                 "Folds of the cross-validation: predict the plans of each fold from the others")
                     ->capture_default_str()
                     ->check(whole_number_within(2, 1000000))
                     ->type_name("K");
-  calibrate->add_flag("--leave-one-out", options->leave_one_out, "As many parts as plans")->excludes(folds);
+  calibrate->add_flag("--leave-one-out", options->leave_one_out, "One fold per plan")->excludes(folds);
   calibrate
       ->add_option("--blocking-power", options->blocking_power_w,
-                   "Power of an accelerator that waits; fitted unless given")
+                   "Power of one waiting accelerator, in watts (default: fitted)")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
   calibrate
       ->add_option("--clock-step", options->clock_step_mhz,
-                   "Interpolate the profile to every multiple between a stage's lowest and highest clock")
+                   "Interpolate the profile at every multiple of MHZ between a stage's lowest and highest clock")
       ->check(whole_number_within(1, 1000000, "MHz"))
       ->type_name("MHZ");
   calibrate
       ->add_option(
           "--ranks-per-node", options->ranks_per_node,
           "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
-          "tried with half of the ranks, and kept if it predicts better)")
+          "half of the ranks, if that predicts better)")
       ->check(whole_number_within(1, 1 << 16))
       ->type_name("N");
-  calibrate->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv")
+  calibrate
+      ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
       ->type_name("DIR");
   add_json_flag(*calibrate, command);
   calibrate->footer(

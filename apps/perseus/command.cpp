@@ -14,7 +14,7 @@
 namespace perseus::cli {
 
 void add_json_flag(CLI::App& subcommand, Command& command) {
-  subcommand.add_flag("--json", command.json, "Print one JSON object instead of text; errors too");
+  subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
 }
 
 std::string help_footer(std::string_view examples) {

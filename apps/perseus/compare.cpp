@@ -12,13 +12,13 @@
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <memory>
 
 #include "command.h"
 #include "effort.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
 #include "io/report/comparison.h"
 #include "io/report/timeline.h"
@@ -259,7 +259,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (as_json) {
     json::object all = json_report(*pipeline, *methods, pairs);
     if (!options.out.empty()) all["out"] = options.out;
-    print(json::serialize(all) + "\n");
+    print(formats::json_text(all) + "\n");
     return 0;
   }
   for (const report::ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
@@ -287,19 +287,21 @@ void add_compare(CLI::App& app, Command& command) {
   auto* compare = app.add_subcommand("compare", "Compare the planner with EnvPipe, Zeus and others on one pipeline");
   auto options = std::make_shared<CompareOptions>();
   compare->add_option("PROFILE.csv", options->pipeline.profile,
-                      "Times and energies per clock: stage,instruction,frequency,time,energy");
+                      "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*compare, options->pipeline);
   const std::string methods = "The methods";
   compare
       ->add_option("--methods", options->methods,
-                   fmt::format("Only these of {}; all unless given. On large pipelines exact takes longest",
+                   fmt::format("Methods to compare, of {} (default: all). On large pipelines exact takes longest",
                                fmt::join(method_names(), ", ")))
       ->delimiter(',')
       ->check(CLI::IsMember(method_names()).description(""))
       ->type_name("NAME,...")
       ->group(methods);
-  add_effort_option(*compare, options->effort, "Of exact: low, normal or high; trades time for gap")->group(methods);
-  compare->add_option("--tau", options->tau_s, "Unit of time of the published method")
+  add_effort_option(*compare, options->effort,
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
+      ->group(methods);
+  compare->add_option("--tau", options->tau_s, "Time unit of the published method, in seconds")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")
@@ -309,8 +311,8 @@ void add_compare(CLI::App& app, Command& command) {
   compare
       ->add_option(
           "--out", options->out,
-          "Write the frontiers, the pairs, a page with the drawing and every method's plans to this directory, "
-          "whole or not at all; an earlier comparison there is replaced")
+          "Write the frontiers, pairwise comparisons, an HTML page and every method's plans to this directory, "
+          "whole or not at all; replaces an earlier comparison")
       ->type_name("DIR")
       ->group(output);
   add_progress_flag(*compare, options->progress)->group(output);

@@ -18,7 +18,7 @@ namespace {
 
 /// Groups of options in --help.
 constexpr const char* kTraining = "The training";
-constexpr const char* kCourse = "The course";
+constexpr const char* kCourse = "The run";
 
 constexpr const char* kSynchronous = "synchronous";
 constexpr const char* kUnbounded = "unbounded";
@@ -116,17 +116,18 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
 }
 
 void add_training_options(CLI::App& demo, DemoOptions& options) {
-  demo.add_option(
-          "--profile", options.profile,
-          "What the simulated GPUs are like: times and energies per clock; the project's own sample unless given")
+  demo.add_option("--profile", options.profile,
+                  "Profile of the simulated GPUs: CSV with the columns stage,instruction,frequency,time,energy "
+                  "(default: a built-in sample)")
       ->type_name("PROFILE.csv")
       ->group(kTraining);
-  demo.add_option("--blocking-power", options.blocking_power_w,
-                  "Power of a GPU that waits; a fifth of the profile's highest power unless given, 90 W for the sample")
+  demo.add_option(
+          "--blocking-power", options.blocking_power_w,
+          "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power; 90 W for the sample)")
       ->check(number_within(0.001, 1e6, "W"))
       ->type_name("W")
       ->group(kTraining);
-  demo.add_option("--stages", options.stages, "Stages of the pipeline; those of the profile unless given")
+  demo.add_option("--stages", options.stages, "Stages of the pipeline (default: those of the profile)")
       ->check(whole_number_within(1, 64))
       ->type_name("S")
       ->group(kTraining);
@@ -135,27 +136,29 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
       ->check(whole_number_within(1, 1024))
       ->type_name("M")
       ->group(kTraining);
-  demo.add_option("--dp", options.replicas, "Data-parallel replicas; with one there is no straggler")
+  demo.add_option("--dp", options.replicas, "Data-parallel replicas; with one, the demo has no straggler")
       ->capture_default_str()
       ->check(whole_number_within(1, 32))
       ->type_name("D")
       ->group(kTraining);
-  demo.add_option("--schedule", options.schedule, fmt::format("One of {}", fmt::join(model::schedule_names(), ", ")))
+  demo.add_option("--schedule", options.schedule,
+                  fmt::format("Pipeline schedule: one of {}", fmt::join(model::schedule_names(), ", ")))
       ->capture_default_str()
       ->check(CLI::IsMember(model::schedule_names()).description(""))
       ->type_name("NAME")
       ->group(kTraining);
   demo.add_option("--chunks", options.chunks,
-                  "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2")
+                  "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2)")
       ->check(whole_number_within(1, 64))
       ->type_name("V")
       ->group(kTraining);
   demo.add_option("--split-backward", options.split_backward,
-                  "Derive input_gradient and weight_gradient from the profile's backward: the first takes this share")
+                  "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
+                  "fraction of it")
       ->check(number_within(1e-6, 1 - 1e-6, ""))
       ->type_name("FRACTION")
       ->group(kTraining);
-  demo.add_option("--time-scale", options.time_scale, "How much longer everything takes than the profile says")
+  demo.add_option("--time-scale", options.time_scale, "Ratio of simulated times to the profile's times")
       ->capture_default_str()
       ->check(number_within(0.01, 100, ""))
       ->type_name("X")
@@ -164,59 +167,65 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
 
 void add_host_options(CLI::App& demo, DemoOptions& options) {
   demo.add_option("--host-ahead", options.host_ahead,
-                  "How far the hosts run ahead of their GPUs: synchronous, a number of computations, or unbounded")
+                  "Run-ahead of the hosts: synchronous, a number of computations, or unbounded")
       ->capture_default_str()
       ->check(CLI::Validator(check_host_ahead, ""))
       ->type_name("N")
       ->group(kTraining);
   add_transfer_latency(demo,
-                       "Latency of transfers between ranks, as 'perseus plan' takes it; default 0. With "
-                       "--known-profile the server receives it; else the ranks measure it",
+                       "Latency of transfers between ranks, in seconds, as in 'perseus plan' (default: 0). With "
+                       "--known-profile the server receives it; otherwise the ranks measure it",
                        [&options](const model::TransferLatency& latency) { options.transfer_latency = latency; })
       ->group(kTraining);
-  demo.add_flag("--blocking-transfers", options.blocking_transfers, "Senders wait until their transfer is done")
+  demo.add_flag("--blocking-transfers", options.blocking_transfers,
+                "A sending rank waits until the transfer ends (default: it computes meanwhile)")
       ->group(kTraining);
-  demo.add_option("--switch-latency", options.switch_latency_ms,
-                  "Time from a clock request to the new clock, the same for all clocks; default: 2 to 6 ms times "
-                  "--time-scale, by clock")
+  demo.add_option(
+          "--switch-latency", options.switch_latency_ms,
+          "Time until a clock change takes effect, in milliseconds, the same for all clocks (default: 2 to 6 ms times "
+          "--time-scale, depending on the clock)")
       ->check(number_within(0, 1000, "ms"))
       ->type_name("MS")
       ->group(kTraining);
 }
 
 void add_measurement_options(CLI::App& demo, DemoOptions& options) {
-  demo.add_option("--iterations", options.iterations, "Iterations that are measured in a phase")
+  demo.add_option("--iterations", options.iterations, "Iterations to measure in each phase")
       ->capture_default_str()
       ->check(whole_number_within(2, 10000))
       ->type_name("N")
       ->group(kCourse);
   add_slowdown_option(demo, options.slowdown)->group(kCourse);
   demo.add_option("--straggler", options.straggler_slowdown,
-                  "How much slower the straggler is to be; the power limit nearest to it is taken")
+                  "How many times slower the straggler is; the demo sets the nearest power limit")
       ->capture_default_str()
       ->check(number_within(1.01, 10, ""))
       ->type_name("RATIO")
       ->group(kCourse);
   demo.add_flag("--known-profile,!--in-vivo", options.known_profile,
-                "Give the server the profile, or measure it while the job trains (the default)")
+                "Give the server the profile, or measure it while the job trains (default)")
       ->group(kCourse);
-  demo.add_option("--limit", options.limit_s,
-                  "Give up when there is no plan after so long; 180 s or 150 iterations unless given")
+  demo.add_option(
+          "--limit", options.limit_s,
+          "Longest wait for a plan, in seconds (default: 180 s or the time of 150 iterations, whichever is longer)")
       ->check(number_within(1, 1e6, "s"))
       ->type_name("S")
       ->group(kCourse);
 }
 
 void add_process_options(CLI::App& demo, DemoOptions& options) {
-  demo.add_option("--server-port", options.server_port, "Of the server and its dashboard; a free one unless given")
+  demo.add_option("--server-port", options.server_port, "Port of the server and its dashboard (default: a free port)")
       ->check(whole_number_within(0, 65535))
       ->type_name("PORT")
       ->group(kCourse);
-  demo.add_flag("--keep", options.keep, "Leave the server and its dashboard up, until Ctrl-C")->group(kCourse);
-  demo.add_option("--helper", options.helper, "perseus-clockd; beside this program, then on the path, unless given")
+  demo.add_flag("--keep", options.keep, "Keep the server and its dashboard running until Ctrl-C")->group(kCourse);
+  demo.add_option("--helper", options.helper,
+                  "The program perseus-clockd (default: beside this program, then in $PATH)")
       ->type_name("FILE")
       ->group(kCourse);
-  demo.add_option("--scratch", options.scratch, "Where GPUs, logs and the database are, and stay; else removed")
+  demo.add_option(
+          "--scratch", options.scratch,
+          "Directory that keeps GPU state files, logs and database (default: a temporary one, removed at the end)")
       ->type_name("DIR")
       ->group(kCourse);
 }
@@ -224,7 +233,8 @@ void add_process_options(CLI::App& demo, DemoOptions& options) {
 }  // namespace
 
 void add_demo(CLI::App& app, Command& command) {
-  auto* demo = app.add_subcommand("demo", "The whole loop, live, on simulated GPUs: profile, plan, straggler");
+  auto* demo = app.add_subcommand(
+      "demo", "Train on simulated GPUs with profiling, planning and a straggler, and measure the saving");
   auto options = std::make_shared<DemoOptions>();
   add_training_options(*demo, *options);
   add_host_options(*demo, *options);

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <utility>
 
 #include "demo_gpus.h"
@@ -13,6 +12,7 @@
 #include "demo_server.h"
 #include "demo_stage.h"
 #include "demo_training.h"
+#include "io/formats/boost_json_text.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
 
@@ -213,7 +213,7 @@ class DemoCourse::Course {
     if (!m_.straggler) return Ok{};
     StragglerMeasurement& s = *m_.straggler;
     const int wanted = std::max(2, o_.iterations / 2);
-    stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; the server does not know", s.replica,
+    stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; the server has no notice of it", s.replica,
                              s.power_limit_w));
     gpus_.cap(s.replica, Watts(s.power_limit_w));
     auto measured = training_.measure_plan(2, wanted);
@@ -231,7 +231,7 @@ class DemoCourse::Course {
     if (!predicted) return predicted.error();
     s.predicted = *predicted;
 
-    stage_.begin("the straggler goes");
+    stage_.begin("the straggler ends");
     gpus_.uncap(s.replica);
     if (Status told = tell_straggler(1); !told) return told;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_recover); !changed) return changed;
@@ -245,7 +245,7 @@ class DemoCourse::Course {
     for (int rank = 0; rank < training_.ranks(); ++rank) {
       const json::object notice{{"accelerator", DemoGpus::uuid_of(m_.straggler->replica * training_.ranks() + rank)},
                                 {"degree", degree}};
-      const auto answer = server_.ask("POST", "/v1/stragglers", json::serialize(notice));
+      const auto answer = server_.ask("POST", "/v1/stragglers", formats::json_text(notice));
       if (!answer) return answer.error();
     }
     return Ok{};
@@ -261,7 +261,7 @@ class DemoCourse::Course {
       if (training_.follows_plan(*iteration, before, straggler)) return Ok{};
       if (stage_.seconds() - began_s > limit_s()) {
         return Error{ErrorCode::unavailable,
-                     fmt::format("no other plan came within {:g} s after the server was told", limit_s())};
+                     fmt::format("no other plan arrived within {:g} s after the notice", limit_s())};
       }
     }
   }

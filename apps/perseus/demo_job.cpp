@@ -71,7 +71,7 @@ Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunk
     return Error{ErrorCode::usage, fmt::format("{} with 1 chunk per rank is 1f1b: give --schedule 1f1b", o.schedule)};
   }
   if (stages % chunks != 0) {
-    return Error{ErrorCode::usage, fmt::format("{} stages cannot be shared out to ranks of {} chunks each; --stages "
+    return Error{ErrorCode::usage, fmt::format("{} stages cannot be divided among ranks of {} chunks each; --stages "
                                                "must be a multiple of --chunks",
                                                stages, chunks)};
   }

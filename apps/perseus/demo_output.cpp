@@ -218,10 +218,9 @@ std::vector<report::ReportFact> overheads(const DemoMeasurement& m) {
            ? "the plan was measured for too short a time for a counter that moves every 0.1 s"
            : fmt::format("{} an iteration by the clients' counters, {} in truth",
                          report::text_of(Joules(m.counter_energy_j)), report::text_of(Joules(m.truth_energy_j)))},
-      {"host",
-       fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not made "
-                   "up for",
-                   m.plan.late_ms, m.plan.lost_ms)},
+      {"host", fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not "
+                           "compensated",
+                           m.plan.late_ms, m.plan.lost_ms)},
   };
 }
 
@@ -316,7 +315,7 @@ report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasureme
        {main_timelines(dag, m)},
        {},
        {},
-       "Each bar is one computation: as it ran, and in the plan as the independent simulator says. Both are drawn "
+       "Each bar is one computation: as it ran, and in the plan as the plan checker computes it. Both are drawn "
        "from the moment when all ranks may start."});
   if (m.straggler) {
     const StragglerMeasurement& s = *m.straggler;
@@ -324,14 +323,14 @@ report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasureme
         {fmt::format("Replica {} straggles: its GPUs are capped at {:.0f} W", s.replica, s.power_limit_w),
          {svg_of(dag,
                  {{fmt::format("replica {}, capped", s.replica), measured_timeline(dag, s.reaction.typical, s.replica)},
-                  {"replica 0 before anybody told the server", measured_timeline(dag, s.no_reaction.typical, 0)},
+                  {"replica 0 before the notice to the server", measured_timeline(dag, s.no_reaction.typical, 0)},
                   {"replica 0 with the plan for it", measured_timeline(dag, s.reaction.typical, 0)}})},
          {},
          {},
-         fmt::format("The server was told that replica {} is {:.3f} times slower.", s.replica, s.degree)});
+         fmt::format("The server received the notice that replica {} is {:.3f} times slower.", s.replica, s.degree)});
   }
-  page.sections.push_back({"How it went", {}, course(m), {}, ""});
-  page.sections.push_back({"What it costs", {}, overheads(m), {}, ""});
+  page.sections.push_back({"Events", {}, course(m), {}, ""});
+  page.sections.push_back({"Overhead", {}, overheads(m), {}, ""});
   return page;
 }
 

@@ -31,10 +31,10 @@ Result<DemoPrograms> find_demo_programs(const DemoOptions& options) {
   DemoPrograms programs{*folder + "/perseus", *folder + "/perseus-replay", *folder + "/libcuda-simulated.so",
                         options.helper};
   if (!fs::exists(programs.worker)) {
-    return Error{ErrorCode::not_found, programs.worker + ": the worker program is not there"};
+    return Error{ErrorCode::not_found, programs.worker + ": the worker program does not exist"};
   }
   if (options.host_ahead != "synchronous" && !fs::exists(programs.cuda)) {
-    return Error{ErrorCode::not_found, programs.cuda + ": the simulated CUDA driver is not there"};
+    return Error{ErrorCode::not_found, programs.cuda + ": the simulated CUDA driver does not exist"};
   }
   if (!options.helper.empty() && !can_be_run(options.helper)) {
     return Error{ErrorCode::not_found, fmt::format("--helper {}: not a program that can be run", options.helper)};

@@ -76,7 +76,7 @@ Result<json::value> DemoServer::ask(const std::string& method, const std::string
   }
   boost::system::error_code problem;
   json::value value = json::parse(*answer, problem);
-  if (problem) return Error{ErrorCode::unavailable, fmt::format("{} {}: the answer is no JSON", method, target)};
+  if (problem) return Error{ErrorCode::unavailable, fmt::format("{} {}: the answer is not JSON", method, target)};
   return value;
 }
 

@@ -6,13 +6,13 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/transfer_latency_text.h"
@@ -112,7 +112,7 @@ Status DemoTraining::push_profile() {
                         {"blocking_transfers", o_.blocking_transfers}};
   const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
                           {"pipeline", std::move(pipeline)}};
-  const auto answer = server_.ask("PUT", std::string("/v1/profiles/") + kProfileName, json::serialize(body));
+  const auto answer = server_.ask("PUT", std::string("/v1/profiles/") + kProfileName, formats::json_text(body));
   if (!answer) return answer.error();
   return Ok{};
 }
@@ -179,7 +179,7 @@ Result<PlanIterations> DemoTraining::measure_plan(int unmeasured, int measured) 
     plan_s = stage_.seconds();
     if (version != version_) {
       if (followed > 0) {
-        stage_.remark(fmt::format("plan {} has replaced plan {}: the measurement begins anew", version, version_));
+        stage_.remark(fmt::format("plan {} has replaced plan {}: the measurement starts again", version, version_));
       }
       version_ = version;
       result = {};
@@ -254,7 +254,7 @@ Status DemoTraining::check_processes(const replay::JobIteration& iteration) {
     if (!did && stage_.seconds() - joined_s_ < kControlLimit_s) continue;
     return Error{ErrorCode::unavailable,
                  fmt::format("{} cannot set its clock: its helper {}{}", worker_name(report.worker),
-                             did ? "has gone" : "did not start", scratch_.end_of_log(kWorkersLog))};
+                             did ? "has ended" : "did not start", scratch_.end_of_log(kWorkersLog))};
   }
   server_.remark_if_stopped();
   return check_helpers();

@@ -58,7 +58,7 @@ class DemoTraining {
   /// Iterations, without the first `unmeasured` ones.
   Result<std::vector<replay::JobIteration>> measure(int unmeasured, int measured);
   /// Iterations that ran one plan from beginning to end. Others are skipped: those of a trial, in which a client
-  /// compares the plan with the highest clock. If another plan comes, the measurement begins anew.
+  /// compares the plan with the highest clock. If another plan comes, the measurement starts again.
   Result<PlanIterations> measure_plan(int unmeasured, int measured);
   /// All workers run one plan, and all of this iteration ran it; `except`: not that version.
   bool follows_plan(const replay::JobIteration& iteration, std::int64_t except, int without_replica = -1);

@@ -15,7 +15,7 @@ constexpr std::uint64_t kLeastFree = std::uint64_t{64} << 20;
 
 routes::DiskHealth measure(const std::string& folder) {
   struct statvfs found {};
-  if (statvfs(folder.c_str(), &found) != 0) return {0, fmt::format("cannot be asked: {}", std::strerror(errno))};
+  if (statvfs(folder.c_str(), &found) != 0) return {0, fmt::format("cannot be measured: {}", std::strerror(errno))};
   routes::DiskHealth health;
   health.free_bytes = static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
   if ((found.f_flag & ST_RDONLY) != 0) {

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <future>
 #include <iterator>
 #include <map>
@@ -13,6 +12,7 @@
 
 #include "command.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/process_state.h"
@@ -135,7 +135,7 @@ device::SwitchExamination test_with_lease(const std::string& selector) {
 device::SwitchExamination test_control(const Patient& patient) {
   device::SwitchExamination refused;
   if (patient.control.selector.empty()) {
-    refused.why = "this process has no right to set its clock";
+    refused.why = "this process has no permission to set its clock";
   } else if (!patient.conditions) {
     refused.why = patient.conditions.error().message;
   } else if (patient.conditions->other_processes > 0) {
@@ -177,7 +177,7 @@ std::vector<std::string> warnings_of(const Patient& patient) {
     }
     if (conditions.whole_module) warnings.emplace_back("power and energy are those of the module, CPU included");
     if (conditions.other_processes > 0) {
-      warnings.push_back(fmt::format("{} other process{} compute{} on it: energy is everybody's, clocks are too",
+      warnings.push_back(fmt::format("{} other process{} compute{} on it: they share its energy counter and its clock",
                                      conditions.other_processes, conditions.other_processes == 1 ? "" : "es",
                                      conditions.other_processes == 1 ? "s" : ""));
     }
@@ -215,7 +215,7 @@ std::string reasons_of(const device::ClockEvents& events) {
   add(events.thermal, "heat");
   add(events.power_brake, "the power brake or hardware slowdown");
   add(events.sync_boost, "sync boost");
-  add(events.idle, "having nothing to do");
+  add(events.idle, "idleness");
   return reasons.empty() ? "nothing" : reasons;
 }
 
@@ -241,7 +241,7 @@ std::string counter_words(const device::CounterExamination& counter) {
 }
 
 std::string switching_words(const std::optional<device::SwitchExamination>& switching) {
-  if (!switching) return "not run: it changes clocks, so it wants --test-control";
+  if (!switching) return "not run: it changes clocks; --test-control allows that";
   if (!switching->touched) return "not run: " + switching->why;
   std::string words =
       fmt::format("{} switches: call p50 {}, p99 {}; until the GPU has the clock p50 {}, p99 {}", switching->switches,
@@ -368,8 +368,8 @@ std::string verdict_of(const std::vector<Patient>& patients) {
   const auto failed = std::ranges::count_if(
       patients, [](const auto& patient) { return patient.switching && !patient.switching->done; });
   if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, patients.size());
-  if (patients.empty()) return "no GPU here: a training process runs on as it is, nothing is measured or set";
-  if (controlled == 0) return "advice only: Perseus can measure here, not set clocks";
+  if (patients.empty()) return "no GPU here: training runs unchanged, Perseus measures and sets nothing";
+  if (controlled == 0) return "advice only: Perseus can measure here but not set clocks";
   if (static_cast<std::size_t>(controlled) < patients.size()) {
     return fmt::format("Perseus can set the clocks of {} of {} GPUs", controlled, patients.size());
   }
@@ -440,7 +440,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
     for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
-    print(json::serialize(json::object{
+    print(formats::json_text(json::object{
               {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
           "\n");
   } else {
@@ -458,23 +458,25 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
 }  // namespace
 
 void add_doctor(CLI::App& app, Command& command) {
-  auto* doctor = app.add_subcommand("doctor", "Say what this machine's GPUs can do for Perseus, and why not");
+  auto* doctor = app.add_subcommand(
+      "doctor", "Report what Perseus can measure and set on this machine's GPUs, and what prevents the rest");
   auto arguments = std::make_shared<DoctorArguments>();
   doctor
       ->add_option("--device", arguments->device,
                    "Only this GPU: nvml:WHICH, zeusd:WHICH or amdsmi:WHICH with an index, a UUID or a PCI bus id, or "
                    "simulated:PATH")
       ->type_name("SELECTOR");
-  doctor->add_option("--seconds", arguments->seconds, "Watch the energy counter for at most so long")
+  doctor->add_option("--seconds", arguments->seconds, "Longest time to watch the energy counter, in seconds")
       ->capture_default_str()
       ->check(number_within(0, 60, "s"))
       ->type_name("S");
-  doctor->add_flag("--test-control", arguments->test_control,
-                   "Change the clock 40 times, measure how long that takes, and give it back; without this option no "
-                   "clock is touched. Not on a GPU on which other processes compute");
+  doctor->add_flag(
+      "--test-control", arguments->test_control,
+      "Change the clock 40 times, measure the switch latency, and give the clock back; without this option, no "
+      "clock changes. Skips GPUs on which other processes compute");
   add_json_flag(*doctor, command);
   doctor->footer(help_footer("  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
-                 "   1  there is no GPU, one whose clock cannot be set from here, or one that failed its control test\n"
+                 "   1  no GPU found, a clock that cannot be set from here, or a failed control test\n"
                  "  69  a control test could not give a clock back\n");
   doctor->callback(
       [arguments, &command] { command.run = [arguments, &command] { return run_doctor(*arguments, command.json); }; });

@@ -172,26 +172,24 @@ void add_emulate(CLI::App& app, Command& command) {
   auto* emulate = app.add_subcommand("emulate", "Emulate a training job on a large cluster, stragglers included");
   auto options = std::make_shared<EmulateOptions>();
   emulate
-      ->add_option(
-          "SCENARIO.toml", options->scenario,
-          "The cluster, its pipelines, what befalls them, and the sizes of a scaling sweep; see docs/emulator.md "
-          "and data/sample_scenario.toml")
+      ->add_option("SCENARIO.toml", options->scenario,
+                   "Cluster, pipelines, stragglers, failures and the sizes of a scaling sweep; see docs/emulator.md "
+                   "and data/sample_scenario.toml")
       ->required();
   add_slowdown_option(*emulate, options->slowdown);
-  emulate->add_option("--seed", options->seed, "Of what is drawn; instead of the scenario's")
+  emulate->add_option("--seed", options->seed, "Random seed (default: the scenario's)")
       ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");
   emulate
       ->add_option("--methods", options->methods,
-                   fmt::format("Instead of the scenario's: of {}; all-max is always there, to compare with",
+                   fmt::format("Methods to emulate, of {}, and always all-max for comparison (default: the scenario's)",
                                fmt::join(emulator::emulated_method_names(), ", ")))
       ->delimiter(',')
       ->type_name("NAME,...");
   emulate
-      ->add_option(
-          "--out", options->out,
-          "Write a page, pictures and tables to this directory, whole or not at all; an earlier emulation there "
-          "is replaced")
+      ->add_option("--out", options->out,
+                   "Write an HTML page, charts and tables to this directory, whole or not at all; replaces an earlier "
+                   "emulation")
       ->type_name("DIR");
   add_progress_flag(*emulate, options->progress);
   add_json_flag(*emulate, command);

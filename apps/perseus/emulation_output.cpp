@@ -192,7 +192,7 @@ std::string energy_picture(const EmulationReport& report) {
     }
     bars.push_back(std::move(bar));
   }
-  return report::stacked_bars("Where the energy of an iteration went", names, bars);
+  return report::stacked_bars("Energy of an iteration by part", names, bars);
 }
 
 /// A line that stays at each segment's value until the next one; where there are too many, means of equal times.
@@ -249,7 +249,7 @@ std::string power_picture(const EmulationReport& report) {
 
 std::string times_picture(const EmulationReport& report) {
   return reproduction::line_chart(
-      "Iterations as time goes by", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
+      "Iterations over time", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
       {panel_of(report, "iteration time [s]", true, [](const emulator::Segment& s) { return s.each.value(); }),
        panel_of(report, "rms power from 0.1 to 20 Hz [kW]", true,
                 [](const emulator::Segment& s) { return std::sqrt(s.power.band_w2) / 1e3; })});
@@ -420,7 +420,7 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const r
                              {},
                              power_table(report.methods),
                              "Ramp: between neighboring means over 0.1 s. The swing is what alternates within "
-                             "iterations; 0.1 to 20 Hz is where power grids mind it."});
+                             "iterations; 0.1 to 20 Hz is the range that disturbs power grids."});
     page.sections.push_back({"Over time", {pictures.of("times.svg"), pictures.of("band.svg")}, {}, {}, ""});
   }
   if (!report.scaling.empty()) {
@@ -430,7 +430,7 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const r
         {},
         scaling_table(report.scaling),
         "One pipeline is throttled as a whole; the saving is of the whole cluster, the straggler "
-        "included. scaling.csv also says what a pipeline saves that does not straggle."};
+        "included. scaling.csv also has the saving of a pipeline that does not straggle."};
     for (const char* name : {"scaling_strong.svg", "scaling_weak.svg"}) {
       if (std::string svg = pictures.of(name); !svg.empty()) section.drawings.push_back(std::move(svg));
     }

@@ -40,7 +40,7 @@ TimedLookup timed_look_up(const model::Frontier& frontier, Seconds deadline) {
 /// Position of the deadline relative to the frontier, in words that JSON and text share.
 std::string_view position_of(const model::Frontier& frontier, Seconds deadline) {
   if (deadline < frontier.points.back().time) return "faster than any plan: this is the fastest";
-  if (deadline > frontier.points.front().time) return "past the frontier's end: this is its end";
+  if (deadline > frontier.points.front().time) return "slower than any plan: this is the slowest";
   return "on the frontier";
 }
 
@@ -106,13 +106,14 @@ void add_lookup(CLI::App& app, Command& command) {
   auto options = std::make_shared<LookupOptions>();
   lookup->add_option("PLANS", options->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
-  auto* deadline = lookup->add_option("--deadline", options->deadline_s, "Iteration time T' of the straggler")
-                       ->check(number_within(0, 1e9, "s"))
-                       ->type_name("S");
+  auto* deadline =
+      lookup->add_option("--deadline", options->deadline_s, "Iteration time T' of the straggler, in seconds")
+          ->check(number_within(0, 1e9, "s"))
+          ->type_name("S");
   lookup
       ->add_option("--ratio", options->ratio,
-                   "Instead of --deadline: T'/T, where T is the iteration time without a straggler: that of everything "
-                   "at maximum clock (of the fastest plan for --method perseus)")
+                   "Ratio T'/T, where T is the iteration time without a straggler: that of everything "
+                   "at maximum clock (of the fastest plan for --method perseus); replaces --deadline")
       ->check(number_within(0, 1e9, ""))
       ->excludes(deadline)
       ->type_name("R");

@@ -94,7 +94,7 @@ Result<OutputDirectory> OutputDirectory::create(const fs::path& target, const Is
   std::error_code error;
   fs::path full = fs::absolute(target, error).lexically_normal();
   if (!full.has_filename()) full = full.parent_path();  // "DIR/"
-  if (error || !full.has_filename()) return cannot_write(target, "it is no name for a directory");
+  if (error || !full.has_filename()) return cannot_write(target, "it is not a directory's name");
   if (Status replaceable = check_replaceable(full, is_ours); !replaceable) return replaceable.error();
 
   fs::create_directories(full.parent_path(), error);

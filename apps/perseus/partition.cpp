@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <cmath>
 #include <memory>
 
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/layers_csv.h"
@@ -193,7 +193,7 @@ std::string as_json(const Model& model, const Answer& answer) {
         {"balanced_fastest_s", energy.balanced_fastest.value()},
         {"balanced_bound_j", energy.balanced_energy.value()}};
   }
-  return json::serialize(object) + "\n";
+  return formats::json_text(object) + "\n";
 }
 
 void print_list(bool as_json) {
@@ -222,7 +222,7 @@ void print_list(bool as_json) {
     gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
                    report::text_of(gpu.power_limit)});
   }
-  print(as_json ? json::serialize(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
+  print(as_json ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
                 : fmt::format("{}\n{}", model_table.to_string(), gpu_table.to_string()));
 }
 
@@ -239,8 +239,7 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
     }
     if (options.stages == 0) return 0;
   }
-  if (options.stages == 0)
-    return Error{ErrorCode::usage, "--stages is required: how many stages to cut the model into"};
+  if (options.stages == 0) return Error{ErrorCode::usage, "--stages is required: the number of stages"};
   const auto answer = cut(*model, options);
   if (!answer) return answer.error();
   if (!options.profile_out.empty()) {
@@ -255,9 +254,11 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
 }
 
 void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
-  const std::string group = "A model from the zoo";
-  partition.add_option("--model", options.model, "Its name, see --list")->type_name("NAME")->group(group);
-  partition.add_option("--gpu", options.gpu, "The GPU that it runs on, see --list")->type_name("NAME")->group(group);
+  const std::string group = "A known model";
+  partition.add_option("--model", options.model, "Name of the model, see --list")->type_name("NAME")->group(group);
+  partition.add_option("--gpu", options.gpu, "Name of the GPU that it runs on, see --list")
+      ->type_name("NAME")
+      ->group(group);
   const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
     partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N")->group(group);
   };
@@ -265,7 +266,7 @@ void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
   add_count("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)");
   add_count("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer");
   add_count("--expert-parallel", options.expert_parallel, "GPUs that share each layer's experts");
-  partition.add_option("--precision", options.precision, "Of the matrix products: tf32 or bf16")
+  partition.add_option("--precision", options.precision, "Precision of matrix products: bf16 or tf32")
       ->check(CLI::IsMember({"tf32", "bf16"}).description(""))
       ->group(group);
   partition.add_flag("--recompute", options.recompute, "The backward recomputes activations")->group(group);
@@ -273,25 +274,30 @@ void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
       .add_flag("--without-embedding", options.without_embedding,
                 "Leave the embedding out of the first layer, as the paper's tables do")
       ->group(group);
-  partition.add_flag("--list", options.list, "List the models and GPUs that are known")->group(group);
+  partition.add_flag("--list", options.list, "List the known models and GPUs")->group(group);
 }
 
 void add_energy_options(CLI::App& partition, PartitionOptions& options) {
   const std::string group = "Least energy";
-  partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches of an iteration (1F1B)")
+  partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches per iteration (1F1B)")
       ->check(whole_number_within(1, 100000))
       ->type_name("N")
       ->group(group)
       ->capture_default_str();
-  partition.add_option("--deadline", options.deadline_s, "Iteration time that is allowed; the least unless given")
+  partition
+      .add_option("--deadline", options.deadline_s,
+                  "Longest iteration time to allow, in seconds (default: the shortest possible)")
       ->check(number_within(1e-9, 1e9, "s"))
       ->type_name("S")
       ->group(group);
-  partition.add_option("--blocking-power", options.blocking_power_w, "Of one GPU that waits")
+  partition
+      .add_option(
+          "--blocking-power", options.blocking_power_w,
+          "Power of one waiting accelerator, in watts (default: the GPU's, or 20 % of the profile's peak power)")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W")
       ->group(group);
-  partition.add_option("--max-planned", options.goal.max_planned, "Partitions to plan at most")
+  partition.add_option("--max-planned", options.goal.max_planned, "Largest number of partitions to plan")
       ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(group)
@@ -304,19 +310,20 @@ void add_partition(CLI::App& app, Command& command) {
   auto* partition = app.add_subcommand("partition", "Cut a model's layers into pipeline stages");
   auto options = std::make_shared<PartitionOptions>();
   partition->add_option("LAYERS.csv", options->layers,
-                        "Layers in order: name,forward_s and what docs/partition.md lists");
-  partition->add_option("--stages", options->stages, "How many stages")
+                        "Layers in order: CSV with the columns name,forward_s and others, see docs/partition.md");
+  partition->add_option("--stages", options->stages, "Number of stages")
       ->check(whole_number_within(1, 100000))
       ->type_name("N");
   partition
-      ->add_option("--objective", options->objective,
-                   "What is least: imbalance (longest over shortest stage), longest-stage, or energy (of the planned "
-                   "1F1B iteration)")
+      ->add_option(
+          "--objective", options->objective,
+          "What to minimize: imbalance (longest over shortest stage), longest-stage, or energy (of the planned "
+          "1F1B iteration)")
       ->check(CLI::IsMember({"imbalance", "longest-stage", "energy"}).description(""))
       ->capture_default_str();
   partition->add_option("--profile-out", options->profile_out, "Write the stages' profile, for 'perseus plan'")
       ->type_name("FILE");
-  partition->add_option("--layers-out", options->layers_out, "Write the layers, to be edited and read again")
+  partition->add_option("--layers-out", options->layers_out, "Write the layers in the format of LAYERS.csv")
       ->type_name("FILE");
   add_zoo_options(*partition, *options);
   add_energy_options(*partition, *options);

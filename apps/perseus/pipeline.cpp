@@ -29,7 +29,7 @@ Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_sta
   if (!options.action_table.empty()) return formats::read_action_table(options.action_table);
   const int chunks = chunks_of(options);
   if (num_stages % chunks != 0) {
-    return Error{ErrorCode::usage, fmt::format("{}: {} stages cannot be shared out to ranks of {} chunks each",
+    return Error{ErrorCode::usage, fmt::format("{}: {} stages cannot be divided among ranks of {} chunks each",
                                                options.profile, num_stages, chunks)};
   }
   return model::make_schedule(options.schedule, {num_stages / chunks, options.microbatches, chunks});
@@ -57,9 +57,9 @@ Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct) {
   return app
       .add_option("--noise", noise_pct,
-                  "How noisy one sample of the profile is, in percent; 0: it is taken as it is. Unless given, it is "
-                  "estimated, and a profile above 0.25 % (0.35 % with fewer than 20 clocks) is pooled over stages "
-                  "and clocks")
+                  "Noise of one sample of the profile, in percent; 0: use the profile as it is (default: "
+                  "estimated; a profile above 0.25 %, with fewer than 20 clocks 0.35 %, is pooled over stages "
+                  "and clocks)")
       ->check(number_within(0, 50, "%"))
       ->type_name("PERCENT");
 }
@@ -93,7 +93,8 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
     return {};
   };
   auto* schedule = app.add_option("--schedule", options.schedule,
-                                  fmt::format("One of {}{}", fmt::join(model::schedule_names(), ", "), also_schedules))
+                                  fmt::format("Pipeline schedule: one of {}{}",
+                                              fmt::join(model::schedule_names(), ", "), also_schedules))
                        ->capture_default_str()
                        ->check(CLI::Validator(known_schedules, ""))
                        ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
@@ -105,48 +106,48 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
                            ->group(group);
   auto* chunks =
       app.add_option("--chunks", options.chunks,
-                     "Stages per rank; 1, or 2 for interleaved-1f1b, unless given; zbv and dualpipev have 2. With one "
+                     "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2). With one "
                      "--schedule, ranks = stages of the profile / chunks")
           ->check(whole_number_within(1, 1 << 10))
           ->type_name("V")
           ->group(group);
-  auto* power =
-      app.add_option("--blocking-power", options.blocking_power_w,
-                     "Power of one accelerator that waits; a fifth of the profile's highest power unless given")
-          ->check(number_within(0, 1e6, "W"))
-          ->type_name("W")
-          ->group(group);
-  auto* latency =
-      add_transfer_latency(app,
-                           "Latency of transfers between ranks: one number, or a comma-separated list with one "
-                           "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
-                           [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
-          ->default_str("0")
-          ->group(group);
+  auto* power = app.add_option("--blocking-power", options.blocking_power_w,
+                               "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)")
+                    ->check(number_within(0, 1e6, "W"))
+                    ->type_name("W")
+                    ->group(group);
+  auto* latency = add_transfer_latency(
+                      app,
+                      "Latency of transfers between ranks, in seconds: one number, or a comma-separated list with one "
+                      "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
+                      [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
+                      ->default_str("0")
+                      ->group(group);
   auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
-                                "A rank that sends waits for the transfer; otherwise it computes meanwhile")
+                                "A sending rank waits until the transfer ends (default: it computes meanwhile)")
                        ->group(group);
   auto* split =
       app.add_option("--split-backward", options.split_backward,
                      "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
-                     "backward: the first takes this share of it")
+                     "backward: input_gradient takes this fraction of it")
           ->check(number_within(1e-6, 1 - 1e-6, ""))
           ->type_name("FRACTION")
           ->group(group);
   auto* noise = add_noise_option(app, options.noise_pct)->group(group);
-  app.add_option("--action-table", options.action_table, "Instead of --schedule: PyTorch's table of actions")
+  app.add_option("--action-table", options.action_table, "Action table of PyTorch; replaces --schedule")
       ->type_name("FILE.csv")
       ->excludes(schedule)
       ->excludes(microbatches)
       ->excludes(chunks)
       ->group(group);
-  auto* constants = app.add_option("--constants", options.constants,
-                                   "Instead of schedule, microbatches, blocking power and transfers: what 'perseus "
-                                   "calibrate' fitted")
-                        ->type_name("FILE.json")
-                        ->group(group);
+  auto* constants =
+      app.add_option("--constants", options.constants,
+                     "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
+                     "and transfers")
+          ->type_name("FILE.json")
+          ->group(group);
   for (auto* option : {schedule, microbatches, power, latency, blocking}) constants->excludes(option);
-  app.add_option("--dag", options.dag, "Instead of profile and schedule: a DAG of computations, see docs/formats.md")
+  app.add_option("--dag", options.dag, "DAG of computations, see docs/formats.md; replaces profile and schedule")
       ->type_name("FILE.json")
       ->excludes(schedule)
       ->excludes(microbatches)

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <chrono>
 #include <cmath>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "command.h"
 #include "effort.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -153,7 +153,7 @@ std::string text_report(const Pipeline& pipeline, const model::Frontier& frontie
                report::text_of(f.average_power), std::to_string(f.clock_changes)});
   }
   text += "\n" + table.to_string() + "\n";
-  text += fmt::format("everything at maximum clock: {}, {} (what 'saving' is against)\n",
+  text += fmt::format("everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report::text_of(summary.all_max.time), report::text_of(summary.all_max.energy));
   text += default_text(summary);
   if (summary.straggler) {
@@ -169,9 +169,9 @@ std::string text_report(const Pipeline& pipeline, const model::Frontier& frontie
                     report::text_of(chosen.error_bars.time_stddev), report::text_of(chosen.error_bars.energy_stddev));
   }
   if (const Seconds late = figures[summary.default_point].lateness; late != Seconds(0)) {
-    text +=
-        fmt::format("its time is what to expect; the means of the noisy profile alone would claim {}, {:.3f} % less\n",
-                    report::text_of(summary.default_plan.time - late), 100 * (late / summary.default_plan.time));
+    text += fmt::format(
+        "its time is the expected one; the means of the noisy profile alone would claim {}, {:.3f} % less\n",
+        report::text_of(summary.default_plan.time - late), 100 * (late / summary.default_plan.time));
   }
   if (const auto dearest = std::ranges::max_element(figures, {}, &PointFigures::clock_limit_cost);
       dearest->clock_limit_cost > Joules(0)) {
@@ -270,7 +270,7 @@ void print_bound(const model::ComputationDag& dag, const model::LowerBound& boun
                                       {"energy_j", energy_at(v).value()},
                                       {"effective_energy_j", v.effective_energy.value()}});
     }
-    print(json::serialize(json::object{{"bound", std::move(vertices)}}) + "\n");
+    print(formats::json_text(json::object{{"bound", std::move(vertices)}}) + "\n");
     return;
   }
   std::string text = "time_s,energy_j,effective_energy_j\n";
@@ -290,7 +290,7 @@ formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRu
 Result<int> search_configurations(const PlanOptions& options, const model::DefaultRule& rule, bool as_json) {
   if (options.bound_only || !options.straggler.empty()) {
     return Error{ErrorCode::usage,
-                 "--bound-only, --straggler: not with several configurations; plan the one that runs by itself"};
+                 "--bound-only, --straggler: not supported with several configurations; plan one configuration"};
   }
   SearchPlanner planner;
   planner.rule = rule;
@@ -323,7 +323,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!straggler) return straggler.error();
   if (options.method == "perseus" && (options.switch_latency_s > 0 || options.min_dwell_s > 0)) {
     return Error{ErrorCode::usage,
-                 "--switch-latency, --min-dwell: the published method knows nothing of them; use --method exact"};
+                 "--switch-latency, --min-dwell: not supported by the published method; use --method exact"};
   }
   const Result<double> slowdown = slowdown_of(options.slowdown);
   if (!slowdown) return slowdown.error();
@@ -366,7 +366,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     json::object all = json_report(*pipeline, summary, figures);
     all["planning_s"] = took_s;
     if (!options.out.empty()) all["out"] = options.out;
-    print(json::serialize(all) + "\n");
+    print(formats::json_text(all) + "\n");
     return 0;
   }
   print(text_report(*pipeline, *frontier, summary, figures));
@@ -377,28 +377,31 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
 
 void add_planner_options(CLI::App& plan, PlanOptions& options) {
   const std::string planner = "The planner";
-  plan.add_option("--method", options.method, "exact, or perseus: the algorithm as published")
+  plan.add_option("--method", options.method, "Planner: exact, or perseus, the published algorithm")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "perseus"}).description(""))
       ->type_name("NAME")
       ->group(planner);
-  plan.add_option("--tau", options.tau_s, "Unit of time of --method perseus, whose plans --effort high tries too")
+  plan.add_option("--tau", options.tau_s,
+                  "Time unit of the published method, in seconds (with --method perseus or --effort high)")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")
       ->group(planner);
-  add_effort_option(plan, options.effort, "low, normal or high: trades time for gap")->group(planner);
-  plan.add_option("--deadlines", options.deadlines, "How many deadlines are planned")
+  add_effort_option(plan, options.effort,
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap")
+      ->group(planner);
+  plan.add_option("--deadlines", options.deadlines, "Number of deadlines to plan")
       ->capture_default_str()
       ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(planner);
-  plan.add_option("--switch-latency", options.switch_latency_s, "Time that a clock change takes to arrive")
+  plan.add_option("--switch-latency", options.switch_latency_s, "Time until a clock change takes effect, in seconds")
       ->capture_default_str()
       ->check(number_within(0, 1e6, "s"))
       ->type_name("S")
       ->group(planner);
-  plan.add_option("--min-dwell", options.min_dwell_s, "Shortest time between two clock changes of a rank")
+  plan.add_option("--min-dwell", options.min_dwell_s, "Shortest time between two clock changes of a rank, in seconds")
       ->capture_default_str()
       ->check(number_within(0, 1e6, "s"))
       ->type_name("S")
@@ -409,15 +412,15 @@ void add_output_options(CLI::App& plan, PlanOptions& options) {
   const std::string output = "The output";
   add_slowdown_option(plan, options.slowdown)->group(output);
   plan.add_option("--straggler", options.straggler,
-                  "Show where a straggler's iteration time T' lands: T'/T like 1.2, or T' like 3.5s")
+                  "Show the plan for a straggler's iteration time T': T'/T like 1.2, or T' like 3.5s")
       ->type_name("T'")
       ->group(output);
   auto* out = plan.add_option("--out", options.out,
                               "Write frontier.csv, plans/, plans.json, report.html, pictures and a trace to this "
-                              "directory, whole or not at all; an earlier plan there is replaced")
+                              "directory, whole or not at all; replaces an earlier plan")
                   ->type_name("DIR")
                   ->group(output);
-  plan.add_flag("--bound-only", options.bound_only, "Print the lower-bound curve as CSV and plan nothing")
+  plan.add_flag("--bound-only", options.bound_only, "Print the lower bound as CSV, without planning")
       ->excludes(out)
       ->group(output);
   add_progress_flag(plan, options.progress)->group(output);
@@ -426,13 +429,15 @@ void add_output_options(CLI::App& plan, PlanOptions& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, Command& command) {
-  auto* plan = app.add_subcommand("plan", "Plan a profile: the whole frontier from fastest to least energy");
+  auto* plan =
+      app.add_subcommand("plan", "Plan the frontier of a profile, from the fastest plan to the one of least energy");
   auto options = std::make_shared<PlanOptions>();
   plan->add_option("PROFILE.csv", options->pipeline.profile,
-                   "Times and energies per clock: stage,instruction,frequency,time,energy");
-  add_pipeline_options(*plan, options->pipeline,
-                       "; several, separated by commas; or best: all of them. Of several, the frontier is that of "
-                       "their union");
+                   "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
+  add_pipeline_options(
+      *plan, options->pipeline,
+      "; several, separated by commas; or best: all of them. The frontier of several schedules is that of "
+      "their union");
   add_search_options(*plan, options->search);
 
   add_planner_options(*plan, *options);

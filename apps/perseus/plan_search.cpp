@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <boost/json/serialize.hpp>
 #include <chrono>
 #include <optional>
 #include <utility>
 
 #include "command.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/frequency_plan.h"
 #include "io/report/format.h"
 #include "io/report/timeline.h"
@@ -133,8 +133,8 @@ void note_assumptions(const Measurements& measured) {
   }
   if (!measured.draws.empty()) {
     note(
-        "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is later; "
-        "plan the one that is chosen by itself to see by how much (--schedule NAME alone takes the profile's stages "
+        "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is longer; "
+        "plan the chosen configuration alone to see by how much (--schedule NAME alone takes the profile's stages "
         "as chunks, so zbv and dualpipev need a profile of their chunks for that)");
   }
 }
@@ -189,7 +189,7 @@ Result<SearchedConfigurations> configurations_of(Measurements& measured, const S
     if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
   }
   if (const auto reference = search::configure(*job, choices->front()); !reference) {
-    return Error{reference.error().code, "the reference is not possible: " + reference.error().message};
+    return Error{reference.error().code, "the reference configuration is not possible: " + reference.error().message};
   }
   SearchedConfigurations searched{*std::move(job), *std::move(choices), {}, {}};
   add_configurations(searched.job, searched.choices, searched.configurations, searched.left_out);
@@ -231,7 +231,7 @@ void print_search(const SearchReport& report, const std::string& out, double too
     boost::json::object all = search_json(report);
     all["planning_s"] = took_s;
     if (!out.empty()) all["out"] = out;
-    print(boost::json::serialize(all) + "\n");
+    print(formats::json_text(all) + "\n");
     return;
   }
   print(search_text(report));

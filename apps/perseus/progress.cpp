@@ -56,7 +56,7 @@ void ProgressLine::show(double done) {
 
 CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted) {
   return subcommand.add_flag("--progress,!--no-progress", wanted,
-                             "Say how far it is, on standard error; where that is a terminal unless given");
+                             "Print progress to standard error (default: only if it is a terminal)");
 }
 
 }  // namespace perseus::cli

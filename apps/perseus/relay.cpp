@@ -25,14 +25,17 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
   if (!http::is_loopback_host(address->host)) {
     return Error{
         ErrorCode::usage,
-        fmt::format("--listen: {}: anybody may come, and a relay speaks for the ranks of its own host; allowed: "
-                    "localhost, 127.0.0.0/8 and [::1]",
-                    settings.listen)};
+        fmt::format(
+            "--listen: {}: other hosts could connect, and a relay serves only the ranks of its own host; allowed: "
+            "localhost, 127.0.0.0/8 and [::1]",
+            settings.listen)};
   }
   const auto url = http::parse_url(server.url);
   if (!url) return Error{ErrorCode::usage, "--server: " + url.error().message};
   if (!url->password.empty()) {
-    return Error{ErrorCode::usage, "--server: a relay has no token of its own: ranks bring theirs (PERSEUS_TOKEN)"};
+    return Error{ErrorCode::usage,
+                 "--server: the URL contains a password; allowed: a URL without one, since each rank sends its own "
+                 "token (PERSEUS_TOKEN)"};
   }
   std::signal(SIGPIPE, SIG_IGN);
   boost::asio::io_context io(1);
@@ -59,17 +62,19 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
 }  // namespace
 
 void add_relay(CLI::App& app, Command& command) {
-  auto* relay = app.add_subcommand("relay", "Speak to the server for all ranks of this host, over one connection");
+  auto* relay = app.add_subcommand("relay", "Connect all ranks of this host to the server over one connection");
   const auto server = std::make_shared<http::HttpPeer>();
-  relay->add_option("--server", server->url, "Where 'perseus serve' is")->type_name("URL")->required();
+  relay->add_option("--server", server->url, "URL of the server")->type_name("URL")->required();
   relay->add_option("--ca", server->ca_file, "Certificates to trust instead of the system's (PEM)")->type_name("FILE");
   const auto settings = std::make_shared<RelaySettings>();
-  relay->add_option("--listen", settings->listen, "Where ranks find it: PERSEUS_SERVER=http://ADDRESS:PORT")
+  relay
+      ->add_option("--listen", settings->listen,
+                   "Address and port to listen on; give ranks PERSEUS_SERVER=http://ADDRESS:PORT")
       ->type_name("ADDRESS:PORT")
       ->capture_default_str();
   relay
       ->add_option("--exchange", settings->exchange_s,
-                   "Longest time that a report of iterations waits here, in seconds")
+                   "Longest time that the relay holds a report of iterations, in seconds")
       ->type_name("S")
       ->check(number_within(0.1, 4, "s"))
       ->capture_default_str();

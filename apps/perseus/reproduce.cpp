@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "effort.h"
 #include "evaluation/reproduction/artifact.h"
 #include "interrupt.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/report/table.h"
 #include "pipeline.h"
@@ -238,7 +238,7 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
     rows.push_back(std::move(row));
   }
   json::array without(left_out.all().begin(), left_out.all().end());
-  return json::serialize(json::object{{"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}}) +
+  return formats::json_text(json::object{{"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}}) +
          "\n";
 }
 
@@ -299,30 +299,36 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
 }  // namespace
 
 void add_reproduce(CLI::App& app, Command& command) {
-  auto* reproduce = app.add_subcommand("reproduce", "The paper's emulated tables and figures, from its published data");
+  auto* reproduce =
+      app.add_subcommand("reproduce", "Reproduce the paper's emulated tables and figures from its published data");
   auto options = std::make_shared<ReproduceOptions>();
   reproduce
       ->add_option("DATA_DIR", options->data,
-                   "The published artifact's folder: emulation/stage_profile/MODEL+GPU_bf16.csv and, where they are "
-                   "there, emulation/envpipe_result.csv and emulation/iteration_time_energy/; see docs/reproduction.md")
+                   "Directory of the published artifact: emulation/stage_profile/MODEL+GPU_bf16.csv and, if they "
+                   "exist, emulation/envpipe_result.csv and emulation/iteration_time_energy/; see docs/reproduction.md")
       ->required();
-  reproduce->add_option("--out", options->out, "Write the tables and pictures here, whole or not at all")
+  reproduce->add_option("--out", options->out, "Write tables and charts to this directory, whole or not at all")
       ->required()
       ->type_name("DIR");
   reproduce
       ->add_option("-m,--microbatches", options->microbatches,
-                   "Of a pipeline, one for each scale; unless given, 12,24,48,96 and whatever else the artifact has "
-                   "results for")
+                   "Microbatches per iteration and pipeline, one for each scale (default: 12,24,48,96 and all others "
+                   "in the artifact's "
+                   "results)")
       ->delimiter(',')
       ->type_name("M,...");
   reproduce
-      ->add_option("--blocking-power", options->blocking_power,
-                   "Power of one GPU that waits; 83.64 for a100_sxm, 70.38 for a40, otherwise a fifth of the profile's "
-                   "highest power")
+      ->add_option(
+          "--blocking-power", options->blocking_power,
+          "Power of one waiting accelerator, in watts (default: 83.64 for a100_sxm, 70.38 for a40, else 20 % of the "
+          "profile's peak power)")
       ->type_name("GPU=W");
-  reproduce->add_option("--tau", options->tau, "The published method's unit of time; 0.0001 for a40, otherwise 0.001")
+  reproduce
+      ->add_option("--tau", options->tau,
+                   "Time unit of the published method, in seconds (default: 0.0001 for a40, else 0.001)")
       ->type_name("GPU=S");
-  add_effort_option(*reproduce, options->effort, "Of our planner: low, normal or high");
+  add_effort_option(*reproduce, options->effort,
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*reproduce, options->progress);
   add_json_flag(*reproduce, command);
   reproduce->footer(

@@ -9,22 +9,24 @@ namespace {
 constexpr const char* kGroup = "Several configurations";
 
 void add_configuration_options(CLI::App& app, SearchOptions& options) {
-  app.add_option("--ranks", options.ranks,
-                 "Ranks of the pipeline, for each schedule. A rank with several chunks has a stage of the profile "
-                 "divided among them, or several stages where there are as many. Unless given: of several schedules, a "
-                 "rank for each stage; of one, the profile's stages are the chunks")
+  app.add_option(
+         "--ranks", options.ranks,
+         "Ranks of the pipeline, for each schedule. A rank with several chunks divides one stage of the profile "
+         "among them, or takes several stages if the profile has as many (default: with several schedules, one "
+         "rank per stage; with one schedule, the profile's stages are the chunks)")
       ->check(whole_number_within(1, 65536))
       ->type_name("N")
       ->group(kGroup);
   app.add_option("--reference-schedule", options.reference_schedule,
-                 "The schedule that runs today, which savings and 'no slower' are against; the first of --schedule "
-                 "unless given, 1f1b for best")
+                 "Schedule in use today, to which savings and 'no slower' refer (default: the first of --schedule, "
+                 "or 1f1b for best)")
       ->type_name("NAME")
       ->group(kGroup);
-  app.add_option("--recompute", options.recompute,
-                 "Which stages recompute activations in their backward: as-measured, none, all, or best: besides as "
-                 "measured, only those whose activations do not fit (--memory-limit); without a limit, all but stages "
-                 "that hold one microbatch at a time")
+  app.add_option(
+         "--recompute", options.recompute,
+         "Stages that recompute activations in backward: as-measured, none, all, or best, which tries as-"
+         "measured and only those whose activations do not fit (--memory-limit); without a limit, all but stages "
+         "that hold one microbatch at a time")
       ->capture_default_str()
       ->check(CLI::IsMember({"as-measured", "none", "all", "best"}).description(""))
       ->type_name("WHICH")
@@ -39,42 +41,43 @@ void add_configuration_options(CLI::App& app, SearchOptions& options) {
 
 void add_memory_options(CLI::App& app, SearchOptions& options) {
   auto* memory = app.add_option("--memory", options.memory,
-                                "Memory of each stage: stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib")
+                                "Memory of each stage: CSV with the columns "
+                                "stage,weights_gib,activations_gib,checkpoint_gib,recompute_gib")
                      ->type_name("FILE.csv")
                      ->group(kGroup);
-  app.add_option("--memory-limit", options.memory_limit_gib, "Memory of one accelerator; more is left out")
+  app.add_option("--memory-limit", options.memory_limit_gib,
+                 "Memory of one accelerator, in GiB; configurations that need more are left out")
       ->check(number_within(1e-3, 1e6, "GiB"))
       ->type_name("GIB")
       ->group(kGroup);
   auto* model = app.add_option("--memory-model", options.memory_model,
-                               "Instead of --memory: computed for a model of 'perseus partition --list', such as "
-                               "gpt3-1b, as it is usually trained unless the options below say otherwise")
+                               "Compute the memory for a model of 'perseus partition --list', such as "
+                               "gpt3-1b; replaces --memory. The options below default to the model's usual training")
                     ->type_name("NAME")
                     ->excludes(memory)
                     ->group(kGroup);
-  app.add_option("--memory-layers", options.memory_layers,
-                 "Transformer layers of each stage; equally many unless given")
+  app.add_option("--memory-layers", options.memory_layers, "Transformer layers of each stage (default: equally many)")
       ->delimiter(',')
       ->check(whole_number_within(1, 10000))
       ->type_name("N,...")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--microbatch-size", options.microbatch_size, "Samples of a microbatch")
+  app.add_option("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch")
       ->check(whole_number_within(1, 1'000'000))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--sequence-length", options.sequence_length, "Tokens of a sample")
+  app.add_option("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)")
       ->check(whole_number_within(1, 10'000'000))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--tensor-parallel", options.tensor_parallel, "GPUs that share every layer")
+  app.add_option("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer")
       ->check(whole_number_within(1, 1024))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--precision", options.precision, "bf16 or tf32")
+  app.add_option("--precision", options.precision, "Precision of matrix products: bf16 or tf32")
       ->check(CLI::IsMember({"bf16", "tf32"}).description(""))
       ->type_name("NAME")
       ->needs(model)
@@ -83,14 +86,15 @@ void add_memory_options(CLI::App& app, SearchOptions& options) {
 
 void add_variant_options(CLI::App& app, SearchOptions& options) {
   app.add_option("--stage-layers", options.stage_layers,
-                 "Layers of each measured stage (one number: of every stage; the last stage's time shows a head): "
-                 "other partitions are tried too, for the least energy at the time of the default plan")
+                 "Layers of each measured stage, or one number for all (the last stage's remaining time is the head); "
+                 "also tries other partitions, for the least energy at the time of the default plan")
       ->delimiter(',')
       ->check(whole_number_within(1, 10000))
       ->type_name("N,...")
       ->group(kGroup);
   app.add_option("--microbatch-profile", options.microbatch_profiles,
-                 "A profile of the same stages measured with another microbatch size, and how many of those make the "
+                 "Profile of the same stages measured with another microbatch size, and the number of microbatches "
+                 "that make the "
                  "same global batch; may be repeated")
       ->type_name("COUNT=FILE.csv")
       ->group(kGroup);

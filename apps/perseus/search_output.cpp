@@ -168,7 +168,7 @@ std::string search_text(const SearchReport& report) {
   report::TextTable table(rows.header);
   for (const auto& row : rows.rows) table.add(row);
   text += "\n" + table.to_string() + "\n";
-  text += fmt::format("reference: {}, everything at maximum clock: {}, {} (what 'saving' is against)\n",
+  text += fmt::format("reference: {}, everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report.configurations.front().name, report::text_of(s.reference.time),
                       report::text_of(s.reference.energy));
   text += fmt::format("in time: the plan of least energy that is {}; slowest: being slower saves nothing more\n",

@@ -35,8 +35,7 @@ void add_serve(CLI::App& app, Command& command) {
         ->type_name(std::string(key.type));
   }
   serve->add_option("--config", options->file, "TOML file with any of these settings")->type_name("FILE");
-  serve->add_flag("--print-config", options->print_config,
-                  "Print the settings that would hold as a TOML file and exit");
+  serve->add_flag("--print-config", options->print_config, "Print the effective settings as a TOML file and exit");
   add_json_flag(*serve, command);
   serve->footer(
       help_footer("  perseus serve --listen 127.0.0.1:7787 --data DIR\n"

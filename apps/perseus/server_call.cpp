@@ -5,11 +5,11 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 
 #include "answer_text.h"
 #include "base/error_table.h"
+#include "io/formats/boost_json_text.h"
 
 namespace perseus::cli {
 namespace {
@@ -35,10 +35,10 @@ Error error_of(const http::HttpReply& reply) {
 std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand) {
   auto peer = std::make_shared<http::HttpPeer>();
   peer->url = "http://127.0.0.1:7787";
-  subcommand.add_option("--server", peer->url, "Where 'perseus serve' is (default http://127.0.0.1:7787)")
+  subcommand.add_option("--server", peer->url, "URL of the server (default http://127.0.0.1:7787)")
       ->envname("PERSEUS_SERVER")
       ->type_name("URL");
-  subcommand.add_option("--token", peer->token, "Who asks, if the server wants to know")
+  subcommand.add_option("--token", peer->token, "API token, if the server requires one")
       ->envname("PERSEUS_TOKEN")
       ->type_name("TOKEN");
   subcommand.add_option("--ca", peer->ca_file, "Certificates to trust instead of the system's (PEM)")
@@ -69,7 +69,7 @@ Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall&
     const json::value* const next = value.get_object().if_contains("next");
     if (next == nullptr || !next->is_string()) {
       value.get_object()[list] = std::move(all);
-      return json::serialize(value);
+      return formats::json_text(value);
     }
     page.target = call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
                   "after=" + http::percent_encode(std::string_view(next->get_string()));
@@ -84,7 +84,7 @@ Result<int> print_answer(const http::HttpPeer& peer, const Result<std::string>& 
   }
   boost::system::error_code problem;
   const json::value value = json::parse(*body, problem);
-  if (problem) return Error{ErrorCode::unavailable, fmt::format("{} answered what is no JSON", peer.url)};
+  if (problem) return Error{ErrorCode::unavailable, fmt::format("{} sent an answer that is not JSON", peer.url)};
   print(value.is_object() && value.get_object().empty() ? "done\n" : answer_text(value));
   return 0;
 }

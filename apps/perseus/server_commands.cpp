@@ -175,13 +175,14 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
 /// --data DIR or --database URL: where the tokens are.
 void add_store_options(CLI::App& action, TokenOptions& options, const std::string& meaning) {
   action.add_option("--data", options.data, meaning)->type_name("DIR");
-  action.add_option("--database", options.database, "The same for postgresql://...")->type_name("URL");
+  action.add_option("--database", options.database, "The same for a PostgreSQL database, postgresql://...")
+      ->type_name("URL");
 }
 
 }  // namespace
 
 void add_job(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "job", "Look at a server's jobs, or say that one is finished",
+  auto* group = add_group(app, "job", "Show, finish and delete a server's jobs",
                           "  perseus job list\n  perseus job show JOB --server http://planner:7787\n");
   auto job = std::make_shared<std::string>();
   struct Wanted {
@@ -189,7 +190,7 @@ void add_job(CLI::App& app, Command& command) {
   };
   auto wanted = std::make_shared<Wanted>();
   auto* list = add_action(
-      *group, command, "list", "All jobs, newest first",
+      *group, command, "list", "List jobs, newest first",
       [wanted] {
         std::string target = "/v1/jobs?limit=1000";
         if (!wanted->state.empty()) target += "&state=" + http::percent_encode(wanted->state);
@@ -199,114 +200,126 @@ void add_job(CLI::App& app, Command& command) {
       "jobs");
   list->add_option("--state", wanted->state, "Only jobs in this state")->type_name("STATE");
   list->add_option("--search", wanted->search, "Only jobs with this text in their name or id")->type_name("TEXT");
-  add_action(*group, command, "show", "State, plan and reason, stragglers, savings",
+  add_action(*group, command, "show", "Show a job's state, plan and its reason, stragglers and savings",
              [job] {
                return http::HttpCall{"GET", job_path(*job), ""};
              })
-      ->add_option("JOB", *job, "Its id")
+      ->add_option("JOB", *job, "Id of the job")
       ->required();
-  add_action(*group, command, "delete", "Removes a job that has ended, with its log, for good",
+  add_action(*group, command, "delete", "Delete an ended job and its log permanently",
              [job] {
                return http::HttpCall{"DELETE", job_path(*job), ""};
              })
-      ->add_option("JOB", *job, "Its id")
+      ->add_option("JOB", *job, "Id of the job")
       ->required();
-  add_action(*group, command, "finish", "Mark the job as ended: it needs no plans any more",
+  add_action(*group, command, "finish", "Mark a job as ended; it gets no more plans",
              [job] {
                return http::HttpCall{"POST", job_path(*job, "/finish"), "{}"};
              })
-      ->add_option("JOB", *job, "Its id")
+      ->add_option("JOB", *job, "Id of the job")
       ->required();
 }
 
 void add_profile(CLI::App& app, Command& command) {
   auto* group = add_group(
-      app, "profile", "Profiles that jobs can name, and those that jobs have learned",
+      app, "profile", "Manage named profiles and learned profiles",
       "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
   auto push = std::make_shared<ProfilePush>();
-  auto* action = add_action(*group, command, "push", "Send a profile with its pipeline; replaces one of that name",
-                            [push] { return push_call(*push); });
-  action->add_option("NAME", push->name, "What jobs call it (job_metadata of Zeus's client)")->required();
-  action->add_option("PROFILE.csv", push->file, "stage,instruction,frequency,time,energy (MHz, s, J)")->required();
-  action->add_option("--schedule", push->schedule, "As 'perseus plan' (default 1f1b)")->type_name("NAME");
-  action->add_option("--action-table", push->action_table, "PyTorch's CSV, instead of --schedule")->type_name("FILE");
-  action->add_option("--microbatches", push->microbatches, "Per iteration")
+  auto* action =
+      add_action(*group, command, "push", "Upload a profile and its pipeline under a name; replaces an earlier one",
+                 [push] { return push_call(*push); });
+  action->add_option("NAME", push->name, "Name of the profile, which jobs give (job_metadata of Zeus's client)")
+      ->required();
+  action
+      ->add_option("PROFILE.csv", push->file,
+                   "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)")
+      ->required();
+  action->add_option("--schedule", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")->type_name("NAME");
+  action->add_option("--action-table", push->action_table, "Action table of PyTorch; replaces --schedule")
+      ->type_name("FILE");
+  action->add_option("--microbatches", push->microbatches, "Microbatches per iteration")
       ->check(whole_number_within(1, 1 << 20))
       ->type_name("N");
   action->add_option("--chunks", push->chunks, "Stages per rank")
       ->check(whole_number_within(1, 1 << 10))
       ->type_name("N");
-  action->add_option("--blocking-power", push->blocking_power_w, "What a waiting GPU draws")
+  action->add_option("--blocking-power", push->blocking_power_w, "Power of one waiting accelerator, in watts")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
-  add_transfer_latency(*action, "Latency of transfers between ranks; see 'perseus plan --help'",
+  add_transfer_latency(*action, "Latency of transfers between ranks, in seconds, as in 'perseus plan'",
                        [push](const model::TransferLatency& latency) { push->transfer_latency = latency; });
   action
       ->add_option("--switch-latency", push->switch_latency_s,
-                   "Time until a clock takes effect (default: what the job's ranks measure)")
+                   "Time until a clock change takes effect, in seconds (default: measured by the job's ranks)")
       ->check(number_within(0, 1e6, "s"))
       ->type_name("S");
-  action->add_flag("--blocking-transfers", push->blocking_transfers, "Transfers hold the sender up");
-  action->add_option("--split-backward", push->split_backward, "Share of a backward that is its input half")
+  action->add_flag("--blocking-transfers", push->blocking_transfers,
+                   "A sending rank waits until the transfer ends (default: it computes meanwhile)");
+  action
+      ->add_option("--split-backward", push->split_backward,
+                   "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
+                   "fraction of it")
       ->check(number_within(1e-6, 1 - 1e-6, ""))
       ->type_name("F");
-  action->add_option("--accelerator", push->accelerator, "What was measured, for people")->type_name("TEXT");
-  add_action(*group, command, "list", "Their names", [] { return http::HttpCall{"GET", "/v1/profiles", ""}; });
-  add_action(*group, command, "show", "One of them",
+  action->add_option("--accelerator", push->accelerator, "Description of the measured accelerator")->type_name("TEXT");
+  add_action(*group, command, "list", "List the names of the named profiles", [] {
+    return http::HttpCall{"GET", "/v1/profiles", ""};
+  });
+  add_action(*group, command, "show", "Show a named profile",
              [push] {
                return http::HttpCall{"GET", "/v1/profiles/" + http::percent_encode(push->name), ""};
              })
-      ->add_option("NAME", push->name, "Its name")
+      ->add_option("NAME", push->name, "Name of the profile")
       ->required();
-  add_action(*group, command, "learned", "What jobs have learned, for later runs of the same model in the same team",
-             [] {
+  add_action(*group, command, "learned",
+             "List learned profiles, which later runs of the same model in the same team try first", [] {
                return http::HttpCall{"GET", "/v1/learned_profiles", ""};
              });
-  add_action(*group, command, "forget", "Later runs measure again",
+  add_action(*group, command, "forget", "Delete a learned profile; later runs measure again",
              [push] {
                return http::HttpCall{"DELETE", "/v1/learned_profiles/" + http::percent_encode(push->name), ""};
              })
-      ->add_option("ID", push->name, "The id that 'learned' shows")
+      ->add_option("ID", push->name, "Id of the learned profile, as 'learned' prints it")
       ->required();
-  add_action(*group, command, "remove", "Jobs that use it keep what they have",
+  add_action(*group, command, "remove", "Delete a named profile; jobs that use it keep their copy",
              [push] {
                return http::HttpCall{"DELETE", "/v1/profiles/" + http::percent_encode(push->name), ""};
              })
-      ->add_option("NAME", push->name, "Its name")
+      ->add_option("NAME", push->name, "Name of the profile")
       ->required();
 }
 
 void add_straggler(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "straggler", "Say that something will be slow, or is no longer",
+  auto* group = add_group(app, "straggler", "Report and withdraw stragglers",
                           "  perseus straggler set --accelerator GPU-8f2c --delay 30 --degree 1.2\n"
                           "  perseus straggler set --job JOB --pipeline 2 --degree 1\n");
   auto notice = std::make_shared<StragglerNotice>();
-  auto* set = add_action(*group, command, "set", "Give notice of a straggler; degree 1: back to normal",
+  auto* set = add_action(*group, command, "set", "Report a straggler; degree 1: back to normal",
                          [notice] { return straggler_call(*notice); });
-  set->add_option("--job", notice->job, "Its job; not needed with --accelerator")->type_name("JOB");
-  set->add_option("--accelerator", notice->accelerator, "Who is slow: an accelerator")->type_name("ID");
-  set->add_option("--rank", notice->rank, "Who is slow: a rank of the job")
+  set->add_option("--job", notice->job, "Job of the straggler; not needed with --accelerator")->type_name("JOB");
+  set->add_option("--accelerator", notice->accelerator, "Accelerator that straggles")->type_name("ID");
+  set->add_option("--rank", notice->rank, "Rank of the job that straggles")
       ->check(whole_number_within(0, 1 << 24))
       ->type_name("R");
-  set->add_option("--pipeline", notice->pipeline, "Who is slow: a pipeline of the job")
+  set->add_option("--pipeline", notice->pipeline, "Pipeline of the job that straggles")
       ->check(whole_number_within(0, 1 << 24))
       ->type_name("P");
-  set->add_option("--delay", notice->delay_s, "From when on (default: now)")
+  set->add_option("--delay", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)")
       ->check(number_within(0, 1e9, "s"))
       ->type_name("S");
-  set->add_option("--degree", notice->degree, "How many times slower")
+  set->add_option("--degree", notice->degree, "Degree: how many times slower than normal")
       ->required()
       ->check(number_within(1, 1e6, ""))
       ->type_name("X");
-  auto* withdraw = add_action(*group, command, "withdraw", "Take a notice back", [notice] {
+  auto* withdraw = add_action(*group, command, "withdraw", "Withdraw a notice", [notice] {
     return http::HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + http::percent_encode(notice->notice)), ""};
   });
-  withdraw->add_option("JOB", notice->job, "Its job")->required();
-  withdraw->add_option("NOTICE", notice->notice, "The id that 'set' answered")->required();
+  withdraw->add_option("JOB", notice->job, "Job of the notice")->required();
+  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'set' printed it")->required();
 }
 
 void add_policy(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "policy", "What an operator wants of a job beyond the default plan",
+  auto* group = add_group(app, "policy", "Set policies of a job: power cap, iteration time or tolerated slowdown",
                           "  perseus policy power-cap JOB --average-power 250000\n"
                           "  perseus policy max-slowdown JOB --slowdown 0.3%\n"
                           "  perseus policy max-slowdown JOB --slowdown 10% --threshold 80 --signal prices.json\n");
@@ -317,56 +330,58 @@ void add_policy(CLI::App& app, Command& command) {
       return policy_call(*change);
     };
   };
-  auto* cap = add_action(*group, command, "power-cap", "Average power of the whole job", make("power_cap"));
-  cap->add_option("JOB", change->job, "Its id")->required();
-  cap->add_option("--average-power", change->watts, "At most")
+  auto* cap = add_action(*group, command, "power-cap", "Limit the average power of the whole job", make("power_cap"));
+  cap->add_option("JOB", change->job, "Id of the job")->required();
+  cap->add_option("--average-power", change->watts, "Largest average power of the whole job, in watts")
       ->required()
       ->check(number_within(0, 1e12, "W"))
       ->type_name("W");
-  auto* pin = add_action(*group, command, "pin", "One iteration time, whatever stragglers say", make("pinned"));
-  pin->add_option("JOB", change->job, "Its id")->required();
-  pin->add_option("--time", change->time_s, "Iteration time")->check(number_within(0, 1e9, "s"))->type_name("S");
-  pin->add_option("--point", change->point, "Instead: the time of this point of pipeline 0's frontier")
+  auto* pin = add_action(*group, command, "pin", "Fix the iteration time, whatever the stragglers", make("pinned"));
+  pin->add_option("JOB", change->job, "Id of the job")->required();
+  pin->add_option("--time", change->time_s, "Iteration time, in seconds")
+      ->check(number_within(0, 1e9, "s"))
+      ->type_name("S");
+  pin->add_option("--point", change->point, "Point of pipeline 0's frontier whose time to use; replaces --time")
       ->check(whole_number_within(0, 1000000))
       ->type_name("N");
   auto* slow =
       add_action(*group, command, "max-slowdown",
-                 "Slower than maximum clock, always or while a price or carbon signal is high", make("max_slowdown"));
-  slow->add_option("JOB", change->job, "Its id")->required();
+                 "Tolerate a slowdown, always or while a price or carbon signal is high", make("max_slowdown"));
+  slow->add_option("JOB", change->job, "Id of the job")->required();
   add_slowdown_option(*slow, change->slowdown)->required();
-  slow->add_option("--threshold", change->threshold, "Of the signal; only with one")
+  slow->add_option("--threshold", change->threshold,
+                   "Value of the signal above which the slowdown is tolerated; requires --signal")
       ->check(number_within(-1e12, 1e12, ""))
       ->type_name("V");
   slow->add_option("--signal", change->signal,
-                   "JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...]; always in force unless given")
+                   "Signal as JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...] (default: always in force)")
       ->type_name("FILE");
-  auto* clear = add_action(*group, command, "clear", "Drop a policy", [change] {
+  auto* clear = add_action(*group, command, "clear", "Remove a policy", [change] {
     return http::HttpCall{"DELETE", job_path(change->job, "/policies/" + http::percent_encode(change->kind)), ""};
   });
-  clear->add_option("JOB", change->job, "Its id")->required();
+  clear->add_option("JOB", change->job, "Id of the job")->required();
   clear->add_option("KIND", change->kind, "power_cap, pinned or max_slowdown")->required();
 }
 
 void add_token(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "token", "Who may ask a server what",
+  auto* group = add_group(app, "token", "Manage API tokens and roles",
                           "  perseus token create --role infrastructure --data DIR\n"
                           "  perseus token create --role job --name team-a --server https://planner:7787\n");
   auto options = std::make_shared<TokenOptions>();
-  auto* create = group->add_subcommand("create", "Make a token; it is shown once");
+  auto* create = group->add_subcommand("create", "Create a token; the secret is printed once");
   const auto peer = add_server_options(*create);
   create->add_option("--role", options->role, "job, infrastructure or read-only")
       ->required()
       ->check(CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
       ->type_name("ROLE");
-  create->add_option("--job", options->job, "The only job it reaches")->type_name("JOB");
-  create->add_option("--name", options->name, "Whose it is, for people")->type_name("TEXT");
-  create->add_option("--team", options->team, "Jobs share the profiles that they learn within a team")
-      ->type_name("TEXT");
-  create->add_option("--expires-days", options->expires_days, "Days until it is unknown (default: never)")
+  create->add_option("--job", options->job, "Job to which the token is limited")->type_name("JOB");
+  create->add_option("--name", options->name, "Description of the token's owner")->type_name("TEXT");
+  create->add_option("--team", options->team, "Team within which jobs share learned profiles")->type_name("TEXT");
+  create->add_option("--expires-days", options->expires_days, "Days until the token expires (default: never)")
       ->check(CLI::Range(1e-3, 36500.0).description(""))
       ->type_name("DAYS");
   add_store_options(*create, *options,
-                    "Instead of asking a server: into this directory's database; start it afterwards");
+                    "Create the token in the database of this directory, before its server starts; replaces --server");
   add_json_flag(*create, command);
   create->callback([peer, options, &command] {
     command.run = [peer, options, &command]() -> Result<int> {
@@ -377,14 +392,16 @@ void add_token(CLI::App& app, Command& command) {
       return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", formats::json_text(body)}), command.json);
     };
   });
-  add_action(*group, command, "list", "Without the secrets", [] { return http::HttpCall{"GET", "/v1/tokens", ""}; });
-  add_action(*group, command, "revoke", "From now on it is unknown",
+  add_action(*group, command, "list", "List tokens, without their secrets", [] {
+    return http::HttpCall{"GET", "/v1/tokens", ""};
+  });
+  add_action(*group, command, "revoke", "Revoke a token immediately",
              [options] {
                return http::HttpCall{"DELETE", "/v1/tokens/" + http::percent_encode(options->id), ""};
              })
-      ->add_option("ID", options->id, "The id that 'list' shows")
+      ->add_option("ID", options->id, "Id of the token, as 'list' prints it")
       ->required();
-  auto* require = group->add_subcommand("require", "Whether a server asks for tokens at all (off: on loopback only)");
+  auto* require = group->add_subcommand("require", "Turn the requirement of tokens on or off (off: on loopback only)");
   require->add_option("WHETHER", options->required, "on or off")
       ->required()
       ->check(CLI::IsMember({"on", "off"}).description(""));
@@ -392,7 +409,7 @@ void add_token(CLI::App& app, Command& command) {
   require->callback([options, &command] {
     command.run = [options]() -> Result<int> {
       if (options->data.empty() && options->database.empty()) {
-        return Error{ErrorCode::usage, "--data DIR or --database URL is needed: this is no call of a server"};
+        return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
       }
       const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
         service::require_tokens(store, options->required == "on", std::move(done));

@@ -72,7 +72,7 @@ class PromptSink final : public spdlog::sinks::base_sink<spdlog::details::null_m
     for (std::size_t written = 0; written < text.size();) {
       // A pipe that is ready takes PIPE_BUF bytes at once.
       pollfd ready{descriptor_, POLLOUT, 0};
-      if (::poll(&ready, 1, 0) != 1) throw lost("its reader does not read");
+      if (::poll(&ready, 1, 0) != 1) throw lost("the process that reads it does not keep up");
       const ssize_t n =
           ::write(descriptor_, text.data() + written, std::min<std::size_t>(text.size() - written, PIPE_BUF));
       if (n < 0 && errno == EINTR) continue;

@@ -107,7 +107,7 @@ Status ServerProcess::open_store() {
   if (!store) return store.error();
   store_ = *std::move(store);
   if (const std::string why = store_->read_only(); !why.empty()) {
-    log_.warn("known plans are served, and nothing can be changed: " + why);
+    log_.warn("read-only: the server serves known plans and refuses changes: " + why);
   }
   return Ok{};
 }
@@ -117,10 +117,12 @@ Status ServerProcess::load_tokens() {
   tokens_ = std::make_unique<service::Tokens>(*store_, local);
   if (Status loaded = tokens_->load(); !loaded) return loaded;
   if (local || !tokens_->list().empty()) return Ok{};
-  return Error{ErrorCode::usage,
-               fmt::format("listening on {} needs a token first, for anybody may come: perseus token create --role "
-                           "infrastructure --data DIR",
-                           config_.listen)};
+  return Error{
+      ErrorCode::usage,
+      fmt::format(
+          "listening on {} requires a token, since other hosts can connect; create one: perseus token create --role "
+          "infrastructure --data DIR",
+          config_.listen)};
 }
 
 void ServerProcess::refresh_tokens() {
@@ -215,7 +217,7 @@ void ServerProcess::announce() {
   log_.info(fmt::format("serving on {}{}", where_, tokens_->required() ? "" : ", without tokens"));
   if (!tokens_->required()) {
     log_.info(
-        "every client that reaches this server has all rights; to make the first token: perseus token create --role "
+        "every client that reaches this server has all rights; to create the first token: perseus token create --role "
         "infrastructure --token " +
         tokens_->first_secret());
   }
@@ -241,7 +243,7 @@ void ServerProcess::drain() {
   };
   service_->drain(std::min(kLastAnswers_s, config_.grace_s), [this, one_done](const Result<Ok>& kept) {
     if (!kept) {
-      log_.error("reports of iterations that are not counted yet are lost: " + kept.error().message);
+      log_.error("reports of iterations that were not counted yet are lost: " + kept.error().message);
       exit_code_ = entry_of(ErrorCode::unavailable).exit_code;
     }
     one_done();
@@ -284,11 +286,10 @@ void ServerProcess::apply(const RereadConfig& reread) {
   http_->set_limits(http_options(config_));
   api_->set_limits(api_options(config_));
   service_->set_limits(service_options(config_));
-  log_.info(fmt::format("read the settings again; changed: {}",
+  log_.info(fmt::format("settings reloaded; changed: {}",
                         reread.changed.empty() ? "none" : fmt::format("{}", fmt::join(reread.changed, ", "))));
   if (!reread.kept.empty()) {
-    log_.warn(fmt::format("these settings need a restart to change: {}; they stay as they were",
-                          fmt::join(reread.kept, ", ")));
+    log_.warn(fmt::format("these settings require a restart and keep their values: {}", fmt::join(reread.kept, ", ")));
   }
   warn_of_few_files();
 }
@@ -298,13 +299,14 @@ void ServerProcess::reload() {
   if (reread) {
     apply(*reread);
   } else {
-    log_.error("the settings stay as they were: " + reread.error().message);
+    log_.error("settings not reloaded, all keep their values: " + reread.error().message);
   }
   refresh_tokens();
   if (config_.tls_certificate.empty()) return;
   const auto tls = http::server_tls(config_.tls_certificate, config_.tls_key);
   if (tls) http_->use_certificate(*tls);
-  tls ? log_.info("read the certificate again") : log_.error("the certificate stays as it was: " + tls.error().message);
+  tls ? log_.info("certificate reloaded")
+      : log_.error("certificate not reloaded, the server keeps the old one: " + tls.error().message);
 }
 
 }  // namespace perseus::cli

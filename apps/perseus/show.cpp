@@ -179,16 +179,16 @@ void add_show(CLI::App& app, Command& command) {
   show->add_option("PLAN", options->plan,
                    "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
       ->required();
-  show->add_option("--point", options->point, "Which point; the default plan unless given")
+  show->add_option("--point", options->point, "Point of the frontier, 0 is the slowest (default: the default plan)")
       ->check(whole_number_within(0, 1000000))
       ->type_name("K");
-  show->add_flag("--compare", options->compare, "Draw everything at maximum clock above it");
-  show->add_option("--width", options->width, "Columns of text; as wide as the terminal unless given")
+  show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
+  show->add_option("--width", options->width, "Width of the drawing, in columns (default: the terminal's)")
       ->check(whole_number_within(20, 10000))
       ->type_name("N");
   show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
       ->type_name("FILE");
-  show->add_option("--profile", options->pipeline.profile, "For a .py plan: the profile that it is for")
+  show->add_option("--profile", options->pipeline.profile, "Profile of the plan; required for a .py plan")
       ->type_name("PROFILE.csv")
       ->group("The pipeline");
   add_pipeline_options(*show, options->pipeline);

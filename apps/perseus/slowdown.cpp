@@ -25,7 +25,7 @@ CLI::Option* add_slowdown_option(CLI::App& subcommand, std::string& slowdown) {
   };
   return subcommand
       .add_option("--slowdown", slowdown,
-                  "Tolerated without a straggler, beyond the time with everything at maximum clock")
+                  "Slowdown to tolerate without a straggler, against everything at maximum clock")
       ->capture_default_str()
       ->check(CLI::Validator(check, ""))
       ->type_name("PERCENT");

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/serialize.hpp>
 #include <memory>
 
 #include "base/terminal_text.h"
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/format.h"
@@ -202,11 +202,11 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   check_union(arguments.plans, *checked);
   const std::vector<std::string>& findings = checked->findings;
   if (as_json) {
-    print(json::serialize(json::object{{"ok", findings.empty()},
-                                       {"findings", json::array(findings.begin(), findings.end())},
-                                       {"configurations", configurations_json(*checked)},
-                                       {"profile", !arguments.profile.empty()},
-                                       {"not_compared_with_profile", checked->not_compared}}) +
+    print(formats::json_text(json::object{{"ok", findings.empty()},
+                                          {"findings", json::array(findings.begin(), findings.end())},
+                                          {"configurations", configurations_json(*checked)},
+                                          {"profile", !arguments.profile.empty()},
+                                          {"not_compared_with_profile", checked->not_compared}}) +
           "\n");
   } else {
     print(checked_text(*checked));
@@ -227,23 +227,23 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
 
   if (as_json) {
     json::array messages(findings.begin(), findings.end());
-    print(json::serialize(json::object{{"ok", ok},
-                                       {"findings", std::move(messages)},
-                                       {"points", verified.points},
-                                       {"plan_files", files.frequency_plans},
-                                       {"frontier_csv", files.frontier_csv},
-                                       {"report", files.report},
-                                       {"trace", files.trace},
-                                       {"profile", !arguments.profile.empty()},
-                                       {"certificates", verified.certificates},
-                                       {"worst_relative_error", verified.worst_error},
-                                       {"worst_bound_mismatch", verified.worst_mismatch},
-                                       {"fastest_time_s", verified.fastest_time.value()},
-                                       {"slowest_time_s", verified.slowest_time.value()},
-                                       {"least_makespan_s", verified.least_makespan.value()},
-                                       {"all_maximum_clock_time_s", verified.max_clock_makespan.value()},
-                                       {"gap_mean_pct", verified.mean_gap_pct},
-                                       {"gap_max_pct", verified.max_gap_pct}}) +
+    print(formats::json_text(json::object{{"ok", ok},
+                                          {"findings", std::move(messages)},
+                                          {"points", verified.points},
+                                          {"plan_files", files.frequency_plans},
+                                          {"frontier_csv", files.frontier_csv},
+                                          {"report", files.report},
+                                          {"trace", files.trace},
+                                          {"profile", !arguments.profile.empty()},
+                                          {"certificates", verified.certificates},
+                                          {"worst_relative_error", verified.worst_error},
+                                          {"worst_bound_mismatch", verified.worst_mismatch},
+                                          {"fastest_time_s", verified.fastest_time.value()},
+                                          {"slowest_time_s", verified.slowest_time.value()},
+                                          {"least_makespan_s", verified.least_makespan.value()},
+                                          {"all_maximum_clock_time_s", verified.max_clock_makespan.value()},
+                                          {"gap_mean_pct", verified.mean_gap_pct},
+                                          {"gap_max_pct", verified.max_gap_pct}}) +
           "\n");
     return ok ? 0 : 1;
   }
@@ -267,18 +267,19 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
 }  // namespace
 
 void add_verify(CLI::App& app, Command& command) {
-  auto* verify = app.add_subcommand("verify", "Recompute every claim of a plan from the measurements, independently");
+  auto* verify =
+      app.add_subcommand("verify", "Check plans without the planner: recompute every claim from the measurements");
   auto arguments = std::make_shared<VerifyArguments>();
   verify->add_option("PLANS", arguments->plans, "A directory that 'perseus plan --out' wrote, or its plans.json")
       ->required();
   verify
       ->add_option("--profile", arguments->profile,
-                   "The profile that the plans were made from: its measurements must be what they plan with")
+                   "Profile of the plans: check that their times and energies are its measurements")
       ->type_name("FILE.csv");
   add_noise_option(*verify, arguments->noise_pct)->needs("--profile");
   verify
       ->add_option("--certificates", arguments->certificates,
-                   "At most this many pieces of the lower bound are proven, each by a dual certificate")
+                   "Largest number of pieces of the lower bound to prove, each by a dual certificate")
       ->capture_default_str()
       ->check(whole_number_within(0, 1000000000))
       ->type_name("N");

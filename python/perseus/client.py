@@ -99,14 +99,14 @@ def on_step_begin(kind="train"):
     try:
         _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
     except Exception as error:
-        say_once("on_step_begin(): left alone: %s", error)
+        say_once("on_step_begin(): ignored: %s", error)
 
 
 def on_step_end():
     try:
         _step_end(_handle)
     except Exception as error:
-        say_once("on_step_end(): left alone: %s", error)
+        say_once("on_step_end(): ignored: %s", error)
 
 
 def _again(function, instruction, microbatch, chunk):
@@ -114,12 +114,12 @@ def _again(function, instruction, microbatch, chunk):
     try:
         if not isinstance(instruction, str) or instruction not in _codes:
             names = ", ".join(_codes)
-            say_once("no instruction is called %.100r, it is left alone; there are %s", instruction, names)
+            say_once("unknown instruction %.100r is ignored; allowed: %s", instruction, names)
             return
         ids = [-1 if id is None or id is _counted else operator.index(id) for id in (microbatch, chunk)]
         function(_handle, _codes[instruction], *ids)
     except Exception as error:
-        say_once("%s, microbatch %.100r, chunk %.100r: left alone: %s", instruction, microbatch, chunk, error)
+        say_once("%s, microbatch %.100r, chunk %.100r: ignored: %s", instruction, microbatch, chunk, error)
 
 
 class _Profiler:
@@ -249,7 +249,7 @@ def start(**arguments):
     global _client
     if current() is not None:
         if arguments:
-            say_once("start() again: the client that runs is kept, the new options are not used")
+            say_once("start() called again: the running client stays, the new options are ignored")
         return _client
     _client = Client()
     rendezvous = _client._rendezvous = job_id.Rendezvous()

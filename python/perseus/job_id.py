@@ -89,7 +89,7 @@ class Rendezvous:
         try:
             self._store.set(self._key, job)
         except Exception as error:
-            log.warning("the other ranks cannot be told the job's id: %s", error)
+            log.warning("the job's id cannot be sent to the other ranks: %s", error)
 
     def poll(self, stopped):
         """Returns the job's id as soon as rank 0 publishes it; "" if rank 0 has no job or `stopped` is set."""
@@ -101,7 +101,7 @@ class Rendezvous:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             return self._store.get(self._key).decode()
         except Exception as error:
-            log.warning("the job's id cannot be asked of rank 0: %s", error)
+            log.warning("the job's id cannot be read from rank 0: %s", error)
             return ""
 
     def _is_told(self, key):

@@ -176,7 +176,7 @@ def missing():
     """Returns why load() will find no library; "" if it finds a file, which load() may still reject."""
     chosen = os.environ.get("PERSEUS_LIBRARY")
     if chosen:
-        return "" if os.path.exists(chosen) or "/" not in chosen else f"PERSEUS_LIBRARY names {chosen}, which is not there"
+        return "" if os.path.exists(chosen) or "/" not in chosen else f"PERSEUS_LIBRARY names {chosen}, which does not exist"
     if _PACKAGED.exists():
         return ""
     try:

@@ -31,7 +31,7 @@ def collect(arguments, environment=os.environ, ignored=None):
     """
     unknown = sorted(set(arguments) - set(KINDS) - set(FLAGS) - {"world_size"})
     if unknown:
-        raise TypeError(f"no such option: {', '.join(unknown)}; there are {', '.join([*KINDS, *FLAGS])}")
+        raise TypeError(f"unknown option: {', '.join(unknown)}; allowed: {', '.join([*KINDS, *FLAGS])}")
     options = {name: _value(name, value) for name, value in arguments.items() if value is not None}
     for name in [*KINDS, *FLAGS]:
         text = environment.get("PERSEUS_" + name.upper())

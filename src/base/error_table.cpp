@@ -7,16 +7,17 @@ namespace {
 
 // In the order of the enumeration: the code is the row's index.
 constexpr std::array<ErrorEntry, 10> kRows{{
-    {ErrorCode::invalid_input, "invalid_input", 65, 422, 1, "InvalidInputError", "the content of an input is wrong"},
-    {ErrorCode::usage, "usage", 64, 400, 2, "UsageError", "the command line is wrong"},
+    {ErrorCode::invalid_input, "invalid_input", 65, 422, 1, "InvalidInputError", "invalid content of an input"},
+    {ErrorCode::usage, "usage", 64, 400, 2, "UsageError", "invalid command line"},
     {ErrorCode::not_found, "not_found", 66, 404, 3, "NotFoundError", "an input does not exist or cannot be read"},
     {ErrorCode::cannot_write, "cannot_write", 73, 507, 4, "CannotWriteError", "an output cannot be written"},
-    {ErrorCode::internal, "internal", 70, 500, 5, "InternalError", "a check of our own failed: please report it"},
-    {ErrorCode::conflict, "conflict", 75, 409, 6, "ConflictError", "it does not fit what is there now"},
+    {ErrorCode::internal, "internal", 70, 500, 5, "InternalError", "internal error: please report it"},
+    {ErrorCode::conflict, "conflict", 75, 409, 6, "ConflictError", "conflicts with the current state"},
     {ErrorCode::unauthorized, "unauthorized", 67, 401, 7, "UnauthorizedError", "the token is missing or unknown"},
-    {ErrorCode::forbidden, "forbidden", 77, 403, 8, "ForbiddenError", "the token does not reach this"},
+    {ErrorCode::forbidden, "forbidden", 77, 403, 8, "ForbiddenError", "the token has no permission for this"},
     {ErrorCode::too_large, "too_large", 76, 413, 9, "TooLargeError", "a limit of the server is exceeded"},
-    {ErrorCode::unavailable, "unavailable", 69, 503, 10, "UnavailableError", "server or storage: try again later"},
+    {ErrorCode::unavailable, "unavailable", 69, 503, 10, "UnavailableError",
+     "server or storage unavailable: try again later"},
 }};
 
 constexpr bool rows_follow_the_enumeration() {

@@ -229,7 +229,7 @@ class DashboardTest(PageTest):
     def test_a_job_that_is_gone(self):
         self.deployed()
         self.open()
-        self.js("() => { location.hash = '#/jobs/j_nobody'; }")
+        self.js("() => { location.hash = '#/jobs/j_absent'; }")
         self.wait_for_text("The server does not know this job", "main")
         self.browser.events.clear()  # the browser logs the 404
 
@@ -390,7 +390,7 @@ class DashboardTest(PageTest):
         self.assertEqual(self.js("() => document.activeElement.id"), "token-input")
         self.browser.type("wrong")
         self.browser.key("Enter")
-        self.wait_for_text("The server asks for a token", "#banner")
+        self.wait_for_text("The server requires a token", "#banner")
         self.browser.wait_until("document.querySelector('#token-dialog').open")
         self.js("() => document.querySelector('#token-input').select()")
         self.browser.type("prs_sesame")

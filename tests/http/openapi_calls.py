@@ -85,15 +85,15 @@ class CallGenerator:
             return chance.choice(TEXTS + ["a/b", "x" * 5000])
         if name == "job":
             some = self.own_jobs if chance.random() < 0.7 else self.jobs
-            return chance.choice(some) if some and chance.random() < 0.93 else "nobody"
+            return chance.choice(some) if some and chance.random() < 0.93 else "absent"
         if name == "rank":
             return chance.choice(["0", "1", "2", "3", "3", "7", "-1", "99", "x", "99999999999999999999", "1e3", "+1"])
         if name == "kind":
             return chance.choice(["power_cap", "pinned", "max_slowdown", "nothing"])
         if name == "name":
-            return chance.choice(["sample", "p0", "p1", "p2", "nobody"])
+            return chance.choice(["sample", "p0", "p1", "p2", "absent"])
         some = {"notice": self.notices, "id": self.learned, "token": self.tokens}.get(name, [])
-        return chance.choice(some) if some and chance.random() < 0.8 else "nobody"
+        return chance.choice(some) if some and chance.random() < 0.8 else "absent"
 
     def query_value(self, parameter):
         chance, name = self.chance, parameter["name"]
@@ -207,13 +207,13 @@ class CallGenerator:
         if key:
             return chance.choice({"facts": ["model", "framework", "x"], "profile_of": ["0", "1", "x"]}.get(name, ["forward", "backward"]))
         if name == "job":
-            return chance.choice(self.jobs) if self.jobs else "nobody"
+            return chance.choice(self.jobs) if self.jobs else "absent"
         if name == "body":
             return json.dumps({"rank": chance.randrange(4), "iteration_time_s": [4.0], "last_iteration": 3})
         if name == "facts":
             return self.marker
-        return chance.choice({"schedule": ["1f1b", "1f1b", "gpipe", "interleaved", "x"], "profile": ["sample", "p0", "nobody"],
-                              "profile_of": ["sample", "nobody"], "accelerator": ["GPU-0", "GPU-1", "GPU-9"],
+        return chance.choice({"schedule": ["1f1b", "1f1b", "gpipe", "interleaved", "x"], "profile": ["sample", "p0", "absent"],
+                              "profile_of": ["sample", "absent"], "accelerator": ["GPU-0", "GPU-1", "GPU-9"],
                               "instructions": ["forward", "backward"]}.get(name, ["a", "b", ""]))
 
     def with_one_wrong(self, body):

@@ -232,7 +232,7 @@ class Savings(JobCase):
 
     def test_a_job_that_sets_no_clock_saves_nothing_and_says_why(self):
         self.push()
-        for control, words in (("advice", "only asks for advice"), ("none", "cannot set its clock")):
+        for control, words in (("advice", "runs in advice mode"), ("none", "cannot set its clock")):
             training = Training(self.server, self.job(profile="sample"))
             training.register(control=control, control_reason="so it is", switch_latency_s=None)
             self.assertTrue(training.poll(0, wait_s=60))
@@ -439,7 +439,7 @@ class ExistingClients(JobCase):
             thread.join(60)
             if how == signal.SIGTERM:
                 self.assertEqual(answers[0][0], 503, answers)
-                self.assertIn("the server is stopping: ask again", answers[0][1]["detail"])
+                self.assertIn("the server is stopping: try again", answers[0][1]["detail"])
             else:
                 self.assertIsInstance(answers[0], Exception, "its connection ends, so it does not wait for ever")
         # The rank that sends its request again waits for the others, and gets its answer when they have registered.

@@ -96,7 +96,7 @@ class RelayTest(unittest.TestCase):
             refused = subprocess.run([served.PROGRAM, "relay", "--server", "http://127.0.0.1:1", "--listen", listen],
                                      capture_output=True, text=True, timeout=60)
             self.assertEqual(refused.returncode, 64, refused.stderr)
-            self.assertIn("speaks for the ranks of its own host", refused.stderr)
+            self.assertIn("serves only the ranks of its own host", refused.stderr)
 
     def test_ranks_get_their_plans_and_the_next_ones_over_one_connection(self):
         job = self.job()

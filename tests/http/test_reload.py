@@ -77,7 +77,7 @@ class Reload(unittest.TestCase):
             self.assertEqual(connection.getresponse().status // 100, 4)
             connection.close()
         self.configure(workers=3)
-        self.hang_up("need a restart")
+        self.hang_up("require a restart")
 
     def status_of_two_megabytes(self):
         try:
@@ -88,10 +88,10 @@ class Reload(unittest.TestCase):
     def test_limits_change_and_what_needs_a_restart_is_named_and_kept(self):
         self.assertNotEqual(self.status_of_two_megabytes(), 413)
         self.configure(max_body_mb=1, listen="127.0.0.1:1", workers=3)
-        messages = self.hang_up("need a restart")
-        self.assertIn("read the settings again; changed: max_body_mb", messages)
+        messages = self.hang_up("require a restart")
+        self.assertIn("settings reloaded; changed: max_body_mb", messages)
         self.assertEqual([message for message in messages if "restart" in message],
-                         ["these settings need a restart to change: workers; they stay as they were"])  # --listen is a flag
+                         ["these settings require a restart and keep their values: workers"])  # --listen is a flag
         self.assertEqual(self.status_of_two_megabytes(), 413)
         self.configure()
         self.hang_up("changed: max_body_mb")
@@ -99,17 +99,17 @@ class Reload(unittest.TestCase):
 
     def test_a_wrong_file_leaves_the_settings_as_they_were(self):
         self.configure(max_body_mb=1)
-        self.hang_up("read the settings again")
+        self.hang_up("settings reloaded")
         for text in ("max_body_mb = 'many'\n", "max_bdoy_mb = 3\n", "max_body_mb = \n"):
             self.config.write_text(text)
-            messages = self.hang_up("the settings stay as they were")
+            messages = self.hang_up("settings not reloaded, all keep their values")
             self.assertEqual(len(messages), 1, messages)
             self.assertIn("perseus.toml:1", messages[0])
             self.assertEqual(self.status_of_two_megabytes(), 413)
 
     def test_the_log_file_is_opened_anew(self):
         old = self.log.rename(self.at / "perseus.log.1")
-        self.hang_up("read the settings again")
+        self.hang_up("settings reloaded")
         length = old.stat().st_size
         self.assertGreater(length, 0)
         self.assertEqual(self.server.ask("PUT", "/v1/profiles/p", {})[0], 422)
@@ -122,10 +122,10 @@ class Reload(unittest.TestCase):
         for file, why in ((nowhere / "perseus.log", f"; there is no directory {nowhere}"),
                           (self.at, " cannot be appended to: Is a directory")):
             self.configure(log_file=str(file), max_body_mb=1)
-            self.assertEqual(self.hang_up("settings"), [f"the settings stay as they were: log_file: '{file}'{why}"])
+            self.assertEqual(self.hang_up("settings"), [f"settings not reloaded, all keep their values: log_file: '{file}'{why}"])
             self.assertNotEqual(self.status_of_two_megabytes(), 413)
         self.configure(max_body_mb=1)
-        self.assertIn("read the settings again; changed: max_body_mb", self.hang_up("read the settings again"))
+        self.assertIn("settings reloaded; changed: max_body_mb", self.hang_up("settings reloaded"))
         self.assertEqual(self.status_of_two_megabytes(), 413)
 
     def test_a_server_does_not_start_without_its_log(self):

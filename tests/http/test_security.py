@@ -76,7 +76,7 @@ class Pages(SecurityCase):
             status, _, answer = self.request("POST", "/v1/tokens", body, headers)
             self.assertIn(status, (403, 415), (headers, answer))
         self.assertEqual(self.server.ask("GET", "/v1/tokens")[1]["tokens"], [])
-        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 200, "nobody is locked out")
+        self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 200, "no client is locked out")
 
     def test_a_name_that_is_made_to_lead_here_reads_nothing(self):
         for path in ("/v1/jobs", "/v1/profiles", "/v1/events", "/metrics", "/info"):
@@ -90,7 +90,7 @@ class Pages(SecurityCase):
         self.assertEqual(self.request("GET", "/v1/jobs", headers={"Host": "other:7787"})[0], 403)
         wrong = subprocess.run([served.PROGRAM, "serve", "--data", self.data, "--hosts", "a:1"], capture_output=True, text=True)
         self.assertEqual(wrong.returncode, 64)
-        self.assertIn("'a:1' is not a host's name without port", wrong.stderr)
+        self.assertIn("'a:1' is not a host name without port", wrong.stderr)
 
 
 class Tokens(SecurityCase):
@@ -177,7 +177,7 @@ class Tokens(SecurityCase):
         boss = self.first_token()
         mine = self.make("job", boss)
         for token, expected in ((mine, 403), (boss, 404)):
-            for job in ("nobody", "nobody else"):
+            for job in ("absent", "absent as well"):
                 path = urllib.parse.quote(job)
                 parts = {"wait_s": 0,
                          "ranks": [{"job": job, "body": json.dumps({"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0})}],
@@ -292,14 +292,14 @@ class Tokens(SecurityCase):
     def test_changes_are_in_the_log_with_who_made_them(self):
         boss = self.first_token()
         self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
-        self.server.ask("DELETE", "/v1/profiles/nobody", token=boss)
+        self.server.ask("DELETE", "/v1/profiles/absent", token=boss)
         self.server.ask("DELETE", "/v1/profiles/sample", token="perseus_wrong")
         self.server.stop()
         changes = [json.loads(line) for line in self.server.log]
         changes = [line["change"] for line in changes if "change" in line]
         self.assertEqual([(c["name"], c["did"], c["status"]) for c in changes],
                          [("", "POST /v1/tokens", 200), ("boss", "PUT /v1/profiles/sample", 200),
-                          ("boss", "DELETE /v1/profiles/nobody", 404), ("", "DELETE /v1/profiles/sample", 401)])
+                          ("boss", "DELETE /v1/profiles/absent", 404), ("", "DELETE /v1/profiles/sample", 401)])
         self.assertEqual({c["from"] for c in changes}, {"127.0.0.1"})
 
 
@@ -309,7 +309,7 @@ class Content(SecurityCase):
         twice = '{"degrees":{"dp":1,"dp":2,"pp":4,"tp":1},"profile":"sample"}'
         status, answer = self.server.ask("POST", "/v1/jobs", twice)
         self.assertEqual(status, 422)
-        self.assertIn("the key 'dp' comes twice", answer["detail"])
+        self.assertIn("the key 'dp' appears twice", answer["detail"])
 
     def test_names_that_hide_something_are_refused(self):
         for name in ("a\u202eb", "a\u2066b", "a\u0085b", "a\u200fb", "a\u061cb", "a\u2028b"):
@@ -377,7 +377,7 @@ class Process(SecurityCase):
         self.server.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
         self.assertEqual(self.server.stop(), 0)
-        self.assertTrue(any("read the settings again" in line for line in self.server.log))
+        self.assertTrue(any("settings reloaded" in line for line in self.server.log))
 
     def test_settings_are_shown_without_the_password(self):
         for url in ("postgresql://perseus:hunter2@db:5432/perseus", "postgresql://db/perseus?user=a&password=hunter2&x=1"):

@@ -102,9 +102,9 @@ class ExistingClients(ServerCase):
     def test_zeus_metadata_must_name_a_profile(self):
         status, answer = self.server.ask(
             "POST", "/register_job",
-            {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "job_metadata": "nobody"})
+            {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "job_metadata": "absent"})
         self.assertEqual(status, 404)
-        self.assertIn("nobody", answer["detail"])
+        self.assertIn("absent", answer["detail"])
 
     def test_artifact_client_with_a_known_profile(self):
         self.push("gpt3-xl")
@@ -256,11 +256,11 @@ class OwnApi(ServerCase):
         check("PUT", "/v1/profiles/{name}", "/v1/profiles/x", {"profile_csv": "no", "pipeline": {"schedule": "1f1b"}}, 422)
         check("GET", "/v1/profiles", "/v1/profiles")
         check("GET", "/v1/profiles/{name}", "/v1/profiles/sample")
-        check("GET", "/v1/profiles/{name}", "/v1/profiles/nobody", expect=404)
+        check("GET", "/v1/profiles/{name}", "/v1/profiles/absent", expect=404)
         job = check("POST", "/v1/jobs", "/v1/jobs",
                     {"name": "a", "degrees": {"dp": 2, "pp": 4, "tp": 1}, "profile": "sample"})["job"]
         check("POST", "/v1/jobs", "/v1/jobs", {"degrees": {"dp": 0, "pp": 4, "tp": 1}}, 400)
-        check("POST", "/v1/jobs", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "nobody"}, 404)
+        check("POST", "/v1/jobs", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "absent"}, 404)
         check("POST", "/v1/jobs", "/v1/jobs", {"nonsense": 1}, 422)
         ranks = f"/v1/jobs/{job}/ranks"
         for rank in range(8):
@@ -269,7 +269,7 @@ class OwnApi(ServerCase):
             check("POST", "/v1/jobs/{job}/ranks", ranks, body)
         check("POST", "/v1/jobs/{job}/ranks", ranks, body)  # a repetition: nothing happens
         check("POST", "/v1/jobs/{job}/ranks", ranks, {**body, "host": "elsewhere", "pp_rank": 0}, 409)
-        check("POST", "/v1/jobs/{job}/ranks", "/v1/jobs/nobody/ranks", body, 404)
+        check("POST", "/v1/jobs/{job}/ranks", "/v1/jobs/absent/ranks", body, 404)
         plan = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")
         self.assertEqual(plan["kind"], "plan")
         same = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?have={plan['version']}&wait_s=0.01")
@@ -277,8 +277,8 @@ class OwnApi(ServerCase):
         check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?has=1", expect=400)
         for query, words in (("epoch=-1", "'epoch' is '-1'; expected the epoch of the rank's process, 0 to 9007199254740992"),
                              ("epoch=9007199254740993", "epoch: 9007199254740993; allowed: 0 to 9007199254740992"),
-                             ("have=0&have=1", "the parameter 'have' comes twice; allowed: once"),
-                             ("have=0&h%61ve=0", "the parameter 'have' comes twice; allowed: once")):
+                             ("have=0&have=1", "the parameter 'have' appears twice; allowed: once"),
+                             ("have=0&h%61ve=0", "the parameter 'have' appears twice; allowed: once")):
             refused = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan?{query}", expect=400)
             self.assertEqual(refused["detail"], words)
         refused = check("POST", "/v1/jobs/{job}/iterations", f"/v1/jobs/{job}/iterations",
@@ -287,7 +287,7 @@ class OwnApi(ServerCase):
         check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/99/plan", expect=404)
         check("GET", "/v1/jobs", "/v1/jobs")
         check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")
-        check("GET", "/v1/jobs/{job}", "/v1/jobs/nobody", expect=404)
+        check("GET", "/v1/jobs/{job}", "/v1/jobs/absent", expect=404)
         check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=1")
         check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=7", expect=404)
         check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?pipeline=1&point=0")
@@ -296,7 +296,7 @@ class OwnApi(ServerCase):
                           {"wait_s": 1, "waits": [{"job": job, "rank": rank} for rank in (0, 99)],
                            "reports": [{"job": job, "body": json.dumps({"rank": 0, "iteration_time_s": [4.0]})},
                                        {"job": job, "body": "{"},
-                                       {"job": "nobody", "body": json.dumps({"rank": 0, "iteration_time_s": []})}]})
+                                       {"job": "absent", "body": json.dumps({"rank": 0, "iteration_time_s": []})}]})
         self.assertEqual([part["status"] for part in exchanged["reports"]], [200, 422, 404])
         statuses = {part["wait"]: part["status"] for part in exchanged["waits"]}
         self.assertIn(statuses.get(0, 200), (200,))
@@ -640,7 +640,7 @@ class Operations(ServerCase):
         self.assertEqual((status, ready["checks"]["store"]["status"]), (503, "failing"))
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 503)
         self.server.stop()
-        self.assertEqual(len([line for line in self.server.log if "nothing can be changed" in line]), 1)
+        self.assertEqual(len([line for line in self.server.log if "refuses changes" in line]), 1)
         self.server = Server(self.data)
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
 
@@ -814,9 +814,9 @@ class Operations(ServerCase):
 
         unknown = normal(pipeline=1)
         self.assertEqual(unknown["id"], "")
-        self.assertEqual(unknown["nothing_done"], "no notice of pipeline 1 was known, so there was nothing to end")
+        self.assertEqual(unknown["nothing_done"], "no notice of pipeline 1 exists, so nothing ended")
         told = self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1").stdout
-        self.assertIn("nothing_done: no notice of pipeline 1 was known, so there was nothing to end\n", told)
+        self.assertIn("nothing_done: no notice of pipeline 1 exists, so nothing ended\n", told)
         self.server.ask("POST", stragglers, {"rank": 5, "degree": 1.2})
         self.assertIn("; s1 of rank 5 slows pipeline 1", normal(pipeline=1)["nothing_done"], "what may have been meant")
         ended = normal(rank=5)
@@ -936,12 +936,12 @@ class Operations(ServerCase):
                 time.sleep(0.01)
 
         pathlib.Path(certificate).write_text("no certificate")
-        reload("the certificate stays as it was: ")
+        reload("certificate not reloaded, the server keeps the old one: ")
         asked.connect()
         self.assertTrue(asked.sock.getpeercert(), "the old one")
         asked.close()
         make(days=3)
-        reload("read the certificate again")
+        reload("certificate reloaded")
         trusting_the_new = ssl.create_default_context(cafile=certificate)
         asked = http.client.HTTPSConnection(server.address.replace("127.0.0.1", "localhost"), context=trusting_the_new)
         asked.connect()

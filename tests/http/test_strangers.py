@@ -154,7 +154,7 @@ class RandomCalls(StrangersCase):
             Actor("team_a", "job", self.make("job", boss, team="a"), {"team_a"}),
             Actor("team_b", "job", self.make("job", boss, team="b"), {"team_b"}),
             Actor("bound", "job", self.make("job", boss, job=for_one), {"bound"}),
-            Actor("nobody", None),
+            Actor("anonymous", None),
             Actor("wrong", None, "perseus_00000000000000000000000000000000"),
             Actor("revoked", None, revoked),
             Actor("expired", None, self.make("job", boss, expires_in_s=1e-3)),

@@ -68,7 +68,7 @@ class Calls(RecordedTest):
                     call("forward", "first")
                     call("forward", 2**70)
         self.assertLessEqual(len(logged.output), 4)
-        self.assertIn("no instruction is called 'p2p', it is left alone", logged.output[0])
+        self.assertIn("unknown instruction 'p2p' is ignored", logged.output[0])
 
     def test_threads_may_call(self):
         client.start()
@@ -296,8 +296,8 @@ class JobId(RecordedTest):
         with self.assertLogs("perseus", "WARNING") as logged:
             self.as_rank(0, types.SimpleNamespace())
             self.as_rank(3, types.SimpleNamespace())
-        self.assertIn("the other ranks cannot be told the job's id", "".join(logged.output))
-        self.assertIn("the job's id cannot be asked of rank 0", "".join(logged.output))
+        self.assertIn("the job's id cannot be sent to the other ranks", "".join(logged.output))
+        self.assertIn("the job's id cannot be read from rank 0", "".join(logged.output))
 
     def as_attempt(self, attempt):
         """Of torchrun, in a store that all attempts share."""

@@ -77,7 +77,7 @@ TEST_P(AnyStore, KeepsAJobsEventsInOrder) {
               ElementsAre(store::StoredEvent{1, "{1}"}, store::StoredEvent{2, "{2}"}, store::StoredEvent{3, "{3}"}));
   EXPECT_THAT(*store_->read("a", 2), ElementsAre(store::StoredEvent{3, "{3}"}));
   EXPECT_THAT(*store_->read("a", 7), IsEmpty());
-  EXPECT_THAT(*store_->read("nobody", 0), IsEmpty());
+  EXPECT_THAT(*store_->read("absent", 0), IsEmpty());
 }
 
 TEST_P(AnyStore, RefusesAnAppendThatDidNotKnowTheLastEvent) {
@@ -143,7 +143,7 @@ TEST_P(AnyStore, PacksALogAndReadsTheSame) {
   EXPECT_THAT(*store_->read("b", 0), ElementsAre(store::StoredEvent{1, "{b}"}));
   pack("a");
   EXPECT_EQ(store_->read("a", 0)->size(), 3001U);
-  pack("nobody");
+  pack("absent");
   remove_job("a");
   EXPECT_THAT(*store_->read("a", 0), IsEmpty());
   EXPECT_EQ(*append(to("a", 0, {"{new}"})), store::Appended::committed);
@@ -156,7 +156,7 @@ TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
   job.holds = {"input/of a", "input/not yet there"};
   (void)append(job);
   put_blob("known/x", "1", {"input/of x"});
-  for (const char* key : {"input/of x", "input/of nobody", "profile/of nobody"}) put_blob(key, "1");
+  for (const char* key : {"input/of x", "input/of absent", "profile/of absent"}) put_blob(key, "1");
   store::Append user = to("b", 0, {"{1}"});
   user.holds = {"known/x"};
   (void)append(user);
@@ -165,23 +165,23 @@ TEST_P(AnyStore, SweepsBlobsThatNothingHolds) {
   sweep(1000, 100);
   sweep(1099, 100);
   EXPECT_EQ(keys().size(), 5U) << "not before its grace is over";
-  put_blob("input/of nobody", "2");  // a job may be about to use it
+  put_blob("input/of absent", "2");  // a job may be about to use it
   sweep(1100, 100);
   EXPECT_EQ(keys().size(), 5U);
   sweep(1200, 100);
-  EXPECT_THAT(keys(), ElementsAre("input/of a", "input/of x", "known/x", "profile/of nobody"));
+  EXPECT_THAT(keys(), ElementsAre("input/of a", "input/of x", "known/x", "profile/of absent"));
   put_blob("input/not yet there", "1");
   remove_job("b");
   sweep(2000, 100);
   sweep(2100, 100);
-  EXPECT_THAT(keys(), ElementsAre("input/not yet there", "input/of a", "input/of x", "profile/of nobody"));
+  EXPECT_THAT(keys(), ElementsAre("input/not yet there", "input/of a", "input/of x", "profile/of absent"));
   remove_job("a");
   sweep(3000, 100);
   store::Append late = to("c", 0, {"{1}"});
   late.holds = {"input/of a"};
   (void)append(late);
   sweep(3100, 100);
-  EXPECT_THAT(keys(), ElementsAre("input/of a", "profile/of nobody"));
+  EXPECT_THAT(keys(), ElementsAre("input/of a", "profile/of absent"));
 }
 
 TEST_P(AnyStore, FindsBlobsByPrefix) {

@@ -53,7 +53,7 @@ const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Default', sta
 if (summary.straggler) shortcuts.append(shortcut('Under T′', summary.straggler.point));
 frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('aside', { 'aria-label': 'Chosen point' }, facts, shortcuts)));
 const chart = createFrontierChart(chartSide, frontier, choose);
-chartSide.append(element('p', { class: 'note', text: 'Effective energy leaves out what the accelerators would burn anyway ' +
+chartSide.append(element('p', { class: 'note', text: 'Effective energy leaves out what the accelerators would draw anyway ' +
   'while they wait: it is what a plan can still influence. Click a point, or focus the chart and use the arrow keys.' }));
 
 // Timeline

@@ -22,7 +22,7 @@ def install(engine=None, schedule=None, **options):
         engine = engine or importlib.import_module("deepspeed.runtime.pipe.engine").PipelineEngine
         schedule = schedule or importlib.import_module("deepspeed.runtime.pipe.schedule")
     except (ImportError, AttributeError) as error:
-        client.say_once("DeepSpeed's pipeline engine is not here, nothing is measured or planned: %s", error)
+        client.say_once("DeepSpeed's pipeline engine is not installed, nothing is measured or planned: %s", error)
         return None
     return installed(engine) or _wrap(engine, schedule, options)
 

@@ -71,7 +71,7 @@ class Installation:
         try:
             options = self._options_of(args, kwargs)
         except Exception as error:
-            client.say_once("what %s runs is not known, give it to perseus.client.start(): %r", _name(self._owner), error)
+            client.say_once("the options of %s cannot be read, pass them to perseus.client.start(): %r", _name(self._owner), error)
         client.start(**options)
 
     def uninstall(self):
@@ -105,7 +105,7 @@ def around(original, computation_of, ended=lambda computation: client.on_instruc
             computation = computation_of(args, kwargs)
         except Exception as error:
             computation = None
-            client.say_once("%s is called as never before, it is not measured: %r", _name(original), error)
+            client.say_once("%s has unexpected arguments, this call is not measured: %r", _name(original), error)
         if computation is None:
             return original(*args, **kwargs)
         client.on_instruction_begin(*computation)

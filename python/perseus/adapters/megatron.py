@@ -29,7 +29,7 @@ def install(schedules=None, **options):
     try:
         module = schedules or importlib.import_module(_SCHEDULES)
     except ImportError as error:
-        client.say_once("Megatron is not here, nothing is measured or planned: %s", error)
+        client.say_once("Megatron is not installed, nothing is measured or planned: %s", error)
         return None
     if installed(module) is not None:
         return installed(module)

@@ -97,7 +97,7 @@ std::vector<std::string> doubts_of(const Calibration& calibration, std::span<con
   if (calibration.outside_computing > kNetworkBound) {
     doubts.push_back(fmt::format(
         "the busiest stage computes in only {:.0f} % of an iteration: the network is the bottleneck, and latencies "
-        "that do not depend on other transfers are not to be trusted",
+        "that do not depend on other transfers are unreliable",
         100 * (1 - calibration.outside_computing)));
   }
   std::set<int> unclear;
@@ -106,11 +106,11 @@ std::vector<std::string> doubts_of(const Calibration& calibration, std::span<con
   const bool alternatives = add_alternatives(calibration, doubts);
   if (!unclear.empty() || alternatives) {
     const int stages = trace.num_stages();
-    doubts.push_back(
-        fmt::format("runs that would tell: every stage at its maximum clock except one at its lowest clock, for stage "
-                    "0 to stage {} "
-                    "in turn",
-                    stages - 1));
+    doubts.push_back(fmt::format(
+        "runs that would distinguish them: every stage at its maximum clock except one at its lowest clock, for stage "
+        "0 to stage {} "
+        "in turn",
+        stages - 1));
   }
   return doubts;
 }

@@ -55,14 +55,14 @@ class NamedColumns {
   [[nodiscard]] Result<double> positive(std::size_t column) const {
     const auto value = formats::number_in<double>(text(column));
     if (value && *value > 0 && *value <= 1e15) return *value;
-    return csv_.error(fmt::format("{}: '{}'; a number above 0 and up to 1e15 is allowed", columns_[column].first,
+    return csv_.error(fmt::format("{}: '{}'; allowed: a number above 0 and up to 1e15", columns_[column].first,
                                   text(column).substr(0, 64)));
   }
   [[nodiscard]] Result<int> count(std::size_t column) const {
     const auto value = formats::number_in<int>(text(column));
     if (value && *value > 0) return *value;
     return csv_.error(
-        fmt::format("{}: '{}'; a whole number above 0 is allowed", columns_[column].first, text(column).substr(0, 64)));
+        fmt::format("{}: '{}'; allowed: a whole number above 0", columns_[column].first, text(column).substr(0, 64)));
   }
 
  private:
@@ -160,7 +160,7 @@ Result<Artifact> read_artifact(const fs::path& folder) {
     }
     const auto same = [&](const EmulatedProfile& p) { return p.model == names->first && p.gpu == names->second; };
     if (std::ranges::any_of(artifact.profiles, same)) {
-      artifact.left_out.push_back(fmt::format("{}: is there without .gz as well, which is taken", file.string()));
+      artifact.left_out.push_back(fmt::format("{}: also exists without .gz; that file is used", file.string()));
       continue;
     }
     Result<model::Profile> profile = formats::read_profile_csv(file.string());

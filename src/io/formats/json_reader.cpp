@@ -166,7 +166,7 @@ Result<JsonDocument> parse_json(std::string_view text, const std::string& name) 
     const std::string place = place_of(text, used);
     if (const std::string& key = parser.handler().repeated_key(); !key.empty()) {
       return Error{ErrorCode::invalid_input,
-                   fmt::format("{}:{}: the key '{}' comes twice in one object", name, place, key.substr(0, 60))};
+                   fmt::format("{}:{}: the key '{}' appears twice in one object", name, place, key.substr(0, 60))};
     }
     const std::string allowed =
         error == json::error::too_deep ? fmt::format("; at most {} levels are allowed", kMaxDepth) : std::string();

@@ -75,7 +75,8 @@ Result<Columns> read_header(const CsvReader& csv) {
       if (fields[i] != known.name) continue;
       int& column = columns.*known.column;
       if (column != -1) {
-        return csv.error(fmt::format("columns '{}' and '{}' say the same; one is allowed", fields[column], fields[i]));
+        return csv.error(fmt::format("columns '{}' and '{}' have the same meaning; allowed: one of them",
+                                     fields[column], fields[i]));
       }
       column = i;
     }

@@ -52,21 +52,23 @@ bool KnownHosts::has(std::string_view host) const {
 std::optional<HttpResponse> refused_across_sites(const HttpRequest& request, const KnownHosts& hosts) {
   const std::string_view host = request.header("Host").value_or("");
   if (!hosts.has(host)) {
-    return error_response(403, fmt::format("this server is not known as '{}'; name it in the setting 'hosts' if it is, "
-                                           "or ask it by its address",
-                                           shown(host)));
+    return error_response(403,
+                          fmt::format("unknown host name '{}'; if it is this server's, add it to the setting 'hosts', "
+                                      "or use the server's address",
+                                      shown(host)));
   }
   // A page on another port of the same machine is of the same site, but not of the same origin.
   const std::string_view site = request.header("Sec-Fetch-Site").value_or("none");
   if (site != "same-origin" && site != "none") {
     return error_response(403,
-                          fmt::format("a web page from elsewhere may not ask this (Sec-Fetch-Site: {})", shown(site)));
+                          fmt::format("cross-site request of a web page refused (Sec-Fetch-Site: {})", shown(site)));
   }
   if (const auto origin = request.header("Origin")) {
     const std::size_t scheme = origin->find("://");
     const auto plain = [&](std::string_view text) { return without_port_of(origin->substr(0, scheme), text); };
     if (scheme == std::string_view::npos || !same_without_case(plain(origin->substr(scheme + 3)), plain(host))) {
-      return error_response(403, fmt::format("a web page of '{}' may not ask this", shown(*origin)));
+      return error_response(403,
+                            fmt::format("cross-site request of a web page refused (Origin: '{}')", shown(*origin)));
     }
   }
   // An HTML form can send types other than JSON without a preflight request.

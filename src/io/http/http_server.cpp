@@ -105,7 +105,7 @@ void ServerCore::take_in(tcp::socket socket, const tcp::endpoint& peer) {
   ++totals.accepted;
   if (connections_.size() >= options.connections) {
     ++totals.turned_away;
-    return turn_away(socket, 503, "the server has as many connections as it may have");
+    return turn_away(socket, 503, "the server's limit of connections is reached");
   }
   std::string address = peer.address().to_string();
   if (!per_address_.take(address, options.connections_per_address)) {

@@ -48,7 +48,7 @@ void RequestReader::check_head() {
   const auto& fields = parser_->beast.get();
   const auto coding = fields.find(http::field::transfer_encoding);
   if (coding != fields.end() && !boost::beast::iequals(coding->value(), "chunked")) {
-    return fail(400, "this is not an HTTP request that is understood here: Transfer-Encoding may be chunked");
+    return fail(400, "unsupported HTTP request: Transfer-Encoding may only be chunked");
   }
   for (const char* once : {"Content-Length", "Transfer-Encoding", "Authorization", "Origin", "Sec-Fetch-Site",
                            "Content-Type", "Idempotency-Key"}) {
@@ -101,13 +101,13 @@ std::size_t RequestReader::put(std::string_view bytes) {
   } else if (problem == http::error::body_limit || problem == http::error::buffer_overflow) {
     fail(413, fmt::format("the request's body is larger than {} bytes", limits_.body_bytes));
   } else if (problem == http::error::bad_version) {
-    fail(400, "this is not an HTTP request: only HTTP/1.0 and HTTP/1.1 are spoken here");
+    fail(400, "this is not an HTTP request: only HTTP/1.0 and HTTP/1.1 are supported");
   } else if (problem) {
     fail(400, fmt::format("this is not an HTTP request: {}", problem.message()));
   }
   // Beast takes the headers one by one: those of a head in pieces are not all in the last piece.
   if (!had_head && !error_ && has_folded_line(text)) {
-    fail(400, "this is not an HTTP request: a header goes on in the next line");
+    fail(400, "this is not an HTTP request: a header continues on the next line");
   }
   if (error_) return bytes.size();
   if (!had_head && parser_->beast.is_header_done()) {

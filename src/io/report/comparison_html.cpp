@@ -28,7 +28,7 @@ void write_comparison_html(const ComparisonInput& input, const std::vector<PairC
              "plan that is at most {:g} % slower than everything at maximum clock. Gap: of the fastest point, "
              "to the lower bound.",
              100 * input.slowdown)},
-        {"Who is better than whom",
+        {"Pairwise comparison",
          {},
          {},
          pair_rows(input, pairs),

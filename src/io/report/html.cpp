@@ -70,7 +70,7 @@ std::string description(const ReportInput& input, const ReportSummary& s) {
       "The default plan, the slowest one that is {}, takes {} and {}, that is {} less energy; the fastest "
       "takes {} and {}, the slowest {} and {}. Slowing down "
       "further "
-      "than T* = {} saves nothing. No plan whatever can need less energy than the lower bound; the plans are {} above "
+      "than T* = {} saves nothing. No plan can need less energy than the lower bound; the plans are {} above "
       "it "
       "on average over T, and {} at most.",
       input.dag.computations.size(), input.dag.num_ranks(), text_of(s.all_max.time), text_of(s.all_max.energy),

@@ -54,7 +54,7 @@ std::vector<std::string> verify_union(const std::vector<const model::Frontier*>&
       if (!agree(claimed, value)) say(i, fmt::format("{} {}; the configuration's point has {}", name, claimed, value));
     }
     if (i > 0 && !(claim.time < claims[i - 1].time && claim.effective_energy > claims[i - 1].effective_energy)) {
-      say(i, "not faster than the point before it, or not dearer: one of both is of no use");
+      say(i, "not faster than the point before it, or not of more energy: one of the two is redundant");
     }
     double least_j = INFINITY, one_j = 0;
     for (const model::Frontier* frontier : frontiers) {

@@ -26,7 +26,7 @@ Status check_numbers(const TracedPlan& plan) {
       return invalid(plan, fmt::format("stage {}: loading {} s; must be >= 0", s, plan.loading[s].value()));
     for (const TracedComputation& c : plan.stages[s]) {
       if (is_constant_time(c.instruction))
-        return invalid(plan, fmt::format("{}: only computations whose clock was set belong into a trace",
+        return invalid(plan, fmt::format("{}: only computations whose clock was set belong in a trace",
                                          text_of(action_of(static_cast<int>(s), c))));
       if (!positive(c.time.value()) || c.clock <= Megahertz(0))
         return invalid(plan, fmt::format("{}: {} s at {} MHz; both must be > 0",

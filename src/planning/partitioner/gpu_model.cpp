@@ -95,7 +95,7 @@ Result<GpuModel> gpu_named(std::string_view name) {
     if (lower(gpu.name) == lower(name)) return gpu;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu.name);
   }
-  return Error{ErrorCode::not_found, fmt::format("no GPU is called '{}'; known: {}", name.substr(0, 64), names)};
+  return Error{ErrorCode::not_found, fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), names)};
 }
 
 std::vector<Megahertz> clocks_of(const GpuModel& gpu) {

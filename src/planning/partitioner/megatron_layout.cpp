@@ -22,7 +22,7 @@ char letter_of(model::LayerKind kind) {
 
 Status check(std::span<const model::Layer> layers, const Partition& partition) {
   const auto fails = [](const std::string& why) {
-    return Error{ErrorCode::invalid_input, fmt::format("Megatron's layouts cannot say this: {}", why)};
+    return Error{ErrorCode::invalid_input, fmt::format("Megatron's layouts cannot express this: {}", why)};
   };
   const int num_layers = static_cast<int>(layers.size());
   int mtp_stage = -1;

@@ -151,7 +151,7 @@ Result<const Model*> model_named(std::string_view name) {
     if (model.entry.name == wanted) return &model;
     names += fmt::format("{}{}", names.empty() ? "" : ", ", model.entry.name);
   }
-  return Error{ErrorCode::not_found, fmt::format("no model is called '{}'; known: {}", name.substr(0, 64), names)};
+  return Error{ErrorCode::not_found, fmt::format("unknown model '{}'; allowed: {}", name.substr(0, 64), names)};
 }
 
 Status check(const Workload& workload) {

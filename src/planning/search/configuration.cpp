@@ -115,8 +115,8 @@ class Configurer {
     if (choice_.recomputing == Recomputing::all) recomputes_.assign(schedule_.num_stages, true);
     if (job_.measured_with == MeasuredWith::unknown && (early || choice_.recomputing != Recomputing::as_measured)) {
       return Error{ErrorCode::usage,
-                   fmt::format("{}: it is not known whether the profile's backward includes a recomputation; "
-                               "--measured-with says so",
+                   fmt::format("{}: it is unknown whether the profile's backward includes a recomputation; "
+                               "set --measured-with",
                                name_of(choice_))};
     }
     if (choice_.recomputing == Recomputing::best) choose_best();

@@ -42,7 +42,7 @@ struct EventText {
   std::string operator()(const RankMeasured& e) const {
     if (e.control && *e.control == "clocks") return fmt::format("rank {} can set its clock now", e.rank);
     if (e.control) return text_of_control(e.rank, *e.control, e.control_reason.value_or(""));
-    return fmt::format("rank {} knows more of itself", e.rank);
+    return fmt::format("rank {} updated what it measured of itself", e.rank);
   }
   std::string operator()(const PlanDropped& e) const { return text_of(e); }
   std::string operator()(const EnergyMeasured& e) const {
@@ -54,7 +54,7 @@ struct EventText {
     std::size_t iterations = 0;
     for (const ReportsKept::Run& run : e.runs) iterations += run.energies_j.size();
     if (iterations == 0) return "the ranks report which plan their iterations followed";
-    return fmt::format("the server stopped and kept reports of {} iterations that are not counted yet", iterations);
+    return fmt::format("the server stopped and stored reports of {} iterations that are not counted yet", iterations);
   }
   std::string operator()(const ProfileKnown& e) const {
     return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
@@ -75,7 +75,7 @@ struct EventText {
   }
   std::string operator()(const ResultReported& e) const {
     if (!e.missed.empty()) {
-      return fmt::format("rank {} could measure nothing of profiling window {}: {}", e.rank, e.window, e.missed);
+      return fmt::format("rank {} measured nothing in profiling window {}: {}", e.rank, e.window, e.missed);
     }
     return fmt::format("rank {} reported profiling window {}", e.rank, e.window);
   }
@@ -88,7 +88,9 @@ struct EventText {
   std::string operator()(const CharacterizationFailed& e) const {
     return fmt::format("characterization failed: {}", e.why);
   }
-  std::string operator()(const RefinementEnded& e) const { return fmt::format("the quick frontier stays: {}", e.why); }
+  std::string operator()(const RefinementEnded& e) const {
+    return fmt::format("the quick frontier is kept: {}", e.why);
+  }
   std::string operator()(const StragglerNoticed& e) const {
     if (e.degree == 1) return fmt::format("{} will be back to normal", text_of(e.target));
     return fmt::format("{} {} {:.4g} times slower{}", text_of(e.target), e.detected ? "was seen" : "will be", e.degree,
@@ -109,18 +111,18 @@ struct EventText {
     return fmt::format("{} iterations saved {}", e.iterations, report::text_of(Joules(e.saved_j)));
   }
   std::string operator()(const UnknownEvent& e) const {
-    return fmt::format("something that this version of Perseus does not know ({})", e.kind);
+    return fmt::format("an event that this version of Perseus does not know ({})", e.kind);
   }
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }
   std::string operator()(const JobExpired&) const { return "expired: no request for too long"; }
-  std::string operator()(const JobRevived&) const { return "a rank asked about it again"; }
+  std::string operator()(const JobRevived&) const { return "revived by a request of a rank"; }
 };
 
 }  // namespace
 
 std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
-  return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "only asks for advice" : "cannot set its clock",
+  return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "runs in advice mode" : "cannot set its clock",
                      reason.empty() ? "" : ": ", reason);
 }
 

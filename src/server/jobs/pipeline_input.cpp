@@ -79,7 +79,7 @@ Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stage
   if (shape.chunks == 0 && limits.ranks > 0 && stages % limits.ranks == 0) shape.chunks = stages / limits.ranks;
   if (shape.chunks == 0) shape.chunks = chunks_of(shape);
   if (shape.chunks < 1 || stages % shape.chunks != 0) {
-    return wrong(fmt::format("chunks: {}; the profile's {} stages cannot be shared out to ranks of so many each",
+    return wrong(fmt::format("chunks: {}; the profile's {} stages cannot be divided among ranks of so many chunks each",
                              shape.chunks, stages));
   }
   ranks = stages / shape.chunks;

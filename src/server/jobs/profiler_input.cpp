@@ -18,7 +18,7 @@ Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_r
     const int rank = job.rank_at[job.coordinate(pipeline, stage_rank, tp)];
     const std::vector<int>& own = job.clock_sets[job.ranks[rank]->clock_set];
     if (own.empty()) {
-      return Error{ErrorCode::not_found, fmt::format("rank {} has not said which clocks it supports", rank)};
+      return Error{ErrorCode::not_found, fmt::format("rank {} has not reported which clocks it supports", rank)};
     }
     if (!common) {
       common = own;
@@ -77,8 +77,8 @@ Status check_instructions(const Job& job, int rank, const model::Schedule& sched
   if (named.empty() || own == wanted) return Ok{};
   return Error{
       ErrorCode::invalid_input,
-      fmt::format("rank {} runs other instructions than {} has for it: {} of them, there are {}, or in another "
-                  "order; an action table tells them",
+      fmt::format("rank {} runs other instructions than schedule {} gives it: {} instructions, expected {}, or another "
+                  "order; give an action table instead",
                   rank, schedule.name, own.size(), wanted.size())};
 }
 

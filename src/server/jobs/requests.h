@@ -77,7 +77,7 @@ struct RegisterRank {
   std::optional<Watts> blocking_power = std::nullopt;  ///< of this accelerator, while it waits
   std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
   std::string control = {};  ///< "clocks" (also if empty), "advice" (it sets none, by choice) or "none" (it cannot)
-  std::string control_reason = {};  ///< for people: why it sets none
+  std::string control_reason = {};  ///< for people: why the rank sets no clocks
   /// Epoch of the rank's process: a later process has a greater one, counts iterations from 0, and may run on another
   /// host. 0: not known.
   std::int64_t epoch = 0;

@@ -69,7 +69,7 @@ std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank
   const bool planned = job.plan && job.plan->version == job.version;
   schedule->from_iteration = planned ? job.plan->from_iteration : 0;
   schedule->reason = planned               ? job.plan->reason
-                     : job.windows.empty() ? "profiling is over, its plan is being made"
+                     : job.windows.empty() ? "profiling has ended, planning is under way"
                                            : "online profiling";
   return schedule;
 }

@@ -38,7 +38,7 @@ Result<std::set<int>> pipelines_of(const Job& job, const StragglerTarget& target
 /// Message for a target without a notice; it names other known causes of a slow pipeline, which the caller may have
 /// meant.
 std::string nothing_to_end(const Job& job, const StragglerTarget& target, int pipeline) {
-  std::string text = fmt::format("no notice of {} was known, so there was nothing to end", text_of(target));
+  std::string text = fmt::format("no notice of {} exists, so nothing ended", text_of(target));
   for (const Notice& notice : job.notices) {
     if (notice.pipeline != pipeline || notice.degree == 1) continue;
     text += fmt::format("; {} of {} slows pipeline {}", notice.id, text_of(notice.target), pipeline);

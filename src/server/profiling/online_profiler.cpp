@@ -250,7 +250,8 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
   }
   const TimeEnergyModel now = model();
   const Result<PlanningProblem> problem = PlanningProblem::build(layout, samples, now, options.lowest_clock_share);
-  if (!problem) return ProfilingStep{ProfilingDone{"it cannot be planned with: " + problem.error().message}, {}};
+  if (!problem)
+    return ProfilingStep{ProfilingDone{"the measurements cannot be planned with: " + problem.error().message}, {}};
   const double most_slowdown =
       std::min(kShareOfTheWorst * options.worst_slowdown_pct, kTimesTheMean * options.mean_slowdown_pct) / 100;
   const SharedClock shared = shared_clock(now);
@@ -279,9 +280,9 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     return done(fmt::format("after {} iterations ", iterations()));
   }
   if (iterations() >= options.max_iterations)
-    return done(fmt::format("{} iterations are the most allowed; ", iterations()));
+    return done(fmt::format("the limit of {} iterations is reached; ", iterations()));
   if (!sure && is_level(worst)) {
-    return done(fmt::format("after {} iterations, more of which no longer make the plan better, ", iterations()));
+    return done(fmt::format("after {} iterations, when more iterations no longer improve the plan, ", iterations()));
   }
   if (sure) {
     return ProfilingStep{with_rest(window_of_plan(problem->mean(), confirmable[confirmed % confirmable.size()]), doubt),

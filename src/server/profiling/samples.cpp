@@ -162,8 +162,8 @@ void Samples::reject_outliers(const Layout& layout, const RankResult& result, st
       const ProfiledType& type = layout.types[t];
       verdict.rejected.push_back(
           {result.rank, result.replica, result.window, -1, std::string(model::name_of(type.instruction)), -1, 0,
-           fmt::format("rank {}: window after window contradicts what was known of {} of stage {} ({}): all earlier "
-                       "samples of it are dropped",
+           fmt::format("rank {}: several windows contradict the earlier samples of {} of stage {} ({}): all earlier "
+                       "samples of it are discarded",
                        result.rank, model::name_of(type.instruction), type.stage, faster ? "faster" : "slower")});
     }
     rejections.insert(rejections.end(), std::make_move_iterator(verdict.rejected.begin()),

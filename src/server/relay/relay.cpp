@@ -145,8 +145,8 @@ void Relay::handle(http::HttpRequest request, http::Responder responder) {
                                     (request.method == "GET" && (last == "plan" || path.size() == 3)));
   if (!carried) {
     return responder.send(http::error_response(
-        404, fmt::format("a relay carries what ranks ask of /v1/jobs, not {} {}: ask the server itself", request.method,
-                         request.path)));
+        404, fmt::format("a relay forwards only the ranks' requests to /v1/jobs, not {} {}: send it to the server",
+                         request.method, request.path)));
   }
   constexpr std::size_t plan_path = 6;  // v1/jobs/J/ranks/R/plan
   if (request.method == "GET" && last == "plan" && path.size() == plan_path && is_number(path[4])) {
@@ -371,8 +371,7 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
       waits(asked.waits.size());
   Result<http::HttpReply> other = reply;  // for parts without an answer
   if (reply && reply->status == 200) {
-    other = Error{ErrorCode::unavailable,
-                  fmt::format("{}: an answer that cannot be read", http::without_user(options_.server.url))};
+    other = Error{ErrorCode::unavailable, fmt::format("{}: invalid answer", http::without_user(options_.server.url))};
     if (const auto document = formats::parse_json(reply->body, "answer")) {
       formats::JsonFields fields(document->root());
       const auto take = [&](const formats::JsonReader& parts, std::vector<std::optional<http::HttpReply>>& replies) {

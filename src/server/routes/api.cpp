@@ -57,11 +57,10 @@ Found route_of(const http::HttpRequest& request) {
 
 http::HttpResponse nowhere(const http::HttpRequest& request, const std::string& allowed) {
   if (allowed.empty()) {
-    return response_of(
-        {ErrorCode::not_found, fmt::format("there is nothing at '{}'; see /v1/openapi.json", request.path)});
+    return response_of({ErrorCode::not_found, fmt::format("no such path: '{}'; see /v1/openapi.json", request.path)});
   }
   http::HttpResponse response =
-      http::error_response(405, fmt::format("{} is not possible here; allowed: {}", request.method, allowed));
+      http::error_response(405, fmt::format("method {} is not supported here; allowed: {}", request.method, allowed));
   response.headers.emplace_back("Allow", allowed);
   return response;
 }
@@ -76,7 +75,7 @@ http::HttpResponse response_of(const Error& error) {
 }
 
 Error out_of_reach(std::string_view job) {
-  return {ErrorCode::forbidden, fmt::format("this token does not reach the job '{}'", job)};
+  return {ErrorCode::forbidden, fmt::format("this token has no permission for the job '{}'", job)};
 }
 
 void Call::fail(const Error& error) const { send(response_of(error)); }
@@ -305,7 +304,7 @@ std::function<void(int, const service::Identity&)> Api::auditor(const http::Http
 std::optional<http::HttpResponse> Api::refused(const Route& route, const http::HttpRequest& request,
                                                service::Identity& who) {
   if (route.access == Access::open) return std::nullopt;
-  if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: ask again"});
+  if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: try again"});
   hosts_.any = tokens_.required() && hosts_.names.empty();
   if (auto refusal = http::refused_across_sites(request, hosts_)) return refusal;
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
@@ -338,7 +337,7 @@ std::optional<Error> repeated_parameter(const http::HttpRequest& request) {
     const auto& name = pair->first;
     const auto same = [&](const auto& other) { return other.first == name; };
     if (std::any_of(request.query.begin(), pair, same)) {
-      return Error{ErrorCode::usage, fmt::format("the parameter '{}' comes twice; allowed: once", name)};
+      return Error{ErrorCode::usage, fmt::format("the parameter '{}' appears twice; allowed: once", name)};
     }
   }
   return std::nullopt;

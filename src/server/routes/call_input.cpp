@@ -13,7 +13,7 @@ Error wrong_parameter(std::string_view name, std::string_view value, std::string
 std::optional<Error> Parameters::error() const {
   if (error_) return error_;
   for (const auto& [name, value] : request_.query) {
-    if (!known_.contains(name)) return Error{ErrorCode::usage, fmt::format("there is no parameter '{}' here", name)};
+    if (!known_.contains(name)) return Error{ErrorCode::usage, fmt::format("unknown parameter '{}'", name)};
   }
   return std::nullopt;
 }

@@ -31,7 +31,7 @@ prometheus::ClientMetric gauge(std::vector<prometheus::ClientMetric::Label> labe
 
 MetricFamily planning_queue(const service::ServiceCounts& service) {
   MetricFamily family{
-      "perseus_planning_queue", "Pipelines that wait for a planner, or are with one", MetricType::Gauge, {}};
+      "perseus_planning_queue", "Pipelines in the planning queue, waiting or running", MetricType::Gauge, {}};
   for (const auto& [kind, waiting, running] : service.planning) {
     family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "waiting"}}, waiting));
     family.metric.push_back(gauge({{"kind", std::string(kind)}, {"state", "running"}}, running));
@@ -40,7 +40,7 @@ MetricFamily planning_queue(const service::ServiceCounts& service) {
 }
 
 MetricFamily jobs_by_state(const service::ServiceCounts& service) {
-  MetricFamily family{"perseus_jobs", "Jobs that the database has, by state", MetricType::Gauge, {}};
+  MetricFamily family{"perseus_jobs", "Jobs in the database, by state", MetricType::Gauge, {}};
   for (const auto& [state, jobs] : service.jobs_by_state) {
     family.metric.push_back(gauge({{"state", std::string(state)}}, jobs));
   }
@@ -57,7 +57,8 @@ MetricFamily commit_times(const store::CommitCounts& commits) {
   }
   metric.histogram.sample_count = cumulative;
   metric.histogram.sample_sum = commits.seconds;
-  return {"perseus_store_commit_seconds", "Time of commits of the database", MetricType::Histogram, {metric}};
+  return {
+      "perseus_store_commit_seconds", "Duration of database commits that succeeded", MetricType::Histogram, {metric}};
 }
 
 }  // namespace
@@ -81,44 +82,47 @@ std::string Metrics::text(const std::string& version, const service::ServiceCoun
                           const std::optional<http::HttpServerCounts>& http) const {
   using enum MetricType;
   std::vector<MetricFamily> families{
-      one(Gauge, "jobs_in_memory", "Jobs whose log is folded in memory", service.jobs_in_memory),
+      one(Gauge, "jobs_in_memory", "Jobs whose state is in memory", service.jobs_in_memory),
       one(Gauge, "waiting_ranks", "Ranks that wait for a plan", service.waiting_ranks),
-      one(Gauge, "subscriptions", "Listeners to jobs' events inside the server", service.subscriptions),
+      one(Gauge, "subscriptions", "Subscriptions to the events of jobs inside the server", service.subscriptions),
       one(Gauge, "stragglers_in_force", "Stragglers in force", service.stragglers_in_force),
-      one(Counter, "plans_deployed_total", "Plans put into force", service.plans_deployed),
+      one(Counter, "plans_deployed_total", "Plans deployed", service.plans_deployed),
       one(Counter, "characterizations_total", "Frontiers computed", service.characterizations),
       one(Counter, "characterizations_failed_total", "Frontiers that could not be computed",
           service.characterizations_failed),
-      one(Gauge, "characterizations_running", "Pipelines being planned, or waiting for it", service.characterizing),
+      one(Gauge, "characterizations_running", "Pipelines that are planned or wait for planning",
+          service.characterizing),
       planning_queue(service),
       one(Counter, "planning_seconds_total", "CPU seconds spent on planning", service.planner_s),
-      one(Counter, "planning_stopped_total", "Plannings stopped because their results were not needed",
+      one(Counter, "planning_stopped_total", "Planning runs stopped because their results were not needed",
           service.plannings_stopped),
       jobs_by_state(service),
-      one(Gauge, "ranks", "Ranks of jobs that are alive", service.ranks),
+      one(Gauge, "ranks", "Expected ranks of live jobs", service.ranks),
       commit_times(service.commits),
-      one(Counter, "store_commits_failed_total", "Commits that the database did not make", service.commits.failed),
+      one(Counter, "store_commits_failed_total", "Database commits that failed", service.commits.failed),
   };
   if (service.database_bytes) {
-    families.push_back(one(Gauge, "database_bytes", "Size of the database on its disk", *service.database_bytes));
+    families.push_back(one(Gauge, "database_bytes", "Size of the database on disk", *service.database_bytes));
   }
   if (http) {
     for (const MetricFamily& family : {
              one(Gauge, "connections", "Open connections", http->connections),
-             one(Gauge, "connections_waiting", "Connections whose request is not answered yet", http->waiting),
+             one(Gauge, "connections_waiting", "Connections with a request that is not answered yet", http->waiting),
              one(Counter, "connections_total", "Connections accepted", http->accepted),
-             one(Counter, "connections_turned_away_total", "Connections over the limit", http->turned_away),
-             one(Counter, "connections_turned_away_of_address_total", "Connections over the limit of their address",
-                 http->turned_away_of_address),
+             one(Counter, "connections_turned_away_total", "Connections refused because of the limit of the server",
+                 http->turned_away),
+             one(Counter, "connections_turned_away_of_address_total",
+                 "Connections refused because of the limit per address", http->turned_away_of_address),
              one(Gauge, "event_streams", "Open event streams", http->streams),
-             one(Counter, "connections_timed_out_total", "Connections of clients that were too slow", http->timed_out),
+             one(Counter, "connections_timed_out_total", "Connections closed because the client was too slow",
+                 http->timed_out),
          }) {
       families.push_back(family);
     }
   }
   if (http && http->certificate_end_s) {
     families.push_back(
-        one(Gauge, "certificate_end_seconds", "When the certificate ends, Unix time", *http->certificate_end_s));
+        one(Gauge, "certificate_end_seconds", "End of the TLS certificate, Unix time", *http->certificate_end_s));
   }
   for (MetricFamily& family : process_metrics(version)) families.push_back(std::move(family));
   for (const auto* histograms : {&requests_, &io_thread_}) {

@@ -51,8 +51,8 @@ class Metrics {
 
  private:
   using Histograms = prometheus::Family<prometheus::Histogram>;
-  Histograms requests_{"perseus_requests_seconds", "Time from a request to its answer, waits included", {}};
-  Histograms io_thread_{"perseus_io_thread_seconds", "Spans in which the io thread did nothing else", {}};
+  Histograms requests_{"perseus_requests_seconds", "Time from a request to its response, including waits", {}};
+  Histograms io_thread_{"perseus_io_thread_seconds", "Time for which one task occupies the I/O thread", {}};
   // The library finds a histogram by the text of its labels, which is too slow for every request.
   std::map<std::pair<std::string_view, int>, prometheus::Histogram*> by_route_;
   std::map<std::string_view, prometheus::Histogram*> by_task_;

@@ -49,7 +49,7 @@ std::vector<MetricFamily> process_metrics(const std::string& version) {
   prometheus::ClientMetric build;
   build.label = {{"version", version}, {"compiler", __VERSION__}};
   build.gauge.value = 1;
-  families.push_back({"perseus_build_info", "What runs", Gauge, {build}});
+  families.push_back({"perseus_build_info", "Version and compiler of the server", Gauge, {build}});
 
   constexpr std::size_t user_ticks = 14, system_ticks = 15, start_ticks = 22, resident_pages = 24;  // position, from 1
   const std::vector<double> stat = stat_fields();
@@ -73,7 +73,8 @@ std::vector<MetricFamily> process_metrics(const std::string& version) {
   }
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-    families.push_back(family(Gauge, "process_max_fds", "Most file descriptors", static_cast<double>(limit.rlim_cur)));
+    families.push_back(
+        family(Gauge, "process_max_fds", "Limit of open file descriptors", static_cast<double>(limit.rlim_cur)));
   }
   return families;
 }

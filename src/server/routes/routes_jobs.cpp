@@ -58,7 +58,7 @@ void Api::list_jobs(Call call) {
   }
   service::JobList::Query query{limit, std::nullopt, {}};
   if (after && !(query.after = service::parse_cursor(*after))) {
-    return call.fail(wrong_parameter("after", *after, "'next' of the page before"));
+    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   const bool is_job = call.identity.role == service::Role::job;
   if (is_job || state || search) {

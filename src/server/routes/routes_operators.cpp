@@ -77,13 +77,13 @@ void Api::make_token(Call call) {
   if (!tokens_.required()) {
     if (wanted.role != name_of(service::Role::infrastructure)) {
       return call.fail({ErrorCode::conflict,
-                        "the first token must have the role infrastructure: without it, no "
-                        "other could be made"});
+                        "role: the first token must have the role infrastructure; without it, no "
+                        "other token could be created"});
     }
     if (!tokens_.shows_first_secret(call.request.header("Authorization").value_or(""))) {
       return call.fail(
           {ErrorCode::forbidden,
-           "the first token is made with the secret in this server's log, or before it starts, by 'perseus "
+           "create the first token with the secret in this server's log or, before the server starts, with 'perseus "
            "token create --role infrastructure --data DIR'"});
     }
   }

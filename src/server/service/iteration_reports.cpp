@@ -54,7 +54,7 @@ std::optional<std::int64_t> version_followed(const LiveJob& live, const jobs::Re
 }  // namespace
 
 void IterationReports::report(jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
-  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: report again"});
+  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: try again"});
   const std::string id = request.job;
   const int rank = request.rank;
   const std::int64_t version = request.plan_version.value_or(0);
@@ -82,7 +82,7 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
       !live.note_progress(request.rank, *request.last_iteration, *request.last_iteration, clock_.now_s())) {
-    rejected.push_back(fmt::format("last_iteration: {}; no other rank is that far", *request.last_iteration));
+    rejected.push_back(fmt::format("last_iteration: {}; no other rank has reached it", *request.last_iteration));
     request.last_iteration.reset();
   }
   if (const auto window = ProfilingWindows::window_of(live, request)) {

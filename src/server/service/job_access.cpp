@@ -62,7 +62,7 @@ JobCommand command_for_live_job(std::function<Result<std::vector<jobs::EventBody
 }
 
 Error job_is_revived(const std::string& job) {
-  return {ErrorCode::unavailable, fmt::format("job {} had expired and is revived: ask again", job)};
+  return {ErrorCode::unavailable, fmt::format("job {} had expired and is revived: try again", job)};
 }
 
 Error job_is_over(const jobs::Job& job) {

@@ -11,10 +11,11 @@
 namespace perseus::service {
 
 Error later_version(const std::string& job) {
-  return {ErrorCode::unavailable,
-          fmt::format("job {} was changed by a later version of Perseus, which this server does not know: ask a server "
-                      "of that version",
-                      job)};
+  return {
+      ErrorCode::unavailable,
+      fmt::format("job {} was changed by a later version of Perseus, which this server does not support: use a server "
+                  "of that version",
+                  job)};
 }
 
 bool LiveJob::is_pending(std::string_view blob) const {

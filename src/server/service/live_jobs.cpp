@@ -433,7 +433,7 @@ void LiveJobs::forget_finished(std::size_t keep) {
 void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> done) {
   const LiveJob* const live = in_memory(id);
   if (live != nullptr && (live->appending_ || !live->outbox_.empty())) {
-    return done(Error{ErrorCode::unavailable, "job " + id + " is being written: ask again"});
+    return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});
   }
   store_.remove_job(id, [weak = weak_from_this(), id, done = std::move(done)](const Result<Ok>& removed) {
     const auto self = weak.lock();

@@ -268,7 +268,7 @@ void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations 
     if (!wanted) return decision;  // a retry, or too late
     if (no_energies) {
       decision.events.emplace_back(jobs::ProfilingFailed{fmt::format(
-          "rank {} measures no energies: its device has no energy counter, or may not be asked; a plan needs "
+          "rank {} measures no energies: its device has no energy counter or does not permit reading it; a plan needs "
           "them: upload a profile, or give the job the name of one",
           result.rank)});
       return decision;

@@ -30,7 +30,7 @@ Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request
   const bool former = !job.spec.facts.contains(std::string(kRequestFact));
   if (fact_of(job.spec.facts, former ? kFormerRequestFact : kRequestFact) == request.fingerprint) return Ok{};
   return Error{ErrorCode::invalid_input,
-               fmt::format("Idempotency-Key: '{}' has made job {} from another body; allowed: "
+               fmt::format("Idempotency-Key: '{}' registered job {} from another body; allowed: "
                            "the same body, or another key",
                            request.idempotency_key, job.id)};
 }

@@ -7,7 +7,7 @@ namespace perseus::service {
 
 Error StoreAccess::not_answered() {
   return {ErrorCode::unavailable,
-          "database: it does not answer; a change that was sent to it may be made later: ask again"};
+          "database: it does not answer; a change that was sent to it may still take effect: try again"};
 }
 
 std::uint64_t StoreAccess::begin(Kind kind, std::function<void()> late) {

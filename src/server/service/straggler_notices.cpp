@@ -15,7 +15,8 @@ void StragglerNotices::set(jobs::SetStraggler request, Done<jobs::StragglerSet> 
   if (!request.job.empty()) return set_in_job(std::move(request), std::move(done));
   const std::string accelerator = request.target.accelerator;
   if (accelerator.empty()) {
-    return done(Error{ErrorCode::usage, "without a job, a straggler is named by its accelerator"});
+    return done(
+        Error{ErrorCode::usage, "accelerator is missing: a straggler without a job is named by its accelerator"});
   }
   with_accelerator(accelerator, [this, request = std::move(request), done = std::move(done)](const Result<Ids>& ids) {
     ids ? set_in_jobs(*ids, request, done) : done(ids.error());

@@ -67,7 +67,7 @@ Result<Role> role_named(std::string_view name) {
   for (const auto& [role, known] : kRoles) {
     if (known == name) return role;
   }
-  return Error{ErrorCode::usage, fmt::format("'{}' is no role; there are job, infrastructure and read-only", name)};
+  return Error{ErrorCode::usage, fmt::format("role: '{}'; allowed: job, infrastructure, read-only", name)};
 }
 
 Status check_token(const store::TokenRow& wanted) {
@@ -153,13 +153,13 @@ Result<Identity> Tokens::identify(std::string_view authorization, double now_s) 
   if (!required_) return Identity{};
   if (rows_.empty()) {
     return Error{ErrorCode::unauthorized,
-                 "tokens are required here and there is none: 'perseus token create --data DIR' makes one"};
+                 "this server requires tokens and has none; 'perseus token create --data DIR' creates one"};
   }
   if (secret_in(authorization).empty()) {
-    return Error{ErrorCode::unauthorized, "a token is needed: send the header 'Authorization: Bearer TOKEN'"};
+    return Error{ErrorCode::unauthorized, "a token is required: send the header 'Authorization: Bearer TOKEN'"};
   }
   const store::TokenRow* const row = find(authorization);
-  if (row == nullptr) return Error{ErrorCode::unauthorized, "this token is not known here, or was revoked"};
+  if (row == nullptr) return Error{ErrorCode::unauthorized, "this token is unknown or was revoked"};
   if (row->expires_s > 0 && now_s >= row->expires_s) return Error{ErrorCode::unauthorized, "this token has expired"};
   const auto role = role_named(row->role);
   if (!role) return Error{ErrorCode::unauthorized, role.error().message};
@@ -214,8 +214,8 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
   };
   if (required_ && administers(*found) && std::ranges::count_if(rows_, administers) == 1) {
     return done(Error{ErrorCode::conflict,
-                      "this is the last token of the role infrastructure that does not expire: make another one "
-                      "first; it could not be made afterwards"});
+                      "this is the last token of the role infrastructure that does not expire: create another one "
+                      "first; without it no token could be created"});
   }
   const std::string hash = found->first;
   const auto told = [this, hash, done = std::move(done)](const Status& revoked) {

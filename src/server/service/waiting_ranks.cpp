@@ -44,7 +44,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
   }
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
-  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: ask again"}), 0;
+  if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: try again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(jobs::PlanAnswer{nullptr, request.rank, 0}), 0;
   Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
   const auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
@@ -112,7 +112,7 @@ void WaitingRanks::job_removed(LiveJob& live) {
 
 void WaitingRanks::stop() {
   stopping_ = true;
-  const Error stopping{ErrorCode::unavailable, "the server is stopping: ask again"};
+  const Error stopping{ErrorCode::unavailable, "the server is stopping: try again"};
   for (auto& [id, done] : std::exchange(to_begin_, {})) done(stopping);
   std::vector<jobs::WaitId> waits;
   for (const auto& [id, job] : job_of_) waits.push_back(id);
@@ -159,11 +159,11 @@ void WaitingRanks::end_at_highest_clock(LiveJob& live, jobs::WaitId id, Waiter w
     return park(live, id, std::move(waiter));
   }
   if (*shape == nullptr && !lists_instructions) {
-    return waiter.done(Error{
-        ErrorCode::conflict,
-        fmt::format("job {} has no {}, so it is not known how many clocks rank {} needs: name a stored profile in "
-                    "job_metadata, or upload one to the job, and ask again",
-                    job.id, has_input ? "profile that can be read" : "profile", waiter.rank)});
+    return waiter.done(
+        Error{ErrorCode::conflict,
+              fmt::format("job {} has no {}, so the number of clocks of rank {} is unknown: name a stored profile in "
+                          "job_metadata, or upload one to the job, and try again",
+                          job.id, has_input ? "profile that can be read" : "profile", waiter.rank)});
   }
   waiter.done(jobs::PlanAnswer{jobs::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
 }

@@ -48,7 +48,7 @@ void check_form(const std::string& connection) {
   }
   if (right) return;
   throw PostgresFailure{{ErrorCode::usage,
-                         "database: the URL cannot be read (it is not shown, for it may hold a password); allowed: "
+                         "database: invalid URL (not shown, since it may contain a password); allowed: "
                          "postgresql://USER:PASSWORD@HOST:PORT/DATABASE, with %40 for @, %2F for / and %25 for % in a "
                          "name or password"}};
 }

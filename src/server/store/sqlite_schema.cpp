@@ -146,7 +146,7 @@ std::optional<Error> check_present_version(const std::string& path, SQLite::Data
   if (auto wrong = check(path, database)) return wrong;
   const int version = database.execAndGet("PRAGMA user_version").getInt();
   if (version == kSqliteVersion) return std::nullopt;
-  return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it is brought up to {} once it can be written",
+  return Error{ErrorCode::cannot_write, fmt::format("{}: schema {}; it will be upgraded to {} when it can be written",
                                                     path, version, kSqliteVersion)};
 }
 

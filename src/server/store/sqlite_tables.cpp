@@ -155,9 +155,7 @@ Result<std::optional<std::string>> SqliteTables::blob(const std::string& key, bo
         crc = found.integer(1);
       },
       key);
-  if (!bytes && damaged_names) {
-    return damaged_in_database(fmt::format("'{}' is not there, and the name of something stored", key));
-  }
+  if (!bytes && damaged_names) { return damaged_in_database(fmt::format("'{}' is missing, and a stored name", key)); }
   if (bytes && crc != checksum_of_blob(key, *bytes)) return damaged_in_database(fmt::format("the stored '{}'", key));
   return bytes;
 }

@@ -28,7 +28,7 @@ Result<Agreement> agree(const WorkerPlace& place, std::int64_t iteration, double
     const auto message = links.receive(child, MessageKind::arrived, iteration, child);
     if (!message) return message.error();
     if (message->payload != payload_of(iteration, child, gradient_bytes)) {
-      return Error{ErrorCode::internal, fmt::format("worker {}: what came as its gradient is another", child)};
+      return Error{ErrorCode::internal, fmt::format("worker {}: the gradient that it received is wrong", child)};
     }
     latest_s = std::max(latest_s, message->time_s);
   }

@@ -391,7 +391,7 @@ class AsynchronousWorker {
   Status check_peers() {
     for (const int peer : peers()) {
       if (links_.closed(peer) && std::ranges::find(farewells_, peer) == farewells_.end()) {
-        return Error{ErrorCode::unavailable, fmt::format("worker {} has gone", peer)};
+        return Error{ErrorCode::unavailable, fmt::format("worker {} has ended", peer)};
       }
     }
     if (links_.closed(kLauncher)) {

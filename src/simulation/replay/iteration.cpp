@@ -21,8 +21,8 @@ Result<double> await_inputs(const RankScript& script, const ScriptStep& step, co
       const auto message = links.receive(peer, MessageKind::data, place.iteration, a.dependency);
       if (!message) return message.error();
       if (message->payload != payload_of(place.iteration, a.dependency, place.payload_bytes)) {
-        return Error{ErrorCode::internal, fmt::format("worker {}: what came as message {} of iteration {} is another",
-                                                      peer, a.dependency, place.iteration)};
+        return Error{ErrorCode::internal, fmt::format("worker {}: message {} of iteration {} has a wrong payload", peer,
+                                                      a.dependency, place.iteration)};
       }
       done_s = message->time_s;
     }

@@ -26,8 +26,8 @@ struct Header {
   std::uint32_t payload_bytes;
 };
 
-Error gone(int peer) { return {ErrorCode::unavailable, fmt::format("worker {} has gone", peer)}; }
-Error stopped() { return {ErrorCode::unavailable, "told to stop"}; }
+Error gone(int peer) { return {ErrorCode::unavailable, fmt::format("worker {} has ended", peer)}; }
+Error stopped() { return {ErrorCode::unavailable, "stopped"}; }
 
 }  // namespace
 
@@ -141,7 +141,7 @@ Status PeerLinks::read(int peer, Link& link) {
     Header header;
     std::memcpy(&header, link.unread.data() + at, sizeof header);
     if (header.magic != kMagic || header.payload_bytes > kMostPayload) {
-      return Error{ErrorCode::internal, fmt::format("worker {} sent what is no message", peer)};
+      return Error{ErrorCode::internal, fmt::format("worker {} sent an invalid message", peer)};
     }
     if (link.unread.size() - at - sizeof header < header.payload_bytes) break;
     Message message{static_cast<MessageKind>(header.kind), header.iteration, header.about, header.time_s,

@@ -37,7 +37,7 @@ std::string bytes_of(const RankReport& r) {
 
 Result<RankReport> report_from(std::string_view bytes) {
   Fixed fixed;
-  const Error none{ErrorCode::internal, "a worker's report is not one"};
+  const Error none{ErrorCode::internal, "a worker's report is invalid"};
   if (bytes.size() < sizeof fixed) return none;
   std::memcpy(&fixed, bytes.data(), sizeof fixed);
   bytes.remove_prefix(sizeof fixed);

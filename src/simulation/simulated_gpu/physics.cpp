@@ -92,7 +92,7 @@ void finish_switch(const Spec& spec, State& state, Marks& marks) {
 
 std::string check(const Spec& spec) {
   if (!is_text(spec.name) || !is_text(spec.uuid) || !is_text(spec.pci_bus_id) || !is_text(spec.architecture)) {
-    return "a name has no end";
+    return "a name is not terminated";
   }
   if (spec.clocks < 1 || spec.clocks > kMostClocks) return "the number of clocks is not from 1 to 256";
   if (spec.computations < 0 || spec.computations > kMostComputations) {
@@ -110,7 +110,7 @@ std::string check(const Spec& spec) {
     }
   }
   for (int c = 0; c < spec.computations; ++c) {
-    if (!is_text(spec.computation_name[c])) return "the name of a computation has no end";
+    if (!is_text(spec.computation_name[c])) return "the name of a computation is not terminated";
   }
   if (!is_not_negative(spec.idle_w)) return "the idle power is negative";
   if (!is_not_negative(spec.refresh_s)) return "the counter's refresh period is negative";
@@ -127,16 +127,17 @@ std::string check(const Spec& spec, const State& state) {
         state.switch_at_s, state.next_from_s, state.capped_s}) {
     if (!std::isfinite(value)) return "a number of its state is not finite";
   }
-  if (state.activity < kIdle || state.activity >= spec.computations) return "it does what it cannot do";
+  if (state.activity < kIdle || state.activity >= spec.computations)
+    return "its activity is not one of its computations";
   const auto is_clock = [&](std::int32_t clock) { return clock >= 0 && clock < spec.clocks; };
   if (!is_clock(state.clock) || (state.target != -1 && !is_clock(state.target)) ||
       (state.next != -1 && !is_clock(state.next))) {
-    return "its clock is none of its clocks";
+    return "its current clock is not one of its clocks";
   }
   if (!is_positive(state.limit_w)) return "its power limit is not positive";
   if (state.marks < 1) return "its history is empty";
   for (const Fault& fault : state.faults) {
-    if (!is_text(fault.function)) return "the name of a function has no end";
+    if (!is_text(fault.function)) return "the name of a function is not terminated";
   }
   return {};
 }

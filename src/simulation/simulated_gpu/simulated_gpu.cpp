@@ -58,10 +58,10 @@ std::string put(Spec& bytes, const SimulatedGpuSpec& spec, const std::string& pa
       put(bytes.architecture, spec.architecture, "architecture")};
   const std::size_t clocks = spec.clocks.size();
   if (clocks < 1 || clocks > simulated_gpu::kMostClocks) {
-    return fmt::format("{} clocks, allowed are 1 to {}", clocks, simulated_gpu::kMostClocks);
+    return fmt::format("{} clocks; allowed: 1 to {}", clocks, simulated_gpu::kMostClocks);
   }
   if (spec.computations.size() > simulated_gpu::kMostComputations) {
-    return fmt::format("{} computations, allowed are at most {}", spec.computations.size(),
+    return fmt::format("{} computations; allowed: at most {}", spec.computations.size(),
                        simulated_gpu::kMostComputations);
   }
   bytes.clocks = static_cast<std::int32_t>(clocks);

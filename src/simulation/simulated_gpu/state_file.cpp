@@ -87,17 +87,17 @@ void make_mutex(pthread_mutex_t& mutex) {
 std::string check_content(std::span<const std::byte> bytes, double now_s) {
   if (bytes.size() != sizeof(Content)) return fmt::format("it has {} bytes, not {}", bytes.size(), sizeof(Content));
   const auto& content = *reinterpret_cast<const Content*>(bytes.data());
-  if (content.magic != kMagic) return "it does not begin like one";
+  if (content.magic != kMagic) return "it does not begin with the magic number";
   if (content.version != kVersion || content.size != sizeof(Content)) {
     return fmt::format("it is of version {}, this program's is {}", content.version, kVersion);
   }
   if (std::string why = check(content.spec); !why.empty()) return why;
   if (content.spec_hash != hash_of(content.spec)) return "its specification is damaged";
   const std::uint32_t in_force = content.in_force;
-  if (in_force > 1) return "neither of its states is in force";
+  if (in_force > 1) return "its index of the valid state is wrong";
   if (std::string why = check(content.spec, content.states[in_force]); !why.empty()) return why;
   if (content.states[in_force].now_s > now_s) {
-    return "its time has not come yet; it was made before this machine's last start: make it again";
+    return "its time is in the future: it was created before this machine's last start; create it again";
   }
   return {};
 }

@@ -164,7 +164,8 @@ class Polling final : public DeviceProgress {
     auto opened = std::make_unique<Polling>();
     opened->shared_ = shared;
     opened->thread_.start("perseus-progress", [shared](const std::stop_token& stop) { shared->poll(stop); });
-    if (!opened->thread_.running()) return Error{ErrorCode::unavailable, "no thread to ask the device with"};
+    if (!opened->thread_.running())
+      return Error{ErrorCode::unavailable, "cannot create the thread that polls the device"};
     return std::unique_ptr<DeviceProgress>(std::move(opened));
   }
 

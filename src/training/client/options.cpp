@@ -41,12 +41,12 @@ class Checked {
   int integer(const char* name, int value, int least, int most) {
     if (value >= least && value <= most) return value;
     const int taken = std::clamp(value, least, most);
-    remarks_.push_back(fmt::format("{} is {}; {} is taken, allowed is {} to {}", name, value, taken, least, most));
+    remarks_.push_back(fmt::format("{} is {}; {} is used; allowed: {} to {}", name, value, taken, least, most));
     return taken;
   }
   double number(const char* name, double value, double most, double otherwise) {
     if (std::isfinite(value) && value >= 0 && value <= most) return value;
-    remarks_.push_back(fmt::format("{} is {}; {} is taken, allowed is 0 to {}", name, value, otherwise, most));
+    remarks_.push_back(fmt::format("{} is {}; {} is used; allowed: 0 to {}", name, value, otherwise, most));
     return otherwise;
   }
 
@@ -66,7 +66,7 @@ double plan_tolerance(double given, std::vector<std::string>& remarks) {
     if (*end != '\0') given = std::nan("");
   }
   if (given <= most) return given;
-  remarks.push_back(fmt::format("{}; {} is taken, allowed is a number up to {}", said, usual, most));
+  remarks.push_back(fmt::format("{}; {} is used; allowed: a number up to {}", said, usual, most));
   return usual;
 }
 

@@ -112,7 +112,7 @@ void PlanGuard::admit() {
   if (!refuses(plan_)) return;
   const double reference_s = median(reference_.last(kKept));
   drop(plan_.promised_s, reference_s,
-       fmt::format("it promises {:.4g} s an iteration, which takes {:.4g} s at the highest clock", plan_.promised_s,
+       fmt::format("it promises {:.4g} s for an iteration that takes {:.4g} s at the highest clock", plan_.promised_s,
                    reference_s),
        "refused before it ran, since iterations take that long at the highest clock");
 }
@@ -229,7 +229,7 @@ void PlanGuard::decide_trial() {
     reference_ = trial_;
     return;
   }
-  remark_ = fmt::format("plan {} goes on: iterations take {:.4g} s under it and {:.4g} s at the highest clock",
+  remark_ = fmt::format("plan {} continues: iterations take {:.4g} s under it and {:.4g} s at the highest clock",
                         plan_.version, median(slow_), median(now));
   reference_ = trial_;
   under_plan_.clear();

@@ -122,7 +122,7 @@ bool needs_cuda_view(const ClientOptions& options) {
 RankDevice open_rank_device(const ClientOptions& options, const device::CudaView& cuda, Complaints& complaints,
                             const std::stop_token& stop) {
   RankDevice opened;
-  opened.no_control = options.advice_only ? "advice only, as asked for" : "no GPU (device \"none\")";
+  opened.no_control = options.advice_only ? "advice only, as configured" : "no GPU (device \"none\")";
   opened.facts.host = host_name();
   opened.facts.accelerator = options.accelerator;
   const std::string selector =

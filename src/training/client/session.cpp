@@ -151,7 +151,8 @@ void Session::State::failed(Cause cause, const std::string& why) {
   const std::lock_guard lock(mutex);
   const double now = host_now_s();
   if (!silent_since_s) silent_since_s = now;
-  if (complaints != nullptr) complaints->raise(cause, why + "; training goes on, and the client asks again for plans");
+  if (complaints != nullptr)
+    complaints->raise(cause, why + "; training continues, and the client requests plans again");
   if (!held && listener && now - *silent_since_s >= timing.grace_s) {
     held = true;
     listener->on_held(true);

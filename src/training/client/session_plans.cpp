@@ -49,7 +49,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
   std::optional<std::string> made;
   if (reply) {
     if (reply->status / 100 != 2) {
-      failed(Cause::job, fmt::format("{} did not take the job: {}", shown_url, read_refusal(reply->body)));
+      failed(Cause::job, fmt::format("{} rejected the job: {}", shown_url, read_refusal(reply->body)));
     } else if (auto read = read_registered_job(reply->body)) {
       made = std::move(*read);
     } else {
@@ -96,7 +96,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   }
   if (reply->status == kJobOverStatus && job_has_ended(stop)) return true;
   failed(Cause::job,
-         fmt::format("{} did not take rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
+         fmt::format("{} rejected rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
   // No other rank uses a job of one rank: register a new one.
   if (reply->status == 404 && own_job && options.world_size() == 1) {
     const std::lock_guard lock(mutex);
@@ -147,7 +147,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
   }
   Result<std::unique_ptr<ClockPlan>> read = read_plan(reply->body, known);
   if (!read) {
-    failed(Cause::server, fmt::format("{} sent what is no plan: {}", shown_url, read.error().message));
+    failed(Cause::server, fmt::format("{} sent an invalid plan: {}", shown_url, read.error().message));
     return false;
   }
   answered();

@@ -109,7 +109,7 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   } else if (reply->status != 404) {
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) {
-      complaints->raise(Cause::reports, fmt::format("{} did not take iterations up to {}: {}", shown_url,
+      complaints->raise(Cause::reports, fmt::format("{} rejected iterations up to {}: {}", shown_url,
                                                     report.back().iteration, read_refusal(reply->body)));
     }
   }

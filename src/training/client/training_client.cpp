@@ -330,7 +330,7 @@ void TrainingClient::look_after_plan() {
 void TrainingClient::look_after_records() {
   const std::int64_t finished = calls_.finished_iterations();
   if (const std::int64_t lost = calls_.recorder().lost_steps(); lost != lost_steps_) {
-    complaints_.raise(Cause::records, "iterations come faster than they can be taken in; some are not recorded");
+    complaints_.raise(Cause::records, "iterations end faster than the client records them; some are not recorded");
     lost_steps_ = lost;
     finished_at_loss_ = finished;
   } else if (finished - finished_at_loss_ > kStepsWithoutLoss) {
@@ -344,15 +344,15 @@ void TrainingClient::look_after_progress() {
   if (moment == ClockMoment::none) {
     complaints_.raise(Cause::device_time,
                       calls_.events() == nullptr
-                          ? "no clock is set: the GPU computes later than the host calls, and when is not known; call "
+                          ? "no clock is set: the GPU computes later than the host calls, at an unknown time; call "
                             "perseus_time_with_cuda(), or set PERSEUS_SYNCHRONOUS if the program waits for its GPU in "
                             "every computation"
-                          : "no clock is set: nothing tells where the GPU is (" + calls_.progress_fault() + ")");
+                          : "no clock is set: the GPU's position is unknown (" + calls_.progress_fault() + ")");
   } else if (moment) {
-    complaints_.clear(Cause::device_time,
-                      moment == ClockMoment::device
-                          ? fmt::format("clocks change when the GPU gets there ({})", calls_.progress_way())
-                          : "clocks change at the call");
+    complaints_.clear(Cause::device_time, moment == ClockMoment::device
+                                              ? fmt::format("clocks change when the GPU reaches the computation ({})",
+                                                            calls_.progress_way())
+                                              : "clocks change at the call");
   }
   if (calls_.follower().whole_step()) {
     complaints_.raise(Cause::graph, "steps run without begin and end (captured as CUDA graphs): one clock per step");

@@ -225,8 +225,9 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
                                  options.start_limit_s));
   }
   if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
-    return no_helper(fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without a word",
-                                 program, PERSEUS_VERSION));
+    return no_helper(
+        fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without an answer", program,
+                    PERSEUS_VERSION));
   }
   hello.version.back() = hello.text.back() = 0;
   if (std::string_view(hello.version.data()) != PERSEUS_VERSION) {
@@ -287,7 +288,7 @@ device::DeviceResult<std::unique_ptr<ClockController>> ClockController::start(Cl
     state->why_gone = started.error().message;
   }
   state->watcher = start_quiet_thread([&watched = *state] { watched.watch(); });
-  if (!state->watcher.joinable()) return no_helper("no thread to watch the helper with");
+  if (!state->watcher.joinable()) return no_helper("cannot create the thread that watches the helper");
   return std::unique_ptr<ClockController>(new ClockController(std::move(state)));
 }
 

@@ -239,14 +239,14 @@ void ClockDaemon::hear(Waiting& waiting) {
   const OwnedFd connection = std::move(waiting.connection);
   const auto received = receive_request(connection.get());
   if (!received)
-    return refuse(connection.get(), device::DeviceFault::not_supported, "the clock daemon got no request it knows");
+    return refuse(connection.get(), device::DeviceFault::not_supported, "the clock daemon received an unknown request");
   const DaemonRequest& request = received->request;
   if (std::string_view(request.version.data()) != PERSEUS_VERSION) {
     return refuse(connection.get(), device::DeviceFault::no_driver,
                   fmt::format("the clock daemon is version " PERSEUS_VERSION ", this is {}", request.version.data()));
   }
   if (!is_eventfd(received->fds[1].get())) {
-    return refuse(connection.get(), device::DeviceFault::not_supported, "the clock daemon got no eventfd");
+    return refuse(connection.get(), device::DeviceFault::not_supported, "the clock daemon received no eventfd");
   }
   Peer peer = peer_of(connection.get());
   if (!peer.pidfd.valid() || !peer.lives()) {

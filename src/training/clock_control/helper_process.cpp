@@ -338,7 +338,7 @@ void run_daemons_helper(const HelperJob& job) {
   Mailbox* mailbox = map_mailbox(HelperFds::kMailbox);
   if (mailbox == nullptr) {
     refuse({device::DeviceFault::no_driver,
-            "this perseus-clockd (" PERSEUS_VERSION ") is of another version: no mailbox it knows"});
+            "this perseus-clockd (" PERSEUS_VERSION ") has another version: unknown mailbox"});
   }
   close_other_files();
   take_null_as_standard_streams();

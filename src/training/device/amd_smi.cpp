@@ -94,7 +94,7 @@ DeviceFault fault_of(int status, bool sets_clock) {
 
 DeviceError amd_error(const char* function, const std::string& gpu, int status, bool sets_clock = false) {
   const DeviceFault fault = fault_of(status, sets_clock);
-  const char* words = "failed, perhaps not for ever";
+  const char* words = "failed, possibly only for now";
   switch (fault) {
     case DeviceFault::not_supported:
       words = "not supported";
@@ -109,7 +109,7 @@ DeviceError amd_error(const char* function, const std::string& gpu, int status, 
       words = "the GPU is not found";
       break;
     case DeviceFault::no_driver:
-      words = "library or driver is not there";
+      words = "no library or driver";
       break;
     case DeviceFault::busy:
       break;

@@ -43,7 +43,7 @@ ControlPath control_path(const std::string& selector) {
     if (root) return {"AMD SMI", selector, "this process is root"};
     return {"none", "", "AMD SMI sets clocks for root only"};
   }
-  if (kind == "zeusd") return {"zeusd", selector, "asked for, and it answers"};
+  if (kind == "zeusd") return {"zeusd", selector, "selected, and it answers"};
   if (admin) { return {"NVML", selector, root ? "this process is root" : "this process has CAP_SYS_ADMIN"}; }
   const std::string lacks = root ? "this process is root in a container without CAP_SYS_ADMIN"
                                  : "this process is neither root nor has CAP_SYS_ADMIN";

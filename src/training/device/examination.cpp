@@ -44,11 +44,11 @@ DriverPresence examine_zeusd() {
   constexpr int ok = 200, not_found = 404;
   if (answer->status == not_found) return {"zeusd", true, http.path() + ", before 0.3"};
   const auto offer = parse_zeusd_offer(answer->body);
-  if (answer->status != ok || !offer) return {"zeusd", false, http.path() + ": it does not say what it offers"};
+  if (answer->status != ok || !offer) return {"zeusd", false, http.path() + ": it does not list its features"};
   return {"zeusd", true,
           fmt::format("{}, {} GPU{}, {}{}", http.path(), offer->gpus.size(), offer->gpus.size() == 1 ? "" : "s",
                       offer->controls ? "sets clocks" : "does not set clocks",
-                      offer->needs_token ? ", wants a token" : "")};
+                      offer->needs_token ? ", requires a token" : "")};
 }
 
 }  // namespace

@@ -93,7 +93,7 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
     }
     if (matches.size() == 1) return matches.front();
     if (matches.size() > 1) {
-      return DeviceError{DeviceFault::lost, fmt::format("nvml:{}: {} GPUs begin so", which, matches.size())};
+      return DeviceError{DeviceFault::lost, fmt::format("nvml:{}: {} GPUs begin with this", which, matches.size())};
     }
     return no_gpu("nvmlDeviceGetHandleByUUID", code);
   }

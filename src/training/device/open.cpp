@@ -20,7 +20,7 @@ DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
   if (kind == "amdsmi" && !which.empty()) return open_amd(which);
   if (kind == "simulated" && !which.empty()) return open_simulated(which);
   return DeviceError{DeviceFault::not_supported,
-                     fmt::format("'{}' names no GPU; allowed are nvml:WHICH, zeusd:WHICH and amdsmi:WHICH, where WHICH "
+                     fmt::format("'{}' names no GPU; allowed: nvml:WHICH, zeusd:WHICH and amdsmi:WHICH, where WHICH "
                                  "is an index, a UUID or a PCI bus id, and simulated:PATH",
                                  selector)};
 }

@@ -193,7 +193,7 @@ DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView&
                             gpus.size(), kHowToSay));
   }
   const ListedGpu* const gpu = visible.gpus[*number];
-  if (gpu == nullptr) return none(fmt::format("{} ({}), which NVML does not show", because, cuda.bus_ids[*number]));
+  if (gpu == nullptr) return none(fmt::format("{} ({}), which NVML does not list", because, cuda.bus_ids[*number]));
   return {gpu->selector, ""};
 }
 

@@ -49,7 +49,7 @@ std::string variable(const char* name) {
 }  // namespace
 
 DeviceResult<ZeusdOffer> parse_zeusd_offer(std::string_view text) {
-  const DeviceError none{DeviceFault::busy, "zeusd: /discover does not answer with what it offers"};
+  const DeviceError none{DeviceFault::busy, "zeusd: /discover does not list its features"};
   boost::system::error_code problem;
   const json::value value = json::parse(json::string_view(text.data(), text.size()), problem);
   const json::object* object = problem ? nullptr : value.if_object();
@@ -88,7 +88,7 @@ DeviceResult<Zeusd> Zeusd::open(const std::string& pci_bus_id, int nvml_index) {
   const auto answer = http->call("GET", "/discover");
   if (!answer) return DeviceError{answer.error().fault, "no zeusd: " + answer.error().message};
   if (answer->status == kNotFound) {
-    if (nvml_index < 0) return DeviceError{DeviceFault::lost, "zeusd is old and NVML does not say the GPU's index"};
+    if (nvml_index < 0) return DeviceError{DeviceFault::lost, "zeusd is old and NVML does not give the GPU's index"};
     return Zeusd(std::move(http), nvml_index, true);
   }
   if (answer->status != kOk) return refusal(http->path(), "/discover", *answer, false);
@@ -99,7 +99,7 @@ DeviceResult<Zeusd> Zeusd::open(const std::string& pci_bus_id, int nvml_index) {
   }
   if (offer->needs_token && token.empty()) {
     return DeviceError{DeviceFault::no_permission,
-                       fmt::format("zeusd at {} wants a token: set ZEUSD_TOKEN", http->path())};
+                       fmt::format("zeusd at {} requires a token: set ZEUSD_TOKEN", http->path())};
   }
   const auto wanted = parse_pci_bus_id(pci_bus_id);
   const auto found = std::ranges::find_if(offer->gpus, [&](const auto& gpu) { return gpu.pci == wanted; });
@@ -134,7 +134,7 @@ DeviceStatus Zeusd::command(std::string_view name, Megahertz lowest, Megahertz c
 
 DeviceStatus Zeusd::lock_clock(Megahertz clock) {
   if (clock <= Megahertz(0)) {
-    return DeviceError{DeviceFault::bad_clock, fmt::format("zeusd: {} MHz is no clock", clock.value())};
+    return DeviceError{DeviceFault::bad_clock, fmt::format("zeusd: {} MHz is not a clock of this GPU", clock.value())};
   }
   const bool block = locks_ % kBlockingEvery == 0;
   DeviceStatus done = command("set_gpu_locked_clocks", clock, clock, block);

@@ -268,7 +268,7 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
   const Outcome planned = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--out", plans});
   ASSERT_EQ(planned.exit_code, 0) << planned.err;
   EXPECT_THAT(planned.out, HasSubstr("noise of a sample"));
-  EXPECT_THAT(planned.out, HasSubstr("its time is what to expect"));
+  EXPECT_THAT(planned.out, HasSubstr("its time is the expected one"));
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
 

@@ -127,7 +127,8 @@ TEST(PlanSearch, AMemoryLimitLeavesOutWhatDoesNotFit) {
   EXPECT_EQ(limited.at("configurations").at(0).at("memory_gib").to_number<double>(), 28);
   const Outcome none = run_perseus(search_words({"--schedule", "best", "--memory", memory, "--memory-limit", "27"}));
   EXPECT_NE(none.exit_code, 0);
-  EXPECT_THAT(none.err, HasSubstr("the reference is not possible: 1f1b: rank 0 needs 28 GiB; the limit is 27 GiB"));
+  EXPECT_THAT(none.err,
+              HasSubstr("the reference configuration is not possible: 1f1b: rank 0 needs 28 GiB; the limit is 27 GiB"));
 }
 
 TEST(PlanSearch, MemoryComesFromAModelToo) {
@@ -143,7 +144,7 @@ TEST(PlanSearch, MemoryComesFromAModelToo) {
   const Outcome uneven = run_perseus(search_words({"--memory-model", "gpt3-1b", "--memory-layers", "6,6,6,5"}));
   EXPECT_EQ(uneven.exit_code, 64);
   EXPECT_THAT(uneven.err, HasSubstr("23 layers on 4 stages"));
-  EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("no model is called 'gpt4'"));
+  EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("unknown model 'gpt4'"));
 }
 
 TEST(PlanSearch, RecomputesOnlyWhereItMust) {
@@ -224,7 +225,7 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
               HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));
   EXPECT_THAT(refusal({"--recompute", "best"}), HasSubstr("--measured-with"));
-  EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not with several configurations"));
+  EXPECT_THAT(refusal({"--schedule", "best", "--bound-only"}), HasSubstr("not supported with several configurations"));
   EXPECT_THAT(refusal({"--memory-limit", "80"}), HasSubstr("--memory"));
   EXPECT_THAT(refusal({"--stage-layers", "0"}), HasSubstr("1 to 10000"));
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));

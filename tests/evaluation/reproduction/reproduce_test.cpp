@@ -126,7 +126,7 @@ TEST(ReadArtifact, LeavesOutWhatIsBadNamingFileAndLine) {
       {"emulation/stage_profile/bad+gpu_x_bf16.csv", profile_text + "0,forward,900,-1,1\n", "_bf16.csv:4:"},
       {"emulation/stage_profile/notes.txt", "", "notes.txt: not named MODEL+GPU_bf16.csv"},
       {"emulation/stage_profile/cut+gpu_x_bf16.csv.gz", "\x1f\x8b\x08", "cut+gpu_x_bf16.csv.gz: broken gzip file"},
-      {profile_name + ".gz", profile_text, "is there without .gz as well"},
+      {profile_name + ".gz", profile_text, "also exists without .gz"},
       {envpipe_name, "", "empty file"},
       {envpipe_name, "model,device\n", "envpipe_result.csv:1: missing column: num_microbatches"},
       {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; a number above 0"},

@@ -166,7 +166,7 @@ TEST_F(HttpClientTest, ACallThatWasStoppedLeavesAConnectionThatWorks) {
   EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
   connection.set_timeout(std::chrono::milliseconds(20));
   asked = {};
-  EXPECT_FALSE(connection.call({"GET", "/parked", "", ""}).ok()) << "nobody answers";
+  EXPECT_FALSE(connection.call({"GET", "/parked", "", ""}).ok()) << "no server answers";
   connection.set_timeout(std::chrono::seconds(20));
   EXPECT_TRUE(connection.call({"GET", "/", "", ""}).ok());
   on_io_thread([&] { parked.clear(); });

@@ -525,7 +525,7 @@ TEST_F(HttpServerTest, AnAddressIsOursBeforeAnybodyIsListenedTo) {
   EXPECT_EQ(refused, boost::asio::error::connection_refused);
   start();
   EXPECT_EQ(server_->listen(std::move(*taken)).value(), port);
-  EXPECT_FALSE(take_address(io_, {"127.0.0.1", port}).ok()) << "it is somebody's";
+  EXPECT_FALSE(take_address(io_, {"127.0.0.1", port}).ok()) << "another server has it";
 }
 
 TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest) {

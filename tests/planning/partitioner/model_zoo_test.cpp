@@ -133,8 +133,8 @@ TEST(ModelZoo, TensorParallelSharesTheProducts) {
 }
 
 TEST(ModelZoo, RefusesWhatItDoesNotKnow) {
-  EXPECT_THAT(zoo_entry("gpt5").error().message, HasSubstr("no model is called 'gpt5'; known: gpt3-1b"));
-  EXPECT_THAT(gpu_named("TPU").error().message, HasSubstr("known: A40, A100-PCIe"));
+  EXPECT_THAT(zoo_entry("gpt5").error().message, HasSubstr("unknown model 'gpt5'; allowed: gpt3-1b"));
+  EXPECT_THAT(gpu_named("TPU").error().message, HasSubstr("allowed: A40, A100-PCIe"));
   EXPECT_THAT(zoo_layers("gpt3-1b", {0, 2048}).error().message, HasSubstr("the microbatch size is 0"));
   EXPECT_THAT(zoo_layers("gpt3-1b", {}).error().message, HasSubstr("the sequence length is 0"));
   EXPECT_TRUE(gpu_named("a100-sxm").ok());

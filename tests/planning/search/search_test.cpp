@@ -310,7 +310,7 @@ TEST(SearchUnion, TheCheckerSeesEveryKindOfLie) {
   EXPECT_THAT(findings([](auto& c) { c[1].bound -= Joules(1); }), HasSubstr("bound_j"));
   EXPECT_THAT(findings([](auto& c) { c[1].point = 1; }), HasSubstr("the configuration's point has"));
   EXPECT_THAT(findings([](auto& c) { c[1].configuration = 7; }), HasSubstr("has no point"));
-  EXPECT_THAT(findings([](auto& c) { std::swap(c[0], c[1]); }), HasSubstr("of no use"));
+  EXPECT_THAT(findings([](auto& c) { std::swap(c[0], c[1]); }), HasSubstr("is redundant"));
   EXPECT_THAT(findings([](auto& c) { c.erase(c.begin() + 2); }), HasSubstr("is better than all of its points"));
 }
 

@@ -71,8 +71,8 @@ TEST(ServerViewJson, OfAJobInTheListAndOfAnEvent) {
             parse(R"({"id":"b","name":"two","state":"finished","created_at_s":3,"updated_at_s":4})"));
   EXPECT_EQ(parse(listed_job_json({{"a", "", "registered", 1, 2}, {}})),
             parse(R"({"id":"a","state":"registered","created_at_s":1,"updated_at_s":2})"));
-  EXPECT_EQ(parse(event_json({"a", 7, "job_seen", 1.5, "somebody asked\nabout it"})),
-            parse(R"({"job":"a","sequence":7,"kind":"job_seen","at_s":1.5,"text":"somebody asked\nabout it"})"));
+  EXPECT_EQ(parse(event_json({"a", 7, "job_seen", 1.5, "a rank asked\nabout it"})),
+            parse(R"({"job":"a","sequence":7,"kind":"job_seen","at_s":1.5,"text":"a rank asked\nabout it"})"));
   EXPECT_EQ(event_json({"a", 7, "job_seen", 1.5, "two\nlines"}).find('\n'), std::string::npos);  // one line of a stream
 }
 

@@ -188,7 +188,7 @@ TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
     answer(exchange(), nonsense);
     const auto reply = waiting.get();
     EXPECT_EQ(reply->status, 503) << nonsense;
-    EXPECT_THAT(reply->body, HasSubstr("cannot be read"));
+    EXPECT_THAT(reply->body, HasSubstr("invalid answer"));
   }
 }
 

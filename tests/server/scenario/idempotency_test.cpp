@@ -46,7 +46,7 @@ TEST(IdempotencyKey, AnotherBodyIsRefused) {
   const auto other = target.register_job(keyed("1234567890123456", "g"));
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, ErrorCode::invalid_input);
-  EXPECT_EQ(other.error().message, "Idempotency-Key: '1234567890123456' has made job " + first +
+  EXPECT_EQ(other.error().message, "Idempotency-Key: '1234567890123456' registered job " + first +
                                        " from another body; allowed: the same body, or another key");
 }
 

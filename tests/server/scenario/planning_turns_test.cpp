@@ -296,7 +296,7 @@ TEST(StoredBytes, CountLogsAndBlobsOfATokensJobsOnce) {
   target.settle();
   target.go_to(1400);
   EXPECT_EQ(target.service().stored_bytes_of("other"), 0);
-  EXPECT_EQ(target.service().stored_bytes_of("nobody"), 0);
+  EXPECT_EQ(target.service().stored_bytes_of("absent"), 0);
 }
 
 }  // namespace

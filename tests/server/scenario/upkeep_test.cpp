@@ -97,7 +97,7 @@ TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
   EXPECT_EQ(target.database().jobs.at(own).index.packed, target.database().jobs.at(own).index.last_sequence);
   wait(10);
   EXPECT_THAT(target.database().jobs, IsEmpty());
-  EXPECT_EQ(keys(target).size(), 6U) << "somebody may be about to use them";
+  EXPECT_EQ(keys(target).size(), 6U) << "a job may be about to use them";
   wait(6);
   wait(6);  // time that the learned profile needed
   EXPECT_THAT(keys(target), ElementsAre("frontier", "input", "profile"));

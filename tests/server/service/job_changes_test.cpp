@@ -14,7 +14,7 @@ http::Responder nobody() { return http::Responder(std::make_shared<http::Pending
 
 TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   JobChanges changes;
-  EXPECT_FALSE(changes.note(100)) << "nobody listens";
+  EXPECT_FALSE(changes.note(100)) << "no stream is open";
   const auto id = changes.add(nobody(), {});
   EXPECT_TRUE(changes.note(100));
   const double due_s = changes.next_wake_s().value_or(0);
@@ -27,12 +27,12 @@ TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   EXPECT_TRUE(changes.note(due_s + 0.01));
   EXPECT_GE(changes.next_wake_s().value_or(0), due_s + 0.5);
   changes.remove(id);
-  EXPECT_FALSE(changes.next_wake_s()) << "nobody is left";
+  EXPECT_FALSE(changes.next_wake_s()) << "no stream is left";
 }
 
 TEST(EventStreams, EventsOfAMomentAreOneText) {
   EventStreams streams;
-  EXPECT_FALSE(streams.take("event", 100)) << "nobody listens";
+  EXPECT_FALSE(streams.take("event", 100)) << "no stream is open";
   const auto id = streams.add(nobody());
   EXPECT_TRUE(streams.take("event", 100));
   EXPECT_FALSE(streams.take("event", 100.01));

@@ -209,13 +209,13 @@ TEST_F(DeviceTime, WritesThatBeginToFailMeanTheHighestClockAndOneComplaint) {
   ASSERT_TRUE(comes_true([&] {
     enqueue_step();
     open_all();
-    return said_.count("nothing tells where the GPU is") == 1;
+    return said_.count("the GPU's position is unknown") == 1;
   })) << client_->status();
   EXPECT_TRUE(clock_becomes(kHigh));
   for (int step = 0; step < 3; ++step) enqueue_step();
   open_all();
   EXPECT_EQ(gpu_->clock(), Megahertz(kHigh));
-  EXPECT_EQ(said_.count("nothing tells where the GPU is"), 1);
+  EXPECT_EQ(said_.count("the GPU's position is unknown"), 1);
 }
 
 TEST_F(DeviceTime, AProgramThatUsesCudaAndGivesNoStreamGetsNoClocks) {

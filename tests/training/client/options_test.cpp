@@ -31,7 +31,7 @@ TEST(Options, ThePlanTolerance) {
     device::Environment odd("PERSEUS_PLAN_TOLERANCE", wrong);
     EXPECT_EQ(read(), 0.01) << wrong;
   }
-  EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is taken"),
+  EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is used"),
                                               ::testing::HasSubstr("'nan'"), ::testing::HasSubstr("'11'")));
   given.size = offsetof(perseus_options, plan_tolerance);  // a program compiled against an older header
   given.plan_tolerance = 5;

@@ -291,7 +291,7 @@ TEST(GuardedIteration, KnowsItsPlanAndWhetherAllComputationsRanAtTheHighestClock
   EXPECT_TRUE(guarded_iteration(step, 1410).maximum_clock);
   step.computations[1].clock = 900;
   step.controlled = false;
-  EXPECT_TRUE(guarded_iteration(step, 1410).maximum_clock) << "nobody set the clock that was asked for";
+  EXPECT_TRUE(guarded_iteration(step, 1410).maximum_clock) << "the requested clock was not set";
 }
 
 }  // namespace

@@ -355,7 +355,7 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
     session->report(iteration(3, 3));
     session->stop(30);
     EXPECT_EQ(said.count("job j1 is finished"), hears_it_by_asking ? 1 : 2) << "once in each session";
-    EXPECT_EQ(said.count("did not take"), 0);
+    EXPECT_EQ(said.count("rejected"), 0);
     EXPECT_EQ(session->failures(), 0);
     EXPECT_TRUE(complaints.all().empty());
     EXPECT_LE(server.asked("POST", "/iterations").size(), 2U) << "the one that was refused, and one before it";
@@ -374,7 +374,7 @@ TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
   start(server.url());
   ASSERT_TRUE(eventually([&] { return held.load(); }));
   EXPECT_EQ(said.count("job j1 is finished"), 1);
-  EXPECT_EQ(said.count("did not take"), 0);
+  EXPECT_EQ(said.count("rejected"), 0);
   EXPECT_EQ(session->failures(), 0);
   EXPECT_EQ(server.asked("POST", "/ranks").size(), 1U);
 }

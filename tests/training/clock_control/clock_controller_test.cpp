@@ -223,7 +223,7 @@ TEST_F(Controller, ItEndsAtOnceWhileItWaitsToTryAgainAndWhileItTries) {
   hangs.restart = {0.001, 0.001};
   auto second = ClockController::start(hangs);
   ASSERT_TRUE(second) << second.error().message;
-  EXPECT_THAT((*second)->why(), HasSubstr("ended without a word"));
+  EXPECT_THAT((*second)->why(), HasSubstr("ended without an answer"));
   ASSERT_TRUE(eventually([&] { return std::filesystem::exists(folder_.file("again")); }));
   second->reset();
 }
@@ -246,7 +246,7 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
     const auto controller = ClockController::start(hangs);
     ASSERT_TRUE(controller) << controller.error().message;
     for (int i = 0; i < 20; ++i)
-      EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));  // allows more time
+      EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without an answer"));  // allows more time
     EXPECT_EQ(LeaseFolder::text_of(tries), "\n");
     ASSERT_GT(last_process(), 0);  // 0: this process and its whole group
     ::kill(last_process(), SIGKILL);
@@ -285,8 +285,8 @@ TEST_F(Controller, HelpersThatAreNoneAreRefused) {
   EXPECT_THAT(error_with(folder_.file("none")), HasSubstr(folder_.file("none") + " is not a program"));
   EXPECT_THAT(error_with(folder_.path()), HasSubstr("is not a program"));
   EXPECT_THAT(error_with(folder_.file("gpu")), HasSubstr("is not a program"));
-  EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without a word"));
-  EXPECT_THAT(error_with(script("kill -9 $$")), HasSubstr("ended without a word"));
+  EXPECT_THAT(error_with("/bin/true"), HasSubstr("ended without an answer"));
+  EXPECT_THAT(error_with(script("kill -9 $$")), HasSubstr("ended without an answer"));
   EXPECT_THAT(error_with(script("exec sleep 1000"), 0.3), HasSubstr("did not get ready in 0.3 s"));
   std::ofstream(folder_.file("script")) << "no program at all";
   EXPECT_THAT(error_with(folder_.file("script")), HasSubstr("cannot run"));
@@ -313,7 +313,7 @@ TEST_F(Controller, WhereTheHelperIsLateItIsToldWhoHoldsTheClock) {
   EXPECT_THAT(why(), HasSubstr("another perseus-clockd's, process " + std::to_string(controller_->helper_pid())));
   EXPECT_THAT(why(), HasSubstr(late.helper + " did not get ready in 0.3 s"));
   controller_.reset();
-  EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "nobody holds it now";
+  EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "no process holds it now";
 }
 
 TEST_F(Controller, AHelperOfAnotherVersionIsRefused) {
@@ -335,7 +335,7 @@ TEST_F(Controller, TheHelperKeepsNoFileOfOurs) {
   ::close(leaked[1]);
   ::close(high);
   char byte = 0;
-  EXPECT_EQ(::read(leaked[0], &byte, 1), 0) << "somebody else has the other end";  // else -1, EAGAIN
+  EXPECT_EQ(::read(leaked[0], &byte, 1), 0) << "another process has the other end";  // else -1, EAGAIN
   ::close(leaked[0]);
 }
 

@@ -268,15 +268,15 @@ TEST_F(Daemon, RefusesAClientThatCannotOpenTheGpusNode) {
 TEST_F(Daemon, RefusesWhatIsNoRequestAndGoesOn) {
   start_daemon();
   const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  EXPECT_THAT(answer(request(), {}), HasSubstr("no request it knows"));
-  EXPECT_THAT(answer(request(), {mailbox.get()}), HasSubstr("no request it knows"));
+  EXPECT_THAT(answer(request(), {}), HasSubstr("an unknown request"));
+  EXPECT_THAT(answer(request(), {mailbox.get()}), HasSubstr("an unknown request"));
   EXPECT_THAT(answer(request(), {mailbox.get(), mailbox.get()}), HasSubstr("no eventfd"));
-  EXPECT_THAT(answer(request(), {wake.get(), wake.get()}), HasSubstr("no mailbox it knows"));
+  EXPECT_THAT(answer(request(), {wake.get(), wake.get()}), HasSubstr("unknown mailbox"));
   DaemonRequest odd = request();
   std::strcpy(odd.version.data(), "9.9.9");
   EXPECT_THAT(answer(odd, {mailbox.get(), wake.get()}), HasSubstr("this is 9.9.9"));
   odd.magic = 1;
-  EXPECT_THAT(answer(odd, {mailbox.get(), wake.get()}), HasSubstr("no request it knows"));
+  EXPECT_THAT(answer(odd, {mailbox.get(), wake.get()}), HasSubstr("an unknown request"));
   {
     const OwnedFd connection = connect();
     EXPECT_EQ(::send(connection.get(), "x", 1, 0), 1);

@@ -106,7 +106,7 @@ TEST(ClockQueueTest, AChangeIsDueWhenTheDeviceIsThere) {
   EXPECT_EQ(take(mailbox), 700);
   EXPECT_EQ(take(mailbox), -1) << "once";
   mailbox.queue.position() = 5;
-  EXPECT_EQ(take(mailbox), 900) << "350 was superseded while nobody looked";
+  EXPECT_EQ(take(mailbox), 900) << "350 was superseded before it was read";
   EXPECT_FALSE(mailbox.queue.waits_for_device());
 }
 

@@ -120,12 +120,12 @@ TEST_F(Nvml, SelectsByIndexUuidItsBeginningAndBusId) {
   for (const char* selector : {"nvml:3", "nvml:GPU-1234", "nvml:GPU-9", "nvml:0000:09:00.0"}) {
     EXPECT_EQ(refusal(selector).fault, DeviceFault::lost) << selector << ": " << refusal(selector).message;
   }
-  EXPECT_THAT(refusal("nvml:GPU-1234").message, testing::HasSubstr("3 GPUs begin so"));
+  EXPECT_THAT(refusal("nvml:GPU-1234").message, testing::HasSubstr("3 GPUs begin with this"));
   for (const char* selector :
        {"nvml:", "nvml:first", "nvml:-1", "nvml:999999999999", "cuda:0", "", ":", "simulated:"}) {
     EXPECT_EQ(refusal(selector).fault, DeviceFault::not_supported) << selector << ": " << refusal(selector).message;
   }
-  EXPECT_THAT(refusal("cuda:0").message, testing::HasSubstr("allowed are nvml:WHICH"));
+  EXPECT_THAT(refusal("cuda:0").message, testing::HasSubstr("allowed: nvml:WHICH"));
 }
 
 TEST_F(Nvml, AFileThatIsNoGpuIsALostOne) {

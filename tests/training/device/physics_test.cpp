@@ -209,7 +209,7 @@ TEST_F(SimulatedPhysics, ASpecificationThatIsNoneIsRefused) {
   EXPECT_NE(refused(spec).find("'forward' for 3"), std::string::npos) << refused(spec);
   spec = sample_spec();
   spec.clocks.clear();
-  EXPECT_NE(refused(spec).find("allowed are 1 to 256"), std::string::npos) << refused(spec);
+  EXPECT_NE(refused(spec).find("allowed: 1 to 256"), std::string::npos) << refused(spec);
   spec = sample_spec();
   std::swap(spec.clocks[0], spec.clocks[1]);
   EXPECT_NE(refused(spec).find("falling"), std::string::npos) << refused(spec);

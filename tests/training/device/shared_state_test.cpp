@@ -119,7 +119,7 @@ TEST(SharedState, FilesThatAreNoneAreRefused) {
   EXPECT_EQ(refusal(whole), "");
   EXPECT_NE(refusal("").find("it has 0 bytes"), std::string::npos);
   EXPECT_NE(refusal(whole.substr(0, 1000)).find("it has 1000 bytes"), std::string::npos);
-  EXPECT_NE(refusal(std::string(whole.size(), 'x')).find("does not begin like one"), std::string::npos);
+  EXPECT_NE(refusal(std::string(whole.size(), 'x')).find("does not begin with the magic number"), std::string::npos);
   std::string other_version = whole;
   other_version[8] = 7;
   EXPECT_NE(refusal(other_version).find("version 7"), std::string::npos);

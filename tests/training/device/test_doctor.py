@@ -218,7 +218,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("perseus: /no/such/gpu: No such file or directory", done.stderr)
         done = self.doctor("--device", "cuda:0")
         self.assertEqual(done.returncode, 64)
-        self.assertIn("allowed are nvml:WHICH", done.stderr)
+        self.assertIn("allowed: nvml:WHICH", done.stderr)
         done = self.doctor("--device", "nvml:0", "--json")
         self.assertEqual(json.loads(done.stdout)["error"]["exit_code"], done.returncode)
 

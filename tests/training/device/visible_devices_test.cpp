@@ -122,7 +122,7 @@ TEST(ChooseDevice, AnInitializedLibcudaKnowsItsOrder) {
   EXPECT_THAT(choose(four, {}, fastest_first).why_not, ::testing::HasSubstr("which of the 2 visible GPUs"));
   EXPECT_EQ(choose(four, {{"CUDA_VISIBLE_DEVICES", "set after cuInit"}, {"LOCAL_RANK", "1"}}, fastest_first).selector,
             "nvml:GPU-aa11");
-  EXPECT_THAT(choose(one, {{"LOCAL_RANK", "0"}}, fastest_first).why_not, ::testing::HasSubstr("NVML does not show"));
+  EXPECT_THAT(choose(one, {{"LOCAL_RANK", "0"}}, fastest_first).why_not, ::testing::HasSubstr("NVML does not list"));
 }
 
 TEST(ChooseDevice, TheThreadsContextIsWhereItComputesUnlessTheLauncherSaysOtherwise) {

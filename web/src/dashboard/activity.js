@@ -11,7 +11,7 @@ const alike = new Set(['rank_registered', 'rank_measured', 'job_seen', 'iteratio
 /** Calls onNews(text) for each event that arrives while the page is open. Returns { show(job), close() }. */
 export function createActivity(parent, id, onNews) {
   const list = element('ol', { class: 'activity', reversed: true, 'aria-label': 'Activity, newest first' });
-  const none = element('p', { class: 'empty-line', text: 'Nothing yet. What happens appears here.' });
+  const none = element('p', { class: 'empty-line', text: 'No events yet.' });
   const more = element('button', { type: 'button', hidden: true, text: 'Show all', onclick: () => {
     list.classList.add('all');
     more.hidden = true;

@@ -43,7 +43,7 @@ export function createConnectionSign(line, banner, { onRetry, onToken }) {
     },
     refused(message) {
       set('refused', 'token needed');
-      text.textContent = `The server asks for a token: ${message}.`.replace('..', '.');
+      text.textContent = `The server requires a token: ${message}.`.replace('..', '.');
     },
   };
 }

@@ -67,7 +67,7 @@ export function createJobView(parent, id, onNews) {
     'microbatches. Ctrl + wheel or the buttons zoom; arrow keys walk over the computations.' });
   const timelineHolder = element('div');
   const stragglerNote = element('p', { class: 'note', hidden: true, text: 'This pipeline is the straggler: it runs the plan for no straggler. ' +
-    'Drawn is that plan without the slowdown.' });
+    'The drawing shows that plan without the slowdown.' });
   timelinePart.made.append(timelineHolder, stragglerNote, timelineNote);
   const activity = createActivity(section('activity', 'Activity').made, id, onNews);
 
@@ -82,7 +82,7 @@ export function createJobView(parent, id, onNews) {
     const planned = pipelineNow()?.point != null; // then a frontier exists and the server is still reading it
     if (planned) retry = setTimeout(drawings.ask, retry_ms);
     noDrawings(error.isGone ? (planned ? 'Loading the frontier …' : waitingFor(state.job))
-      : `The server did not give the drawings: ${error.message}`);
+      : `The server did not send the frontier: ${error.message}`);
   });
 
   async function loadDrawings(signal) {

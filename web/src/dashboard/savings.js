@@ -27,7 +27,7 @@ export function createSavings(parent) {
   const factorsForm = element('details', { class: 'factors' }, element('summary', { text: 'Price and carbon' }),
     element('div', { class: 'factor-fields' }, ...fields.map(([key, label]) =>
       element('div', {}, element('label', { for: `factor-${key}`, text: label }), inputs[key]))),
-    element('p', { class: 'note', text: 'Kept in this browser. An empty field means what the server was configured with, if anything.' }));
+    element('p', { class: 'note', text: 'Kept in this browser. An empty field uses the setting of the server, if there is one.' }));
   parent.append(figures, factorsForm);
   const own = ownFactors();
   for (const [key] of fields) inputs[key].value = own[key] ?? '';

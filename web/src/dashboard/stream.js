@@ -97,7 +97,7 @@ export function openStream(path, { onOpen, onEvent, onLost }) {
     let watchdog = 0;
     const watch = () => {
       clearTimeout(watchdog);
-      watchdog = setTimeout(() => mine.abort(new ApiError(0, 'The server has fallen silent')), silence_ms);
+      watchdog = setTimeout(() => mine.abort(new ApiError(0, 'The server does not answer')), silence_ms);
     };
     try {
       watch();

@@ -13,7 +13,7 @@ export function createTokenDialog(dialog, onChange) {
     element('label', { for: 'token-input', text: 'Token' }), input,
     element('div', { class: 'dialog-buttons' },
       element('button', { type: 'button', text: 'Cancel', onclick: () => dialog.close() }),
-      element('button', { type: 'button', text: 'Forget it', onclick: () => use('') }),
+      element('button', { type: 'button', text: 'Remove token', onclick: () => use('') }),
       element('button', { type: 'submit', class: 'primary', text: 'Use' })));
   dialog.append(form);
   function use(text) {
