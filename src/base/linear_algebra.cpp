@@ -36,7 +36,7 @@ Matrix scaled(const Matrix& a, const Vector& scale) {
 Cholesky::Cholesky(Matrix a) {
   if (a.rows() == 0) return;
   const double largest = std::max(a.diagonal().maxCoeff(), std::numeric_limits<double>::min());
-  PERSEUS_CHECK(std::isfinite(largest) && a.diagonal().allFinite(), "a covariance is not finite");
+  PERSEUS_CHECK(a.allFinite(), "a covariance is not finite");
   const double least = std::sqrt(static_cast<double>(a.rows()) * std::numeric_limits<double>::epsilon() * largest);
   lower_ = a;
   for (double jitter = kFirstJitter * largest; !factor(lower_, least); jitter *= kJitterStep) {
