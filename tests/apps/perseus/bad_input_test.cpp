@@ -114,11 +114,7 @@ TEST(BadInput, WrongOptions) {
 }
 
 TEST(BadInput, WrongCommands) {
-  for (const std::vector<std::string>& words : {std::vector<std::string>{}, {"no-such-command"}}) {
-    const Outcome outcome = run_perseus(words);
-    EXPECT_EQ(outcome.exit_code, usage);
-    EXPECT_THAT(lines_of(outcome.err), SizeIs(1)) << outcome.err;
-  }
+  expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'");
 }
 
 TEST(BadInput, ActionTableThatDeadlocks) {

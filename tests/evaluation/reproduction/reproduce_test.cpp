@@ -129,9 +129,9 @@ TEST(ReadArtifact, LeavesOutWhatIsBadNamingFileAndLine) {
       {profile_name + ".gz", profile_text, "also exists without .gz"},
       {envpipe_name, "", "empty file"},
       {envpipe_name, "model,device\n", "envpipe_result.csv:1: missing column: num_microbatches"},
-      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; a number above 0"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; allowed: a number above 0"},
       {envpipe_name, header + "tiny,bf16,gpu_x,4,2,5,nan\n", ":2: energy: 'nan'"},
-      {envpipe_name, header + "tiny,bf16,gpu_x,four,2,5,5\n", ":2: num_microbatches: 'four'; a whole number"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,four,2,5,5\n", ":2: num_microbatches: 'four'; allowed: a whole number"},
       {envpipe_name, header + "tiny,bf16\n", ":2: 2 fields; the header has 7"},
   };
   for (const auto& [name, content, says] : bad) {

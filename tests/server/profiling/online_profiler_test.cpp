@@ -451,7 +451,7 @@ TEST(OnlineProfiler, FirstResultsThatWereThrottledAreDroppedInTheEnd) {
       const auto rejections = profiler.report(result);
       ASSERT_TRUE(rejections.ok());
       for (const Rejection& rejection : *rejections) {
-        dropped = dropped || rejection.message.find("dropped") != std::string::npos;
+        dropped = dropped || rejection.message.find("are discarded") != std::string::npos;
       }
     }
   }
