@@ -11,16 +11,12 @@
 #include <optional>
 
 #include "command.h"
+#include "examined_gpu.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
-#include "training/clock_control/lease.h"
 #include "training/clock_control/process_state.h"
-#include "training/clock_control/start_helper.h"
-#include "training/device/ceiling_gpu.h"
-#include "training/device/control_path.h"
 #include "training/device/examination.h"
-#include "training/device/gpu.h"
 
 namespace perseus::cli {
 namespace {
@@ -33,141 +29,14 @@ struct DoctorArguments {
   bool test_control = false;
 };
 
-/// One GPU, and the results of all queries; a failed query keeps its reason.
-struct Patient {
-  std::string selector;
-  std::optional<device::DeviceError> closed;  ///< it cannot even be opened
-  device::GpuIdentity identity;
-  device::DeviceResult<std::vector<Megahertz>> clocks = device::DeviceError{};
-  device::DeviceResult<Megahertz> clock = device::DeviceError{};
-  device::DeviceResult<Watts> power = device::DeviceError{}, limit = device::DeviceError{};
-  device::DeviceResult<device::ClockEvents> events = device::DeviceError{};
-  device::DeviceResult<device::GpuConditions> conditions = device::DeviceError{};
-  device::CounterExamination counter;
-  device::ControlPath control;
-  std::optional<device::SwitchExamination> switching;  ///< none: not requested
-};
-
-Patient examine(const std::string& selector, const DoctorArguments& arguments) {
-  Patient patient;
-  patient.selector = selector;
-  auto gpu = device::open_gpu(selector);
-  if (!gpu) {
-    patient.closed = gpu.error();
-    return patient;
-  }
-  patient.identity = (*gpu)->identity();
-  patient.clocks = (*gpu)->supported_clocks();
-  patient.clock = (*gpu)->clock();
-  patient.power = (*gpu)->power();
-  patient.limit = (*gpu)->power_limit();
-  patient.events = (*gpu)->clock_events();
-  patient.conditions = (*gpu)->conditions();
-  patient.counter = device::examine_counter(**gpu, Seconds(arguments.seconds));
-  patient.control = device::control_path(selector);
-  return patient;
-}
-
-/// Restores the clock if this process ends early, also by SIGKILL: it waits for the lease.
-class Guardian {
- public:
-  explicit Guardian(const std::string& lease) {
-    constexpr const char* longest_test_s = "600";
-    const auto program = clock_control::find_helper("");
-    if (!program) return;
-    if (const auto started = clock_control::spawn_helper(*program, {"--restore", lease, longest_test_s}, {}))
-      child_ = *started;
-  }
-  Guardian(const Guardian&) = delete;
-  Guardian& operator=(const Guardian&) = delete;
-  ~Guardian() {
-    constexpr double limit_s = 5;
-    if (child_ > 0) clock_control::reap(child_, limit_s);
-  }
-
- private:
-  pid_t child_ = 0;
-};
-
-/// Holds the lease on the clock, so that the test cannot run beside a job.
-device::SwitchExamination test_with_lease(const std::string& selector) {
-  device::SwitchExamination refused;
-  auto opened = device::open_gpu(selector);
-  if (!opened) {
-    refused.why = opened.error().message;
-    return refused;
-  }
-  const auto given = device::ceiling_of_environment();
-  if (!given) {
-    refused.why = given.error().message;
-    return refused;
-  }
-  const Megahertz ceiling = *given;
-  const std::unique_ptr<device::Gpu> gpu = device::with_ceiling(std::move(*opened), ceiling);
-  std::optional<Guardian> guardian;  // its end waits for the lease's
-  auto lease = clock_control::Lease::take(gpu->identity(), selector, 0, ceiling);
-  if (!lease) {
-    refused.why = lease.error().message;
-    return refused;
-  }
-  if (lease->recorded()) {
-    if (const device::DeviceStatus unlocked = clock_control::unlock_patiently(*gpu); !unlocked) {
-      refused.why = "a lock that was left behind cannot be given back: " + unlocked.error().message;
-      return refused;
-    }
-    lease->clear();
-  }
-  guardian.emplace(lease->path());  // before there is anything to restore
-  if (const device::DeviceStatus recorded = lease->record(); !recorded) {
-    refused.why = recorded.error().message;
-    return refused;
-  }
-  constexpr int switches = 40;
-  device::SwitchExamination seen =
-      device::examine_switching(*gpu, switches, [] { return !InterruptGuard::interrupted(); });
-  // Tries again, to unlock the GPU; the test has failed in any case.
-  const bool unlocked = seen.restored || !seen.touched || clock_control::unlock_patiently(*gpu).ok();
-  if (unlocked) lease->clear();
-  return seen;
-}
-
-/// Changes clocks: only on request, on a GPU that no other process uses, one at a time.
-device::SwitchExamination test_control(const Patient& patient) {
-  device::SwitchExamination refused;
-  if (patient.control.selector.empty()) {
-    refused.why = "this process has no permission to set its clock";
-  } else if (!patient.conditions) {
-    refused.why = patient.conditions.error().message;
-  } else if (patient.conditions->other_processes > 0) {
-    refused.why = "other processes compute on it";
-  } else {
-    return test_with_lease(patient.control.selector);
-  }
-  return refused;
-}
-
-constexpr std::string_view kByDaemon = "clock daemon";
-
-bool can_be_controlled(const Patient& patient) {
-  const bool controlled = !patient.control.selector.empty() || patient.control.kind == kByDaemon;
-  return !patient.closed && controlled && patient.clocks;
-}
-
-/// Without rights of its own, a training process has those of the node's daemon.
-void count_on_daemon(Patient& patient, const std::string& socket) {
-  const bool sliced = patient.conditions && patient.conditions->mig;
-  if (patient.closed || !patient.control.selector.empty() || sliced) return;
-  patient.control = {std::string(kByDaemon), "", "through " + socket + "; " + patient.control.why};
-}
-
-std::string milliseconds(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
+std::string in_ms(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
 
 /// Warnings for users who are about to train on it.
-std::vector<std::string> warnings_of(const Patient& patient) {
+std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
   std::vector<std::string> warnings;
-  if (patient.closed) return warnings;
-  if (patient.conditions) {
-    const device::GpuConditions& conditions = *patient.conditions;
+  if (gpu.closed) return warnings;
+  if (gpu.conditions) {
+    const device::GpuConditions& conditions = *gpu.conditions;
     if (conditions.mig) warnings.emplace_back("MIG is on: Perseus measures and sets whole GPUs only");
     if (!conditions.persistence) {
       warnings.emplace_back("persistence mode is off: the driver may forget a clock when no process has the GPU open");
@@ -181,26 +50,26 @@ std::vector<std::string> warnings_of(const Patient& patient) {
                                      conditions.other_processes, conditions.other_processes == 1 ? "" : "es",
                                      conditions.other_processes == 1 ? "s" : ""));
     }
-    if (patient.limit && *patient.limit < conditions.default_power_limit) {
-      warnings.push_back(fmt::format("power-capped: {:.0f} W, the default is {:.0f} W", patient.limit->value(),
+    if (gpu.limit && *gpu.limit < conditions.default_power_limit) {
+      warnings.push_back(fmt::format("power-capped: {:.0f} W, the default is {:.0f} W", gpu.limit->value(),
                                      conditions.default_power_limit.value()));
     }
   }
-  if (patient.events && patient.events->throttled()) warnings.emplace_back("it is throttled now");
-  if (patient.events && patient.clock && patient.clocks && !patient.events->idle && !patient.events->throttled() &&
-      !patient.events->sync_boost && *patient.clock < patient.clocks->front()) {
+  if (gpu.events && gpu.events->throttled()) warnings.emplace_back("it is throttled now");
+  if (gpu.events && gpu.clock && gpu.clocks && !gpu.events->idle && !gpu.events->throttled() &&
+      !gpu.events->sync_boost && *gpu.clock < gpu.clocks->front()) {
     warnings.push_back(
         fmt::format("it computes at {} of {} MHz and the driver gives no reason: an administrator or a job may have "
                     "locked its clock; PERSEUS_CEILING_MHZ={} keeps that limit",
-                    patient.clock->value(), patient.clocks->front().value(), patient.clock->value()));
+                    gpu.clock->value(), gpu.clocks->front().value(), gpu.clock->value()));
   }
-  if (patient.events && patient.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
-  if (!patient.counter.present) {
+  if (gpu.events && gpu.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
+  if (!gpu.counter.present) {
     warnings.emplace_back("no energy counter: energy has to be integrated from power");
-  } else if (!patient.counter.agrees()) {
+  } else if (!gpu.counter.agrees()) {
     warnings.push_back(
-        fmt::format("the energy counter shows {:.2g} times what the power sensor does", patient.counter.ratio));
-  } else if (patient.counter.changes == 0) {
+        fmt::format("the energy counter shows {:.2g} times what the power sensor does", gpu.counter.ratio));
+  } else if (gpu.counter.changes == 0) {
     warnings.emplace_back("the energy counter did not move");
   }
   return warnings;
@@ -235,7 +104,7 @@ std::string or_why(const device::DeviceResult<T>& result, F words) {
 std::string counter_words(const device::CounterExamination& counter) {
   if (!counter.present) return "none: " + counter.why;
   std::string words = counter.changes == 0 ? "present, did not move" : fmt::format("moved {} times", counter.changes);
-  if (counter.refresh > Seconds(0)) words += ", every " + milliseconds(counter.refresh) + " (median)";
+  if (counter.refresh > Seconds(0)) words += ", every " + in_ms(counter.refresh) + " (median)";
   if (counter.ratio > 0) words += fmt::format("; {:.2f} of the integrated power", counter.ratio);
   return words;
 }
@@ -243,10 +112,9 @@ std::string counter_words(const device::CounterExamination& counter) {
 std::string switching_words(const std::optional<device::SwitchExamination>& switching) {
   if (!switching) return "not run: it changes clocks; --test-control allows that";
   if (!switching->touched) return "not run: " + switching->why;
-  std::string words =
-      fmt::format("{} switches: call p50 {}, p99 {}; until the GPU has the clock p50 {}, p99 {}", switching->switches,
-                  milliseconds(switching->call_p50), milliseconds(switching->call_p99),
-                  milliseconds(switching->settle_p50), milliseconds(switching->settle_p99));
+  std::string words = fmt::format("{} switches: call p50 {}, p99 {}; until the GPU has the clock p50 {}, p99 {}",
+                                  switching->switches, in_ms(switching->call_p50), in_ms(switching->call_p99),
+                                  in_ms(switching->settle_p50), in_ms(switching->settle_p99));
   if (switching->not_reached > 0) words += fmt::format("; {} not reached in 500 ms", switching->not_reached);
   if (switching->restored) {
     words += fmt::format("; given back, now {} MHz", switching->after.value());
@@ -257,39 +125,39 @@ std::string switching_words(const std::optional<device::SwitchExamination>& swit
   return words;
 }
 
-std::string text_of(const Patient& patient) {
-  if (patient.closed) return fmt::format("{}\n  cannot be opened  {}\n", patient.selector, patient.closed->message);
-  const device::GpuIdentity& identity = patient.identity;
-  std::string text = fmt::format("{}{}\n", patient.selector, identity.simulated ? "   SIMULATED" : "");
+std::string text_of(const ExaminedGpu& gpu) {
+  if (gpu.closed) return fmt::format("{}\n  cannot be opened  {}\n", gpu.selector, gpu.closed->message);
+  const device::GpuIdentity& identity = gpu.identity;
+  std::string text = fmt::format("{}{}\n", gpu.selector, identity.simulated ? "   SIMULATED" : "");
   const auto line = [&](std::string_view what, const std::string& words) {
     text += fmt::format("  {:<16}{}\n", what, words);
   };
   const auto yes_or_no = [&](std::string_view what, bool device::GpuConditions::*is) {
-    line(what, or_why(patient.conditions, [&](const auto& conditions) { return conditions.*is ? "on" : "off"; }));
+    line(what, or_why(gpu.conditions, [&](const auto& conditions) { return conditions.*is ? "on" : "off"; }));
   };
   line("name", identity.name + (identity.architecture.empty() ? "" : ", " + identity.architecture));
   line("UUID, bus", fmt::format("{}, {}", identity.uuid, identity.pci_bus_id));
   line("driver", identity.driver);
-  line("clocks", or_why(patient.clocks, [](const auto& clocks) {
+  line("clocks", or_why(gpu.clocks, [](const auto& clocks) {
          return fmt::format("{}, from {} to {} MHz, step {} MHz", clocks.size(), clocks.back().value(),
                             clocks.front().value(), step_of(clocks));
        }));
-  line("clock now", or_why(patient.clock, [](Megahertz clock) { return fmt::format("{} MHz", clock.value()); }));
-  line("held down by", or_why(patient.events, reasons_of));
-  line("power now", or_why(patient.power, [](Watts power) { return fmt::format("{:.1f} W", power.value()); }));
-  line("power limit", or_why(patient.limit, [&](Watts limit) {
-         const bool known = patient.conditions && patient.conditions->default_power_limit > Watts(0);
+  line("clock now", or_why(gpu.clock, [](Megahertz clock) { return fmt::format("{} MHz", clock.value()); }));
+  line("held down by", or_why(gpu.events, reasons_of));
+  line("power now", or_why(gpu.power, [](Watts power) { return fmt::format("{:.1f} W", power.value()); }));
+  line("power limit", or_why(gpu.limit, [&](Watts limit) {
+         const bool known = gpu.conditions && gpu.conditions->default_power_limit > Watts(0);
          return fmt::format("{:.0f} W", limit.value()) +
-                (known ? fmt::format(", default {:.0f} W", patient.conditions->default_power_limit.value()) : "");
+                (known ? fmt::format(", default {:.0f} W", gpu.conditions->default_power_limit.value()) : "");
        }));
-  line("energy counter", counter_words(patient.counter));
+  line("energy counter", counter_words(gpu.counter));
   yes_or_no("MIG", &device::GpuConditions::mig);
   yes_or_no("persistence", &device::GpuConditions::persistence);
   yes_or_no("power smoothing", &device::GpuConditions::power_smoothing);
-  line("other processes", or_why(patient.conditions, [](const auto& c) { return std::to_string(c.other_processes); }));
-  line("control", patient.control.kind + ": " + patient.control.why);
-  line("control test", switching_words(patient.switching));
-  for (const std::string& warning : warnings_of(patient)) line("WARNING", warning);
+  line("other processes", or_why(gpu.conditions, [](const auto& c) { return std::to_string(c.other_processes); }));
+  line("control", gpu.control.kind + ": " + gpu.control.why);
+  line("control test", switching_words(gpu.switching));
+  for (const std::string& warning : warnings_of(gpu)) line("WARNING", warning);
   return text;
 }
 
@@ -312,36 +180,36 @@ json::object json_of(const device::SwitchExamination& switching) {
           {"clock_after_mhz", switching.after.value()}};
 }
 
-json::object json_of(const Patient& patient) {
-  json::object object{{"device", patient.selector}};
-  if (patient.closed) {
-    object["error"] = patient.closed->message;
+json::object json_of(const ExaminedGpu& gpu) {
+  json::object object{{"device", gpu.selector}};
+  if (gpu.closed) {
+    object["error"] = gpu.closed->message;
     return object;
   }
-  const device::GpuIdentity& identity = patient.identity;
+  const device::GpuIdentity& identity = gpu.identity;
   object["name"] = identity.name;
   object["uuid"] = identity.uuid;
   object["pci_bus_id"] = identity.pci_bus_id;
   object["architecture"] = identity.architecture;
   object["driver"] = identity.driver;
   object["simulated"] = identity.simulated;
-  put(object, "clocks", patient.clocks, [](const auto& clocks) {
+  put(object, "clocks", gpu.clocks, [](const auto& clocks) {
     return json::object{{"count", clocks.size()},
                         {"maximum_mhz", clocks.front().value()},
                         {"minimum_mhz", clocks.back().value()},
                         {"step_mhz", step_of(clocks)}};
   });
-  put(object, "clock_mhz", patient.clock, [](Megahertz clock) { return clock.value(); });
-  put(object, "power_w", patient.power, [](Watts power) { return power.value(); });
-  put(object, "power_limit_w", patient.limit, [](Watts limit) { return limit.value(); });
-  put(object, "clock_events", patient.events, [](const device::ClockEvents& events) {
+  put(object, "clock_mhz", gpu.clock, [](Megahertz clock) { return clock.value(); });
+  put(object, "power_w", gpu.power, [](Watts power) { return power.value(); });
+  put(object, "power_limit_w", gpu.limit, [](Watts limit) { return limit.value(); });
+  put(object, "clock_events", gpu.events, [](const device::ClockEvents& events) {
     return json::object{{"idle", events.idle},
                         {"power_cap", events.power_cap},
                         {"thermal", events.thermal},
                         {"power_brake", events.power_brake},
                         {"sync_boost", events.sync_boost}};
   });
-  put(object, "conditions", patient.conditions, [](const device::GpuConditions& conditions) {
+  put(object, "conditions", gpu.conditions, [](const device::GpuConditions& conditions) {
     return json::object{{"mig", conditions.mig},
                         {"persistence", conditions.persistence},
                         {"power_smoothing", conditions.power_smoothing},
@@ -349,32 +217,32 @@ json::object json_of(const Patient& patient) {
                         {"other_processes", conditions.other_processes},
                         {"default_power_limit_w", conditions.default_power_limit.value()}};
   });
-  const device::CounterExamination& counter = patient.counter;
+  const device::CounterExamination& counter = gpu.counter;
   object["energy_counter"] = json::object{{"present", counter.present},
                                           {"why", counter.why},
                                           {"changes", counter.changes},
                                           {"refresh_s", counter.refresh.value()},
                                           {"ratio_to_power", counter.ratio}};
   object["control"] =
-      json::object{{"path", patient.control.kind}, {"device", patient.control.selector}, {"why", patient.control.why}};
-  object["control_test"] = patient.switching ? json::value(json_of(*patient.switching)) : json::value(nullptr);
-  const auto warnings = warnings_of(patient);
+      json::object{{"path", gpu.control.kind}, {"device", gpu.control.selector}, {"why", gpu.control.why}};
+  object["control_test"] = gpu.switching ? json::value(json_of(*gpu.switching)) : json::value(nullptr);
+  const auto warnings = warnings_of(gpu);
   object["warnings"] = json::array(warnings.begin(), warnings.end());
   return object;
 }
 
-std::string verdict_of(const std::vector<Patient>& patients) {
-  const auto controlled = std::ranges::count_if(patients, can_be_controlled);
-  const auto failed = std::ranges::count_if(
-      patients, [](const auto& patient) { return patient.switching && !patient.switching->done; });
-  if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, patients.size());
-  if (patients.empty()) return "no GPU here: training runs unchanged, Perseus measures and sets nothing";
+std::string verdict_of(const std::vector<ExaminedGpu>& gpus) {
+  const auto controlled = std::ranges::count_if(gpus, can_be_controlled);
+  const auto failed =
+      std::ranges::count_if(gpus, [](const auto& gpu) { return gpu.switching && !gpu.switching->done; });
+  if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, gpus.size());
+  if (gpus.empty()) return "no GPU here: training runs unchanged, Perseus measures and sets nothing";
   if (controlled == 0) return "advice only: Perseus can measure here but not set clocks";
-  if (static_cast<std::size_t>(controlled) < patients.size()) {
-    return fmt::format("Perseus can set the clocks of {} of {} GPUs", controlled, patients.size());
+  if (static_cast<std::size_t>(controlled) < gpus.size()) {
+    return fmt::format("Perseus can set the clocks of {} of {} GPUs", controlled, gpus.size());
   }
   return fmt::format("Perseus can measure and set the clocks of {}",
-                     patients.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", patients.size()));
+                     gpus.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", gpus.size()));
 }
 
 /// Warnings that hold for every GPU of this machine or container.
@@ -386,14 +254,14 @@ std::vector<std::string> machine_warnings(bool daemon) {
 }
 
 /// 0: every GPU can be set and passed its test; 69: a clock was not given back; else 1.
-int exit_code_of(const std::vector<Patient>& patients) {
-  const auto failed = [](const Patient& patient) { return patient.switching && !patient.switching->done; };
-  const auto kept = [](const Patient& patient) {
-    return patient.switching && patient.switching->touched && !patient.switching->restored;
+int exit_code_of(const std::vector<ExaminedGpu>& gpus) {
+  const auto failed = [](const ExaminedGpu& gpu) { return gpu.switching && !gpu.switching->done; };
+  const auto kept = [](const ExaminedGpu& gpu) {
+    return gpu.switching && gpu.switching->touched && !gpu.switching->restored;
   };
-  if (std::ranges::any_of(patients, kept)) return 69;
-  if (patients.empty() || std::ranges::any_of(patients, failed)) return 1;
-  return std::ranges::all_of(patients, can_be_controlled) ? 0 : 1;
+  if (std::ranges::any_of(gpus, kept)) return 69;
+  if (gpus.empty() || std::ranges::any_of(gpus, failed)) return 1;
+  return std::ranges::all_of(gpus, can_be_controlled) ? 0 : 1;
 }
 
 Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
@@ -406,32 +274,32 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
     selectors = device::find_gpus();
     std::ranges::copy(device::find_failing_gpus(), std::back_inserter(selectors));
   }
-  std::vector<std::future<Patient>> under_way;
+  std::vector<std::future<ExaminedGpu>> under_way;
   for (const std::string& selector : selectors) {
-    under_way.push_back(
-        std::async(std::launch::async, [&arguments, selector] { return examine(selector, arguments); }));
+    under_way.push_back(std::async(
+        std::launch::async, [&arguments, selector] { return examine_gpu(selector, Seconds(arguments.seconds)); }));
   }
-  std::vector<Patient> patients;
-  for (auto& one : under_way) patients.push_back(one.get());
-  if (!arguments.device.empty() && patients.front().closed) {
-    const device::DeviceError& error = *patients.front().closed;
+  std::vector<ExaminedGpu> gpus;
+  for (auto& one : under_way) gpus.push_back(one.get());
+  if (!arguments.device.empty() && gpus.front().closed) {
+    const device::DeviceError& error = *gpus.front().closed;
     const bool no_selector = error.fault == device::DeviceFault::not_supported;
     return Error{no_selector ? ErrorCode::usage : ErrorCode::not_found, error.message};
   }
   if (daemon) {
-    for (Patient& patient : patients) count_on_daemon(patient, socket);
+    for (ExaminedGpu& gpu : gpus) count_on_daemon(gpu, socket);
   }
   if (arguments.test_control) {
     {
       const InterruptGuard guard;  // gives back a locked clock first
-      for (Patient& patient : patients) {
-        if (!patient.closed && !InterruptGuard::interrupted()) patient.switching = test_control(patient);
+      for (ExaminedGpu& gpu : gpus) {
+        if (!gpu.closed && !InterruptGuard::interrupted()) gpu.switching = test_control(gpu);
       }
     }
     die_if_interrupted();
   }
 
-  const std::string verdict = verdict_of(patients);
+  const std::string verdict = verdict_of(gpus);
   const std::vector<std::string> warnings = machine_warnings(daemon);
   if (as_json) {
     const json::array warning_list(warnings.begin(), warnings.end());
@@ -439,7 +307,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
     for (const device::DriverPresence& driver : drivers) {
       driver_list.push_back(json::object{{"name", driver.name}, {"present", driver.present}, {"words", driver.words}});
     }
-    for (const Patient& patient : patients) gpu_list.push_back(json_of(patient));
+    for (const ExaminedGpu& gpu : gpus) gpu_list.push_back(json_of(gpu));
     print(formats::json_text(json::object{
               {"drivers", driver_list}, {"gpus", gpu_list}, {"warnings", warning_list}, {"verdict", verdict}}) +
           "\n");
@@ -447,12 +315,12 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
     for (const device::DriverPresence& driver : drivers) {
       print(fmt::format("{:<8}  {}{}\n", driver.name, driver.present ? "" : "none: ", driver.words));
     }
-    for (const Patient& patient : patients) print("\n" + text_of(patient));
+    for (const ExaminedGpu& gpu : gpus) print("\n" + text_of(gpu));
     print("\n");
     for (const std::string& warning : warnings) print("WARNING  " + warning + "\n");
     print(verdict + "\n");
   }
-  return exit_code_of(patients);
+  return exit_code_of(gpus);
 }
 
 }  // namespace

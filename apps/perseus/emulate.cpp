@@ -161,7 +161,7 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
     print(formats::json_text(json_of(*report)) + "\n");
     return 0;
   }
-  print(terminal_text(*report));
+  print(emulation_text(*report));
   if (!options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/emulation.html\n", options.out));
   return 0;
 }

@@ -9,10 +9,9 @@
 #include <functional>
 #include <string_view>
 
-#include "evaluation/reproduction/line_chart.h"
+#include "emulation_pictures.h"
+#include "energy_part_names.h"
 #include "interrupt.h"
-#include "io/report/format.h"
-#include "io/report/stacked_bars.h"
 #include "io/report/static_page.h"
 #include "io/report/table.h"
 #include "output_directory.h"
@@ -21,20 +20,6 @@ namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
-
-constexpr std::size_t kMostDrawn = 900;  // points of a line
-
-/// The parts of energy: their names in CSV and JSON, and in text.
-struct Part {
-  const char* key;
-  const char* name;
-  Joules emulator::EnergyParts::*value;
-};
-constexpr std::array kParts{Part{"useful_j", "useful", &emulator::EnergyParts::useful},
-                            Part{"intrinsic_bloat_j", "intrinsic bloat", &emulator::EnergyParts::intrinsic_bloat},
-                            Part{"extrinsic_bloat_j", "extrinsic bloat", &emulator::EnergyParts::extrinsic_bloat},
-                            Part{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
-                            Part{"idle_j", "idle", &emulator::EnergyParts::idle}};
 
 /// A figure of a run, the same in CSV and JSON.
 struct RunFigure {
@@ -125,10 +110,11 @@ report::TextRows method_table(const std::vector<EmulatedMethod>& methods) {
 report::TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
   report::TextRows rows;
   rows.header = {"energy [kWh]", "total"};
-  for (const Part& part : kParts) rows.header.emplace_back(part.name);
+  for (const EnergyPart& part : kEnergyParts) rows.header.emplace_back(part.name);
   for (const EmulatedMethod& m : methods) {
     std::vector<std::string> row{m.name, fmt::format("{:.2f}", m.run.energy.total().value() / 3.6e6)};
-    for (const Part& part : kParts) row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
+    for (const EnergyPart& part : kEnergyParts)
+      row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
     rows.rows.push_back(std::move(row));
   }
   return rows;
@@ -180,153 +166,6 @@ std::string as_text(const report::TextRows& rows) {
   return table.to_string();
 }
 
-std::string energy_picture(const EmulationReport& report) {
-  std::vector<std::string> names;
-  for (const Part& part : kParts) names.emplace_back(part.name);
-  std::vector<report::PartsBar> bars;
-  for (const EmulatedMethod& m : report.methods) {
-    // Per iteration, since methods need not complete equally many in the same time.
-    report::PartsBar bar{m.name, report::text_of(m.run.energy_per_iteration()), {}};
-    for (const Part& part : kParts) {
-      bar.parts.push_back((m.run.energy.*part.value).value() / static_cast<double>(m.run.iterations));
-    }
-    bars.push_back(std::move(bar));
-  }
-  return report::stacked_bars("Energy of an iteration by part", names, bars);
-}
-
-/// A line that stays at each segment's value until the next one; where there are too many, means of equal times.
-template <class Value>
-reproduction::ChartSeries steps(const EmulatedMethod& method, int style, bool iterations_only, Value value) {
-  reproduction::ChartSeries series{method.name, style, {}, {}};
-  const std::vector<emulator::Segment>& segments = method.run.segments;
-  if (2 * segments.size() <= kMostDrawn) {
-    for (const emulator::Segment& s : segments) {
-      if (iterations_only && s.iterations == 0) continue;
-      for (const Seconds at : {s.start, s.start + s.length()}) {
-        series.x.push_back(at.value() / 3600);
-        series.y.push_back(value(s));
-      }
-    }
-    return series;
-  }
-  std::size_t next = 0;
-  for (std::size_t k = 0; k < kMostDrawn; ++k) {
-    const double width_s = method.run.time.value() / static_cast<double>(kMostDrawn);
-    const double from = width_s * static_cast<double>(k), to = from + width_s;
-    double sum = 0, weight = 0;
-    while (next < segments.size() && (segments[next].start + segments[next].length()).value() <= from) ++next;
-    for (std::size_t i = next; i < segments.size() && segments[i].start.value() < to; ++i) {
-      const emulator::Segment& s = segments[i];
-      if (iterations_only && s.iterations == 0) continue;
-      const double overlap = std::min(to, (s.start + s.length()).value()) - std::max(from, s.start.value());
-      sum += overlap * value(s);
-      weight += overlap;
-    }
-    if (weight <= 0) continue;
-    series.x.push_back((from + to) / 2 / 3600);
-    series.y.push_back(sum / weight);
-  }
-  return series;
-}
-
-template <class Value>
-reproduction::ChartPanel panel_of(const EmulationReport& report, const std::string& title, bool iterations_only,
-                                  Value value) {
-  reproduction::ChartPanel panel{title, {}};
-  int style = 0;
-  for (const EmulatedMethod& m : report.methods) panel.series.push_back(steps(m, style++, iterations_only, value));
-  return panel;
-}
-
-std::string power_picture(const EmulationReport& report) {
-  return reproduction::line_chart("Power of the cluster", "time [h]", "power [kW]",
-                                  {panel_of(report, "mean of an iteration", false,
-                                            [](const emulator::Segment& s) { return s.power.mean.value() / 1e3; }),
-                                   panel_of(report, "highest within an iteration", false,
-                                            [](const emulator::Segment& s) { return s.power.highest.value() / 1e3; })});
-}
-
-std::string times_picture(const EmulationReport& report) {
-  return reproduction::line_chart(
-      "Iterations over time", "time [h]", "iteration time [s]; rms power from 0.1 to 20 Hz [kW]",
-      {panel_of(report, "iteration time [s]", true, [](const emulator::Segment& s) { return s.each.value(); }),
-       panel_of(report, "rms power from 0.1 to 20 Hz [kW]", true,
-                [](const emulator::Segment& s) { return std::sqrt(s.power.band_w2) / 1e3; })});
-}
-
-reproduction::ChartSeries within_iteration(const std::string& name, int style, const emulator::IterationPower& power) {
-  reproduction::ChartSeries series{name, style, {}, {}};
-  const std::size_t bins = power.bins_w.size(), together = (bins + kMostDrawn - 1) / kMostDrawn;
-  for (std::size_t from = 0; from < bins; from += together) {
-    const std::size_t to = std::min(bins, from + together);
-    double sum = 0;
-    for (std::size_t i = from; i < to; ++i) sum += power.bins_w[i];
-    series.x.push_back(power.bin_width.value() * static_cast<double>(from + to) / 2);
-    series.y.push_back(sum / static_cast<double>(to - from) / 1e3);
-  }
-  return series;
-}
-
-std::string iteration_picture(const EmulationReport& report) {
-  reproduction::ChartPanel first{"first iteration", {}}, slowest{"slowest iteration", {}};
-  int style = 0;
-  for (const EmulatedMethod& m : report.methods) {
-    first.series.push_back(within_iteration(m.name, style, m.run.first));
-    slowest.series.push_back(within_iteration(m.name, style, m.run.slowest));
-    ++style;
-  }
-  return reproduction::line_chart("Power of the cluster within an iteration", "time [s]", "power [kW]",
-                                  {first, slowest});
-}
-
-std::string band_picture(const EmulationReport& report) {
-  std::vector<reproduction::ChartPanel> panels;
-  int style = 0;
-  for (const EmulatedMethod& m : report.methods) {
-    reproduction::ChartSeries series{m.name, style++, {}, {}};
-    const std::vector<double> spectrum = emulator::power_spectrum_w2(m.run.first.bins_w);
-    for (std::size_t k = 1; k < spectrum.size(); ++k) {
-      const double frequency_hz = static_cast<double>(k) / m.run.first.time.value();
-      if (frequency_hz < emulator::kBandLow_hz || frequency_hz > emulator::kBandHigh_hz) continue;
-      series.x.push_back(frequency_hz);
-      series.y.push_back(std::sqrt(spectrum[k]) / 1e3);
-    }
-    panels.push_back({m.name, {std::move(series)}});
-  }
-  return reproduction::line_chart("Spectrum of the first iteration's power", "frequency [Hz]",
-                                  "rms of each harmonic [kW]", panels);
-}
-
-/// Panels by size; the savings by method of a non-straggler pipeline, or of the cluster where all are stragglers.
-std::string scaling_picture(const EmulationReport& report, model::Scaling scaling) {
-  std::vector<reproduction::ChartPanel> panels;
-  std::vector<std::string> names;
-  int gpus = -1;
-  for (const emulator::ScalingRow& row : report.scaling) {
-    if (row.scaling != scaling || row.method == "all-max") continue;
-    if (row.gpus != gpus) {
-      gpus = row.gpus;
-      panels.push_back(
-          {fmt::format("{} GPUs, {} pipelines, {} microbatches", gpus, row.pipelines, row.microbatches), {}});
-    }
-    auto named = std::ranges::find(names, row.method);
-    if (named == names.end()) named = names.insert(names.end(), row.method);
-    const int style = static_cast<int>(named - names.begin());
-    auto& lines = panels.back().series;
-    auto line = std::ranges::find(lines, style, &reproduction::ChartSeries::style);
-    if (line == lines.end()) line = lines.insert(lines.end(), {row.method, style, {}, {}});
-    line->x.push_back(row.slowdown);
-    line->y.push_back(row.savings.total_pct);
-  }
-  return reproduction::line_chart(fmt::format("Saving of the cluster, {} scaling", model::name_of(scaling)),
-                                  "T'/T, one pipeline straggling", "saving [%]", panels);
-}
-
-bool has(const EmulationReport& report, model::Scaling scaling) {
-  return std::ranges::find(report.scaling, scaling, &emulator::ScalingRow::scaling) != report.scaling.end();
-}
-
 std::string methods_csv(const EmulationReport& report) {
   std::string text = "method,iterations";
   for (const RunFigure& f : kFigures) text += fmt::format(",{}", f.key);
@@ -341,12 +180,12 @@ std::string methods_csv(const EmulationReport& report) {
 
 void write_segments_csv(const EmulationReport& report, const report::Sink& sink) {
   sink("method,start_s,iterations,iteration_s");
-  for (const Part& part : kParts) sink(fmt::format(",{}", part.key));
+  for (const EnergyPart& part : kEnergyParts) sink(fmt::format(",{}", part.key));
   sink(",mean_power_w,highest_power_w,lowest_power_w,ramp_w_per_s,band_rms_w\n");
   for (const EmulatedMethod& m : report.methods) {
     for (const emulator::Segment& s : m.run.segments) {
       sink(fmt::format("{},{:.12g},{},{:.12g}", m.name, s.start.value(), s.iterations, s.each.value()));
-      for (const Part& part : kParts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
+      for (const EnergyPart& part : kEnergyParts) sink(fmt::format(",{:.12g}", (s.energy.*part.value).value()));
       sink(fmt::format(",{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}\n", s.power.mean.value(), s.power.highest.value(),
                        s.power.lowest.value(), s.power.ramp_w_per_s, std::sqrt(s.power.band_w2)));
     }
@@ -369,34 +208,7 @@ std::string scaling_csv(const EmulationReport& report) {
   return text;
 }
 
-struct Pictures {
-  std::vector<std::pair<std::string, std::string>> by_name;
-  [[nodiscard]] std::string of(std::string_view name) const {
-    for (const auto& [known, svg] : by_name)
-      if (known == name) return svg;
-    return {};
-  }
-};
-
-Pictures draw(const EmulationReport& report) {
-  Pictures pictures;
-  if (!report.methods.empty()) {
-    pictures.by_name = {{"energy.svg", energy_picture(report)},
-                        {"power.svg", power_picture(report)},
-                        {"iteration.svg", iteration_picture(report)},
-                        {"band.svg", band_picture(report)},
-                        {"times.svg", times_picture(report)}};
-  }
-  for (const model::Scaling scaling : {model::Scaling::strong, model::Scaling::weak}) {
-    if (has(report, scaling)) {
-      pictures.by_name.emplace_back(fmt::format("scaling_{}.svg", model::name_of(scaling)),
-                                    scaling_picture(report, scaling));
-    }
-  }
-  return pictures;
-}
-
-void write_page(const EmulationReport& report, const Pictures& pictures, const report::Sink& sink) {
+void write_page(const EmulationReport& report, const EmulationPictures& pictures, const report::Sink& sink) {
   report::StaticPage page{"Perseus emulation", report.title, report.facts, {}};
   if (!report.methods.empty()) {
     page.sections.push_back(
@@ -441,7 +253,7 @@ void write_page(const EmulationReport& report, const Pictures& pictures, const r
 
 }  // namespace
 
-std::string terminal_text(const EmulationReport& report) {
+std::string emulation_text(const EmulationReport& report) {
   std::string text;
   for (const report::ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
   if (!report.methods.empty()) {
@@ -495,7 +307,7 @@ Status write_emulation(const std::filesystem::path& directory, const EmulationRe
   const auto text_file = [&](const std::string& name, const std::string& text) {
     files.emplace_back(name, [text](const report::Sink& sink) { sink(text); });
   };
-  const Pictures pictures = draw(report);
+  const EmulationPictures pictures = draw_emulation(report);
   if (!report.methods.empty()) {
     text_file("methods.csv", methods_csv(report));
     files.emplace_back("segments.csv", [&](const report::Sink& sink) { write_segments_csv(report, sink); });

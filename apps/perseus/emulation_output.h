@@ -35,7 +35,7 @@ struct EmulationReport {
   std::vector<emulator::ScalingRow> scaling;  ///< empty without a sweep
 };
 
-std::string terminal_text(const EmulationReport& report);
+std::string emulation_text(const EmulationReport& report);
 boost::json::object json_of(const EmulationReport& report);
 
 /// Fails early if the directory cannot be written.

@@ -78,86 +78,124 @@ std::vector<std::string> names_in_list(const std::string& text) {
   }
 }
 
-void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules) {
-  const std::string group = "The pipeline";
-  const auto known_schedules = [several = !also_schedules.empty()](const std::string& text) -> std::string {
-    if (several && text == kBestSchedule) return {};
-    for (const std::string& name : several ? names_in_list(text) : std::vector{text}) {
-      if (std::ranges::find(model::schedule_names(), name) != model::schedule_names().end()) continue;
-      if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
-      if (several && name == kBestSchedule) {
-        return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
-      }
-      return fmt::format("{} not in {{{}}}", name, fmt::join(model::schedule_names(), ","));
+namespace {
+
+constexpr const char* kPipelineGroup = "The pipeline";
+
+/// The options that --action-table, --constants or --dag may exclude.
+struct DeclaredOptions {
+  CLI::Option *schedule = nullptr, *microbatches = nullptr, *chunks = nullptr;
+  CLI::Option *power = nullptr, *latency = nullptr, *blocking = nullptr;
+  CLI::Option *split = nullptr, *noise = nullptr;
+};
+
+/// What is wrong with the value of --schedule; empty: nothing. `several`: a list and best are allowed too.
+std::string schedule_fault(const std::string& text, bool several) {
+  if (several && text == kBestSchedule) return {};
+  for (const std::string& name : several ? names_in_list(text) : std::vector{text}) {
+    if (std::ranges::find(model::schedule_names(), name) != model::schedule_names().end()) continue;
+    if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
+    if (several && name == kBestSchedule) {
+      return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
     }
-    return {};
+    return fmt::format("{} not in {{{}}}", name, fmt::join(model::schedule_names(), ","));
+  }
+  return {};
+}
+
+void add_schedule_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules,
+                          DeclaredOptions& declared) {
+  const auto fault = [several = !also_schedules.empty()](const std::string& text) {
+    return schedule_fault(text, several);
   };
-  auto* schedule = app.add_option("--schedule", options.schedule,
-                                  fmt::format("Pipeline schedule: one of {}{}",
-                                              fmt::join(model::schedule_names(), ", "), also_schedules))
-                       ->capture_default_str()
-                       ->check(CLI::Validator(known_schedules, ""))
-                       ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
-                       ->group(group);
-  auto* microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
-                           ->capture_default_str()
-                           ->check(whole_number_within(1, 1 << 20))
-                           ->type_name("M")
-                           ->group(group);
-  auto* chunks =
+  declared.schedule = app.add_option("--schedule", options.schedule,
+                                     fmt::format("Pipeline schedule: one of {}{}",
+                                                 fmt::join(model::schedule_names(), ", "), also_schedules))
+                          ->capture_default_str()
+                          ->check(CLI::Validator(fault, ""))
+                          ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
+                          ->group(kPipelineGroup);
+  declared.microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
+                              ->capture_default_str()
+                              ->check(whole_number_within(1, 1 << 20))
+                              ->type_name("M")
+                              ->group(kPipelineGroup);
+  declared.chunks =
       app.add_option("--chunks", options.chunks,
                      "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2). With one "
                      "--schedule, ranks = stages of the profile / chunks")
           ->check(whole_number_within(1, 1 << 10))
           ->type_name("V")
-          ->group(group);
-  auto* power = app.add_option("--blocking-power", options.blocking_power_w,
-                               "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)")
-                    ->check(number_within(0, 1e6, "W"))
-                    ->type_name("W")
-                    ->group(group);
-  auto* latency = add_transfer_latency(
-                      app,
-                      "Latency of transfers between ranks, in seconds: one number, or a comma-separated list with one "
-                      "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
-                      [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
-                      ->default_str("0")
-                      ->group(group);
-  auto* blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
-                                "A sending rank waits until the transfer ends (default: it computes meanwhile)")
-                       ->group(group);
-  auto* split =
+          ->group(kPipelineGroup);
+}
+
+void add_cost_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
+  declared.power =
+      app.add_option("--blocking-power", options.blocking_power_w,
+                     "Power of one waiting accelerator, in watts (default: 20 % of the profile's peak power)")
+          ->check(number_within(0, 1e6, "W"))
+          ->type_name("W")
+          ->group(kPipelineGroup);
+  declared.latency =
+      add_transfer_latency(
+          app,
+          "Latency of transfers between ranks, in seconds: one number, or a comma-separated list with one "
+          "entry per boundary (0-1, 1-2, ...), FORWARD/BACKWARD where directions differ",
+          [&options](const model::TransferLatency& given) { options.transfer_latency = given; })
+          ->default_str("0")
+          ->group(kPipelineGroup);
+  declared.blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
+                                   "A sending rank waits until the transfer ends (default: it computes meanwhile)")
+                          ->group(kPipelineGroup);
+}
+
+void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
+  declared.split =
       app.add_option("--split-backward", options.split_backward,
                      "Derive input_gradient and weight_gradient, for schedules that split backward, from the profile's "
                      "backward: input_gradient takes this fraction of it")
           ->check(number_within(1e-6, 1 - 1e-6, ""))
           ->type_name("FRACTION")
-          ->group(group);
-  auto* noise = add_noise_option(app, options.noise_pct)->group(group);
+          ->group(kPipelineGroup);
+  declared.noise = add_noise_option(app, options.noise_pct)->group(kPipelineGroup);
+}
+
+void add_replacing_files(CLI::App& app, PipelineOptions& options, const DeclaredOptions& declared) {
   app.add_option("--action-table", options.action_table, "Action table of PyTorch; replaces --schedule")
       ->type_name("FILE.csv")
-      ->excludes(schedule)
-      ->excludes(microbatches)
-      ->excludes(chunks)
-      ->group(group);
+      ->excludes(declared.schedule)
+      ->excludes(declared.microbatches)
+      ->excludes(declared.chunks)
+      ->group(kPipelineGroup);
   auto* constants =
       app.add_option("--constants", options.constants,
                      "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
                      "and transfers")
           ->type_name("FILE.json")
-          ->group(group);
-  for (auto* option : {schedule, microbatches, power, latency, blocking}) constants->excludes(option);
+          ->group(kPipelineGroup);
+  for (auto* option : {declared.schedule, declared.microbatches, declared.power, declared.latency, declared.blocking})
+    constants->excludes(option);
   app.add_option("--dag", options.dag, "DAG of computations, see docs/formats.md; replaces profile and schedule")
       ->type_name("FILE.json")
-      ->excludes(schedule)
-      ->excludes(microbatches)
-      ->excludes(chunks)
-      ->excludes(latency)
-      ->excludes(blocking)
+      ->excludes(declared.schedule)
+      ->excludes(declared.microbatches)
+      ->excludes(declared.chunks)
+      ->excludes(declared.latency)
+      ->excludes(declared.blocking)
       ->excludes(constants)
-      ->excludes(split)
-      ->excludes(noise)
-      ->group(group);
+      ->excludes(declared.split)
+      ->excludes(declared.noise)
+      ->group(kPipelineGroup);
+}
+
+}  // namespace
+
+void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::string& also_schedules) {
+  DeclaredOptions declared;
+  add_schedule_options(app, options, also_schedules, declared);
+  add_cost_options(app, options, declared);
+  add_profile_options(app, options, declared);
+  add_replacing_files(app, options, declared);
 }
 
 namespace {

@@ -119,11 +119,11 @@ Status apply(const std::map<std::string, Setting>& settings, ServeConfig& config
   return Ok{};
 }
 
-}  // namespace
+using ConfigKeys = std::vector<ConfigKey>;
 
-std::span<const ConfigKey> config_table() {
+ConfigKeys listening_and_storage_settings() {
   using C = ServeConfig;
-  static const std::vector<ConfigKey> table{
+  return {
       {"listen", "HOST:PORT", "127.0.0.1:7787", "address and port to listen on; beyond loopback only with tokens",
        text(&C::listen), true},
       {"hosts", "NAMES", "",
@@ -134,6 +134,12 @@ std::span<const ConfigKey> config_table() {
        text(&C::database), true},
       {"tls_certificate", "FILE", "", "PEM certificate chain; turns HTTPS on", text(&C::tls_certificate), true},
       {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key), true},
+  };
+}
+
+ConfigKeys planning_settings() {
+  using C = ServeConfig;
+  return {
       {"workers", "N", "1", "planner threads, which run at lower priority", number(&C::workers, 1, 1024), true},
       {"plan_deadlines", "N", "1000", "approximate number of points of a frontier",
        number(&C::plan_deadlines, 2, 100000), true},
@@ -153,6 +159,12 @@ std::span<const ConfigKey> config_table() {
       {"switch_latency", "S", "0",
        "time until a clock change takes effect, in seconds, if profile, job and ranks do not give it",
        number(&C::switch_latency, 0, 1e6), true},
+  };
+}
+
+ConfigKeys retention_settings() {
+  using C = ServeConfig;
+  return {
       {"idle_expiry_s", "S", "604800", "seconds without a request after which a job expires",
        number(&C::idle_expiry_s, 1, 1e10)},
       {"keep_finished_days", "D", "365", "days after its end when a job is removed with its log; 0: never",
@@ -162,6 +174,12 @@ std::span<const ConfigKey> config_table() {
        number(&C::keep_finished_mb, 0, 1e8)},
       {"keep_unused_days", "D", "30", "days without use after which a profile or frontier is removed; 0: never",
        number(&C::keep_unused_days, 0, 36500)},
+  };
+}
+
+ConfigKeys limit_settings() {
+  using C = ServeConfig;
+  return {
       {"max_ranks", "N", "131072", "most ranks of one job", number(&C::max_ranks, 1, 1 << 24)},
       {"max_connections", "N", "20000", "most open connections", number(&C::max_connections, 1, 1 << 24)},
       {"max_connections_per_address", "N", "5000",
@@ -186,11 +204,23 @@ std::span<const ConfigKey> config_table() {
        number(&C::max_streams_per_token, 1, 1 << 24)},
       {"max_streams_per_address", "N", "256", "most open event streams from one address; loopback: unlimited",
        number(&C::max_streams_per_address, 1, 1 << 24)},
+  };
+}
+
+ConfigKeys request_settings() {
+  using C = ServeConfig;
+  return {
       {"max_body_mb", "N", "16", "largest body of a request, in MB", number(&C::max_body_mb, 1, 1024)},
       {"request_time_s", "S", "20", "seconds within which a client must send a request",
        number(&C::request_time_s, 1, 3600)},
       {"grace_s", "S", "10", "seconds to finish requests under way after a signal to stop",
        number(&C::grace_s, 0, 3600)},
+  };
+}
+
+ConfigKeys dashboard_and_log_settings() {
+  using C = ServeConfig;
+  return {
       {"price_per_kwh", "P", "0", "price of energy for the dashboard, per kWh; 0: unknown",
        number(&C::price_per_kwh, 0, 1e6)},
       {"currency", "TEXT", "", "currency of price_per_kwh", text(&C::currency)},
@@ -200,6 +230,20 @@ std::span<const ConfigKey> config_table() {
       {"log_file", "FILE", "", "file to append the log to, instead of standard error; SIGHUP opens it again",
        text(&C::log_file)},
   };
+}
+
+}  // namespace
+
+std::span<const ConfigKey> config_table() {
+  static const ConfigKeys table = [] {
+    ConfigKeys all;
+    for (const auto& settings : {listening_and_storage_settings, planning_settings, retention_settings, limit_settings,
+                                 request_settings, dashboard_and_log_settings}) {
+      const ConfigKeys keys = settings();
+      all.insert(all.end(), keys.begin(), keys.end());
+    }
+    return all;
+  }();
   return table;
 }
 

@@ -220,13 +220,9 @@ void add_job(CLI::App& app, Command& command) {
       ->required();
 }
 
-void add_profile(CLI::App& app, Command& command) {
-  auto* group = add_group(
-      app, "profile", "Manage named profiles and learned profiles",
-      "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
-  auto push = std::make_shared<ProfilePush>();
+void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<ProfilePush>& push) {
   auto* action =
-      add_action(*group, command, "push", "Upload a profile and its pipeline under a name; replaces an earlier one",
+      add_action(group, command, "push", "Upload a profile and its pipeline under a name; replaces an earlier one",
                  [push] { return push_call(*push); });
   action->add_option("NAME", push->name, "Name of the profile, which jobs give (job_metadata of Zeus's client)")
       ->required();
@@ -262,6 +258,14 @@ void add_profile(CLI::App& app, Command& command) {
       ->check(number_within(1e-6, 1 - 1e-6, ""))
       ->type_name("F");
   action->add_option("--accelerator", push->accelerator, "Description of the measured accelerator")->type_name("TEXT");
+}
+
+void add_profile(CLI::App& app, Command& command) {
+  auto* group = add_group(
+      app, "profile", "Manage named profiles and learned profiles",
+      "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
+  auto push = std::make_shared<ProfilePush>();
+  add_profile_push(*group, command, push);
   add_action(*group, command, "list", "List the names of the named profiles", [] {
     return http::HttpCall{"GET", "/v1/profiles", ""};
   });
