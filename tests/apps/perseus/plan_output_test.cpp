@@ -105,7 +105,7 @@ TEST(PlanOutput, JsonSaysTheSameAsTheTable) {
       EXPECT_NEAR(points[i].at(name).to_number<double>(), value, 1e-9 * std::abs(value) + 1e-12) << name;
     }
   }
-  EXPECT_NEAR(all.at("straggler").at("deadline_s").as_double(), 1.2 * rows.back().at("time_s"), 1e-9);
+  EXPECT_NEAR(all.at("straggler").at("deadline_s").to_number<double>(), 1.2 * rows.back().at("time_s"), 1e-9);
 }
 
 TEST(PlanOutput, OtherCommandsSpeakJsonToo) {
@@ -276,14 +276,15 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
   const Outcome said = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--json"});
   const json::value claimed = json::parse(said.out);
   const json::value& chosen = claimed.at("default_plan");
-  const double time_s = chosen.at("time_s").as_double();
-  EXPECT_GT(time_s, chosen.at("time_of_means_s").as_double());
-  EXPECT_GT(chosen.at("time_stddev_s").as_double(), 0);
+  const double time_s = chosen.at("time_s").to_number<double>();
+  EXPECT_GT(time_s, chosen.at("time_of_means_s").to_number<double>());
+  EXPECT_GT(chosen.at("time_stddev_s").to_number<double>(), 0);
   const json::array& points = claimed.at("points").as_array();
-  EXPECT_TRUE(time_s <= claimed.at("t_max_s").as_double() || time_s == points.back().at("time_s").as_double())
+  EXPECT_TRUE(time_s <= claimed.at("t_max_s").to_number<double>() ||
+              time_s == points.back().at("time_s").to_number<double>())
       << "in time, or the fastest plan";
   const Outcome looked_up = run_perseus({"lookup", plans, "--json"});
-  EXPECT_EQ(json::parse(looked_up.out).at("time_s").as_double(), time_s);
+  EXPECT_EQ(json::parse(looked_up.out).at("time_s").to_number<double>(), time_s);
   EXPECT_EQ(run_perseus({"show", plans}).exit_code, 0);
 
   const std::string believed = scratch.path("believed");
@@ -309,14 +310,17 @@ TEST(PlanOutput, TheDefaultPlanIsNotSlowerThanMaximumClockAndTheToleranceIsTheOp
     words.insert(words.end(), more.begin(), more.end());
     return json::parse(run_perseus(words).out);
   };
-  const auto time_of = [](const json::value& plan, const char* name) { return plan.at(name).at("time_s").as_double(); };
+  const auto time_of = [](const json::value& plan, const char* name) {
+    return plan.at(name).at("time_s").to_number<double>();
+  };
   const json::value plain = planned({});
-  EXPECT_NEAR(plain.at("t_max_s").as_double(), 4, 1e-9);
+  EXPECT_NEAR(plain.at("t_max_s").to_number<double>(), 4, 1e-9);
   EXPECT_NEAR(time_of(plain, "fastest_plan"), 3.96, 1e-9);
   EXPECT_NEAR(time_of(plain, "default_plan"), 3.992, 1e-9);
-  EXPECT_GT(plain.at("saving_pct").as_double(), plain.at("fastest_plan").at("saving_pct").as_double() + 10);
-  EXPECT_NEAR(plain.at("tolerances").at(0).at("slowdown_pct").as_double(), 0.1, 1e-9);
-  EXPECT_GT(plain.at("tolerances").at(0).at("more_pct").as_double(), 0);
+  EXPECT_GT(plain.at("saving_pct").to_number<double>(),
+            plain.at("fastest_plan").at("saving_pct").to_number<double>() + 10);
+  EXPECT_NEAR(plain.at("tolerances").at(0).at("slowdown_pct").to_number<double>(), 0.1, 1e-9);
+  EXPECT_GT(plain.at("tolerances").at(0).at("more_pct").to_number<double>(), 0);
   const json::value found = json::parse(run_perseus({"lookup", plans, "--json"}).out);
   EXPECT_EQ(found.at("point"), plain.at("default_plan").at("point"));
   EXPECT_EQ(json::parse(run_perseus({"show", plans, "--json"}).out).at("point"), found.at("point"));

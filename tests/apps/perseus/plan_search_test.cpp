@@ -102,13 +102,13 @@ TEST(PlanSearch, TheReferenceIsWhatSavingsAreAgainst) {
   const json::object chosen = search_json_of({"--schedule", "gpipe,zero-bubble,1f1b", "--reference-schedule", "1f1b"});
   EXPECT_EQ(chosen.at("reference").at("configuration").as_string(), "1f1b");
   const json::object alone = search_json_of({"--schedule", "1f1b"});
-  EXPECT_NEAR(chosen.at("reference").at("time_s").as_double(), alone.at("t_max_s").as_double(), 1e-12);
-  EXPECT_NEAR(chosen.at("reference").at("energy_j").as_double(),
-              alone.at("all_maximum_clock").at("energy_j").as_double(), 1e-9);
+  EXPECT_NEAR(chosen.at("reference").at("time_s").to_number<double>(), alone.at("t_max_s").to_number<double>(), 1e-12);
+  EXPECT_NEAR(chosen.at("reference").at("energy_j").to_number<double>(),
+              alone.at("all_maximum_clock").at("energy_j").to_number<double>(), 1e-9);
   // No slower than the reference, and at least as good as clocks alone.
   const json::value& plan = chosen.at("default_plan");
-  EXPECT_LE(plan.at("time_s").as_double(), alone.at("t_max_s").as_double() * (1 + 1e-9));
-  EXPECT_GE(plan.at("saving_pct").as_double(), alone.at("saving_pct").as_double() - 1e-9);
+  EXPECT_LE(plan.at("time_s").to_number<double>(), alone.at("t_max_s").to_number<double>() * (1 + 1e-9));
+  EXPECT_GE(plan.at("saving_pct").to_number<double>(), alone.at("saving_pct").to_number<double>() - 1e-9);
   EXPECT_EQ(plan.at("configuration").as_string(), "zero-bubble");
 }
 
@@ -153,7 +153,9 @@ TEST(PlanSearch, RecomputesOnlyWhereItMust) {
   EXPECT_EQ(best.at("reference").at("configuration").as_string(), "1f1b");
   EXPECT_THAT(std::string(best.at("configurations").at(1).at("description").as_string()),
               HasSubstr("stages 0 1 2 recompute"));
-  const auto saving = [&](int c) { return best.at("configurations").at(c).at("in_time").at("saving_pct").as_double(); };
+  const auto saving = [&](int c) {
+    return best.at("configurations").at(c).at("in_time").at("saving_pct").to_number<double>();
+  };
   EXPECT_GT(saving(1), saving(0) + 1);
 }
 
@@ -200,8 +202,8 @@ TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
   const json::value& moved = found.at("configurations").at(2);
   EXPECT_EQ(moved.at("name").as_string(), "1f1b+partition-best");
   EXPECT_THAT(std::string(moved.at("assumptions").at(0).as_string()), HasSubstr("partition 0 "));
-  EXPECT_GE(moved.at("in_time").at("saving_pct").as_double(),
-            found.at("configurations").at(0).at("in_time").at("saving_pct").as_double() - 0.1);
+  EXPECT_GE(moved.at("in_time").at("saving_pct").to_number<double>(),
+            found.at("configurations").at(0).at("in_time").at("saving_pct").to_number<double>() - 0.1);
   EXPECT_THAT(std::string(found.at("left_out").at(0).at("reason").as_string()),
               HasSubstr("zbv+partition-best: only schedules with one stage on each rank"));
   EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
