@@ -113,9 +113,7 @@ TEST(BadInput, WrongOptions) {
   expect_failure({"plan", profile, "--dag", profile}, usage, "exclude");
 }
 
-TEST(BadInput, WrongCommands) {
-  expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'");
-}
+TEST(BadInput, WrongCommands) { expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'"); }
 
 TEST(BadInput, ActionTableThatDeadlocks) {
   const ScratchFolder scratch;
