@@ -27,7 +27,12 @@ void LeastSquares::add(std::span<const Term> terms, double target, double weight
   }
 }
 
-std::vector<double> LeastSquares::solve() const { return as_list(NormalEquations(normal_).solve(target_)); }
+bool LeastSquares::is_finite() const { return normal_.allFinite() && target_.allFinite(); }
+
+std::vector<double> LeastSquares::solve() const {
+  if (!is_finite()) return std::vector<double>(target_.size());
+  return as_list(NormalEquations(normal_).solve(target_));
+}
 
 Vector LeastSquares::solve(const std::vector<int>& unknowns) const {
   Vector x = Vector::Zero(target_.size());
@@ -53,6 +58,7 @@ int LeastSquares::entering(const Vector& x, const std::vector<State>& states) co
 std::vector<double> LeastSquares::solve_non_negative() const {
   const Eigen::Index n = target_.size();
   Vector x = Vector::Zero(n);
+  if (!is_finite()) return as_list(x);
   std::vector<State> states(n, State::zero);
   for (int round = 0; round < 10 * n; ++round) {
     const int entered = entering(x, states);
@@ -88,6 +94,7 @@ Matrix LeastSquares::covariance(std::span<const double> x) const {
   const Eigen::Index n = target_.size();
   const std::vector<int> positive = indices_where(n, [&](int i) { return x[i] > 0; });
   Matrix result = Matrix::Zero(n, n);
+  if (!is_finite()) return result;
   result(positive, positive) = NormalEquations(normal_(positive, positive)).covariance();
   return result;
 }

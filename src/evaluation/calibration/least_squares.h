@@ -5,7 +5,7 @@
 // Output:  the minimizer (Lawson and Hanson's active sets on the normal equations; the jitter of
 //          base/linear_algebra.h settles directions that no row determines), and the covariance of the unknowns that
 //          are not held at 0.
-// Errors:  none; non-finite input is a programming error.
+// Errors:  rows whose squares exceed a double's range determine nothing: the minimizer and the covariance are 0.
 // Cost:    O(terms^2) a row, O(n^3) a pivot.
 // Threads: plain value.
 // Source:  Lawson and Hanson, Solving Least Squares Problems, 1974, chapter 23.
@@ -37,6 +37,7 @@ class LeastSquares {
 
  private:
   enum class State : unsigned char { zero, positive, refused };  // refused: zero until x changes
+  [[nodiscard]] bool is_finite() const;
   [[nodiscard]] int entering(const Vector& x, const std::vector<State>& states) const;
   /// The minimizer if all others are 0.
   [[nodiscard]] Vector solve(const std::vector<int>& unknowns) const;

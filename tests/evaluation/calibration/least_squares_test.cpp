@@ -52,5 +52,14 @@ TEST(LeastSquares, AnUnknownThatNoRowMentionsStaysZero) {
   EXPECT_EQ(found[1], 0);
 }
 
+TEST(LeastSquares, RowsBeyondTheRangeOfADoubleDetermineNothing) {
+  LeastSquares system(2);
+  const std::array<Term, 2> row{Term{0, 1e200}, Term{1, -1e200}};
+  system.add(row, 1, 1);
+  EXPECT_EQ(system.solve(), std::vector<double>(2));
+  EXPECT_EQ(system.solve_non_negative(), std::vector<double>(2));
+  EXPECT_EQ(system.covariance(std::vector<double>{1, 1}), Matrix::Zero(2, 2));
+}
+
 }  // namespace
 }  // namespace perseus::calibration
