@@ -352,6 +352,8 @@ class Workload:
                     late.append(event["at_s"] - from_s)
                 if event["sequence"] == last:
                     break
+        if not late:
+            return "no notice was due"
         late.sort()
         return (f"{len(late)} notices took effect: the median {late[len(late) // 2]:.3f} s, the last {late[-1]:.3f} s after it "
                 f"was due or its outage was over; {sum(s > 1 for s in late)} more than 1 s")
