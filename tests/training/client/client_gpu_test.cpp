@@ -117,7 +117,7 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   server.script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
   EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
-  EXPECT_EQ(said.count("500"), 1);
+  EXPECT_EQ(said.count("answered 500"), 1);
   server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   client->calls().step_begin(false);  // evaluation
