@@ -28,4 +28,7 @@ foreach(suite IN LISTS suites)
   set(name "${LABEL}.${suite}")
   add_test("${name}" ${PROGRAM} "--gtest_filter=${suite}.*")
   set_tests_properties("${name}" PROPERTIES LABELS "${labels}" ENVIRONMENT "${SUITE_ENVIRONMENT}")
+  if(LABEL STREQUAL demo) # each runs up to ten processes that keep time
+    set_tests_properties("${name}" PROPERTIES RESOURCE_LOCK demo)
+  endif()
 endforeach()

@@ -164,9 +164,7 @@ void expect_same(const std::string& where, const Shape& docs, const Shape& descr
   for (const auto& [key, member] : described.members) {
     EXPECT_TRUE(docs.members.contains(key)) << where << "." << key << ": missing in docs/openapi.json";
   }
-  if (side == Side::body) {
-    EXPECT_EQ(docs.required, described.required) << where;
-  }
+  if (side == Side::body) { EXPECT_EQ(docs.required, described.required) << where; }
   for (const std::string& key : docs.required) EXPECT_TRUE(described.required.contains(key)) << where << "." << key;
 }
 
