@@ -454,7 +454,7 @@ TEST(Demo, AStoppedServerIsNamedWithWhatTheClientsLog) {
     const std::string name = "the server (process " + std::to_string(server) + ") ";
     EXPECT_TRUE(comes_true([&] {
       return (said(name + "is stopped by a signal") && said(name + "has not answered for 5 s") &&
-              said("no answer within 5 s; training goes on")) ||
+              said("no answer within 5 s; training continues")) ||
              kill(demo, 0) != 0;
     })) << content_of(scratch.path("err"));
     kill(server, SIGCONT);
