@@ -50,6 +50,7 @@ std::string empty_argument(const std::vector<std::string>& words) {
 Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty() || words.front() != "help") return words;
   words.erase(words.begin());
+  std::erase_if(words, [](const std::string& word) { return word == "-h" || word == "--help"; });
   const CLI::App* asked = &app;
   for (const std::string& word : words) {
     const auto found = asked->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });

@@ -32,10 +32,13 @@ std::string unknown_option(const std::string& word, const CLI::App& asked) {
   return fmt::format("unknown option '{}'{}", name, meant.empty() ? "" : fmt::format("; did you mean '--{}'?", meant));
 }
 
+std::string unknown_argument(const std::string& word) { return fmt::format("unknown argument '{}'", word); }
+
 }  // namespace
 
 std::string unknown_command(const std::string& word, const CLI::App& asked) {
   const std::vector<std::string> commands = commands_of(asked);
+  if (commands.empty()) return unknown_argument(word);
   const std::string meant = closest_name(word, commands);
   if (!meant.empty()) return fmt::format("unknown command '{}'; did you mean '{}'?", word, meant);
   return fmt::format("unknown command '{}'; allowed: {}", word, fmt::join(commands, ", "));
@@ -52,7 +55,7 @@ std::string usage_message(const CLI::ParseError& error, const CLI::App& asked) {
   } else if (!unknown.empty()) {
     const std::string& first = unknown.front();
     if (first.starts_with('-')) return unknown_option(first, asked);
-    return needs_command ? unknown_command(first, asked) : fmt::format("unknown argument '{}'", first);
+    return needs_command ? unknown_command(first, asked) : unknown_argument(first);
   } else if (needs_command) {
     return fmt::format("a command is missing; allowed: {}", fmt::join(commands_of(asked), ", "));
   }
