@@ -288,9 +288,9 @@ Result<std::vector<Prediction>> cross_validate(const model::RunTrace& trace, int
                  fmt::format("{} folds; must be from 2 to the number of plans, {}", folds, num_plans)};
   std::vector<Prediction> predictions(num_plans);
   for (int fold = 0; fold < folds; ++fold) {
-    std::vector<int> learnt, left_out;
-    for (int p = 0; p < num_plans; ++p) (p % folds == fold ? left_out : learnt).push_back(p);
-    const auto calibration = calibrate(trace, learnt, options);
+    std::vector<int> learned, left_out;
+    for (int p = 0; p < num_plans; ++p) (p % folds == fold ? left_out : learned).push_back(p);
+    const auto calibration = calibrate(trace, learned, options);
     if (!calibration) return calibration.error();
     for (const Prediction& prediction : predict(*calibration, trace, left_out))
       predictions[prediction.plan] = prediction;

@@ -39,7 +39,6 @@ void describe(F& f, S& s) {
 
 namespace {
 
-constexpr int kInterleavedChunks = 2;
 constexpr std::string_view kQuickSuffix = ".quick";
 constexpr int kMostPlannedClocks = 20'000'000, kLeastDeadlines = 20;  // of the plans of a frontier
 
@@ -77,7 +76,7 @@ Result<model::Schedule> table_of(const PipelineShape& shape) {
 Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stages, int& ranks) {
   if (shape.chunks == 0) shape.chunks = model::chunks_fixed_by(shape.schedule);
   if (shape.chunks == 0 && limits.ranks > 0 && stages % limits.ranks == 0) shape.chunks = stages / limits.ranks;
-  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
+  if (shape.chunks == 0) shape.chunks = model::usual_chunks(shape.schedule);
   if (shape.chunks < 1 || stages % shape.chunks != 0) {
     return wrong(fmt::format("chunks: {}; the profile's {} stages cannot be divided among ranks of so many chunks each",
                              shape.chunks, stages));
@@ -171,12 +170,6 @@ Result<PipelineInput> complete(const std::string& profile_csv, PipelineShape sha
   const Result<model::ComputationDag> dag = dag_of(input, *profile);
   if (!dag) return dag.error();
   return input;
-}
-
-int chunks_of(const PipelineShape& shape) {
-  const int fixed = model::chunks_fixed_by(shape.schedule);
-  if (fixed > 0) return fixed;
-  return shape.schedule == "interleaved-1f1b" ? kInterleavedChunks : 1;
 }
 
 Result<model::Schedule> schedule_of(const PipelineShape& shape, int ranks) {

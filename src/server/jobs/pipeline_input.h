@@ -51,9 +51,6 @@ Result<model::ComputationDag> dag_of(const PipelineInput& input);
 std::string format_input(const PipelineInput& input);
 Result<PipelineInput> parse_input(std::string_view text, const std::string& name);
 
-/// Stages per rank, where only the schedule's name determines it.
-int chunks_of(const PipelineShape& shape);
-
 /// The schedule of an input with a known number of ranks.
 Result<model::Schedule> schedule_of(const PipelineShape& shape, int ranks);
 

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <utility>
 
+#include "planning/model/make_schedule.h"
 #include "server/jobs/known_profile.h"
 #include "server/jobs/pipeline_input.h"
 
@@ -36,7 +37,7 @@ Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_r
 
 PipelineShape profiling_shape(const Job& job) {
   PipelineShape shape = with_measurements(*job.spec.shape, job);
-  if (shape.chunks == 0) shape.chunks = chunks_of(shape);
+  if (shape.chunks == 0) shape.chunks = model::usual_chunks(shape.schedule);
   shape.split_backward.reset();  // the pieces themselves are measured
   return shape;
 }

@@ -32,7 +32,7 @@ struct RankFacts {
   std::string control_reason = {};  ///< why this rank sets no clocks
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
   bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
-  [[nodiscard]] bool learnt_any() const {
+  [[nodiscard]] bool learned_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
 };

@@ -90,7 +90,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     if (auto plan = read_plan_of_registration(reply->body, known)) take_plan(*std::move(plan), have);
     const std::lock_guard lock(mutex);
     rank_known = true;
-    facts_are_news = facts_are_news || known.learnt_any();  // a server first takes the facts of the registration
+    facts_are_news = facts_are_news || known.learned_any();  // a server first takes the facts of the registration
     changed.notify_all();
     return true;
   }
