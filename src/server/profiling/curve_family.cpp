@@ -105,9 +105,12 @@ CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Obser
 CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations, int deviation) const {
   const auto n = static_cast<Eigen::Index>(positions_.size());
   const Matrix& design = observations.design;
-  if (design.rows() == 0) return {Matrix::Zero(n, n), Vector::Zero(n), 0};
+  const Evidence none{Matrix::Zero(n, n), Vector::Zero(n), 0};
+  if (design.rows() == 0) return none;
   Matrix covariance = design * deviations_[deviation] * design.transpose();
   covariance.diagonal() += as_vector(observations.variance);
+  // Values beyond a double's range determine nothing.
+  if (!covariance.allFinite() || !design.allFinite() || !as_vector(observations.value).allFinite()) return none;
   const Cholesky factor(std::move(covariance));
   const Matrix whitened = factor.solve_lower(design);
   const Vector value = factor.solve_lower(as_vector(observations.value));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -146,13 +147,15 @@ struct OnlineProfiler::State {
   /// Adds iterations at the highest clock before the window, so that the mean slowdown stays within its bound.
   [[nodiscard]] ProfilingWindow with_rest(ProfilingWindow window, const PlanUncertainty& doubt) const {
     double slowdown_pct = window.slowdown_pct * window.iterations;
-    int count = window.iterations;
+    double count = window.iterations;
     for (const ProfilingWindow& before : windows) {
       const double own_pct = std::max(before.slowdown_pct, measured_slowdown_pct(before).value_or(0));
       slowdown_pct += own_pct * before.iterations;
-      count += before.iterations + before.rest;
+      count += before.iterations + static_cast<double>(before.rest);
     }
-    window.rest = std::max(0, static_cast<int>(std::ceil(slowdown_pct / options.mean_slowdown_pct)) - count);
+    // A rank that reports years of iteration time asks for more rest than an int holds.
+    const double rest = std::ceil(slowdown_pct / options.mean_slowdown_pct) - count;
+    window.rest = static_cast<int>(std::clamp<double>(rest, 0, std::numeric_limits<int>::max()));
     window.doubt_pct = doubt.worst_pct();
     return window;
   }

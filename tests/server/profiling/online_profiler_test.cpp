@@ -523,6 +523,32 @@ TEST(OnlineProfiler, MergedReplicasAreAsSlowAsTheSlowestAndNeedTheSum) {
   }
 }
 
+// A rank may report anything: values that a double can just hold must not end the server.
+TEST(OnlineProfiler, ReportsOfAnySizeEndNothing) {
+  for (const double size : {1e300, 1e150, 1e18, 1e-18, 1e-150, 1e-300}) {
+    SimulatedJob job = small_job();
+    auto profiler = OnlineProfiler::create(job.job(), {}).value();
+    for (int w = 0; w < 6; ++w) {
+      const ProfilingStep step = profiler.next();
+      if (step.done() != nullptr) break;
+      const ProfilingWindow& window = *step.window();
+      EXPECT_GE(window.rest, 0);
+      ASSERT_TRUE(profiler.hand_out(window).ok());
+      for (RankResult result : job.run(window)) {
+        if (w > 0 && result.rank == w % 3) {
+          for (Seconds& time : result.iteration_time) time = time * size;
+          for (auto& [name, rows] : result.time_s) {
+            for (auto& row : rows) {
+              for (double& value : row) value *= size;
+            }
+          }
+        }
+        (void)profiler.report(result);
+      }
+    }
+  }
+}
+
 TEST(OnlineProfiler, BlockingPowerIsWhatIsLeftOverWhileWaiting) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(false), {}).value();
