@@ -34,6 +34,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("then", std::string_view(ends ? "maximum_clock" : ""));
   f("iteration_time_s", schedule.iteration_time);
   f("maximum_clock_time_s", schedule.all_max_time);
+  f("saving_pct", schedule.saving_pct);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
   f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
                                 return std::pair(std::string_view(planned.instruction), planned.clock);

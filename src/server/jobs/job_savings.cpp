@@ -85,10 +85,9 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
   std::string text = text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason);
   const auto cost = iteration_cost(job, frontiers);
   if (!cost) return text;
-  const auto pct = [](const JobView::PerIteration& c) { return 100 * (1 - c.energy / c.all_max_energy); };
   const auto now = iteration_cost(job, frontiers, CountedRanks::as_they_are);
   return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} % if all ranks set their clocks",
-                            now ? std::max(0.0, pct(*now)) : 0.0, pct(*cost));
+                            now ? std::max(0.0, now->saved_pct()) : 0.0, cost->saved_pct());
 }
 
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {

@@ -107,6 +107,7 @@ struct StageSchedule {
   std::vector<ComputationId> computations = {};
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
   std::optional<Seconds> all_max_time;    ///< everything at maximum clock
+  std::optional<double> saving_pct;       ///< planned, of the whole job's energy at maximum clock
   bool slower_on_purpose = false;         ///< than necessary: `reason` names the cause (a straggler, a policy)
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
@@ -339,6 +340,9 @@ struct JobView {
   struct PerIteration {
     Joules energy, all_max_energy;
     Seconds time, all_max_time;
+    [[nodiscard]] double saved_pct() const {
+      return all_max_energy > Joules(0) ? 100 * (1 - energy / all_max_energy) : 0;
+    }
   };
   std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force: an estimate from the profile
   /// Measured by the ranks' own counters; nothing until all ranks have reported.

@@ -84,12 +84,14 @@ Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) 
 }
 
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline) {
+                                                        const CharacterizedPipeline& pipeline,
+                                                        std::optional<double> saving_pct) {
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
+  schedule->saving_pct = saving_pct;
   schedule->slower_on_purpose = *schedule->iteration_time > time_without_straggler(pipeline);
   return schedule;
 }

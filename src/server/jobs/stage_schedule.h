@@ -12,6 +12,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "planning/model/schedule.h"
@@ -19,9 +20,11 @@
 
 namespace perseus::jobs {
 
-/// The plan's schedule for that rank; the plan must have a point for the rank's pipeline.
+/// The plan's schedule for that rank; the plan must have a point for the rank's pipeline. `saving_pct`: see
+/// StageSchedule.
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline);
+                                                        const CharacterizedPipeline& pipeline,
+                                                        std::optional<double> saving_pct);
 /// The highest clocks; `shape` gives the computations, if known.
 std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
                                                                  const PipelineShape* shape);

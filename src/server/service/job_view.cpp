@@ -165,7 +165,7 @@ jobs::JobSummary summary_of(const LiveJob& live, double now_s) {
   }
   if (const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are)) {
     summary.iteration_time = cost->time;
-    summary.saved_pct = 100 * (1 - cost->energy / cost->all_max_energy);
+    summary.saved_pct = cost->saved_pct();
   }
   if (job.plan) summary.saved = total_of(live, now_s).saved;
   return summary;

@@ -209,6 +209,11 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
     if (!seconds) return seconds.error();
     *value = *seconds;
   }
+  if (const auto saving = fields.optional("saving_pct")) {
+    const auto percent = saving->number();
+    if (!percent) return percent.error();
+    plan.saving_pct = *percent;
+  }
   for (const auto& [key, value] :
        {std::pair{"slower_because", &plan.slower_because}, std::pair{"reason", &plan.reason}}) {
     const auto text = fields.optional(key);

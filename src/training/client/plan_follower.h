@@ -17,6 +17,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,8 @@ struct ClockPlan {
   int iterations = 0;         ///< of a profiling window
   bool then_maximum = false;  ///< after so many iterations: the highest clock, until another plan arrives
   double iteration_time_s = 0;
-  double maximum_clock_time_s = 0;  ///< the same with the highest clock on all ranks; 0: not known
+  double maximum_clock_time_s = 0;   ///< the same with the highest clock on all ranks; 0: not known
+  std::optional<double> saving_pct;  ///< of the job's energy at the highest clock, planned
   std::string reason;
   std::string slower_because;  ///< why it is slower than necessary: a straggler, a policy; empty: it is not
   std::vector<PlannedClock> clocks;

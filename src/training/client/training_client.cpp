@@ -10,6 +10,7 @@
 
 #include "training/client/call_cost.h"
 #include "training/client/client_status.h"
+#include "training/client/job_messages.h"
 #include "training/client/rank_device.h"
 
 namespace perseus::client {
@@ -31,13 +32,6 @@ SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control)
   if (control.call_to_clock_p50_s <= 0) return {control.device_call_p50_s, 0.002};
   constexpr double p99_over_p50 = 2.3;  // in standard deviations
   return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
-}
-
-/// A server's reason may begin with the words that the message already contains.
-std::string no_plan_message(std::string_view job, std::string_view reason) {
-  constexpr std::string_view maximum_clock = "maximum clock: ";
-  if (reason.starts_with(maximum_clock)) reason.remove_prefix(maximum_clock.size());
-  return fmt::format("the highest clock, no plan for job {}: {}", job, reason);
 }
 
 }  // namespace
@@ -137,18 +131,23 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   look_after_control();
 }
 
+RankGpu TrainingClient::rank_gpu() const {
+  RankGpu shown;
+  if (gpu_) shown.name = gpu_->identity().name + (gpu_->identity().simulated ? " (simulated)" : "");
+  if (helper_ == 0) shown.no_control = control_ ? control_->why() : no_control_;
+  return shown;
+}
+
 void TrainingClient::open_session() {
   if (options_.server.empty()) return;
   SessionListener listener;
-  listener.on_job = [this](const std::string& job) {
+  listener.on_job = [this, gpu = rank_gpu()](const std::string& job) {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
+    if (options_.rank == 0) complaints_.say(LogLevel::info, start_message(job, options_, facts_, gpu));
   };
-  listener.on_plan = [this, said = std::string()](std::unique_ptr<ClockPlan> plan) mutable {
-    const bool no_plan = plan->kind == ClockPlan::Kind::maximum_clock && !plan->reason.empty();
-    if (no_plan && std::exchange(said, plan->reason) != plan->reason) {
-      complaints_.say(LogLevel::info, no_plan_message(job(), plan->reason));
-    }
+  listener.on_plan = [this, messages = PlanMessages(options_.rank == 0)](std::unique_ptr<ClockPlan> plan) mutable {
+    if (const auto message = messages.arrived(job(), *plan)) complaints_.say(LogLevel::info, *message);
     guard_.arrives(*plan);
     hold_as_needed();
     calls_.follower().put(std::move(plan));

@@ -26,6 +26,7 @@
 #include "training/client/complaints.h"
 #include "training/client/device_positions.h"
 #include "training/client/iteration_meter.h"
+#include "training/client/job_messages.h"
 #include "training/client/late_clock_complaint.h"
 #include "training/client/learned_facts.h"
 #include "training/client/options.h"
@@ -63,6 +64,7 @@ class TrainingClient {
   void end_control();
   void open_device(const std::stop_token& stop);
   void open_session();
+  [[nodiscard]] RankGpu rank_gpu() const;
   void measure(double now_s, bool all);
   void take_applied_clocks();
   bool take_step_of_device(const Step& step, double now_s, bool all);

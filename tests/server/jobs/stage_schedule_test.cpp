@@ -80,7 +80,7 @@ struct WithAPlan : AtMaximumClock {
   }
   [[nodiscard]] std::shared_ptr<const StageSchedule> schedule(int point) {
     job.plan->choices[0].point = point;
-    return make_plan_schedule(job, Rank{}, pipeline);
+    return make_plan_schedule(job, Rank{}, pipeline, std::nullopt);
   }
   CharacterizedPipeline pipeline;
 };

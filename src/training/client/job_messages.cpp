@@ -1,0 +1,74 @@
+#include "training/client/job_messages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "io/http/url.h"
+
+namespace perseus::client {
+namespace {
+
+/// A server's reason may begin with the words that the message already contains.
+std::string_view without_maximum_clock(std::string_view reason) {
+  constexpr std::string_view maximum_clock = "maximum clock: ";
+  if (reason.starts_with(maximum_clock)) reason.remove_prefix(maximum_clock.size());
+  return reason;
+}
+
+std::string message_of(const ClockPlan& plan) {
+  std::string text = fmt::format("{:.4g} s per iteration", plan.iteration_time_s);
+  if (plan.maximum_clock_time_s > 0) text += fmt::format(" ({:.4g} s at maximum clock)", plan.maximum_clock_time_s);
+  if (plan.saving_pct) text += fmt::format(", {:.1f} % less energy (estimated)", *plan.saving_pct);
+  if (!plan.slower_because.empty()) {
+    text += fmt::format("; slower because {}", plan.slower_because);
+  } else if (!plan.reason.empty()) {
+    text += fmt::format("; {}", plan.reason);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string start_message(std::string_view job, const ClientOptions& options, const RankFacts& facts,
+                          const RankGpu& gpu) {
+  const std::string name = options.job_name.empty() ? "" : fmt::format(" ({})", options.job_name);
+  const std::string schedule = !options.action_table.empty() ? "an action table"
+                               : options.schedule.empty()    ? "the server's schedule"
+                                                             : options.schedule;
+  const std::string microbatches =
+      options.microbatches > 0 ? fmt::format(" with {} microbatches", options.microbatches) : "";
+  const int ranks = options.world_size();
+  const std::string clocks =
+      !gpu.no_control.empty() ? fmt::format("sets no clock: {}", gpu.no_control)
+      : facts.clocks_mhz.empty()
+          ? "knows no clocks"
+          : fmt::format("sets clocks from {} to {} MHz", facts.clocks_mhz.back(), facts.clocks_mhz.front());
+  return fmt::format(
+      "job {}{} at {}: {} {}, {}{}, {}; rank {} on {}, {}: {}", job, name, http::without_user(options.server), ranks,
+      ranks == 1 ? "rank" : "ranks", schedule, microbatches,
+      options.profile.empty() ? "profiled while it trains" : fmt::format("profile '{}'", options.profile), options.rank,
+      facts.host, gpu.name.empty() ? "no GPU" : gpu.name, clocks);
+}
+
+std::optional<std::string> PlanMessages::arrived(std::string_view job, const ClockPlan& plan) {
+  std::string text;
+  switch (plan.kind) {
+    case ClockPlan::Kind::maximum_clock:
+      if (!plan.reason.empty()) {
+        text = fmt::format("the highest clock, no plan for job {}: {}", job, without_maximum_clock(plan.reason));
+      }
+      break;
+    case ClockPlan::Kind::profiling_window:
+      if (every_change_) text = fmt::format("job {} is being profiled: clocks vary for some iterations", job);
+      break;
+    case ClockPlan::Kind::plan:
+      if (every_change_) text = fmt::format("job {}: plan {}: {}", job, plan.version, message_of(plan));
+      break;
+  }
+  if (text.empty() || std::exchange(last_, text) == text) return std::nullopt;
+  return text;
+}
+
+}  // namespace perseus::client

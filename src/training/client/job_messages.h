@@ -1,0 +1,39 @@
+// What rank 0 logs about its job: one line at the start, and one at each change of the plan.
+//
+// Problem: a client that works is silent; the person who started the job wants to know that it does, and what to
+// expect. Input:   options and facts of the rank; the plans as they arrive. Output:  lines for the log at level info.
+// Other ranks log no changes of plan, only why a job has none. Errors:  none. Cost:    once per plan. Threads: one
+// thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "training/client/messages.h"
+
+namespace perseus::client {
+
+/// What the line at the start says about the rank's GPU.
+struct RankGpu {
+  std::string name;        ///< with "(simulated)" where it is; empty: there is none
+  std::string no_control;  ///< why no clock is set; empty: clocks are set
+};
+
+/// "job j-7 (gpt3) at http://head:7787: 8 ranks, 1f1b with 12 microbatches, profile gpt3-xl; rank 0 on node1: ..."
+std::string start_message(std::string_view job, const ClientOptions& options, const RankFacts& facts,
+                          const RankGpu& gpu);
+
+class PlanMessages {
+ public:
+  explicit PlanMessages(bool every_change) : every_change_(every_change) {}
+  /// The line for a plan that has just arrived; nothing if it says no more than the last one.
+  std::optional<std::string> arrived(std::string_view job, const ClockPlan& plan);
+
+ private:
+  bool every_change_;
+  std::string last_;
+};
+
+}  // namespace perseus::client
