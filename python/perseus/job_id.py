@@ -40,7 +40,7 @@ class Rendezvous:
         """Returns whether another rank registers this rank's job. Sets the option rank, and after a restart rank 0's job."""
         if self._rank is not None:
             options.setdefault("rank", self._rank)
-        if "server" not in options or "job" in options:
+        if not options.get("server") or "job" in options:
             return False
         if self._rank == 0:
             earlier = self._earlier_job()

@@ -33,6 +33,21 @@ void describe(F& f, const Complaint& complaint) {
   f.always("times", complaint.times);
 }
 template <class F>
+void describe(F& f, const LastStep::Computation& c) {
+  f.always("instruction", name_of(c.instruction));
+  f.always("microbatch", c.microbatch);
+  f.always("chunk", c.chunk);
+  f.always("clock_mhz", c.clock_mhz);
+  f.always("begin_s", with_decimals(c.begin_s, kTimeDecimals));
+  f.always("end_s", with_decimals(c.end_s, kTimeDecimals));
+}
+template <class F>
+void describe(F& f, const LastStep& step) {
+  f.always("iteration", step.iteration);
+  f.always("time_s", with_decimals(step.time_s, kTimeDecimals));
+  f.always("computations", step.computations);
+}
+template <class F>
 void describe(F& f, const ClientStatus& status) {
   const perseus_statistics& s = status.statistics;
   f.always("state", kStates[static_cast<std::size_t>(s.state)]);
@@ -69,7 +84,22 @@ void describe(F& f, const ClientStatus& status) {
   f.always("computations_unsure", s.computations_unsure);
   f.always("plans_dropped", s.plans_dropped);
   f.always("profile", status.energy.powers);
+  if (status.last_step.iteration >= 0) f.always("last_step", status.last_step);
   f.always("wrong", status.complaints);
+}
+
+LastStep last_step_of(const Step& step) {
+  const auto since_begin_s = [&](std::uint64_t mark) {
+    return mark < step.begin_mark ? 0 : 1e-9 * static_cast<double>(mark - step.begin_mark);
+  };
+  LastStep shown{step.iteration, since_begin_s(step.end_mark), {}};
+  shown.computations.reserve(std::min(step.count, LastStep::kMostShown));
+  for (std::size_t i = 0; i < std::min(step.count, LastStep::kMostShown); ++i) {
+    const RecordedComputation& ran = step.computations[i];
+    shown.computations.push_back({ran.instruction, ran.microbatch, ran.chunk, step.controlled ? ran.clock : 0,
+                                  since_begin_s(ran.begin), since_begin_s(ran.end)});
+  }
+  return shown;
 }
 
 void add_energy(perseus_statistics& s, const EnergyFacts& energy) {

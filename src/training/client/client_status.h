@@ -10,12 +10,14 @@
 #include <perseus/perseus.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "training/client/complaints.h"
 #include "training/client/iteration_meter.h"
+#include "training/client/step_recorder.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/latency_histogram.h"
 
@@ -26,6 +28,22 @@ void add_energy(perseus_statistics& statistics, const EnergyFacts& energy);
 void add_control(perseus_statistics& statistics, const clock_control::ControlStatistics& control,
                  const clock_control::LatencyHistogram& reached_to_call);
 
+/// A measured step, its computations in the order in which they began; times since the step's begin.
+struct LastStep {
+  struct Computation {
+    model::Instruction instruction = model::Instruction::forward;
+    int microbatch = -1, chunk = -1;  ///< -1: the caller gave none
+    int clock_mhz = 0;                ///< requested; 0: none, or clocks could not be set
+    double begin_s = 0, end_s = 0;
+  };
+  std::int64_t iteration = -1;  ///< -1: no step was measured yet
+  double time_s = 0;
+  std::vector<Computation> computations;  ///< the first kMostShown ones
+
+  static constexpr std::size_t kMostShown = 2048;
+};
+LastStep last_step_of(const Step& step);
+
 struct ClientStatus {
   perseus_statistics statistics{};
   std::string job, device;
@@ -35,6 +53,7 @@ struct ClientStatus {
   double switch_latency_s = 0;
   std::size_t record_bytes = 0;
   EnergyFacts energy;
+  LastStep last_step;
   std::vector<Complaint> complaints;
 };
 

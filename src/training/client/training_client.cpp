@@ -228,6 +228,10 @@ bool TrainingClient::take_step_of_device(const Step& step, double now_s, bool al
 void TrainingClient::take_step(const Step& step, double now_s) {
   guard(step);
   meter_->take(step, now_s);
+  if (!step.train || !step.clean) return;
+  LastStep shown = last_step_of(step);
+  const std::lock_guard lock(mutex_);
+  last_step_ = std::move(shown);
 }
 
 void TrainingClient::hold_as_needed() {
@@ -421,6 +425,7 @@ std::string TrainingClient::status() {
   {
     const std::lock_guard lock(mutex_);
     if (opened_) status.energy = meter_->facts();
+    status.last_step = last_step_;
     if (opened_ && control_) {
       status.helper_pid = control_->helper_pid();
       status.switch_latency_s = switch_latency_of(control_->statistics()).seconds;

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "training/client/background_thread.h"
+#include "training/client/client_status.h"
 #include "training/client/complaints.h"
 #include "training/client/device_positions.h"
 #include "training/client/iteration_meter.h"
@@ -95,6 +96,7 @@ class TrainingClient {
   std::mutex mutex_;          ///< guards the next members, and control_, until opened_; then they are constant
   std::condition_variable changed_;
   bool opened_ = false;
+  LastStep last_step_;          ///< guarded after opened_, too
   device::CudaView cuda_view_;  ///< of the thread that called start()
   RankFacts facts_;
   std::string no_control_;  ///< why there is no control_
