@@ -56,8 +56,7 @@ endif()
 # again beside the module, and request_reader.cpp as the one file of http that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
   src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/training/device/zeusd.cpp src/io/http/request_reader.cpp
-  src/io/report/bundle.cpp src/io/report/comparison_svg.cpp src/io/report/frontier_svg.cpp src/io/report/timeline_svg.cpp src/io/report/stacked_bars.cpp
-  src/io/report/static_page.cpp src/evaluation/reproduction/line_chart.cpp src/io/formats/profile_csv.cpp
+  src/io/report/bundle.cpp src/io/report/static_page.cpp src/io/formats/profile_csv.cpp
   apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp
   tests/io/formats/dag_json_test.cpp tests/io/formats/frequency_plan_test.cpp tests/io/formats/plan_file_test.cpp
   tests/io/formats/profile_csv_test.cpp tests/io/report/report_files_test.cpp tests/io/report/report_text_test.cpp

@@ -8,9 +8,9 @@
 #include <set>
 #include <string_view>
 
-#include "evaluation/reproduction/bar_chart.h"
-#include "evaluation/reproduction/line_chart.h"
 #include "interrupt.h"
+#include "io/report/line_chart.h"
+#include "io/report/stacked_bars.h"
 #include "output_directory.h"
 #include "planning/baselines/methods.h"
 
@@ -48,37 +48,37 @@ std::string column_of(const baselines::BaselineMethod& method) {
 /// The reference of all savings.
 bool is_reference(const baselines::BaselineMethod& method) { return method.name == "all-max"; }
 
-/// Names and line styles of the paper's plans (planned and realized), ours, the bound, the published EnvPipe, and our
+/// Names and looks of the paper's plans (planned and realized), ours, the bound, the published EnvPipe, and our
 /// computation of the baselines.
 struct Method {
   std::string name;
-  int style;
+  report::SeriesLook look;
   std::function<std::optional<double>(const reproduction::EmulatedCase::Savings&)> saving_pct;
   std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
       of_cluster;
 };
-constexpr int kFirstBaselineStyle = 5;
-constexpr int kTStarStyle = 9;
 
 const std::vector<Method>& methods() {
   using Savings = reproduction::EmulatedCase::Savings;
   using Cluster = reproduction::EmulatedCase::OfCluster;
   static const std::vector<Method> all = [] {
     std::vector<Method> made{
-        {"paper_planned", 0, [](const Savings& s) { return s.paper_planned_pct; },
-         [](const Cluster& c) { return c.paper_planned; }},
-        {"paper_realized", 1, [](const Savings& s) { return s.paper_realized_pct; },
+        {"paper_planned", report::variant_of(report::look_of("perseus")),
+         [](const Savings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; }},
+        {"paper_realized", report::look_of("perseus"), [](const Savings& s) { return s.paper_realized_pct; },
          [](const Cluster& c) { return c.paper_realized; }},
-        {"ours_realized", 2, [](const Savings& s) { return s.ours_realized_pct; },
+        {"ours_realized", report::look_of("exact"), [](const Savings& s) { return s.ours_realized_pct; },
          [](const Cluster& c) { return c.ours_realized; }},
-        {"bound", 3, [](const Savings& s) { return s.bound_pct; }, [](const Cluster& c) { return c.bound; }},
-        {"envpipe", 4, [](const Savings& s) { return s.envpipe_pct; }, [](const Cluster& c) { return c.envpipe; }},
+        {"bound", report::look_of("bound"), [](const Savings& s) { return s.bound_pct; },
+         [](const Cluster& c) { return c.bound; }},
+        {"envpipe", report::variant_of(report::look_of("envpipe")), [](const Savings& s) { return s.envpipe_pct; },
+         [](const Cluster& c) { return c.envpipe; }},
     };
-    int style = kFirstBaselineStyle;
     for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
       const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
       if (is_reference(method)) continue;
-      made.push_back({column_of(method), style++, [k](const Savings& s) { return s.baselines_pct[k]; },
+      made.push_back({column_of(method), report::look_of(method.name),
+                      [k](const Savings& s) { return s.baselines_pct[k]; },
                       [k](const Cluster& c) { return c.baselines[k]; }});
     }
     return made;
@@ -117,7 +117,7 @@ std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
 /// One method's frontier of time and energy at that time, fastest first.
 struct NamedFrontier {
   std::string method;
-  int style;
+  report::SeriesLook look;
   std::vector<TimeEnergy> points;
 };
 
@@ -140,18 +140,21 @@ std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
   for (const model::BoundVertex& v : plans.ours().bound.vertices) {
     bound.push_back({v.time, v.effective_energy + blocking * v.time});
   }
-  std::vector<NamedFrontier> all{{"paper_planned", 0, thinned(planned)},
-                                 {"paper_realized", 1, thinned(points_of(plans.paper_realized()))},
-                                 {"ours_realized", 2, thinned(points_of(plans.ours()))},
-                                 {"bound", 3, thinned(bound)}};
-  if (plans.envpipe()) all.push_back({"envpipe", 4, {{plans.envpipe()->time, plans.envpipe()->energy}}});
-  int style = kFirstBaselineStyle;
+  std::vector<NamedFrontier> all{
+      {"paper_planned", report::variant_of(report::look_of("perseus")), thinned(planned)},
+      {"paper_realized", report::look_of("perseus"), thinned(points_of(plans.paper_realized()))},
+      {"ours_realized", report::look_of("exact"), thinned(points_of(plans.ours()))},
+      {"bound", report::look_of("bound"), thinned(bound)}};
+  if (plans.envpipe()) {
+    all.push_back({"envpipe",
+                   report::variant_of(report::look_of("envpipe")),
+                   {{plans.envpipe()->time, plans.envpipe()->energy}}});
+  }
   for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
     const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
     if (is_reference(method)) continue;
     const model::Frontier& frontier = plans.baselines()[k];
-    if (!frontier.points.empty()) all.push_back({column_of(method), style, points_of(frontier)});
-    ++style;
+    if (!frontier.points.empty()) all.push_back({column_of(method), report::look_of(method.name), points_of(frontier)});
   }
   return all;
 }
@@ -161,74 +164,76 @@ std::string panel_title(const ReproducedCase& c) {
 }
 
 std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
-  std::vector<reproduction::ChartPanel> panels;
+  std::vector<report::ChartPanel> panels;
   for (const ReproducedCase* c : group) {
-    reproduction::ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
+    report::ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
     for (const NamedFrontier& frontier : frontiers_of(*c)) {
-      reproduction::ChartSeries series{spoken(frontier.method), frontier.style, {}, {}};
-      for (const TimeEnergy& p : frontier.points) {
-        series.x.push_back(p.time.value());
-        series.y.push_back(p.energy.value());
-      }
+      report::ChartSeries series{spoken(frontier.method), frontier.look};
+      for (const TimeEnergy& p : frontier.points) series.points.push_back({p.time.value(), p.energy.value()});
       panel.series.push_back(std::move(series));
     }
     panels.push_back(std::move(panel));
   }
-  return reproduction::line_chart(fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
-                                  "iteration time [s]", "energy of an iteration [J]", panels);
+  return report::line_chart({fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
+                             "iteration time [s]", "energy of an iteration [J]"},
+                            panels);
 }
 
 std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
-  std::vector<reproduction::ChartPanel> panels;
+  std::vector<report::ChartPanel> panels;
   for (const ReproducedCase* c : group) {
-    reproduction::ChartPanel panel{panel_title(*c), {}, {}, {}};
+    report::ChartPanel panel{panel_title(*c), {}, {}, {}};
     std::vector<reproduction::EmulatedCase::OfCluster> savings;
     for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
       savings.push_back(c->plans.of_cluster(pct / 100.0, pipelines(*c)));
     }
     for (const Method& method : methods()) {
-      reproduction::ChartSeries series{spoken(method.name), method.style, {}, {}};
+      report::ChartSeries series{spoken(method.name), method.look};
       for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
         if (const auto shares = method.of_cluster(savings[pct - kFigure8First_pct])) {
-          series.x.push_back(pct / 100.0);
-          series.y.push_back(shares->beyond_fastest_pct);
+          series.points.push_back({pct / 100.0, shares->beyond_fastest_pct});
         }
       }
-      if (!series.x.empty()) panel.series.push_back(std::move(series));
+      if (!series.points.empty()) panel.series.push_back(std::move(series));
     }
     const double t_star = c->plans.ours().points.front().time / c->plans.without_straggler();
     panel.series.push_back({"T*/T of ours",
-                            kTStarStyle,
-                            {t_star},
-                            {c->plans.of_cluster(t_star, pipelines(*c)).ours_realized.beyond_fastest_pct}});
+                            report::look_of("exact"),
+                            report::SeriesKind::marks,
+                            {{t_star, c->plans.of_cluster(t_star, pipelines(*c)).ours_realized.beyond_fastest_pct}}});
     panels.push_back(std::move(panel));
   }
-  return reproduction::line_chart(
-      fmt::format("Savings of the whole job beyond the fastest plan's while a straggler sets the pace: {} "
-                  "on {}",
-                  group[0]->model, group[0]->gpu),
-      "T'/T", "saving [%]", panels);
+  return report::line_chart(
+      {fmt::format("Savings of the whole job beyond the fastest plan's while a straggler sets the pace: {} "
+                   "on {}",
+                   group[0]->model, group[0]->gpu),
+       "T'/T", "saving [%]"},
+      panels);
 }
 
 /// At 1,024 GPUs as in the paper; of a model without that scale, the most microbatches.
 std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
-  std::vector<reproduction::BarGroup> groups;
+  std::vector<report::BarGroup> groups;
   for (const auto& group : by_model_and_gpu(cases)) {
     const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == kFigure7Gpus; });
     const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
     const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(kFigure7Slowdown, pipelines(c));
-    reproduction::BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
+    report::BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
     for (const Method& method : methods()) {
       const auto shares = method.of_cluster(savings);
       if (shares) {
-        bars.bars.push_back({spoken(method.name), shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct});
+        const double extrinsic_pct = shares->total_pct - shares->intrinsic_pct;
+        bars.bars.push_back(
+            {spoken(method.name),
+             fmt::format("{:.1f} + {:.1f} = {:.1f} %", shares->intrinsic_pct, extrinsic_pct, shares->total_pct),
+             {shares->intrinsic_pct, extrinsic_pct}});
       }
     }
     groups.push_back(std::move(bars));
   }
-  return reproduction::bar_chart(
+  return report::stacked_bars(
       fmt::format("Where the saving comes from while a straggler is {:g} times slower", kFigure7Slowdown),
-      "intrinsic bloat", "extrinsic bloat", groups);
+      {"intrinsic bloat", "extrinsic bloat"}, groups);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "io/report/format.h"
@@ -10,34 +11,71 @@
 
 namespace perseus::report {
 
-void TimeEnergyAxes::include(Seconds t, Joules e) {
-  t0_ = std::min(t0_, t.value()), t1_ = std::max(t1_, t.value());
-  e0_ = std::min(e0_, e.value()), e1_ = std::max(e1_, e.value());
+void Axes::Range::include(double value) {
+  if (!std::isfinite(value)) return;
+  low = std::min(low, value);
+  high = std::max(high, value);
 }
 
-void TimeEnergyAxes::add_air() {
-  const auto pad = [](double& low, double& high) {
-    const double air = high > low ? 0.05 * (high - low) : 0.05 * std::max(std::abs(high), 1e-9);
-    low -= air, high += air;
-  };
-  pad(t0_, t1_), pad(e0_, e1_);
+void Axes::Range::add_margin() {
+  if (low > high) {
+    low = 0, high = 1;
+    return;
+  }
+  const double margin = 0.05 * (high > low ? high - low : std::max(std::abs(high), 1e-9));
+  low -= margin;
+  high += margin;
 }
 
-std::string TimeEnergyAxes::grid() const {
+void Axes::include(const ChartPoint& point) {
+  if (!std::isfinite(point.x) || !std::isfinite(point.y)) return;
+  x_.include(point.x);
+  y_.include(point.y);
+}
+
+void Axes::add_margin() {
+  x_.add_margin();
+  y_.add_margin();
+}
+
+ChartPoint Axes::position(const ChartPoint& value) const {
+  return {frame_.left + x_.share(value.x) * (frame_.right - frame_.left),
+          frame_.bottom - y_.share(value.y) * (frame_.bottom - frame_.top)};
+}
+
+std::optional<std::pair<ChartPoint, ChartPoint>> Axes::clipped(ChartPoint from, ChartPoint to) const {
+  // Liang and Barsky: each edge limits the share of the segment that stays.
+  const double dx = to.x - from.x, dy = to.y - from.y;
+  const std::array<std::pair<double, double>, 4> edges{{{-dx, from.x - frame_.left},
+                                                        {dx, frame_.right - from.x},
+                                                        {-dy, from.y - frame_.top},
+                                                        {dy, frame_.bottom - from.y}}};
+  double first = 0, last = 1;
+  for (const auto& [outward, inside] : edges) {
+    if (outward == 0 && inside < 0) return std::nullopt;
+    if (outward < 0) first = std::max(first, inside / outward);
+    if (outward > 0) last = std::min(last, inside / outward);
+  }
+  if (!(first <= last)) return std::nullopt;
+  return std::pair{ChartPoint{from.x + first * dx, from.y + first * dy},
+                   ChartPoint{from.x + last * dx, from.y + last * dy}};
+}
+
+std::string Axes::grid() const {
   const auto [left, right, top, bottom] = frame_;
   std::string svg;
-  const std::vector<double> times = ticks_within(t0_, t1_, 8), energies = ticks_within(e0_, e1_, 6);
-  for (const double t : times) {
-    svg += fmt::format("<path class=\"grid n\" d=\"M{:.1f} {}V{}\"/>\n", x(Seconds(t)), top, bottom);
-    svg += svg_text(x(Seconds(t)), bottom + 20, "middle", "dim", tick_label(t, times));
+  const std::vector<double> xs = ticks_within(x_.low, x_.high, static_cast<int>((right - left) / 60));
+  const std::vector<double> ys = ticks_within(y_.low, y_.high, 6);
+  for (const double tick : xs) {
+    const double x = position({tick, y_.low}).x;
+    svg += fmt::format("<path class=\"grid n\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", x, top, bottom);
+    svg += svg_text(x, bottom + 18, "middle", "dim", tick_label(tick, xs));
   }
-  for (const double e : energies) {
-    svg += fmt::format("<path class=\"grid n\" d=\"M{} {:.1f}H{}\"/>\n", left, y(Joules(e)), right);
-    svg += svg_text(left - 10, y(Joules(e)) + 4.5, "end", "dim", tick_label(e, energies));
+  for (const double tick : ys) {
+    const double y = position({x_.low, tick}).y;
+    svg += fmt::format("<path class=\"grid n\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left, y, right);
+    svg += svg_text(left - 8, y + 4.5, "end", "dim", tick_label(tick, ys));
   }
-  svg += svg_text((left + right) / 2, bottom + 46, "middle", "fg", "iteration time [s]");
-  svg += fmt::format("<g transform=\"rotate(-90 22 {0:.1f})\">{1}</g>\n", (top + bottom) / 2,
-                     svg_text(22, (top + bottom) / 2, "middle", "fg", "energy per iteration [J]"));
   return svg;
 }
 

@@ -1,45 +1,53 @@
-// The time and energy axes shared by drawings of frontiers.
+// The two axes of a plot: ranges, positions, grid, clipping.
 //
-// Input:   points in seconds and joules.
-// Output:  their position in drawing units, y downwards, with a margin around the data; the grid with its labels as
-//          SVG.
-// Errors:  none.
+// Input:   the plotted values in any units, and the plot's edges.
+// Output:  positions in drawing units, y downwards; the grid with its labels as SVG.
+// Errors:  none; values that are not finite do not count. Without values, both axes run from 0 to 1.
 // Threads: plain value.
 #pragma once
 
 #include <cmath>
+#include <optional>
 #include <string>
-
-#include "base/units.h"
+#include <utility>
 
 namespace perseus::report {
 
-/// Position of the axes within a drawing.
+/// Edges of the plotted area within a drawing.
 struct AxesFrame {
-  double left, right, top, bottom;  ///< edges of the plotted area
+  double left, right, top, bottom;
 };
 
-class TimeEnergyAxes {
+struct ChartPoint {
+  double x, y;
+};
+
+class Axes {
  public:
-  explicit TimeEnergyAxes(const AxesFrame& frame) : frame_(frame) {}
+  explicit Axes(const AxesFrame& frame) : frame_(frame) {}
 
-  void include(Seconds t, Joules e);
-  /// Adds the margin; call after the last include().
-  void add_air();
+  void include_x(double value) { x_.include(value); }
+  void include(const ChartPoint& point);
+  /// Adds a margin of 5 % around the values; call after the last include().
+  void add_margin();
 
-  [[nodiscard]] double x(Seconds t) const {
-    return frame_.left + (t.value() - t0_) / (t1_ - t0_) * (frame_.right - frame_.left);
-  }
-  [[nodiscard]] double y(Joules e) const {
-    return frame_.bottom - (e.value() - e0_) / (e1_ - e0_) * (frame_.bottom - frame_.top);
-  }
+  /// Position of a value, which may lie outside of the frame.
+  [[nodiscard]] ChartPoint position(const ChartPoint& value) const;
+  /// The part of a segment of positions that lies within the frame.
+  [[nodiscard]] std::optional<std::pair<ChartPoint, ChartPoint>> clipped(ChartPoint from, ChartPoint to) const;
   [[nodiscard]] const AxesFrame& frame() const { return frame_; }
-  [[nodiscard]] Seconds last_time() const { return Seconds(t1_); }
   [[nodiscard]] std::string grid() const;
 
  private:
+  struct Range {
+    double low = INFINITY, high = -INFINITY;
+    void include(double value);
+    void add_margin();
+    [[nodiscard]] double share(double value) const { return (value - low) / (high - low); }
+  };
+
   AxesFrame frame_;
-  double t0_ = INFINITY, t1_ = -INFINITY, e0_ = INFINITY, e1_ = -INFINITY;
+  Range x_, y_;
 };
 
 }  // namespace perseus::report

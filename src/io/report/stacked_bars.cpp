@@ -11,18 +11,16 @@
 namespace perseus::report {
 namespace {
 
-constexpr double kWidth = 840, kLeft = 150, kRight = 110;
-constexpr double kHead = 84, kRow = 44, kBarHeight = 28, kFoot = 14;
+constexpr double kBarsHead = 76, kGroupTitle = 34, kRow = 36, kBarHeight = 24, kBarsFoot = 14;
 constexpr double kNarrowestLabel = 46;
 /// Series classes of io/report/svg_page.h: neighbors differ in lightness as well as hue.
-constexpr std::array<int, 5> kColors{0, 1, 2, 6, 4};
+constexpr std::array<int, 5> kColors{0, 2, 1, 7, 6};
 /// Opacity also distinguishes neighbors.
-constexpr std::array<double, 5> kOpacities{0.5, 0.65, 0.45, 0.25, 0.35};
+constexpr std::array<std::string_view, 5> kOpacities{"0.5", "0.65", "0.45", "0.25", "0.35"};
 
-std::string swatch(std::size_t part, double x, double y, double w, double h) {
-  return fmt::format(
-      "<rect class=\"q{}\" fill-opacity=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-      kColors[part % kColors.size()], kOpacities[part % kOpacities.size()], x, y, w, h);
+std::string part_box(std::size_t part, const SvgBox& box) {
+  return fmt::format("<g fill-opacity=\"{}\">{}</g>\n", kOpacities[part % kOpacities.size()],
+                     svg_box(fmt::format("q{}", kColors[part % kColors.size()]), box));
 }
 
 double sum_of(const std::vector<double>& parts) {
@@ -30,42 +28,67 @@ double sum_of(const std::vector<double>& parts) {
                          [](double sum, double part) { return sum + std::max(0.0, part); });
 }
 
+/// Measures of all bars: the longest one fills what their names and texts leave.
+struct Layout {
+  double left = 0, right = 0, height = kBarsHead + kBarsFoot, longest = 0;
+  explicit Layout(const std::vector<BarGroup>& groups) {
+    for (const BarGroup& group : groups) {
+      height += (group.title.empty() ? 0 : kGroupTitle) + kRow * static_cast<double>(group.bars.size());
+      for (const StackedBar& bar : group.bars) {
+        left = std::max(left, kChartMargin + text_width(bar.name) + 10);
+        right = std::max(right, kChartMargin + text_width(bar.text) + 8);
+        longest = std::max(longest, sum_of(bar.parts));
+      }
+    }
+  }
+  [[nodiscard]] double scale() const { return longest > 0 ? (kChartWidth - left - right) / longest : 0; }
+};
+
+std::string draw_bar(const StackedBar& bar, double y, const Layout& layout) {
+  const double baseline = y + kBarHeight / 2 + 5;
+  std::string svg = svg_text(layout.left - 10, baseline, "end", "fg", bar.name);
+  const double sum = sum_of(bar.parts);
+  double x = layout.left;
+  for (std::size_t part = 0; part < bar.parts.size(); ++part) {
+    const double width = layout.scale() * std::max(0.0, bar.parts[part]);
+    svg += part_box(part, {x, y, width, kBarHeight});
+    if (width >= kNarrowestLabel) {
+      svg += svg_text(x + width / 2, baseline, "middle", "fg s", fmt::format("{:.1f} %", 100 * bar.parts[part] / sum));
+    }
+    x += width;
+  }
+  return svg + svg_text(x + 8, baseline, "start", "dim", bar.text);
+}
+
 }  // namespace
 
 std::string stacked_bars(std::string_view title, const std::vector<std::string>& part_names,
-                         const std::vector<PartsBar>& bars) {
-  double longest = 0;
+                         const std::vector<BarGroup>& groups) {
+  const Layout layout(groups);
   std::string description;
-  for (const PartsBar& bar : bars) {
-    longest = std::max(longest, sum_of(bar.parts));
-    description += fmt::format("{}{}: {}", description.empty() ? "" : "; ", bar.name, bar.sum);
-  }
-  const double height = kHead + kRow * static_cast<double>(bars.size()) + kFoot;
-  std::string svg = open_svg(kWidth, height, title, description);
-  svg += svg_text(16, 26, "start", "fg h", title);
-  double x = 16;
-  for (std::size_t part = 0; part < part_names.size(); ++part) {
-    svg += swatch(part, x, 44, 16, 12);
-    svg += svg_text(x + 22, 55, "start", "fg", part_names[part]);
-    x += 40 + 7.4 * static_cast<double>(part_names[part].size());
-  }
-  const double scale = longest > 0 ? (kWidth - kLeft - kRight) / longest : 0;
-  for (std::size_t i = 0; i < bars.size(); ++i) {
-    const PartsBar& bar = bars[i];
-    const double y = kHead + kRow * static_cast<double>(i);
-    svg += svg_text(kLeft - 10, y + kBarHeight / 2 + 5, "end", "fg", bar.name);
-    double from = kLeft;
-    const double all = sum_of(bar.parts);
-    for (std::size_t part = 0; part < bar.parts.size(); ++part) {
-      const double wide = scale * std::max(0.0, bar.parts[part]);
-      svg += swatch(part, from, y, wide, kBarHeight);
-      if (wide >= kNarrowestLabel) {
-        svg += svg_text(from + wide / 2, y + kBarHeight / 2 + 4.5, "middle", "fg s",
-                        fmt::format("{:.1f} %", 100 * bar.parts[part] / all));
-      }
-      from += wide;
+  for (const BarGroup& group : groups) {
+    for (const StackedBar& bar : group.bars) {
+      description += fmt::format("{}{}{}{}: {}", description.empty() ? "" : "; ", group.title,
+                                 group.title.empty() ? "" : ", ", bar.name, bar.text);
     }
-    svg += svg_text(from + 8, y + kBarHeight / 2 + 5, "start", "dim", bar.sum);
+  }
+  std::string svg = open_svg(kChartWidth, layout.height, title, description);
+  svg += svg_text(kChartMargin, 26, "start", "fg h", title);
+  double x = kChartMargin;
+  for (std::size_t part = 0; part < part_names.size(); ++part) {
+    svg += part_box(part, {x, 44, 16, 12}) + svg_text(x + 22, 55, "start", "fg", part_names[part]);
+    x += 40 + text_width(part_names[part]);
+  }
+  double y = kBarsHead;
+  for (const BarGroup& group : groups) {
+    if (!group.title.empty()) {
+      svg += svg_text(kChartMargin, y + 22, "start", "fg", group.title);
+      y += kGroupTitle;
+    }
+    for (const StackedBar& bar : group.bars) {
+      svg += draw_bar(bar, y, layout);
+      y += kRow;
+    }
   }
   return svg + "</svg>\n";
 }

@@ -1,7 +1,9 @@
-// Stacked bars, one below the other on one scale, for example the parts of each method's energy.
+// A chart of stacked bars, one below the other on one scale, for example the parts of each method's energy.
 //
 // Input:   the parts' names, and bars with a value >= 0 for each part, in one unit; a negative value is not drawn.
-// Output:  one SVG for light and dark pages; each bar shows its sum, and each part that is wide enough its share.
+//          Bars are in groups with a title, which may be empty.
+// Output:  one SVG for light and dark pages and for print; each bar shows its text, and each part that is wide enough
+//          its share.
 // Errors:  none.
 // Cost:    O(bars * parts).
 // Threads: pure function.
@@ -13,13 +15,18 @@
 
 namespace perseus::report {
 
-struct PartsBar {
+struct StackedBar {
   std::string name;
-  std::string sum;  ///< formatted for people
+  std::string text;  ///< the sum, formatted for people
   std::vector<double> parts;
 };
 
+struct BarGroup {
+  std::string title;
+  std::vector<StackedBar> bars;
+};
+
 std::string stacked_bars(std::string_view title, const std::vector<std::string>& part_names,
-                         const std::vector<PartsBar>& bars);
+                         const std::vector<BarGroup>& groups);
 
 }  // namespace perseus::report

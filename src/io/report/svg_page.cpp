@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "io/report/escape.h"
@@ -20,15 +21,16 @@ std::string power_classes(Theme theme) {
   return css;
 }
 
-/// Far apart in hue and lightness; shapes distinguish them as well.
+/// Far apart in hue and lightness; markers and dashes distinguish series as well. The last is the text's color.
 std::string series_classes(Theme theme) {
   constexpr std::array<std::array<std::string_view, 2>, kSvgSeriesClasses> colors{{{"#0b6bcb", "#5fb0ff"},
-                                                                                   {"#d97706", "#fbbf24"},
                                                                                    {"#a21caf", "#e879f9"},
+                                                                                   {"#ca8a04", "#facc15"},
+                                                                                   {"#334155", "#cbd5e1"},
+                                                                                   {"#0891b2", "#67e8f9"},
+                                                                                   {"#c2410c", "#fb923c"},
                                                                                    {"#15803d", "#4ade80"},
-                                                                                   {"#854d0e", "#d6b45a"},
-                                                                                   {"#dc2626", "#f87171"},
-                                                                                   {"#334155", "#cbd5e1"}}};
+                                                                                   {"#1b2230", "#e7ebf2"}}};
   std::string css;
   for (int k = 0; k < kSvgSeriesClasses; ++k) {
     css += fmt::format(".q{0}{{stroke:{1};fill:{1}}}", k, colors[k][theme == Theme::dark ? 1 : 0]);
@@ -40,15 +42,12 @@ std::string style_sheet() {
   return "<style>text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif}"
          ".b{stroke:none}.s{font-size:10.5px}.h{font-size:16px;font-weight:600}.n{fill:none}"
          ".bg{fill:#fff}.fg{fill:#1b2230}.dim{fill:#5b6474}.grid{stroke:#e1e5eb}.wait{fill:#eef1f5}"
-         ".bound{stroke:#1b2230}.dots{stroke:#0b6bcb}.critical{stroke:#00a0bf}.halo{stroke:#fff}.max{fill:#c2410c}.min{"
-         "fill:#15803d}"
-         ".straggler{stroke:#9333ea}.straggler-text{fill:#9333ea}" +
+         ".critical{stroke:#00a0bf}.halo{stroke:#fff}" +
          power_classes(Theme::light) + series_classes(Theme::light) +
-         "@media(prefers-color-scheme:dark){.bg{fill:#10141b}.fg{fill:#e7ebf2}.dim{fill:#9aa5b5}.grid{stroke:#272e39}"
-         ".wait{fill:#1b212b}.bound{stroke:#e7ebf2}.dots{stroke:#5fb0ff}.critical{stroke:#35d6ee}.halo{stroke:#10141b}."
-         "max{fill:#fb923c}"
-         ".min{fill:#4ade80}.straggler{stroke:#c084fc}.straggler-text{fill:#c084fc}" +
-         power_classes(Theme::dark) + series_classes(Theme::dark) + "}.qn{fill:none}</style>\n";
+         "@media screen and (prefers-color-scheme:dark){.bg{fill:#10141b}.fg{fill:#e7ebf2}.dim{fill:#9aa5b5}"
+         ".grid{stroke:#272e39}.wait{fill:#1b212b}.critical{stroke:#35d6ee}.halo{stroke:#10141b}" +
+         power_classes(Theme::dark) + series_classes(Theme::dark) +
+         "}.qn{fill:none}@media print{svg{max-width:100%;max-height:98vh;height:auto;break-inside:avoid}}</style>\n";
 }
 
 }  // namespace
@@ -59,6 +58,16 @@ std::string open_svg(double width, double height, std::string_view title, std::s
       "role=\"img\" aria-labelledby=\"title description\">\n<title id=\"title\">{2}</title>\n"
       "<desc id=\"description\">{3}</desc>\n{4}<rect class=\"bg\" width=\"100%\" height=\"100%\"/>\n",
       width, height, escape_markup(title), escape_markup(description), style_sheet());
+}
+
+double text_width(std::string_view text) { return 7.4 * static_cast<double>(text.size()); }
+
+std::string svg_box(std::string_view css_class, const SvgBox& box, std::string_view tooltip) {
+  const std::string rectangle =
+      fmt::format("<rect class=\"{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"", css_class, box.x,
+                  box.y, std::max(0.0, box.width), std::max(0.0, box.height));
+  if (tooltip.empty()) return rectangle + "/>\n";
+  return rectangle + fmt::format("><title>{}</title></rect>\n", escape_markup(tooltip));
 }
 
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view css_class, std::string_view text) {

@@ -7,7 +7,6 @@
 
 #include "io/report/columns.h"
 #include "io/report/drawn_timeline.h"
-#include "io/report/escape.h"
 #include "io/report/format.h"
 #include "io/report/report.h"
 #include "io/report/svg_page.h"
@@ -45,11 +44,10 @@ void write_single_bars(const Block& b, const Sink& sink) {
     const int rank = b.dag.computations[i].rank;
     const double x = b.x(bar.start), w = std::max(0.2, b.x(bar.end) - x - 1);
     const int power = b.power_class(bar.power);
-    std::string svg = fmt::format("<rect class=\"b p{}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\">",
-                                  power, x, b.y(rank), w, b.bar_height());
-    svg += fmt::format("<title>{}: {} to {}, {}, {}{}</title></rect>\n", escape_markup(long_name(b.dag, i)),
-                       text_of(bar.start), text_of(bar.end), text_of(bar.energy), text_of(bar.power),
-                       bar.critical ? ", critical" : "");
+    std::string svg =
+        svg_box(fmt::format("b p{}", power), {x, b.y(rank), w, b.bar_height()},
+                fmt::format("{}: {} to {}, {}, {}{}", long_name(b.dag, i), text_of(bar.start), text_of(bar.end),
+                            text_of(bar.energy), text_of(bar.power), bar.critical ? ", critical" : ""));
     const std::string name = short_name(b.dag, i);
     if (b.row >= 14 && w > 7.0 * static_cast<double>(name.size()) + 2)
       svg += svg_text(x + w / 2, b.y(rank) + b.bar_height() / 2 + 3.5, "middle", fmt::format("s t{}", power), name);
@@ -113,8 +111,7 @@ void write_block(const Block& b, const std::string& name, const Sink& sink) {
   std::string svg;
   const int label_every = std::max(1, static_cast<int>(std::ceil(13 / b.row)));
   for (int r = 0; r < ranks; ++r) {
-    svg += fmt::format("<rect class=\"wait\" x=\"{}\" y=\"{:.2f}\" width=\"{:.2f}\" height=\"{:.2f}\"/>\n", kLeft,
-                       b.y(r), b.x(b.timeline.makespan) - kLeft, b.bar_height());
+    svg += svg_box("wait", {kLeft, b.y(r), b.x(b.timeline.makespan) - kLeft, b.bar_height()});
     if (r % label_every == 0)
       svg += svg_text(kLeft - 8, b.y(r) + b.bar_height() / 2 + 4, "end", "dim s", fmt::format("rank {}", r));
   }
@@ -135,12 +132,10 @@ void write_block(const Block& b, const std::string& name, const Sink& sink) {
 std::string legend(const PowerRange& range, bool critical_path) {
   const double step = 9, from = kWidth - kRight - step * kSvgPowerClasses, y = 24;
   std::string svg;
-  for (int k = 0; k < kSvgPowerClasses; ++k)
-    svg += fmt::format("<rect class=\"b p{}\" x=\"{:.1f}\" y=\"{}\" width=\"{}\" height=\"12\"/>\n", k, from + k * step,
-                       y, step);
+  for (int k = 0; k < kSvgPowerClasses; ++k) svg += svg_box(fmt::format("b p{}", k), {from + k * step, y, step, 12});
   svg += svg_text(from, y + 28, "start", "dim s", text_of(range.low));
   svg += svg_text(kWidth - kRight, y + 28, "end", "dim s", text_of(range.high) + " per rank");
-  svg += fmt::format("<rect class=\"wait\" x=\"{:.1f}\" y=\"{}\" width=\"24\" height=\"12\"/>\n", from - 236, y);
+  svg += svg_box("wait", {from - 236, y, 24, 12});
   svg += svg_text(from - 206, y + 10.5, "start", "dim s", "waits");
   if (!critical_path) return svg;
   svg += fmt::format("<path class=\"critical n\" stroke-width=\"2.2\" d=\"M{:.1f} {}h24\"/>\n", from - 152, y + 6);

@@ -7,9 +7,7 @@
 #include <string>
 
 #include "evaluation/reproduction/artifact.h"
-#include "evaluation/reproduction/bar_chart.h"
 #include "evaluation/reproduction/emulated_case.h"
-#include "evaluation/reproduction/line_chart.h"
 #include "planning/baselines/methods.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
@@ -224,37 +222,6 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
     ASSERT_TRUE(slow.baselines_pct[k].has_value()) << name;
     EXPECT_NEAR(*slow.baselines_pct[k], has_slow_plan ? 100 * 51 / of_all : 0, 1e-9) << name;
   }
-}
-
-TEST(LineChart, DrawsEverySeriesOnceInTheLegendAndEscapesNames) {
-  const ChartSeries line{"a<b", 0, {1, 2, 3}, {4, 5, 6}};
-  const ChartSeries dot{"dot", 4, {2}, {5}};
-  const std::string svg = line_chart("title", "x", "y", {{"one", {line, dot}}, {"two", {line}}, {"empty", {}}});
-  EXPECT_THAT(svg, HasSubstr("a&lt;b"));
-  EXPECT_EQ(svg.find("a<b"), std::string::npos);
-  EXPECT_EQ(svg.find("a&lt;b"), svg.rfind("a&lt;b"));
-  EXPECT_THAT(svg, HasSubstr("<circle"));
-  EXPECT_THAT(svg, ::testing::EndsWith("</svg>\n"));
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.find("inf"), std::string::npos);
-}
-
-TEST(LineChart, MarksAPlaceOnTheXAxis) {
-  const ChartSeries line{"a", 9, {1, 2}, {4, 5}};
-  const std::string svg = line_chart("title", "x", "y", {{"one", {line}, 3.0, "the <end>"}});
-  EXPECT_THAT(svg, HasSubstr("the &lt;end&gt;"));
-  EXPECT_EQ(line_chart("title", "x", "y", {{"one", {line}, {}, {}}}).find("1 4"), std::string::npos);
-}
-
-TEST(BarChart, DrawsBothPartsToScaleAndSaysTheNumbers) {
-  const std::string svg = bar_chart("title", "first", "second", {{"a<b", {{"long", 10, 30}, {"negative", 5, -1}}}});
-  EXPECT_THAT(svg, HasSubstr("a&lt;b"));
-  EXPECT_THAT(svg, HasSubstr("width=\"110.0\""));
-  EXPECT_THAT(svg, HasSubstr("width=\"330.0\""));
-  EXPECT_THAT(svg, HasSubstr("10.0 + 30.0 = 40.0 %"));
-  EXPECT_THAT(svg, HasSubstr("5.0 + -1.0 = 4.0 %"));
-  EXPECT_EQ(svg.find("width=\"-"), std::string::npos);
-  EXPECT_THAT(bar_chart("title", "first", "second", {}), ::testing::EndsWith("</svg>\n"));
 }
 
 }  // namespace
