@@ -32,7 +32,7 @@ void ListedJobs::update_if_many() {
 
 void ListedJobs::refresh(const std::string& job) {
   const auto found = jobs_.index().find(job);
-  if (found == jobs_.index().end()) return list_.remove(job);
+  if (found == jobs_.index().end()) return list_.remove(valid_utf8(job));
   const store::JobIndexRow& row = found->second;
   const LiveJob* const live = jobs_.in_memory(job);
   const double now_s = clock_.now_s();

@@ -39,29 +39,30 @@ class JobsInMemory : public service::Executor {
     }
   }
 
-  /// A job of one pipeline with two stages, with both ranks.
-  void create(const std::string& id) {
-    jobs_->create(id, {[](const jobs::Job& /*job*/, double /*now_s*/) -> Result<service::Decision> {
-                         jobs::JobRegistered job;
-                         job.degrees = {1, 2, 1};
-                         service::Decision decision{{job}, {}};
-                         for (int rank = 0; rank < 2; ++rank) {
-                           jobs::RankRegistered registered;
-                           registered.rank = registered.pp_rank = rank;
-                           registered.accelerator = "GPU-" + std::to_string(rank);
-                           decision.events.emplace_back(registered);
-                         }
-                         return decision;
+  /// A job of one pipeline with two stages, with its first ranks.
+  void create(const std::string& id, int ranks = 2, jobs::JobRegistered job = {}) {
+    job.degrees = {1, 2, 1};
+    std::vector<jobs::EventBody> events{job};
+    for (int rank = 0; rank < ranks; ++rank) events.emplace_back(rank_of_stage(rank));
+    jobs_->create(id, {[events](const jobs::Job& /*job*/, double /*now_s*/) {
+                         return Result<service::Decision>(service::Decision{events, {}});
                        },
                        {}});
     settle();
   }
-  /// Makes these events durable.
-  void append(const std::string& id, std::vector<jobs::EventBody> events) {
-    jobs_->execute(id, {[events = std::move(events)](const jobs::Job& /*job*/, double /*now_s*/) {
-                          return Result<service::Decision>(service::Decision{events, {}});
-                        },
-                        {}});
+  static jobs::RankRegistered rank_of_stage(int rank) {
+    jobs::RankRegistered registered;
+    registered.rank = registered.pp_rank = rank;
+    registered.accelerator = "GPU-" + std::to_string(rank);
+    return registered;
+  }
+  /// Makes these events and blobs durable.
+  void append(const std::string& id, std::vector<jobs::EventBody> events, std::vector<store::Blob> blobs = {}) {
+    jobs_->execute(id,
+                   {[events = std::move(events), blobs = std::move(blobs)](const jobs::Job& /*job*/, double /*now_s*/) {
+                      return Result<service::Decision>(service::Decision{events, blobs});
+                    },
+                    {}});
     settle();
   }
   service::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }

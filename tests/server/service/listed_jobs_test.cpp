@@ -1,0 +1,93 @@
+// The list of jobs as the index and the jobs in memory change.
+#include "server/service/listed_jobs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/jobs_in_memory.h"
+
+namespace perseus::service {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::JobsInMemory;
+
+class ListedJobsTest : public ::testing::Test {
+ protected:
+  /// The ids of the rows changed since the last call.
+  std::vector<std::string> changed() {
+    std::vector<std::string> ids;
+    for (const JobList::Change& change : list_.take_changes()) ids.push_back(change.job);
+    return ids;
+  }
+
+  JobsInMemory base_;
+  ListedJobs list_{base_.jobs(), base_.clock()};
+};
+
+TEST_F(ListedJobsTest, AChangedJobIsReportedOnceAndRebuiltWhenTheListIsRequested) {
+  int notices = 0;
+  list_.on_changed = [&] { ++notices; };
+  base_.create("job");
+  EXPECT_GT(notices, 0);
+  EXPECT_EQ(list_.list().find("job")->state, "registered");
+  EXPECT_EQ(base_.jobs().index().changed(), 0U);
+  list_.keep_changes(true);
+  base_.append("job", {jobs::JobFinished{}});
+  EXPECT_THAT(changed(), ElementsAre("job"));
+  EXPECT_THAT(changed(), IsEmpty());
+  EXPECT_EQ(list_.list().find("job")->state, "finished");
+}
+
+TEST_F(ListedJobsTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
+  base_.create("job");
+  base_.jobs().index().emplace("stored", {.job = "stored",
+                                          .state = "deployed",
+                                          .name = "",
+                                          .summary = R"({"ranks": 512, "pipelines": 8, "owner": "t1"})"});
+  EXPECT_THAT(list_.list().find("job")->text, HasSubstr(R"("ranks_registered":2)"));
+  EXPECT_EQ(list_.list().find("stored")->ranks, 512);
+  EXPECT_EQ(list_.list().live_ranks(), 514);
+}
+
+TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {
+  base_.jobs().index().emplace("\xff",
+                               {.job = "\xff", .state = "deployed", .name = "", .summary = "{", .damaged = true});
+  const JobList::Row* const row = list_.list().find("?");
+  ASSERT_NE(row, nullptr);
+  EXPECT_EQ(row->state, kDamagedState);
+  base_.jobs().index().erase("\xff");
+  EXPECT_EQ(list_.list().size(), 0U);
+}
+
+TEST_F(ListedJobsTest, ARemovedJobLeavesTheList) {
+  base_.create("job");
+  EXPECT_EQ(list_.list().size(), 1U);
+  base_.jobs().index().erase("job");
+  EXPECT_EQ(list_.list().size(), 0U);
+  EXPECT_EQ(list_.owner_of("job"), std::nullopt);
+}
+
+TEST_F(ListedJobsTest, TheOwnerIsKnownBeforeTheListIsRequested) {
+  jobs::JobRegistered owned;
+  owned.facts["token"] = "t1";
+  base_.create("job", 2, owned);
+  EXPECT_EQ(list_.owner_of("job"), "t1");
+  EXPECT_EQ(list_.owner_of("nowhere"), std::nullopt);
+}
+
+TEST_F(ListedJobsTest, ManyChangedRowsAreRebuiltBeforeARequest) {
+  for (int i = 0; i < 128; ++i) {
+    list_.update_if_many();
+    EXPECT_EQ(base_.jobs().index().changed(), static_cast<std::size_t>(i)) << "few: they wait for a request";
+    const std::string id = std::to_string(i);
+    base_.jobs().index().emplace(id, {.job = id, .state = "finished", .name = ""});
+  }
+  list_.update_if_many();
+  EXPECT_EQ(base_.jobs().index().changed(), 0U);
+}
+
+}  // namespace
+}  // namespace perseus::service
