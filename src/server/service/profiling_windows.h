@@ -3,7 +3,7 @@
 // Problem: the search for the next window takes seconds; of several servers, one does it; a restart continues it.
 // Input:   jobs that are profiled, as their events arrive; reports of ranks.
 // Output:  the events of the next window, of the measured profile, or of the failure.
-// Errors:  usage: a report of a window that was not handed out, or with impossible values.
+// Errors:  usage: a report of a window that was not handed out; invalid_input: one that lacks what was to be measured.
 // Cost:    the search runs on the executor in its turn (Characterizations::in_turn()), within `planning_budget_s`.
 // Threads: io thread.
 // Source:  docs/online_profiling.md; server/jobs/job_profiling.h.

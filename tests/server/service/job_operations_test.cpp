@@ -4,35 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/server/service/jobs_in_memory.h"
+#include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
 namespace {
 
-using testing::Answer;
 using ::testing::HasSubstr;
-using testing::JobsInMemory;
 
-class JobOperationsTest : public ::testing::Test {
+class JobOperationsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
-  JobOperationsTest() { base_.create("job"); }
+  JobOperationsTest() { base.create("job"); }
   template <class Call>
   Result<Ok> answer_of_call(Call call) {
-    Answer<Ok> answer;
-    call(answer.take());
-    base_.settle();
-    PERSEUS_CHECK(answer.given(), "no answer");
-    return *answer;
+    return answer_of<Ok>(call);
   }
 
-  ServiceOptions options_;
-  JobsInMemory base_;
-  JobAccess access_{base_.jobs(), base_.clock()};
-  std::shared_ptr<Characterizations> characterizations_ = std::make_shared<Characterizations>(
-      options_, base_.access_to_store(), base_.clock(), static_cast<Executor&>(base_));
-  std::shared_ptr<StoredProfiles> profiles_ = std::make_shared<StoredProfiles>(
-      options_, base_.access_to_store(), static_cast<Executor&>(base_), *characterizations_);
-  JobOperations operations_{base_.jobs(), access_, *profiles_};
+  JobOperations operations_{base.jobs(), access, *profiles};
 };
 
 TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
@@ -43,7 +30,7 @@ TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
   EXPECT_TRUE(finish().ok()) << "a retry";
   EXPECT_TRUE(remove().ok());
   EXPECT_EQ(remove().error().code, ErrorCode::not_found);
-  EXPECT_TRUE(base_.database().jobs.empty());
+  EXPECT_TRUE(base.database().jobs.empty());
 }
 
 TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {
@@ -51,9 +38,9 @@ TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {
     return answer_of_call([&](auto done) { operations_.set_policy({"job", jobs::PowerCap{Watts(900)}}, done); });
   };
   EXPECT_TRUE(set().ok());
-  const std::int64_t committed = base_.live("job").committed;
+  const std::int64_t committed = live().committed;
   EXPECT_TRUE(set().ok());
-  EXPECT_EQ(base_.live("job").committed, committed);
+  EXPECT_EQ(live().committed, committed);
   const auto clear = [&] {
     return answer_of_call([&](auto done) { operations_.clear_policy({"job", "power_cap"}, done); });
   };
@@ -65,9 +52,9 @@ TEST_F(JobOperationsTest, ADroppedPlanThatIsNotInForceChangesNothing) {
   jobs::DropPlan drop;
   drop.job = "job";
   drop.version = 3;
-  const std::int64_t committed = base_.live("job").committed;
+  const std::int64_t committed = live().committed;
   EXPECT_TRUE(answer_of_call([&](auto done) { operations_.drop_plan(drop, done); }).ok());
-  EXPECT_EQ(base_.live("job").committed, committed);
+  EXPECT_EQ(live().committed, committed);
 }
 
 }  // namespace

@@ -5,19 +5,18 @@
 #include <gtest/gtest.h>
 
 #include "server/service/learned_profile.h"
-#include "tests/server/service/jobs_in_memory.h"
+#include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
 namespace {
 
 using testing::Answer;
-using testing::JobsInMemory;
 using ::testing::SizeIs;
 
-class RegistrationsTest : public ::testing::Test {
+class RegistrationsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   RegistrationsTest() {
-    options_.random_id = [this] { return std::to_string(++ids_); };
+    options.random_id = [this] { return std::to_string(++ids_); };
   }
   static jobs::RegisterJob request(const std::string& key = "", const std::string& body = "") {
     jobs::RegisterJob job;
@@ -29,17 +28,9 @@ class RegistrationsTest : public ::testing::Test {
   }
 
   int ids_ = 0;
-  ServiceOptions options_;
-  JobsInMemory base_;
-  JobAccess access_{base_.jobs(), base_.clock()};
-  std::shared_ptr<LatencyReplans> latencies_ = std::make_shared<LatencyReplans>(
-      options_, base_.jobs(), base_.access_to_store(), base_.clock(), static_cast<Executor&>(base_));
-  std::shared_ptr<RankPlans> plans_ =
-      std::make_shared<RankPlans>(base_.jobs(), base_.access_to_store(), base_.clock(), *latencies_);
-  WaitingRanks waiting_{options_, base_.jobs(), base_.clock(), access_, *plans_};
   std::shared_ptr<Registrations> registrations_ =
-      std::make_shared<Registrations>(options_, base_.clock().now_s(), base_.jobs(), base_.access_to_store(),
-                                      base_.clock(), static_cast<Executor&>(base_), access_, waiting_);
+      std::make_shared<Registrations>(options, now_s(), base.jobs(), base.access_to_store(), base.clock(),
+                                      static_cast<Executor&>(base), access, waiting);
 };
 
 TEST_F(RegistrationsTest, AJobCountsForItsTokenUntilItIsAnswered) {
@@ -47,7 +38,7 @@ TEST_F(RegistrationsTest, AJobCountsForItsTokenUntilItIsAnswered) {
   registrations_->register_job(request(), made.take());
   EXPECT_EQ(registrations_->under_way("token").jobs, 1);
   EXPECT_EQ(registrations_->under_way("token").ranks, 2);
-  base_.settle();
+  base.settle();
   ASSERT_TRUE(made.given() && made->ok());
   EXPECT_EQ((*made)->job, "j_1");
   EXPECT_EQ(registrations_->under_way("token").jobs, 0);
@@ -57,12 +48,12 @@ TEST_F(RegistrationsTest, TheSameKeyTwiceAtOnceIsOneJob) {
   Answer<jobs::RegisteredJob> first, second, other_body;
   registrations_->register_job(request("key", "body"), first.take());
   registrations_->register_job(request("key", "body"), second.take());
-  base_.settle();
+  base.settle();
   ASSERT_TRUE(first.given() && first->ok() && second.given() && second->ok());
   EXPECT_EQ((*first)->job, (*second)->job);
-  EXPECT_THAT(base_.database().jobs, SizeIs(1));
+  EXPECT_THAT(base.database().jobs, SizeIs(1));
   registrations_->register_job(request("key", "another body"), other_body.take());
-  base_.settle();
+  base.settle();
   EXPECT_EQ(other_body->error().code, ErrorCode::invalid_input);
 }
 

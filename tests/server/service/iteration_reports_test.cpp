@@ -1,0 +1,130 @@
+// Reports of iterations: what is rejected, counted, measured and kept.
+#include "server/service/iteration_reports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/service_parts.h"
+
+namespace perseus::service {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class IterationReportsTest : public ::testing::Test, protected testing::ServiceParts {
+ protected:
+  IterationReportsTest() { base.create("job"); }
+  /// Iterations of 1 s that end with `last`, under that plan.
+  static jobs::ReportIterations request(int rank, std::int64_t last, std::int64_t count, std::int64_t version = 0,
+                                        double energy_j = 100) {
+    jobs::ReportIterations made;
+    made.job = "job";
+    made.rank = rank;
+    made.last_iteration = last;
+    made.plan_version = version;
+    made.iteration_time.assign(count, Seconds(1));
+    made.iteration_energy.assign(count, Joules(energy_j));
+    return made;
+  }
+  Result<jobs::ReportedIterations> report(jobs::ReportIterations one) {
+    base.clock().advance(10);
+    return answer_of<jobs::ReportedIterations>([&](auto done) { reports.report(std::move(one), std::move(done)); });
+  }
+  /// Both ranks.
+  void report_both(std::int64_t last, std::int64_t count, std::int64_t version, double energy_j) {
+    for (const int rank : {0, 1}) ASSERT_TRUE(report(request(rank, last, count, version, energy_j)).ok());
+  }
+
+  std::shared_ptr<StragglerNotices> stragglers = std::make_shared<StragglerNotices>(base.jobs(), access, base);
+  IterationReports reports{base.jobs(), base.clock(), access, *windows, *stragglers};
+};
+
+TEST_F(IterationReportsTest, ImpossibleValuesAreErrors) {
+  auto zero = request(0, 5, 1);
+  zero.iteration_time = {Seconds(0)};
+  EXPECT_EQ(report(zero).error().message, "iteration time: 0 s; allowed: more than 0");
+  EXPECT_EQ(report(request(0, -1, 1)).error().message, "iteration: -1; allowed: 0 to 2^52");
+  EXPECT_EQ(report(request(7, 5, 1)).error().code, ErrorCode::not_found);
+  EXPECT_EQ(live().progress, std::nullopt) << "nothing was taken";
+}
+
+TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
+  auto longer = request(0, 5, 2);
+  longer.iteration_energy.resize(3);
+  EXPECT_THAT(report(longer)->rejected, ElementsAre(HasSubstr("3 values; allowed: 2")));
+  auto negative = request(0, 7, 2);
+  negative.iteration_energy[1] = Joules(-1);
+  EXPECT_THAT(report(negative)->rejected, ElementsAre("iteration_energy_j[1]: -1 J; allowed: more than 0"));
+}
+
+TEST_F(IterationReportsTest, AJobThatIsOverAndAServerThatStopsRejectReports) {
+  base.append("job", {jobs::JobFinished{}});
+  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::conflict);
+  reports.stop();
+  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::unavailable);
+}
+
+TEST_F(IterationReportsTest, AnEarlierProcessOfTheRankIsRejected) {
+  auto again = testing::JobsInMemory::rank_of_stage(0);
+  again.epoch = 9;
+  base.append("job", {again});
+  auto earlier = request(0, 5, 1);
+  earlier.epoch = 7;
+  EXPECT_EQ(report(earlier).error().code, ErrorCode::conflict);
+  earlier.epoch = 9;
+  EXPECT_TRUE(report(earlier).ok());
+}
+
+TEST_F(IterationReportsTest, AnExpiredJobReturnsAndTheRankAsksAgain) {
+  base.append("job", {jobs::JobExpired{}});
+  EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::unavailable);
+  EXPECT_TRUE(report(request(0, 5, 1)).ok());
+}
+
+TEST_F(IterationReportsTest, EnergiesAreMeasuredOnceAllRanksHaveReported) {
+  ASSERT_TRUE(report(request(0, 9, 8, 0, 300)).ok());
+  EXPECT_EQ(job().measured_highest, std::nullopt);
+  ASSERT_TRUE(report(request(1, 9, 8, 0, 200)).ok());
+  ASSERT_TRUE(job().measured_highest);
+  EXPECT_DOUBLE_EQ(job().measured_highest->energy_j, 500);
+  EXPECT_DOUBLE_EQ(job().measured_highest->time_s, 1);
+  EXPECT_EQ(job().measured_highest->iterations, 8);
+}
+
+TEST_F(IterationReportsTest, WarmUpAndIterationsWithAStragglerAreNotMeasured) {
+  report_both(1, 2, 0, 100);
+  base.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, now_s()}, jobs::StragglerTookEffect{"s1"}});
+  report_both(9, 4, 0, 100);
+  EXPECT_EQ(job().measured_highest, std::nullopt);
+}
+
+TEST_F(IterationReportsTest, IterationsUnderAPlanAreCountedTogetherAndARepetitionOnce) {
+  plan();
+  deploy(0);
+  report_both(4, 4, 1, 100);
+  EXPECT_EQ(job().total.iterations, 0) << "too few for a write";
+  report_both(10, 6, 1, 100);
+  EXPECT_EQ(job().total.iterations, 10);
+  report_both(10, 6, 1, 100);
+  EXPECT_EQ(job().total.iterations, 10);
+}
+
+TEST_F(IterationReportsTest, AllReportsAreWrittenBeforeTheServerStopsAndOnce) {
+  plan();
+  deploy(0);
+  report_both(4, 4, 1, 100);
+  ASSERT_TRUE(report(request(0, 6, 2, 1)).ok());
+  const auto keep = [&] { return answer_of<Ok>([&](auto done) { reports.keep(live(), std::move(done)); }); };
+  ASSERT_TRUE(keep().ok());
+  EXPECT_EQ(job().total.iterations, 4);
+  ASSERT_TRUE(job().kept);
+  EXPECT_THAT(job().kept->runs, ElementsAre(::testing::Field(&jobs::ReportsKept::Run::ranks, ElementsAre(0))));
+  const std::int64_t committed = live().committed;
+  EXPECT_TRUE(keep().ok());
+  EXPECT_EQ(live().committed, committed);
+}
+
+}  // namespace
+}  // namespace perseus::service

@@ -1,0 +1,126 @@
+// What follows from new events and from time, with the real parts connected.
+#include "server/service/job_reactions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/service_parts.h"
+
+namespace perseus::service {
+namespace {
+
+using testing::Answer;
+using ::testing::ElementsAre;
+
+class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts {
+ protected:
+  JobReactionsTest() {
+    base.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
+    base.create("job");
+    plan();
+  }
+  Answer<jobs::PlanAnswer> wait(int rank, std::int64_t have_version = 0, std::int64_t epoch = 0) {
+    Answer<jobs::PlanAnswer> answer;
+    jobs::WaitForPlan request;
+    request.job = "job";
+    request.rank = rank;
+    request.have_version = have_version;
+    request.epoch = epoch;
+    waiting.wait(request, answer.take());
+    return answer;
+  }
+
+  std::shared_ptr<Subscriptions> subscriptions =
+      std::make_shared<Subscriptions>(base.jobs(), base.access_to_store(), base.clock());
+  ListedJobs list{base.jobs(), base.clock()};
+  JobReactions reactions{base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, list}};
+};
+
+TEST_F(JobReactionsTest, APlanIsPublishedBeforeItsRanksGetIt) {
+  std::vector<std::string> order;
+  subscriptions->subscribe_all([&](const jobs::JobEvent& event) { order.push_back(event.kind); });
+  jobs::WaitForPlan request;
+  request.job = "job";
+  waiting.wait(request, [&](const Result<jobs::PlanAnswer>& answer) { order.push_back(answer->schedule->reason); });
+  base.append("job", {jobs::JobSeen{}});
+  deploy(0);
+  EXPECT_THAT(order, ElementsAre("job_seen", "plan_deployed", "a test"));
+  EXPECT_EQ(reactions.plans_deployed(), 1);
+}
+
+TEST_F(JobReactionsTest, OnlyANewVersionAnswersARankThatHasOne) {
+  deploy(0);
+  const auto answer = wait(0, 1);
+  base.append("job", {jobs::JobSeen{}});
+  EXPECT_FALSE(answer.given());
+  deploy(1);
+  ASSERT_TRUE(answer.given());
+  EXPECT_EQ((*answer)->schedule->version, 2);
+}
+
+TEST_F(JobReactionsTest, TheEndOfAJobAnswersItsRanksAndStopsItsPlanning) {
+  const auto answer = wait(0);
+  base.append("job", {jobs::ProfileKnown{"another", "uploaded", {}, "1f1b", 2, ""}});
+  live().job.characterizing.insert("another");
+  live().wanted.insert("another");
+  base.append("job", {jobs::JobFinished{}});
+  ASSERT_TRUE(answer.given());
+  EXPECT_EQ(answer->error().code, ErrorCode::conflict);
+  EXPECT_FALSE(live().wanted.contains("another"));
+}
+
+TEST_F(JobReactionsTest, ALaterProcessEndsTheWaitOfItsPredecessor) {
+  auto process = testing::JobsInMemory::rank_of_stage(0);
+  process.epoch = 7;
+  base.append("job", {process});
+  const auto earlier = wait(0, 0, 7), other = wait(1);
+  process.epoch = 9;
+  base.append("job", {process});
+  ASSERT_TRUE(earlier.given());
+  EXPECT_EQ(earlier->error().code, ErrorCode::conflict);
+  EXPECT_FALSE(other.given());
+}
+
+TEST_F(JobReactionsTest, ACountEndsTheTimeOfUncountedIterations) {
+  deploy(0);
+  live().uncounted_since_s = now_s();
+  base.append("job", {jobs::JobSeen{}});
+  EXPECT_TRUE(live().uncounted_since_s);
+  base.append("job", {jobs::IterationsCounted{4, 1, 2, true, 4, true}});
+  EXPECT_FALSE(live().uncounted_since_s);
+}
+
+TEST_F(JobReactionsTest, ARemovedJobsWaitsEnd) {
+  const auto answer = wait(0);
+  reactions.removed(live());
+  ASSERT_TRUE(answer.given());
+  EXPECT_EQ(answer->error().code, ErrorCode::not_found);
+}
+
+TEST_F(JobReactionsTest, TimeAppliesWhatIsDueAndRepeatsWhatTheStoreRejected) {
+  base.next_follow_up = [](LiveJob& live, double) {
+    return live.job.sequence < 6 ? std::optional<jobs::EventBody>(jobs::JobSeen{}) : std::nullopt;
+  };
+  live().frontiers.clear();
+  live().retry_s = now_s();
+  reactions.wake("job");
+  EXPECT_EQ(live().retry_s, std::nullopt);
+  base.settle();
+  EXPECT_EQ(live().frontiers.size(), 1U) << "the frontier is read again";
+  EXPECT_EQ(live().committed, 6);
+}
+
+TEST_F(JobReactionsTest, AJobThatCannotBeReadNowIsWokenAgain) {
+  base.jobs().on_foreign("job", 99);
+  base.database().failure = Error{ErrorCode::unavailable, "the disk is full"};
+  reactions.wake("job");
+  base.settle();
+  EXPECT_EQ(base.jobs().next_wake(), now_s() + kRetryAfter_s);
+  base.database().failure.reset();
+  reactions.wake("nowhere");
+  base.settle();
+  EXPECT_EQ(base.jobs().take_due(1e12), (std::vector<std::string>{"job"}));
+}
+
+}  // namespace
+}  // namespace perseus::service

@@ -1,0 +1,79 @@
+// The parts of the service over jobs in memory, in the order of their dependencies, for tests of one of them.
+//
+// No part reacts to events: a test connects those it needs. The job "job" has two stages, each with one rank.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/jobs/known_profile.h"
+#include "server/service/job_frontiers.h"
+#include "server/service/profiling_windows.h"
+#include "server/service/rank_plans.h"
+#include "server/service/waiting_ranks.h"
+#include "tests/server/scenario/two_stages.h"
+#include "tests/server/service/jobs_in_memory.h"
+
+namespace perseus::testing {
+
+/// The profile of two_stages.h for two microbatches.
+inline jobs::KnownInput two_stages_input(std::optional<Seconds> switch_latency = std::nullopt, bool fixed = false) {
+  jobs::PipelineShape shape;
+  shape.microbatches = 2;
+  shape.switch_latency = switch_latency;
+  return jobs::known_input(kTwoStages, shape, {2}, "two stages", {}, fixed).value();
+}
+
+struct ServiceParts {
+  service::LiveJob& live() { return base.live("job"); }
+  const jobs::Job& job() { return live().job; }
+  double now_s() { return base.clock().now_s(); }
+  /// The answer to a call once the store and the executor have nothing left to do.
+  template <class T, class Call>
+  Result<T> answer_of(Call call) {
+    Answer<T> answer;
+    call(answer.take());
+    base.settle();
+    PERSEUS_CHECK(answer.given(), "no answer");
+    return *answer;
+  }
+
+  /// The job's profile becomes known, and its frontier is planned.
+  void plan(const jobs::KnownInput& known = two_stages_input()) {
+    base.append("job", {known.event, jobs::CharacterizationStarted{{known.event.input}}}, {known.blob});
+    frontiers->want(live());
+    base.settle();
+    PERSEUS_CHECK(job().characterized.contains(known.event.input), "no frontier");
+  }
+  /// Its pipeline runs that point of the frontier from now on; -1: the highest clocks.
+  void deploy(int point) { base.append("job", {deployed(point)}); }
+  jobs::PlanDeployed deployed(int point) {
+    return {job().version + 1, 0, {{point < 0 ? "" : job().input_of[0], point}}, {0}, {}, {}, "a test"};
+  }
+
+  service::ServiceOptions options = [] {
+    service::ServiceOptions made;
+    made.owner = "this server";
+    return made;
+  }();
+  JobsInMemory base;
+  service::JobAccess access{base.jobs(), base.clock()};
+  std::shared_ptr<service::Characterizations> characterizations = std::make_shared<service::Characterizations>(
+      options, base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
+  std::shared_ptr<service::StoredProfiles> profiles = std::make_shared<service::StoredProfiles>(
+      options, base.access_to_store(), static_cast<service::Executor&>(base), *characterizations);
+  std::shared_ptr<service::LatencyReplans> latencies = std::make_shared<service::LatencyReplans>(
+      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
+  std::shared_ptr<service::RankPlans> plans =
+      std::make_shared<service::RankPlans>(base.jobs(), base.access_to_store(), base.clock(), *latencies);
+  service::WaitingRanks waiting{options, base.jobs(), base.clock(), access, *plans};
+  std::shared_ptr<service::JobFrontiers> frontiers =
+      std::make_shared<service::JobFrontiers>(base.jobs(), base.clock(), *characterizations);
+  std::shared_ptr<service::ProfilingWindows> windows =
+      std::make_shared<service::ProfilingWindows>(options, base.jobs(), base.access_to_store(), base.clock(),
+                                                  static_cast<service::Executor&>(base), *characterizations, *profiles);
+};
+
+}  // namespace perseus::testing
