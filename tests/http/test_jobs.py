@@ -128,6 +128,11 @@ class Profiling(JobCase):
 class CountsAfterRestarts(JobCase):
     """An orderly restart of the server changes no figure."""
 
+    def row(self):
+        """The only job's savings in the list."""
+        job = self.server.ask("GET", "/v1/jobs")[1]["jobs"][0]
+        return {name: value for name, value in job.items() if name.startswith(("saved", "iteration"))}
+
     def check_iterations_reported_are_those_counted(self, how):
         self.push()
         job = self.job(profile="sample")
@@ -144,7 +149,9 @@ class CountsAfterRestarts(JobCase):
         def counted():
             return total()["iterations"]
 
-        first = total()
+        first, row = total(), self.row()
+        savings = training.view()["savings"]
+        self.assertIsNotNone(savings["per_iteration"])
         self.assertEqual(first["iterations"], 20 - before)
         self.assertTrue(first["from_reports"])
         if how == signal.SIGKILL:  # the log's content is durable, pending writes are not
@@ -154,7 +161,8 @@ class CountsAfterRestarts(JobCase):
         training.server = self.server
         lost = 0
         if how == signal.SIGTERM:
-            self.assertEqual(total(), first)
+            self.assertEqual(training.view()["savings"], savings, "the first answer is complete")
+            self.assertEqual(self.row(), row)
         else:
             lost = first["iterations"] - counted()
             self.assertIn(lost, range(10), "what the log did not have")

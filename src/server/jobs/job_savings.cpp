@@ -126,14 +126,13 @@ std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontie
   return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;
 }
 
-/// True while a frontier of the plan in force is being read from the store: no estimate is possible yet.
+}  // namespace
+
 bool awaits_frontiers(const Job& job, const Frontiers& frontiers) {
   return job.plan && std::ranges::any_of(job.plan->choices, [&](const PlanDeployed::Choice& choice) {
            return choice.point >= 0 && !frontiers.contains(choice.input);
          });
 }
-
-}  // namespace
 
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed) {

@@ -30,6 +30,9 @@ enum class CountedRanks : unsigned char {
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     CountedRanks ranks = CountedRanks::all_follow);
 
+/// True while a frontier of the plan in force is being read from the store: no estimate is possible yet.
+bool awaits_frontiers(const Job& job, const Frontiers& frontiers);
+
 /// The plan in force or one of the last ones before it; null: no plan has that version, or it is too old.
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
 

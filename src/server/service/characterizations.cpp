@@ -69,6 +69,19 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   });
 }
 
+void Characterizations::when_read(const std::string& key, std::function<void()> then) {
+  const auto found = work_.find(key);
+  if (found == work_.end() || !found->second.reading) return then();
+  found->second.readers.push_back(std::move(then));
+}
+
+void Characterizations::reading_is_over(const std::string& key) {
+  const auto found = work_.find(key);
+  if (found == work_.end()) return;
+  found->second.reading = false;
+  for (const auto& then : std::exchange(found->second.readers, {})) then();
+}
+
 void Characterizations::forget(const std::string& key, const std::string& wanter) {
   const auto found = work_.find(key);
   if (found == work_.end()) return;
@@ -105,6 +118,7 @@ void Characterizations::stop(std::function<void()> released) {
 void Characterizations::start(const std::string& key) {
   Work& work = work_[key];
   work.look_again_s.reset();
+  work.reading = true;
   if (known(key)) return read_frontier(key, key, "");
   const bool quick_will_do = !work.quick && !jobs::is_quick_frontier_key(key);
   store_.read<Stored>(
@@ -152,6 +166,7 @@ void Characterizations::read_frontier(const std::string& key, const std::string&
 // ---- Planning
 
 void Characterizations::enqueue(const std::string& key) {
+  reading_is_over(key);
   const auto found = work_.find(key);
   if (found == work_.end() || stopping_) return;
   Work& work = found->second;
@@ -358,6 +373,7 @@ void Characterizations::offer_quick(const std::string& key, const Frontier& quic
   std::vector<Answer> answers;  // they may change the set of wanters
   for (const auto& [id, wanted] : work.wanters) answers.push_back(wanted.answer);
   for (const Answer& answer : answers) answer(quick);
+  reading_is_over(key);
 }
 
 void Characterizations::remember(const Frontier& frontier) {
@@ -380,6 +396,7 @@ void Characterizations::finish(const std::string& key, Result<Frontier> result) 
     ++failed_;
   }
   for (const auto& [id, wanted] : work.wanters) wanted.answer(result);
+  for (const auto& then : work.readers) then();
 }
 
 void Characterizations::release(const std::string& key, Work& work, std::function<void()> released) {

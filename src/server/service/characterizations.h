@@ -53,6 +53,9 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   /// The frontier if it is in memory, otherwise null.
   [[nodiscard]] Frontier known(const std::string& key) const;
   void want(const std::string& key, const Wanter& who, Answer answer);
+  /// Calls `then` after the wanters of a frontier that is being read from the store have it, or once it is known that
+  /// it must be planned; at once for others.
+  void when_read(const std::string& key, std::function<void()> then);
   /// Removes the wanter. Planning without other wanters stops.
   void forget(const std::string& key, const std::string& wanter);
 
@@ -96,7 +99,9 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
     Answer answer;
   };
   struct Work {
-    std::map<std::string, Wanted> wanters;  ///< by id; empty: the work ends as soon as possible
+    std::map<std::string, Wanted> wanters;       ///< by id; empty: the work ends as soon as possible
+    bool reading = false;                        ///< the store is asked for it
+    std::vector<std::function<void()>> readers;  ///< call them when that is over
     bool queued = false;
     bool claimed = false;
     std::optional<std::stop_source> planning;  ///< stops the planner
@@ -121,6 +126,7 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   };
 
   void start(const std::string& key);
+  void reading_is_over(const std::string& key);
   void read_frontier(const std::string& key, const std::string& blob_key, std::string bytes);
   void enqueue(const std::string& key);
   void start_next();

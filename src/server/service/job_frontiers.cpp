@@ -48,6 +48,18 @@ void JobFrontiers::want_to_show(LiveJob& live) {
   }
 }
 
+void JobFrontiers::when_read(const std::string& id, std::function<void()> then) {
+  const LiveJob* const live = jobs_.in_memory(id);
+  const std::vector<std::string> keys =
+      live == nullptr ? std::vector<std::string>{} : jobs::frontiers_needed(live->job);
+  const auto missing = std::make_shared<std::size_t>(keys.size() + 1);
+  const auto one_less = [missing, then = std::move(then)] {
+    if (--*missing == 0) then();
+  };
+  for (const std::string& key : keys) characterizations_.when_read(key, one_less);
+  one_less();
+}
+
 namespace {
 
 Result<Decision> decide_frontier(const jobs::Job& job, const std::string& key,

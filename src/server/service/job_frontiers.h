@@ -26,6 +26,8 @@ class JobFrontiers : public std::enable_shared_from_this<JobFrontiers> {
   void want(LiveJob& live);
   /// Requests them also for a job that has ended, for its viewers.
   void want_to_show(LiveJob& live);
+  /// Calls `then` once those of its frontiers that the store has are in memory: at once, or after reading them.
+  void when_read(const std::string& id, std::function<void()> then);
   /// Withdraws all requests of a job that leaves memory: planning that no other job requests stops.
   void job_removed(LiveJob& live);
   std::function<void(LiveJob&)> arrived;

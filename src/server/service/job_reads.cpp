@@ -32,11 +32,16 @@ Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const
 }  // namespace
 
 void JobReads::job(const std::string& job, Done<jobs::JobView> done) {
-  const auto make = [this](LiveJob& live) -> Result<jobs::JobView> {
-    frontiers_.want_to_show(live);  // after a restart, for the next request
-    return view_of(live, clock_.now_s());
+  const auto make = [this](LiveJob& live) -> Result<jobs::JobView> { return view_of(live, clock_.now_s()); };
+  const auto want = [this](LiveJob& live) -> Result<Ok> {
+    frontiers_.want_to_show(live);
+    return Ok{};
   };
-  access_.show<jobs::JobView>(job, make, std::move(done));
+  access_.show<Ok>(job, want, [this, job, make, done = std::move(done)](const Result<Ok>& found) {
+    if (!found) return done(found.error());
+    // After a restart, its frontiers are in the store.
+    frontiers_.when_read(job, [this, job, make, done] { access_.show<jobs::JobView>(job, make, done); });
+  });
 }
 
 void JobReads::frontier(const std::string& job, int pipeline, Done<Frontier> done) {

@@ -1,7 +1,8 @@
 // Reads of one job: its view, its frontiers, its timeline.
 //
 // Input:   a job's id, a pipeline.
-// Output:  the data as clients may see them: durable, or what time makes due while the store does not accept it.
+// Output:  the data as clients may see them: durable, or what time makes due while the store does not accept it. The
+//          view waits for frontiers that are read from the store, not for those that are planned.
 // Errors:  not_found: the job, the pipeline, or no frontier or plan yet; those of JobAccess.
 // Cost:    see server/service/job_view.h.
 // Threads: io thread.

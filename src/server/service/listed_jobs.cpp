@@ -1,6 +1,7 @@
 #include "server/service/listed_jobs.h"
 
 #include "base/utf8.h"
+#include "server/jobs/job_savings.h"
 #include "server/jobs/view_json.h"
 #include "server/service/job_view.h"
 
@@ -42,6 +43,17 @@ void ListedJobs::refresh(const std::string& job) {
   }
   list_.put({row.job, row.name, row.state, row.created_s, row.updated_s},
             live != nullptr ? summary_of(*live, now_s) : jobs::parse_summary(row.summary), now_s);
+}
+
+jobs::JobSummary ListedJobs::summary_of(const LiveJob& live, double now_s) const {
+  jobs::JobSummary summary = service::summary_of(live, now_s);
+  const auto row = jobs_.index().find(live.job.id);
+  if (row == jobs_.index().end() || !jobs::awaits_frontiers(live.job, live.frontiers)) return summary;
+  const jobs::JobSummary stored = jobs::parse_summary(row->second.summary);
+  summary.iteration_time = stored.iteration_time;
+  summary.saved_pct = stored.saved_pct;
+  summary.saved = stored.saved;
+  return summary;
 }
 
 std::optional<std::string> ListedJobs::owner_of(const std::string& job) {

@@ -27,6 +27,8 @@ class ListedJobs {
 
   const JobList& list();
   void refresh(const std::string& job);
+  /// The job's entry in the list. While its frontiers are read, its savings are those that the index has.
+  [[nodiscard]] jobs::JobSummary summary_of(const LiveJob& live, double now_s) const;
   /// See Service::owner_of().
   std::optional<std::string> owner_of(const std::string& job);
   void keep_changes(bool keep);

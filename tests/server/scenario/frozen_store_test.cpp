@@ -115,7 +115,7 @@ TEST_F(FrozenStore, ThoseWhoAskForAJobThatIsBeingReadAreAnsweredInOrder) {
   std::string order;
   const auto note = [&](char who) { return [&order, who](const auto& answer) { order += answer ? who : '!'; }; };
   target.service().register_rank(rank_request(0), note('a'));
-  target.service().job(job, note('b'));
+  target.service().register_rank(rank_request(1), note('b'));
   target.service().wait_for_plan({job, 1, 0, std::nullopt, std::nullopt}, note('c'));
   EXPECT_EQ(order, "");
   target.freeze_store(false);

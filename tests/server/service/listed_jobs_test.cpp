@@ -52,6 +52,18 @@ TEST_F(ListedJobsTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
   EXPECT_EQ(list_.list().live_ranks(), 514);
 }
 
+TEST_F(ListedJobsTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
+  base_.create("job");
+  base_.append("job",
+               {jobs::ProfileKnown{"input", "uploaded", {}, "1f1b", 2, ""}, jobs::CharacterizationStarted{{"input"}},
+                jobs::Characterized{"input", 3, 1, 2}, jobs::PlanDeployed{1, 0, {{"input", 0}}, {0}, {}, {}, ""}});
+  base_.jobs().index()["job"].summary = R"({"ranks": 9, "saved_pct": 12.5, "saved_j": 35000})";
+  const jobs::JobSummary summary = list_.summary_of(base_.live("job"), base_.clock().now_s());
+  EXPECT_EQ(summary.saved_pct, 12.5);
+  EXPECT_EQ(summary.saved, Joules(35000));
+  EXPECT_EQ(summary.ranks, 2) << "what the job itself knows";
+}
+
 TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {
   base_.jobs().index().emplace("\xff",
                                {.job = "\xff", .state = "deployed", .name = "", .summary = "{", .damaged = true});

@@ -27,6 +27,10 @@ inline jobs::KnownInput two_stages_input(std::optional<Seconds> switch_latency =
 }
 
 struct ServiceParts {
+  /// Parts on one database are servers that follow each other, or replicas.
+  explicit ServiceParts(std::shared_ptr<store::MemoryDatabase> the_database = std::make_shared<store::MemoryDatabase>())
+      : database(std::move(the_database)) {}
+
   service::LiveJob& live() { return base.live("job"); }
   const jobs::Job& job() { return live().job; }
   double now_s() { return base.clock().now_s(); }
@@ -58,7 +62,8 @@ struct ServiceParts {
     made.owner = "this server";
     return made;
   }();
-  JobsInMemory base;
+  std::shared_ptr<store::MemoryDatabase> database;
+  JobsInMemory base{database};
   service::JobAccess access{base.jobs(), base.clock()};
   std::shared_ptr<service::Characterizations> characterizations = std::make_shared<service::Characterizations>(
       options, base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));

@@ -1,0 +1,104 @@
+// The view, the frontiers and the timeline of a job.
+#include "server/service/job_reads.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/service_parts.h"
+
+namespace perseus::service {
+namespace {
+
+using testing::Answer;
+
+class JobReadsTest : public ::testing::Test, protected testing::ServiceParts {
+ protected:
+  JobReadsTest() { base.create("job"); }
+  Result<jobs::JobView> view(const std::string& id = "job") {
+    return answer_of<jobs::JobView>([&](auto done) { reads.job(id, done); });
+  }
+  Result<JobReads::Frontier> frontier(int pipeline, const std::string& id = "job") {
+    return answer_of<JobReads::Frontier>([&](auto done) { reads.frontier(id, pipeline, done); });
+  }
+  Result<jobs::TimelineView> timeline(int pipeline) {
+    return answer_of<jobs::TimelineView>([&](auto done) { reads.timeline("job", pipeline, done); });
+  }
+
+  JobReads reads{base.clock(), access, *frontiers, *characterizations};
+};
+
+TEST_F(JobReadsTest, AFrontierAndAPlanAreNotFoundUntilTheyExist) {
+  EXPECT_EQ(frontier(0).error().message, "job job: pipeline 0 has no frontier yet");
+  plan();
+  EXPECT_EQ(frontier(0)->get()->key, job().input_of[0]);
+  EXPECT_EQ(timeline(0).error().message, "job job: pipeline 0 has no plan yet");
+  deploy(1);
+  EXPECT_EQ(timeline(0)->point, 1);
+  EXPECT_EQ(timeline(0)->version, 1);
+  deploy(-1);
+  EXPECT_EQ(timeline(0).error().code, ErrorCode::not_found) << "the highest clocks";
+}
+
+TEST_F(JobReadsTest, UnknownJobsAndPipelinesAreNamed) {
+  EXPECT_EQ(view("nowhere").error().code, ErrorCode::not_found);
+  EXPECT_EQ(frontier(0, "nowhere").error().code, ErrorCode::not_found);
+  EXPECT_EQ(frontier(1).error().message, "job job: no pipeline 1; it has 0 to 0");
+  EXPECT_EQ(timeline(-1).error().message, "job job: no pipeline -1; it has 0 to 0");
+}
+
+TEST_F(JobReadsTest, AReadIsNoActivityAndIsAnsweredAtOnceFromMemory) {
+  plan();
+  deploy(0);
+  live().last_seen_s = 0;
+  Answer<jobs::JobView> answer;
+  reads.job("job", answer.take());
+  ASSERT_TRUE(answer.given());
+  EXPECT_TRUE((*answer)->per_iteration);
+  EXPECT_EQ(live().last_seen_s, 0);
+}
+
+/// The next server on the database of a job with a plan.
+class JobReadsAfterARestart : public JobReadsTest {
+ protected:
+  JobReadsAfterARestart() {
+    plan();
+    deploy(0);
+  }
+  Result<jobs::JobView> next_view() {
+    return next.answer_of<jobs::JobView>([&](auto done) { next_reads.job("job", done); });
+  }
+
+  testing::ServiceParts next{database};
+  JobReads next_reads{next.base.clock(), next.access, *next.frontiers, *next.characterizations};
+};
+
+TEST_F(JobReadsAfterARestart, TheFirstViewHasTheSavings) {
+  const auto after = next_view();
+  ASSERT_TRUE(after.ok() && after->per_iteration);
+  EXPECT_EQ(after->per_iteration->energy, view()->per_iteration->energy);
+}
+
+TEST_F(JobReadsAfterARestart, TheViewOfAnEndedJobToo) {
+  base.append("job", {jobs::JobFinished{}});
+  EXPECT_EQ(next_view()->plan->t_max, view()->plan->t_max);
+}
+
+TEST_F(JobReadsAfterARestart, AViewDoesNotWaitForPlanning) {
+  database->blobs.erase("frontier/" + job().input_of[0]);
+  database->claims["characterize/" + job().input_of[0]] = {"another server", now_s() + 100};
+  EXPECT_EQ(next_view()->per_iteration, std::nullopt);
+}
+
+TEST_F(JobReadsAfterARestart, AViewWithoutSavingsIsBetterThanNoneWhileTheStoreFails) {
+  EXPECT_EQ(next.answer_of<Ok>([&](auto done) {
+                  next.access.show<Ok>(
+                      "job", [](LiveJob&) { return Result<Ok>(Ok{}); }, done);
+                })
+                .ok(),
+            true);
+  database->failure = Error{ErrorCode::unavailable, "the disk is full"};
+  EXPECT_EQ(next_view()->plan->version, 1);
+}
+
+}  // namespace
+}  // namespace perseus::service
