@@ -315,7 +315,13 @@ class OwnApi(ServerCase):
         check("DELETE", "/v1/jobs/{job}/stragglers/{notice}", f"{stragglers}/{notice}", expect=404)
         check("PUT", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap", {"average_w": 1500.0})
         check("PUT", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap", {"watts": 1}, 422)
+        warned = self.server.cli("policy", "power-cap", job, "--average-power", "1")
+        self.assertIn("warning: power cap 1 W cannot be kept: the least is", warned.stdout)
         check("DELETE", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap")
+        for method in ("PUT", "DELETE"):
+            wrong = check(method, "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/bogus",
+                          {"average_w": 1} if method == "PUT" else None, 400)
+            self.assertEqual(wrong["detail"], "'kind' is 'bogus'; expected one of power_cap, pinned, max_slowdown")
         check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{job}/profile", {**profile, "pipelines": [1]})
         dropped = "/v1/jobs/{job}/ranks/{rank}/plan_dropped"
         version = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")["version"]

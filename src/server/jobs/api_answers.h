@@ -51,6 +51,11 @@ void describe(F& f, const ReportedIterations& reported) {
 }
 
 template <class F>
+void describe(F& f, const PolicyChanged& changed) {
+  f("warning", changed.warning);
+}
+
+template <class F>
 void describe(F& f, const StragglerSet::Notice& notice) {
   f.always("job", notice.job);
   f.always("id", notice.id);

@@ -115,6 +115,24 @@ Seconds time_without_straggler(const CharacterizedPipeline& pipeline) {
   return perseus::model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
 }
 
+namespace {
+
+Target target_of(const Job& job, const Grouped& grouped, const Pace& pace, double default_slowdown, double now_s) {
+  const auto first = static_cast<std::size_t>(std::max(0, grouped.group_of[0]));
+  const Room room{pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
+  return policy_target(job.policies, grouped.groups, first, room, now_s);
+}
+
+}  // namespace
+
+std::string policy_not_kept(const Job& job, const Frontiers& frontiers, double now_s) {
+  const std::vector<double> degrees = degrees_in_force(job);
+  const auto grouped = group_pipelines(job, frontiers, degrees);
+  if (!grouped || grouped->groups.empty()) return "";
+  const Target target = target_of(job, *grouped, pace_of(*grouped, degrees), 0, now_s);
+  return target.kept ? "" : target.reason;
+}
+
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s) {
   const std::vector<double> degrees = degrees_in_force(job);
@@ -128,9 +146,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     return plan;
   }
   const Pace pace = pace_of(*grouped, degrees);
-  const auto first = static_cast<std::size_t>(std::max(0, grouped->group_of[0]));
-  const Room room{pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
-  const Target target = policy_target(job.policies, grouped->groups, first, room, now_s);
+  const Target target = target_of(job, *grouped, pace, default_slowdown, now_s);
 
   Seconds slowest_useful;
   for (const PolicyScope& group : grouped->groups) {

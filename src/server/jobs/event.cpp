@@ -286,8 +286,7 @@ std::optional<Policy> policy_of(const PolicyMembers& members) {
 }
 
 std::string_view kind_of(const Policy& policy) {
-  constexpr std::array<std::string_view, std::variant_size_v<Policy>> names{"power_cap", "pinned", "max_slowdown"};
-  return names[policy.index()];
+  return kPolicyKinds[policy.index()];
 }
 
 std::string_view kind_name(std::size_t kind) { return kKinds[kind]; }

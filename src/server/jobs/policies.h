@@ -3,6 +3,7 @@
 // Threads: plain values.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -41,7 +42,9 @@ struct MaxSlowdown {
   bool operator==(const MaxSlowdown&) const = default;
 };
 using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
-/// power_cap, pinned, max_slowdown
+inline constexpr std::array<std::string_view, std::variant_size_v<Policy>> kPolicyKinds{"power_cap", "pinned",
+                                                                                        "max_slowdown"};
+/// One of kPolicyKinds.
 std::string_view kind_of(const Policy& policy);
 
 }  // namespace perseus::jobs

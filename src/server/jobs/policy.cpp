@@ -118,8 +118,10 @@ Target capped(const PowerCap& cap, const std::vector<PolicyScope>& groups, Secon
     }
   }
   const Seconds slowest = times.empty() ? fastest : times.back();
-  return {slowest, fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", text_of(Policy(cap)),
-                               average_power(groups, slowest).value(), slowest.value())};
+  return {slowest,
+          fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", text_of(Policy(cap)),
+                      average_power(groups, slowest).value(), slowest.value()),
+          false};
 }
 
 }  // namespace
@@ -145,14 +147,16 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
-    std::string reason = text_of(Policy(*pin));
+    Target pinned{pin->time.value_or(points[point].time), text_of(Policy(*pin))};
     if (pin->point && static_cast<std::size_t>(*pin->point) > point) {
-      reason += fmt::format(" cannot be kept: the fastest is point {}", point);
+      pinned.reason += fmt::format(" cannot be kept: the fastest is point {}", point);
+      pinned.kept = false;
     }
     if (pin->time && model::kSameTime * *pin->time < points.back().time) {
-      reason += fmt::format(" cannot be kept: the fastest plan takes {:.6g} s", points.back().time.value());
+      pinned.reason += fmt::format(" cannot be kept: the fastest plan takes {:.6g} s", points.back().time.value());
+      pinned.kept = false;
     }
-    return {pin->time.value_or(points[point].time), std::move(reason)};
+    return pinned;
   }
   MaxSlowdown slow{1 + room.default_slowdown, {}, {}, ""};
   if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;

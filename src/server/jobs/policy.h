@@ -36,6 +36,7 @@ struct PolicyScope {
 struct Target {
   Seconds time;
   std::string reason;  ///< empty: no policy changes anything
+  bool kept = true;    ///< false: no plan can keep the policy, and the reason states that
 };
 
 /// Bounds of the chosen iteration time.

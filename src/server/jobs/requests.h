@@ -215,6 +215,9 @@ struct SetPolicy {
   std::string job;
   Policy policy;  ///< replaces the job's policy of the same kind
 };
+struct PolicyChanged {
+  std::string warning;  ///< why no plan can keep the policy; empty: it is kept, or there is no frontier yet
+};
 struct ClearPolicy {
   std::string job;
   std::string kind;

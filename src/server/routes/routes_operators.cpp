@@ -1,6 +1,7 @@
 // Calls of /v1 from operators and the infrastructure: stragglers, policies, tokens.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/json_writer.h"
@@ -26,18 +27,30 @@ void Api::set_job_straggler(Call call) {
 
 void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
 
+namespace {
+
+Status check_policy_kind(const std::string& kind) {
+  if (std::ranges::find(jobs::kPolicyKinds, kind) != jobs::kPolicyKinds.end()) return Ok{};
+  return wrong_parameter("kind", kind, fmt::format("one of {}", fmt::join(jobs::kPolicyKinds, ", ")));
+}
+
+}  // namespace
+
 void Api::set_policy(Call call) {
+  if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
   // The form of the log: an object with one member, the kind. The check ensures that the body is one JSON value.
   if (const auto alone = formats::parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
   call.request.body = json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{call.request.body}); });
   const auto body = body_of<jobs::PolicyMembers>(call);
   if (!body) return;
-  const auto policy = jobs::policy_of(*body);
-  if (!policy) return call.fail(wrong_parameter("kind", call.parts[1], "power_cap, pinned or max_slowdown"));
-  service_.set_policy({call.parts[0], *policy}, then_ok(call));
+  service_.set_policy({call.parts[0], *jobs::policy_of(*body)},
+                      then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
 
-void Api::clear_policy(Call call) { service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call)); }
+void Api::clear_policy(Call call) {
+  if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
+  service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call));
+}
 
 namespace {
 

@@ -12,7 +12,7 @@
 
 namespace perseus::service {
 
-void JobOperations::set_policy(jobs::SetPolicy request, Done<Ok> done) {
+void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done) {
   if (Status checked = jobs::check_policy(request.policy); !checked) return done(checked.error());
   if (const auto* slowdown = std::get_if<jobs::MaxSlowdown>(&request.policy)) {
     if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
@@ -24,7 +24,12 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<Ok> done) {
     if (found != job.policies.end() && found->second == policy) return std::vector<jobs::EventBody>{};
     return std::vector<jobs::EventBody>{jobs::PolicySet{policy}};
   };
-  access_.execute(id, command_for_live_job(decide, std::move(done)));
+  const auto changed = [this, id, done = std::move(done)](const Result<Ok>& set) {
+    if (!set) return done(set.error());
+    const LiveJob* const now = jobs_.in_memory(id);
+    done(jobs::PolicyChanged{now == nullptr ? "" : jobs::policy_not_kept(now->job, now->frontiers, clock_.now_s())});
+  };
+  access_.execute(id, command_for_live_job(decide, changed));
 }
 
 void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {

@@ -16,10 +16,10 @@ namespace perseus::service {
 
 class JobOperations {
  public:
-  JobOperations(LiveJobs& jobs, JobAccess& access, StoredProfiles& profiles)
-      : jobs_(jobs), access_(access), profiles_(profiles) {}
+  JobOperations(LiveJobs& jobs, const Clock& clock, JobAccess& access, StoredProfiles& profiles)
+      : jobs_(jobs), clock_(clock), access_(access), profiles_(profiles) {}
 
-  void set_policy(jobs::SetPolicy request, Done<Ok> done);
+  void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
   /// No effect for a plan that is no longer in force.
   void drop_plan(jobs::DropPlan request, Done<Ok> done);
@@ -29,6 +29,7 @@ class JobOperations {
 
  private:
   LiveJobs& jobs_;
+  const Clock& clock_;
   JobAccess& access_;
   StoredProfiles& profiles_;
 };

@@ -84,7 +84,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reports(*jobs, clock, access, *windows, *stragglers),
       registrations(
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
-      operations(*jobs, access, *profiles),
+      operations(*jobs, clock, access, *profiles),
       reads(clock, access, *frontiers, *characterizations),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}) {}
 
@@ -199,7 +199,7 @@ void Service::set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet>
 void Service::withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done) {
   parts_->stragglers->withdraw(std::move(request), std::move(done));
 }
-void Service::set_policy(jobs::SetPolicy request, Done<Ok> done) {
+void Service::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done) {
   parts_->operations.set_policy(std::move(request), std::move(done));
 }
 void Service::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {

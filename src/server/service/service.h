@@ -98,7 +98,7 @@ class Service {
 
   void set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done);
   void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);
-  void set_policy(jobs::SetPolicy request, Done<Ok> done);
+  void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
 
   // Reads.

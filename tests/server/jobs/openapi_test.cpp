@@ -196,6 +196,7 @@ TEST(OpenApi, DescribesTheBodiesThatTheServerReads) {
 TEST(OpenApi, DescribesTheAnswersThatTheServerWrites) {
   expect_answer("RegisteredJob", RegisteredJob{});
   expect_answer("Reported", ReportedIterations{});
+  expect_answer("PolicyChanged", PolicyChanged{});
   expect_answer("Notices", StragglerSet{});
   expect_answer("StoredProfile", StoredProfile{});
   expect_answer("Profile", NamedProfile{});

@@ -190,7 +190,8 @@ Status InProcess::withdraw_straggler(const jobs::WithdrawStraggler& request) {
   return answer<Ok>([&](auto done) { service_->withdraw_straggler(request, done); });
 }
 Status InProcess::set_policy(const jobs::SetPolicy& request) {
-  return answer<Ok>([&](auto done) { service_->set_policy(request, done); });
+  const auto set = answer<jobs::PolicyChanged>([&](auto done) { service_->set_policy(request, done); });
+  return set ? Status(Ok{}) : Status(set.error());
 }
 Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
   return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });

@@ -18,8 +18,11 @@ class JobOperationsTest : public ::testing::Test, protected testing::ServicePart
   Result<Ok> answer_of_call(Call call) {
     return answer_of<Ok>(call);
   }
+  Result<jobs::PolicyChanged> set_policy(const jobs::Policy& policy) {
+    return answer_of<jobs::PolicyChanged>([&](auto done) { operations_.set_policy({"job", policy}, done); });
+  }
 
-  JobOperations operations_{base.jobs(), access, *profiles};
+  JobOperations operations_{base.jobs(), base.clock(), access, *profiles};
 };
 
 TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
@@ -34,9 +37,7 @@ TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
 }
 
 TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {
-  const auto set = [&] {
-    return answer_of_call([&](auto done) { operations_.set_policy({"job", jobs::PowerCap{Watts(900)}}, done); });
-  };
+  const auto set = [&] { return set_policy(jobs::PowerCap{Watts(900)}); };
   EXPECT_TRUE(set().ok());
   const std::int64_t committed = live().committed;
   EXPECT_TRUE(set().ok());
@@ -46,6 +47,19 @@ TEST_F(JobOperationsTest, TheSamePolicyAgainWritesNothing) {
   };
   EXPECT_TRUE(clear().ok());
   EXPECT_EQ(clear().error().code, ErrorCode::not_found);
+}
+
+TEST_F(JobOperationsTest, APolicyThatNoPlanCanKeepIsSetWithAWarning) {
+  const jobs::PowerCap little{Watts(1)};
+  EXPECT_EQ(set_policy(little)->warning, "") << "not known without a frontier";
+  plan();
+  EXPECT_THAT(set_policy(little)->warning, HasSubstr("power cap 1 W cannot be kept: the least is"));
+  EXPECT_EQ(set_policy(jobs::PowerCap{Watts(1e6)})->warning, "");
+  EXPECT_THAT(set_policy(jobs::Pin{Seconds(0.001), std::nullopt})->warning,
+              HasSubstr("cannot be kept: the fastest plan"));
+  EXPECT_THAT(set_policy(jobs::Pin{std::nullopt, 999})->warning, HasSubstr("cannot be kept: the fastest is point"));
+  EXPECT_EQ(set_policy(jobs::Pin{std::nullopt, 0})->warning, "");
+  EXPECT_EQ(job().policies.size(), 2U) << "they are set all the same";
 }
 
 TEST_F(JobOperationsTest, ADroppedPlanThatIsNotInForceChangesNothing) {
