@@ -88,6 +88,8 @@ void append_lines(std::string& text, const json::value& value, const std::string
 
 }  // namespace
 
+std::string member_text(std::string_view name, const json::value& value) { return scalar_text(value, unit_of(name)); }
+
 std::string answer_text(const json::value& answer) {
   std::string text;
   append_lines(text, answer, "", nullptr);

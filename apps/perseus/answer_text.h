@@ -11,9 +11,12 @@
 
 #include <boost/json/value.hpp>
 #include <string>
+#include <string_view>
 
 namespace perseus::cli {
 
 std::string answer_text(const boost::json::value& answer);
+/// One member, on one line: its number with the unit that its name ends in.
+std::string member_text(std::string_view name, const boost::json::value& value);
 
 }  // namespace perseus::cli

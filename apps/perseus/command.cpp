@@ -13,8 +13,8 @@
 
 namespace perseus::cli {
 
-void add_json_flag(CLI::App& subcommand, Command& command) {
-  subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
+CLI::Option* add_json_flag(CLI::App& subcommand, Command& command) {
+  return subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
 }
 
 std::string help_footer(std::string_view examples) {

@@ -44,7 +44,7 @@ void add_policy(CLI::App& app, Command& command);
 void add_token(CLI::App& app, Command& command);
 
 /// --json, on every subcommand.
-void add_json_flag(CLI::App& subcommand, Command& command);
+CLI::Option* add_json_flag(CLI::App& subcommand, Command& command);
 /// Examples, then the table of exit codes: the end of every --help.
 std::string help_footer(std::string_view examples);
 std::string exit_codes_text();

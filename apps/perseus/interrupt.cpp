@@ -1,5 +1,8 @@
 #include "interrupt.h"
 
+#include <poll.h>
+
+#include <cmath>
 #include <iterator>
 
 namespace perseus::cli {
@@ -23,6 +26,21 @@ InterruptGuard::~InterruptGuard() {
 }
 
 bool InterruptGuard::interrupted() { return signal_that_came != 0; }
+
+void InterruptGuard::wait(Seconds time) {
+  sigset_t ours, before;
+  sigemptyset(&ours);
+  for (const int signal : kSignals) sigaddset(&ours, signal);
+  sigprocmask(SIG_BLOCK, &ours, &before);  // so that none comes between the question and the sleep
+  if (!interrupted()) {
+    constexpr double kNanoseconds = 1e9;
+    const double whole_s = std::floor(time.value());
+    const timespec length{static_cast<std::time_t>(whole_s),
+                          static_cast<long>((time.value() - whole_s) * kNanoseconds)};
+    ppoll(nullptr, 0, &length, &before);
+  }
+  sigprocmask(SIG_SETMASK, &before, nullptr);
+}
 
 void die_if_interrupted() {
   if (signal_that_came != 0) std::raise(signal_that_came);

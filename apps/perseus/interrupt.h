@@ -8,6 +8,8 @@
 
 #include <csignal>
 
+#include "base/units.h"
+
 namespace perseus::cli {
 
 class InterruptGuard {
@@ -19,6 +21,8 @@ class InterruptGuard {
   ~InterruptGuard();
 
   [[nodiscard]] static bool interrupted();
+  /// Sleeps that long, or until a signal comes.
+  static void wait(Seconds time);
 
  private:
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};

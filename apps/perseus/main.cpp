@@ -36,6 +36,16 @@ int fail(const Error& error, bool json) {
   return entry.exit_code;
 }
 
+/// Whether errors are JSON too: they may come before the options are parsed.
+bool asks_for_json(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (word == "--json" || word == "-ojson" || word == "--output=json") return true;
+    if ((word == "-o" || word == "--output") && i + 1 < words.size() && words[i + 1] == "json") return true;
+  }
+  return false;
+}
+
 /// The name of an empty argument, or nullopt: none may be empty, since "--out ''" would count as missing.
 std::string empty_argument(const std::vector<std::string>& words) {
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -94,8 +104,7 @@ int run(int argc, char** argv) {
   add_token(app, command);
 
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
-  // The error may come before --json is parsed.
-  const bool json = std::ranges::find(words, "--json") != words.end();
+  const bool json = asks_for_json(words);
   if (const std::string wrong = empty_argument(words); !wrong.empty()) return fail({ErrorCode::usage, wrong}, json);
   auto asked_words = without_help_command(app, words);
   if (!asked_words) return fail(asked_words.error(), json);

@@ -1,57 +1,23 @@
-// perseus job, profile, straggler, policy, token: client commands for a server's /v1.
+// perseus profile, straggler, policy: client commands for a server's /v1.
 #include <fmt/format.h>
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/post.hpp>
-#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <memory>
 
-#include "base/clock.h"
 #include "base/json_writer.h"
 #include "command.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/transfer_latency_text.h"
-#include "server/service/tokens.h"
+#include "server_action.h"
 #include "server_call.h"
-#include "server_store.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
-
-/// One action of a command: `perseus job show`. `make` builds the request once the options are parsed; `list`: the
-/// response comes in pages of that list.
-CLI::App* add_action(CLI::App& parent, Command& command, const std::string& name, const std::string& meaning,
-                     std::function<Result<http::HttpCall>()> make, const std::string& list = {}) {
-  auto* action = parent.add_subcommand(name, meaning);
-  const auto peer = add_server_options(*action);
-  add_json_flag(*action, command);
-  action->callback([peer, make = std::move(make), list, &command] {
-    command.run = [peer, make, list, &command]() -> Result<int> {
-      const auto call = make();
-      if (!call) return call.error();
-      return print_answer(*peer, list.empty() ? call_server(*peer, *call) : call_pages(*peer, *call, list),
-                          command.json);
-    };
-  });
-  return action;
-}
-
-CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& meaning, const std::string& examples) {
-  auto* group = app.add_subcommand(name, meaning);
-  group->require_subcommand(1);
-  group->footer(help_footer(examples));
-  return group;
-}
-
-std::string job_path(const std::string& job, const std::string& rest = {}) {
-  return "/v1/jobs/" + http::percent_encode(job) + rest;
-}
 
 struct ProfilePush {
   std::string name, file, schedule = "1f1b", action_table, accelerator;
@@ -132,93 +98,7 @@ Result<http::HttpCall> policy_call(const PolicyChange& change) {
   return http::HttpCall{"PUT", path, text};
 }
 
-struct TokenOptions {
-  std::string role, job, name, team, id, required, data, database;
-  std::optional<double> expires_days;
-};
-constexpr double kDay_s = 86400;
-
-/// Writes directly into the database, of a server that has not started yet or shares it.
-Status change_store(const TokenOptions& options,
-                    const std::function<void(store::Store&, store::Store::Done<Ok>)>& change) {
-  boost::asio::io_context io(1);
-  const auto store = open_server_store(options.data, options.database,
-                                       [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
-  if (!store) return store.error();
-  std::optional<Status> changed;
-  const auto busy = boost::asio::make_work_guard(io);
-  change(**store, [&](const Status& done) {
-    changed = done;
-    io.stop();
-  });
-  io.run();
-  return *changed;
-}
-
-Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
-  const double now_s = SystemClock().now_s();
-  store::TokenRow wanted;
-  wanted.role = options.role;
-  wanted.job = options.job;
-  wanted.name = options.name;
-  wanted.team = options.team;
-  if (const Status possible = service::check_token(wanted); !possible) return possible.error();
-  if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
-  const service::NewToken token = service::make_token(std::move(wanted), now_s);
-  const Status put = change_store(
-      options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
-  if (!put) return put.error();
-  print((as_json ? json_object([&](JsonWriter& f) { f.always("token", token.secret); }) : token.secret) + "\n");
-  return 0;
-}
-
-/// --data DIR or --database URL: where the tokens are.
-void add_store_options(CLI::App& action, TokenOptions& options, const std::string& meaning) {
-  action.add_option("--data", options.data, meaning)->type_name("DIR");
-  action.add_option("--database", options.database, "The same for a PostgreSQL database, postgresql://...")
-      ->type_name("URL");
-}
-
 }  // namespace
-
-void add_job(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "job", "Show, finish and delete a server's jobs",
-                          "  perseus job list\n  perseus job show JOB --server http://planner:7787\n");
-  auto job = std::make_shared<std::string>();
-  struct Wanted {
-    std::string state, search;
-  };
-  auto wanted = std::make_shared<Wanted>();
-  auto* list = add_action(
-      *group, command, "list", "List jobs, newest first",
-      [wanted] {
-        std::string target = "/v1/jobs?limit=1000";
-        if (!wanted->state.empty()) target += "&state=" + http::percent_encode(wanted->state);
-        if (!wanted->search.empty()) target += "&search=" + http::percent_encode(wanted->search);
-        return http::HttpCall{"GET", target, ""};
-      },
-      "jobs");
-  list->add_option("--state", wanted->state, "Only jobs in this state")->type_name("STATE");
-  list->add_option("--search", wanted->search, "Only jobs with this text in their name or id")->type_name("TEXT");
-  add_action(*group, command, "show", "Show a job's state, plan and its reason, stragglers and savings",
-             [job] {
-               return http::HttpCall{"GET", job_path(*job), ""};
-             })
-      ->add_option("JOB", *job, "Id of the job")
-      ->required();
-  add_action(*group, command, "delete", "Delete an ended job and its log permanently",
-             [job] {
-               return http::HttpCall{"DELETE", job_path(*job), ""};
-             })
-      ->add_option("JOB", *job, "Id of the job")
-      ->required();
-  add_action(*group, command, "finish", "Mark a job as ended; it gets no more plans",
-             [job] {
-               return http::HttpCall{"POST", job_path(*job, "/finish"), "{}"};
-             })
-      ->add_option("JOB", *job, "Id of the job")
-      ->required();
-}
 
 void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<ProfilePush>& push) {
   auto* action =
@@ -260,25 +140,42 @@ void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<P
   action->add_option("--accelerator", push->accelerator, "Description of the measured accelerator")->type_name("TEXT");
 }
 
+ListForm learned_form() {
+  using Use = ListColumn::Use;
+  using Kind = ListColumn::Kind;
+  return {"profiles",
+          {{"ID", "id", Use::table, Kind::id},
+           {"TEAM", "team"},
+           {"MODEL", "model"},
+           {"JOB", "job", Use::table, Kind::id},
+           {"DOUBTED BY", "doubted_by", Use::table, Kind::id},
+           {"WHY", "doubted_because", Use::wide},
+           {"CONFIRMED", "confirmed"},
+           {"AGE", "learned_at_s", Use::table, Kind::age}},
+          6};
+}
+
 void add_profile(CLI::App& app, Command& command) {
   auto* group = add_group(
       app, "profile", "Manage named profiles and learned profiles",
       "  perseus profile push gpt3-6.7b PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64\n");
   auto push = std::make_shared<ProfilePush>();
   add_profile_push(*group, command, push);
-  add_action(*group, command, "list", "List the names of the named profiles", [] {
-    return http::HttpCall{"GET", "/v1/profiles", ""};
-  });
+  add_list_action(*group, command, "list", "List the names of the named profiles", {"profiles", {{"NAME", "name"}}, 1},
+                  [](const http::HttpPeer& peer) {
+                    return call_server(peer, {"GET", "/v1/profiles", ""});
+                  });
   add_action(*group, command, "show", "Show a named profile",
              [push] {
                return http::HttpCall{"GET", "/v1/profiles/" + http::percent_encode(push->name), ""};
              })
       ->add_option("NAME", push->name, "Name of the profile")
       ->required();
-  add_action(*group, command, "learned",
-             "List learned profiles, which later runs of the same model in the same team try first", [] {
-               return http::HttpCall{"GET", "/v1/learned_profiles", ""};
-             });
+  add_list_action(*group, command, "learned",
+                  "List learned profiles, which later runs of the same model in the same team try first",
+                  learned_form(), [](const http::HttpPeer& peer) {
+                    return call_server(peer, {"GET", "/v1/learned_profiles", ""});
+                  });
   add_action(*group, command, "forget", "Delete a learned profile; later runs measure again",
              [push] {
                return http::HttpCall{"DELETE", "/v1/learned_profiles/" + http::percent_encode(push->name), ""};
@@ -293,13 +190,36 @@ void add_profile(CLI::App& app, Command& command) {
       ->required();
 }
 
+void add_straggler_list(CLI::App& group, Command& command, const std::shared_ptr<StragglerNotice>& notice) {
+  using Use = ListColumn::Use;
+  using Kind = ListColumn::Kind;
+  const ListForm form{"stragglers",
+                      {{"JOB", "job", Use::table, Kind::id},
+                       {"NAME", "job_name"},
+                       {"NOTICE", "id"},
+                       {"TARGET", "target"},
+                       {"STATE", "state"},
+                       {"ORIGIN", "origin"},
+                       {"PIPELINE", "pipeline"},
+                       {"DEGREE", "degree"},
+                       {"AGE", "at_s", Use::table, Kind::age}},
+                      6};
+  add_list_action(group, command, "list", "List stragglers", form, [notice](const http::HttpPeer& peer) {
+    return list_over_jobs(peer, notice->job, "stragglers");
+  })->add_option("JOB", notice->job, "Only stragglers of this job, by its id or name (default: of all live jobs)");
+}
+
 void add_straggler(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "straggler", "Report and withdraw stragglers",
+  auto* group = add_group(app, "straggler", "Report, list and withdraw stragglers",
                           "  perseus straggler set --accelerator GPU-8f2c --delay 30 --degree 1.2\n"
-                          "  perseus straggler set --job JOB --pipeline 2 --degree 1\n");
+                          "  perseus straggler set --job JOB --pipeline 2 --degree 1\n"
+                          "  perseus straggler list\n");
   auto notice = std::make_shared<StragglerNotice>();
-  auto* set = add_action(*group, command, "set", "Report a straggler; degree 1: back to normal",
-                         [notice] { return straggler_call(*notice); });
+  const std::shared_ptr<std::string> job(notice, &notice->job);
+  add_straggler_list(*group, command, notice);
+  auto* set = add_action(
+      *group, command, "set", "Report a straggler; degree 1: back to normal",
+      [notice] { return straggler_call(*notice); }, job);
   set->add_option("--job", notice->job, "Job of the straggler; not needed with --accelerator")->type_name("JOB");
   set->add_option("--accelerator", notice->accelerator, "Accelerator that straggles")->type_name("ID");
   set->add_option("--rank", notice->rank, "Rank of the job that straggles")
@@ -315,33 +235,55 @@ void add_straggler(CLI::App& app, Command& command) {
       ->required()
       ->check(number_within(1, 1e6, ""))
       ->type_name("X");
-  auto* withdraw = add_action(*group, command, "withdraw", "Withdraw a notice", [notice] {
-    return http::HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + http::percent_encode(notice->notice)), ""};
-  });
-  withdraw->add_option("JOB", notice->job, "Job of the notice")->required();
-  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'set' printed it")->required();
+  auto* withdraw = add_action(
+      *group, command, "withdraw", "Withdraw a notice",
+      [notice] {
+        return http::HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + http::percent_encode(notice->notice)),
+                              ""};
+      },
+      job);
+  withdraw->add_option("JOB", notice->job, kJobMeaning)->required();
+  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'list' prints it")->required();
+}
+
+void add_policy_list(CLI::App& group, Command& command, const std::shared_ptr<PolicyChange>& change) {
+  const ListForm form{"policies",
+                      {{"JOB", "job", ListColumn::Use::table, ListColumn::Kind::id},
+                       {"NAME", "job_name"},
+                       {"KIND", "kind"},
+                       {"POLICY", "text"}},
+                      4};
+  add_list_action(group, command, "list", "List policies", form, [change](const http::HttpPeer& peer) {
+    return list_over_jobs(peer, change->job, "policies");
+  })->add_option("JOB", change->job, "Only policies of this job, by its id or name (default: of all live jobs)");
 }
 
 void add_policy(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "policy", "Set policies of a job: power cap, iteration time or tolerated slowdown",
-                          "  perseus policy power-cap JOB --average-power 250000\n"
-                          "  perseus policy max-slowdown JOB --slowdown 0.3%\n"
-                          "  perseus policy max-slowdown JOB --slowdown 10% --threshold 80 --signal prices.json\n");
+  auto* group =
+      add_group(app, "policy", "Set and list policies of a job: power cap, iteration time or tolerated slowdown",
+                "  perseus policy power-cap JOB --average-power 250000\n"
+                "  perseus policy max-slowdown JOB --slowdown 0.3%\n"
+                "  perseus policy max-slowdown JOB --slowdown 10% --threshold 80 --signal prices.json\n"
+                "  perseus policy list\n");
   auto change = std::make_shared<PolicyChange>();
+  const std::shared_ptr<std::string> job(change, &change->job);
+  add_policy_list(*group, command, change);
   const auto make = [change](std::string kind) {
     return [change, kind = std::move(kind)] {
       change->kind = kind;
       return policy_call(*change);
     };
   };
-  auto* cap = add_action(*group, command, "power-cap", "Limit the average power of the whole job", make("power_cap"));
-  cap->add_option("JOB", change->job, "Id of the job")->required();
+  auto* cap =
+      add_action(*group, command, "power-cap", "Limit the average power of the whole job", make("power_cap"), job);
+  cap->add_option("JOB", change->job, kJobMeaning)->required();
   cap->add_option("--average-power", change->watts, "Largest average power of the whole job, in watts")
       ->required()
       ->check(number_within(0, 1e12, "W"))
       ->type_name("W");
-  auto* pin = add_action(*group, command, "pin", "Fix the iteration time, whatever the stragglers", make("pinned"));
-  pin->add_option("JOB", change->job, "Id of the job")->required();
+  auto* pin =
+      add_action(*group, command, "pin", "Fix the iteration time, whatever the stragglers", make("pinned"), job);
+  pin->add_option("JOB", change->job, kJobMeaning)->required();
   pin->add_option("--time", change->time_s, "Iteration time, in seconds")
       ->check(number_within(0, 1e9, "s"))
       ->type_name("S");
@@ -350,8 +292,8 @@ void add_policy(CLI::App& app, Command& command) {
       ->type_name("N");
   auto* slow =
       add_action(*group, command, "max-slowdown",
-                 "Tolerate a slowdown, always or while a price or carbon signal is high", make("max_slowdown"));
-  slow->add_option("JOB", change->job, "Id of the job")->required();
+                 "Tolerate a slowdown, always or while a price or carbon signal is high", make("max_slowdown"), job);
+  slow->add_option("JOB", change->job, kJobMeaning)->required();
   add_slowdown_option(*slow, change->slowdown)->required();
   slow->add_option("--threshold", change->threshold,
                    "Value of the signal above which the slowdown is tolerated; requires --signal")
@@ -360,68 +302,14 @@ void add_policy(CLI::App& app, Command& command) {
   slow->add_option("--signal", change->signal,
                    "Signal as JSON: [{\"from_s\": 1790000000, \"value\": 95.5}, ...] (default: always in force)")
       ->type_name("FILE");
-  auto* clear = add_action(*group, command, "clear", "Remove a policy", [change] {
-    return http::HttpCall{"DELETE", job_path(change->job, "/policies/" + http::percent_encode(change->kind)), ""};
-  });
-  clear->add_option("JOB", change->job, "Id of the job")->required();
+  auto* clear = add_action(
+      *group, command, "clear", "Remove a policy",
+      [change] {
+        return http::HttpCall{"DELETE", job_path(change->job, "/policies/" + http::percent_encode(change->kind)), ""};
+      },
+      job);
+  clear->add_option("JOB", change->job, kJobMeaning)->required();
   clear->add_option("KIND", change->kind, "power_cap, pinned or max_slowdown")->required();
-}
-
-void add_token(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "token", "Manage API tokens and roles",
-                          "  perseus token create --role infrastructure --data DIR\n"
-                          "  perseus token create --role job --name team-a --server https://planner:7787\n");
-  auto options = std::make_shared<TokenOptions>();
-  auto* create = group->add_subcommand("create", "Create a token; the secret is printed once");
-  const auto peer = add_server_options(*create);
-  create->add_option("--role", options->role, "job, infrastructure or read-only")
-      ->required()
-      ->check(CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
-      ->type_name("ROLE");
-  create->add_option("--job", options->job, "Job to which the token is limited")->type_name("JOB");
-  create->add_option("--name", options->name, "Description of the token's owner")->type_name("TEXT");
-  create->add_option("--team", options->team, "Team within which jobs share learned profiles")->type_name("TEXT");
-  create->add_option("--expires-days", options->expires_days, "Days until the token expires (default: never)")
-      ->check(CLI::Range(1e-3, 36500.0).description(""))
-      ->type_name("DAYS");
-  add_store_options(*create, *options,
-                    "Create the token in the database of this directory, before its server starts; replaces --server");
-  add_json_flag(*create, command);
-  create->callback([peer, options, &command] {
-    command.run = [peer, options, &command]() -> Result<int> {
-      if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
-      json::object body{
-          {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
-      if (options->expires_days) body["expires_in_s"] = *options->expires_days * kDay_s;
-      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", formats::json_text(body)}), command.json);
-    };
-  });
-  add_action(*group, command, "list", "List tokens, without their secrets", [] {
-    return http::HttpCall{"GET", "/v1/tokens", ""};
-  });
-  add_action(*group, command, "revoke", "Revoke a token immediately",
-             [options] {
-               return http::HttpCall{"DELETE", "/v1/tokens/" + http::percent_encode(options->id), ""};
-             })
-      ->add_option("ID", options->id, "Id of the token, as 'list' prints it")
-      ->required();
-  auto* require = group->add_subcommand("require", "Turn the requirement of tokens on or off (off: on loopback only)");
-  require->add_option("WHETHER", options->required, "on or off")
-      ->required()
-      ->check(CLI::IsMember({"on", "off"}).description(""));
-  add_store_options(*require, *options, "Directory of the database; its server must not run");
-  require->callback([options, &command] {
-    command.run = [options]() -> Result<int> {
-      if (options->data.empty() && options->database.empty()) {
-        return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
-      }
-      const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
-        service::require_tokens(store, options->required == "on", std::move(done));
-      });
-      if (!changed) return changed.error();
-      return 0;
-    };
-  });
 }
 
 }  // namespace perseus::cli

@@ -130,7 +130,7 @@ class Lists(ListCase):
         self.assertEqual([row["id"] for row in self.page(f"?search={speech[-8:].upper()}")["jobs"]], [speech])
         self.assertEqual([row["id"] for row in self.page("?state=finished")["jobs"]], [speech])
         self.assertEqual(self.page("?state=finished&search=vision")["jobs"], [])
-        self.assertIn(speech, self.server.cli("job", "list", "--state", "finished").stdout)
+        self.assertIn(speech, self.server.cli("job", "list", "-o", "wide", "--state", "finished").stdout)
         for query, wrong in [("limit=0", "limit"), ("limit=1001", "limit"), ("after=j_1", "after"), ("page=2", "page")]:
             status, answer = self.server.ask("GET", "/v1/jobs?" + query)
             self.assertEqual(status, 400)

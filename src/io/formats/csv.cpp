@@ -16,6 +16,13 @@ std::string_view trimmed(std::string_view field) {
 
 }  // namespace
 
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos && trimmed(text).size() == text.size()) return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + '"';
+}
+
 CsvReader::CsvReader(std::string_view text, std::string name) : rest_(text), name_(std::move(name)) {
   if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
 }

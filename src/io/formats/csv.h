@@ -18,6 +18,9 @@
 
 namespace perseus::formats {
 
+/// `text` as one field that CsvReader reads back: in quotes if it must be.
+std::string csv_field(const std::string& text);
+
 class CsvReader {
  public:
   CsvReader(std::string_view text, std::string name);

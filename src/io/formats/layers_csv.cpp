@@ -208,17 +208,11 @@ std::string format_layers_csv(const std::vector<model::Layer>& layers) {
     return std::ranges::any_of(
         layer.costs, [](const model::LayerCost& c) { return c.forward_energy + c.backward_energy > Joules(0); });
   });
-  const auto quoted = [](const std::string& name) {
-    if (name.find_first_of(",\"\r\n") == std::string::npos && name.front() > ' ' && name.back() > ' ') return name;
-    std::string text = "\"";
-    for (const char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
-    return text + '"';
-  };
   std::string csv = fmt::format("name,kind{},forward_s{}{}\n", clocks ? ",frequency_mhz" : "",
                                 backward ? ",backward_s" : "", energies ? ",forward_j,backward_j" : "");
   for (const model::Layer& layer : layers) {
     for (const model::LayerCost& cost : layer.costs) {
-      csv += fmt::format("{},{}", quoted(layer.name), model::name_of(layer.kind));
+      csv += fmt::format("{},{}", csv_field(layer.name), model::name_of(layer.kind));
       if (clocks) csv += fmt::format(",{}", cost.clock.value());
       csv += fmt::format(",{}", cost.forward.value());
       if (backward) csv += fmt::format(",{}", cost.backward.value());

@@ -19,11 +19,9 @@ std::string TextTable::to_string() const {
   for (const auto& row : rows_) {
     for (std::size_t c = 0; c < row.size(); ++c) {
       const std::string padding(widths[c] - display_columns(row[c]), ' ');
-      if (c == 0) {
-        text += row[c] + (row.size() > 1 ? padding : "");
-      } else {
-        text += "  " + padding + row[c];
-      }
+      if (c > 0) text += "  ";
+      const bool last = c + 1 == row.size();
+      text += c < left_columns_ ? row[c] + (last ? "" : padding) : padding + row[c];
     }
     text += '\n';
   }

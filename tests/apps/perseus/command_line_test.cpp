@@ -96,6 +96,17 @@ TEST(PerseusCommandLine, MistakesBeforeJsonIsReadAreJsonToo) {
   const Outcome outcome = run_perseus({"plan", "a.csv", "--microbatches", "1.5", "--json"});
   EXPECT_EQ(outcome.exit_code, kUsage);
   EXPECT_THAT(outcome.out, StartsWith(R"({"error":{"code":"usage","message":"--microbatches: '1.5')"));
+  for (const Words& json : {Words{"--json"}, {"-o", "json"}, {"-ojson"}, {"--output=json"}, {"--output", "json"}}) {
+    Words words{"job", "list", "--sort", "size"};
+    words.insert(words.end(), json.begin(), json.end());
+    EXPECT_THAT(run_perseus(words).out, StartsWith(R"({"error":{"code":"usage","message":"--sort: 'size')")) << json[0];
+  }
+}
+
+TEST(PerseusCommandLine, ListsNameTheirFormsAndColumns) {
+  expect_mistake({"job", "list", "-o", "yaml"}, kUsage, "--output: yaml not in {table,wide,json,csv}");
+  expect_mistake({"token", "list", "--sort", "size"}, kUsage,
+                 "--sort: 'size' is not a column; allowed: id, role, name, team, job, age, expires");
 }
 
 TEST(PerseusCommandLine, ServerSettingsAreCheckedBeforeTheyArePrinted) {

@@ -1,0 +1,54 @@
+// The one writer of lists: a table for people, JSON and CSV for programs.
+//
+// Input:   a server's response, a member of which is a list, and the columns.
+// Output:  table: a header and a row per element, numbers with their units; wide: more columns, ids in full; csv: the
+//          columns' members as they are; json: the response as the server sent it, its list in the requested order.
+// Errors:  unavailable for a response without that list.
+// Cost:    sorting.
+// Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "command.h"
+
+namespace perseus::cli {
+
+struct ListColumn {
+  enum class Use { table, wide, csv };  ///< table: in all; wide: in wide and CSV; csv: in CSV only
+  enum class Kind { value, id, age, parts };
+
+  std::string title;   ///< in tables, and for --sort
+  std::string member;  ///< of a row; the header in CSV
+  Use use = Use::table;
+  /// id: the table shows its beginning; age: a time whose distance from now is shown, youngest first in order;
+  /// parts: "done/member", where `done` is the member of the next field.
+  Kind kind = Kind::value;
+  std::string done = {};
+};
+
+struct ListForm {
+  std::string member;  ///< of the response: a list of objects, or of strings, which are the first column
+  std::vector<ListColumn> columns;
+  int left_columns = 1;  ///< the others are right-aligned
+};
+
+struct ListOptions {
+  std::string output = "table";
+  std::string sort;
+  bool reverse = false;
+  bool watch = false;
+};
+
+/// --output, --json, --sort, --reverse and --watch.
+std::shared_ptr<ListOptions> add_list_options(CLI::App& action, Command& command, const ListForm& form);
+
+/// Prints what `fetch` returns; with --watch again every two seconds, until Ctrl-C.
+Result<int> print_list(const std::function<Result<std::string>()>& fetch, const ListForm& form,
+                       const ListOptions& options);
+
+}  // namespace perseus::cli

@@ -1,0 +1,27 @@
+#include "terminal_size.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/utf8.h"
+
+namespace perseus::cli {
+
+std::optional<TerminalSize> terminal_size(int descriptor) {
+  winsize size{};
+  if (::isatty(descriptor) != 1 || ::ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return {};
+  return TerminalSize{size.ws_col, size.ws_row};
+}
+
+std::string cut_line(std::string_view line, std::size_t columns) {
+  if (display_columns(line) <= columns) return std::string(line);
+  constexpr std::string_view kDots = "...";
+  const std::string_view dots = kDots.substr(0, columns);
+  std::size_t bytes = 0;
+  for (std::size_t column = 0; column + dots.size() < columns; ++column) {
+    bytes += first_code_point(line.substr(bytes)).bytes;
+  }
+  return std::string(line.substr(0, bytes)).append(dots);
+}
+
+}  // namespace perseus::cli

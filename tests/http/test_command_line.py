@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""The client commands of `perseus` with a real `perseus serve`: lists in each form, jobs by their names.
+
+usage: test_command_line.py PERSEUS [unittest's arguments]
+"""
+
+import csv
+import fcntl
+import io
+import json
+import os
+import pty
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import unittest
+import urllib.parse
+
+import served
+from served import PROFILE, Server
+
+DEGREES = {"dp": 1, "pp": 4, "tp": 1}
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.server = Server(self.folder.name + "/data")
+
+    def tearDown(self):
+        self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()
+
+    def job(self, name):
+        status, answer = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": name})
+        self.assertEqual(status, 200, answer)
+        return answer["job"]
+
+    def out(self, *arguments):
+        return self.server.cli(*arguments).stdout
+
+    def table(self, *arguments):
+        """The cells of a table whose cells have no two spaces in a row."""
+        return [[cell for cell in line.split("  ") if cell.strip()] for line in self.out(*arguments).splitlines()]
+
+    def refused(self, *arguments):
+        done = self.server.cli(*arguments, ok=False)
+        self.assertEqual(done.returncode, 64, done.stderr)
+        return done.stderr
+
+    def watch(self, until, **streams):
+        """`job list --watch`, interrupted once `until` returns."""
+        program = subprocess.Popen([served.PROGRAM, "job", "list", "--watch", "--server", self.server.url], **streams)
+        until(program)
+        program.send_signal(signal.SIGINT)
+        program.communicate(timeout=30)
+        return program.returncode
+
+    def test_jobs_are_a_row_each(self):
+        self.assertEqual(len(self.table("job", "list")), 1, "the header")
+        names = ["beta", "alpha", "gamma"]
+        ids = {name: self.job(name) for name in names}
+        head, *rows = [[cell.strip() for cell in row] for row in self.table("job", "list")]
+        self.assertEqual(head, ["ID", "NAME", "STATE", "RANKS", "ITERATION", "SAVED", "STRAGGLERS", "AGE"])
+        self.assertEqual([row[1] for row in rows], names[::-1])
+        for row in rows:
+            self.assertTrue(ids[row[1]].startswith(row[0]) and len(row[0]) == 12, row)
+            self.assertEqual(row[2:7], ["registered", "0/4", "-", "-", "-"])
+            self.assertRegex(row[7], r"^\d+ s$")
+        wide = [line.split() for line in self.out("job", "list", "-o", "wide").splitlines()]
+        self.assertEqual([row[0] for row in wide[1:]], [ids[name] for name in names[::-1]])
+        self.assertIn("PIPELINES", wide[0])
+
+    def test_lists_are_sorted(self):
+        for name in ("beta", "alpha", "gamma"):
+            self.job(name)
+
+        def names(*options):
+            rows = csv.DictReader(io.StringIO(self.out("job", "list", "-o", "csv", *options)))
+            return [row["name"] for row in rows]
+
+        self.assertEqual(names("--sort", "name"), ["alpha", "beta", "gamma"])
+        self.assertEqual(names("--sort", "NAME", "--reverse"), ["gamma", "beta", "alpha"])
+        self.assertEqual(names("--sort", "age"), ["gamma", "alpha", "beta"], "youngest first")
+        self.assertEqual(names("--sort", "created_at_s", "--reverse"), ["beta", "alpha", "gamma"])
+        self.assertIn("'size' is not a column; allowed: id, name, ", self.refused("job", "list", "--sort", "size"))
+        self.assertEqual(names("--search", "gam"), ["gamma"])
+
+    def test_programs_get_json_and_csv(self):
+        job = self.job('quoted "name", here')
+        answer = json.loads(self.out("job", "list", "-o", "json"))
+        self.assertEqual(answer["jobs"], self.server.ask("GET", "/v1/jobs")[1]["jobs"])
+        self.assertEqual(json.loads(self.out("job", "list", "--json"))["jobs"], answer["jobs"])
+        [row] = csv.DictReader(io.StringIO(self.out("job", "list", "-o", "csv")))
+        self.assertEqual((row["id"], row["name"], row["ranks"], row["saved_pct"]), (job, 'quoted "name", here', "4", ""))
+        self.assertEqual(float(row["created_at_s"]), answer["jobs"][0]["created_at_s"])
+        self.assertIn("--json", self.refused("job", "list", "--json", "-o", "csv"))
+        wrong = self.server.cli("job", "list", "--state", "bogus", "-o", "json", ok=False)
+        self.assertEqual(json.loads(wrong.stdout)["error"]["exit_code"], 64)
+        wrong = self.server.cli("job", "list", "--sort", "bogus", "-o", "json", ok=False)
+        self.assertEqual(json.loads(wrong.stdout)["error"]["exit_code"], 64)
+
+    def test_a_job_has_several_names(self):
+        first, second = self.job("vision-large"), self.job("vision-small")
+        for name in (first, first[:20], "vision-large", "vision-l"):
+            self.assertEqual(json.loads(self.out("job", "show", name, "--json"))["id"], first)
+        ambiguous = self.refused("job", "show", "vision")
+        self.assertIn("job 'vision' means 2 jobs; allowed: one of ", ambiguous)
+        for job, name in ((first, "vision-large"), (second, "vision-small")):
+            self.assertIn(f"{job} ({name})", ambiguous)
+        self.assertEqual(len(ambiguous.splitlines()), 1)
+        exact = self.job("vision")
+        self.assertEqual(json.loads(self.out("job", "show", "vision", "--json"))["id"], exact, "the whole name wins")
+        self.assertEqual(self.server.cli("job", "show", "speech", ok=False).returncode, 66)
+        self.out("job", "finish", "vision-s")
+        self.out("job", "delete", "vision-s")
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{second}")[0], 404)
+
+    def test_stragglers_and_policies_are_listed(self):
+        job, other = self.job("vision"), self.job("speech")
+        self.out("straggler", "set", "--job", "vision", "--pipeline", "0", "--degree", "1.25", "--delay", "30")
+        self.out("policy", "max-slowdown", "speech", "--slowdown", "10%")
+        [straggler] = json.loads(self.out("straggler", "list", "-o", "json"))["stragglers"]
+        self.assertEqual((straggler["job"], straggler["job_name"], straggler["degree"]), (job, "vision", 1.25))
+        self.assertEqual(json.loads(self.out("straggler", "list", "speech", "--json"))["stragglers"], [])
+        self.assertRegex(self.out("straggler", "list"), rf"\n{job[:12]} +vision .* 1\.25 +in \d+ s\n$")
+        self.out("straggler", "withdraw", "vision", straggler["id"])
+        [policy] = json.loads(self.out("policy", "list", "-o", "json"))["policies"]
+        self.assertEqual((policy["job"], policy["kind"]), (other, "max_slowdown"))
+        self.assertRegex(self.out("policy", "list", "speech"), rf"\n{other[:12]} +speech +max_slowdown +\S.*10")
+        self.out("policy", "clear", "speech", "max_slowdown")
+        self.assertEqual(len(self.table("policy", "list")), 1)
+
+    def test_profiles_and_tokens_are_listed(self):
+        for name in ("gpt3-6.7b", "a+b", "small_1"):
+            self.out("profile", "push", name, str(PROFILE), "--schedule", "1f1b", "--microbatches", "12", "--blocking-power", "90")
+            self.assertEqual(self.server.ask("GET", "/v1/profiles/" + urllib.parse.quote(name, safe=""))[0], 200)
+            self.out("profile", "show", name)
+        self.assertEqual(self.out("profile", "list", "--sort", "name").split("\n"),
+                         ["NAME", "a+b", "gpt3-6.7b", "small_1", ""])
+        self.out("profile", "remove", "gpt3-6.7b")
+        self.assertEqual(self.out("profile", "list", "-o", "csv").split("\n"), ["name", "a+b", "small_1", ""])
+        secret = json.loads(self.server.cli("token", "create", "--role", "infrastructure", "--name", "boss", "--token",
+                                            self.server.first_secret(), "--json").stdout)["token"]
+        self.assertRegex(self.out("token", "list", "--token", secret), r"^ID .* EXPIRES\n\w+ +infrastructure +boss +- +- ")
+
+    def test_a_watched_list_ends_by_ctrl_c(self):
+        self.job("vision")
+
+        def second_header(program):
+            for _ in range(2):
+                while not program.stdout.readline().startswith(b"ID"):
+                    pass
+
+        self.assertEqual(self.watch(second_header, stdout=subprocess.PIPE), 0)
+
+    def test_a_watched_list_is_redrawn_in_place(self):
+        for number in range(30):
+            self.job(f"job {number} of a name that is longer than the terminal is wide " + 40 * "x")
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 10, 60, 0, 0))
+        seen = b""
+
+        def two_drawings(_):
+            nonlocal seen
+            while seen.count(b"\x1b[H") < 2:
+                seen += os.read(ours, 65536)
+
+        self.assertEqual(self.watch(two_drawings, stdout=theirs), 0)
+        drawing = seen.split(b"\x1b[H")[1]
+        self.assertTrue(drawing.endswith(b"\x1b[J"), drawing)
+        lines = drawing.decode().replace("\x1b[K", "").replace("\x1b[J", "").split("\r\n")
+        self.assertEqual(len(lines), 10, "the last one is empty")
+        self.assertLessEqual(max(map(len, lines)), 60)
+        self.assertEqual(lines[-2], "... 23 more rows")
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main()
