@@ -66,7 +66,9 @@ CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
       ->type_name("S");
 }
 
-void print(std::string_view text) {
+void print(std::string_view text) { print_drawing(terminal_text(text)); }
+
+void print_drawing(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stdout);
   std::fflush(stdout);
 }

@@ -57,8 +57,10 @@ CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::s
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
                                   std::function<void(const model::TransferLatency&)> set);
 
-/// Writes to standard output, at once.
+/// Writes to standard output, at once. Text may quote files: control characters become visible (terminal_text()).
 void print(std::string_view text);
+/// The same for text with the program's own control characters.
+void print_drawing(std::string_view text);
 /// Writes "perseus: note: ..." to standard error.
 void note(std::string_view text);
 

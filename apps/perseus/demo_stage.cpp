@@ -5,6 +5,8 @@
 
 #include <cstdio>
 
+#include "terminal_size.h"
+
 namespace perseus::cli {
 
 DemoStage::DemoStage() : terminal_(isatty(STDERR_FILENO) == 1) {}
@@ -26,13 +28,12 @@ void DemoStage::remark_once(const std::string& topic, const std::string& what) {
 
 void DemoStage::so_far(const std::string& what) {
   if (!terminal_) return;
-  fmt::print(stderr, "\r\x1b[K          {}", what);
-  std::fflush(stderr);
+  show_progress_line("          " + what);
   shown_ = true;
 }
 
 void DemoStage::clear() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) clear_progress_line();
   shown_ = false;
 }
 

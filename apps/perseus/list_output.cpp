@@ -183,7 +183,7 @@ void draw(const std::string& text) {
     begins = ends + 1;
   }
   if (line + 2 > size->rows) drawing += fmt::format("... {} more rows\x1b[K\n", line + 2 - size->rows);
-  print(drawing + "\x1b[J");
+  print_drawing(drawing + "\x1b[J");
 }
 
 }  // namespace

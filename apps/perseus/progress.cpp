@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstdint>
 #include <utility>
+
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -29,7 +32,7 @@ ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
       next_(began_ + (form_ == Form::log ? SteadyClock::duration(kQuietInLog) : kQuietAtFirst)) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) fmt::print(stderr, "\r\x1b[K");
+  if (shown_) clear_progress_line();
 }
 
 std::function<void(double)> ProgressLine::callback() {
@@ -51,12 +54,14 @@ void ProgressLine::show(double done) {
     return;
   }
   shown_ = true;
-  fmt::print(stderr, "\r{} {:3.0f} %{}\x1b[K", what_, 100 * done, left);
+  show_progress_line(fmt::format("{} {:3.0f} %{}", what_, 100 * done, left));
 }
 
 CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted) {
-  return subcommand.add_flag("--progress,!--no-progress", wanted,
-                             "Print progress to standard error (default: only if it is a terminal)");
+  // Not bound to the variable: CLI11 would set it to false where the flag is absent.
+  return subcommand.add_flag_function(
+      "--progress,!--no-progress", [&wanted](std::int64_t count) { wanted = count > 0; },
+      "Print progress to standard error (default: only if it is a terminal)");
 }
 
 }  // namespace perseus::cli

@@ -1,6 +1,5 @@
 // perseus show: draws one plan in the terminal or as a file.
 #include <fmt/format.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <boost/json/array.hpp>
@@ -20,6 +19,7 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "slowdown.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -86,9 +86,8 @@ Result<Shown> shown_from_frequencies(const ShowOptions& options) {
 
 report::TerminalStyle terminal_style(const ShowOptions& options) {
   report::TerminalStyle style;
-  winsize size{};
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
-  if (terminal && ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) style.width = size.ws_col;
+  if (const auto size = terminal_size(STDOUT_FILENO)) style.width = static_cast<int>(size->columns);
   if (options.width) style.width = *options.width;
   const char* no_color = std::getenv("NO_COLOR");
   const char* depth = std::getenv("COLORTERM");
@@ -164,7 +163,7 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
     print(json_timeline(*shown, plan));
   } else if (options.out.empty()) {
     const report::TerminalStyle style = terminal_style(options);
-    for (const report::DrawnPlan& one : drawn) print(report::terminal_timeline(shown->dag, one, style));
+    for (const report::DrawnPlan& one : drawn) print_drawing(report::terminal_timeline(shown->dag, one, style));
   } else {
     print(fmt::format("written to {}\n", options.out));
   }

@@ -1,7 +1,10 @@
 #include "terminal_size.h"
 
+#include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include <cstdio>
 
 #include "base/utf8.h"
 
@@ -23,5 +26,13 @@ std::string cut_line(std::string_view line, std::size_t columns) {
   }
   return std::string(line.substr(0, bytes)).append(dots);
 }
+
+void show_progress_line(std::string_view line) {
+  const auto size = terminal_size(STDERR_FILENO);
+  fmt::print(stderr, "\r{}\x1b[K", size ? cut_line(line, size->columns - 1) : std::string(line));
+  std::fflush(stderr);
+}
+
+void clear_progress_line() { fmt::print(stderr, "\r\x1b[K"); }
 
 }  // namespace perseus::cli

@@ -1,0 +1,99 @@
+// What a terminal shows: progress on one line, and no control characters from files.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/utf8.h"
+#include "program.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A terminal of that many columns as the program's standard error.
+class Terminal {
+ public:
+  explicit Terminal(unsigned short columns) : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+    PERSEUS_CHECK(master_ >= 0 && ::grantpt(master_) == 0 && ::unlockpt(master_) == 0, "a pseudo-terminal");
+    const winsize size{24, columns, 0, 0};
+    slave_ = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
+    PERSEUS_CHECK(slave_ >= 0 && ::ioctl(slave_, TIOCSWINSZ, &size) == 0, "its size");
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+  ~Terminal() { ::close(master_); }
+
+  /// Ends the program once the terminal has shown `text` so many times.
+  RunOptions until(const std::string& text, int times) {
+    return {.prepare = [this] { ::dup2(slave_, STDERR_FILENO); },
+            .meanwhile =
+                [this, text, times](pid_t program) {
+                  ::close(slave_);
+                  std::array<char, 4096> piece{};
+                  for (ssize_t n = 1; n > 0 && count(text) < times;) {
+                    n = ::read(master_, piece.data(), piece.size());
+                    if (n > 0) shown_.append(piece.data(), static_cast<std::size_t>(n));
+                  }
+                  ::kill(program, SIGKILL);
+                }};
+  }
+  [[nodiscard]] const std::string& shown() const { return shown_; }
+
+ private:
+  [[nodiscard]] int count(const std::string& text) const {
+    int found = 0;
+    for (auto at = shown_.find(text); at != std::string::npos; at = shown_.find(text, at + 1)) ++found;
+    return found;
+  }
+  int master_, slave_;
+  std::string shown_;
+};
+
+TEST(TerminalProgress, IsShownAndStaysOnOneLine) {
+  constexpr std::size_t columns = 24;
+  constexpr std::string_view erase_rest = "\x1b[K";
+  Terminal terminal(columns);
+  // It takes minutes.
+  const std::vector<std::string> plan{"plan", sample_profile(), "--schedule", "1f1b",   "--blocking-power", "90",
+                                      "-m",   "1024",           "--method",   "perseus"};
+  run_perseus(plan, terminal.until(std::string(erase_rest), 3));
+  const std::string& shown = terminal.shown();
+  ASSERT_TRUE(shown.starts_with("\rplanning")) << shown;
+  std::size_t longest = 0;
+  for (std::size_t begins = 1, ends = 0; (ends = shown.find(erase_rest, begins)) != std::string::npos;) {
+    longest = std::max(longest, display_columns(shown.substr(begins, ends - begins)));
+    begins = ends + erase_rest.size() + 1;
+  }
+  EXPECT_GT(longest, 10u);
+  EXPECT_LT(longest, columns) << shown;
+}
+
+TEST(TerminalOutput, HasNoControlCharactersFromFiles) {
+  const ScratchFolder scratch;
+  const std::string name = scratch.file("a\x1b[31mb\xe2\x80\xae.csv", content_of(sample_profile()));
+  const std::vector<std::string> plan{"plan", name, "--blocking-power", "90", "--deadlines", "2"};
+  for (const bool json : {false, true}) {
+    std::vector<std::string> words = plan;
+    if (json) words.emplace_back("--json");
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::string name_shown = outcome.out.substr(0, outcome.out.find("schedule"));
+    EXPECT_THAT(name_shown, HasSubstr(json ? "a\\u001b[31mb\\u202e.csv" : "a\\x1b[31mb\\u202e.csv"));
+    for (const std::string raw : {"\x1b", "\xe2\x80\xae"}) {
+      EXPECT_EQ((outcome.out + outcome.err).find(raw), std::string::npos) << name_shown;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace perseus::testing
