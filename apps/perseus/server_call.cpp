@@ -16,7 +16,12 @@ namespace {
 
 namespace json = boost::json;
 
-Error error_of(const http::HttpReply& reply) {
+constexpr int kUnauthorized = 401;
+
+Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
+  if (reply.status == kUnauthorized && peer.token.empty()) {
+    return {ErrorCode::unauthorized, fmt::format("{} requires a token; give --token or set PERSEUS_TOKEN", peer.url)};
+  }
   boost::system::error_code problem;
   const json::value body = json::parse(reply.body, problem);
   const auto* object = problem ? nullptr : body.if_object();
@@ -49,7 +54,7 @@ std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand) {
 Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call) {
   auto reply = http::http_call(peer, call);
   if (!reply) return reply.error();
-  if (reply->status >= 300) return error_of(*reply);
+  if (reply->status >= 300) return error_of(peer, *reply);
   return std::move(reply->body);
 }
 

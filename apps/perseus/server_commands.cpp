@@ -10,6 +10,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/transfer_latency_text.h"
+#include "server/service/registration.h"
 #include "server_action.h"
 #include "server_call.h"
 #include "slowdown.h"
@@ -27,7 +28,21 @@ struct ProfilePush {
   bool blocking_transfers = false;
 };
 
+/// The path of a profile with a valid name, else the server would look for another path.
+Result<std::string> profile_path(const std::string& name) {
+  if (const Status valid = service::check_profile_name(name); !valid) return valid.error();
+  return "/v1/profiles/" + http::percent_encode(name);
+}
+
+Result<http::HttpCall> profile_call(const std::string& method, const std::string& name) {
+  auto path = profile_path(name);
+  if (!path) return path.error();
+  return http::HttpCall{method, *std::move(path), ""};
+}
+
 Result<http::HttpCall> push_call(const ProfilePush& push) {
+  const auto path = profile_path(push.name);
+  if (!path) return path.error();
   const auto csv = formats::read_file(push.file);
   if (!csv) return csv.error();
   json::object pipeline{{"schedule", push.schedule}, {"microbatches", push.microbatches}};
@@ -46,7 +61,7 @@ Result<http::HttpCall> push_call(const ProfilePush& push) {
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
   json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
   if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
-  return http::HttpCall{"PUT", "/v1/profiles/" + http::percent_encode(push.name), formats::json_text(body)};
+  return http::HttpCall{"PUT", *path, formats::json_text(body)};
 }
 
 struct StragglerNotice {
@@ -165,10 +180,7 @@ void add_profile(CLI::App& app, Command& command) {
                   [](const http::HttpPeer& peer) {
                     return call_server(peer, {"GET", "/v1/profiles", ""});
                   });
-  add_action(*group, command, "show", "Show a named profile",
-             [push] {
-               return http::HttpCall{"GET", "/v1/profiles/" + http::percent_encode(push->name), ""};
-             })
+  add_action(*group, command, "show", "Show a named profile", [push] { return profile_call("GET", push->name); })
       ->add_option("NAME", push->name, "Name of the profile")
       ->required();
   add_list_action(*group, command, "learned",
@@ -183,9 +195,7 @@ void add_profile(CLI::App& app, Command& command) {
       ->add_option("ID", push->name, "Id of the learned profile, as 'learned' prints it")
       ->required();
   add_action(*group, command, "remove", "Delete a named profile; jobs that use it keep their copy",
-             [push] {
-               return http::HttpCall{"DELETE", "/v1/profiles/" + http::percent_encode(push->name), ""};
-             })
+             [push] { return profile_call("DELETE", push->name); })
       ->add_option("NAME", push->name, "Name of the profile")
       ->required();
 }

@@ -147,6 +147,18 @@ class CommandLine(unittest.TestCase):
                                             self.server.first_secret(), "--json").stdout)["token"]
         self.assertRegex(self.out("token", "list", "--token", secret), r"^ID .* EXPIRES\n\w+ +infrastructure +boss +- +- ")
 
+    def test_names_that_no_profile_can_have(self):
+        for name in ("gpt3/6.7b", "with space", "..", "100%"):
+            for action in (["push", name, str(PROFILE)], ["show", name], ["remove", name]):
+                self.assertIn(f"profile name '{name}'; allowed: 1 to 128 of letters", self.refused("profile", *action))
+
+    def test_a_token_is_given_by_an_option(self):
+        self.out("token", "create", "--role", "infrastructure", "--token", self.server.first_secret())
+        done = self.server.cli("job", "list", ok=False)
+        self.assertEqual(done.stderr, f"perseus: {self.server.url} requires a token; give --token or set PERSEUS_TOKEN\n")
+        self.assertEqual(done.returncode, 67)
+        self.assertIn("this token is unknown", self.server.cli("job", "list", "--token", "wrong", ok=False).stderr)
+
     def test_a_watched_list_ends_by_ctrl_c(self):
         self.job("vision")
 
