@@ -7,10 +7,12 @@ target_link_libraries(perseus_client PRIVATE Boost::json ${CMAKE_DL_LIBS})
 target_compile_definitions(perseus_client PRIVATE PERSEUS_VERSION="${PROJECT_VERSION}")
 
 add_library(libperseus SHARED src/training/client/c_abi.cpp)
+add_library(perseus::perseus ALIAS libperseus)
 target_compile_definitions(libperseus PRIVATE PERSEUS_VERSION="${PROJECT_VERSION}")
 target_link_libraries(libperseus PRIVATE perseus_client)
-target_include_directories(libperseus INTERFACE ${CMAKE_SOURCE_DIR}/include)
-set_target_properties(libperseus PROPERTIES OUTPUT_NAME perseus VERSION ${PROJECT_VERSION} SOVERSION 1
+target_include_directories(libperseus INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>)
+# The soname is PERSEUS_ABI_VERSION of perseus.h.
+set_target_properties(libperseus PROPERTIES OUTPUT_NAME perseus EXPORT_NAME perseus VERSION 1.${PROJECT_VERSION} SOVERSION 1
                       LINK_DEPENDS ${CMAKE_SOURCE_DIR}/src/training/client/libperseus.map)
 target_link_options(libperseus PRIVATE -Wl,--version-script=${CMAKE_SOURCE_DIR}/src/training/client/libperseus.map
                                        -Wl,--exclude-libs,ALL)

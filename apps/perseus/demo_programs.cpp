@@ -18,6 +18,13 @@ Result<std::string> own_folder() {
   return self.parent_path().string();
 }
 
+/// The folder of the demo's own programs and libraries: that of this program, or the one into which they are installed.
+std::string private_folder(const std::string& own) {
+  std::error_code ignored;
+  if (fs::exists(own + "/perseus-replay", ignored)) return own;
+  return (fs::path(own) / PERSEUS_PRIVATE_FOLDER).lexically_normal().string();
+}
+
 bool can_be_run(const std::string& program) {
   std::error_code ignored;
   return fs::is_regular_file(program, ignored) && access(program.c_str(), X_OK) == 0;
@@ -28,8 +35,8 @@ bool can_be_run(const std::string& program) {
 Result<DemoPrograms> find_demo_programs(const DemoOptions& options) {
   const auto folder = own_folder();
   if (!folder) return folder.error();
-  DemoPrograms programs{*folder + "/perseus", *folder + "/perseus-replay", *folder + "/libcuda-simulated.so",
-                        options.helper};
+  const std::string own = private_folder(*folder);
+  DemoPrograms programs{*folder + "/perseus", own + "/perseus-replay", own + "/libcuda-simulated.so", options.helper};
   if (!fs::exists(programs.worker)) {
     return Error{ErrorCode::not_found, programs.worker + ": the worker program does not exist"};
   }

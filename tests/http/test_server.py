@@ -729,11 +729,11 @@ class Operations(ServerCase):
     def test_the_systemd_units_are_in_order_and_give_little_away(self):
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")
-        for name in ("perseus.service", "perseus-relay.service"):
+        for name in ("perseus-server.service", "perseus-relay.service"):
             with tempfile.TemporaryDirectory() as folder:
                 installed = pathlib.Path(folder) / name
-                unit = (ROOT / "data" / name).read_text()
-                installed.write_text(unit.replace("/usr/local/bin/perseus", os.path.abspath(PERSEUS)))
+                unit = (ROOT / "packaging/systemd" / name).read_text()
+                installed.write_text(unit.replace("/usr/bin/perseus", os.path.abspath(PERSEUS)))
                 done = subprocess.run(["systemd-analyze", "verify", "--man=no", str(installed)], capture_output=True, text=True)
                 self.assertNotIn(name, done.stdout + done.stderr)
                 # Exposure in tenths: 25 is 2.5.
