@@ -17,7 +17,7 @@ namespace perseus::client {
 
 /// What the line at the start says about the rank's GPU.
 struct RankGpu {
-  std::string name;        ///< with "(simulated)" where it is; empty: there is none
+  std::string name;        ///< of a simulated one it says so; empty: there is none
   std::string no_control;  ///< why no clock is set; empty: clocks are set
 };
 

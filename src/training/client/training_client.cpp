@@ -133,7 +133,7 @@ void TrainingClient::open_device(const std::stop_token& stop) {
 
 RankGpu TrainingClient::rank_gpu() const {
   RankGpu shown;
-  if (gpu_) shown.name = gpu_->identity().name + (gpu_->identity().simulated ? " (simulated)" : "");
+  if (gpu_) shown.name = gpu_->identity().name;
   if (helper_ == 0) shown.no_control = control_ ? control_->why() : no_control_;
   return shown;
 }
