@@ -133,15 +133,11 @@ Status ServerProcess::open_service() {
   workers_ = std::make_unique<service::WorkerPool>(config_.workers, post_from("workers"));
   service::ServiceOptions options = service_options(config_);
   options.tokens_changed = [this] { refresh_tokens(); };
+  options.log = [this](const std::string& line) { log_.info(line); };
   auto service = service::Service::open(std::move(options), *store_, clock_, *workers_);
   if (!service) return service.error();
   service_ = *std::move(service);
   tokens_->serve(service_->store_access());
-  service_->subscribe_all([this](const jobs::JobEvent& event) {
-    constexpr std::array told{"profiling_started", "profiling_failed", "profile_known", "plan_dropped"};
-    if (std::ranges::find(told, event.kind) == told.end()) return;
-    log_.info(fmt::format("job {}: {}", event.job, event.text));
-  });
   return Ok{};
 }
 

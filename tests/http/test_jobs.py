@@ -5,6 +5,7 @@ usage: test_jobs.py PERSEUS [unittest's arguments]
 """
 
 import http.client
+import json
 import signal
 import sys
 import tempfile
@@ -180,6 +181,23 @@ class CountsAfterRestarts(JobCase):
         training.server = self.server
         training.ask("POST", "/finish")
         self.assertEqual((training.view()["state"], counted()), ("finished", 35 - before - lost))
+
+    def test_the_log_follows_a_job(self):
+        self.push()
+        job = self.job(profile="sample", name="a job", facts={"accelerator": "GPU of the sample"})
+        training = Training(self.server, job)
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        training.run(20)
+        training.ask("POST", "/finish")
+        self.server.stop()
+        self.server.reader.join(10)
+        lines = [json.loads(line)["message"] for line in self.server.log if f"job {job}:" in line]
+        self.assertEqual(lines[0], f"job {job}: registered as 'a job': 4 ranks (dp 1, pp 4, tp 1) on GPU of the sample; "
+                         "1f1b, 6 microbatches; profile known: sample")
+        self.assertRegex(lines[1], r": plan 1 from iteration 0: point \d+ of \d+; estimated: [\d.]+ s and [\d,.]+ J an "
+                         r"iteration, [\d.]+ % saved; no straggler")
+        self.assertRegex(lines[-1], r": finished; \d+ iterations saved [\d,.]+ J, ")
 
     def test_iterations_reported_are_those_counted(self):
         self.check_iterations_reported_are_those_counted(signal.SIGTERM)

@@ -108,7 +108,8 @@ struct EventText {
     return fmt::format("plan {} deployed from iteration {}: {}", e.version, e.from_iteration, e.reason);
   }
   std::string operator()(const IterationsCounted& e) const {
-    return fmt::format("{} iterations saved {}", e.iterations, report::text_of(Joules(e.saved_j)));
+    return fmt::format("{} iterations saved {}, {}", e.iterations, report::text_of(Joules(e.saved_j)),
+                       e.measured ? "measured" : "estimated");
   }
   std::string operator()(const UnknownEvent& e) const {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);

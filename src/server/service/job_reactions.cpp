@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "server/jobs/job_lines.h"
+
 namespace perseus::service {
 
 void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& events) {
@@ -20,6 +22,9 @@ void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& e
 bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
+  if (log) {
+    if (const std::string line = jobs::log_line(live.job, live.frontiers, event.event); !line.empty()) log(line);
+  }
   const jobs::EventBody& body = event.event.body;
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {
     live.followed.counted_to(count->last_iteration);

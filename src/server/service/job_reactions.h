@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ class JobReactions {
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void wake(const std::string& id);
   void removed(LiveJob& live);
+  /// Called with lines on jobs, see server/jobs/job_lines.h; empty: none.
+  std::function<void(const std::string&)> log;
   [[nodiscard]] std::int64_t plans_deployed() const { return plans_deployed_; }
 
  private:

@@ -119,6 +119,7 @@ void Service::Parts::connect(store::Store& to) {
     if (earlier_wake) earlier_wake();
   };
   jobs->on_earlier_wake(earlier);
+  reactions.log = options.log;
   store->earlier_wake = upkeep->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =

@@ -11,6 +11,7 @@ namespace {
 
 using testing::Answer;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
@@ -88,6 +89,16 @@ TEST_F(JobReactionsTest, ACountEndsTheTimeOfUncountedIterations) {
   EXPECT_TRUE(live().uncounted_since_s);
   base.append("job", {jobs::IterationsCounted{4, 1, 2, true, 4, true}});
   EXPECT_FALSE(live().uncounted_since_s);
+}
+
+TEST_F(JobReactionsTest, ChangesOfThePlanAndTheEndAreLogged) {
+  std::vector<std::string> lines;
+  reactions.log = [&](const std::string& line) { lines.push_back(line); };
+  base.append("job", {jobs::JobSeen{}});
+  deploy(0);
+  base.append("job", {jobs::JobFinished{}});
+  EXPECT_THAT(lines, ElementsAre(HasSubstr("job job: plan 1 from iteration 0: point 0 of "),
+                                 "job job: finished; no iterations under a plan were reported"));
 }
 
 TEST_F(JobReactionsTest, ARemovedJobsWaitsEnd) {
