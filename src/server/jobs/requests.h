@@ -249,7 +249,7 @@ struct JobRow {
 struct JobSummary {
   int ranks = 0, ranks_registered = 0, pipelines = 0;
   int stragglers = 0;                     ///< pipelines that straggle
-  std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force
+  std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force; nothing once it has ended
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   Joules saved;                           ///< so far
   std::optional<std::string> owner;       ///< the token that registered it; empty: none. Only in the index
@@ -347,7 +347,8 @@ struct JobView {
       return all_max_energy > Joules(0) ? 100 * (1 - energy / all_max_energy) : 0;
     }
   };
-  std::optional<PerIteration> per_iteration;  ///< the whole job, under the plan in force: an estimate from the profile
+  /// The whole job, under the plan in force: an estimate from the profile. Nothing once the job has ended.
+  std::optional<PerIteration> per_iteration;
   /// Measured by the ranks' own counters; nothing until all ranks have reported.
   struct Measured {
     Joules energy;

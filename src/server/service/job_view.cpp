@@ -163,7 +163,8 @@ jobs::JobSummary summary_of(const LiveJob& live, double now_s) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
   }
-  if (const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are)) {
+  if (const auto cost =
+          job.live() ? jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are) : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
   }
@@ -207,7 +208,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     view.plan = plan_of(live);
     view.total = total_of(live, now_s);
   }
-  view.per_iteration = jobs::iteration_cost(job, live.frontiers);
+  if (job.live()) view.per_iteration = jobs::iteration_cost(job, live.frontiers);
   const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
     return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
              : std::nullopt;

@@ -48,7 +48,8 @@ void ListedJobs::refresh(const std::string& job) {
 jobs::JobSummary ListedJobs::summary_of(const LiveJob& live, double now_s) const {
   jobs::JobSummary summary = service::summary_of(live, now_s);
   const auto row = jobs_.index().find(live.job.id);
-  if (row == jobs_.index().end() || !jobs::awaits_frontiers(live.job, live.frontiers)) return summary;
+  if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers))
+    return summary;
   const jobs::JobSummary stored = jobs::parse_summary(row->second.summary);
   summary.iteration_time = stored.iteration_time;
   summary.saved_pct = stored.saved_pct;

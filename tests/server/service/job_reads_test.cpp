@@ -80,6 +80,7 @@ TEST_F(JobReadsAfterARestart, TheFirstViewHasTheSavings) {
 
 TEST_F(JobReadsAfterARestart, TheViewOfAnEndedJobToo) {
   base.append("job", {jobs::JobFinished{}});
+  EXPECT_EQ(view()->per_iteration, std::nullopt) << "it saves nothing now";
   EXPECT_EQ(next_view()->plan->t_max, view()->plan->t_max);
 }
 

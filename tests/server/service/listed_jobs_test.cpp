@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/server/service/jobs_in_memory.h"
+#include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
 namespace {
@@ -62,6 +62,19 @@ TEST_F(ListedJobsTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
   EXPECT_EQ(summary.saved_pct, 12.5);
   EXPECT_EQ(summary.saved, Joules(35000));
   EXPECT_EQ(summary.ranks, 2) << "what the job itself knows";
+}
+
+TEST_F(ListedJobsTest, AnEndedJobSavesNothingNow) {
+  testing::ServiceParts parts;
+  ListedJobs list(parts.base.jobs(), parts.base.clock());
+  parts.base.create("job");
+  parts.plan();
+  parts.deploy(0);
+  EXPECT_TRUE(list.summary_of(parts.live(), parts.now_s()).saved_pct);
+  parts.base.append("job", {jobs::JobFinished{}});
+  const jobs::JobSummary ended = list.summary_of(parts.live(), parts.now_s());
+  EXPECT_EQ(ended.saved_pct, std::nullopt);
+  EXPECT_EQ(ended.iteration_time, std::nullopt);
 }
 
 TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {
