@@ -285,9 +285,7 @@ std::optional<Policy> policy_of(const PolicyMembers& members) {
   return *members.max_slowdown;
 }
 
-std::string_view kind_of(const Policy& policy) {
-  return kPolicyKinds[policy.index()];
-}
+std::string_view kind_of(const Policy& policy) { return kPolicyKinds[policy.index()]; }
 
 std::string_view kind_name(std::size_t kind) { return kKinds[kind]; }
 
