@@ -18,6 +18,7 @@
 
 #include "base/error_table.h"
 #include "base/file_size_limit.h"
+#include "base/split.h"
 #include "base/standard_output.h"
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
@@ -180,14 +181,13 @@ class Client final : public replay::WorkerClient {
 };
 
 /// "PEER:DESCRIPTOR,..."
-std::map<int, int> links_from(const std::string& text) {
+std::map<int, int> links_from(std::string_view text) {
   std::map<int, int> links;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t colon = text.find(':', at), end = std::min(text.find(',', at), text.size());
-    const auto peer = formats::number_in<int>(std::string_view(text).substr(at, colon - at));
-    const auto descriptor = formats::number_in<int>(std::string_view(text).substr(colon + 1, end - colon - 1));
+  for (const std::string_view link : split(text, ',')) {
+    const std::vector<std::string_view> ends = split(link, ':');
+    const auto peer = formats::number_in<int>(ends.front());
+    const auto descriptor = formats::number_in<int>(ends.back());
     if (peer && descriptor) links[*peer] = *descriptor;
-    at = end + 1;
   }
   return links;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/split.h"
 #include "command.h"
 #include "io/formats/action_table.h"
 #include "io/formats/dag_json.h"
@@ -68,16 +69,6 @@ profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<
   return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt, profiling::kDraws);
 }
 
-std::vector<std::string> names_in_list(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t begins = 0;;) {
-    const std::size_t ends = text.find(',', begins);
-    names.push_back(text.substr(begins, ends - begins));
-    if (ends == std::string::npos) return names;
-    begins = ends + 1;
-  }
-}
-
 namespace {
 
 constexpr const char* kPipelineGroup = "The pipeline";
@@ -92,7 +83,7 @@ struct DeclaredOptions {
 /// What is wrong with the value of --schedule; empty: nothing. `several`: a list and best are allowed too.
 std::string schedule_fault(const std::string& text, bool several) {
   if (several && text == kBestSchedule) return {};
-  for (const std::string& name : several ? names_in_list(text) : std::vector{text}) {
+  for (const std::string_view name : several ? split(text, ',') : std::vector<std::string_view>{text}) {
     if (std::ranges::find(model::schedule_names(), name) != model::schedule_names().end()) continue;
     if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
     if (several && name == kBestSchedule) {

@@ -53,8 +53,6 @@ Result<Pipeline> read_pipeline(const PipelineOptions& options);
 
 /// --schedule best, for commands that accept several.
 constexpr const char* kBestSchedule = "best";
-/// The names of a comma-separated list, including empty ones.
-std::vector<std::string> names_in_list(const std::string& text);
 
 /// The content of the options besides the schedule, for commands that try several.
 struct Measurements {

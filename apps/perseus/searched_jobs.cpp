@@ -22,7 +22,8 @@ Error usage(std::string message) { return {ErrorCode::usage, std::move(message)}
 
 std::vector<std::string> schedules_of(const PipelineOptions& options) {
   if (options.schedule == kBestSchedule) return model::schedule_names();
-  return names_in_list(options.schedule);
+  const std::vector<std::string_view> names = split(options.schedule, ',');
+  return {names.begin(), names.end()};
 }
 
 search::Recomputing recomputing_named(const std::string& name) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/split.h"
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "io/formats/toml_reader.h"
@@ -36,14 +37,12 @@ auto text(std::string ServeConfig::*member) {
 /// Names of hosts, separated by commas.
 Status hosts(ServeConfig& config, const std::string& value) {
   config.hosts.clear();
-  for (std::size_t at = 0; at < value.size();) {
-    const std::size_t end = std::min(value.find(',', at), value.size());
-    const std::string name = value.substr(at, end - at);
+  if (value.empty()) return Ok{};
+  for (const std::string_view name : split(value, ',')) {
     if (name.empty() || name.find_first_of(" \t:/") != std::string::npos) {
       return Error{ErrorCode::usage, fmt::format("'{}' is not a host name without port", name)};
     }
-    config.hosts.push_back(name);
-    at = end + 1;
+    config.hosts.emplace_back(name);
   }
   return Ok{};
 }

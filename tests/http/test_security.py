@@ -88,9 +88,10 @@ class Pages(SecurityCase):
         self.server = Server(self.data, "--hosts", "planner,planner.example")
         self.assertEqual(self.request("GET", "/v1/jobs", headers={"Host": "planner:7787"})[0], 200)
         self.assertEqual(self.request("GET", "/v1/jobs", headers={"Host": "other:7787"})[0], 403)
-        wrong = subprocess.run([served.PROGRAM, "serve", "--data", self.data, "--hosts", "a:1"], capture_output=True, text=True)
-        self.assertEqual(wrong.returncode, 64)
-        self.assertIn("'a:1' is not a host name without port", wrong.stderr)
+        for hosts, fault in (("a:1", "a:1"), ("a,", ""), (",a", "")):
+            wrong = subprocess.run([served.PROGRAM, "serve", "--data", self.data, "--hosts", hosts], capture_output=True, text=True)
+            self.assertEqual(wrong.returncode, 64)
+            self.assertIn(f"'{fault}' is not a host name without port", wrong.stderr)
 
 
 class Tokens(SecurityCase):

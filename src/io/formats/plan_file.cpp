@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/json_writer.h"
+#include "base/split.h"
 #include "io/formats/file.h"
 #include "io/formats/json_reader.h"
 #include "io/formats/number.h"
@@ -165,9 +166,7 @@ Result<model::Plan> read_plan(const JsonReader& json, std::string_view text, con
                               const std::vector<int>& order) {
   model::Plan plan(order.size());
   std::size_t next = 0;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(','), text.size());
-    const std::string_view run = text.substr(0, end);
+  for (const std::string_view run : split(text, ',')) {
     const std::size_t star = std::min(run.find('*'), run.size());
     const auto option = number_in<std::uint16_t>(run.substr(0, star));
     const auto count =
@@ -184,7 +183,6 @@ Result<model::Plan> read_plan(const JsonReader& json, std::string_view text, con
       }
       plan[computation] = *option;
     }
-    text.remove_prefix(std::min(end + 1, text.size()));
   }
   if (next != order.size()) return json.error(fmt::format("{} options, found {}", order.size(), next));
   return plan;

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/split.h"
 #include "io/formats/number.h"
 
 namespace perseus::formats {
@@ -28,16 +29,6 @@ Result<Seconds> parse_seconds(std::string_view text) {
                fmt::format("transfer latency '{}'; allowed: 0 to {:g} s; one number, or one per boundary separated by "
                            "commas, FORWARD/BACKWARD where the directions differ",
                            text.substr(0, 64), kMostSeconds)};
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const auto end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 /// One entry per boundary; `both`: the format of two directions that differ.
@@ -82,8 +73,7 @@ std::string transfer_latency_option(const model::TransferLatency& latency) {
 
 Result<model::TransferLatency> parse_transfer_latency(std::string_view text) {
   std::vector<model::BoundaryLatency> boundaries;
-  const std::vector<std::string_view> entries = split(text, ',');
-  for (const std::string_view entry : entries) {
+  for (const std::string_view entry : split(text, ',')) {
     const auto slash = entry.find('/');
     const auto forward = parse_seconds(entry.substr(0, slash));
     if (!forward) return forward.error();

@@ -6,6 +6,8 @@
 #include <boost/algorithm/string/predicate.hpp>
 #include <boost/algorithm/string/trim.hpp>
 
+#include "base/split.h"
+
 namespace perseus::http {
 namespace {
 
@@ -18,11 +20,8 @@ bool is_refused(std::string_view parameter) {
 }  // namespace
 
 bool accepts_gzip(const HttpRequest& request) {
-  std::string_view rest = request.header("Accept-Encoding").value_or("");
   bool any = false;
-  while (!rest.empty()) {
-    const std::string_view coding = rest.substr(0, rest.find(','));
-    rest.remove_prefix(std::min(rest.size(), coding.size() + 1));
+  for (const std::string_view coding : split(request.header("Accept-Encoding").value_or(""), ',')) {
     const std::size_t semicolon = std::min(coding.find(';'), coding.size());
     const std::string name = boost::algorithm::trim_copy(std::string(coding.substr(0, semicolon)));
     const std::string parameter =

@@ -7,6 +7,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/split.h"
+
 namespace perseus::simulated_cuda {
 namespace {
 
@@ -30,16 +32,6 @@ constexpr std::array kKnobs{
     NamedKnob{"event_resolution_us", &Knobs::event_resolution_us},
     NamedKnob{"driver_version", &Knobs::driver_version},
 };
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
 
 bool number(std::string_view text, double& value) {
   const std::string copy(text);
@@ -73,6 +65,7 @@ bool parse_fault(std::string_view text, CudaFault& fault) {
 
 Result<Knobs> parse_knobs(std::string_view text) {
   Knobs knobs;
+  if (text.empty()) return knobs;
   for (const std::string_view part : split(text, ',')) {
     const std::size_t equals = part.find('=');
     if (equals == std::string_view::npos) return misunderstood(part);

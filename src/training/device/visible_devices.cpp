@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/split.h"
 #include "training/device/gpu.h"
 #include "training/device/pci_bus_id.h"
 
@@ -48,12 +49,8 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::vector<std::string_view> entries_of(std::string_view list) {
-  std::vector<std::string_view> entries;
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    entries.push_back(trimmed(list.substr(at, end - at)));
-    at = end + 1;
-  }
+  std::vector<std::string_view> entries = split(list, ',');
+  std::ranges::transform(entries, entries.begin(), trimmed);
   return entries;
 }
 
