@@ -16,6 +16,7 @@
 
 #include "evaluation/calibration/link_model.h"
 #include "planning/model/computation_dag.h"
+#include "planning/model/neighbors.h"
 
 namespace perseus::calibration {
 
@@ -36,17 +37,12 @@ class TimedPipeline {
   Makespan at(std::span<const double> durations, std::span<const double> unknowns);
 
  private:
-  struct Edge {
-    int before;
-    int latency;  ///< its unknown, or -1
-  };
+  static constexpr int kNoUnknown = -1;
   LinkModel links_;
-  std::vector<int> first_edge_;  ///< edges into computation i are [first_edge_[i], first_edge_[i + 1])
-  std::vector<Edge> edges_;
-  std::vector<int> scaled_by_;  ///< per computation: the unknown that scales its duration, or -1
+  model::Neighbors<int> before_;  ///< latency: its unknown, or kNoUnknown
+  std::vector<int> scaled_by_;    ///< per computation: the unknown that scales its duration, or kNoUnknown
   std::vector<int> loading_stages_;
   std::vector<double> end_;
-  std::vector<int> critical_edge_;  ///< per computation, -1 at the start
 };
 
 }  // namespace perseus::calibration

@@ -25,7 +25,7 @@ template <class Time>
 struct Neighbor {
   int computation;  ///< at the other end
   int dependency;   ///< index into ComputationDag::dependencies
-  Time latency;
+  Time latency;     ///< or what determines it, see longest_path()
 };
 
 template <class Time>
@@ -58,12 +58,19 @@ inline Neighbors<double> neighbors_after_s(const ComputationDag& dag) {
   return neighbors_after<double>(dag, [](const Dependency& d) { return d.latency.value(); });
 }
 
-/// Earliest start of a computation; `end` holds the ends of the computations before it.
+/// Earliest start of a computation; `end` holds the ends of the computations before it. `latency_of(Neighbor)`: Time.
+template <class Time, class Latency, class LatencyOf>
+Time earliest_start(const Neighbors<Latency>& before, int computation, const std::vector<Time>& end,
+                    LatencyOf latency_of) {
+  Time start{};
+  for (const Neighbor<Latency>& b : before.of(computation)) {
+    start = std::max(start, end[b.computation] + std::invoke(latency_of, b));
+  }
+  return start;
+}
 template <class Time>
 Time earliest_start(const Neighbors<Time>& before, int computation, const std::vector<Time>& end) {
-  Time start{};
-  for (const Neighbor<Time>& b : before.of(computation)) start = std::max(start, end[b.computation] + b.latency);
-  return start;
+  return earliest_start(before, computation, end, &Neighbor<Time>::latency);
 }
 
 /// Latest end of a computation in an iteration that ends at `deadline`; `latest_start` holds the latest starts of the
@@ -75,16 +82,22 @@ Time latest_end(const Neighbors<Time>& after, int computation, const std::vector
   return end;
 }
 
-/// Sets `end` to the earliest end of each computation and returns the makespan. `duration_of(computation)`: Time.
-template <class Time, class DurationOf>
-Time longest_path(const Neighbors<Time>& before, DurationOf duration_of, std::vector<Time>& end) {
+/// Sets `end` to the earliest end of each computation and returns the makespan. `duration_of(computation)` and
+/// `latency_of(Neighbor)`: Time.
+template <class Time, class Latency, class DurationOf, class LatencyOf>
+Time longest_path(const Neighbors<Latency>& before, DurationOf duration_of, LatencyOf latency_of,
+                  std::vector<Time>& end) {
   end.resize(before.num_nodes());
   Time makespan{};
   for (int i = 0; i < before.num_nodes(); ++i) {
-    end[i] = earliest_start(before, i, end) + duration_of(i);
+    end[i] = earliest_start(before, i, end, latency_of) + duration_of(i);
     makespan = std::max(makespan, end[i]);
   }
   return makespan;
+}
+template <class Time, class DurationOf>
+Time longest_path(const Neighbors<Time>& before, DurationOf duration_of, std::vector<Time>& end) {
+  return longest_path(before, duration_of, &Neighbor<Time>::latency, end);
 }
 
 /// Sets `latest_start` to the latest start of each computation with which the iteration ends by `deadline`.

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
+
+#include "planning/model/neighbors.h"
 
 namespace perseus::profiling {
 namespace {
@@ -17,7 +18,12 @@ constexpr double kRaisedShare = 0.5;
 class Iteration {
  public:
   Iteration(const PlanningProblem& problem, const std::vector<std::vector<double>>& times)
-      : dag_(problem.mean()), times_(times), head_(dag_.computations.size()), tail_(head_), first_(head_.size() + 1) {
+      : dag_(problem.mean()),
+        times_(times),
+        before_(model::neighbors_before_s(dag_)),
+        after_(model::neighbors_after_s(dag_)),
+        duration_(dag_.computations.size()),
+        slack_(duration_.size()) {
     const std::size_t n = dag_.computations.size();
     type_.resize(n);
     occurrence_.resize(n);
@@ -28,10 +34,6 @@ class Iteration {
         occurrence_[c] = used[type_[c]]++;
       }
     }
-    sorted_ = dag_.dependencies;
-    std::ranges::stable_sort(sorted_, {}, &model::Dependency::after);
-    for (const model::Dependency& d : sorted_) ++first_[d.after + 1];
-    std::partial_sum(first_.begin(), first_.end(), first_.begin());
   }
 
   [[nodiscard]] int size() const { return static_cast<int>(type_.size()); }
@@ -46,37 +48,26 @@ class Iteration {
     return times[clocks[type_[c]][occurrence_[c]]] - times.front();
   }
 
-  /// Returns the iteration's time; slack() is then that of these clocks. Computations are in topological order.
+  /// Returns the iteration's time; slack() is then that of these clocks.
   double run(const ClockChoice& clocks) {
-    const auto time = [&](int c) { return times_[type_[c]][clocks[type_[c]][occurrence_[c]]]; };
-    makespan_ = 0;
+    for (int c = 0; c < size(); ++c) duration_[c] = times_[type_[c]][clocks[type_[c]][occurrence_[c]]];
+    const auto duration_of = [&](int c) { return duration_[c]; };
+    makespan_ = model::longest_path(before_, duration_of, end_);
+    model::latest_starts(after_, duration_of, 0.0, latest_start_);  // relative to the end of the iteration
     for (int c = 0; c < size(); ++c) {
-      head_[c] = 0;
-      for (int k = first_[c]; k < first_[c + 1]; ++k) {
-        const int before = sorted_[k].before;
-        head_[c] = std::max(head_[c], head_[before] + time(before) + sorted_[k].latency.value());
-      }
-      makespan_ = std::max(makespan_, head_[c] + time(c));
-    }
-    std::ranges::fill(tail_, 0.0);
-    for (int c = size() - 1; c >= 0; --c) {
-      tail_[c] += time(c);
-      for (int k = first_[c]; k < first_[c + 1]; ++k) {
-        double& before = tail_[sorted_[k].before];
-        before = std::max(before, tail_[c] + sorted_[k].latency.value());
-      }
+      slack_[c] = makespan_ - model::earliest_start(before_, c, end_) + latest_start_[c];
     }
     return makespan_;
   }
-  [[nodiscard]] double slack(int c) const { return makespan_ - head_[c] - tail_[c]; }
+  [[nodiscard]] double slack(int c) const { return slack_[c]; }
   [[nodiscard]] double makespan() const { return makespan_; }
 
  private:
   const model::ComputationDag& dag_;
   const std::vector<std::vector<double>>& times_;
-  std::vector<double> head_, tail_;
-  std::vector<int> first_, type_, occurrence_;
-  std::vector<model::Dependency> sorted_;
+  model::Neighbors<double> before_, after_;
+  std::vector<double> duration_, end_, latest_start_, slack_;
+  std::vector<int> type_, occurrence_;
   double makespan_ = 0;
 };
 
