@@ -8,7 +8,7 @@
 #include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
 #include "server/routes/call_input.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::routes {
 

@@ -9,7 +9,7 @@
 #include "server/routes/call_input.h"
 #include "server/routes/exchange.h"
 #include "server/routes/plan_answers.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::routes {
 namespace {

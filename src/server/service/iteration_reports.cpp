@@ -8,7 +8,7 @@
 
 #include "server/jobs/job_savings.h"
 #include "server/service/job_view.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

@@ -8,7 +8,7 @@
 #include "base/utf8.h"
 #include "server/jobs/policy.h"
 #include "server/service/job_view.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

@@ -6,7 +6,7 @@
 
 #include "base/cpu_time.h"
 #include "server/service/job_frontiers.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

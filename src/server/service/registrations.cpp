@@ -9,7 +9,7 @@
 #include "server/jobs/pipeline_input.h"
 #include "server/service/job_view.h"
 #include "server/service/learned_profile.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

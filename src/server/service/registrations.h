@@ -1,7 +1,7 @@
 // Registers jobs and their ranks.
 //
 // Problem: a client that repeats a request must not create a second job, at any server.
-// Input:   requests, checked by server/service/registration.h.
+// Input:   requests, checked by server/service/registration_checks.h.
 // Output:  the job with the profiles that it names (server/service/job_profiles.h); the rank with its epoch, and its
 //          plan if it asks for it.
 // Errors:  those of the checks; invalid_input: a different request used the idempotency key.

@@ -6,7 +6,7 @@
 
 #include "server/jobs/describe.h"
 #include "server/jobs/known_profile.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "server/jobs/stage_schedule.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 namespace perseus::service {
 

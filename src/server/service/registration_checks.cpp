@@ -1,4 +1,4 @@
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 
 #include <fmt/format.h>
 

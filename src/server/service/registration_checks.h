@@ -1,4 +1,4 @@
-// Checks on registering jobs and ranks.
+// Checks requests to register jobs and ranks, and the names that they contain; registrations.h registers them.
 //
 // Input:   a request, and for a rank the present job.
 // Output:  the resulting event; nothing for a rank that repeats its registration (a retry, or a restarted process).
