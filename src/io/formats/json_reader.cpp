@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/monotonic_resource.hpp>
-#include <boost/json/serialize.hpp>
 #include <boost/json/value.hpp>
 #include <boost/json/value_stack.hpp>
 #include <cmath>
@@ -13,6 +12,7 @@
 #include <new>
 
 #include "base/utf8.h"
+#include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 
@@ -109,7 +109,7 @@ std::string description_of(const json::value& value) {
   if (value.is_object()) return fmt::format("an object of {} members", value.get_object().size());
   if (value.is_array()) return fmt::format("an array of {} elements", value.get_array().size());
   if (value.is_double()) return fmt::format("{}", value.get_double());
-  std::string text = json::serialize(value);
+  std::string text = json_text(value);
   if (text.size() > 64) text = valid_utf8(text.substr(0, 60)) + "...";
   return text;
 }
