@@ -1,34 +1,21 @@
 // `perseus compare` as a user runs it: its output, its files, and that each method's plans verify.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
+#include "program.h"
+
 namespace perseus {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::Outcome;
+using testing::run_perseus_line;
 using ::testing::StartsWith;
-
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  ///< standard output and error together
-};
-
-Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = ::popen(("'" PERSEUS_PROGRAM "' " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) outcome.text += static_cast<char>(c);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
-}
 
 class CompareCommand : public ::testing::Test {
  protected:
@@ -49,59 +36,59 @@ class CompareCommand : public ::testing::Test {
 
 TEST_F(CompareCommand, WritesFrontiersPairsAPageAndPlansThatVerify) {
   const std::string out = (folder / "out").string();
-  const Outcome outcome = run(compare + "--out '" + out + "'");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_THAT(outcome.text, HasSubstr("zeus-per-stage"));
-  EXPECT_THAT(outcome.text, HasSubstr("first dominates"));
+  const Outcome outcome = run_perseus_line(compare + "--out '" + out + "'");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("zeus-per-stage"));
+  EXPECT_THAT(outcome.text(), HasSubstr("first dominates"));
   EXPECT_THAT(content("out/frontiers.csv"),
               StartsWith("method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct\nexact,0,"));
   EXPECT_THAT(content("out/pairs.csv"), HasSubstr("\nexact,envpipe,exact,"));
   EXPECT_THAT(content("out/comparison.html"), HasSubstr(content("out/comparison.svg")));
   for (const char* method : {"exact", "perseus", "envpipe", "zeus-global", "zeus-per-stage", "all-max", "min-energy"}) {
-    const Outcome verified = run("verify '" + out + "/" + method + "'");
-    EXPECT_EQ(verified.exit_code, 0) << method << ": " << verified.text;
+    const Outcome verified = run_perseus_line("verify '" + out + "/" + method + "'");
+    EXPECT_EQ(verified.exit_code, 0) << method << ": " << verified.text();
   }
-  EXPECT_EQ(run(compare + "--out '" + out + "'").exit_code, 0) << "an earlier comparison is replaced";
+  EXPECT_EQ(run_perseus_line(compare + "--out '" + out + "'").exit_code, 0) << "an earlier comparison is replaced";
 }
 
 TEST_F(CompareCommand, PrintsJson) {
-  const Outcome outcome = run(compare + "--json");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_THAT(outcome.text, StartsWith("{"));
-  EXPECT_THAT(outcome.text, HasSubstr("\"first\":\"exact\",\"second\":\"envpipe\",\"dominating\":\"exact\""));
+  const Outcome outcome = run_perseus_line(compare + "--json");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text();
+  EXPECT_THAT(outcome.text(), StartsWith("{"));
+  EXPECT_THAT(outcome.text(), HasSubstr("\"first\":\"exact\",\"second\":\"envpipe\",\"dominating\":\"exact\""));
 }
 
 TEST_F(CompareCommand, LeavesForeignFilesAlone) {
   std::ofstream(folder / "mine.txt") << "mine";
-  const Outcome outcome = run(compare + "--out '" + folder.string() + "'");
+  const Outcome outcome = run_perseus_line(compare + "--out '" + folder.string() + "'");
   EXPECT_EQ(outcome.exit_code, 73);
-  EXPECT_THAT(outcome.text, HasSubstr("mine.txt"));
+  EXPECT_THAT(outcome.text(), HasSubstr("mine.txt"));
   EXPECT_EQ(content("mine.txt"), "mine");
 }
 
 TEST_F(CompareCommand, RunsOnlyTheMethodsThatAreNamed) {
   const std::string out = (folder / "out").string();
-  const Outcome outcome = run(compare + "--methods all-max,zeus-global --json --out '" + out + "'");
-  ASSERT_EQ(outcome.exit_code, 0) << outcome.text;
-  EXPECT_THAT(outcome.text, HasSubstr("exact is skipped: --methods does not name it"));
-  EXPECT_THAT(outcome.text, HasSubstr("envpipe is skipped"));
-  EXPECT_THAT(outcome.text, HasSubstr("\"name\":\"zeus-global\""));
-  EXPECT_EQ(outcome.text.find("\"name\":\"exact\""), std::string::npos);
+  const Outcome outcome = run_perseus_line(compare + "--methods all-max,zeus-global --json --out '" + out + "'");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text();
+  EXPECT_THAT(outcome.text(), HasSubstr("exact is skipped: --methods does not name it"));
+  EXPECT_THAT(outcome.text(), HasSubstr("envpipe is skipped"));
+  EXPECT_THAT(outcome.text(), HasSubstr("\"name\":\"zeus-global\""));
+  EXPECT_EQ(outcome.text().find("\"name\":\"exact\""), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder / "out/all-max/plans.json"));
   EXPECT_FALSE(std::filesystem::exists(folder / "out/exact"));
   // The bound is independent of the compared methods.
-  const Outcome with_exact = run(compare + "--methods exact --effort low --json");
+  const Outcome with_exact = run_perseus_line(compare + "--methods exact --effort low --json");
   const auto t_star = [](const std::string& text) { return text.substr(text.find("\"t_star_s\""), 24); };
-  EXPECT_EQ(t_star(outcome.text), t_star(with_exact.text));
+  EXPECT_EQ(t_star(outcome.text()), t_star(with_exact.text()));
 }
 
 TEST_F(CompareCommand, RefusesMethodsAndEffortsThatItDoesNotKnow) {
-  const Outcome method = run(compare + "--methods exact,zeus");
+  const Outcome method = run_perseus_line(compare + "--methods exact,zeus");
   EXPECT_EQ(method.exit_code, 64);
-  EXPECT_THAT(method.text, HasSubstr("zeus not in {exact,perseus,envpipe,"));
-  const Outcome effort = run(compare + "--effort most");
+  EXPECT_THAT(method.text(), HasSubstr("zeus not in {exact,perseus,envpipe,"));
+  const Outcome effort = run_perseus_line(compare + "--effort most");
   EXPECT_EQ(effort.exit_code, 64);
-  EXPECT_THAT(effort.text, HasSubstr("most"));
+  EXPECT_THAT(effort.text(), HasSubstr("most"));
 }
 
 }  // namespace

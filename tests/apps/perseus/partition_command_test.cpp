@@ -1,34 +1,22 @@
 // `perseus partition` as a user runs it: its output, its files, its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 
 #include "io/formats/json_reader.h"
 #include "io/formats/profile_csv.h"
 #include "planning/partitioner/partition.h"
+#include "program.h"
 
 namespace perseus::formats {
 namespace {
 
 using ::testing::HasSubstr;
 
-struct Outcome {
-  int exit_code = -1;
-  std::string text;  ///< standard output and error together
-};
-
-Outcome run(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = ::popen(("'" PERSEUS_PROGRAM "' partition " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) return outcome;
-  for (int c = std::fgetc(pipe); c != EOF; c = std::fgetc(pipe)) outcome.text += static_cast<char>(c);
-  const int status = ::pclose(pipe);
-  if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);
-  return outcome;
+testing::Outcome run_partition(const std::string& arguments) {
+  return testing::run_perseus_line("partition " + arguments);
 }
 
 class PartitionCommand : public ::testing::Test {
@@ -48,14 +36,14 @@ class PartitionCommand : public ::testing::Test {
 
 TEST_F(PartitionCommand, CutsACsv) {
   const std::string layers = file("l.csv", "name,kind,forward_s\na,,1\nb,,1\nc,,1\nd,,1\nhead,head,1.5\n");
-  const Outcome text = run(layers + " --stages 2");
+  const testing::Outcome text = run_partition(layers + " --stages 2");
   EXPECT_EQ(text.exit_code, 0);
-  EXPECT_THAT(text.text, HasSubstr("boundaries: 0 3 5\nimbalance:  1.2000"));
-  EXPECT_THAT(text.text, HasSubstr("--pipeline-model-parallel-layout \"Et*3|tL\""));
+  EXPECT_THAT(text.text(), HasSubstr("boundaries: 0 3 5\nimbalance:  1.2000"));
+  EXPECT_THAT(text.text(), HasSubstr("--pipeline-model-parallel-layout \"Et*3|tL\""));
 
-  const Outcome json = run(layers + " --stages 2 --json");
+  const testing::Outcome json = run_partition(layers + " --stages 2 --json");
   EXPECT_EQ(json.exit_code, 0);
-  const auto document = parse_json(json.text, "output");
+  const auto document = parse_json(json.text(), "output");
   ASSERT_TRUE(document.ok()) << document.error().message;
   JsonFields fields(document->root());
   EXPECT_EQ(fields.integers("boundaries"), (std::vector{0, 3, 5}));
@@ -69,26 +57,28 @@ TEST_F(PartitionCommand, ZooToProfileAndBack) {
   const std::string model = "--model gpt3-1b --gpu A100-PCIe --without-embedding ";
   const std::string profile_path = (folder / "p.csv").string();
   const std::string layers_path = (folder / "l.csv").string();
-  const Outcome zoo = run(model + "--stages 4 --profile-out " + profile_path + " --layers-out " + layers_path);
-  EXPECT_EQ(zoo.exit_code, 0) << zoo.text;
-  EXPECT_THAT(zoo.text, HasSubstr("boundaries: 0 7 13 19 25"));
+  const testing::Outcome zoo =
+      run_partition(model + "--stages 4 --profile-out " + profile_path + " --layers-out " + layers_path);
+  EXPECT_EQ(zoo.exit_code, 0) << zoo.text();
+  EXPECT_THAT(zoo.text(), HasSubstr("boundaries: 0 7 13 19 25"));
   const auto profile = read_profile_csv(profile_path);
   ASSERT_TRUE(profile.ok()) << profile.error().message;
   EXPECT_EQ(profile->num_stages(), 4);
   // The model zoo's estimates, written and read again, give the same partition.
-  EXPECT_THAT(run(layers_path + " --stages 4").text, HasSubstr("boundaries: 0 7 13 19 25"));
-  const Outcome energy = run(layers_path + " --stages 4 --objective energy -m 8 --blocking-power 75 --json");
-  EXPECT_EQ(energy.exit_code, 0) << energy.text;
-  EXPECT_THAT(energy.text, HasSubstr("\"all_tried\":false"));
+  EXPECT_THAT(run_partition(layers_path + " --stages 4").text(), HasSubstr("boundaries: 0 7 13 19 25"));
+  const testing::Outcome energy =
+      run_partition(layers_path + " --stages 4 --objective energy -m 8 --blocking-power 75 --json");
+  EXPECT_EQ(energy.exit_code, 0) << energy.text();
+  EXPECT_THAT(energy.text(), HasSubstr("\"all_tried\":false"));
 }
 
 TEST_F(PartitionCommand, Refuses) {
   const std::string bad = file("bad.csv", "name,forward_s\na,1\nb,-1\n");
   const std::string good = file("good.csv", "name,forward_s\na,1\nb,1\n");
   const auto expect = [](const std::string& arguments, int exit_code, const std::string& says) {
-    const Outcome outcome = run(arguments);
+    const testing::Outcome outcome = run_partition(arguments);
     EXPECT_EQ(outcome.exit_code, exit_code) << arguments;
-    EXPECT_THAT(outcome.text, HasSubstr(says)) << arguments;
+    EXPECT_THAT(outcome.text(), HasSubstr(says)) << arguments;
   };
   expect(bad + " --stages 2", 65, "bad.csv:3: forward_s: '-1'; allowed:");
   expect(good + " --stages 3", 65, "3 stages; 2 layers can be cut into 1 to 2");
@@ -106,12 +96,12 @@ TEST_F(PartitionCommand, Refuses) {
 }
 
 TEST_F(PartitionCommand, Lists) {
-  const Outcome list = run("--list");
+  const testing::Outcome list = run_partition("--list");
   EXPECT_EQ(list.exit_code, 0);
   for (const char* name : {"gpt3-175b", "deepseek-v3", "wide-resnet101", "A40", "B200-SXM"}) {
-    EXPECT_THAT(list.text, HasSubstr(name));
+    EXPECT_THAT(list.text(), HasSubstr(name));
   }
-  EXPECT_TRUE(parse_json(run("--list --json").text, "output").ok());
+  EXPECT_TRUE(parse_json(run_partition("--list --json").text(), "output").ok());
 }
 
 }  // namespace

@@ -63,4 +63,23 @@ Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions&
   return outcome;
 }
 
+Outcome run_perseus_line(std::string_view arguments, const RunOptions& options) {
+  std::vector<std::string> words;
+  bool quoted = false, in_word = false;
+  for (const char c : arguments) {
+    if (c == ' ' && !quoted) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) words.emplace_back();
+    in_word = true;
+    if (c == '\'') {
+      quoted = !quoted;
+    } else {
+      words.back() += c;
+    }
+  }
+  return run_perseus(words, options);
+}
+
 }  // namespace perseus::testing

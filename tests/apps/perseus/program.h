@@ -18,6 +18,7 @@ struct Outcome {
   int signal = 0;
   std::string out;
   std::string err;
+  [[nodiscard]] std::string text() const { return out + err; }
 };
 
 struct RunOptions {
@@ -28,6 +29,8 @@ struct RunOptions {
 };
 
 Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options = {});
+/// The arguments as in a shell: separated by spaces, which 'quotes' keep within an argument.
+Outcome run_perseus_line(std::string_view arguments, const RunOptions& options = {});
 
 std::string content_of(const std::filesystem::path& path);
 std::vector<std::string> lines_of(const std::string& text);

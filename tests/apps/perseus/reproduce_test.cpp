@@ -2,10 +2,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 
-#include <array>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,6 +14,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "program.h"
 #include "tests/support/shared_data.h"
 
 namespace perseus::testing {
@@ -66,15 +64,9 @@ class Reproduce : public ::testing::Test {
 
   /// Runs in the scratch folder; output and errors together.
   int run(const std::string& arguments) {
-    const std::string command =
-        "cd '" + folder_.string() + "' && '" PERSEUS_PROGRAM "' reproduce " + arguments + " 2>&1";
-    std::FILE* program = ::popen(command.c_str(), "r");
-    PERSEUS_CHECK(program != nullptr, "popen");
-    said_.clear();
-    std::array<char, 4096> part{};
-    while (const std::size_t count = std::fread(part.data(), 1, part.size(), program)) said_.append(part.data(), count);
-    const int status = ::pclose(program);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    const Outcome outcome = run_perseus_line("reproduce " + arguments, {.folder = folder_.string()});
+    said_ = outcome.text();
+    return outcome.exit_code;
   }
 
   fs::path folder_;
