@@ -55,14 +55,11 @@ endif()
 # a name of their own that a neighbor in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
 # again beside the module, and request_reader.cpp as the one file of http that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
-  src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/training/device/zeusd.cpp src/io/http/request_reader.cpp
-  src/io/report/bundle.cpp src/io/report/static_page.cpp src/io/formats/profile_csv.cpp
-  apps/perseus/emulation_output.cpp apps/perseus/reproduction_output.cpp
+  src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/io/http/request_reader.cpp
+  src/io/report/bundle.cpp src/io/formats/profile_csv.cpp
   tests/io/formats/dag_json_test.cpp tests/io/formats/frequency_plan_test.cpp tests/io/formats/plan_file_test.cpp
-  tests/io/formats/profile_csv_test.cpp tests/io/report/report_files_test.cpp tests/io/report/report_text_test.cpp
-  tests/io/report/report_timeline_test.cpp tests/planning/checker/plan_run_test.cpp
-  tests/planning/planner/exact_frontier_property_test.cpp tests/planning/planner/lower_bound_property_test.cpp tests/planning/planner/metamorphic_frontier_property_test.cpp tests/planning/checker/verify_property_test.cpp
-  tests/planning/partitioner/published_partition_golden_test.cpp tests/apps/perseus/emulate_command_test.cpp tests/apps/perseus/partition_command_test.cpp)
+  tests/io/formats/profile_csv_test.cpp
+  tests/planning/planner/exact_frontier_property_test.cpp)
 list(TRANSFORM PERSEUS_COMPILED_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
 
 # perseus_compiled_alone(FILE...): takes those of PERSEUS_COMPILED_ALONE among the files out of unity builds.

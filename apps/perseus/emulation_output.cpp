@@ -84,7 +84,7 @@ constexpr std::array kScalingFigures{
     ScalingFigure{"band_rms_w",
                   [](const emulator::ScalingRow& r) { return std::optional(std::sqrt(r.iteration.power.band_w2)); }}};
 
-bool is_ours(std::string_view name) {
+bool is_part_of_an_emulation(std::string_view name) {
   constexpr std::array<std::string_view, 11> files{
       "emulation.html", "energy.svg",   "power.svg",   "iteration.svg",      "band.svg",        "times.svg",
       "methods.csv",    "segments.csv", "scaling.csv", "scaling_strong.svg", "scaling_weak.svg"};
@@ -294,14 +294,14 @@ json::object json_of(const EmulationReport& report) {
 }
 
 Status check_emulation(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_ours);
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_an_emulation);
   if (!probe) return probe.error();
   return Ok{};
 }
 
 Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report) {
   const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_ours);
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_an_emulation);
   if (!out) return out.error();
   std::vector<std::pair<std::string, std::function<void(const report::Sink&)>>> files;
   const auto text_file = [&](const std::string& name, const std::string& text) {

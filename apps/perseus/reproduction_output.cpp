@@ -26,7 +26,7 @@ constexpr int kFigure8First_pct = 101;
 constexpr int kFigure8Last_pct = 150;
 constexpr std::size_t kMaxPointsPerFrontier = 1000;
 
-bool is_ours(std::string_view name) {
+bool is_part_of_a_reproduction(std::string_view name) {
   return std::ranges::find(kWholeFiles, name) != kWholeFiles.end() ||
          ((name.starts_with("figure8_") || name.starts_with("frontiers_")) && name.ends_with(".svg"));
 }
@@ -359,14 +359,14 @@ std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
 }
 
 Status check_reproduction(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_ours);
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_reproduction);
   if (!probe) return probe.error();
   return Ok{};
 }
 
 Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases) {
   const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_ours);
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_reproduction);
   if (!out) return out.error();
   const auto write = [&](std::string_view name, std::string_view text) -> Status {
     OutputFile file(*out, name);

@@ -9,7 +9,7 @@
 namespace perseus::report {
 namespace {
 
-constexpr std::string_view kPolicy = "default-src 'none'; style-src 'unsafe-inline'";
+constexpr std::string_view kStaticPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 constexpr std::string_view kOwnStyle =
     "svg{width:100%;height:auto}.table{max-height:none}.table tbody tr{cursor:default}"
     ".table td:first-child,.table th:first-child{text-align:left}";
@@ -56,7 +56,7 @@ void write_static_page(const StaticPage& page, const Sink& sink) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n<title>{} - {}</title>\n<style>",
-      kPolicy, escape_markup(page.title), escape_markup(page.kicker));
+      kStaticPolicy, escape_markup(page.title), escape_markup(page.kicker));
   out << report_style() << kOwnStyle;
   out << fmt::format("</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n",
                      escape_markup(page.kicker), escape_markup(page.title));

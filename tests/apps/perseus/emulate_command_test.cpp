@@ -19,7 +19,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
-const std::string sample = PERSEUS_SOURCE_DIR "/data/sample_scenario.toml";
+const std::string kSampleScenario = PERSEUS_SOURCE_DIR "/data/sample_scenario.toml";
 
 std::string small_scenario(const std::string& more = "duration_s = 600\n") {
   return more + "[cluster]\nblocking_power_w = 90\nidle_power_w = 50\n[[pipelines]]\nname = \"whole\"\nprofile = \"" +
@@ -29,17 +29,17 @@ std::string small_scenario(const std::string& more = "duration_s = 600\n") {
 /// Rows of a CSV by column name.
 std::vector<std::map<std::string, std::string>> rows_of(const std::string& csv) {
   std::vector<std::map<std::string, std::string>> rows;
-  std::vector<std::string> header;
+  std::vector<std::string> columns;
   for (const std::string& line : lines_of(csv)) {
     std::vector<std::string> cells;
     std::istringstream stream(line);
     for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
-    if (header.empty()) {
-      header = cells;
+    if (columns.empty()) {
+      columns = cells;
       continue;
     }
     auto& row = rows.emplace_back();
-    for (std::size_t i = 0; i < cells.size(); ++i) row[header[i]] = cells[i];
+    for (std::size_t i = 0; i < cells.size(); ++i) row[columns[i]] = cells[i];
   }
   return rows;
 }
@@ -50,7 +50,7 @@ double number(const std::map<std::string, std::string>& row, const std::string& 
 
 TEST(EmulateCommand, WritesAPageTablesAndPictures) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus({"emulate", sample, "--methods", "exact", "--out", scratch.path("out")});
+  const Outcome outcome = run_perseus({"emulate", kSampleScenario, "--methods", "exact", "--out", scratch.path("out")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("cluster: 256 GPUs, 8 pipelines, tensor parallel 8"));
   const ScratchFolder none;
@@ -87,7 +87,7 @@ TEST(EmulateCommand, WritesAPageTablesAndPictures) {
 
 TEST(EmulateCommand, SameSeedSameBytes) {
   const ScratchFolder scratch;
-  const std::vector<std::string> command{"emulate", sample, "--json", "--seed"};
+  const std::vector<std::string> command{"emulate", kSampleScenario, "--json", "--seed"};
   const auto with_seed = [&](const std::string& seed) {
     std::vector<std::string> arguments = command;
     arguments.push_back(seed);
@@ -170,7 +170,7 @@ TEST(EmulateCommand, RefusesWithOneErrorAndWritesNothing) {
 TEST(EmulateCommand, LeavesForeignFilesAlone) {
   const ScratchFolder scratch;
   const std::string mine = scratch.file("mine.txt", "mine");
-  const Outcome outcome = run_perseus({"emulate", sample, "--out", scratch.path()});
+  const Outcome outcome = run_perseus({"emulate", kSampleScenario, "--out", scratch.path()});
   EXPECT_EQ(outcome.exit_code, 73);
   EXPECT_THAT(outcome.err, HasSubstr("mine.txt"));
   EXPECT_EQ(content_of(mine), "mine");
