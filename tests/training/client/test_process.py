@@ -16,20 +16,11 @@ import unittest
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
-PERSEUS = RANK = ""
+sys.path.insert(0, str(ROOT / "tests/http"))
+import served  # noqa: E402
+from served import Server  # noqa: E402
 
-
-class Server:
-    def __init__(self, data, listen="127.0.0.1:0"):
-        self.process = subprocess.Popen(
-            [PERSEUS, "serve", "--listen", listen, "--data", data, "--plan-deadlines", "40"],
-            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-        self.url = self.process.stdout.readline().split()[-1]
-
-    def stop(self, how=signal.SIGTERM):
-        self.process.send_signal(how)
-        self.process.wait(60)
-        self.process.stdout.close()
+RANK = ""
 
 
 def rank(url, number, job="", stages=4, iterations=1000000):
@@ -70,15 +61,14 @@ class Processes(unittest.TestCase):
     def test_every_rank_gets_a_plan_also_after_the_server_was_killed(self):
         data = self.folder.name + "/data"
         server = Server(data)
-        subprocess.run([PERSEUS, "profile", "push", "sample", str(ROOT / "data/sample_profile.csv"), "--schedule", "1f1b",
-                        "--microbatches", "12", "--blocking-power", "90", "--server", server.url], check=True,
-                       capture_output=True)
+        server.cli("profile", "push", "sample", str(served.PROFILE), "--schedule", "1f1b", "--microbatches", "12",
+                   "--blocking-power", "90")
         job = self.job_of(server.url)
         for process in self.ranks:
             self.assertIn("plan 1", lines_until(process, "state 3"))
         address = server.url.split("//")[1]
         server.stop(signal.SIGKILL)
-        server = Server(data, address)
+        server = Server(data, listen=address)
         try:
             request = urllib.request.Request(f"{server.url}/v1/jobs/{job}/policies/pinned", b'{"point": 3}',
                                              {"Content-Type": "application/json"}, method="PUT")
@@ -101,5 +91,5 @@ class Processes(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PERSEUS, RANK = (os.path.abspath(path) for path in sys.argv[1:3])
+    served.PROGRAM, RANK = (os.path.abspath(path) for path in sys.argv[1:3])
     unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
