@@ -224,7 +224,7 @@ Status write_comparison(const std::string& directory, const Pipeline& pipeline, 
   }
   for (const report::ComparedMethod& method : input.methods) {
     formats::Metadata metadata{{"method", method.name}, {kSlowdownKey, fmt::format("{}", input.slowdown)}};
-    for (const report::ReportFact& fact : pipeline.facts) metadata[fact.name] = fact.value;
+    for (const report::ReportFact& fact : input.inputs) metadata[fact.name] = fact.value;
     const Status written = file(method.name + "/plans.json", [&](const report::Sink& sink) {
       sink(formats::format_plan_file(pipeline.dag, method.frontier, metadata));
     });
@@ -250,7 +250,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   const Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
   const std::vector<report::PairComparison> pairs = report::compare_pairs(dag, *methods);
-  const report::ComparisonInput input{dag, *methods, pipeline->title, pipeline->facts, *slowdown};
+  const report::ComparisonInput input{dag, *methods, pipeline->title, described_inputs(*pipeline), *slowdown};
   if (!options.out.empty()) {
     const Status written = write_comparison(options.out, *pipeline, input, pairs);
     die_if_interrupted();

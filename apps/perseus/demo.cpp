@@ -9,6 +9,7 @@
 #include "demo_course.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
+#include "origin.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "slowdown.h"
@@ -91,6 +92,7 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
     if (!failed && !InterruptGuard::interrupted()) {
       measured->title = fmt::format("{} x {} simulated GPUs", options.replicas, job->dag.num_ranks());
       measured->facts = facts_of(options, *job);
+      measured->origin = origin_facts({options.profile});
       measured->replicas = options.replicas;
       measured->known_profile = options.known_profile;
       const Result<bool> whole = write_demo_output(options.out, job->dag, *measured);

@@ -296,6 +296,7 @@ std::vector<report::ReportFact> course(const DemoMeasurement& m) {
 
 report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasurement& m) {
   report::StaticPage page{"Perseus demo: " + m.title, result_in_words(m), m.facts, {}};
+  page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
   page.sections.push_back(
       {"What was measured",
        {},

@@ -44,6 +44,7 @@ struct StragglerMeasurement {
 struct DemoMeasurement {
   std::string title;
   std::vector<report::ReportFact> facts;
+  std::vector<report::ReportFact> origin = {};  ///< of the page, see origin.h
   int replicas = 1;
   bool known_profile = false;
   replay::PhaseFigures baseline;  ///< all computations at maximum clock, no client

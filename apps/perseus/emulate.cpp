@@ -14,6 +14,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
 #include "io/formats/scenario_toml.h"
+#include "origin.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
@@ -129,6 +130,7 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.scaling = *std::move(rows);
   }
   report.facts = facts_of(scenario, kinds, num_stragglers);
+  report.origin = origin_facts({options.scenario});
   return report;
 }
 

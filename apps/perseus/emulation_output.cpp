@@ -210,6 +210,7 @@ std::string scaling_csv(const EmulationReport& report) {
 
 void write_page(const EmulationReport& report, const EmulationPictures& pictures, const report::Sink& sink) {
   report::StaticPage page{"Perseus emulation", report.title, report.facts, {}};
+  page.facts.insert(page.facts.end(), report.origin.begin(), report.origin.end());
   if (!report.methods.empty()) {
     page.sections.push_back(
         {"",

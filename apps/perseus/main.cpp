@@ -15,6 +15,7 @@
 #include "demo.h"
 #include "help_formatter.h"
 #include "io/formats/boost_json_text.h"
+#include "origin.h"
 #include "usage_message.h"
 
 namespace {
@@ -73,7 +74,7 @@ Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::
 
 int run(int argc, char** argv) {
   CLI::App app("Perseus plans GPU clocks for pipeline-parallel training: less energy, no slower.", "perseus");
-  app.set_version_flag("--version", "perseus " PERSEUS_VERSION);
+  app.set_version_flag("--version", "perseus " + version_text());
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());

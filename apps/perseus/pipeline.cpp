@@ -12,6 +12,7 @@
 #include "io/formats/dag_json.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
+#include "origin.h"
 #include "planning/model/blocking_power.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
@@ -50,10 +51,17 @@ Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
                           pipeline.dag.num_ranks())},
       {"blocking power", fmt::format("{:g} W", pipeline.dag.blocking_power.value())},
   };
+  pipeline.origin = origin_facts({options.dag});
   return pipeline;
 }
 
 }  // namespace
+
+std::vector<report::ReportFact> described_inputs(const Pipeline& pipeline) {
+  std::vector<report::ReportFact> facts = pipeline.facts;
+  facts.insert(facts.end(), pipeline.origin.begin(), pipeline.origin.end());
+  return facts;
+}
 
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct) {
   return app
@@ -237,6 +245,7 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits" : "")});
   }
+  measured.origin = origin_facts({options.profile, options.action_table, options.constants});
   return measured;
 }
 
@@ -268,6 +277,7 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   pipeline.title = file_name(options.profile);
   pipeline.default_blocking = measured->default_blocking;
   pipeline.facts = std::move(measured->facts);
+  pipeline.origin = std::move(measured->origin);
   pipeline.facts.insert(
       pipeline.facts.begin() + 1,
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches",

@@ -43,6 +43,7 @@ struct Pipeline {
   std::string title;
   bool default_blocking = false;          ///< the blocking power is a default, see planning/model/blocking_power.h
   std::vector<report::ReportFact> facts;  ///< the inputs, for reports
+  std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h
 };
 
 /// The options above, except `profile`, which a command may declare as a positional or as an option. Exactly one of
@@ -50,6 +51,8 @@ struct Pipeline {
 /// one name, for its help; empty: none.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
+/// Facts and origin, for files.
+std::vector<report::ReportFact> described_inputs(const Pipeline& pipeline);
 
 /// --schedule best, for commands that accept several.
 constexpr const char* kBestSchedule = "best";
@@ -63,6 +66,7 @@ struct Measurements {
   model::PipelineCosts costs;
   bool default_blocking = false;
   std::vector<report::ReportFact> facts;
+  std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h
 };
 /// Requires a profile.
 Result<Measurements> read_measurements(const PipelineOptions& options);

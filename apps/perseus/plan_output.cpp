@@ -67,7 +67,9 @@ Status write_plan_files(const OutputDirectory& out, const std::string& folder, c
                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
                         const formats::Metadata& metadata) {
   const model::ComputationDag& dag = pipeline.dag;
-  const report::ReportInput report{dag, frontier, pipeline.title, pipeline.facts, straggler, rule};
+  formats::Metadata described = metadata;
+  for (const report::ReportFact& fact : pipeline.origin) described[fact.name] = fact.value;
+  const report::ReportInput report{dag, frontier, pipeline.title, described_inputs(pipeline), straggler, rule};
   const int chosen = model::default_point(frontier, report::t_max_of(dag, frontier), rule);
   const model::Plan before = model::all_maximum_clock(dag);
   const std::vector<report::DrawnPlan> drawn = trace_plans(before, frontier.points[chosen].plan);
@@ -79,7 +81,7 @@ Status write_plan_files(const OutputDirectory& out, const std::string& folder, c
            write_frequency_plans(out, folder, dag, frontier),
            file("frontier.csv", [&](const report::Sink& sink) { sink(frontier_csv(figures)); }),
            file("plans.json",
-                [&](const report::Sink& sink) { sink(formats::format_plan_file(dag, frontier, metadata)); }),
+                [&](const report::Sink& sink) { sink(formats::format_plan_file(dag, frontier, described)); }),
            file("report.html", [&](const report::Sink& sink) { report::write_html(report, sink); }),
            file("frontier.svg", [&](const report::Sink& sink) { report::write_frontier_svg(report, sink); }),
            file("timeline.svg", [&](const report::Sink& sink) { report::write_timeline_svg(dag, drawn, sink); }),

@@ -109,6 +109,7 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
     pipeline.title = fmt::format("{}, {}", report.title, planned[c].name);
     pipeline.default_blocking = measured.default_blocking;
     pipeline.facts = measured.facts;
+    pipeline.origin = measured.origin;
     pipeline.facts.insert(pipeline.facts.begin() + 1, {"schedule", planned[c].description});
     for (const std::string& assumption : planned[c].assumptions) pipeline.facts.push_back({"assumed", assumption});
     formats::Metadata metadata = planner.metadata;

@@ -5,6 +5,7 @@ CMake and by pkg-config.
 usage: test_prefix.py CMAKE BUILD [unittest's arguments]
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -77,8 +78,16 @@ class Prefix(unittest.TestCase):
         sample = self.prefix / "share/doc/perseus/data/sample_profile.csv"
         out = str(self.scratch / "plans")
         run(self.program, "plan", str(sample), "--schedule", "1f1b", "--microbatches", "4", "--blocking-power", "90",
-            "--effort", "low", "--out", out)
+            "--effort", "low", "--out", out, env={**os.environ, "SOURCE_DATE_EPOCH": "86400"})
         run(self.program, "verify", out)
+        origin = json.loads((self.scratch / "plans/plans.json").read_text())["metadata"]
+        self.assertEqual(origin["Perseus"], run(self.program, "--version").strip().removeprefix("perseus "))
+        self.assertEqual(origin["written"], "1970-01-02T00:00:00Z")
+        self.assertTrue(origin["command"].startswith(f"{self.program} plan {sample} "), origin)
+        self.assertEqual(origin["SHA-256 of sample_profile.csv"], hashlib.sha256(sample.read_bytes()).hexdigest())
+        page = (self.scratch / "plans/report.html").read_text()
+        for name in ("Perseus", "written", "SHA-256 of sample_profile.csv"):
+            self.assertIn(origin[name], page)
 
     def test_the_demo_finds_its_programs(self):
         run(self.program, "demo", "--known-profile", "--stages", "2", "-m", "2", "--iterations", "2", "--time-scale", "0.05",

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "io/formats/sha256.h"
 #include "io/http/http_message.h"
 #include "server/jobs/identity.h"
 #include "server/service/store_access.h"
@@ -17,16 +18,6 @@ constexpr std::array<std::pair<Role, std::string_view>, 3> kRoles{
     {{Role::job, "job"}, {Role::infrastructure, "infrastructure"}, {Role::read_only, "read-only"}}};
 constexpr std::size_t kShownDigits = 12;
 constexpr const char* kSettingKey = "setting/tokens";
-
-std::string sha256(std::string_view text) {
-  std::array<unsigned char, 32> digest{};
-  unsigned int length = 0;
-  const int done = EVP_Digest(text.data(), text.size(), digest.data(), &length, EVP_sha256(), nullptr);
-  PERSEUS_CHECK(done == 1 && length == digest.size(), "SHA-256 is there");
-  std::string hex;
-  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
-  return hex;
-}
 
 std::string base64_decoded(std::string_view text) {
   std::string bytes(text.size() / 4 * 3 + 3, '\0');
@@ -80,7 +71,7 @@ Status check_token(const store::TokenRow& wanted) {
 
 NewToken make_token(store::TokenRow wanted, double now_s) {
   const std::string secret = "perseus_" + jobs::random_hex_id();
-  wanted.hash = sha256(secret);
+  wanted.hash = formats::sha256(secret);
   wanted.created_s = now_s;
   return {secret, std::move(wanted)};
 }
@@ -145,7 +136,7 @@ void Tokens::require_if_any() {
 }
 
 const store::TokenRow* Tokens::find(std::string_view authorization) const {
-  const auto found = rows_.find(sha256(secret_in(authorization)));
+  const auto found = rows_.find(formats::sha256(secret_in(authorization)));
   return found == rows_.end() ? nullptr : &found->second;
 }
 
@@ -175,7 +166,7 @@ bool Tokens::holds(const Identity& identity, double now_s) const {
 }
 
 bool Tokens::shows_first_secret(std::string_view authorization) const {
-  return !required_ && sha256(secret_in(authorization)) == sha256(first_secret_);
+  return !required_ && formats::sha256(secret_in(authorization)) == formats::sha256(first_secret_);
 }
 
 std::vector<store::TokenRow> Tokens::list() const {

@@ -53,7 +53,8 @@ TEST(Help, IsAsWritten) {
 TEST(Help, VersionIsSaid) {
   const Outcome version = run_perseus({"--version"});
   EXPECT_EQ(version.exit_code, 0);
-  EXPECT_THAT(version.out, ::testing::MatchesRegex("perseus [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+  EXPECT_THAT(version.out, ::testing::MatchesRegex(
+                               "perseus [0-9]+\\.[0-9]+\\.[0-9]+ \\(commit ([0-9a-f]{12}(-dirty)?|unknown)\\)\n"));
 }
 
 TEST(Readme, ItsCommandsRun) {
