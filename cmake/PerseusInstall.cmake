@@ -14,6 +14,9 @@ set_target_properties(libperseus PROPERTIES INSTALL_RPATH "$ORIGIN/perseus")
 set_target_properties(cuda_simulated PROPERTIES INSTALL_RPATH "$ORIGIN")
 set_target_properties(nvml_simulated PROPERTIES INSTALL_RPATH "$ORIGIN/..")
 
+set(PERSEUS_ZSH_DIR ${CMAKE_INSTALL_DATADIR}/zsh/site-functions CACHE STRING
+    "Where zsh looks for completion; on Debian in /usr: share/zsh/vendor-completions")
+
 install(TARGETS perseus RUNTIME COMPONENT perseus)
 install(TARGETS perseus-replay RUNTIME DESTINATION ${PERSEUS_PRIVATE_DIR} COMPONENT perseus)
 install(TARGETS cuda_simulated LIBRARY DESTINATION ${PERSEUS_PRIVATE_DIR} COMPONENT perseus)
@@ -26,6 +29,15 @@ install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT perseus)
 install(DIRECTORY data DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT perseus)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT perseus PATTERN __pycache__ EXCLUDE
         PATTERN CMakeLists.txt EXCLUDE)
+
+install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT perseus
+        FILES_MATCHING PATTERN *.1)
+install(FILES packaging/man/perseus-clockd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT client)
+install(FILES ${CMAKE_BINARY_DIR}/manual/perseus.bash RENAME perseus
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT perseus)
+install(FILES ${CMAKE_BINARY_DIR}/manual/_perseus DESTINATION ${PERSEUS_ZSH_DIR} COMPONENT perseus)
+install(FILES ${CMAKE_BINARY_DIR}/manual/perseus.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d
+        COMPONENT perseus)
 
 foreach(component server client)
   install(CODE "

@@ -42,6 +42,7 @@ void add_profile(CLI::App& app, Command& command);
 void add_straggler(CLI::App& app, Command& command);
 void add_policy(CLI::App& app, Command& command);
 void add_token(CLI::App& app, Command& command);
+void add_manual(CLI::App& app, Command& command);
 
 /// --json, on every subcommand.
 CLI::Option* add_json_flag(CLI::App& subcommand, Command& command);

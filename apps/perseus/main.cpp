@@ -103,6 +103,7 @@ int run(int argc, char** argv) {
   add_straggler(app, command);
   add_policy(app, command);
   add_token(app, command);
+  add_manual(app, command);
 
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool json = asks_for_json(words);

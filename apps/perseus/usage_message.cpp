@@ -11,9 +11,10 @@
 namespace perseus::cli {
 namespace {
 
+/// Without hidden ones.
 std::vector<std::string> commands_of(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* one : app.get_subcommands([](const CLI::App*) { return true; }))
+  for (const CLI::App* one : app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); }))
     names.push_back(one->get_name());
   return names;
 }

@@ -61,7 +61,8 @@ class Prefix(unittest.TestCase):
                      "lib/perseus/libcuda-simulated.so", "lib/perseus/simulated/libnvidia-ml.so.1", "include/perseus/perseus.hpp",
                      "lib/systemd/system/perseus-server.service", "lib/sysusers.d/perseus-server.conf", "etc/perseus/server.toml",
                      "share/doc/perseus/docs/serve.md",
-                     "share/doc/perseus/examples/megatron_gpt.py", "share/licenses/perseus/LICENSE"):
+                     "share/doc/perseus/examples/megatron_gpt.py", "share/man/man1/perseus-plan.1",
+                     "share/man/man8/perseus-clockd.8", "share/bash-completion/completions/perseus", "share/licenses/perseus/LICENSE"):
             self.assertTrue((self.prefix / name).exists(), name)
         unit = (self.prefix / "lib/systemd/system/perseus-clockd.service").read_text()
         self.assertIn(f"ExecStart={self.scratch}/first/bin/perseus-clockd --daemon", unit)

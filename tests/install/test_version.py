@@ -16,7 +16,8 @@ VERSION = ""
 class Version(unittest.TestCase):
     def test_it_is_the_same_everywhere(self):
         for name, pattern in (("CITATION.cff", r"^version: (\S+)$"), ("CHANGELOG.md", r"^## (\S+)"),
-                              ("python/pyproject.toml", r'^version = "(.*)"$')):
+                              ("python/pyproject.toml", r'^version = "(.*)"$'),
+                              ("packaging/man/perseus-clockd.8", r'"perseus (.*?)"')):
             found = re.search(pattern, (ROOT / name).read_text(), re.M)
             self.assertIsNotNone(found, name)
             self.assertEqual(found[1], VERSION, name)
