@@ -9,6 +9,8 @@ include(CMakePackageConfigHelpers)
 file(RELATIVE_PATH lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH lib_from_private /${PERSEUS_PRIVATE_DIR} /${CMAKE_INSTALL_LIBDIR})
 set_target_properties(perseus perseus-clockd PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_bin}/perseus")
+# A tarball's libraries need each other: DT_RPATH, unlike DT_RUNPATH, holds for them too.
+target_link_options(perseus PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(perseus-replay PROPERTIES INSTALL_RPATH "$ORIGIN/${lib_from_private};$ORIGIN")
 set_target_properties(libperseus PROPERTIES INSTALL_RPATH "$ORIGIN/perseus")
 set_target_properties(cuda_simulated PROPERTIES INSTALL_RPATH "$ORIGIN")
@@ -59,3 +61,13 @@ install(FILES ${CMAKE_BINARY_DIR}/perseusConfigVersion.cmake DESTINATION ${packa
 file(RELATIVE_PATH prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(packaging/perseus.pc.in ${CMAKE_BINARY_DIR}/perseus.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/perseus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
+
+include(PerseusPackages)
+foreach(component ${CPACK_COMPONENTS_ALL}) # last: it compresses installed files
+  install(CODE "
+    set(COMPONENT ${component})
+    set(SOURCE ${CMAKE_SOURCE_DIR}/packaging)
+    set(VERSION ${PROJECT_VERSION})
+    set(CONTACT \"${CPACK_PACKAGE_CONTACT}\")
+    include(${CMAKE_SOURCE_DIR}/packaging/deb/install_debian_files.cmake)" COMPONENT ${component})
+endforeach()
