@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <type_traits>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/terminal_text.h"
 #include "io/formats/number.h"
 #include "io/formats/transfer_latency_text.h"
+#include "planning/model/make_schedule.h"
 
 namespace perseus::cli {
 
@@ -50,6 +52,21 @@ CLI::Validator number_within(double least, double most, std::string unit) {
 
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit) {
   return within(least, most, std::move(unit), "whole number");
+}
+
+CLI::Validator schedule_names() {
+  return {[](std::string& text) -> std::string {
+            std::string ours;
+            for (std::size_t begins = 0; begins <= text.size();) {
+              const std::size_t ends = std::min(text.find(',', begins), text.size());
+              const std::string name = text.substr(begins, ends - begins);
+              ours += (begins > 0 ? "," : "") + model::schedule_named(name).value_or(name);
+              begins = ends + 1;
+            }
+            text = ours;
+            return {};
+          },
+          ""};
 }
 
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,

@@ -54,6 +54,9 @@ std::string exit_codes_text();
 CLI::Validator number_within(double least, double most, std::string unit);
 CLI::Validator whole_number_within(std::int64_t least, std::int64_t most, std::string unit = "");
 
+/// Replaces each name of a schedule in a comma-separated list by ours (model::schedule_named()); others stay.
+CLI::Validator schedule_names();
+
 /// --transfer-latency, see io/formats/transfer_latency_text.h.
 CLI::Option* add_transfer_latency(CLI::App& app, const std::string& description,
                                   std::function<void(const model::TransferLatency&)> set);

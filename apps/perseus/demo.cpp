@@ -146,6 +146,7 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
   demo.add_option("--schedule", options.schedule,
                   fmt::format("Pipeline schedule: one of {}", fmt::join(model::schedule_names(), ", ")))
       ->capture_default_str()
+      ->transform(schedule_names())
       ->check(CLI::IsMember(model::schedule_names()).description(""))
       ->type_name("NAME")
       ->group(kTraining);

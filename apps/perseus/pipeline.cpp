@@ -92,7 +92,7 @@ struct DeclaredOptions {
 std::string schedule_fault(const std::string& text, bool several) {
   if (several && text == kBestSchedule) return {};
   for (const std::string_view name : several ? split(text, ',') : std::vector<std::string_view>{text}) {
-    if (std::ranges::find(model::schedule_names(), name) != model::schedule_names().end()) continue;
+    if (model::schedule_named(name)) continue;
     if (name.empty()) return fmt::format("'{}' has an empty name; allowed: names with one comma between two", text);
     if (several && name == kBestSchedule) {
       return fmt::format("'{}': best stands for every schedule; allowed: best alone, or names of schedules", text);
@@ -112,6 +112,7 @@ void add_schedule_options(CLI::App& app, PipelineOptions& options, const std::st
                                                  fmt::join(model::schedule_names(), ", "), also_schedules))
                           ->capture_default_str()
                           ->check(CLI::Validator(fault, ""))
+                          ->transform(schedule_names())
                           ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
                           ->group(kPipelineGroup);
   declared.microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")

@@ -20,6 +20,7 @@ void add_configuration_options(CLI::App& app, SearchOptions& options) {
   app.add_option("--reference-schedule", options.reference_schedule,
                  "Schedule in use today, to which savings and 'no slower' refer (default: the first of --schedule, "
                  "or 1f1b for best)")
+      ->transform(schedule_names())
       ->type_name("NAME")
       ->group(kGroup);
   app.add_option(

@@ -125,10 +125,12 @@ void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<P
       ->add_option("PROFILE.csv", push->file,
                    "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)")
       ->required();
-  action->add_option("--schedule", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")->type_name("NAME");
+  action->add_option("--schedule", push->schedule, "Schedule, as in 'perseus plan' (default 1f1b)")
+      ->transform(schedule_names())
+      ->type_name("NAME");
   action->add_option("--action-table", push->action_table, "Action table of PyTorch; replaces --schedule")
       ->type_name("FILE");
-  action->add_option("--microbatches", push->microbatches, "Microbatches per iteration")
+  action->add_option("-m,--microbatches", push->microbatches, "Microbatches per iteration")
       ->check(whole_number_within(1, 1 << 20))
       ->type_name("N");
   action->add_option("--chunks", push->chunks, "Stages per rank")

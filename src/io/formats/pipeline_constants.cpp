@@ -38,7 +38,7 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   };
   if (const auto schedule = fields.optional("schedule")) {
     const auto found = schedule->string();
-    if (found && std::ranges::find(model::schedule_names(), *found) != model::schedule_names().end()) {
+    if (found && model::schedule_named(*found)) {
       constants.schedule = std::string(*found);
     } else {
       error = schedule->error(fmt::format("one of {}", fmt::join(model::schedule_names(), ", ")));

@@ -127,7 +127,7 @@ class ScenarioReader {
       }
       kind.profile = (std::filesystem::path(folder_) / f.string("profile")).string();
       if (f.has("schedule")) kind.schedule = f.string("schedule");
-      if (std::ranges::find(model::schedule_names(), kind.schedule) == model::schedule_names().end()) {
+      if (!model::schedule_named(kind.schedule)) {
         f.fail("schedule", fmt::format("{}", fmt::join(model::schedule_names(), ", ")));
       }
       kind.chunks = static_cast<int>(f.integer_or(model::usual_chunks(kind.schedule), "chunks", {1, 1024}));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "planning/model/schedule.h"
 #include "planning/model/schedule_generators.h"
@@ -17,7 +18,8 @@ constexpr long kMaxStageMicrobatches = 1L << 22;
 
 struct Family {
   const char* name;
-  int chunks;  ///< stages per rank if the schedule fixes it; 0: the caller chooses
+  const char* of_torch;  ///< the class in torch.distributed.pipelining; empty: none
+  int chunks;            ///< stages per rank if the schedule fixes it; 0: the caller chooses
   schedules::Ranks (*generate)(const ScheduleShape&);
   /// An error message if the shape is invalid, else empty.
   std::string (*objection)(const ScheduleShape&);
@@ -40,17 +42,23 @@ std::string as_many_as_stages(const ScheduleShape& shape) {
 }
 
 const std::array kFamilies = {
-    Family{"gpipe", 1, schedules::gpipe, none},
-    Family{"1f1b", 1, schedules::one_forward_one_backward, none},
-    Family{"early-recompute-1f1b", 1, schedules::early_recompute, none},
-    Family{"interleaved-1f1b", 0, schedules::interleaved, whole_rounds},
-    Family{"zero-bubble", 1, schedules::zero_bubble, none},
-    Family{"zbv", 2, schedules::zbv, none},
-    Family{"dualpipev", 2, schedules::dualpipev, as_many_as_stages},
+    Family{"gpipe", "ScheduleGPipe", 1, schedules::gpipe, none},
+    Family{"1f1b", "Schedule1F1B", 1, schedules::one_forward_one_backward, none},
+    Family{"early-recompute-1f1b", "", 1, schedules::early_recompute, none},
+    Family{"interleaved-1f1b", "ScheduleInterleaved1F1B", 0, schedules::interleaved, whole_rounds},
+    Family{"zero-bubble", "ScheduleInterleavedZeroBubble", 1, schedules::zero_bubble, none},
+    Family{"zbv", "ScheduleZBVZeroBubble", 2, schedules::zbv, none},
+    Family{"dualpipev", "ScheduleDualPipeV", 2, schedules::dualpipev, as_many_as_stages},
 };
 
-const Family* find(const std::string& name) {
-  const auto found = std::ranges::find_if(kFamilies, [&](const Family& f) { return name == f.name; });
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+const Family* find(std::string_view name) {
+  const auto found = std::ranges::find_if(kFamilies, [&](const Family& f) {
+    return !name.empty() && (equal_ignoring_case(name, f.name) || equal_ignoring_case(name, f.of_torch));
+  });
   return found == kFamilies.end() ? nullptr : &*found;
 }
 
@@ -65,14 +73,20 @@ const std::vector<std::string>& schedule_names() {
   return names;
 }
 
+std::optional<std::string> schedule_named(std::string_view name) {
+  const Family* family = find(name);
+  return family == nullptr ? std::nullopt : std::optional<std::string>(family->name);
+}
+
 int chunks_fixed_by(const std::string& schedule_name) {
   const Family* family = find(schedule_name);
   return family == nullptr ? 0 : family->chunks;
 }
 
 int usual_chunks(const std::string& schedule_name) {
-  const int fixed = chunks_fixed_by(schedule_name);
-  return fixed != 0 ? fixed : schedule_name == "interleaved-1f1b" ? 2 : 1;
+  const Family* family = find(schedule_name);
+  if (family == nullptr) return 1;
+  return family->chunks != 0 ? family->chunks : 2;
 }
 
 Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& shape) {
@@ -100,7 +114,7 @@ Result<Schedule> make_schedule(const std::string& name, const ScheduleShape& sha
   if (std::string objection = family->objection(shape); !objection.empty()) {
     return usage(fmt::format("{}: {}", name, objection));
   }
-  return Schedule{name, num_stages, num_microbatches, family->generate(shape)};
+  return Schedule{family->name, num_stages, num_microbatches, family->generate(shape)};
 }
 
 }  // namespace perseus::model

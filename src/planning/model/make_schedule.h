@@ -8,7 +8,9 @@
 // Source:  docs/schedules.md shows each as a picture.
 #pragma once
 
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -26,6 +28,9 @@ struct ScheduleShape {
 /// The names that make_schedule() knows: gpipe, 1f1b, early-recompute-1f1b, interleaved-1f1b, zero-bubble, zbv,
 /// dualpipev.
 const std::vector<std::string>& schedule_names();
+/// The name in schedule_names() of a schedule: its name in any case, or the name of PyTorch's class for it
+/// (Schedule1F1B). All functions below accept such names.
+std::optional<std::string> schedule_named(std::string_view name);
 /// Stages per rank that the named schedule fixes (2 for zbv and dualpipev), or 0 if the caller chooses.
 int chunks_fixed_by(const std::string& schedule_name);
 /// Stages per rank where neither the schedule nor the caller says: 2 for interleaved-1f1b, which is 1f1b with 1.

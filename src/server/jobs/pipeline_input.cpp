@@ -128,7 +128,7 @@ Status check_shape(const PipelineShape& shape, int max_computations) {
     const Result<model::Schedule> table = table_of(shape);
     return table ? Status(Ok{}) : Status(table.error());
   }
-  if (std::ranges::find(model::schedule_names(), shape.schedule) == model::schedule_names().end()) {
+  if (!model::schedule_named(shape.schedule)) {
     return wrong(fmt::format("schedule: '{}'; allowed: {}", shape.schedule, fmt::join(model::schedule_names(), ", ")));
   }
   if (shape.microbatches < 1 || shape.microbatches > max_computations) {

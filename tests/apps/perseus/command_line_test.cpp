@@ -43,7 +43,13 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
     }
   }
   const Words plan{"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2"};
-  EXPECT_EQ(run_perseus(plan, {.prepare = full}).exit_code, kCannotWrite);
+  for (const Words& more : {Words{}, {"--json"}, {"--json", "--out", "plans"}}) {
+    const ScratchFolder scratch;
+    Words words = plan;
+    words.insert(words.end(), more.begin(), more.end());
+    EXPECT_EQ(run_perseus(words, {.folder = scratch.path(), .prepare = full}).exit_code, kCannotWrite);
+  }
+  EXPECT_EQ(run_perseus({"plan", sample_profile(), "--bound-only"}, {.prepare = full}).exit_code, kCannotWrite);
   EXPECT_EQ(run_perseus({"plan", "/nonexistent", "--json"}, {.prepare = full}).exit_code, kNotFound);
 }
 
@@ -76,6 +82,24 @@ TEST(PerseusCommandLine, PrintsHelpWhereNothingIsAsked) {
   EXPECT_EQ(out_of({"job"}), out_of({"job", "--help"}));
   const Outcome json = run_perseus({"--json"});
   EXPECT_EQ(json.exit_code, kUsage);
+}
+
+TEST(PerseusCommandLine, KnowsSchedulesByThePyTorchClass) {
+  const auto planned = [](const std::string& schedule) {
+    const Outcome outcome = run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2", "-m",
+                                         "8", "--schedule", schedule, "--split-backward", "0.5"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out.substr(0, outcome.out.find("planned in"));
+  };
+  for (const auto& [class_name, ours] :
+       {std::pair("Schedule1F1B", "1f1b"), std::pair("1F1B", "1f1b"), std::pair("ScheduleGPipe", "gpipe"),
+        std::pair("scheduleinterleaved1f1b", "interleaved-1f1b"),
+        std::pair("ScheduleInterleavedZeroBubble", "zero-bubble"), std::pair("ScheduleZBVZeroBubble", "zbv")}) {
+    EXPECT_THAT(planned(ours), HasSubstr(std::string("schedule: ") + ours));
+    EXPECT_EQ(planned(class_name), planned(ours));
+  }
+  EXPECT_THAT(planned("ScheduleGPipe,Schedule1F1B"), HasSubstr("gpipe"));
+  expect_mistake({"plan", sample_profile(), "--schedule", "ScheduleNew"}, kUsage, "--schedule: ScheduleNew not in");
 }
 
 TEST(PerseusCommandLine, RefusesValuesThatAreNone) {
