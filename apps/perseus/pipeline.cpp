@@ -161,12 +161,12 @@ void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOption
 }
 
 void add_replacing_files(CLI::App& app, PipelineOptions& options, const DeclaredOptions& declared) {
-  app.add_option("--action-table", options.action_table, "Action table of PyTorch; replaces --schedule")
-      ->type_name("FILE.csv")
-      ->excludes(declared.schedule)
-      ->excludes(declared.microbatches)
-      ->excludes(declared.chunks)
-      ->group(kPipelineGroup);
+  auto* table = app.add_option("--action-table", options.action_table, "Action table of PyTorch; replaces --schedule")
+                    ->type_name("FILE.csv")
+                    ->excludes(declared.schedule)
+                    ->excludes(declared.microbatches)
+                    ->excludes(declared.chunks)
+                    ->group(kPipelineGroup);
   auto* constants =
       app.add_option("--constants", options.constants,
                      "Constants fitted by 'perseus calibrate'; replaces schedule, microbatches, blocking power "
@@ -184,6 +184,7 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
       ->excludes(declared.blocking)
       ->excludes(constants)
       ->excludes(declared.split)
+      ->excludes(table)
       ->excludes(declared.noise)
       ->group(kPipelineGroup);
 }

@@ -173,6 +173,9 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) {
+  if (is_search(options.pipeline, options.search) && !options.pipeline.dag.empty()) {
+    return Error{ErrorCode::usage, "--dag: one pipeline; not supported with options of several configurations"};
+  }
     note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
                      dag.blocking_power.value()));
   }
@@ -220,6 +223,26 @@ void add_planner_options(CLI::App& plan, PlanOptions& options) {
   plan.add_option("--method", options.method, "Planner: exact, or perseus, the published algorithm")
       ->capture_default_str()
       ->check(CLI::IsMember({"exact", "perseus"}).description(""))
+/// The options given that have no effect beside others are refused: the result would not be what they promise.
+Status check_effect(const CLI::App& plan, const PlanOptions& options) {
+  const auto refuse = [&](std::initializer_list<const char*> without_effect, const std::string& beside) -> Status {
+    for (const char* name : without_effect) {
+      if (plan.count(name) > 0) {
+        return Error{ErrorCode::usage, fmt::format("{}: has no effect with {}; leave out one of them", name, beside)};
+      }
+    }
+    return Ok{};
+  };
+  if (options.bound_only) {
+    return refuse({"--method", "--tau", "--effort", "--deadlines", "--switch-latency", "--min-dwell", "--slowdown",
+                   "--straggler"},
+                  "--bound-only");
+  }
+  if (options.method == "perseus") return refuse({"--effort", "--deadlines"}, "--method perseus");
+  if (options.effort != "high") return refuse({"--tau"}, "--method exact below --effort high");
+  return Ok{};
+}
+
       ->type_name("NAME")
       ->group(planner);
   plan.add_option("--tau", options.tau_s,
@@ -291,8 +314,12 @@ void add_plan(CLI::App& app, Command& command) {
                   "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
                   "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
                   "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
-  plan->callback(
-      [options, &command] { command.run = [options, &command] { return run_plan(*options, command.json); }; });
+  plan->callback([options, plan, &command] {
+    command.run = [options, plan, &command]() -> Result<int> {
+      if (const Status effective = check_effect(*plan, *options); !effective) return effective.error();
+      return run_plan(*options, command.json);
+    };
+  });
 }
 
 }  // namespace perseus::cli

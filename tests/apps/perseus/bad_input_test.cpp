@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "program.h"
 #include "tests/support/shared_data.h"
 
@@ -113,12 +117,27 @@ TEST(BadInput, WrongOptions) {
   expect_failure({"plan", profile, "--dag", profile}, usage, "exclude");
 }
 
+TEST(BadInput, OptionsWithoutEffect) {
+  const std::string profile = sample_profile();
+  const std::vector<std::vector<std::string>> cases{{"--effort", "low", "--method", "perseus"},
+                                                    {"--deadlines", "9", "--method", "perseus"},
+                                                    {"--tau", "0.01"},
+                                                    {"--tau", "0.01", "--effort", "low"}};
+  for (const auto& options : cases) {
+    std::vector<std::string> words{"plan", profile};
+    words.insert(words.end(), options.begin(), options.end());
+    expect_failure(words, usage, options[0] + ": has no effect with --");
+  }
+  expect_failure({"plan", "--dag", "a.json", "--action-table", "a.csv"}, usage, "--action-table");
+  expect_failure({"plan", "--dag", "a.json", "--ranks", "4"}, usage, "--dag: one pipeline");
+}
+
 TEST(BadInput, WrongCommands) { expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'"); }
 
 TEST(BadInput, ActionTableThatDeadlocks) {
   const ScratchFolder scratch;
-  const std::string profile =
-      scratch.file("profile.csv", header + good_rows + "1,forward,1000,0.1,10\n1,backward,1000,0.2,20\n");
+  const std::string profile = scratch.file(
+      "profile.csv", header + good_rows + "0,forward,900,0.11,9\n1,forward,1000,0.1,10\n1,backward,1000,0.2,20\n");
   // Rank 0 orders a backward before its forward.
   const std::string table = scratch.file("table.csv", "0B0,0F0\n1F0,1B0\n");
   expect_failure({"plan", profile, "--action-table", table, "--blocking-power", "50"}, invalid_input, "0");

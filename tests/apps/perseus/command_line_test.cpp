@@ -84,6 +84,18 @@ TEST(PerseusCommandLine, PrintsHelpWhereNothingIsAsked) {
   EXPECT_EQ(json.exit_code, kUsage);
 }
 
+TEST(PerseusCommandLine, RefusesOptionsThatTheBoundDoesNotUse) {
+  for (const Words& option : {Words{"--effort", "high"},
+                              {"--method", "perseus"},
+                              {"--straggler", "1.2"},
+                              {"--slowdown", "1%"},
+                              {"--deadlines", "9"},
+                              {"--switch-latency", "0.01"}}) {
+    expect_mistake({"plan", sample_profile(), "--bound-only", option[0], option[1]}, kUsage,
+                   option[0] + ": has no effect with --bound-only; leave out one of them");
+  }
+}
+
 TEST(PerseusCommandLine, KnowsSchedulesByThePyTorchClass) {
   const auto planned = [](const std::string& schedule) {
     const Outcome outcome = run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2", "-m",
