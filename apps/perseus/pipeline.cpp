@@ -17,6 +17,7 @@
 #include "planning/model/build_dag.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile_doubts.h"
 #include "planning/model/schedule.h"
 #include "server/profiling/pooled_profile.h"
 
@@ -111,8 +112,8 @@ void add_schedule_options(CLI::App& app, PipelineOptions& options, const std::st
                                      fmt::format("Pipeline schedule: one of {}{}",
                                                  fmt::join(model::schedule_names(), ", "), also_schedules))
                           ->capture_default_str()
-                          ->check(CLI::Validator(fault, ""))
                           ->transform(schedule_names())
+                          ->check(CLI::Validator(fault, ""))
                           ->type_name(also_schedules.empty() ? "NAME" : "NAME,...")
                           ->group(kPipelineGroup);
   declared.microbatches = app.add_option("-m,--microbatches", options.microbatches, "Microbatches per iteration")
@@ -183,8 +184,8 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
       ->excludes(declared.latency)
       ->excludes(declared.blocking)
       ->excludes(constants)
-      ->excludes(declared.split)
       ->excludes(table)
+      ->excludes(declared.split)
       ->excludes(declared.noise)
       ->group(kPipelineGroup);
 }
@@ -228,6 +229,11 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   const PipelineOptions& options = measured.options;
   Result<model::Profile> profile = formats::read_profile_csv(options.profile);
   if (!profile) return profile.error();
+  const std::optional<Watts> blocking_power =
+      options.blocking_power_w ? std::optional(Watts(*options.blocking_power_w)) : std::nullopt;
+  for (const std::string& doubt : model::profile_doubts(*profile, blocking_power)) {
+    note(fmt::format("{}: {}", options.profile, doubt));
+  }
   profiling::PooledProfile pooled = pooled_by(*profile, options.noise_pct);
   measured.profile = std::move(pooled.profile);
   measured.draws = std::move(pooled.draws);

@@ -275,9 +275,21 @@ Error invalid_file(const std::string& name, const std::string& what) {
   return {ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
 }
 
+/// A row with more cells than the header has, as decimal commas make them, would be read wrongly.
+Status check_width(const CsvReader& csv, std::size_t num_columns) {
+  const auto& fields = csv.fields();
+  for (std::size_t i = num_columns; i < fields.size(); ++i) {
+    if (fields[i].empty()) continue;
+    return csv.error(fmt::format("{} cells; allowed: {}, as in the header (decimals take a point, not a comma)",
+                                 fields.size(), num_columns));
+  }
+  return Ok{};
+}
+
 Result<Table> read_table(std::string_view text, const std::string& name) {
   CsvReader csv(text, name);
   std::optional<Columns> columns;
+  std::size_t num_columns = 0;
   Table table;
   for (;;) {
     const auto more = csv.next();
@@ -288,8 +300,10 @@ Result<Table> read_table(std::string_view text, const std::string& name) {
       auto header = read_header(csv);
       if (!header) return header.error();
       columns = *header;
+      num_columns = csv.fields().size();
       continue;
     }
+    if (Status fits = check_width(csv, num_columns); !fits) return fits.error();
     auto row = RowReader(csv, *columns).read();
     if (!row) return row.error();
     if (row->stage >= static_cast<int>(table.appearance.size())) table.appearance.resize(row->stage + 1);

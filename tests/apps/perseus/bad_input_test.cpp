@@ -132,6 +132,38 @@ TEST(BadInput, OptionsWithoutEffect) {
   expect_failure({"plan", "--dag", "a.json", "--ranks", "4"}, usage, "--dag: one pipeline");
 }
 
+struct Doubtful {
+  std::string rows, doubt;
+};
+
+TEST(BadInput, MeasurementsThatNoGpuMakes) {
+  const ScratchFolder scratch;
+  const auto notes_for = [&](const std::string& rows) {
+    const std::string profile = scratch.file("profile.csv", header + rows);
+    const Outcome outcome = run_perseus({"plan", profile, "--blocking-power", "60", "-m", "2"});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.err;
+  };
+  const std::string forward = "0,forward,1400,0.1,30\n0,forward,1000,0.12,25\n";
+  const std::string backward = "0,backward,1400,0.2,60\n0,backward,1000,0.24,50\n";
+  EXPECT_EQ(notes_for(forward + backward), "");
+  const std::vector<Doubtful> cases{
+      {"0,forward,1400,100,30\n0,forward,1000,120,25\n0,backward,1400,200,60\n", "are the times in ms?"},
+      {"0,forward,1400,0.1,300\n" + backward, "stage 0, forward, 1400 MHz: 3000 W: no GPU takes more than 2000 W"},
+      {"0,forward,1400,0.1,5\n" + backward, "stage 0, forward, 1400 MHz: 50 W: less than the blocking power of 60 W"},
+      {"0,forward,1400,0.15,30\n0,forward,1000,0.12,25\n" + backward,
+       "stage 0, forward, 1400 MHz: 0.15 s, at 1000 MHz 0.12 s: slower at a higher clock"},
+      {"0,forward,1400,0.1,30\n0,backward,1400,0.2,60\n", "one clock only"},
+  };
+  for (const Doubtful& one : cases) {
+    const std::string notes = notes_for(one.rows);
+    EXPECT_THAT(notes, HasSubstr(one.doubt));
+    EXPECT_EQ(std::ranges::count(notes, '\n'), 1) << notes;
+  }
+  const std::string comma = scratch.file("comma.csv", header + "0,forward,1400,0,1,30\n");
+  expect_failure({"plan", comma}, invalid_input, ":2: 6 cells; allowed: 5");
+}
+
 TEST(BadInput, WrongCommands) { expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'"); }
 
 TEST(BadInput, ActionTableThatDeadlocks) {
