@@ -74,5 +74,20 @@ TEST(Readme, ItsCommandsRun) {
   EXPECT_GE(commands, 4);
 }
 
+TEST(Readme, ItsOutputIsIgnoredByGit) {
+  const std::string ignored = "\n" + content_of(fs::path(PERSEUS_SOURCE_DIR) / ".gitignore");
+  const std::string readme = content_of(fs::path(PERSEUS_SOURCE_DIR) / "README.md");
+  int outputs = 0;
+  constexpr std::string_view option = "--out ";
+  for (auto at = readme.find(option); at != std::string::npos; at = readme.find(option, at + 1)) {
+    const std::size_t begins = at + option.size();
+    const std::string name = readme.substr(begins, readme.find_first_of(" `\n", begins) - begins);
+    if (name == "DIR") continue;
+    EXPECT_THAT(ignored, HasSubstr("\n/" + name + "/\n"));
+    ++outputs;
+  }
+  EXPECT_GE(outputs, 2);
+}
+
 }  // namespace
 }  // namespace perseus::testing
