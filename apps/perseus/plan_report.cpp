@@ -17,11 +17,28 @@ namespace json = boost::json;
 constexpr int kRowsShown = 12;
 constexpr double kLeastAdvised_pct = 0.05;  ///< a tolerance that saves less is not worth a line
 
-/// Points evenly spread over time; the first, the last, the default and the straggler's always.
-std::vector<int> representative_points(const model::Frontier& frontier, const report::ReportSummary& summary) {
+int least_energy_point(const std::vector<PointFigures>& figures) {
+  return static_cast<int>(std::ranges::min_element(figures, {}, &PointFigures::energy) - figures.begin());
+}
+
+/// "fastest, default"
+std::string role_of(int point, const report::ReportSummary& summary, const std::vector<PointFigures>& figures) {
+  std::string roles;
+  const auto add = [&](bool has, const char* role) {
+    if (has) roles += (roles.empty() ? "" : ", ") + std::string(role);
+  };
+  add(point + 1 == static_cast<int>(figures.size()), "fastest");
+  add(point == summary.default_point, "default");
+  add(point == least_energy_point(figures), "least energy");
+  return roles;
+}
+
+/// Points evenly spread over time; those that have a role and the straggler's always.
+std::vector<int> representative_points(const model::Frontier& frontier, const report::ReportSummary& summary,
+                                       int least_energy) {
   const Seconds slowest = frontier.points.front().time;
   const Seconds fastest = frontier.points.back().time;
-  std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1, summary.default_point};
+  std::vector<int> rows{0, static_cast<int>(frontier.points.size()) - 1, summary.default_point, least_energy};
   for (int row = 1; row + 1 < kRowsShown; ++row) {
     rows.push_back(report::point_for(frontier, slowest + (double(row) / (kRowsShown - 1)) * (fastest - slowest)));
   }
@@ -80,12 +97,13 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
                       const std::vector<PointFigures>& figures) {
   std::string text;
   for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  report::TextTable table({"point", "time", "slowdown", "energy", "saving", "gap", "power", "changes"});
-  for (const int point : representative_points(frontier, summary)) {
+  report::TextTable table({"point", "plan", "time", "slowdown", "energy", "saving", "gap", "power", "changes"}, 2);
+  for (const int point : representative_points(frontier, summary, least_energy_point(figures))) {
     const PointFigures& f = figures[point];
-    table.add({std::to_string(f.point), report::text_of(f.time), fmt::format("{:.2f} %", f.slowdown_pct),
-               report::text_of(f.energy), fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct),
-               report::text_of(f.average_power), std::to_string(f.clock_changes)});
+    table.add({std::to_string(f.point), role_of(point, summary, figures), report::text_of(f.time),
+               fmt::format("{:.2f} %", f.slowdown_pct), report::text_of(f.energy),
+               fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct), report::text_of(f.average_power),
+               std::to_string(f.clock_changes)});
   }
   text += "\n" + table.to_string() + "\n";
   text += fmt::format("everything at maximum clock: {}, {} (the reference of 'saving')\n",
@@ -154,6 +172,7 @@ json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& su
   json::object all{{"inputs", std::move(inputs)},
                    {"blocking_power_w", pipeline.dag.blocking_power.value()},
                    {"blocking_power_is_a_guess", pipeline.default_blocking},
+                   {"least_energy_point", least_energy_point(figures)},
                    {"t_min_s", summary.t_min.value()},
                    {"t_star_s", summary.t_star.value()},
                    {"gap_mean_pct", summary.gap_mean_pct},

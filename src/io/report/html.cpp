@@ -39,7 +39,10 @@ std::string key_figures(const ReportInput& input, const ReportSummary& s) {
     html += figure(fmt::format("Saved with {:g} % more time", advice->slowdown_pct), percent(advice->saving_pct),
                    fmt::format("{:.2f} points more than the default plan, --slowdown {:g}%", advice->more_pct,
                                advice->slowdown_pct));
-  html += figure("Least effective energy, T*", text_of(s.min_energy.time), text_of(s.min_energy.energy));
+  const auto& points = input.frontier.points;
+  const auto least = std::ranges::min_element(points, {}, &model::FrontierPoint::energy);
+  html += figure("Least energy", text_of(least->energy),
+                 fmt::format("point {}, {}", least - points.begin(), text_of(least->time)));
   html += figure("Gap to the lower bound", percent(s.gap_mean_pct),
                  fmt::format("mean over T; largest {}", percent(s.gap_max_pct)));
   html += figure("Points", fmt::format("{}", input.frontier.points.size()), "plans of real clocks, point 0 slowest");

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <boost/json.hpp>
 #include <cmath>
 #include <csignal>
@@ -63,6 +64,20 @@ void expect_whole(const std::string& folder) {
   EXPECT_EQ(static_cast<std::size_t>(plans), read_frontier(fs::path(folder) / "frontier.csv").size());
   const Outcome verified = run_perseus({"verify", folder});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
+TEST(PlanOutput, NamesThePointsThatMatter) {
+  const std::vector<std::string> plan{"plan", sample_profile(), "--blocking-power", "90"};
+  std::vector<std::string> as_json = plan;
+  as_json.emplace_back("--json");
+  const json::value all = json::parse(run_perseus(as_json).out);
+  const json::array& points = all.at("points").as_array();
+  const auto least = std::ranges::min_element(
+      points, {}, [](const json::value& point) { return point.at("energy_j").to_number<double>(); });
+  EXPECT_EQ(all.at("least_energy_point").as_int64(), least - points.begin());
+  const std::string text = run_perseus(plan).out;
+  EXPECT_THAT(text, HasSubstr(fmt::format("\n{:<7}least energy ", least - points.begin())));
+  EXPECT_THAT(text, HasSubstr(fmt::format("\n{:<7}fastest, default ", points.size() - 1)));
 }
 
 TEST(PlanOutput, IsWholeAndVerifies) {
