@@ -1,14 +1,24 @@
 #include "help_formatter.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <sstream>
+
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
 
 constexpr std::size_t kDescriptionColumn = 28;
-constexpr std::size_t kLastColumn = 80;
+constexpr std::size_t kUsualWidth = 80;
+constexpr std::size_t kLeastWidth = 60;
+
+std::size_t last_column() {
+  const auto size = terminal_size(STDOUT_FILENO);
+  return size ? std::max(size->columns, kLeastWidth) : kUsualWidth;
+}
 
 /// "-m,--microbatches M", "PROFILE.csv"
 std::string names_of(const CLI::Option& option, bool is_positional) {
@@ -25,6 +35,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   std::string words = option->get_description();
   if (!option->get_default_str().empty()) words += fmt::format(" (default: {})", option->get_default_str());
 
+  const std::size_t width = last_column();
   std::string text;
   std::istringstream stream(words);
   if (line.size() + 2 > kDescriptionColumn) {
@@ -34,7 +45,7 @@ std::string HelpFormatter::make_option(const CLI::Option* option, bool is_positi
   for (std::string word; stream >> word;) {
     if (line.size() < kDescriptionColumn) {
       line.resize(kDescriptionColumn, ' ');
-    } else if (line.size() + 1 + word.size() > kLastColumn) {
+    } else if (line.size() + 1 + word.size() > width) {
       text += line + "\n";
       line.assign(kDescriptionColumn, ' ');
     } else {

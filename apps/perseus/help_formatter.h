@@ -1,4 +1,5 @@
-// Formats --help in the usual Unix layout: names on the left, wrapped descriptions on the right, 80 columns.
+// Formats --help in the usual Unix layout: names on the left, wrapped descriptions on the right, as
+// wide as the terminal (elsewhere 80 columns).
 //
 // Input:   CLI11's data of an option.
 // Output:  its lines.

@@ -70,11 +70,16 @@ Result<Straggler> parse_straggler(const std::string& text) {
   return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
 }
 
+std::string faster_choice(const PlanOptions& options) {
+  return options.method == "perseus" ? "a larger --tau or --method exact is faster" : "--effort low is faster";
+}
+
 /// `deadline`: realized too, besides T_max and T_max stretched by the tolerance.
 Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const PlanOptions& options,
                                       const model::DefaultRule& rule, const std::string& what = "planning",
                                       const std::vector<Seconds>& deadlines = {}) {
-  ProgressLine progress(what, options.progress);
+  const bool is_fastest = options.method == "exact" && options.effort == "low";
+  ProgressLine progress(what, options.progress, is_fastest ? "" : faster_choice(options));
   if (options.method == "perseus") {
     Result<planner::PerseusRun> run = planner::plan_perseus(dag, {Seconds(options.tau_s), progress.callback()});
     if (!run) return run.error();
@@ -168,14 +173,14 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const Result<double> slowdown = slowdown_of(options.slowdown);
   if (!slowdown) return slowdown.error();
   const model::DefaultRule rule = default_rule(options.method, *slowdown);
+  if (is_search(options.pipeline, options.search) && !options.pipeline.dag.empty()) {
+    return Error{ErrorCode::usage, "--dag: one pipeline; not supported with options of several configurations"};
+  }
   if (is_search(options.pipeline, options.search)) return search_configurations(options, rule, as_json);
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) {
-  if (is_search(options.pipeline, options.search) && !options.pipeline.dag.empty()) {
-    return Error{ErrorCode::usage, "--dag: one pipeline; not supported with options of several configurations"};
-  }
     note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
                      dag.blocking_power.value()));
   }
@@ -218,11 +223,6 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   return 0;
 }
 
-void add_planner_options(CLI::App& plan, PlanOptions& options) {
-  const std::string planner = "The planner";
-  plan.add_option("--method", options.method, "Planner: exact, or perseus, the published algorithm")
-      ->capture_default_str()
-      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
 /// The options given that have no effect beside others are refused: the result would not be what they promise.
 Status check_effect(const CLI::App& plan, const PlanOptions& options) {
   const auto refuse = [&](std::initializer_list<const char*> without_effect, const std::string& beside) -> Status {
@@ -243,6 +243,11 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
   return Ok{};
 }
 
+void add_planner_options(CLI::App& plan, PlanOptions& options) {
+  const std::string planner = "The planner";
+  plan.add_option("--method", options.method, "Planner: exact, or perseus, the published algorithm")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"exact", "perseus"}).description(""))
       ->type_name("NAME")
       ->group(planner);
   plan.add_option("--tau", options.tau_s,

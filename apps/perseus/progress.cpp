@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "command.h"
 #include "terminal_size.h"
 
 namespace perseus::cli {
@@ -21,10 +22,20 @@ constexpr auto kQuietInLog = 10s;
 constexpr auto kBetweenLogLines = 30s;
 constexpr double kTold = 0.02;  ///< share done from which the remaining time is known
 
+constexpr double kLong_s = 120;  ///< remaining time from which advice is printed
+
+std::string rest_text(double s) {
+  constexpr double minute = 60, hour = 3600;
+  if (s < 2 * minute) return fmt::format("{:.0f} s", std::ceil(s));
+  if (s < 2 * hour) return fmt::format("{:.0f} min", std::ceil(s / minute));
+  return fmt::format("{:.1f} h", s / hour);
+}
+
 }  // namespace
 
-ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted)
+ProgressLine::ProgressLine(std::string what, std::optional<bool> wanted, std::string advice)
     : what_(std::move(what)),
+      advice_(std::move(advice)),
       form_(!wanted.value_or(true)                   ? Form::none
             : wanted || ::isatty(STDERR_FILENO) == 1 ? Form::one_line
                                                      : Form::log),
@@ -40,6 +51,12 @@ std::function<void(double)> ProgressLine::callback() {
   return [this](double done) { show(done); };
 }
 
+void ProgressLine::advise(double left_s) {
+  if (advice_.empty() || left_s < kLong_s) return;
+  if (shown_) clear_progress_line();
+  note(fmt::format("{} takes about {} more; {}", what_, rest_text(left_s), std::exchange(advice_, {})));
+}
+
 void ProgressLine::show(double done) {
   const auto now = SteadyClock::now();
   if (now < next_) return;
@@ -47,7 +64,9 @@ void ProgressLine::show(double done) {
   std::string left;  // remaining time at the rate so far
   if (done >= kTold) {
     const double so_far_s = std::chrono::duration<double>(now - began_).count();
-    left = fmt::format(", {:.0f} s left", std::ceil(so_far_s * (1 - done) / done));
+    const double left_s = so_far_s * (1 - done) / done;
+    left = fmt::format(", {} left", rest_text(left_s));
+    advise(left_s);
   }
   if (form_ == Form::log) {
     fmt::print(stderr, "perseus: {}: {:.0f} %{}\n", what_, 100 * done, left);

@@ -19,7 +19,8 @@ namespace perseus::cli {
 class ProgressLine {
  public:
   /// `wanted`: the user's choice; nullopt: a terminal gets the line and a log gets lines.
-  ProgressLine(std::string what, std::optional<bool> wanted);
+  /// `advice`: printed once, if the rest takes minutes.
+  ProgressLine(std::string what, std::optional<bool> wanted, std::string advice = {});
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine();
@@ -29,7 +30,8 @@ class ProgressLine {
 
  private:
   void show(double done);
-  std::string what_;
+  void advise(double left_s);
+  std::string what_, advice_;
   enum class Form { none, one_line, log } form_;
   std::chrono::steady_clock::time_point began_, next_;
   bool shown_ = false;

@@ -78,6 +78,22 @@ TEST(TerminalProgress, IsShownAndStaysOnOneLine) {
   EXPECT_LT(longest, columns) << shown;
 }
 
+TEST(TerminalOutput, HelpIsAsWideAsTheTerminal) {
+  constexpr std::size_t columns = 110;
+  Terminal terminal(columns);
+  RunOptions options = terminal.until("nothing: the program ends by itself", 1);
+  options.prepare = [&, before = options.prepare] {
+    before();
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  };
+  run_perseus({"serve", "--help"}, options);
+  std::size_t longest = 0;
+  for (const std::string& line : lines_of(terminal.shown()))
+    longest = std::max(longest, line.find_last_not_of('\r') + 1);
+  EXPECT_GT(longest, 100u);
+  EXPECT_LE(longest, columns);
+}
+
 TEST(TerminalOutput, HasNoControlCharactersFromFiles) {
   const ScratchFolder scratch;
   const std::string name = scratch.file("a\x1b[31mb\xe2\x80\xae.csv", content_of(sample_profile()));
