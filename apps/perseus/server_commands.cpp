@@ -10,7 +10,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/transfer_latency_text.h"
-#include "server/service/registration.h"
+#include "server/service/registration_checks.h"
 #include "server_action.h"
 #include "server_call.h"
 #include "slowdown.h"
