@@ -233,7 +233,7 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
     }
     return Ok{};
   };
-  if (options.bound_only) {
+  if (options.bound_only && !is_search(options.pipeline, options.search)) {
     return refuse({"--method", "--tau", "--effort", "--deadlines", "--switch-latency", "--min-dwell", "--slowdown",
                    "--straggler"},
                   "--bound-only");
