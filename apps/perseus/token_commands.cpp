@@ -111,8 +111,8 @@ void add_token(CLI::App& app, Command& command) {
     };
   });
   add_list_action(*group, command, "list", "List tokens, without their secrets", token_form(),
-                  [](const http::HttpPeer& peer) {
-                    return call_server(peer, {"GET", "/v1/tokens", ""});
+                  [](const http::HttpPeer& server) {
+                    return call_server(server, {"GET", "/v1/tokens", ""});
                   });
   add_action(*group, command, "revoke", "Revoke a token immediately",
              [options] {
