@@ -48,12 +48,10 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(jobs::PlanAnswer{nullptr, request.rank, 0}), 0;
   Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
   const auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
-  if (most_s) {
-    waiter.deadline_s = now_s + *most_s;
-    const bool earlier = deadlines_.empty() || *waiter.deadline_s < deadlines_.begin()->first;
-    if (earlier && earlier_wake) earlier_wake();
-  }
+  if (most_s) waiter.deadline_s = now_s + *most_s;
+  const bool earlier = most_s && (deadlines_.empty() || *waiter.deadline_s < deadlines_.begin()->first);
   park(live, id, std::move(waiter));
+  if (earlier && earlier_wake) earlier_wake();  // after parking: it asks for next_wake()
   return id;
 }
 
