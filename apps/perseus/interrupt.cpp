@@ -33,10 +33,9 @@ void InterruptGuard::wait(Seconds time) {
   for (const int signal : kSignals) sigaddset(&ours, signal);
   sigprocmask(SIG_BLOCK, &ours, &before);  // so that none comes between the question and the sleep
   if (!interrupted()) {
-    constexpr double kNanoseconds = 1e9;
+    constexpr double nanoseconds = 1e9;
     const double whole_s = std::floor(time.value());
-    const timespec length{static_cast<std::time_t>(whole_s),
-                          static_cast<long>((time.value() - whole_s) * kNanoseconds)};
+    const timespec length{static_cast<std::time_t>(whole_s), static_cast<long>((time.value() - whole_s) * nanoseconds)};
     ppoll(nullptr, 0, &length, &before);
   }
   sigprocmask(SIG_SETMASK, &before, nullptr);

@@ -93,7 +93,7 @@ std::string man_page(const CommandEntry& command, bool lists_pages, const std::s
       continue;
     }
     text += fmt::format(".TP\n.BR {} (1)\n{}\n", escaped(page_name(sub)), escaped(sub.description));
-    see_also = fmt::format(".BR {} (1),\n", escaped(page_name(sub))) + see_also;
+    see_also.insert(0, fmt::format(".BR {} (1),\n", escaped(page_name(sub))));
   }
   if (!lists_pages) see_also = ".BR perseus (1),\n" + see_also;
   text += ".SH \"EXAMPLES AND EXIT CODES\"\n" + verbatim(command.footer);

@@ -1,5 +1,7 @@
 // perseus manual: writes the man pages and the completion scripts, for the build; hidden in --help.
 
+#include <fmt/format.h>
+
 #include <map>
 #include <memory>
 
@@ -21,7 +23,8 @@ Result<int> write_manual(const CommandEntry& program, const std::string& folder,
     files[page_name(command) + ".1"] = man_page(command, false, PERSEUS_VERSION, date);
   }
   for (const auto& [name, text] : files) {
-    if (Status written = formats::write_file(folder + "/" + name, text); !written) return written.error();
+    if (Status written = formats::write_file(fmt::format("{}/{}", folder, name), text); !written)
+      return written.error();
   }
   return 0;
 }

@@ -18,8 +18,7 @@ std::optional<TerminalSize> terminal_size(int descriptor) {
 
 std::string cut_line(std::string_view line, std::size_t columns) {
   if (display_columns(line) <= columns) return std::string(line);
-  constexpr std::string_view kDots = "...";
-  const std::string_view dots = kDots.substr(0, columns);
+  const std::string_view dots = std::string_view("...").substr(0, columns);
   std::size_t bytes = 0;
   for (std::size_t column = 0; column + dots.size() < columns; ++column) {
     bytes += first_code_point(line.substr(bytes)).bytes;

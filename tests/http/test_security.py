@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import urllib.parse
 
@@ -250,10 +251,10 @@ class Tokens(SecurityCase):
         threads += [threading.Thread(target=read, args=(path,)) for path in ("/v1/events", f"/v1/jobs/{job}/events")]
         for thread in threads:
             thread.start()
-        while True:
+        metrics, limit = "", time.monotonic() + 60
+        while "perseus_waiting_ranks 1" not in metrics or "perseus_subscriptions 2" not in metrics:
+            self.assertLess(time.monotonic(), limit, metrics)
             metrics = self.server.ask("GET", "/metrics", token=boss, raw=True)[1].decode()
-            if "perseus_waiting_ranks 1" in metrics and "perseus_subscriptions 3" in metrics:
-                break
         identity = next(t["id"] for t in self.server.ask("GET", "/v1/tokens", token=boss)[1]["tokens"] if t["role"] == "job")
         self.assertEqual(self.server.ask("DELETE", f"/v1/tokens/{identity}", token=boss)[0], 200)
         for thread in threads:

@@ -93,10 +93,11 @@ std::string draw_panel(const ChartPanel& panel, const AxesFrame& frame) {
         svg_text(x + (label_left ? -5 : 5), frame.top + 11, label_left ? "end" : "start", "dim s", panel.vertical_name);
   }
   for (const Layer layer : {Layer::other, Layer::solid_lines, Layer::single_points}) {
-    for (auto series = panel.series.rbegin(); series != panel.series.rend(); ++series) {
-      if (layer_of(*series) != layer) continue;
-      if (has_line(*series)) svg += draw_line(axes, *series);
-      if (has_marks(*series)) svg += draw_marks(axes, *series);
+    for (std::size_t i = panel.series.size(); i-- > 0;) {
+      const ChartSeries& series = panel.series[i];
+      if (layer_of(series) != layer) continue;
+      if (has_line(series)) svg += draw_line(axes, series);
+      if (has_marks(series)) svg += draw_marks(axes, series);
     }
   }
   return svg;
@@ -150,8 +151,8 @@ std::string line_chart(const ChartTexts& texts, const std::vector<ChartPanel>& p
   svg += svg_text(kChartMargin, 26, "start", "fg h", texts.title) + legend.svg;
   svg += svg_text(kChartMargin, head, "start", "dim", texts.y_name);
   for (std::size_t i = 0; i < panels.size(); ++i) {
-    const double x = panel_width * static_cast<double>(i % columns);
-    const double y = head + panel_height * static_cast<double>(i / columns);
+    const std::size_t row = i / columns, column = i % columns;
+    const double x = panel_width * static_cast<double>(column), y = head + panel_height * static_cast<double>(row);
     svg += draw_panel(panels[i],
                       {x + kPlotLeft, x + panel_width - kPlotRight, y + kPlotTop, y + panel_height - kPlotBottom});
   }

@@ -93,14 +93,14 @@ struct WindowHandedOut {
   std::int64_t version = 0;  ///< of the plan, as in PlanDeployed
   int number = 0, iterations = 1;
   bool warm_up = false, confirming = false;
-  std::vector<std::vector<int>> clocks_mhz;  ///< per stage rank, per action
-  std::string overdue;                       ///< results missing from the window before it; empty: all ranks reported
-  std::optional<double> uncertainty_pct;     ///< see JobView::Profiling; the uncertainty that required this window
-  std::string text;                          ///< the same as a sentence
-  std::int64_t from_iteration = 0;           ///< as in PlanDeployed
-  int rest = 0;                              ///< iterations at the highest clock before it
-  double slowdown_pct = 0;                   ///< expected
-  bool highest = false;                      ///< everything at the highest clock
+  std::vector<std::vector<int>> clocks_mhz;    ///< per stage rank, per action
+  std::string overdue = {};                    ///< results missing from the window before it; empty: all ranks reported
+  std::optional<double> uncertainty_pct = {};  ///< see JobView::Profiling; the uncertainty that required this window
+  std::string text = {};                       ///< the same as a sentence
+  std::int64_t from_iteration = 0;             ///< as in PlanDeployed
+  int rest = 0;                                ///< iterations at the highest clock before it
+  double slowdown_pct = 0;                     ///< expected
+  bool highest = false;                        ///< everything at the highest clock
   bool operator==(const WindowHandedOut&) const = default;
 };
 struct ResultReported {

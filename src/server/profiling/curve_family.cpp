@@ -105,7 +105,7 @@ CurveFamily::CurveFamily(std::vector<CurvePosition> positions, std::vector<Obser
 CurveFamily::Evidence CurveFamily::evidence_of(const Observations& observations, int deviation) const {
   const auto n = static_cast<Eigen::Index>(positions_.size());
   const Matrix& design = observations.design;
-  const Evidence none{Matrix::Zero(n, n), Vector::Zero(n), 0};
+  Evidence none{Matrix::Zero(n, n), Vector::Zero(n), 0};
   if (design.rows() == 0) return none;
   Matrix covariance = design * deviations_[deviation] * design.transpose();
   covariance.diagonal() += as_vector(observations.variance);

@@ -49,9 +49,9 @@ struct JobIndexRow {
   std::string name;
   double created_s = 0;
   double updated_s = 0;
-  std::optional<double> next_wake_s;  ///< time of the job's next event
-  std::int64_t last_sequence = 0;     ///< set by the store; ignored in an Append
-  std::string summary;                ///< its entry in lists: one JSON text, not parsed; may be empty
+  std::optional<double> next_wake_s = {};  ///< time of the job's next event
+  std::int64_t last_sequence = 0;          ///< set by the store; ignored in an Append
+  std::string summary = {};                ///< its entry in lists: one JSON text, not parsed; may be empty
   // Set by the store; ignored in an Append.
   std::int64_t bytes = 0;   ///< of its log, as stored
   std::int64_t packed = 0;  ///< the events up to this one are packed, see pack_job()
