@@ -162,6 +162,15 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(done.returncode, 67)
         self.assertIn("this token is unknown", self.server.cli("job", "list", "--token", "wrong", ok=False).stderr)
 
+    def test_a_job_s_name_is_no_path(self):
+        job = self.job("team/vision")
+        self.out("policy", "max-slowdown", job, "--slowdown", "3%")
+        for action in (["delete"], ["show"], ["finish"]):
+            done = self.server.cli("job", *action, f"{job}/policies/max_slowdown", ok=False)
+            self.assertEqual((done.returncode, done.stderr), (66, f"perseus: no job '{job}/policies/max_slowdown'\n"))
+        self.assertIn("max_slowdown", self.out("policy", "list", job, "-o", "json"))
+        self.assertIn(job, self.out("job", "show", "team/vision"))
+
     def test_a_watched_list_ends_by_ctrl_c(self):
         self.job("vision")
 
