@@ -169,6 +169,8 @@ struct PlanDeployed {
   std::vector<int> choice_of;   ///< per pipeline
   std::optional<double> t_straggler_s, t_opt_s;
   std::string reason;
+  /// Estimated when it was deployed, of the job's energy at maximum clock, as if every rank could set clocks.
+  std::optional<double> saving_pct = {};
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };

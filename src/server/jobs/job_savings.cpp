@@ -13,8 +13,6 @@
 
 namespace perseus::jobs {
 
-namespace {
-
 std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers,
                                                 CountedRanks ranks) {
   // There are few choices and many pipelines.
@@ -72,8 +70,6 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
   cost.all_max_energy = computing_all_max + waiting * cost.all_max_time;
   return cost;
 }
-
-}  // namespace
 
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers, CountedRanks ranks) {
   return job.plan ? cost_under(*job.plan, job, frontiers, ranks) : std::nullopt;

@@ -5,7 +5,7 @@
 // clock.
 //
 // Input:   the job, its plan, the frontiers; for counts, the last iteration that ranks have finished and the time.
-// Output:  iteration_cost(): time and energy of one iteration of the whole job (all pipelines, all accelerators)
+// Output:  cost_under(): time and energy of one iteration of the whole job (all pipelines, all accelerators)
 //          under the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the
 //          profiles. Nothing while a pipeline has no frontier. counted(): iterations since the last count and their
 //          savings, for reports that do not name the plan followed. It uses measured energies where all ranks report
@@ -27,6 +27,9 @@ enum class CountedRanks : unsigned char {
   all_follow,   ///< as if every rank could set clocks: the potential savings
   as_they_are,  ///< ranks that set no clocks run at maximum clock
 };
+std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers,
+                                                CountedRanks ranks = CountedRanks::all_follow);
+/// The same of the plan in force.
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     CountedRanks ranks = CountedRanks::all_follow);
 

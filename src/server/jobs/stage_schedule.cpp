@@ -1,6 +1,7 @@
 #include "server/jobs/stage_schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <set>
 
@@ -84,14 +85,14 @@ Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) 
 }
 
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline,
-                                                        std::optional<double> saving_pct) {
+                                                        const CharacterizedPipeline& pipeline) {
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
-  schedule->saving_pct = saving_pct;
+  // Rounded, since a number that was read from the job's log may differ in its last bit.
+  if (job.plan->saving_pct) schedule->saving_pct = std::round(100 * *job.plan->saving_pct) / 100;
   schedule->slower_on_purpose = *schedule->iteration_time > time_without_straggler(pipeline);
   return schedule;
 }

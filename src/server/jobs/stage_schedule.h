@@ -20,11 +20,9 @@
 
 namespace perseus::jobs {
 
-/// The plan's schedule for that rank; the plan must have a point for the rank's pipeline. `saving_pct`: see
-/// StageSchedule.
+/// The plan's schedule for that rank; the plan must have a point for the rank's pipeline.
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline,
-                                                        std::optional<double> saving_pct);
+                                                        const CharacterizedPipeline& pipeline);
 /// The highest clocks; `shape` gives the computations, if known.
 std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
                                                                  const PipelineShape* shape);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/jobs/job_savings.h"
 #include "server/jobs/stragglers.h"
 #include "server/service/job_view.h"
 
@@ -56,6 +57,7 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
   plan->version = job.version + 1;
   plan->from_iteration = live.next_common_iteration(now_s, options_.margin_iterations);
+  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers)) plan->saving_pct = cost->saved_pct();
   return *std::move(plan);
 }
 

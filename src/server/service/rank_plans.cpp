@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "server/jobs/job_savings.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stage_schedule.h"
 #include "server/service/job_access.h"
@@ -68,8 +67,7 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(LiveJob& liv
   auto& schedule = live.schedules[{job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
                                    pipeline == nullptr ? rank.instruction_set : 0}];
   if (!schedule && pipeline != nullptr) {
-    const auto cost = jobs::iteration_cost(job, live.frontiers);
-    schedule = jobs::make_plan_schedule(job, rank, *pipeline, cost ? std::optional(cost->saved_pct()) : std::nullopt);
+    schedule = jobs::make_plan_schedule(job, rank, *pipeline);
   } else if (!schedule) {
     if (const auto shape = max_clock_shape(live, rank.dp_rank))
       schedule = jobs::make_maximum_clock_schedule(job, rank, *shape);

@@ -80,7 +80,7 @@ struct WithAPlan : AtMaximumClock {
   }
   [[nodiscard]] std::shared_ptr<const StageSchedule> schedule(int point) {
     job.plan->choices[0].point = point;
-    return make_plan_schedule(job, Rank{}, pipeline, std::nullopt);
+    return make_plan_schedule(job, Rank{}, pipeline);
   }
   CharacterizedPipeline pipeline;
 };
@@ -90,6 +90,15 @@ TEST(StageSchedule, OfAPlanHasItsTimeAndThatOfTheHighestClock) {
   EXPECT_EQ(with.schedule(1)->iteration_time, Seconds(1.05));
   EXPECT_EQ(with.schedule(1)->all_max_time, Seconds(1.1));
   EXPECT_EQ(make_maximum_clock_schedule(with.job, Rank{}, nullptr)->all_max_time, std::nullopt);
+}
+
+TEST(StageSchedule, HasTheSavingThatItsPlanWasDeployedWithToAHundredthOfAPercent) {
+  WithAPlan with;
+  EXPECT_EQ(with.schedule(1)->saving_pct, std::nullopt) << "deployed by an earlier server";
+  with.job.plan->saving_pct = 5.658929762411125;
+  EXPECT_EQ(with.schedule(1)->saving_pct, 5.66);
+  with.job.plan->saving_pct = 5.6589297624111246;
+  EXPECT_EQ(with.schedule(1)->saving_pct, 5.66) << "read from the log, one bit off";
 }
 
 TEST(StageSchedule, IsSlowerOnPurposeOnlyIfItIsSlowerThanTheHighestClock) {

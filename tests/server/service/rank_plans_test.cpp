@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/service/follow_ups.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
@@ -59,6 +60,19 @@ TEST_F(RankPlansTest, APlanThatIsNotDurableIsNotShown) {
   EXPECT_EQ(schedule(0), nullptr);
   base.settle();
   EXPECT_NE(schedule(0), nullptr);
+}
+
+TEST_F(RankPlansTest, AVersionsScheduleIsTheSameAfterARestartThoughAStragglerHasGone) {
+  plan();
+  base.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, now_s()}, jobs::StragglerTookEffect{"s1"}});
+  auto with_saving = FollowUps(options, now_s()).next(live(), now_s());
+  ASSERT_TRUE(with_saving && std::holds_alternative<jobs::PlanDeployed>(*with_saving));
+  base.append("job", {*with_saving});
+  const auto before = schedule(0)->saving_pct;
+  ASSERT_TRUE(before);
+  base.append("job", {jobs::StragglerWithdrawn{"s1"}});
+  live().schedules.clear();  // as in a server that starts anew
+  EXPECT_EQ(schedule(0)->saving_pct, before);
 }
 
 TEST_F(RankPlansTest, ARankWaitsWhileTheFrontierIsRead) {
