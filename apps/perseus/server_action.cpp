@@ -94,11 +94,7 @@ Result<std::string> job_meant(const http::HttpPeer& peer, const std::string& tex
     if (id.starts_with(text) || name.starts_with(text)) beginning.emplace_back(id, name);
   }
   const auto& fitting = named.empty() ? beginning : named;
-  if (fitting.empty()) {
-    // The server splits a path after decoding it: a slash would name another thing than a job. No id has one.
-    if (text.find('/') != std::string::npos) return Error{ErrorCode::not_found, fmt::format("no job '{}'", text)};
-    return text;
-  }
+  if (fitting.empty()) return text;
   if (fitting.size() == 1) return fitting.front().first;
   std::string candidates;
   for (std::size_t i = 0; i < std::min(fitting.size(), kCandidatesShown); ++i) {

@@ -170,7 +170,7 @@ class CommandLine(unittest.TestCase):
         self.out("policy", "max-slowdown", job, "--slowdown", "3%")
         for action in (["delete"], ["show"], ["finish"]):
             done = self.server.cli("job", *action, f"{job}/policies/max_slowdown", ok=False)
-            self.assertEqual((done.returncode, done.stderr), (66, f"perseus: no job '{job}/policies/max_slowdown'\n"))
+            self.assertEqual((done.returncode, done.stderr), (66, f"perseus: no job {job}/policies/max_slowdown\n"))
         self.assertIn("max_slowdown", self.out("policy", "list", job, "-o", "json"))
         self.assertIn(job, self.out("job", "show", "team/vision"))
 

@@ -45,12 +45,12 @@ Result<std::uint16_t> parse_port(std::string_view text, std::string_view whole) 
 
 }  // namespace
 
-std::vector<std::string_view> path_segments(std::string_view path) {
-  std::vector<std::string_view> segments;
+std::vector<std::string> path_segments(std::string_view path) {
+  std::vector<std::string> segments;
   while (!path.empty()) {
     path.remove_prefix(1);  // '/'
     const std::size_t end = std::min(path.find('/'), path.size());
-    segments.push_back(path.substr(0, end));
+    segments.push_back(percent_decode(path.substr(0, end), false).value());
     path.remove_prefix(end);
   }
   return segments;
@@ -66,9 +66,8 @@ Result<HttpTarget> parse_target(std::string_view target) {
   }
   target = target.substr(0, target.find('#'));
   const std::size_t question = target.find('?');
-  Result<std::string> path = percent_decode(target.substr(0, question), false);
-  if (!path) return path.error();
-  HttpTarget parsed{std::move(*path), {}};
+  HttpTarget parsed{std::string(target.substr(0, question)), {}};
+  if (const auto path = percent_decode(parsed.path, false); !path) return path.error();
   std::string_view rest = question == std::string_view::npos ? "" : target.substr(question + 1);
   while (!rest.empty()) {
     const std::string_view pair = rest.substr(0, rest.find('&'));

@@ -1,7 +1,8 @@
 // URLs: request targets, percent coding, HOST:PORT.
 //
 // Input:   text of clients, command lines and settings.
-// Output:  decoded parts. A path or query may contain any byte; percent_encode() keeps only letters, digits and -._~
+// Output:  decoded parts. A path's segment or query may contain any byte; percent_encode() keeps only letters, digits
+//          and -._~
 // Errors:  usage, with the text and what is expected; the part of a URL before '@' is never shown.
 // Cost:    O(length).
 // Threads: pure functions.
@@ -22,12 +23,12 @@ namespace perseus::http {
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpTarget {
-  std::string path;   ///< decoded, starts with '/'
+  std::string path;   ///< as it was sent, starts with '/'; see path_segments()
   NamedValues query;  ///< decoded, in order; a name may come twice
 };
 Result<HttpTarget> parse_target(std::string_view target);
-/// The segments between a path's slashes; views into it.
-std::vector<std::string_view> path_segments(std::string_view path);
+/// The segments between a path's slashes, each decoded: a "%2F" is a part of its segment. `path`: of parse_target().
+std::vector<std::string> path_segments(std::string_view path);
 /// For paths and query values: everything but letters, digits and -._~ becomes %XX.
 std::string percent_encode(std::string_view text);
 

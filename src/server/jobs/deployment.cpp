@@ -117,20 +117,22 @@ Seconds time_without_straggler(const CharacterizedPipeline& pipeline) {
 
 namespace {
 
-Target target_of(const Job& job, const Grouped& grouped, const Pace& pace, double default_slowdown, double now_s) {
-  const auto first = static_cast<std::size_t>(std::max(0, grouped.group_of[0]));
-  const Room room{pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
-  return policy_target(job.policies, grouped.groups, first, room, now_s);
+Room room_of(const Pace& pace, double default_slowdown) {
+  return {pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
+}
+
+std::size_t group_of_pipeline_0(const Grouped& grouped) {
+  return static_cast<std::size_t>(std::max(0, grouped.group_of[0]));
 }
 
 }  // namespace
 
-std::string policy_not_kept(const Job& job, const Frontiers& frontiers, double now_s) {
+std::string policy_not_kept(const Job& job, const Frontiers& frontiers, std::string_view kind, double now_s) {
   const std::vector<double> degrees = degrees_in_force(job);
   const auto grouped = group_pipelines(job, frontiers, degrees);
   if (!grouped || grouped->groups.empty()) return "";
-  const Target target = target_of(job, *grouped, pace_of(*grouped, degrees), 0, now_s);
-  return target.kept ? "" : target.reason;
+  const Room room = room_of(pace_of(*grouped, degrees), 0);
+  return policy_not_kept(job.policies, kind, grouped->groups, group_of_pipeline_0(*grouped), room, now_s);
 }
 
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -146,7 +148,8 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     return plan;
   }
   const Pace pace = pace_of(*grouped, degrees);
-  const Target target = target_of(job, *grouped, pace, default_slowdown, now_s);
+  const Target target = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped),
+                                      room_of(pace, default_slowdown), now_s);
 
   Seconds slowest_useful;
   for (const PolicyScope& group : grouped->groups) {

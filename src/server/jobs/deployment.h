@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/jobs/job.h"
@@ -43,8 +44,8 @@ Seconds time_without_straggler(const CharacterizedPipeline& pipeline);
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s);
 
-/// Why no plan can keep the job's policies, as a sentence. Empty: they are kept, or there is no frontier yet.
-std::string policy_not_kept(const Job& job, const Frontiers& frontiers, double now_s);
+/// Why no plan keeps the job's policy of that kind, as a sentence. Empty: it is kept, or there is no frontier yet.
+std::string policy_not_kept(const Job& job, const Frontiers& frontiers, std::string_view kind, double now_s);
 
 /// True if the plan in force differs from the desired one.
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);

@@ -168,6 +168,23 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   return target;
 }
 
+std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,
+                            const std::vector<PolicyScope>& groups, std::size_t first, const Room& room, double now_s) {
+  const Target target = policy_target(policies, groups, first, room, now_s);
+  const PowerCap* cap = find<PowerCap>(policies, "power_cap");
+  const Pin* pin = find<Pin>(policies, "pinned");
+  if (pin == nullptr) return kind == "power_cap" && !target.kept ? target.reason : "";
+  if (kind == "pinned" && !target.kept) return target.reason;
+  if (kind == "max_slowdown") return fmt::format("the job is {}, which comes first", text_of(Policy(*pin)));
+  if (cap == nullptr) return "";
+  Seconds time = target.time;  // or that of the slowest pipeline's fastest plan
+  for (const PolicyScope& group : groups) time = std::max(time, group.pipeline->frontier.points.back().time);
+  const Watts drawn = average_power(groups, time);
+  if (drawn <= cap->average) return "";
+  return fmt::format("{} is not kept: the job is {}, which comes first and draws {:.4g} W", text_of(Policy(*cap)),
+                     text_of(Policy(*pin)), drawn.value());
+}
+
 std::optional<double> next_policy_change(const std::map<std::string, Policy>& policies, double now_s) {
   const MaxSlowdown* slow = find<MaxSlowdown>(policies, "max_slowdown");
   if (slow == nullptr) return std::nullopt;

@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -51,6 +52,11 @@ Status check_policy(const Policy& policy);
 /// `first`: index of pipeline 0's group (for a pinned point).
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
                      std::size_t first, const Room& room, double now_s);
+
+/// Why the policy of that kind is not kept by policy_target(), as a sentence; empty: it is, or is not set. A pin is
+/// blamed for a power cap that it exceeds.
+std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,
+                            const std::vector<PolicyScope>& groups, std::size_t first, const Room& room, double now_s);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);

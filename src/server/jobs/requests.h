@@ -216,7 +216,7 @@ struct SetPolicy {
   Policy policy;  ///< replaces the job's policy of the same kind
 };
 struct PolicyChanged {
-  std::string warning;  ///< why no plan can keep the policy; empty: it is kept, or there is no frontier yet
+  std::string warning;  ///< why no plan keeps the policy; empty: it is kept, or there is no frontier yet
 };
 struct ClearPolicy {
   std::string job;

@@ -18,7 +18,7 @@ bool is_placeholder(std::string_view segment) { return segment.starts_with('{');
 struct Pattern {
   const Api::Route* route;
   std::string name;  ///< "GET /v1/jobs"
-  std::vector<std::string_view> segments;
+  std::vector<std::string> segments;
 };
 
 const std::vector<Pattern>& patterns() {
@@ -32,7 +32,7 @@ const std::vector<Pattern>& patterns() {
   return made;
 }
 
-bool matches(const std::vector<std::string_view>& pattern, const std::vector<std::string_view>& path) {
+bool matches(const std::vector<std::string>& pattern, const std::vector<std::string>& path) {
   return std::equal(
       pattern.begin(), pattern.end(), path.begin(), path.end(),
       [](std::string_view wanted, std::string_view is) { return is_placeholder(wanted) ? !is.empty() : wanted == is; });
@@ -44,7 +44,7 @@ struct Found {
 };
 
 Found route_of(const http::HttpRequest& request) {
-  const std::vector<std::string_view> path = http::path_segments(request.path);
+  const std::vector<std::string> path = http::path_segments(request.path);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   Found found;
   for (const Pattern& pattern : patterns()) {
@@ -363,7 +363,7 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   Call call{http::HttpRequest(), std::move(responder), {}, {}, {}};
   if (is_audited(route)) call.audit = auditor(request);
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
-  const std::vector<std::string_view> path = http::path_segments(request.path);
+  const std::vector<std::string> path = http::path_segments(request.path);
   std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {
     const std::string_view segment = found.pattern->segments[i];

@@ -18,16 +18,18 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged
     if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
   }
   const std::string id = request.job;
+  const std::string kind(jobs::kind_of(request.policy));
   const auto decide = [policy =
                            std::move(request.policy)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
     const auto found = job.policies.find(std::string(jobs::kind_of(policy)));
     if (found != job.policies.end() && found->second == policy) return std::vector<jobs::EventBody>{};
     return std::vector<jobs::EventBody>{jobs::PolicySet{policy}};
   };
-  const auto changed = [this, id, done = std::move(done)](const Result<Ok>& set) {
+  const auto changed = [this, id, kind, done = std::move(done)](const Result<Ok>& set) {
     if (!set) return done(set.error());
     const LiveJob* const now = jobs_.in_memory(id);
-    done(jobs::PolicyChanged{now == nullptr ? "" : jobs::policy_not_kept(now->job, now->frontiers, clock_.now_s())});
+    if (now == nullptr) return done(jobs::PolicyChanged{});
+    done(jobs::PolicyChanged{jobs::policy_not_kept(now->job, now->frontiers, kind, clock_.now_s())});
   };
   access_.execute(id, command_for_live_job(decide, changed));
 }

@@ -62,6 +62,17 @@ TEST_F(JobOperationsTest, APolicyThatNoPlanCanKeepIsSetWithAWarning) {
   EXPECT_EQ(job().policies.size(), 2U) << "they are set all the same";
 }
 
+TEST_F(JobOperationsTest, AWarningIsOfThePolicyThatWasSet) {
+  plan();
+  EXPECT_NE(set_policy(jobs::PowerCap{Watts(1)})->warning, "");
+  EXPECT_EQ(set_policy(jobs::MaxSlowdown{1.1, {}, {}, ""})->warning, "") << "the cap's is another one";
+  EXPECT_THAT(set_policy(jobs::Pin{std::nullopt, 0})->warning,
+              HasSubstr("power cap 1 W is not kept: the job is pinned to point 0, which comes first and draws"));
+  EXPECT_THAT(set_policy(jobs::PowerCap{Watts(2)})->warning, HasSubstr("power cap 2 W is not kept: the job is pinned"));
+  EXPECT_EQ(set_policy(jobs::PowerCap{Watts(1e6)})->warning, "") << "the pin keeps it too";
+  EXPECT_EQ(set_policy(jobs::MaxSlowdown{1.2, {}, {}, ""})->warning, "the job is pinned to point 0, which comes first");
+}
+
 TEST_F(JobOperationsTest, ADroppedPlanThatIsNotInForceChangesNothing) {
   jobs::DropPlan drop;
   drop.job = "job";
