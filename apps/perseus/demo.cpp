@@ -74,6 +74,7 @@ void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
 Result<int> run_demo(const DemoOptions& options, bool as_json) {
   const auto job = demo_job(options);
   if (!job) return job.error();
+  std::vector<report::ReportFact> origin = origin_facts();
   if (const Status writable = check_demo_output(options.out); !writable) return writable.error();
   say_what_is_assumed(options, *job);
 
@@ -92,7 +93,7 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
     if (!failed && !InterruptGuard::interrupted()) {
       measured->title = fmt::format("{} x {} simulated GPUs", options.replicas, job->dag.num_ranks());
       measured->facts = facts_of(options, *job);
-      measured->origin = origin_facts({options.profile});
+      measured->origin = std::move(origin);
       measured->replicas = options.replicas;
       measured->known_profile = options.known_profile;
       const Result<bool> whole = write_demo_output(options.out, job->dag, *measured);

@@ -130,7 +130,7 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.scaling = *std::move(rows);
   }
   report.facts = facts_of(scenario, kinds, num_stragglers);
-  report.origin = origin_facts({options.scenario});
+  report.origin = origin_facts();
   return report;
 }
 

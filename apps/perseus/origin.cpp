@@ -3,15 +3,16 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 
 #include "io/formats/file.h"
 #include "io/formats/number.h"
-#include "io/formats/sha256.h"
 #include "perseus_commit.h"
 
 namespace perseus::cli {
@@ -23,16 +24,26 @@ std::string time_text() {
   return fmt::format("{:%FT%TZ}", fmt::gmtime(given ? static_cast<std::time_t>(*given) : std::time(nullptr)));
 }
 
-/// The words of this process, quoted where a shell needs it.
+/// The word as a shell reads it back.
+std::string shell_word(const std::string& word) {
+  const auto is_plain = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+/// The words of this process.
 std::string command_line() {
   std::ifstream file("/proc/self/cmdline", std::ios::binary);
   const std::string words((std::istreambuf_iterator<char>(file)), {});
   std::string text;
   for (std::size_t begin = 0; begin < words.size();) {
     const std::size_t end = std::min(words.find('\0', begin), words.size());
-    const std::string word = words.substr(begin, end - begin);
-    const bool is_plain = word.find_first_of(" \t\n'\"\\$`&|;<>()*?[]{}#~") == std::string::npos;
-    text += (text.empty() ? "" : " ") + (is_plain ? word : "'" + word + "'");
+    text += (text.empty() ? "" : " ") + shell_word(words.substr(begin, end - begin));
     begin = end + 1;
   }
   return text;
@@ -42,14 +53,16 @@ std::string command_line() {
 
 std::string version_text() { return PERSEUS_VERSION " (commit " PERSEUS_COMMIT ")"; }
 
-std::vector<report::ReportFact> origin_facts(const std::vector<std::string>& inputs) {
+std::vector<report::ReportFact> origin_facts() {
   std::vector<report::ReportFact> facts{
       {"Perseus", version_text()}, {"written", time_text()}, {"command", command_line()}};
-  for (const std::string& path : inputs) {
-    if (path.empty()) continue;
-    if (const Result<std::string> text = formats::read_file(path)) {
-      facts.push_back({"SHA-256 of " + std::filesystem::path(path).filename().string(), formats::sha256(*text)});
-    }
+  const auto has = [&](const std::string& name) {
+    return std::ranges::find(facts, name, &report::ReportFact::name) != facts.end();
+  };
+  for (const formats::FileRead& file : formats::files_read()) {
+    std::string name = "SHA-256 of " + std::filesystem::path(file.path).filename().string();
+    if (has(name)) name = "SHA-256 of " + file.path;
+    facts.push_back({std::move(name), file.sha256});
   }
   return facts;
 }

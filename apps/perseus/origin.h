@@ -1,10 +1,9 @@
 // Where a result comes from: version, time, command line and inputs.
 //
-// Input:   paths of the input files; empty ones are skipped.
-// Output:  facts for reports and plan files. The time is $SOURCE_DATE_EPOCH if that is set, so that results can be
-//          reproduced byte for byte.
-// Errors:  none; a file that cannot be read again has no hash.
-// Cost:    reads the files.
+// Input:   the files that this process has read so far (io/formats/file.h): call it when all input is read.
+// Output:  facts for reports and plan files. The command line is one that a shell reads back. The time is
+//          $SOURCE_DATE_EPOCH if that is set, so that results can be reproduced byte for byte.
+// Errors:  none.
 // Threads: any.
 #pragma once
 
@@ -18,6 +17,6 @@ namespace perseus::cli {
 /// "0.1.0 (commit 5ade73147cf5)"
 std::string version_text();
 
-std::vector<report::ReportFact> origin_facts(const std::vector<std::string>& inputs);
+std::vector<report::ReportFact> origin_facts();
 
 }  // namespace perseus::cli

@@ -52,7 +52,7 @@ Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
                           pipeline.dag.num_ranks())},
       {"blocking power", fmt::format("{:g} W", pipeline.dag.blocking_power.value())},
   };
-  pipeline.origin = origin_facts({options.dag});
+  pipeline.origin = origin_facts();
   return pipeline;
 }
 
@@ -253,7 +253,6 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits" : "")});
   }
-  measured.origin = origin_facts({options.profile, options.action_table, options.constants});
   return measured;
 }
 
@@ -285,7 +284,7 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   pipeline.title = file_name(options.profile);
   pipeline.default_blocking = measured->default_blocking;
   pipeline.facts = std::move(measured->facts);
-  pipeline.origin = std::move(measured->origin);
+  pipeline.origin = origin_facts();
   pipeline.facts.insert(
       pipeline.facts.begin() + 1,
       {"schedule", fmt::format("{}, {} ranks, {} stages, {} microbatches",

@@ -66,7 +66,6 @@ struct Measurements {
   model::PipelineCosts costs;
   bool default_blocking = false;
   std::vector<report::ReportFact> facts;
-  std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h
 };
 /// Requires a profile.
 Result<Measurements> read_measurements(const PipelineOptions& options);

@@ -14,6 +14,7 @@
 #include "io/formats/frequency_plan.h"
 #include "io/report/format.h"
 #include "io/report/timeline.h"
+#include "origin.h"
 #include "output_directory.h"
 #include "plan_output.h"
 #include "planning/search/configuration.h"
@@ -109,7 +110,7 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
     pipeline.title = fmt::format("{}, {}", report.title, planned[c].name);
     pipeline.default_blocking = measured.default_blocking;
     pipeline.facts = measured.facts;
-    pipeline.origin = measured.origin;
+    pipeline.origin = report.origin;
     pipeline.facts.insert(pipeline.facts.begin() + 1, {"schedule", planned[c].description});
     for (const std::string& assumption : planned[c].assumptions) pipeline.facts.push_back({"assumed", assumption});
     formats::Metadata metadata = planner.metadata;
@@ -272,7 +273,7 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
                                        limit_gib ? fmt::format("at most {:g} GiB on each rank", *limit_gib)
                                                  : std::string("without a memory limit: see --memory-limit"))});
   const SearchSummary summary = summarize_search(planned, planner.rule);
-  const SearchReport report{title, measured->facts, planned, searched->left_out, summary};
+  const SearchReport report{title, measured->facts, planned, searched->left_out, summary, origin_facts()};
   if (!planner.out.empty()) {
     const Status written = write_search(planner, report, searched->configurations, *measured);
     die_if_interrupted();

@@ -299,7 +299,9 @@ void write_search_html(const SearchReport& report, const report::Sink& sink) {
         {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});
   }
   if (!left_out.empty()) sections.push_back({"Left out", {}, left_out, {}, ""});
-  report::write_static_page({"Perseus configurations", report.title, report.inputs, std::move(sections)}, sink);
+  std::vector<report::ReportFact> facts = report.inputs;
+  facts.insert(facts.end(), report.origin.begin(), report.origin.end());
+  report::write_static_page({"Perseus configurations", report.title, std::move(facts), std::move(sections)}, sink);
 }
 
 }  // namespace perseus::cli

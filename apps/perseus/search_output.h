@@ -75,6 +75,7 @@ struct SearchReport {
   const std::vector<PlannedConfiguration>& configurations;
   const std::vector<SkippedConfiguration>& left_out;
   const SearchSummary& summary;
+  std::vector<report::ReportFact> origin = {};  ///< of the page, see origin.h
 };
 std::string search_text(const SearchReport& report);
 boost::json::object search_json(const SearchReport& report);

@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "io/formats/gunzip.h"
+#include "io/formats/sha256.h"
 
 namespace perseus::formats {
 namespace {
@@ -53,6 +55,34 @@ Error cannot_write(const std::string& path) {
   return {ErrorCode::cannot_write, fmt::format("{}: cannot be written: {}", path, reason())};
 }
 
+/// The reads of this process.
+class ReadLog {
+ public:
+  void add(const std::string& path, std::string_view content) {
+    std::string hash = sha256(content);
+    const std::lock_guard lock(mutex_);
+    const auto known = std::ranges::find(files_, path, &FileRead::path);
+    if (known == files_.end()) {
+      files_.push_back({path, std::move(hash)});
+    } else {
+      known->sha256 = std::move(hash);
+    }
+  }
+  [[nodiscard]] std::vector<FileRead> files() const {
+    const std::lock_guard lock(mutex_);
+    return files_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<FileRead> files_;
+};
+
+ReadLog& read_log() {
+  static ReadLog log;
+  return log;
+}
+
 Status write_in_place(const std::string& path, std::string_view content) {
   Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (file.get() < 0 || !write_all(file.get(), content) || !file.close()) return cannot_write(path);
@@ -89,9 +119,12 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   }
   if (size > limit) return too_large(path, limit);
   content.resize(size);
+  read_log().add(path, content);
   if (content.starts_with("\x1f\x8b")) return gunzipped(content, path, limit);
   return content;
 }
+
+std::vector<FileRead> files_read() { return read_log().files(); }
 
 Status write_file(const std::string& path, std::string_view content) {
   // For root, a rename would replace /dev/null by a file.

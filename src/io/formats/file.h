@@ -2,16 +2,18 @@
 //
 // Input:   reading gunzips a file that starts with gzip's magic bytes; at most kMaxFileBytes before and after.
 // Output:  a file appears under its name complete or not at all: it is written to a temporary neighbor, which is then
-//          renamed. An existing link, device or pipe of that name is written directly.
+//          renamed. An existing link, device or pipe of that name is written directly. files_read() lists the files
+//          that this process has read: a pipe cannot be read again to compute its hash.
 // Errors:  name the path and the system's reason: not_found for reading, cannot_write for writing, invalid_input for
 //          a file that is too large or broken gzip.
-// Cost:    one copy.
+// Cost:    one copy, and the SHA-256 of a file that is read.
 // Threads: any, on different paths.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -20,6 +22,15 @@ namespace perseus::formats {
 inline constexpr std::size_t kMaxFileBytes = std::size_t{256} << 20;
 
 Result<std::string> read_file(const std::string& path, std::size_t limit = kMaxFileBytes);
+
+/// A file and the SHA-256 of its bytes, as sha256sum prints it: of a compressed file, before decompression.
+struct FileRead {
+  std::string path;
+  std::string sha256;
+};
+/// The files that this process has read, in the order of their first read, each as last read.
+std::vector<FileRead> files_read();
+
 Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace perseus::formats
