@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that each check fails: plants a violation in a copy and expects the check to report its file and line.
 
-A check that has never failed may not work.   usage: test_checks.py layers|format|tidy|gcc|web_bundle
+A check that has never failed may not work.   usage: test_checks.py layers|format|tidy|gcc|links|web_bundle
 """
 
 import json
@@ -121,6 +121,32 @@ def test_tidy() -> None:
         expect("use after move", run(check, build), fails=True, says="planted.cpp:5:")
 
 
+def test_links() -> None:
+    check = TOOLS / "check_links.py"
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "docs").mkdir()
+        (root / "docs/page.md").write_text("# Page\n\n## Part of `it`, too\n\n```\n## no heading\n[none](none.md)\n```\n")
+        first = root / "README.md"
+        for link, wrong in [
+            ("docs/page.md#part-of-it-too", ""), ("https://example.org/none", ""),
+            ("docs/none.md", "does not exist"), ("../none", "is outside of the repository"),
+            ("docs/page.md#no-heading", "names no heading of docs/page.md"), ("#none", "names no heading of README.md"),
+        ]:
+            first.write_text(f"# First\n\nA [page]({link}).\n")
+            expect(link, run(check, root), fails=bool(wrong), says=f"README.md:3: the link '{link}' {wrong}" if wrong else "")
+        page, shown = root / "index.html", '<h1 id="top"><a href="#top">Top</a></h1>'
+        for text, wrong in [
+            ('<a href="https://example.org">', ""),
+            ('<a href="#none">', "the link '#none' names no heading"),
+            ('<script src="https://example.org/x.js">', "the link 'https://example.org/x.js' is loaded from another host"),
+            ('<link rel="stylesheet" href="//example.org/x.css">', "the link '//example.org/x.css' is loaded from another host"),
+            ('<img src="none.png">', "the link 'none.png' does not exist"),
+        ]:
+            page.write_text(shown + text)
+            expect(text, run(check, "--site", root), fails=bool(wrong), says=f"index.html:1: {wrong}" if wrong else "")
+
+
 def test_web_bundle() -> None:
     check = TOOLS / "check_web_bundle.sh"
     with tempfile.TemporaryDirectory() as folder:
@@ -146,5 +172,6 @@ def test_web_bundle() -> None:
 
 
 if __name__ == "__main__":
-    tests = {"layers": test_layers, "format": test_format, "tidy": test_tidy, "gcc": test_gcc, "web_bundle": test_web_bundle}
+    tests = {"layers": test_layers, "format": test_format, "tidy": test_tidy, "gcc": test_gcc, "links": test_links,
+             "web_bundle": test_web_bundle}
     tests[sys.argv[1]]()

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""The documentation site in a real Chromium.  usage: test_site.py BUILD_SITE [TEST...]
+
+BUILD_SITE is tools/build_site.py. Exits with 77, which ctest counts as skipped, where there is no Chromium or no mkdocs.
+"""
+
+import functools
+import http.server
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import Browser, run_tests  # noqa: E402
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class SiteTest(unittest.TestCase):
+    builder = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-site-")
+        built = subprocess.run([cls.builder, cls.folder.name], capture_output=True, text=True)
+        print(built.stdout + built.stderr, end="", flush=True)
+        if built.returncode == 77:
+            os._exit(77)  # unittest would report a failure
+        if built.returncode != 0:
+            raise RuntimeError("the site was not built")
+        handler = functools.partial(Files, directory=cls.folder.name)
+        cls.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        threading.Thread(target=cls.server.serve_forever, daemon=True).start()
+        cls.browser = Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+        cls.server.shutdown()
+        cls.server.server_close()
+        cls.folder.cleanup()
+
+    def open(self, page, **look):
+        self.browser.look(**look)
+        self.browser.open_url(f"http://127.0.0.1:{self.server.server_port}/{page}")
+
+    def js(self, script, *arguments):
+        return self.browser.run(f"({script})({', '.join(json.dumps(a) for a in arguments)})")
+
+    def check_nothing_else_is_loaded(self):
+        foreign = [url for url in self.browser.requests() if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))]
+        self.assertEqual(foreign, [])
+        self.assertEqual(self.browser.errors(), [])
+
+    def test_links(self):
+        checker = os.path.join(os.path.dirname(self.builder), "check_links.py")
+        checked = subprocess.run([checker, "--site", self.folder.name], capture_output=True, text=True)
+        self.assertEqual(checked.returncode, 0, checked.stdout)
+
+    def test_navigation_has_every_audience(self):
+        self.open("index.html")
+        tabs = self.js("() => [...document.querySelectorAll('.md-tabs__link')].map((tab) => tab.textContent.trim())")
+        self.assertEqual(tabs, ["Perseus", "All pages", "Use", "Operate", "Understand", "Change"])
+        self.check_nothing_else_is_loaded()
+
+    def test_every_page_of_docs_is_in_the_navigation(self):
+        self.open("docs/index.html")
+        linked = set(self.js("() => [...document.querySelectorAll('.md-nav__link')].map((link) => link.pathname)"))
+        docs = os.path.join(os.path.dirname(self.builder), "..", "docs")
+        for folder, _, files in os.walk(docs):
+            for file in files:
+                if file.endswith(".md"):
+                    path = os.path.relpath(os.path.join(folder, file), os.path.join(docs, ".."))
+                    page = "/" + path.replace("README.md", "index.html").replace(".md", ".html")
+                    self.assertIn(page, linked)
+
+    def test_search_finds_pages(self):
+        self.open("index.html")
+        self.js("() => { document.querySelector('.md-search__input').focus(); }")
+        self.browser.type("perseus_time_with_cuda")
+        self.browser.wait_until("document.querySelector('.md-search-result__link')")
+        found = self.js("() => [...document.querySelectorAll('.md-search-result__link')].map((link) => link.pathname)")
+        self.assertIn("/docs/api_c.html", found)
+        self.check_nothing_else_is_loaded()
+
+    def test_lists_and_code_render_as_on_github(self):
+        self.open("docs/formats.html")
+        profile = self.js("() => document.getElementById('profile').nextElementSibling.nodeName")
+        self.assertEqual(profile, "DIV")  # highlighted code right after the heading
+        items = self.js("() => document.querySelectorAll('article li').length")
+        self.assertGreater(items, 20)
+
+    def test_reads_on_a_phone(self):
+        for page in ("index.html", "docs/api.html", "docs/formats.html"):
+            self.open(page, width=390, height=844, phone=True)
+            self.assertLessEqual(self.js("() => document.documentElement.scrollWidth"), 390, page)
+            self.check_nothing_else_is_loaded()
+
+
+if __name__ == "__main__":
+    run_tests(SiteTest, "builder")
