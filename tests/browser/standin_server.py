@@ -102,7 +102,8 @@ class Job:
                 p["straggler"] = p["pipeline"] in slow
                 p["point"] = count - 1 if p["straggler"] else self.point_for(t_opt)
                 p.update(points=count, time_s=points["time_s"][p["point"]], energy_j=points["energy_j"][p["point"]], frontier="f1")
-            out["savings"] = {"per_iteration": self.per_iteration(), "total": self.total, "factors": self.factors}
+            counted = {"total": self.total} if self.total else {"no_total_because": "no reports of iterations"}
+            out["savings"] = {"per_iteration": self.per_iteration(), **counted, "factors": self.factors}
         return out
 
     def frontier(self):

@@ -203,15 +203,14 @@ class DashboardTest(PageTest):
 
     def test_the_estimated_part_of_savings_is_named(self):
         job = self.deployed(dp=1)
-        sum_of = {"iterations": 1200, "saved_j": 7.2e6, "all_max_energy_j": 72e6, "from_reports": True, "measured": False}
+        sum_of = {"iterations": 1200, "saved_j": 7.2e6, "all_max_energy_j": 72e6, "measured": False}
         total = lambda iterations, saved_j, **more: {**sum_of, "estimated_iterations": iterations,
                                                      "estimated_saved_j": saved_j, **more}
         for shown, words in (
                 (total(300, 1.5e6), "1.5 MJ in 300 iterations of it estimated from the profile"),
                 (total(1, 5e3), "5,000 J in 1 iteration of it estimated from the profile"),
                 (total(1200, 7.2e6), "all of it estimated from the profile"),
-                (total(0, 0, measured=True), "all of it measured by the GPUs’ energy counters"),
-                (total(1200, 7.2e6, from_reports=False), "estimated from elapsed time")):
+                (total(0, 0, measured=True), "all of it measured by the GPUs’ energy counters")):
             self.cluster.change(job, "iterations", "reported", total=shown)
             self.opened(job)
             self.wait_for_text(words, "#figures")
@@ -219,6 +218,12 @@ class DashboardTest(PageTest):
         self.cluster.change(job, "iterations", "reported", total={**total(0, 0, measured=True), "saved_j": -2.5e5})
         self.opened(job)
         self.wait_for_text("-250 kJ in 1,200 iterations, -0.347 %", "#figures")
+
+    def test_a_job_without_reports_has_no_total(self):
+        job = self.deployed(dp=1)
+        self.opened(job)
+        self.wait_for_text("no reports", "#figures")
+        self.assertNotIn("iterations,", self.text("#figures"))
 
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")

@@ -24,6 +24,7 @@ struct PolicyInForce {
 struct SavingsShown {
   const std::optional<JobView::PerIteration>& per_iteration;
   const std::optional<JobView::TotalSavings>& total;
+  const std::string& no_total;
   const EnergyFactors& factors;
   const std::optional<JobView::Measured>&measured, &measured_all_max;
   const std::string& none_because;
@@ -48,6 +49,7 @@ template <class F>
 void describe(F& f, const SavingsShown& savings) {
   f("per_iteration", savings.per_iteration);
   f("total", savings.total);
+  f("no_total_because", savings.no_total);
   f("measured", savings.measured);
   f("measured_all_max", savings.measured_all_max);
   f("none_because", savings.none_because);
@@ -144,7 +146,6 @@ void describe(F& f, const JobView::TotalSavings& total) {
   f.always("iterations", total.iterations);
   f.always("saved_j", total.saved);
   f.always("all_max_energy_j", total.all_max_energy);
-  f.always("from_reports", total.from_reports);
   f.always("measured", total.measured);
   f.always("estimated_iterations", total.estimated_iterations);
   f.always("estimated_saved_j", total.estimated_saved);
@@ -179,8 +180,8 @@ void describe(F& f, const JobAnswer& answer) {
   std::vector<PolicyInForce> policies;
   for (std::size_t i = 0; i < view.policies.size(); ++i) policies.push_back({view.policies[i], view.policy_texts[i]});
   f.always("policies", policies);
-  if (view.per_iteration || view.total || view.measured_all_max || !view.no_savings.empty()) {
-    f.always("savings", SavingsShown{view.per_iteration, view.total, answer.factors, view.measured,
+  if (view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty()) {
+    f.always("savings", SavingsShown{view.per_iteration, view.total, view.no_total, answer.factors, view.measured,
                                      view.measured_all_max, view.no_savings});
   }
 }

@@ -73,9 +73,6 @@ struct Fold {
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
     note_latency(e.rank);
     job.joined_s = at_s;
-    // Training starts only when all ranks are registered.
-    const bool begins = job.plan && job.ranks_registered == d.world_size() && job.total.iterations == 0;
-    if (begins) job.counted_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
   }
@@ -343,7 +340,6 @@ struct Fold {
     job.predicted = {};
     job.version = e.version;
     job.deployed_s = at_s;
-    if (job.counted_s == 0) job.counted_s = at_s;
     return Ok{};
   }
   static void add(IterationsCounted& sum, const IterationsCounted& part, int sign = 1) {
@@ -352,15 +348,15 @@ struct Fold {
     sum.all_max_energy_j += sign * part.all_max_energy_j;
   }
   Status operator()(const IterationsCounted& e) {
+    if (!e.from_reports) return Ok{};
     add(job.total, e);
     if (!e.measured) {
       add(job.estimated, e);
       add(job.predicted, e);
     }
-    job.total.from_reports = e.from_reports;
+    job.total.from_reports = true;
     job.total.measured = job.estimated.iterations == 0;
     if (e.last_iteration > 0) job.counted_to = e.last_iteration;
-    job.counted_s = at_s;
     return Ok{};
   }
   Status operator()(const PlanDropped& e) {

@@ -172,16 +172,17 @@ struct Job {
   bool all_measure = false;         ///< every rank has reported energies of iterations since the job's (re)start
   std::optional<ReportsKept> kept;  ///< reports that name their plan; written by a server when it stopped
   bool names_processes = false;     ///< a rank has named its epoch: its client reports the plan that it follows
-  IterationsCounted total;          ///< sums; `measured`: nothing of them is estimated
+  IterationsCounted total;          ///< sums of reported iterations; `measured`: nothing of them is estimated
   IterationsCounted estimated;      ///< the part of the sums that is not measured
   IterationsCounted predicted;      ///< the part of `estimated` under the plan in force: subtracted if the plan is
                                     ///< dropped
-  double counted_s = 0;             ///< time up to which iterations are counted
   std::int64_t counted_to = 0;      ///< iteration up to which they are counted; 0: not known
 
   [[nodiscard]] bool live() const {
     return state != JobState::none && state != JobState::finished && state != JobState::expired;
   }
+  /// Ranks have reported iterations from which savings are counted, though perhaps none under a plan.
+  [[nodiscard]] bool has_reports() const { return kept || counted_to > 0 || total.iterations > 0; }
   [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
   [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;

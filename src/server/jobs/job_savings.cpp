@@ -175,24 +175,14 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
   return count;
 }
 
-std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
-                                         std::optional<std::int64_t> finished, double now_s) {
+std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers, std::int64_t finished) {
+  if (job.counted_to == 0 || finished <= job.counted_to) return std::nullopt;
   const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;
-  // Iterations before the first plan do not count.
-  const std::int64_t counted_to =
-      job.counted_to > 0 ? job.counted_to : std::max<std::int64_t>(0, job.plan->from_iteration - 1);
-  if (finished && counted_to > 0) {
-    count.iterations = std::max<std::int64_t>(0, *finished - counted_to);
-    count.from_reports = true;
-  } else if (job.total.from_reports || job.ranks_registered < job.spec.degrees.world_size()) {
-    return std::nullopt;  // the next report gives the number; or training has not begun
-  } else {
-    count.iterations = static_cast<std::int64_t>(std::max(0.0, (now_s - job.counted_s) / cost->time.value()));
-  }
-  count.last_iteration = std::max(finished.value_or(0), job.counted_to);
-  if (count.iterations == 0 && count.last_iteration == job.counted_to) return std::nullopt;
+  count.iterations = finished - job.counted_to;
+  count.from_reports = true;
+  count.last_iteration = finished;
   add_savings(count, job, *cost);
   return count;
 }

@@ -4,12 +4,12 @@
 // limit allows, under the plan and at maximum clock alike. A pipeline with a rank that sets no clocks runs at maximum
 // clock.
 //
-// Input:   the job, its plan, the frontiers; for counts, the last iteration that ranks have finished and the time.
+// Input:   the job, its plan, the frontiers; for counts, the iterations that ranks reported.
 // Output:  cost_under(): time and energy of one iteration of the whole job (all pipelines, all accelerators)
 //          under the plan and at maximum clock, each waiting for its own slowest pipeline: an estimate from the
 //          profiles. Nothing while a pipeline has no frontier. counted(): iterations since the last count and their
 //          savings, for reports that do not name the plan followed. It uses measured energies where all ranks report
-//          them, otherwise the estimate; and the iteration numbers that ranks report, otherwise the elapsed time.
+//          them, otherwise the estimate. An iteration that no rank reported does not count.
 // Errors:  none.
 // Cost:    O(pipelines); once per straggler's degree and plan, O(computations * log clocks).
 // Threads: io thread (the straggler's cost is kept with the frontier).
@@ -42,9 +42,9 @@ const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
 /// Why the plan saves nothing, or less than possible: ranks that set no clocks. Empty: all ranks set clocks.
 std::string without_control(const Job& job, const Frontiers& frontiers);
 
-/// Nothing if there is nothing to count. `finished`: the last iteration known to have finished.
-std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers,
-                                         std::optional<std::int64_t> finished, double now_s);
+/// Nothing if there is nothing to count, or before the first count. `finished`: the last iteration known to have
+/// finished.
+std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers, std::int64_t finished);
 
 /// The first report under a plan: counts its own iterations, so that later counts start from its last one.
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,

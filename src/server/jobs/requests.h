@@ -251,7 +251,7 @@ struct JobSummary {
   int stragglers = 0;                     ///< pipelines that straggle
   std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force; nothing once it has ended
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
-  Joules saved;                           ///< so far
+  std::optional<Joules> saved;            ///< so far; nothing without reports
   std::optional<std::string> owner;       ///< the token that registered it; empty: none. Only in the index
 };
 struct ListedJob {
@@ -361,12 +361,12 @@ struct JobView {
   struct TotalSavings {
     std::int64_t iterations = 0;
     Joules saved, all_max_energy;
-    bool from_reports = false;              ///< otherwise estimated from elapsed time
     bool measured = false;                  ///< nothing of it is estimated from the profile
     std::int64_t estimated_iterations = 0;  ///< part of the iterations
     Joules estimated_saved;
   };
-  std::optional<TotalSavings> total;
+  std::optional<TotalSavings> total;  ///< nothing if ranks report no iterations
+  std::string no_total;               ///< why a job with a plan has no total
 };
 
 /// The plan in force of one pipeline.

@@ -24,7 +24,7 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
 constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
-/// Largest age of savings estimated from time.
+/// Largest age of savings in a row: reports that are not in the log yet do not renew it.
 constexpr double kRowAge = 60;
 
 std::string page_json(service::Service& service, const service::JobList::Query& query, double now_s) {

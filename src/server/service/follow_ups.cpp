@@ -35,7 +35,7 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
     return std::nullopt;
   }
   if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + kCountInterval_s) {
-    if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
+    if (const auto counts = counts_since(live); !counts.empty()) return counts.front();
     live.uncounted_since_s.reset();
   }
   if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
@@ -54,7 +54,6 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
   auto plan = jobs::desired_deployment(job, live.frontiers, options_.slowdown, now_s);
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
-  if (const auto counts = counts_since(live, now_s); !counts.empty()) return counts.front();
   plan->version = job.version + 1;
   plan->from_iteration = live.next_common_iteration(now_s, options_.margin_iterations);
   if (const auto cost = jobs::cost_under(*plan, job, live.frontiers)) plan->saving_pct = cost->saved_pct();

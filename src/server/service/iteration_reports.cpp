@@ -103,6 +103,15 @@ void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (!request.plan_version) live.reports_without_plan = true;
   if (!request.plan_version || count == 0) return;
+  // From the first report that names its plan on, only such reports count: those before are counted first.
+  if (!job.kept) {
+    jobs_.execute(job.id, {[](const jobs::Job& now, double) -> Result<Decision> {
+                             Decision decision;
+                             if (now.live() && !now.kept) decision.events.emplace_back(jobs::ReportsKept{});
+                             return decision;
+                           },
+                           {}});
+  }
   // Iterations after a profiling window may name its version: they follow no plan. A rank that sets no clocks follows
   // none.
   const jobs::PlanDeployed* const known = jobs::plan_of_version(job, *request.plan_version);
@@ -112,48 +121,40 @@ void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
   live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
                         *request.last_iteration, count, request.iteration_energy, straggles});
-  const double now_s = clock_.now_s();
-  if (!live.uncounted_since_s && !live.followed.whole().empty()) {
-    live.uncounted_since_s = now_s;
-    jobs_.set_wake(live, now_s);
-  }
-  if (job.kept) return;
-  jobs_.execute(job.id, {[](const jobs::Job& now, double) -> Result<Decision> {
-                           Decision decision;
-                           if (now.live() && !now.kept) decision.events.emplace_back(jobs::ReportsKept{});
-                           return decision;
-                         },
-                         {}});
 }
 
 void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& request) {
   const auto count = [this, last = *request.last_iteration,
                       reported = static_cast<std::int64_t>(request.iteration_time.size())](
-                         const jobs::Job& job, double now_s) -> std::vector<jobs::IterationsCounted> {
+                         const jobs::Job& job) -> std::vector<jobs::IterationsCounted> {
     const LiveJob* const now = jobs_.in_memory(job.id);
     if (now == nullptr || !job.live() || !job.plan) return {};
+    // Counts that are not written are lost with this server: no other server has these reports.
+    const std::int64_t enough = std::clamp(job.total.iterations / 8, kLeastCounted, kMostUncounted);
     if (now->reports_name_plans()) {
-      // Counts that are not written are lost with this server: no other server has these reports.
-      const auto enough = static_cast<std::size_t>(std::clamp(job.total.iterations / 8, kLeastCounted, kMostUncounted));
-      if (now->followed.whole().size() < enough) return {};  // in memory, including counts being written
-      auto counts = counts_since(*now, now_s);
-      std::int64_t iterations = 0;
-      for (const jobs::IterationsCounted& one : counts) iterations += one.iterations;
-      return iterations < static_cast<std::int64_t>(enough) ? std::vector<jobs::IterationsCounted>{}
-                                                            : std::move(counts);
+      if (std::ssize(now->followed.whole()) < enough) return {};  // in memory, including counts being written
+    } else {
+      if (now->plan_held_back) return {};
+      if (job.counted_to == 0) {
+        const auto first = jobs::first_count(job, now->frontiers, last, reported);
+        return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
+      }
+      if (last - job.counted_to < enough) return {};
     }
-    if (now->plan_held_back) return {};
-    if (job.counted_to == 0) {
-      const auto first = jobs::first_count(job, now->frontiers, last, reported);
-      return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
-    }
-    if (last - job.counted_to < std::max(kLeastCounted, job.total.iterations)) return {};
-    return counts_since(*now, now_s);
+    auto counts = counts_since(*now);
+    std::int64_t iterations = 0;
+    for (const jobs::IterationsCounted& one : counts) iterations += one.iterations;
+    return iterations < enough ? std::vector<jobs::IterationsCounted>{} : std::move(counts);
   };
-  if (count(live.job, clock_.now_s()).empty()) return;
-  jobs_.execute(live.job.id, {[count](const jobs::Job& now, double now_s) -> Result<Decision> {
+  const double now_s = clock_.now_s();
+  if (count(live.job).empty()) {
+    if (live.uncounted_since_s || counts_since(live).empty()) return;
+    live.uncounted_since_s = now_s;
+    return jobs_.set_wake(live, now_s);
+  }
+  jobs_.execute(live.job.id, {[count](const jobs::Job& now, double) -> Result<Decision> {
                                 Decision decision;
-                                for (const jobs::IterationsCounted& one : count(now, now_s)) {
+                                for (const jobs::IterationsCounted& one : count(now)) {
                                   decision.events.emplace_back(one);
                                 }
                                 return decision;
@@ -162,15 +163,16 @@ void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& r
 }
 
 void IterationReports::keep(LiveJob& live, Done<Ok> done) {
-  jobs_.execute(live.job.id, {[this](const jobs::Job& job, double now_s) -> Result<Decision> {
+  jobs_.execute(live.job.id, {[this](const jobs::Job& job, double) -> Result<Decision> {
                                 Decision decision;
                                 LiveJob* const now = jobs_.in_memory(job.id);
-                                if (now == nullptr || !job.live() || !now->followed.known()) return decision;
+                                if (now == nullptr || !job.live()) return decision;
                                 std::int64_t counted_to = job.counted_to;
-                                for (const jobs::IterationsCounted& count : counts_since(*now, now_s)) {
+                                for (const jobs::IterationsCounted& count : counts_since(*now)) {
                                   counted_to = count.last_iteration;
                                   decision.events.emplace_back(count);
                                 }
+                                if (!now->followed.known()) return decision;
                                 jobs::ReportsKept kept = now->followed.kept(counted_to);
                                 if (kept != job.kept) decision.events.emplace_back(std::move(kept));
                                 return decision;

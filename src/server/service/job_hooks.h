@@ -19,7 +19,7 @@ struct JobHooks {
   /// Called when events became durable here or arrived from another server.
   std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
   /// The job's entry in lists, for the index.
-  std::function<std::string(const LiveJob&, double now_s)> summary;
+  std::function<std::string(const LiveJob&)> summary;
   /// When time makes something due; for the index.
   std::function<std::optional<double>(const LiveJob&, double now_s)> next_wake;
   /// The job was removed from the store: it is about to leave memory.

@@ -77,15 +77,10 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
 }
 
 void JobOperations::finish(const std::string& job, Done<Ok> done) {
-  access_.execute(job, {[this](const jobs::Job& now, double now_s) -> Result<Decision> {
+  access_.execute(job, {[](const jobs::Job& now, double) -> Result<Decision> {
                           Decision decision;
                           if (now.state == jobs::JobState::finished) return decision;
                           if (!now.live()) return job_is_over(now);
-                          if (const LiveJob* current = jobs_.in_memory(now.id)) {
-                            for (const jobs::IterationsCounted& count : counts_since(*current, now_s)) {
-                              decision.events.emplace_back(count);
-                            }
-                          }
                           decision.events.emplace_back(jobs::JobFinished{});
                           return decision;
                         },

@@ -9,15 +9,13 @@
 #include "server/service/learned_profile.h"
 
 namespace perseus::service {
-std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double now_s) {
+std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.live()) return {};
   if (live.reports_name_plans()) return jobs::counted_as_reported(job, live.frontiers, live.followed);
   // The first report of a client that names its process also names the plan that it followed.
   if (live.no_plan_followed() || (job.names_processes && !live.reports_without_plan)) return {};
-  const auto iteration =
-      live.progress && live.progress->iteration() ? std::optional(live.progress->finished()) : std::nullopt;
-  const auto since = jobs::counted(job, live.frontiers, iteration, now_s);
+  const auto since = jobs::counted(job, live.frontiers, live.progress ? live.progress->finished() : 0);
   return since ? std::vector{*since} : std::vector<jobs::IterationsCounted>{};
 }
 
@@ -106,25 +104,25 @@ jobs::JobView::Profiling profiling_of(const LiveJob& live) {
   return profiling;
 }
 
-jobs::JobView::TotalSavings total_of(const LiveJob& live, double now_s) {
+/// Nothing without reports: what is saved is then not known.
+std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
+  if (!job.plan || !job.has_reports()) return std::nullopt;
   jobs::IterationsCounted total = job.total, estimated = job.estimated;
-  for (const jobs::IterationsCounted& since : counts_since(live, now_s)) {
+  for (const jobs::IterationsCounted& since : counts_since(live)) {
     total.iterations += since.iterations;
     total.saved_j += since.saved_j;
     total.all_max_energy_j += since.all_max_energy_j;
-    total.from_reports = since.from_reports;
     if (since.measured) continue;
     estimated.iterations += since.iterations;
     estimated.saved_j += since.saved_j;
   }
-  return {total.iterations,
-          Joules(total.saved_j),
-          Joules(total.all_max_energy_j),
-          total.from_reports,
-          total.iterations > 0 && estimated.iterations == 0,
-          estimated.iterations,
-          Joules(estimated.saved_j)};
+  return jobs::JobView::TotalSavings{total.iterations,
+                                     Joules(total.saved_j),
+                                     Joules(total.all_max_energy_j),
+                                     total.iterations > 0 && estimated.iterations == 0,
+                                     estimated.iterations,
+                                     Joules(estimated.saved_j)};
 }
 
 /// Cost for all pipelines, though one of them measured.
@@ -151,7 +149,7 @@ std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live) {
 
 }  // namespace
 
-jobs::JobSummary summary_of(const LiveJob& live, double now_s) {
+jobs::JobSummary summary_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
   jobs::JobSummary summary;
   summary.ranks = job.spec.degrees.world_size();
@@ -168,7 +166,7 @@ jobs::JobSummary summary_of(const LiveJob& live, double now_s) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
   }
-  if (job.plan) summary.saved = total_of(live, now_s).saved;
+  if (const auto total = total_of(live)) summary.saved = total->saved;
   return summary;
 }
 
@@ -206,7 +204,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   }
   if (job.plan) {
     view.plan = plan_of(live);
-    view.total = total_of(live, now_s);
+    view.total = total_of(live);
+    if (!view.total) view.no_total = "no reports of iterations";
   }
   if (job.live()) view.per_iteration = jobs::iteration_cost(job, live.frontiers);
   const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {

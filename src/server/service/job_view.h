@@ -12,8 +12,8 @@
 namespace perseus::service {
 
 jobs::JobView view_of(const LiveJob& live, double now_s);
-/// Iterations under plans that are not in the log yet.
-std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live, double now_s);
-jobs::JobSummary summary_of(const LiveJob& live, double now_s);
+/// Reported iterations under plans that are not in the log yet.
+std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live);
+jobs::JobSummary summary_of(const LiveJob& live);
 
 }  // namespace perseus::service

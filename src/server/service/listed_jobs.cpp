@@ -42,11 +42,11 @@ void ListedJobs::refresh(const std::string& job) {
     return;
   }
   list_.put({row.job, row.name, row.state, row.created_s, row.updated_s},
-            live != nullptr ? summary_of(*live, now_s) : jobs::parse_summary(row.summary), now_s);
+            live != nullptr ? summary_of(*live) : jobs::parse_summary(row.summary), now_s);
 }
 
-jobs::JobSummary ListedJobs::summary_of(const LiveJob& live, double now_s) const {
-  jobs::JobSummary summary = service::summary_of(live, now_s);
+jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
+  jobs::JobSummary summary = service::summary_of(live);
   const auto row = jobs_.index().find(live.job.id);
   if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers))
     return summary;

@@ -2,8 +2,7 @@
 //
 // Problem: an event in thousands of jobs must not rebuild the list each time.
 // Input:   the index, which records changed rows.
-// Output:  the list with all committed changes, when it is requested; the row of a live job is at most a minute old
-//          where its savings are estimated from time: see refresh().
+// Output:  the list with all committed changes, when it is requested.
 // Errors:  none: a damaged job has a row with the state kDamagedState.
 // Cost:    O(changed rows) per update.
 // Threads: io thread.
@@ -28,7 +27,7 @@ class ListedJobs {
   const JobList& list();
   void refresh(const std::string& job);
   /// The job's entry in the list. While its frontiers are read, its savings are those that the index has.
-  [[nodiscard]] jobs::JobSummary summary_of(const LiveJob& live, double now_s) const;
+  [[nodiscard]] jobs::JobSummary summary_of(const LiveJob& live) const;
   /// See Service::owner_of().
   std::optional<std::string> owner_of(const std::string& job);
   void keep_changes(bool keep);

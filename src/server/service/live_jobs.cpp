@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "server/service/job_view.h"
+
 namespace perseus::service {
 namespace {
 
@@ -17,6 +19,20 @@ bool is_no_matter(const jobs::EventBody& body) {
   return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
          std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
          std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);
+}
+
+/// True for events after which iterations that are not counted yet would have another value, or none: they are counted
+/// first. So a total never goes back because a plan or a straggler changed.
+bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
+  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) return live.has_rank(rank->rank);
+  if (const auto* rank = std::get_if<jobs::RankMeasured>(&body)) return rank->control.has_value();
+  if (const auto* kept = std::get_if<jobs::ReportsKept>(&body)) return !live.reports_name_plans();
+  if (const auto* measured = std::get_if<jobs::EnergyMeasured>(&body)) {
+    return measured->version == 0 || !live.reports_name_plans();
+  }
+  return std::holds_alternative<jobs::PlanDeployed>(body) || std::holds_alternative<jobs::StragglerTookEffect>(body) ||
+         std::holds_alternative<jobs::StragglerWithdrawn>(body) || std::holds_alternative<jobs::JobFinished>(body) ||
+         std::holds_alternative<jobs::JobExpired>(body);
 }
 
 Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
@@ -282,6 +298,11 @@ void LiveJobs::follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s) {
 }
 
 Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s) {
+  if (revalues_iterations(live, body)) {
+    for (const jobs::IterationsCounted& count : counts_since(live)) {
+      if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
+    }
+  }
   jobs::Event event{now_s, std::move(body)};
   const int restarts = live.job.restarts;
   Status folded = jobs::apply(live.job, event);
@@ -415,7 +436,7 @@ void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
 store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
-          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live, now_s)};
+          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live)};
 }
 
 void LiveJobs::forget_finished(std::size_t keep) {

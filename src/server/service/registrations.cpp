@@ -7,7 +7,6 @@
 
 #include "server/jobs/identity.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/service/job_view.h"
 #include "server/service/learned_profile.h"
 #include "server/service/registration_checks.h"
 
@@ -33,12 +32,6 @@ Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request
                fmt::format("Idempotency-Key: '{}' registered job {} from another body; allowed: "
                            "the same body, or another key",
                            request.idempotency_key, job.id)};
-}
-
-/// True for the first process of a restarted job.
-bool begins_anew(const jobs::Job& job, const jobs::EventBody& event) {
-  const auto* const registered = std::get_if<jobs::RankRegistered>(&event);
-  return registered != nullptr && job.ranks[registered->rank] && job.ranks[registered->rank]->restarts == job.restarts;
 }
 
 }  // namespace
@@ -142,16 +135,15 @@ void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::Registe
   const std::string id = request.job;
   const int number = request.rank;
   const bool with_plan = request.with_plan;
-  access_.execute(id, {[this, request = std::move(request)](const jobs::Job& job, double now_s) {
-                         return decide_registration(job, request, now_s);
+  access_.execute(id, {[this, request = std::move(request)](const jobs::Job& job, double) {
+                         return decide_registration(job, request);
                        },
                        [this, id, number, with_plan, done = std::move(done)](const Status& status) {
                          status ? rank_registered(id, number, with_plan, done) : done(status.error());
                        }});
 }
 
-Result<Decision> Registrations::decide_registration(const jobs::Job& given, const jobs::RegisterRank& request,
-                                                    double now_s) {
+Result<Decision> Registrations::decide_registration(const jobs::Job& given, const jobs::RegisterRank& request) {
   Decision decision;
   std::optional<jobs::Job> revived;
   if (given.state == jobs::JobState::expired) {
@@ -164,10 +156,6 @@ Result<Decision> Registrations::decide_registration(const jobs::Job& given, cons
   auto rank = decide_rank(job, request, known ? silence_of(*live, request.rank) : std::nullopt);
   if (!rank) return rank.error();
   if (!*rank) return decision;
-  // Iteration numbers restart: those before are counted first.
-  if (live != nullptr && begins_anew(job, **rank)) {
-    for (const jobs::IterationsCounted& count : counts_since(*live, now_s)) decision.events.emplace_back(count);
-  }
   decision.events.emplace_back(**std::move(rank));
   return decision;
 }

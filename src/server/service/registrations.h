@@ -51,7 +51,7 @@ class Registrations : public std::enable_shared_from_this<Registrations> {
   [[nodiscard]] jobs::RegisteredJob registered(const std::string& id);
   /// Wraps `done`; until it is called, the job counts for its token.
   Done<jobs::RegisteredJob> counted_as_owned(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
-  Result<Decision> decide_registration(const jobs::Job& given, const jobs::RegisterRank& request, double now_s);
+  Result<Decision> decide_registration(const jobs::Job& given, const jobs::RegisterRank& request);
   void rank_registered(const std::string& id, int rank, bool with_plan, const Done<jobs::RegisteredRank>& done);
   /// Time since the rank's last call to this server; nothing: shorter than its lease, or the rank waits for a plan.
   [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;

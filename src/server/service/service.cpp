@@ -95,9 +95,7 @@ JobHooks Service::Parts::hooks() {
   hooks.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
   hooks.shown = [this](LiveJob& live) { waiting.answer(live); };
   hooks.removed = [this](LiveJob& live) { reactions.removed(live); };
-  hooks.summary = [this](const LiveJob& live, double now_s) {
-    return jobs::format_summary(list.summary_of(live, now_s));
-  };
+  hooks.summary = [this](const LiveJob& live) { return jobs::format_summary(list.summary_of(live)); };
   hooks.writing = [this](const LiveJob& live, std::int64_t bytes) {
     const auto owner = live.job.spec.facts.find(std::string(kOwnerFact));
     if (owner != live.job.spec.facts.end()) stored_bytes->add(owner->second, bytes);

@@ -102,8 +102,8 @@ class Service {
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
 
   // Reads.
-  /// All jobs with their committed changes. The row of a live job is at most a minute old where its savings are
-  /// estimated from time: see refresh_row().
+  /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet
+  /// since the last event or refresh_row().
   [[nodiscard]] const JobList& job_list();
   void refresh_row(const std::string& job);
   /// The token that registered the job, from the index; empty: none. Nothing: not known without its log.

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "server/jobs/job.h"
+
 namespace perseus::jobs {
 namespace {
 
@@ -82,6 +84,20 @@ TEST(Event, FormerKindsAreReadAsThePresentOnes) {
   const auto read = parse_event(R"({"kind":"characterisation_failed","at_s":1,"input":"a","why":"no"})", "log");
   ASSERT_TRUE(read.ok()) << read.error().message;
   EXPECT_EQ(*read, (Event{1, CharacterizationFailed{"a", "no"}}));
+}
+
+TEST(Event, CountsFromTheElapsedTimeAreReadAndDoNotCount) {
+  const auto read = parse_event(
+      R"({"kind":"iterations_counted","at_s":1,"iterations":70,"saved_j":68600,"all_max_energy_j":90000})", "log");
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(text_of(*read), "70 iterations estimated from the elapsed time do not count");
+  Job job;
+  JobRegistered registered;
+  registered.degrees = {1, 1, 1};
+  ASSERT_TRUE(apply(job, {0, registered}).ok());
+  ASSERT_TRUE(apply(job, *read).ok());
+  EXPECT_EQ(job.total, IterationsCounted{});
+  EXPECT_FALSE(job.has_reports());
 }
 
 TEST(Event, SaysWhatIsWrong) {

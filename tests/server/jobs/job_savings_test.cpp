@@ -26,7 +26,7 @@ class SavingsTest : public ::testing::Test {
     plan.choices = {{"a", 1}};
     plan.choice_of = {0, 0};
     job_.plan = plan;
-    job_.counted_s = 100;
+    job_.counted_to = 40;
   }
   Job job_;
   Frontiers frontiers_;
@@ -136,14 +136,14 @@ TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {
   EXPECT_DOUBLE_EQ(iteration_cost(job_, frontiers_, CountedRanks::as_they_are)->energy.value(), 300 + 350);
   EXPECT_EQ(without_control(job_, frontiers_),
             "rank 1 cannot set its clock; the plan saves 7.14 %, and would save 14.29 % if all ranks set their clocks");
-  EXPECT_DOUBLE_EQ(counted(job_, frontiers_, std::nullopt, 110)->saved_j, 10 * 50);
+  EXPECT_DOUBLE_EQ(counted(job_, frontiers_, 50)->saved_j, 10 * 50);
 }
 
 TEST_F(SavingsTest, MeasuredEnergiesComeBeforeEstimates) {
   job_.measured_highest = EnergyMeasured{0, 10, 800, 1};
-  EXPECT_FALSE(counted(job_, frontiers_, std::nullopt, 110)->measured);
+  EXPECT_FALSE(counted(job_, frontiers_, 50)->measured);
   job_.measured_plan = EnergyMeasured{1, 10, 720, 1};
-  const auto count = counted(job_, frontiers_, std::nullopt, 110);
+  const auto count = counted(job_, frontiers_, 50);
   EXPECT_TRUE(count->measured);
   EXPECT_DOUBLE_EQ(count->saved_j, 10 * 80);
   EXPECT_DOUBLE_EQ(count->all_max_energy_j, 10 * 800);
@@ -151,7 +151,7 @@ TEST_F(SavingsTest, MeasuredEnergiesComeBeforeEstimates) {
 
 TEST_F(SavingsTest, IterationsBeforeThePlanAreNotCounted) {
   job_.plan->from_iteration = 21;
-  EXPECT_EQ(counted(job_, frontiers_, 30, 110)->iterations, 10);
+  job_.counted_to = 0;
   EXPECT_EQ(first_count(job_, frontiers_, 24, 8)->iterations, 4);
   EXPECT_FALSE(first_count(job_, frontiers_, 20, 8)) << "they ran before it";
 }
@@ -159,25 +159,21 @@ TEST_F(SavingsTest, IterationsBeforeThePlanAreNotCounted) {
 TEST_F(SavingsTest, NothingWhileAPipelineHasNoFrontier) {
   frontiers_.clear();
   EXPECT_FALSE(iteration_cost(job_, frontiers_));
-  EXPECT_FALSE(counted(job_, frontiers_, 5, 200));
+  EXPECT_FALSE(counted(job_, frontiers_, 50));
 }
 
-TEST_F(SavingsTest, IterationsAreThoseReportedElseThoseThatTheTimeAllows) {
-  const auto estimated = counted(job_, frontiers_, std::nullopt, 110);
-  ASSERT_TRUE(estimated);
-  EXPECT_EQ(estimated->iterations, 10);
-  EXPECT_FALSE(estimated->from_reports);
-  EXPECT_DOUBLE_EQ(estimated->saved_j, 10 * 100);
-  EXPECT_DOUBLE_EQ(estimated->all_max_energy_j, 10 * 700);
-
-  job_.counted_to = 40;
-  const auto reported = counted(job_, frontiers_, 47, 110);
+TEST_F(SavingsTest, OnlyReportedIterationsCount) {
+  const auto reported = counted(job_, frontiers_, 47);
   ASSERT_TRUE(reported);
   EXPECT_EQ(reported->iterations, 7);
   EXPECT_TRUE(reported->from_reports);
   EXPECT_EQ(reported->last_iteration, 47);
-  EXPECT_FALSE(counted(job_, frontiers_, 40, 110)) << "nothing new";
-  EXPECT_FALSE(counted(job_, frontiers_, 3, 110)) << "an old report";
+  EXPECT_DOUBLE_EQ(reported->saved_j, 7 * 100);
+  EXPECT_DOUBLE_EQ(reported->all_max_energy_j, 7 * 700);
+  EXPECT_FALSE(counted(job_, frontiers_, 40)) << "nothing new";
+  EXPECT_FALSE(counted(job_, frontiers_, 3)) << "an old report";
+  job_.counted_to = 0;
+  EXPECT_FALSE(counted(job_, frontiers_, 47)) << "the first report counts its own iterations";
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ JobView deployed_job() {
   view.policies = {PowerCap{Watts(250000)}};
   view.policy_texts = {"power cap 250 kW"};
   view.per_iteration = {Joules(9000), Joules(10000), Seconds(4.5), Seconds(4.5)};
-  view.total = {1200, Joules(1.5e6), Joules(9e6), true, false, 0, Joules(0)};
+  view.total = {1200, Joules(1.5e6), Joules(9e6), false, 0, Joules(0)};
   return view;
 }
 
@@ -46,7 +46,7 @@ TEST(ServerViewJson, OfAJobInFull) {
                    "origin":"detected"}],
     "policies":[{"kind":"power_cap","text":"power cap 250 kW","power_cap":{"average_w":250000}}],
     "savings":{"per_iteration":{"energy_j":9000,"all_max_energy_j":10000,"time_s":4.5,"all_max_time_s":4.5},
-               "total":{"iterations":1200,"saved_j":1500000,"all_max_energy_j":9000000,"from_reports":true,"measured":false,"estimated_iterations":0,"estimated_saved_j":0},
+               "total":{"iterations":1200,"saved_j":1500000,"all_max_energy_j":9000000,"measured":false,"estimated_iterations":0,"estimated_saved_j":0},
                "factors":{"price_per_kwh":0.25,"currency":"EUR"}}})"));
 }
 

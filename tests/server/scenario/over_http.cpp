@@ -287,12 +287,12 @@ void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
     view.per_iteration = {Joules(fields.number("energy_j")), Joules(fields.number("all_max_energy_j")),
                           Seconds(fields.number("time_s")), Seconds(fields.number("all_max_time_s"))};
   }
+  view.no_total = text_in(savings, "no_total_because");
   if (const auto total = savings.optional("total")) {
     formats::JsonFields fields(*total);
     view.total = {static_cast<std::int64_t>(fields.number("iterations")),
                   Joules(fields.number("saved_j")),
                   Joules(fields.number("all_max_energy_j")),
-                  says_yes(fields, "from_reports"),
                   says_yes(fields, "measured"),
                   fields.integer("estimated_iterations"),
                   Joules(fields.number("estimated_saved_j"))};

@@ -487,6 +487,8 @@ class Player {
       numbers["iterations"] = static_cast<double>(view->total->iterations);
       numbers["saved_j"] = view->total->saved.value();
       texts["savings"] = view->total->measured ? "measured" : "estimated";
+    } else {
+      texts["savings"] = view->no_total;
     }
     if (view->measured) numbers["measured_j"] = view->measured->energy.value();
     if (view->measured_all_max) numbers["measured_all_max_j"] = view->measured_all_max->energy.value();

@@ -85,7 +85,7 @@ class JobsInMemory : public service::Executor {
     hooks.committed = [this](service::LiveJob& live, const auto& events) {
       if (committed) committed(live, events);
     };
-    hooks.summary = [](const service::LiveJob&, double) { return std::string("{}"); };
+    hooks.summary = [](const service::LiveJob&) { return std::string("{}"); };
     hooks.next_wake = [](const service::LiveJob&, double) { return std::optional<double>(); };
     hooks.removed = [](service::LiveJob&) {};
     hooks.shown = [](service::LiveJob&) {};

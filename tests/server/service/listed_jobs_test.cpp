@@ -58,7 +58,7 @@ TEST_F(ListedJobsTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
                {jobs::ProfileKnown{"input", "uploaded", {}, "1f1b", 2, ""}, jobs::CharacterizationStarted{{"input"}},
                 jobs::Characterized{"input", 3, 1, 2}, jobs::PlanDeployed{1, 0, {{"input", 0}}, {0}, {}, {}, ""}});
   base_.jobs().index()["job"].summary = R"({"ranks": 9, "saved_pct": 12.5, "saved_j": 35000})";
-  const jobs::JobSummary summary = list_.summary_of(base_.live("job"), base_.clock().now_s());
+  const jobs::JobSummary summary = list_.summary_of(base_.live("job"));
   EXPECT_EQ(summary.saved_pct, 12.5);
   EXPECT_EQ(summary.saved, Joules(35000));
   EXPECT_EQ(summary.ranks, 2) << "what the job itself knows";
@@ -70,9 +70,9 @@ TEST_F(ListedJobsTest, AnEndedJobSavesNothingNow) {
   parts.base.create("job");
   parts.plan();
   parts.deploy(0);
-  EXPECT_TRUE(list.summary_of(parts.live(), parts.now_s()).saved_pct);
+  EXPECT_TRUE(list.summary_of(parts.live()).saved_pct);
   parts.base.append("job", {jobs::JobFinished{}});
-  const jobs::JobSummary ended = list.summary_of(parts.live(), parts.now_s());
+  const jobs::JobSummary ended = list.summary_of(parts.live());
   EXPECT_EQ(ended.saved_pct, std::nullopt);
   EXPECT_EQ(ended.iteration_time, std::nullopt);
 }

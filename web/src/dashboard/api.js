@@ -16,7 +16,8 @@
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
 //                           policies: [{ kind, text }],
 //                           savings: { per_iteration: { energy_j, all_max_energy_j, time_s, all_max_time_s },
-//                                      total: { iterations, saved_j, all_max_energy_j, from_reports, measured, estimated_iterations, estimated_saved_j },
+//                                      total: { iterations, saved_j, all_max_energy_j, measured, estimated_iterations, estimated_saved_j },
+//                                      no_total_because (instead of total),
 //                                      measured, measured_all_max: { energy_j, time_s, iterations }, none_because,
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h

@@ -70,7 +70,6 @@ export function createSavings(parent) {
   /** Describes which part of the sum is estimated, and why. */
   function estimatedPart(total) {
     const iterations = total.estimated_iterations ?? 0;
-    if (total.from_reports === false) return 'estimated from elapsed time';
     if (iterations === 0) return total.measured && 'all of it measured by the GPUs’ energy counters';
     const why = 'estimated from the profile, because no energies can be compared';
     if (iterations >= total.iterations) return `all of it ${why}`;
@@ -98,6 +97,8 @@ export function createSavings(parent) {
         `${energy(total.saved_j)} in ${count(total.iterations, 'iteration')}` +
         (total.all_max_energy_j > 0 ? `, ${percent((100 * total.saved_j) / total.all_max_energy_j)}` : ''), worth(total.saved_j),
         estimatedPart(total)));
+    } else if (savings?.no_total_because) {
+      made.push(figure('Saved so far', 'no reports', 'the ranks report no iterations, so nothing is counted'));
     }
     if (plan?.t_opt_s > 0) {
       made.push(figure('Effective T_opt', seconds(plan.t_opt_s), plan.reason ?? ''));
