@@ -189,6 +189,8 @@ ConfigKeys limit_settings() {
        number(&C::max_wait_s, 1, 86400)},
       {"max_waits_per_token", "N", "16384", "most ranks that wait with one token",
        number(&C::max_waits_per_token, 1, 1 << 24)},
+      {"metrics_jobs", "N", "50", "jobs with series of their own in /metrics, by power; the others are summed",
+       number(&C::metrics_jobs, 0, 10'000), true},
       {"max_live_jobs_per_token", "N", "1000", "most live jobs registered with one token",
        number(&C::max_live_jobs_per_token, 1, 1 << 24)},
       {"max_ranks_per_token", "N", "1048576", "most ranks of one token's live jobs together",

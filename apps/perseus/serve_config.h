@@ -27,9 +27,9 @@ struct ServeConfig {
          carbon_g_per_kwh = 0, profiling_tolerance_pct = 0, profiling_slowdown = 0, profiling_worst_slowdown = 0,
          slowdown = 0, switch_latency = 0, planning_budget_s = 0, max_wait_s = 0, max_planner_s_per_token = 0;
   int workers = 0, max_connections = 0, max_connections_per_address = 0, max_waits_per_token = 0,
-      max_live_jobs_per_token = 0, max_ranks_per_token = 0, max_streams_per_token = 0, max_streams_per_address = 0,
-      max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0, profiling_iterations = 0,
-      keep_finished_mb = 0, max_stored_mb_per_token = 0;
+      max_live_jobs_per_token = 0, metrics_jobs = 0, max_ranks_per_token = 0, max_streams_per_token = 0,
+      max_streams_per_address = 0, max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0,
+      profiling_iterations = 0, keep_finished_mb = 0, max_stored_mb_per_token = 0;
   std::vector<std::string> hosts;
   std::map<std::string, std::string> texts;  ///< every setting by name, as it was given
 };

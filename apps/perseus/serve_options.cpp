@@ -39,6 +39,7 @@ routes::ApiOptions api_options(const ServeConfig& config) {
   routes::ApiOptions options;
   options.hosts = config.hosts;
   options.longest_wait_s = config.max_wait_s;
+  options.metrics_jobs = static_cast<std::size_t>(config.metrics_jobs);
   options.jobs_per_token = config.max_live_jobs_per_token;
   options.ranks_per_token = config.max_ranks_per_token;
   options.stored_bytes_per_token = std::int64_t{config.max_stored_mb_per_token} * 1'000'000;

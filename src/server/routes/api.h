@@ -58,7 +58,8 @@ struct ApiOptions {
   /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
-  service::HeldLimits held;  ///< waits and event streams
+  std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
+  service::HeldLimits held;       ///< waits and event streams
   /// Limit on the live jobs of one token, and on their ranks together.
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
   /// Limit on the logs of one token's jobs and the blobs that they hold.

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "server/routes/energy_metrics.h"
 #include "server/routes/process_metrics.h"
 
 namespace perseus::routes {
@@ -79,7 +80,7 @@ void Metrics::on_io_thread(std::string_view what, double seconds) {
 }
 
 std::string Metrics::text(const std::string& version, const service::ServiceCounts& service,
-                          const std::optional<http::HttpServerCounts>& http) const {
+                          const std::optional<http::HttpServerCounts>& http, std::size_t most_jobs) const {
   using enum MetricType;
   std::vector<MetricFamily> families{
       one(Gauge, "jobs_in_memory", "Jobs whose state is in memory", service.jobs_in_memory),
@@ -101,6 +102,7 @@ std::string Metrics::text(const std::string& version, const service::ServiceCoun
       commit_times(service.commits),
       one(Counter, "store_commits_failed_total", "Database commits that failed", service.commits.failed),
   };
+  for (MetricFamily& family : energy_metrics(service, most_jobs)) families.push_back(std::move(family));
   if (service.database_bytes) {
     families.push_back(one(Gauge, "database_bytes", "Size of the database on disk", *service.database_bytes));
   }

@@ -29,9 +29,9 @@ class Metrics {
   void served(const http::ServedRequest& request);
   /// Adds time of the io thread to the activity `what`, which must live as long as this object.
   void on_io_thread(std::string_view what, double seconds);
-  /// `version` is the program's.
+  /// `version` is the program's; `most_jobs` have series of their own.
   [[nodiscard]] std::string text(const std::string& version, const service::ServiceCounts& service,
-                                 const std::optional<http::HttpServerCounts>& http) const;
+                                 const std::optional<http::HttpServerCounts>& http, std::size_t most_jobs) const;
 
   /// Measures the time until its destruction.
   class IoSpan {

@@ -97,7 +97,7 @@ void Api::openapi(Call call) { call.responder.send(response_with(openapi_, call.
 
 void Api::metrics(Call call) {
   const auto http = options_.connections ? std::optional(options_.connections()) : std::nullopt;
-  std::string text = options_.metrics->text(options_.version, service_.counts(), http);
+  std::string text = options_.metrics->text(options_.version, service_.counts(), http, options_.metrics_jobs);
   call.responder.send({200, "text/plain; version=0.0.4", std::make_shared<const std::string>(std::move(text)), {}});
 }
 

@@ -18,6 +18,8 @@ struct JobHooks {
   std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
   /// Called when events became durable here or arrived from another server.
   std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
+  /// Called with events that this server wrote, once they are durable. May be empty.
+  std::function<void(const std::vector<SequencedEvent>&)> written = {};
   /// The job's entry in lists, for the index.
   std::function<std::string(const LiveJob&)> summary;
   /// When time makes something due; for the index.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "server/service/event_effects.h"
 #include "server/service/job_view.h"
 
 namespace perseus::service {
@@ -12,27 +13,6 @@ namespace {
 
 void answer(const JobCommand& command, const Status& status) {
   if (command.done) command.done(status);
-}
-
-/// True for events that no plan depends on.
-bool is_no_matter(const jobs::EventBody& body) {
-  return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
-         std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
-         std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);
-}
-
-/// True for events after which iterations that are not counted yet would have another value, or none: they are counted
-/// first. So a total never goes back because a plan or a straggler changed.
-bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
-  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) return live.has_rank(rank->rank);
-  if (const auto* rank = std::get_if<jobs::RankMeasured>(&body)) return rank->control.has_value();
-  if (const auto* kept = std::get_if<jobs::ReportsKept>(&body)) return !live.reports_name_plans();
-  if (const auto* measured = std::get_if<jobs::EnergyMeasured>(&body)) {
-    return measured->version == 0 || !live.reports_name_plans();
-  }
-  return std::holds_alternative<jobs::PlanDeployed>(body) || std::holds_alternative<jobs::StragglerTookEffect>(body) ||
-         std::holds_alternative<jobs::StragglerWithdrawn>(body) || std::holds_alternative<jobs::JobFinished>(body) ||
-         std::holds_alternative<jobs::JobExpired>(body);
 }
 
 Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
@@ -380,6 +360,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     row.last_sequence = live->committed;
   }
   live->keep_known(events);
+  if (hooks_.written) hooks_.written(events);
   became_durable(*live, events);
   for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);

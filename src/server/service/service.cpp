@@ -59,6 +59,7 @@ struct Service::Parts {
   JobOperations operations;
   JobReads reads;
   JobReactions reactions;
+  EnergyCounters energy;
 };
 
 Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
@@ -93,6 +94,7 @@ JobHooks Service::Parts::hooks() {
   hooks.next_follow_up = [this](LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
   hooks.next_wake = [this](const LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
   hooks.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
+  hooks.written = [this](const auto& events) { energy.take(events); };
   hooks.shown = [this](LiveJob& live) { waiting.answer(live); };
   hooks.removed = [this](LiveJob& live) { reactions.removed(live); };
   hooks.summary = [this](const LiveJob& live) { return jobs::format_summary(list.summary_of(live)); };
@@ -264,8 +266,16 @@ ServiceCounts Service::counts() const {
   counts.ranks = list.live_ranks();
   counts.commits = parts_->store->commits();
   counts.database_bytes = parts_->store->size_bytes();
+  counts.energy = parts_->energy;
   for (const auto& [id, live] : parts_->jobs->live()) {
-    counts.stragglers_in_force += std::ranges::count(live->job.notices, true, &jobs::Notice::in_force);
+    const jobs::Job& job = live->job;
+    counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
+    if (!job.live()) continue;
+    if (auto figures = job_figures(*live)) counts.jobs_in_training.push_back(*std::move(figures));
+    counts.ranks_without_control += std::ssize(job.uncontrolled);
+    if (job.state == jobs::JobState::profiling && !job.windows.empty()) {
+      counts.profiling_window_age_s = std::max(counts.profiling_window_age_s, parts_->clock.now_s() - job.window_s);
+    }
   }
   return counts;
 }

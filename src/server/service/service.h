@@ -29,6 +29,7 @@
 #include "base/result.h"
 #include "server/jobs/requests.h"
 #include "server/service/done.h"
+#include "server/service/energy_figures.h"
 #include "server/service/executor.h"
 #include "server/service/job_list.h"
 #include "server/service/service_options.h"
@@ -53,6 +54,10 @@ struct ServiceCounts {
   std::int64_t ranks = 0;                                                ///< of live jobs
   store::CommitCounts commits;
   std::optional<std::int64_t> database_bytes;  ///< nothing: not known yet
+  EnergyCounters energy;
+  std::vector<JobFigures> jobs_in_training;
+  std::int64_t ranks_without_control = 0;  ///< of live jobs
+  double profiling_window_age_s = 0;       ///< longest time since a job got its last profiling window
 };
 
 class Service {

@@ -1,0 +1,147 @@
+#include "server/routes/energy_metrics.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace perseus::routes {
+namespace {
+
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using service::JobFigures;
+using Labels = std::vector<prometheus::ClientMetric::Label>;
+
+void add(MetricFamily& family, Labels labels, double value) {
+  prometheus::ClientMetric metric;
+  metric.label = std::move(labels);
+  (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
+  family.metric.push_back(std::move(metric));
+}
+
+Labels labels_of(const JobFigures& job) { return {{"training_job", job.job}, {"name", job.name}}; }
+
+Labels with_source(Labels labels, const char* source) {
+  labels.push_back({"source", source});
+  return labels;
+}
+const char* source_of(bool measured) { return measured ? "measured" : "planned"; }
+
+/// Sums of some jobs, by source of the power.
+struct Sums {
+  std::array<double, 2> power_w{}, all_max_power_w{};  ///< planned, measured
+  std::int64_t stragglers = 0, uncontrolled = 0;
+};
+
+template <class Jobs>
+Sums sums_of(const Jobs& jobs) {
+  Sums sums;
+  for (const JobFigures& job : jobs) {
+    sums.power_w[job.measured ? 1 : 0] += job.power.value();
+    sums.all_max_power_w[job.measured ? 1 : 0] += job.all_max_power.value();
+    sums.stragglers += job.stragglers;
+    sums.uncontrolled += job.uncontrolled;
+  }
+  return sums;
+}
+
+void add_counters(std::vector<MetricFamily>& families, const service::EnergyCounters& energy) {
+  using enum MetricType;
+  MetricFamily used{
+      "perseus_energy_joules_total", "Energy of the iterations that ranks reported under a plan", Counter, {}};
+  MetricFamily saved{"perseus_energy_saved_joules_total", "Energy saved against maximum clock", Counter, {}};
+  MetricFamily wasted{"perseus_energy_wasted_joules_total", "Energy used beyond that at maximum clock", Counter, {}};
+  MetricFamily iterations{"perseus_iterations_total", "Iterations that ranks reported under a plan", Counter, {}};
+  for (const auto& [source, sums] :
+       {std::pair("measured", energy.measured()), std::pair("estimated", energy.estimated())}) {
+    add(used, {{"source", source}}, sums.used_j);
+    add(saved, {{"source", source}}, sums.saved_j);
+    add(wasted, {{"source", source}}, sums.wasted_j);
+    add(iterations, {{"source", source}}, static_cast<double>(sums.iterations));
+  }
+  MetricFamily dropped{
+      "perseus_plans_dropped_total", "Plans that ranks dropped because iterations were too slow", Counter, {}};
+  add(dropped, {}, static_cast<double>(energy.plans_dropped()));
+  for (MetricFamily* family : {&used, &saved, &wasted, &iterations, &dropped}) families.push_back(std::move(*family));
+}
+
+void add_totals(std::vector<MetricFamily>& families, const service::ServiceCounts& service) {
+  using enum MetricType;
+  const Sums sums = sums_of(service.jobs_in_training);
+  MetricFamily power{"perseus_power_watts", "Power of the jobs in training under their plans", Gauge, {}};
+  MetricFamily all_max{
+      "perseus_all_max_power_watts", "Power of the same jobs with everything at maximum clock", Gauge, {}};
+  for (const bool measured : {false, true}) {
+    add(power, {{"source", source_of(measured)}}, sums.power_w[measured ? 1 : 0]);
+    add(all_max, {{"source", source_of(measured)}}, sums.all_max_power_w[measured ? 1 : 0]);
+  }
+  MetricFamily uncontrolled{"perseus_ranks_without_clock_control", "Ranks of live jobs that set no clocks", Gauge, {}};
+  add(uncontrolled, {}, static_cast<double>(service.ranks_without_control));
+  MetricFamily profiling{"perseus_profiling_window_age_seconds",
+                         "Longest time since a job that is being profiled got its last window",
+                         Gauge,
+                         {}};
+  add(profiling, {}, service.profiling_window_age_s);
+  for (MetricFamily* family : {&power, &all_max, &uncontrolled, &profiling}) families.push_back(std::move(*family));
+}
+
+void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs, std::size_t most_jobs) {
+  using enum MetricType;
+  std::ranges::sort(jobs, [](const JobFigures& a, const JobFigures& b) {
+    return std::tuple(b.all_max_power, a.job) < std::tuple(a.all_max_power, b.job);
+  });
+  std::vector<JobFigures> others;
+  if (jobs.size() > most_jobs) {
+    others.assign(jobs.begin() + static_cast<std::ptrdiff_t>(most_jobs), jobs.end());
+    jobs.resize(most_jobs);
+  }
+  MetricFamily power{"perseus_job_power_watts", "Power of the job under its plan", Gauge, {}};
+  MetricFamily all_max{
+      "perseus_job_all_max_power_watts", "Power of the job with everything at maximum clock", Gauge, {}};
+  MetricFamily iteration{"perseus_job_iteration_seconds", "Time of an iteration under the plan", Gauge, {}};
+  MetricFamily slowdown{"perseus_job_slowdown_ratio", "Planned iteration time over that at maximum clock", Gauge, {}};
+  MetricFamily point{"perseus_job_frontier_point", "Frontier point in force of pipeline 0", Gauge, {}};
+  MetricFamily points{"perseus_job_frontier_points", "Points of the frontier of pipeline 0", Gauge, {}};
+  MetricFamily stragglers{"perseus_job_stragglers", "Pipelines of the job that straggle", Gauge, {}};
+  MetricFamily uncontrolled{
+      "perseus_job_ranks_without_clock_control", "Ranks of the job that set no clocks", Gauge, {}};
+  for (const JobFigures& job : jobs) {
+    const Labels labels = labels_of(job);
+    add(power, with_source(labels, source_of(job.measured)), job.power.value());
+    add(all_max, with_source(labels, source_of(job.measured)), job.all_max_power.value());
+    add(iteration, with_source(labels, "planned"), job.planned_time.value());
+    if (job.measured_time) add(iteration, with_source(labels, "measured"), job.measured_time->value());
+    if (job.all_max_time > Seconds(0)) add(slowdown, labels, job.planned_time / job.all_max_time);
+    if (job.point >= 0) add(point, labels, job.point);
+    if (job.point >= 0) add(points, labels, job.points);
+    add(stragglers, labels, static_cast<double>(job.stragglers));
+    add(uncontrolled, labels, static_cast<double>(job.uncontrolled));
+  }
+  if (!others.empty()) {
+    const Sums sums = sums_of(others);
+    const Labels labels{{"training_job", "others"}, {"name", ""}};
+    for (const bool measured : {false, true}) {
+      add(power, with_source(labels, source_of(measured)), sums.power_w[measured ? 1 : 0]);
+      add(all_max, with_source(labels, source_of(measured)), sums.all_max_power_w[measured ? 1 : 0]);
+    }
+    add(stragglers, labels, static_cast<double>(sums.stragglers));
+    add(uncontrolled, labels, static_cast<double>(sums.uncontrolled));
+  }
+  for (MetricFamily* family : {&power, &all_max, &iteration, &slowdown, &point, &points, &stragglers, &uncontrolled}) {
+    if (!family->metric.empty()) families.push_back(std::move(*family));
+  }
+}
+
+}  // namespace
+
+std::vector<MetricFamily> energy_metrics(const service::ServiceCounts& service, std::size_t most_jobs) {
+  std::vector<MetricFamily> families;
+  add_counters(families, service.energy);
+  add_totals(families, service);
+  add_jobs(families, service.jobs_in_training, most_jobs);
+  return families;
+}
+
+}  // namespace perseus::routes

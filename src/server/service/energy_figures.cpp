@@ -1,0 +1,54 @@
+#include "server/service/energy_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "server/jobs/job_savings.h"
+#include "server/jobs/stragglers.h"
+
+namespace perseus::service {
+
+std::optional<JobFigures> job_figures(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  if (!job.live() || !job.plan) return std::nullopt;
+  const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+  if (!cost) return std::nullopt;
+  JobFigures figures;
+  figures.job = job.id;
+  figures.name = job.spec.name;
+  figures.power = cost->energy / cost->time;
+  figures.all_max_power = cost->all_max_energy / cost->all_max_time;
+  figures.planned_time = cost->time;
+  figures.all_max_time = cost->all_max_time;
+  const auto& plan = job.measured_plan;
+  const auto& highest = job.measured_highest;
+  if (plan) figures.measured_time = Seconds(plan->time_s);
+  if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
+    figures.measured = true;
+    figures.power = Joules(plan->energy_j) / Seconds(plan->time_s);
+    figures.all_max_power = Joules(highest->energy_j) / Seconds(highest->time_s);
+  }
+  const jobs::PlanDeployed::Choice& choice = job.plan->of(0);
+  figures.point = choice.point;
+  if (const auto facts = job.characterized.find(choice.input); facts != job.characterized.end()) {
+    figures.points = facts->second.points;
+  }
+  figures.stragglers = std::ranges::count_if(jobs::degrees_in_force(job), [](double degree) { return degree > 1; });
+  figures.uncontrolled = std::ssize(job.uncontrolled);
+  return figures;
+}
+
+void EnergyCounters::take(const std::vector<SequencedEvent>& written) {
+  for (const SequencedEvent& event : written) {
+    if (std::holds_alternative<jobs::PlanDropped>(event.event.body)) ++plans_dropped_;
+    const auto* const count = std::get_if<jobs::IterationsCounted>(&event.event.body);
+    if (count == nullptr || !count->from_reports) continue;
+    Sums& sums = sums_[count->measured ? 1 : 0];
+    sums.iterations += count->iterations;
+    sums.used_j += std::max(0.0, count->all_max_energy_j - count->saved_j);
+    (count->saved_j < 0 ? sums.wasted_j : sums.saved_j) += std::abs(count->saved_j);
+  }
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,25 @@
+#include "server/service/event_effects.h"
+
+#include <variant>
+
+namespace perseus::service {
+
+bool is_no_matter(const jobs::EventBody& body) {
+  return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
+         std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
+         std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);
+}
+
+bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
+  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) return live.has_rank(rank->rank);
+  if (const auto* rank = std::get_if<jobs::RankMeasured>(&body)) return rank->control.has_value();
+  if (const auto* kept = std::get_if<jobs::ReportsKept>(&body)) return !live.reports_name_plans();
+  if (const auto* measured = std::get_if<jobs::EnergyMeasured>(&body)) {
+    return measured->version == 0 || !live.reports_name_plans();
+  }
+  return std::holds_alternative<jobs::PlanDeployed>(body) || std::holds_alternative<jobs::StragglerTookEffect>(body) ||
+         std::holds_alternative<jobs::StragglerWithdrawn>(body) || std::holds_alternative<jobs::JobFinished>(body) ||
+         std::holds_alternative<jobs::JobExpired>(body);
+}
+
+}  // namespace perseus::service
