@@ -1,22 +1,31 @@
 #!/usr/bin/env python3
-"""Metrics of energy on a real `perseus serve`.
+"""Metrics of energy on a real `perseus serve`, scraped by a real Prometheus with the rules and the dashboard of deploy/.
 
 usage: test_metrics.py PERSEUS [unittest's arguments]
 """
 
+import json
+import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 import unittest
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import served
 from served import Server
 from test_jobs import JobCase
 from training import Training
 
-PROMTOOL = shutil.which("promtool")
+DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
+RULES = DEPLOY / "prometheus" / "perseus.rules.yml"
+PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
 
 
 class MetricsCase(JobCase):
@@ -87,6 +96,100 @@ class EnergyMetrics(MetricsCase):
 
         self.assertAlmostEqual(sum_of("perseus_job_power_watts") / sum_of("perseus_power_watts"), 1, places=5)
         self.assertEqual(len(trainings), 3)
+
+
+@unittest.skipUnless(PROMTOOL, "no promtool: install the Debian package prometheus")
+class Rules(unittest.TestCase):
+    def test_every_alert_fires_and_only_then(self):
+        ran = subprocess.run([PROMTOOL, "test", "rules", "perseus.test.yml"], cwd=RULES.parent, capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+    def test_the_configuration_is_valid(self):
+        ran = subprocess.run([PROMTOOL, "check", "config", RULES.parent / "prometheus.yml"], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+
+
+class Dashboard(unittest.TestCase):
+    def test_it_can_be_imported(self):
+        board = json.loads((DEPLOY / "grafana" / "perseus.json").read_text())
+        self.assertGreaterEqual(board["schemaVersion"], 39)
+        self.assertEqual([v["type"] for v in board["templating"]["list"]], ["datasource"])
+        self.assertEqual(len({panel["id"] for panel in board["panels"]}), len(board["panels"]))
+        for panel in board["panels"]:
+            for part in (panel, *panel["targets"]):
+                self.assertEqual(part["datasource"], {"type": "prometheus", "uid": "${datasource}"})
+            self.assertTrue(panel["title"] and panel["targets"])
+            place = panel["gridPos"]
+            self.assertLessEqual(place["x"] + place["w"], 24)
+
+
+@unittest.skipUnless(PROMETHEUS, "no prometheus: install the Debian package prometheus")
+class Scraped(MetricsCase):
+    def setUp(self):
+        super().setUp()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.prometheus = None
+
+    def tearDown(self):
+        if self.prometheus:
+            self.prometheus.kill()
+            self.prometheus.wait()
+        super().tearDown()
+
+    def start_prometheus(self, target):
+        folder = pathlib.Path(self.folder.name)
+        config = (RULES.parent / "prometheus.yml").read_text().replace("localhost:7787", target).replace(": 15s", ": 1s")
+        self.assertIn(target, config)
+        (folder / "prometheus.yml").write_text(config)
+        # The same rules without their delays.
+        (folder / RULES.name).write_text(re.sub(r"^ +for: .*\n", "", RULES.read_text(), flags=re.M))
+        self.prometheus = subprocess.Popen(
+            [PROMETHEUS, "--config.file", folder / "prometheus.yml", "--storage.tsdb.path", folder / "tsdb",
+             "--web.listen-address", f"127.0.0.1:{self.port}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def ask_prometheus(self, path, **query):
+        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}"
+        try:
+            with urllib.request.urlopen(url, timeout=30) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            self.fail(f"{url}: {error.read().decode()}")
+        except OSError:
+            return None  # it is starting
+
+    def wait_for(self, get):
+        end = time.monotonic() + 120
+        while not (found := get()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.2)
+        return found
+
+    def test_prometheus_has_the_figures_and_an_alert_fires(self):
+        training = self.trained()
+        training.ask("POST", "/ranks", training.registration(1, epoch=2, control="none", control_reason="no permission"))
+        self.start_prometheus(self.server.address)
+        query = lambda text: (self.ask_prometheus("query", query=text) or {}).get("result")
+        power = self.wait_for(lambda: query("sum(perseus_power_watts)"))
+        self.assertGreater(float(power[0]["value"][1]), 100)
+        alerts = lambda: {(a["labels"]["alertname"], a["labels"].get("training_job"))
+                          for a in (self.ask_prometheus("alerts") or {"alerts": []})["alerts"] if a["state"] == "firing"}
+        job = training.view()["id"]
+        self.wait_for(lambda: ("PerseusNoClockControl", job) in alerts())
+        self.assertFalse({name for name, _ in alerts()} & {"PerseusServerDown", "PerseusPowerHigh"})
+        # Expressions of the dashboard and of the rules are valid, and name only metrics that the server has.
+        known = set(self.ask_prometheus("label/__name__/values"))
+        board = json.loads((DEPLOY / "grafana" / "perseus.json").read_text())
+        expressions = [target["expr"].replace("$__range", "6h") for panel in board["panels"] for target in panel["targets"]]
+        expressions += [rule["query"] for group in self.ask_prometheus("rules")["groups"] for rule in group["rules"]]
+        self.assertGreater(len(expressions), 15)
+        for expression in expressions:
+            self.ask_prometheus("query", query=expression)
+            for name in re.findall(r"\bperseus_\w+", expression):
+                self.assertIn(name, known, expression)
+        self.server.stop(signal.SIGKILL)
+        self.wait_for(lambda: ("PerseusServerDown", None) in alerts())
 
 
 if __name__ == "__main__":
