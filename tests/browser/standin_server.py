@@ -33,6 +33,7 @@ class Job:
         self.stragglers, self.policies, self.events = [], [], []
         self.factors, self.total = {}, None
         self.slowest = None  # (seconds, sentence) of a policy
+        self.listed = {}  # more members of its row in the list
 
     @property
     def world_size(self):
@@ -67,7 +68,7 @@ class Job:
             now = self.per_iteration()
             row["saved_pct"] = 100 * (1 - now["energy_j"] / now["all_max_energy_j"])
             row["iteration_time_s"] = now["time_s"]
-        return row
+        return row | self.listed
 
     def per_iteration(self):
         t_straggler, t_opt, _ = self.plan()
@@ -125,7 +126,7 @@ class Cluster:
         self.data = report_data(folder)
         with open(os.path.join(folder, "dashboard.html"), "rb") as file:
             self.page = file.read()
-        self.jobs, self.token, self.page_rows = {}, None, 50
+        self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
@@ -141,7 +142,7 @@ class Cluster:
         """The list from the row after that one; pages are short, so that tests follow some."""
         rows = [job.row() for job in reversed(self.jobs.values())]
         begin = next((k + 1 for k, row in enumerate(rows) if row["id"] == after), 0)
-        page = {"server": {"now_s": time.time()}, "jobs": rows[begin:begin + self.page_rows]}
+        page = {"server": {"now_s": time.time()}, "factors": self.factors, "jobs": rows[begin:begin + self.page_rows]}
         if begin + self.page_rows < len(rows):
             page["next"] = page["jobs"][-1]["id"]
         return page
@@ -303,6 +304,20 @@ class Server:
         finally:
             with cluster.lock:
                 del cluster.listeners[mine]
+
+
+def fill(cluster, jobs):
+    """Many jobs of two teams on three kinds of GPU, of which every fifth measures, and every seventh reports nothing."""
+    states = ("deployed", "deployed", "deployed", "profiling", "finished", "registered", "failed")
+    for k in range(jobs):
+        job = cluster.add(f"run-{k:04d}", 1 + k % 8)
+        job.state, job.registered, job.created_s = states[k % 7], job.world_size, time.time() - 60 * (jobs - k)
+        job.listed = {"accelerator": ("NVIDIA H100", "NVIDIA A100", "NVIDIA A40")[k % 3],
+                      "labels": {"team": "vision" if k % 2 else "language"}}
+        if job.state == "deployed" and k % 7 < 2:
+            job.listed |= {"iteration_time_s": 1 + k % 10, "saved_pct": 5 + k % 10, "saved_j": 3.6e6 * (1 + k % 100),
+                           "power_w": 900.0, "all_max_power_w": 1000.0, "power_measured": k % 5 == 0,
+                           "estimated_saved_j": 0 if k % 5 == 0 else 3.6e6}
 
 
 def populate(cluster):

@@ -100,8 +100,8 @@ class LiveDashboardTest(PageTest):
         self.open()
         self.wait_for_text("No jobs yet", "main")
         job = self.job("gpt3")
-        self.wait_for_text("gpt3", "#job-list")
-        self.browser.wait_until(DRAWN)
+        self.wait_for_text("gpt3", "#cluster-table")
+        self.opened(job)
         self.wait_for_text("Saved now", "#figures")
         self.wait_for_text("no straggler", "#figures")
         self.wait_for_text("rank 11 registered", "#activity")
@@ -126,6 +126,51 @@ class LiveDashboardTest(PageTest):
         self.wait_for_point(fastest)
         self.browser.settle()
         self.assertEqual([self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")], drawn)
+
+    def test_the_cluster_page_sums_what_ranks_report(self):
+        job = self.job("reporting", 1)
+        self.job("silent", 1)
+        self.open(wait=f"{LIVE} && document.querySelector('#cluster-table tbody tr')")
+        self.wait_for_text("not counted: 2 jobs without reports", "#cluster-figures")
+        self.assertNotIn("kW with everything", self.text("#cluster-figures"))
+        version = self.server.call("GET", f"v1/jobs/{job.id}")["plan"]["version"]
+        for rank in range(4):
+            self.server.call("POST", f"v1/jobs/{job.id}/iterations", {
+                "rank": rank, "last_iteration": 39, "plan_version": version, "iteration_time_s": [4.0] * 40})
+        self.wait_for_text("not counted: 1 job without reports", "#cluster-figures")
+        self.wait_for_text("in 1 job", "#cluster-figures")
+        self.assertIn("kW with everything at maximum clock: −", self.text("#cluster-figures"))
+        self.assertIn("€", self.text("#cluster-figures"))  # the price of the server's settings
+        self.server.kill()
+        self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
+        self.server.start()
+        self.open(wait=f"{LIVE} && document.querySelector('#cluster-table tbody tr')")
+        self.assertIn("not counted: 1 job without reports", self.text("#cluster-figures"))  # at once after a restart
+        self.browser.events.clear()  # the browser logs refused connections
+
+    def test_ranks_with_their_rights(self):
+        degrees = {"dp": 1, "pp": 4, "tp": 1}
+        job = types.SimpleNamespace(id=self.server.call("POST", "v1/jobs", {"name": "four", "degrees": degrees, "profile": "sample"})["job"])
+        for rank in range(4):
+            self.server.call("POST", f"v1/jobs/{job.id}/ranks", {
+                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "host": f"node-{rank}", "accelerator": f"GPU-{rank}",
+                **({"control": "none", "control_reason": "no permission"} if rank == 2 else {})})
+        self.open(job, f"{LIVE} && document.querySelector('.ranks summary')?.checkVisibility()", **PHONE)
+        self.js("() => document.querySelector('.ranks summary').click()")
+        self.wait_for_text("4 registered ranks", "#ranks")
+        self.assertLessEqual(self.width(), 360)
+        self.browser.look()
+        rows = self.js("() => [...document.querySelectorAll('.ranks-table tbody tr')].map((r) => [...r.children].map((c) => c.textContent))")
+        self.assertEqual(rows[2][:5], ["2", "0, 2, 0", "node-2", "GPU-2", "cannot set clocks: no permission"])
+        self.assertEqual(rows[1][4], "sets clocks")
+        self.assertRegex(rows[1][5], r"\d\d:\d\d:\d\d")
+        self.server.kill()
+        self.browser.wait_until("document.documentElement.dataset.connection === 'lost'")
+        self.server.start()
+        self.browser.wait_until(LIVE)
+        self.js("() => [...document.querySelectorAll('.ranks button')].find((b) => b.textContent === 'Load again').click()")
+        self.wait_for_text("none since the server started", "#ranks")
+        self.browser.events.clear()  # the browser logs refused connections
 
     def test_times_drawn_are_the_planners(self):
         self.opened(self.job("gpt3"))
@@ -174,6 +219,8 @@ class LiveDashboardTest(PageTest):
         self.assertNotIn("secret run", self.text())
         self.browser.type(reader)
         self.browser.key("Enter")
+        self.wait_for_text("secret run", "#cluster-table")
+        self.js("() => document.querySelector('#cluster-table tbody a').click()")
         self.browser.wait_until(f"{LIVE} && {DRAWN}")
         self.wait_for_text("secret run", "#job-title")
         self.server.straggler(job, 1, 1.2)

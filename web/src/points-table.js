@@ -1,9 +1,9 @@
 // Table of all points, of which only the visible rows exist as elements; also as a CSV file.
 import { element } from './dom.js';
 import { change, joules, percent, seconds, watts } from './format.js';
+import { createVirtualRows } from './virtual-rows.js';
 
 const rowHeight = 34;
-const spare = 8; // rows drawn beyond the visible ones
 
 const columns = [
   ['point', (f, p) => String(p), (f, p) => p],
@@ -45,25 +45,8 @@ export function createPointsTable(parent, frontier, onChoose) {
         : element('td', { class: kind, text: text(frontier, p) }));
     return element('tr', { 'aria-rowindex': p + 2, 'data-point': p, 'aria-current': p === state.chosen && 'true' }, ...cells);
   }
-  const gapRow = (rows) => element('tr', { 'aria-hidden': 'true', class: 'gap', style: `height:${rows * rowHeight}px` });
+  const rows = createVirtualRows(scroller, body, rowHeight, { count: () => count, row });
 
-  function draw() {
-    const first = Math.max(0, Math.floor(scroller.scrollTop / rowHeight) - spare);
-    const last = Math.min(count, Math.ceil((scroller.scrollTop + scroller.clientHeight) / rowHeight) + spare);
-    const rows = [];
-    for (let p = first; p < last; ++p) rows.push(row(p));
-    body.replaceChildren(...(first > 0 ? [gapRow(first)] : []), ...rows, ...(last < count ? [gapRow(count - last)] : []));
-  }
-
-  function bringIntoView() {
-    const top = state.chosen * rowHeight;
-    const room = scroller.clientHeight - 2 * rowHeight; // less the header and one row
-    if (top < scroller.scrollTop) scroller.scrollTop = top;
-    else if (top > scroller.scrollTop + room) scroller.scrollTop = top - room;
-  }
-
-  scroller.addEventListener('scroll', draw, { passive: true });
-  new ResizeObserver(draw).observe(scroller);
   body.addEventListener('click', (event) => {
     const point = event.target.closest('[data-point]')?.dataset.point;
     if (point !== undefined) onChoose(Number(point));
@@ -74,12 +57,12 @@ export function createPointsTable(parent, frontier, onChoose) {
     event.preventDefault();
     onChoose(Math.min(count - 1, Math.max(0, state.chosen + steps[event.key])));
   });
-  draw();
+  rows.draw();
   return {
     choose(point) {
       state.chosen = point;
-      bringIntoView();
-      draw();
+      rows.show(point);
+      rows.draw();
     },
   };
 }

@@ -78,6 +78,11 @@ void describe(F& f, S& s) {
   f("iteration_time_s", s.iteration_time);
   f("saved_pct", s.saved_pct);
   f("saved_j", s.saved);
+  f("estimated_saved_j", s.estimated_saved);
+  f("power_w", s.power);
+  f("all_max_power_w", s.all_max_power);
+  f("power_measured", s.power_measured);
+  f("accelerator", s.accelerator);
 }
 
 /// A policy is an object with one member, its kind: {"power_cap":{"average_w":250000}}.

@@ -186,6 +186,25 @@ void describe(F& f, const JobAnswer& answer) {
   }
 }
 template <class F>
+void describe(F& f, const RankView& rank) {
+  f.always("rank", rank.rank);
+  f.always("dp_rank", rank.dp_rank);
+  f.always("pp_rank", rank.pp_rank);
+  f.always("tp_rank", rank.tp_rank);
+  f("host", rank.host);
+  f("accelerator", rank.accelerator);
+  f("control", rank.control);
+  f("control_reason", rank.control_reason);
+  f("restarts", rank.restarts);
+  f("last_heard_s", rank.last_heard_s);
+  f("waiting", rank.waiting);
+}
+template <class F>
+void describe(F& f, const RankPage& page) {
+  f.always("ranks", page.ranks);
+  f("next", page.next);
+}
+template <class F>
 void describe(F& f, const JobEvent& event) {
   f.always("job", event.job);
   f.always("sequence", event.sequence);

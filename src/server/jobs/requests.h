@@ -252,7 +252,13 @@ struct JobSummary {
   std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force; nothing once it has ended
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   std::optional<Joules> saved;            ///< so far; nothing without reports
-  std::optional<std::string> owner;       ///< the token that registered it; empty: none. Only in the index
+  Joules estimated_saved;                 ///< part of `saved` that is estimated from the profile
+  /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
+  /// have reported iterations, and once the job has ended.
+  std::optional<Watts> power, all_max_power;
+  bool power_measured = false;       ///< by the ranks' counters; otherwise both powers are estimated from the profile
+  std::string accelerator;           ///< the fact of that name; empty: not known
+  std::optional<std::string> owner;  ///< the token that registered it; empty: none. Only in the index
 };
 struct ListedJob {
   JobRow row;
@@ -367,6 +373,21 @@ struct JobView {
   };
   std::optional<TotalSavings> total;  ///< nothing if ranks report no iterations
   std::string no_total;               ///< why a job with a plan has no total
+};
+
+/// A registered rank, as far as this server knows it.
+struct RankView {
+  int rank = 0, dp_rank = 0, pp_rank = 0, tp_rank = 0;
+  std::string host, accelerator;        ///< empty: not known
+  std::string control, control_reason;  ///< "advice" or "none", and why; empty: it sets clocks
+  int restarts = 0;
+  std::optional<double> last_heard_s;  ///< time of its last call at this server; nothing: none since the server started
+  bool waiting = false;                ///< for a plan, at this server
+};
+/// Ranks in ascending order.
+struct RankPage {
+  std::vector<RankView> ranks;
+  std::optional<int> next;  ///< the next page is of the ranks after this one; nothing: no more ranks
 };
 
 /// The plan in force of one pipeline.

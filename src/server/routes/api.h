@@ -157,6 +157,7 @@ class Api {
   void job_changes(Call call);
   void register_job(Call call);
   void show_job(Call call);
+  void list_ranks(Call call);
   void register_rank(Call call);
   void next_plan(Call call);
   void drop_plan(Call call);

@@ -8,6 +8,7 @@
 #include "io/report/report_data.h"
 #include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
+#include "server/jobs/describe_view.h"
 #include "server/jobs/identity.h"
 #include "server/routes/call_input.h"
 #include "server/service/job_list.h"
@@ -24,10 +25,13 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
 constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
+constexpr int kMostPageRanks = 1000;
+constexpr std::string_view kRankLimits = "a number of ranks from 1 to 1000";
 /// Largest age of savings in a row: reports that are not in the log yet do not renew it.
 constexpr double kRowAge = 60;
 
-std::string page_json(service::Service& service, const service::JobList::Query& query, double now_s) {
+std::string page_json(service::Service& service, const service::JobList::Query& query,
+                      const jobs::EnergyFactors& factors, double now_s) {
   std::vector<std::string> old;
   for (const auto& [place, row] : service.job_list().page(query).rows) {
     if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
@@ -36,6 +40,7 @@ std::string page_json(service::Service& service, const service::JobList::Query& 
   const service::JobList::Page page = service.job_list().page(query);
   return json_object([&](JsonWriter& f) {
     f.always("server", JsonObject{[&](JsonWriter& server) { server.always("now_s", now_s); }});
+    f("factors", factors);
     f.always("jobs", JsonList{page.rows, [](const auto& row) { return JsonRaw{row.second->text}; }});
     if (page.next) f.always("next", service::format_cursor(*page.next));
   });
@@ -73,7 +78,7 @@ void Api::list_jobs(Call call) {
   const std::string key =
       fmt::format("{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""), search.value_or(""));
   call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
-                          [&] { return page_json(service_, query, now_s); }));
+                          [&] { return page_json(service_, query, options_.factors, now_s); }));
 }
 
 void Api::job_changes(Call call) {
@@ -122,6 +127,18 @@ void Api::show_job(Call call) {
   service_.job(call.parts[0], then<jobs::JobView>(call, [this](const jobs::JobView& view) {
                  return jobs::job_json(view, options_.factors);
                }));
+}
+
+void Api::list_ranks(Call call) {
+  Parameters parameters(call.request);
+  const int after = parameters.take<int>("after", "'next' of the previous page").value_or(-1);
+  const int limit = parameters.take<int>("limit", kRankLimits).value_or(kMostPageRanks);
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (after < -1) return call.fail(wrong_parameter("after", std::to_string(after), "'next' of the previous page"));
+  if (limit < 1 || limit > kMostPageRanks) {
+    return call.fail(wrong_parameter("limit", std::to_string(limit), kRankLimits));
+  }
+  service_.ranks(call.parts[0], after, limit, then<jobs::RankPage>(call, json_text<jobs::RankPage>));
 }
 
 void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <set>
+
 #include "server/jobs/pipeline_input.h"
 #include "server/service/job_view.h"
 
@@ -27,6 +30,27 @@ Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const
   const bool planned = job.plan && job.plan->of(pipeline).point >= 0 && job.plan->of(pipeline).input == frontier->key;
   if (planned) return jobs::TimelineView{frontier, job.plan->of(pipeline).point, job.plan->version};
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
+}
+
+jobs::RankPage ranks_of(const LiveJob& live, int after, int limit) {
+  const auto& ranks = live.job.ranks;
+  std::set<int> waiting;
+  for (const auto& [id, waiter] : live.waiters) waiting.insert(waiter.rank);
+  jobs::RankPage page;
+  for (int rank = std::max(0, after + 1); rank < static_cast<int>(ranks.size()); ++rank) {
+    if (!ranks[rank]) continue;
+    if (static_cast<int>(page.ranks.size()) == limit) {
+      page.next = page.ranks.back().rank;
+      break;
+    }
+    const jobs::Rank& known = *ranks[rank];
+    jobs::RankView& view = page.ranks.emplace_back(
+        jobs::RankView{rank, known.dp_rank, known.pp_rank, known.tp_rank, known.host, known.accelerator, known.control,
+                       known.control_reason, known.restarts, std::nullopt, waiting.contains(rank)});
+    const bool heard = static_cast<std::size_t>(rank) < live.heard_s.size() && live.heard_s[rank] > 0;
+    if (heard) view.last_heard_s = live.heard_s[rank];
+  }
+  return page;
 }
 
 }  // namespace
@@ -55,6 +79,13 @@ void JobReads::timeline(const std::string& job, int pipeline, Done<jobs::Timelin
     return frontier ? timeline_of(live.job, pipeline, *frontier) : Result<jobs::TimelineView>(frontier.error());
   };
   access_.show<jobs::TimelineView>(job, make, std::move(done));
+}
+
+void JobReads::ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done) {
+  const auto make = [after, limit](const LiveJob& live) -> Result<jobs::RankPage> {
+    return ranks_of(live, after, limit);
+  };
+  access_.show<jobs::RankPage>(job, make, std::move(done));
 }
 
 }  // namespace perseus::service

@@ -27,6 +27,8 @@ class JobReads {
   void job(const std::string& job, Done<jobs::JobView> done);
   void frontier(const std::string& job, int pipeline, Done<Frontier> done);
   void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
+  /// The first `limit` registered ranks after `after`.
+  void ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done);
 
  private:
   const Clock& clock_;

@@ -54,6 +54,10 @@ jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
   summary.iteration_time = stored.iteration_time;
   summary.saved_pct = stored.saved_pct;
   summary.saved = stored.saved;
+  summary.estimated_saved = stored.estimated_saved;
+  summary.power = stored.power;
+  summary.all_max_power = stored.all_max_power;
+  summary.power_measured = stored.power_measured;
   return summary;
 }
 

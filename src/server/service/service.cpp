@@ -233,6 +233,9 @@ void Service::frontier(const std::string& job, int pipeline,
 void Service::timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done) {
   parts_->reads.timeline(job, pipeline, std::move(done));
 }
+void Service::ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done) {
+  parts_->reads.ranks(job, after, limit, std::move(done));
+}
 
 StoreHealth Service::store_health() {
   parts_->store->probe();

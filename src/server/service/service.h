@@ -126,6 +126,8 @@ class Service {
   /// not_found while there is none (also while it is being read from the store).
   void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done);
   void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
+  /// The first `limit` registered ranks after `after`.
+  void ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done);
   [[nodiscard]] ServiceCounts counts() const;
   /// The last known state. Starts a new check, for the next caller.
   [[nodiscard]] StoreHealth store_health();

@@ -219,6 +219,7 @@ TEST(OpenApi, DescribesJobsAndTheirRows) {
   view.no_savings = "x";
   const EnergyFactors factors;
   expect_answer("Job", JobAnswer{view, factors});
+  expect_answer("Ranks", RankPage{{RankView{}}, 1});
   const Shape docs = shape_in_docs(schemas().at("Jobs").as_object());
   expect_same("Jobs.jobs", docs.members.at("jobs"), list_of(shape_of_value(ListedJob{})), Side::answer);
 }

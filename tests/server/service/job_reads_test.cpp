@@ -39,6 +39,32 @@ TEST_F(JobReadsTest, AFrontierAndAPlanAreNotFoundUntilTheyExist) {
   EXPECT_EQ(timeline(0).error().code, ErrorCode::not_found) << "the highest clocks";
 }
 
+TEST_F(JobReadsTest, RanksComeInPagesWithTheirRightsAndTheirLastCall) {
+  jobs::RankMeasured measured;
+  measured.rank = 1;
+  measured.control = "none";
+  measured.control_reason = "no permission";
+  base.append("job", {measured});
+  live().hears(1, 42);
+  const auto ranks = [&](int after, int limit) {
+    return answer_of<jobs::RankPage>([&](auto done) { reads.ranks("job", after, limit, done); }).value();
+  };
+  const jobs::RankPage first = ranks(-1, 1);
+  ASSERT_EQ(first.ranks.size(), 1U);
+  EXPECT_EQ(first.next, 0);
+  EXPECT_EQ(first.ranks[0].control, "") << "it sets clocks";
+  EXPECT_EQ(first.ranks[0].last_heard_s, std::nullopt) << "no call since the server started";
+  const jobs::RankPage second = ranks(*first.next, 1);
+  ASSERT_EQ(second.ranks.size(), 1U);
+  EXPECT_EQ(second.next, std::nullopt);
+  EXPECT_EQ(second.ranks[0].rank, 1);
+  EXPECT_EQ(second.ranks[0].pp_rank, 1);
+  EXPECT_EQ(second.ranks[0].control_reason, "no permission");
+  EXPECT_EQ(second.ranks[0].last_heard_s, 42);
+  EXPECT_TRUE(ranks(1, 9).ranks.empty());
+  EXPECT_EQ(ranks(-1, 9).ranks.size(), 2U);
+}
+
 TEST_F(JobReadsTest, UnknownJobsAndPipelinesAreNamed) {
   EXPECT_EQ(view("nowhere").error().code, ErrorCode::not_found);
   EXPECT_EQ(frontier(0, "nowhere").error().code, ErrorCode::not_found);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/jobs/view_json.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
@@ -75,6 +76,38 @@ TEST_F(ListedJobsTest, AnEndedJobSavesNothingNow) {
   const jobs::JobSummary ended = list.summary_of(parts.live());
   EXPECT_EQ(ended.saved_pct, std::nullopt);
   EXPECT_EQ(ended.iteration_time, std::nullopt);
+}
+
+TEST_F(ListedJobsTest, PowerIsKnownOnceRanksReportIterations) {
+  testing::ServiceParts parts;
+  ListedJobs list(parts.base.jobs(), parts.base.clock());
+  parts.base.create("job");
+  parts.plan();
+  parts.deploy(0);
+  EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt) << "no rank has reported an iteration";
+  parts.base.append("job", {jobs::IterationsCounted{.iterations = 3, .from_reports = true, .last_iteration = 3}});
+  const jobs::JobSummary estimated = list.summary_of(parts.live());
+  ASSERT_TRUE(estimated.power && estimated.all_max_power);
+  EXPECT_LT(*estimated.power, *estimated.all_max_power);
+  EXPECT_FALSE(estimated.power_measured);
+  parts.base.append("job", {jobs::EnergyMeasured{0, 8, 900, 3}, jobs::EnergyMeasured{1, 8, 800, 4}});
+  const jobs::JobSummary measured = list.summary_of(parts.live());
+  EXPECT_EQ(measured.power, Watts(200));
+  EXPECT_EQ(measured.all_max_power, Watts(300));
+  EXPECT_TRUE(measured.power_measured);
+  parts.base.append("job", {jobs::JobFinished{}});
+  EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt);
+}
+
+TEST_F(ListedJobsTest, ARowNamesItsAcceleratorAndTheEstimatedPartOfItsSavings) {
+  jobs::JobRegistered registered;
+  registered.facts["accelerator"] = "NVIDIA H100";
+  base_.create("job", 2, registered);
+  EXPECT_THAT(list_.list().find("job")->text, HasSubstr(R"("accelerator":"NVIDIA H100")"));
+  jobs::JobSummary summary;
+  summary.saved = Joules(9);
+  summary.estimated_saved = Joules(4);
+  EXPECT_THAT(jobs::format_summary(summary), HasSubstr(R"("saved_j":9,"estimated_saved_j":4)"));
 }
 
 TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {

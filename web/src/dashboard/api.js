@@ -1,9 +1,10 @@
 // Requests of the dashboard to the server's /v1 API (src/server/jobs/view_json.h writes the responses). Members that are
 // missing, null or unknown do no harm.
 //
-// GET /v1/jobs            { next, jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers,
-//                           iteration_time_s, saved_pct, saved_j }] }, newest first; with `next` there is another page,
-//                           ?after=NEXT
+// GET /v1/jobs            { next, factors: { price_per_kwh, currency, carbon_g_per_kwh },
+//                           jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers, accelerator,
+//                           iteration_time_s, saved_pct, saved_j, estimated_saved_j, power_w, all_max_power_w, power_measured,
+//                           labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
@@ -20,6 +21,8 @@
 //                                      no_total_because (instead of total),
 //                                      measured, measured_all_max: { energy_j, time_s, iterations }, none_because,
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
+// GET /v1/jobs/ID/ranks   { next, ranks: [{ rank, dp_rank, pp_rank, tp_rank, host, accelerator, control, control_reason,
+//                           last_heard_s, waiting }] }; with `next` there is another page, ?after=NEXT
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
 // GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text }

@@ -1,8 +1,9 @@
-// The dashboard: a list of jobs, and a view of the chosen job. The page loads the list once and then applies changed rows;
-// it loads the chosen job again when its row changes.
+// The dashboard: the cluster page, or a list of jobs beside the view of the chosen one. The page loads the list once and then
+// applies changed rows; it loads the chosen job again when its row changes.
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
 import { getJson, jobPath } from './api.js';
+import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
 import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
@@ -13,8 +14,8 @@ import { createTokenDialog } from './token-dialog.js';
 
 const part = (id) => document.getElementById(id);
 const main = part('main');
-const narrow = matchMedia('(max-width: 860px)'); // list and job are two views there; the same width as in dashboard.css
-const state = { jobs: null, id: null, view: null, job: null };
+const narrow = matchMedia('(max-width: 860px)'); // as in dashboard.css: there is no list beside the job there
+const state = { jobs: null, factors: {}, id: null, view: null, job: null, cluster: null };
 
 const dialog = createTokenDialog(part('token-dialog'), reconnect);
 part('token-button').addEventListener('click', () => dialog.open());
@@ -49,13 +50,13 @@ let again = 0;
 const known = createJobs();
 let early = []; // changes that arrived while the list was loading
 function showJobs() {
-  const first = state.jobs === null;
   state.jobs = known.rows();
   list.show(state.jobs);
-  if (first || state.id === null) route();
+  if (state.id === null) showCluster();
 }
-const jobs = createRefresher(loadJobs, ({ jobs: all }) => {
+const jobs = createRefresher(loadJobs, ({ jobs: all, factors }) => {
   known.replace(all);
+  state.factors = factors;
   early?.forEach((change) => known.change(change));
   early = null;
   if (listening) sign.live();
@@ -132,21 +133,23 @@ const wanted = () => {
 };
 
 function route() {
-  const asked = wanted();
-  const id = asked ?? (narrow.matches ? null : state.id ?? state.jobs?.[0]?.id ?? null);
-  document.documentElement.dataset.view = asked === null ? 'list' : 'job';
-  if (id === state.id && (state.view || id === null)) {
-    if (id === null) showNothing();
-    return;
-  }
+  const id = wanted();
+  document.documentElement.dataset.view = id === null ? 'cluster' : 'job';
+  if (id !== null && id === state.id && state.view) return;
   closeJob();
   state.id = id;
   list.choose(id);
-  if (id === null) showNothing();
+  if (id === null) showCluster();
   else openJob(id);
 }
 
+function closeCluster() {
+  state.cluster?.close();
+  state.cluster = null;
+}
+
 function openJob(id) {
+  closeCluster();
   const view = createJobView(main, id, (text) => {
     part('news').textContent = text;
   });
@@ -164,10 +167,16 @@ function closeJob() {
   state.job = state.view = null;
 }
 
-function showNothing() {
+function showCluster() {
+  if (state.jobs?.length > 0) {
+    state.cluster ??= createClusterView(main);
+    state.cluster.show(state.jobs, state.factors);
+    return;
+  }
+  closeCluster();
   document.title = 'Perseus';
-  if (state.jobs === null || state.jobs.length > 0) {
-    main.replaceChildren(element('p', { class: 'empty-line', text: state.jobs === null ? 'Connecting to the server …' : 'Choose a job.' }));
+  if (state.jobs === null) {
+    main.replaceChildren(element('p', { class: 'empty-line', text: 'Connecting to the server …' }));
     return;
   }
   const code = (text) => element('code', { text });
@@ -182,11 +191,9 @@ part('skip').addEventListener('click', (event) => {
 });
 addEventListener('hashchange', () => {
   route();
-  if (wanted() !== null) main.focus({ preventScroll: !narrow.matches });
-  else if (narrow.matches) list.focus();
+  main.focus({ preventScroll: !narrow.matches });
   if (narrow.matches) scrollTo(0, 0);
 });
-narrow.addEventListener('change', route);
 
 route();
 connect();

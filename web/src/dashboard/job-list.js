@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds } from '../format.js';
 import { createRovingList } from './roving.js';
-import { clockTime, count, isOver, stateWords } from './words.js';
+import { clockTime, count, isOver, matchesWords, stateWords, wordsOf } from './words.js';
 
 const mostShown = 200; // links; the filter finds the other jobs
 
@@ -27,13 +27,10 @@ export function createJobList(parent) {
     links().find((link) => link.tabIndex === 0)?.focus();
   });
 
-  const matches = (job, words) => words.every((word) =>
-    `${job.name ?? ''} ${job.id} ${stateWords(job.state)[0]}`.toLowerCase().includes(word));
-
   function draw() {
     if (!state.jobs) return;
-    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const found = state.jobs.filter((job) => matches(job, words));
+    const words = wordsOf(filter.value);
+    const found = state.jobs.filter((job) => matchesWords(job, words));
     const shown = found.slice(0, mostShown);
     const made = new Map([...list.children].map((item) => [item.dataset.job, item]));
     const items = shown.map((job) => {
@@ -89,6 +86,5 @@ export function createJobList(parent) {
       state.chosen = id;
       for (const link of links()) link.ariaCurrent = link.parentElement.dataset.job === id ? 'true' : null;
     },
-    focus: () => (links().find((link) => link.tabIndex === 0) ?? filter).focus(),
   };
 }

@@ -10,6 +10,7 @@ import { createActivity } from './activity.js';
 import { getJson, jobPath } from './api.js';
 import { createPipelines } from './pipelines.js';
 import { createProfiling } from './profiling.js';
+import { createRanks } from './ranks.js';
 import { createRefresher } from './refresher.js';
 import { createSavings } from './savings.js';
 import { createStragglers } from './stragglers.js';
@@ -24,7 +25,7 @@ export function createJobView(parent, id, onNews) {
   const title = element('h2', { class: 'job-title', id: 'job-title' });
   const facts = element('ul', { class: 'inputs' });
   const reason = element('p', { class: 'reason', hidden: true });
-  const head = element('header', { class: 'job-head' }, element('a', { href: '#/', class: 'back', text: '‹ All jobs' }),
+  const head = element('header', { class: 'job-head' }, element('a', { href: '#/', class: 'back', text: '‹ Cluster' }),
     kicker, title, facts, reason);
   const body = element('div', { class: 'job-body', hidden: true });
   const trouble = element('p', { class: 'trouble', role: 'status', hidden: true });
@@ -69,6 +70,7 @@ export function createJobView(parent, id, onNews) {
   const stragglerNote = element('p', { class: 'note', hidden: true, text: 'This pipeline is the straggler: it runs the plan for no straggler. ' +
     'The drawing shows that plan without the slowdown.' });
   timelinePart.made.append(timelineHolder, stragglerNote, timelineNote);
+  const ranks = createRanks(section('ranks', 'Ranks').made, id);
   const activity = createActivity(section('activity', 'Activity').made, id, onNews);
 
   const frontiers = new Map(); // equal pipelines share a frontier, which is loaded once
@@ -252,6 +254,7 @@ export function createJobView(parent, id, onNews) {
       drawings.close();
       stragglers.close();
       activity.close();
+      ranks.close();
       noDrawings('');
       root.remove();
     },

@@ -3,13 +3,13 @@ import { getJson } from './api.js';
 
 const pageRows = 1000;
 
-/** Loads every page of the list. Returns { jobs }. */
+/** Loads every page of the list. Returns { jobs, factors }: the server's price and emissions of a kWh. */
 export async function loadJobs(signal) {
   const jobs = [];
   for (let after = null; ;) {
     const page = await getJson(`/v1/jobs?limit=${pageRows}${after === null ? '' : `&after=${encodeURIComponent(after)}`}`, signal);
     jobs.push(...page.jobs);
-    if (!page.next) return { jobs };
+    if (!page.next) return { jobs, factors: page.factors ?? {} };
     after = page.next;
   }
 }

@@ -1,64 +1,18 @@
 // Savings of the plan in force against everything at maximum clock: now, per day, and so far; as energy, cost and carbon.
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
-import { carbon, count, energy, kilowattHours, money } from './words.js';
-
-const ownKey = 'perseus-factors';
-const fields = [
-  ['price_per_kwh', 'Price per kWh', { type: 'number', min: 0, step: 'any', inputmode: 'decimal' }],
-  ['currency', 'Currency', { type: 'text', maxlength: 3, size: 4, placeholder: 'EUR' }],
-  ['carbon_g_per_kwh', 'Carbon, g CO₂ per kWh', { type: 'number', min: 0, step: 'any', inputmode: 'decimal' }],
-];
-
-function ownFactors() {
-  try {
-    return JSON.parse(localStorage.getItem(ownKey)) ?? {};
-  } catch {
-    return {};
-  }
-}
+import { createFactors, figure } from './factors.js';
+import { count, energy, kilowattHours } from './words.js';
 
 /** Makes the figures at the top of a job. Returns { show(job) }. */
 export function createSavings(parent) {
   let job = null;
   const figures = element('dl', { class: 'figures', id: 'figures' });
-  const inputs = Object.fromEntries(fields.map(([key, , attributes]) => [key, element('input', { id: `factor-${key}`,
-    ...attributes, oninput: keep })]));
-  const factorsForm = element('details', { class: 'factors' }, element('summary', { text: 'Price and carbon' }),
-    element('div', { class: 'factor-fields' }, ...fields.map(([key, label]) =>
-      element('div', {}, element('label', { for: `factor-${key}`, text: label }), inputs[key]))),
-    element('p', { class: 'note', text: 'Kept in this browser. An empty field uses the setting of the server, if there is one.' }));
-  parent.append(figures, factorsForm);
-  const own = ownFactors();
-  for (const [key] of fields) inputs[key].value = own[key] ?? '';
-
-  function keep() {
-    const given = Object.fromEntries(fields.map(([key]) => [key, inputs[key].value.trim()]).filter(([, value]) => value !== ''));
-    try {
-      localStorage.setItem(ownKey, JSON.stringify(given));
-    } catch {
-      // the browser stores nothing: the values last until the page is closed
-    }
-    draw();
-  }
-
-  function factors() {
-    const servers = job.savings?.factors ?? {};
-    for (const [key] of fields) inputs[key].placeholder = servers[key] ?? (key === 'currency' ? 'EUR' : '');
-    const price = Number(inputs.price_per_kwh.value || servers.price_per_kwh || 0);
-    const carbon_g = Number(inputs.carbon_g_per_kwh.value || servers.carbon_g_per_kwh || 0);
-    return { price, currency: (inputs.currency.value || servers.currency || 'EUR').toUpperCase(), carbon_g };
-  }
-
-  const figure = (name, value, ...notes) => element('div', { class: 'figure' }, element('dt', { text: name }),
-    element('dd', {}, value, ...notes.filter(Boolean).map((note) => element('small', { text: note }))));
+  const factors = createFactors(draw);
+  parent.append(figures, factors.form);
 
   /** Returns cost and carbon of saved energy, such as "€3.10, 4.7 kg CO₂"; empty without factors. */
-  function worth(j) {
-    const { price, currency, carbon_g } = factors();
-    return [price > 0 && money((j / 3.6e6) * price, currency), carbon_g > 0 && carbon((j / 3.6e6) * carbon_g)]
-      .filter(Boolean).join(', ');
-  }
+  const worth = (j) => [factors.cost(j), factors.emissions(j)].filter(Boolean).join(', ');
 
   /** Describes the measured energy of an iteration under the plan in force. */
   function measuredNow({ measured, measured_all_max: highest }) {
@@ -78,6 +32,7 @@ export function createSavings(parent) {
 
   function draw() {
     const { plan, savings } = job;
+    factors.use(savings?.factors);
     const now = savings?.per_iteration;
     const made = [];
     if (now) {
@@ -105,7 +60,7 @@ export function createSavings(parent) {
     }
     figures.replaceChildren(...made);
     figures.hidden = made.length === 0;
-    factorsForm.hidden = !now && !total;
+    factors.form.hidden = !now && !total;
   }
   return {
     show(shown) {

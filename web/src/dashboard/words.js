@@ -13,6 +13,11 @@ const states = {
 export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
 export const isOver = (state) => stateWords(state)[1] === 'over';
 
+/** Words of a filter, and whether a job has them all. */
+export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
+export const matchesWords = (job, words) => words.every((word) =>
+  `${job.name ?? ''} ${job.id} ${stateWords(job.state)[0]}`.toLowerCase().includes(word));
+
 export const count = (n, one, many = `${one}s`) => `${Number(n).toLocaleString('en')} ${n === 1 ? one : many}`;
 
 const day_s = 86_400;
@@ -38,6 +43,7 @@ function scaled(value, steps) {
 /** Formats an energy, from J to GJ. */
 export const energy = (j) => scaled(j, [[1e9, 1e9, 'GJ'], [1e6, 1e6, 'MJ'], [1e5, 1e3, 'kJ'], [0, 1, 'J']]);
 export const kilowattHours = (j) => scaled(j / 3.6e6, [[1e4, 1e3, 'MWh'], [1e-2, 1, 'kWh'], [0, 1e-3, 'Wh']]);
+export const kilowatts = (w) => scaled(w, [[1e6, 1e6, 'MW'], [1e2, 1e3, 'kW'], [0, 1, 'W']]);
 export const carbon = (g) => scaled(g, [[1e6, 1e6, 't CO₂'], [1e3, 1e3, 'kg CO₂'], [0, 1, 'g CO₂']]);
 export function money(amount, currency) {
   try {

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+"""The dashboard's page of all jobs in a real Chromium, on a server that the test controls (standin_server.py).
+
+usage: test_cluster.py SAMPLE_PROGRAM [TEST...]    SAMPLE_PROGRAM: perseus_report_sample
+Exits with 77, which ctest counts as skipped, where there is no Chromium.
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import run_tests  # noqa: E402
+from standin_server import Cluster, Server, fill  # noqa: E402
+from test_dashboard import DRAWN, LIVE, PHONE, WORST_CONTRAST, PageTest  # noqa: E402
+
+TABLE = "document.querySelector('#cluster-table tbody tr')"
+NAMES = "() => [...document.querySelectorAll('#cluster-table tbody a')].map((a) => a.textContent)"
+SCROLL = """async () => {
+  const scroller = document.querySelector('.cluster-table');
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  const times = [];
+  let last = await frame();
+  for (let k = 1; k <= 120; ++k) {
+    scroller.scrollTop = (scroller.scrollHeight * k) / 120;
+    const now = await frame();
+    times.push(now - last);
+    last = now;
+  }
+  times.sort((a, b) => a - b);
+  return [times[60], times.at(-1)];
+}"""
+
+
+class ClusterTest(PageTest):
+    program = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-cluster-")
+        subprocess.run([cls.program, cls.folder.name, "4", "8", "60"], check=True, stdout=subprocess.DEVNULL)
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.folder.cleanup()
+
+    def setUp(self):
+        self.cluster = Cluster(self.folder.name)
+        self.server = Server(self.cluster)
+
+    def job(self, name, state="deployed", **listed):
+        job = self.cluster.add(name, 1)
+        job.state, job.registered, job.listed = state, job.world_size, listed
+        return job
+
+    def filled(self, jobs, **look):
+        fill(self.cluster, jobs)
+        self.open(wait=f"{LIVE} && {TABLE}", **look)
+
+    def choose(self, facet, value):
+        self.js("""(id, value) => { const select = document.getElementById(id); select.value = value;
+            select.dispatchEvent(new Event('change')); }""", f"facet-{facet}", value)
+
+    def names(self):
+        return self.js(NAMES)
+
+    def sort(self, heading):
+        self.js("(text) => [...document.querySelectorAll('#cluster-table thead button')].find((b) => b.textContent === text).click()", heading)
+
+    # What is shown
+
+    def test_measured_and_estimated_are_apart(self):
+        self.job("measured", power_w=90e3, all_max_power_w=100e3, power_measured=True, saved_j=7.2e6, estimated_saved_j=0.0)
+        self.job("estimated", power_w=45e3, all_max_power_w=50e3, saved_j=3.6e6, estimated_saved_j=3.6e6)
+        self.job("silent", saved_pct=12.0, iteration_time_s=2.0)
+        self.job("over", "finished", saved_j=3.6e6, estimated_saved_j=0.0)
+        self.open(wait=f"{LIVE} && {TABLE}")
+        figures = self.text("#cluster-figures")
+        for wanted in ("135 kW", "150 kW with everything at maximum clock: −10.00 %", "45 kW of it estimated from the profile, in 1 job",
+                       "not counted: 1 job without reports", "4 kWh", "3 kWh measured", "1 kWh estimated from the profile"):
+            self.assertIn(wanted, figures)
+        self.assertNotIn("Cost", figures)  # neither the server nor the reader has a price
+        self.assertNotIn("Emissions", figures)
+        rows = self.js("() => Object.fromEntries([...document.querySelectorAll('#cluster-table tbody tr')].map((r) => [r.querySelector('a').textContent,"
+                       " [...r.children].map((c) => c.textContent)]))")
+        self.assertEqual(rows["measured"][5], "90 kW")
+        self.assertEqual(rows["estimated"][5], "45 kW est.")
+        self.assertEqual((rows["silent"][5], rows["silent"][7]), ("no reports", "no reports"))
+        self.assertEqual((rows["measured"][7], rows["estimated"][7]), ("2 kWh", "1 kWh est."))
+
+    def test_cost_and_emissions_need_a_price_and_emissions_of_a_kwh(self):
+        self.job("a", saved_j=7.2e6, estimated_saved_j=3.6e6)
+        self.cluster.factors = {"price_per_kwh": 0.25, "currency": "EUR"}
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.assertIn("€0.50", self.text("#cluster-figures"))
+        self.assertIn("€0.25 of it from estimated energy", self.text("#cluster-figures"))
+        self.js("() => { document.querySelector('.factors').open = true; document.querySelector('#factor-carbon_g_per_kwh').focus(); }")
+        self.browser.type("400")
+        self.wait_for_text("800 g CO₂", "#cluster-figures")
+        self.js("() => localStorage.clear()")
+
+    def test_no_job_has_reported(self):
+        self.job("new", "profiling")
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.assertIn("not known", self.text("#cluster-figures"))
+
+    def test_names_are_only_text(self):
+        self.job("<img src=x onerror=alert(1)>", labels={"<b>team": "<i>x"})
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.assertEqual(self.js("() => document.querySelectorAll('img, main b, main i').length"), 0)
+        self.assertEqual(self.names(), ["<img src=x onerror=alert(1)>"])
+
+    # Choosing
+
+    def test_sorting(self):
+        self.filled(30)
+        self.assertEqual(self.names()[:2], ["run-0029", "run-0028"])  # newest first
+        self.sort("Job")
+        self.assertEqual(self.names()[:2], ["run-0000", "run-0001"])
+        self.sort("Job")
+        self.assertEqual(self.names()[:2], ["run-0029", "run-0028"])
+        self.sort("Saved")
+        self.assertEqual(self.names()[0], "run-0029")  # 30 kWh, the most
+        self.assertEqual(self.js("() => [...document.querySelectorAll('[aria-sort]')].map((h) => [h.textContent, h.ariaSort])"), [["Saved", "descending"]])
+        self.sort("Saved")
+        self.assertEqual(self.names()[0], "run-0000")  # what is not known stays last
+        self.sort("Age")
+        self.assertEqual(self.names()[0], "run-0029")
+
+    def test_facets_and_filter(self):
+        self.filled(210)
+        self.assertIn("210 jobs", self.text(".cluster .heading"))
+        self.choose("gpu", "=NVIDIA A40")
+        self.wait_for_text("70 of 210 jobs", ".cluster .heading")
+        self.assertEqual(set(self.js("() => [...document.querySelectorAll('#cluster-table tbody td:nth-child(3)')].map((c) => c.textContent)")), {"NVIDIA A40"})
+        self.choose("label-team", "=vision")
+        self.wait_for_text("35 of 210 jobs", ".cluster .heading")
+        self.choose("state", "=finished")
+        self.wait_for_text("5 of 210 jobs", ".cluster .heading")
+        self.assertIn("Live jobs\n0", self.text("#cluster-figures"))  # the figures are of the chosen jobs
+        for facet in ("gpu", "label-team", "state"):
+            self.choose(facet, "")
+        job = next(iter(self.cluster.jobs.values()))
+        job.version = 1
+        self.cluster.straggler(job, 0, 1.2)
+        self.browser.wait_until("document.querySelector('#facet-straggler').textContent.includes('with stragglers (1)')")
+        self.choose("straggler", "=with stragglers")
+        self.browser.wait_until(f"({NAMES})().join() === '{job.name}'")
+        self.choose("straggler", "")
+        self.js("() => document.querySelector('#cluster-filter').focus()")
+        self.browser.type("run-0042")
+        self.browser.wait_until(f"({NAMES})().join() === 'run-0042'")
+
+    def test_groups(self):
+        self.filled(20)
+        self.choose("group", "label-team")
+        groups = "() => [...document.querySelectorAll('#cluster-table .group button')].map((b) => [b.textContent, b.ariaExpanded])"
+        self.assertEqual(self.js(groups)[0], ["language, 10 jobs", "true"])
+        self.js("() => document.querySelector('#cluster-table .group button').click()")
+        self.assertEqual(self.js(groups), [["language, 10 jobs", "false"], ["vision, 10 jobs", "true"]])
+        self.assertEqual(len(self.names()), 10)
+        self.assertIn("kWh est.", self.js("() => document.querySelector('#cluster-table .group').textContent"))
+
+    # Many
+
+    def test_5000_jobs(self):
+        fill(self.cluster, 5000)
+        self.cluster.page_rows = 1000  # as the page asks for
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.wait_for_text("5,000 jobs", ".cluster .heading")
+        asked = [path for path, _ in self.cluster.asked].count("/v1/jobs")
+        rows = self.js("() => document.querySelectorAll('#cluster-table tbody tr').length")
+        self.assertLess(rows, 80)
+        render_ms = self.js("""async () => {
+            const began = performance.now();
+            document.querySelector('#facet-group').value = 'gpu';
+            document.querySelector('#facet-group').dispatchEvent(new Event('change'));
+            document.querySelector('.cluster-table').getBoundingClientRect();
+            return performance.now() - began; }""")
+        self.choose("group", "")
+        median_ms, longest_ms = self.js(SCROLL)
+        print(f"\n5,000 jobs: {asked} pages of the list; {rows} rows as elements; to sum, group and draw them {render_ms:.0f} ms; "
+              f"scrolling from end to end, 120 frames: median {median_ms:.1f} ms, longest {longest_ms:.1f} ms")
+        self.assertIn("run-0000", self.names())  # the last row
+        self.assertEqual(self.js("() => document.querySelector('#cluster-table').ariaRowCount ?? document.querySelector('#cluster-table').getAttribute('aria-rowcount')"), "5001")
+        self.assertEqual(self.js("() => [...document.querySelectorAll('#cluster-table tbody tr:not(.gap)')].at(-1).getAttribute('aria-rowindex')"), "5001")
+
+    def test_the_page_follows_changes_and_keeps_the_focus(self):
+        self.filled(300)
+        job = list(self.cluster.jobs.values())[-3]
+        self.js("(id) => document.querySelector(`#cluster-table [data-job='${id}'] a`).focus()", job.id)
+        self.cluster.change(job, "renamed", "now it has another name", name="another name")
+        self.browser.wait_until("document.activeElement.textContent === 'another name'")
+        self.cluster.add("a newcomer")
+        self.browser.wait_until(f"({NAMES})()[0] === 'a newcomer'")
+        self.assertEqual(self.active(), "another name")
+        self.wait_for_text("301 jobs", ".cluster .heading")
+
+    # Access
+
+    def test_by_keyboard_alone(self):
+        self.filled(100)
+        self.tab_to("#cluster-filter")
+        self.tab_to("#facet-state")
+        self.tab_to("#cluster-table thead button")
+        self.tab_to("#cluster-table tbody a")
+        self.assertEqual(self.active(), "run-0099")
+        for key, wanted in (("ArrowDown", "run-0098"), ("End", "run-0000"), ("ArrowUp", "run-0001"), ("Home", "run-0099"), ("ArrowDown", "run-0098")):
+            self.browser.key(key)
+            self.assertEqual(self.active(), wanted)
+        self.browser.key("Enter")
+        self.wait_for_text("run-0098", "#job-title")
+        self.assertEqual(self.js("() => document.activeElement.id"), "main")
+        self.tab_to(".back")
+        self.browser.key("Enter")
+        self.browser.wait_until(TABLE)
+        self.assertEqual(self.js("() => document.title"), "Cluster - Perseus")
+
+    def test_everything_that_takes_the_focus_has_a_name(self):
+        self.filled(20)
+        self.choose("group", "gpu")
+        nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
+        focusable = [n for n in nodes if not n.get("ignored") and n["role"]["value"] not in ("RootWebArea", "main")
+                     and any(p["name"] == "focusable" and p["value"]["value"] for p in n.get("properties", []))]
+        self.assertGreater(len(focusable), 20)
+        for node in focusable:
+            self.assertTrue(node["name"].get("value", "").strip(), node)
+
+    def test_fits_a_narrow_phone(self):
+        self.job("a_name_without_any_space_that_is_longer_than_a_phone_is_wide_by_far", labels={"a_label_as_long_as_this_one_is_as_well": "x"})
+        self.filled(50, **PHONE)
+        self.assertLessEqual(self.width(), 360)
+        self.assertFalse(self.js("() => document.querySelector('#jobs').checkVisibility()"))
+        self.assertEqual(self.js("() => [...document.querySelectorAll('#cluster-table thead th')].filter((h) => h.checkVisibility()).map((h) => h.textContent)"),
+                         ["Job", "State", "Saved", "Age"])
+        small = self.js("() => [...document.querySelectorAll('main button, main select, main input, main summary')].filter((b) => b.checkVisibility())"
+                        ".filter((b) => b.getBoundingClientRect().height < 24).map((b) => b.textContent)")
+        self.assertEqual(small, [])
+
+    def test_text_stands_out_from_its_background(self):
+        for dark in (False, True):
+            with self.subTest(dark=dark):
+                self.filled(30, dark=dark)
+                self.choose("group", "state")
+                ratio, text = self.js(WORST_CONTRAST)
+                self.assertGreaterEqual(ratio, 4.5, text)
+
+    def test_print_has_every_row(self):
+        self.filled(400)
+        rows = "() => document.querySelectorAll('#cluster-table tbody tr[data-job]').length"
+        self.assertLess(self.js(rows), 80)
+        self.js("() => dispatchEvent(new Event('beforeprint'))")
+        self.assertEqual(self.js(rows), 400)
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.assertEqual(self.js("() => [...document.querySelectorAll('.bar, .facets, .factors')].filter((e) => e.checkVisibility()).length"), 0)
+        self.assertTrue(self.js("() => { const box = document.querySelector('.cluster-table'); return box.scrollHeight === box.clientHeight; }"))
+        self.browser.call("Emulation.setEmulatedMedia", media="")
+        self.js("() => dispatchEvent(new Event('afterprint'))")
+        self.assertLess(self.js(rows), 80)
+
+    def test_a_job_and_back(self):
+        job = self.cluster.add("planned", 2)
+        self.cluster.deploy(job)
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.js("() => document.querySelector('#cluster-table tbody a').click()")
+        self.browser.wait_until(DRAWN)
+        self.assertFalse(self.js("() => Boolean(document.querySelector('.cluster'))"))
+        self.js("() => history.back()")
+        self.browser.wait_until(TABLE)
+
+
+if __name__ == "__main__":
+    run_tests(ClusterTest, "program")
