@@ -23,6 +23,7 @@ ListForm job_form() {
            {"SAVED", "saved_pct"},
            {"TOTAL", "saved_j", Use::wide},
            {"STRAGGLERS", "stragglers"},
+           {"LABELS", "labels", Use::wide, Kind::pairs},
            {"CHANGED", "updated_at_s", Use::wide, Kind::age},
            {"AGE", "created_at_s", Use::table, Kind::age}},
           3};
@@ -30,7 +31,7 @@ ListForm job_form() {
 
 void add_job_list(CLI::App& group, Command& command) {
   struct Filter {
-    std::string state, search;
+    std::string state, search, selector;
   };
   auto filter = std::make_shared<Filter>();
   auto* list = add_list_action(group, command, "list", "List jobs, newest first", job_form(),
@@ -39,10 +40,15 @@ void add_job_list(CLI::App& group, Command& command) {
                                  if (!filter->state.empty()) target += "&state=" + http::percent_encode(filter->state);
                                  if (!filter->search.empty())
                                    target += "&search=" + http::percent_encode(filter->search);
+                                 if (!filter->selector.empty())
+                                   target += "&selector=" + http::percent_encode(filter->selector);
                                  return call_pages(peer, {"GET", target, ""}, "jobs");
                                });
   list->add_option("--state", filter->state, "Only jobs in this state")->type_name("STATE");
   list->add_option("--search", filter->search, "Only jobs with this text in their name or id")->type_name("TEXT");
+  list->add_option("--selector", filter->selector,
+                   "Only jobs with these labels: NAME=VALUE, NAME!=VALUE or NAME, separated by commas")
+      ->type_name("LABELS");
 }
 
 }  // namespace
@@ -50,6 +56,7 @@ void add_job_list(CLI::App& group, Command& command) {
 void add_job(CLI::App& app, Command& command) {
   auto* group = add_group(app, "job", "Show, finish and delete a server's jobs",
                           "  perseus job list --state deployed --sort saved --reverse\n"
+                          "  perseus job list --selector team=vision,model=gpt3 -o wide\n"
                           "  perseus job show JOB --server http://planner:7787\n");
   add_job_list(*group, command);
   auto job = std::make_shared<std::string>();

@@ -68,11 +68,21 @@ std::size_t id_length(const json::array& rows, const std::string& member) {
   return longest;
 }
 
+/// The value of a column in words; empty: none.
+std::string value_text(const ListColumn& column, const json::value& value) {
+  if (column.kind != Kind::pairs || !value.is_object()) return member_text(column.member, value);
+  std::vector<std::string> pairs;
+  for (const auto& [name, text] : value.get_object()) {
+    pairs.push_back(std::string(name) + "=" + member_text("", text));
+  }
+  return fmt::format("{}", fmt::join(pairs, ","));
+}
+
 std::string cell(const json::value& row, const ListColumn& column, double now_s, std::size_t id_length) {
   const json::value* const value = member_of(row, column.member);
   if (value == nullptr || (value->is_string() && value->get_string().empty())) return "-";
   std::string text = column.kind == Kind::age && value->is_number() ? age_text(now_s - value->to_number<double>())
-                                                                    : member_text(column.member, *value);
+                                                                    : value_text(column, *value);
   if (column.kind == Kind::id) text = text.substr(0, id_length);
   if (column.kind == Kind::parts) {
     const json::value* const done = member_of(row, column.done);
@@ -114,6 +124,7 @@ std::string csv_text(const json::array& rows, const ListForm& form) {
     text += line_of([&](const ListColumn& column) -> std::string {
       const json::value* const value = member_of(row, column.member);
       if (value == nullptr) return {};
+      if (column.kind == Kind::pairs) return value_text(column, *value);
       return value->is_string() ? std::string(value->get_string().c_str()) : formats::json_text(*value);
     });
   }

@@ -20,13 +20,14 @@ namespace perseus::cli {
 
 struct ListColumn {
   enum class Use { table, wide, csv };  ///< table: in all; wide: in wide and CSV; csv: in CSV only
-  enum class Kind { value, id, age, parts };
+  enum class Kind { value, id, age, parts, pairs };
 
   std::string title;   ///< in tables, and for --sort
   std::string member;  ///< of a row; the header in CSV
   Use use = Use::table;
   /// id: the table shows its beginning; age: a time whose distance from now is shown, youngest first in order;
-  /// parts: "done/member", where `done` is the member of the next field.
+  /// parts: "done/member", where `done` is the member of the next field; pairs: an object of strings as
+  /// "name=value,name=value".
   Kind kind = Kind::value;
   std::string done = {};
 };

@@ -85,6 +85,7 @@ typedef struct perseus_options {
   /* From a clock request until the GPU runs at the new clock, s. 0: measured at perseus_start(), by some clock changes
    * within a second; negative: not measured then, but while training runs. */
   double switch_latency_s;
+  const char* labels; /* "team=vision,model=gpt3": for lists of jobs on the server; NULL: none */
 } perseus_options;
 
 /* Sets all members to their defaults. */

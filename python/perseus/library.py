@@ -67,6 +67,7 @@ class Options(ctypes.Structure):
         ("log_context", c_void_p),
         ("plan_tolerance", c_double),
         ("switch_latency_s", c_double),
+        ("labels", c_char_p),
     ]
 
 

@@ -1,6 +1,6 @@
 """Collects the options of a client: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
 
-Input:   the fields of perseus_options by name (PERSEUS_SERVER, ... in the environment): facts as a dict or text,
+Input:   the fields of perseus_options by name (PERSEUS_SERVER, ... in the environment): facts and labels as a dict or text,
          action_table as text (in the environment: a file); advice_only, no_energy and synchronous in place of flags.
          Missing ranks and degrees follow from RANK and WORLD_SIZE, with pipeline stages outermost and tensor parallel
          ranks innermost (the order of Megatron, DeepSpeed and torchtitan).
@@ -17,6 +17,7 @@ from perseus import library
 _KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
 KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
 FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY, "synchronous": library.SYNCHRONOUS}
+_SEPARATORS = {"facts": "\n", "labels": ","}  # of options that may be dicts
 _FILES = ("action_table",)  # the environment variable names a file
 _OF_THE_LIBRARY = ("plan_tolerance",)  # the library reads these variables itself
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
@@ -67,8 +68,8 @@ def _value(name, value):
             return _flag(value) if isinstance(value, str) else bool(value)
         kind = KINDS.get(name, "whole number")
         if kind == "text":
-            if name == "facts" and isinstance(value, dict):
-                value = "\n".join(f"{key}={fact}" for key, fact in value.items())
+            if name in _SEPARATORS and isinstance(value, dict):
+                value = _SEPARATORS[name].join(f"{key}={part}" for key, part in value.items())
             value = os.fspath(value)
             if not isinstance(value, str) or "\0" in value:
                 raise TypeError

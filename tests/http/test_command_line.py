@@ -109,6 +109,17 @@ class CommandLine(unittest.TestCase):
         wrong = self.server.cli("job", "list", "--sort", "bogus", "-o", "json", ok=False)
         self.assertEqual(json.loads(wrong.stdout)["error"]["exit_code"], 64)
 
+    def test_jobs_are_selected_by_labels(self):
+        for name, labels in (("one", {"team": "vision", "model": "gpt3"}), ("two", {"team": "speech"})):
+            self.assertEqual(self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": name, "labels": labels})[0], 200)
+        self.assertEqual([row[1].strip() for row in self.table("job", "list", "--selector", "team!=vision")[1:]], ["two"])
+        head, row = self.table("job", "list", "--selector", "model=gpt3", "-o", "wide")
+        column = [cell.strip() for cell in head].index("LABELS")
+        self.assertEqual(row[column].strip(), "model=gpt3,team=vision")
+        rows = list(csv.DictReader(io.StringIO(self.out("job", "list", "-o", "csv"))))
+        self.assertEqual([row["labels"] for row in rows], ["team=speech", "model=gpt3,team=vision"])
+        self.assertIn("selector: '=x'", self.refused("job", "list", "--selector", "=x"))
+
     def test_a_job_has_several_names(self):
         first, second = self.job("vision-large"), self.job("vision-small")
         for name in (first, first[:20], "vision-large", "vision-l"):

@@ -145,6 +145,38 @@ class Lists(ListCase):
         self.assertEqual(done.returncode, 64)
         self.assertIn("'state' is 'bogus'; expected one of registered, ", done.stderr)
 
+    def test_labels_select_jobs(self):
+        def register(labels):
+            return self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "labels": labels})
+
+        def selected(selector):
+            query = "?limit=50&selector=" + urllib.parse.quote(selector)
+            return [names[row["id"]] for row in self.page(query)["jobs"]]
+
+        names = {register(labels)[1]["job"]: name for name, labels in {
+            "a": {"team": "vision", "model": "gpt3"}, "b": {"team": "vision"}, "c": {"team": "speech"}, "d": {}}.items()}
+        for _ in range(2):  # also after a restart: the index keeps them
+            self.assertEqual(sorted(selected("")), ["a", "b", "c", "d"])
+            self.assertEqual(sorted(selected("team=vision")), ["a", "b"])
+            self.assertEqual(selected("team=vision,model=gpt3"), ["a"])
+            self.assertEqual(sorted(selected("team!=vision")), ["c", "d"])
+            self.assertEqual(sorted(selected("team")), ["a", "b", "c"])
+            self.assertEqual(selected("team=vision,team=speech"), [])
+            job = next(job for job in names if names[job] == "a")
+            self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["labels"], {"team": "vision", "model": "gpt3"})
+            self.assertEqual(self.page("?selector=model")["jobs"][0]["labels"], {"team": "vision", "model": "gpt3"})
+            self.server.stop()
+            self.server = Server(self.data, *self.arguments)
+        for selector in ("=x", "team=vision,", "te am=x", "team=a=b"):
+            status, answer = self.server.ask("GET", "/v1/jobs?selector=" + urllib.parse.quote(selector))
+            self.assertEqual(status, 400, answer)
+            self.assertIn("selector: '", str(answer))
+        for labels in ({"": "x"}, {"a b": "x"}, {"a": "x,y"}, {"a": "x" * 64}, {"a" * 64: ""}, {f"n{i}": "" for i in range(33)}):
+            status, answer = register(labels)
+            self.assertEqual(status, 400, answer)
+            self.assertIn("labels: ", str(answer))
+        self.assertEqual(register({f"n{i}": "x" * 63 for i in range(32)})[0], 200)
+
     def test_a_client_that_has_the_list_gets_304(self):
         job = self.job("run")
         status, headers, body = self.request("GET", "/v1/jobs")

@@ -15,6 +15,8 @@ class Options(unittest.TestCase):
     def test_types(self):
         options = collect({"facts": {"model": "gpt3", "layers": 24}, "helper": Path("/x/y"), "blocking_power_w": 90}, {})
         self.assertEqual(options["facts"], "model=gpt3\nlayers=24")
+        self.assertEqual(collect({"labels": {"team": "vision", "model": "gpt3"}}, {})["labels"], "team=vision,model=gpt3")
+        self.assertEqual(collect({}, {"PERSEUS_LABELS": "team=vision"})["labels"], "team=vision")
         self.assertEqual((options["helper"], options["blocking_power_w"]), ("/x/y", 90.0))
         for name, value in {"server": 7, "microbatches": "many", "chunks": 1.5, "start_limit_s": "soon", "job": "a\0b"}.items():
             with self.assertRaisesRegex(TypeError, f"option {name}: "):

@@ -27,6 +27,7 @@ void describe(F& f, S& s) {
   f("profiling_worst_slowdown_pct", s.job.profiling_worst_slowdown_pct);
   f("switch_latency_s", s.job.switch_latency);
   f("facts", s.job.facts);
+  f("labels", s.job.labels);
   f("detect_stragglers", s.job.detect_stragglers);
 }
 template <class F, class S>

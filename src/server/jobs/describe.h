@@ -83,6 +83,7 @@ void describe(F& f, S& s) {
   f("all_max_power_w", s.all_max_power);
   f("power_measured", s.power_measured);
   f("accelerator", s.accelerator);
+  f("labels", s.labels);
 }
 
 /// A policy is an object with one member, its kind: {"power_cap":{"average_w":250000}}.

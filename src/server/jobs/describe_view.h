@@ -170,6 +170,7 @@ void describe(F& f, const JobAnswer& answer) {
   f.always("world_size", world_size);
   f.always("ranks", RanksShown{world_size, view.ranks_registered, view.ranks_waiting});
   f("facts", view.facts);
+  f("labels", view.labels);
   f("detect_stragglers", view.detect_stragglers);
   f("profiling", view.profiling);
   f("profile_trial", view.profile_trial);

@@ -69,6 +69,7 @@ void describe(F& f, S& e) {
   f("profiling_slowdown_pct", e.profiling_slowdown_pct);
   f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
   f("switch_latency_s", e.switch_latency_s);
+  f("labels", e.labels);
 }
 template <class F, class S>
 requires is_one_of<S, RankRegistered>

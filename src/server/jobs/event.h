@@ -33,6 +33,7 @@ struct JobRegistered {
   std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
   std::optional<double> switch_latency_s = std::nullopt;  ///< given by the job: overrides profiles and ranks'
                                                           ///< measurements
+  Labels labels = {};
   bool operator==(const JobRegistered&) const = default;
 };
 struct RankRegistered {

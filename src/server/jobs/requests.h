@@ -24,6 +24,7 @@
 #include "io/formats/frequency_plan.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
+#include "server/jobs/labels.h"
 #include "server/jobs/policies.h"
 #include "server/jobs/profiles.h"
 
@@ -54,6 +55,7 @@ struct RegisterJob {
   std::optional<Seconds> switch_latency = std::nullopt;  ///< overrides the profile's and the ranks' measurements
   std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
   bool detect_stragglers = false;            ///< from reported iteration times
+  Labels labels = {};                        ///< team, model, ...: lists of jobs select by them
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
 };
@@ -256,9 +258,10 @@ struct JobSummary {
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
-  bool power_measured = false;       ///< by the ranks' counters; otherwise both powers are estimated from the profile
-  std::string accelerator;           ///< the fact of that name; empty: not known
-  std::optional<std::string> owner;  ///< the token that registered it; empty: none. Only in the index
+  bool power_measured = false;  ///< by the ranks' counters; otherwise both powers are estimated from the profile
+  std::string accelerator;      ///< the fact of that name; empty: not known
+  Labels labels = {};
+  std::optional<std::string> owner = std::nullopt;  ///< the token that registered it; empty: none. Only in the index
 };
 struct ListedJob {
   JobRow row;
@@ -286,6 +289,7 @@ struct JobView {
   int ranks_registered = 0;
   int ranks_waiting = 0;  ///< for a plan, at this server
   std::map<std::string, std::string> facts;
+  Labels labels = {};
   bool detect_stragglers = false;
   /// Of a job that is or was profiled online.
   struct Profiling {

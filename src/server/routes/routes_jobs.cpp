@@ -54,6 +54,7 @@ void Api::list_jobs(Call call) {
   const auto after = parameters.text("after");
   const auto state = parameters.text("state");
   const auto search = parameters.text("search");
+  const auto selector_text = parameters.text("selector");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (limit < 1 || limit > kMostPageRows) {
     return call.fail(wrong_parameter("limit", std::to_string(limit), kPageLimits));
@@ -61,22 +62,24 @@ void Api::list_jobs(Call call) {
   if (const auto states = service::listed_states(); state && std::ranges::find(states, *state) == states.end()) {
     return call.fail(wrong_parameter("state", *state, fmt::format("one of {}", fmt::join(states, ", "))));
   }
+  const auto selector = jobs::parse_selector(selector_text.value_or(""));
+  if (!selector) return call.fail(selector.error());
   service::JobList::Query query{limit, std::nullopt, {}};
   if (after && !(query.after = service::parse_cursor(*after))) {
     return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   const bool is_job = call.identity.role == service::Role::job;
-  if (is_job || state || search) {
+  if (is_job || state || search || !selector->empty()) {
     query.wanted = [&](const service::JobList::Place& place, const service::JobList::Row& row) {
       return (!state || row.state == *state) &&
              (!search || contains_without_case(row.name, *search) || contains_without_case(place.job, *search)) &&
-             (!is_job || reaches(call.identity, place.job) == true);
+             jobs::selects(*selector, row.labels) && (!is_job || reaches(call.identity, place.job) == true);
     };
   }
   const double now_s = clock_.now_s();
   const std::uint64_t revision = service_.job_list().revision();
-  const std::string key =
-      fmt::format("{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""), search.value_or(""));
+  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""),
+                                      search.value_or(""), selector_text.value_or(""));
   call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
                           [&] { return page_json(service_, query, options_.factors, now_s); }));
 }

@@ -31,7 +31,7 @@ bool JobList::put(const jobs::JobRow& row, const jobs::JobSummary& summary, doub
   }
   const bool is_live =
       row.state != jobs::name_of(jobs::JobState::finished) && row.state != jobs::name_of(jobs::JobState::expired);
-  const Row made{row.state, row.name, summary.owner, std::move(text), now_s, is_live, summary.ranks};
+  const Row made{row.state, row.name, summary.owner, std::move(text), now_s, is_live, summary.ranks, summary.labels};
   count(made, 1);
   by_job_.emplace(row.job, rows_.insert_or_assign({row.created_s, row.job}, made).first);
   ++revision_;

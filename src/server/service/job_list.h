@@ -39,6 +39,7 @@ class JobList {
     double made_s = 0;                 ///< time at which the text was made
     bool is_live = false;
     int ranks = 0;  ///< expected
+    jobs::Labels labels = {};
   };
   /// Live jobs registered by one token.
   struct Owned {

@@ -171,6 +171,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   summary.ranks_registered = job.ranks_registered;
   summary.pipelines = job.num_pipelines();
   const auto owner = job.spec.facts.find(std::string(kOwnerFact));
+  summary.labels = job.spec.labels;
   summary.owner = owner == job.spec.facts.end() ? "" : owner->second;
   const auto accelerator = job.spec.facts.find("accelerator");
   if (accelerator != job.spec.facts.end()) summary.accelerator = accelerator->second;
@@ -213,6 +214,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.ranks_registered = job.ranks_registered;
   view.ranks_waiting = static_cast<int>(live.waiters.size());
   view.facts = job.spec.facts;
+  view.labels = job.spec.labels;
   if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
   view.detect_stragglers = job.spec.detect_stragglers;
   if (job.profiling) view.profiling = profiling_of(live);

@@ -149,6 +149,7 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
     }
     if (Status named = check_text("facts." + key, value, kMaxText); !named) return named.error();
   }
+  if (Status labeled = jobs::check_labels(request.labels); !labeled) return labeled.error();
   for (const auto& [pipeline, profile] : request.profile_of) {
     if (Status fits = check_coordinate("pipeline", pipeline, d.dp); !fits) return fits.error();
   }
@@ -169,7 +170,8 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              request.detect_stragglers,
                              request.profiling_slowdown_pct,
                              request.profiling_worst_slowdown_pct,
-                             number_of(request.switch_latency)};
+                             number_of(request.switch_latency),
+                             request.labels};
 }
 
 namespace {

@@ -93,6 +93,7 @@ std::string new_job_body(const ClientOptions& o) {
       f("profile_online", o.profile.empty());
     }
     f("facts", o.facts);
+    f("labels", o.labels);
   });
 }
 

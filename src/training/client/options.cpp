@@ -9,6 +9,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/split.h"
+
 namespace perseus::client {
 namespace {
 
@@ -19,20 +21,18 @@ void log_to_stderr(LogLevel level, const std::string& message) {
   std::fprintf(stderr, "perseus: %s%s\n", names[static_cast<int>(level)], message.c_str());
 }
 
-std::map<std::string, std::string> read_facts(std::string_view lines, std::vector<std::string>& remarks) {
-  std::map<std::string, std::string> facts;
-  while (!lines.empty()) {
-    const std::size_t end = lines.find('\n');
-    const std::string_view line = lines.substr(0, end);
-    lines = end == std::string_view::npos ? std::string_view() : lines.substr(end + 1);
-    if (line.empty()) continue;
-    if (const std::size_t equals = line.find('='); equals != std::string_view::npos && equals > 0) {
-      facts[std::string(line.substr(0, equals))] = line.substr(equals + 1);
+std::map<std::string, std::string> read_pairs(const char* name, std::string_view pairs, char separator,
+                                              std::vector<std::string>& remarks) {
+  std::map<std::string, std::string> read;
+  for (const std::string_view pair : split(pairs, separator)) {
+    if (pair.empty()) continue;
+    if (const std::size_t equals = pair.find('='); equals != std::string_view::npos && equals > 0) {
+      read[std::string(pair.substr(0, equals))] = pair.substr(equals + 1);
     } else {
-      remarks.push_back(fmt::format("facts: '{}' is left out; expected key=value", line));
+      remarks.push_back(fmt::format("{}: '{}' is left out; expected key=value", name, pair));
     }
   }
-  return facts;
+  return read;
 }
 
 class Checked {
@@ -83,7 +83,8 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.ca_file = text(all.ca_file);
   o.job = text(all.job);
   o.job_name = text(all.job_name);
-  o.facts = read_facts(text(all.facts), remarks);
+  o.facts = read_pairs("facts", text(all.facts), '\n', remarks);
+  o.labels = read_pairs("labels", text(all.labels), ',', remarks);
   o.profile = text(all.profile);
   o.schedule = text(all.schedule);
   o.action_table = text(all.action_table);

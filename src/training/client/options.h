@@ -32,7 +32,7 @@ struct SessionTiming {
 struct ClientOptions {
   std::string server, token, ca_file;
   std::string job, job_name;
-  std::map<std::string, std::string> facts;
+  std::map<std::string, std::string> facts, labels;
   std::string profile, schedule, action_table;
   int microbatches = 0, chunks = 1;
   int rank = 0, dp_rank = 0, pp_rank = 0, tp_rank = 0;

@@ -17,7 +17,17 @@ std::vector<EventBody> one_of_each_kind() {
   shape.blocking_power = Watts(83.64);
   shape.split_backward = 0.5;
   return {
-      JobRegistered{"gpt3 \"big\"", {8, 4, 2}, true, true, shape, {{"model_name", "gpt3"}}, true},
+      JobRegistered{"gpt3 \"big\"",
+                    {8, 4, 2},
+                    true,
+                    true,
+                    shape,
+                    {{"model_name", "gpt3"}},
+                    true,
+                    {},
+                    {},
+                    {},
+                    {{"team", "vision"}}},
       RankRegistered{3, 1, 2, 1, {1410, 1200}, "GPU-1", "host", 0.001, 0.01, {"forward", "backward"}, 7},
       RankMeasured{3, 0.005, 83.5, {"forward"}, {1410, 1200}, "none", "no permission"},
       ProfileKnown{"key", "gpt3", {0, 2}, "1f1b", 8, "good", 0.003, true},
