@@ -26,6 +26,7 @@ struct Command {
 
 void add_plan(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);
+void add_advise(CLI::App& app, Command& command);
 void add_compare(CLI::App& app, Command& command);
 void add_lookup(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);

@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <cmath>
+#include <ctime>
 #include <iterator>
 
 namespace perseus::cli {

@@ -72,19 +72,10 @@ Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::
   return words;
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("Perseus plans GPU clocks for pipeline-parallel training: less energy, no slower.", "perseus");
-  app.set_version_flag("--version", "perseus " + version_text());
-  app.set_help_flag("-h,--help", "Print this help and exit");
-  app.require_subcommand(1);
-  app.formatter(std::make_shared<HelpFormatter>());
-  app.footer(
-      "'perseus help COMMAND' says more about each.\n"
-      "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
-      exit_codes_text());
-
-  Command command;
+/// In the order of --help.
+void add_commands(CLI::App& app, Command& command) {
   add_plan(app, command);
+  add_advise(app, command);
   add_compare(app, command);
   add_lookup(app, command);
   add_verify(app, command);
@@ -104,6 +95,21 @@ int run(int argc, char** argv) {
   add_policy(app, command);
   add_token(app, command);
   add_manual(app, command);
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("Perseus plans GPU clocks for pipeline-parallel training: less energy, no slower.", "perseus");
+  app.set_version_flag("--version", "perseus " + version_text());
+  app.set_help_flag("-h,--help", "Print this help and exit");
+  app.require_subcommand(1);
+  app.formatter(std::make_shared<HelpFormatter>());
+  app.footer(
+      "'perseus help COMMAND' says more about each.\n"
+      "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
+      exit_codes_text());
+
+  Command command;
+  add_commands(app, command);
 
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   const bool json = asks_for_json(words);

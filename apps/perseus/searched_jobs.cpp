@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/split.h"
 #include "command.h"
 #include "io/formats/memory_csv.h"
 #include "io/formats/number.h"

@@ -1,0 +1,206 @@
+// perseus advise: what a job would save, before anything is changed.
+#include <fmt/format.h>
+
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cmath>
+#include <memory>
+
+#include "command.h"
+#include "effort.h"
+#include "io/formats/boost_json_text.h"
+#include "io/report/format.h"
+#include "io/report/summary.h"
+#include "io/report/table.h"
+#include "io/report/timeline.h"
+#include "pipeline.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/model/reference_plans.h"
+#include "progress.h"
+#include "server/profiling/expected_frontier.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array kTolerances = {0.0, 0.003, 0.01, 0.03};
+constexpr std::array kStragglers = {1.05, 1.1, 1.2};
+constexpr double kDay_s = 86400, kDaysPerYear = 365, kJoulesPerKwh = 3.6e6;
+
+struct AdviseOptions {
+  PipelineOptions pipeline;
+  std::string effort = "normal", currency;
+  std::optional<int> gpus;
+  std::optional<double> price_per_kwh, carbon_g_per_kwh;
+  std::optional<bool> progress;
+};
+
+/// The saving in one situation.
+struct Advice {
+  std::string situation;
+  const char* kind;
+  double degree;  ///< slowdown in percent, or T'/T
+  int point;
+  Seconds time;                      ///< of an iteration
+  Joules saved;                      ///< per iteration of one pipeline
+  double saving_pct;                 ///< of everything at maximum clock
+  std::optional<double> stddev_pct;  ///< at most; nothing: the profile counts as exact
+  double kwh_per_day = 0;            ///< of all GPUs
+};
+
+/// An upper bound: both energies come from the same measurements, so that their errors partly cancel.
+std::optional<double> stddev_pct(const model::Frontier& frontier, int point, Joules energy, Joules all_max) {
+  const Joules own = frontier.points[point].noise.energy_stddev;
+  const Joules reference = frontier.maximum_clock_noise.energy_stddev;
+  if (own == Joules(0) && reference == Joules(0)) return std::nullopt;
+  return 100 * std::hypot(own / all_max, (energy / all_max) * (reference / all_max));
+}
+
+std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Frontier& frontier, int gpus) {
+  std::vector<Advice> all;
+  for (const double slowdown : kTolerances) {
+    const report::ReportSummary s = report::summarize(dag, frontier, std::nullopt, {slowdown});
+    const Joules energy = s.default_plan.energy;
+    all.push_back(
+        {slowdown == 0 ? "no slower than maximum clock" : fmt::format("{:g} % slower allowed", 100 * slowdown),
+         "slowdown_pct", 100 * slowdown, s.default_point, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
+         stddev_pct(frontier, s.default_point, energy, s.all_max.energy)});
+  }
+  const Seconds alone = model::time_without_straggler(frontier, report::t_max_of(dag, frontier));
+  for (const double ratio : kStragglers) {
+    const report::StragglerChoice s = *report::summarize(dag, frontier, ratio * alone).straggler;
+    all.push_back({fmt::format("another pipeline is {:g} times slower", ratio), "straggler", ratio, s.point, s.deadline,
+                   s.all_max_energy - s.energy, s.saving_pct,
+                   stddev_pct(frontier, s.point, s.energy, s.all_max_energy)});
+  }
+  const double pipelines = double(gpus) / dag.num_ranks();
+  for (Advice& a : all) a.kwh_per_day = a.saved.value() * pipelines * kDay_s / a.time.value() / kJoulesPerKwh;
+  return all;
+}
+
+std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus) {
+  std::vector<std::string> all{
+      fmt::format("the job runs on {} GPUs ({} a pipeline) day and night, and a year has {:g} days", gpus,
+                  pipeline.dag.num_ranks(), kDaysPerYear),
+      "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
+      "time; a slower iteration means fewer iterations a day",
+      pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
+                             : "+-: one standard deviation at most, by the spread of the profile's measurements"};
+  if (pipeline.default_blocking) {
+    all.push_back(fmt::format("a waiting GPU draws {:.3g} W, a fifth of the profile's highest power: --blocking-power",
+                              pipeline.dag.blocking_power.value()));
+  }
+  if (!options.price_per_kwh) all.emplace_back("no cost without --price");
+  if (!options.carbon_g_per_kwh) all.emplace_back("no CO2 without --carbon");
+  return all;
+}
+
+std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
+                        const std::vector<std::string>& assumptions) {
+  std::vector<std::string> titles{"situation", "iteration", "saving", "+-", "kWh a day", "kWh a year"};
+  if (options.price_per_kwh) titles.push_back(options.currency.empty() ? "cost a year" : options.currency + " a year");
+  if (options.carbon_g_per_kwh) titles.emplace_back("kg CO2 a year");
+  report::TextTable table(std::move(titles), 1);
+  for (const Advice& a : all) {
+    const double year_kwh = kDaysPerYear * a.kwh_per_day;
+    std::vector<std::string> cells{a.situation,
+                                   report::text_of(a.time),
+                                   fmt::format("{:.2f} %", a.saving_pct),
+                                   a.stddev_pct ? fmt::format("{:.2f}", *a.stddev_pct) : "-",
+                                   fmt::format("{:.1f}", a.kwh_per_day),
+                                   fmt::format("{:.0f}", year_kwh)};
+    if (options.price_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.price_per_kwh));
+    if (options.carbon_g_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.carbon_g_per_kwh / 1000));
+    table.add(std::move(cells));
+  }
+  std::string text;
+  for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  text += "\n" + table.to_string() + "\nThis assumes:\n";
+  for (const std::string& assumption : assumptions) text += fmt::format("- {}\n", assumption);
+  return text;
+}
+
+json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
+                         const std::vector<std::string>& assumptions) {
+  json::array rows;
+  for (const Advice& a : all) {
+    const double year_kwh = kDaysPerYear * a.kwh_per_day;
+    json::object row{{"situation", a.situation},     {a.kind, a.degree},           {"point", a.point},
+                     {"time_s", a.time.value()},     {"saved_j", a.saved.value()}, {"saving_pct", a.saving_pct},
+                     {"kwh_per_day", a.kwh_per_day}, {"kwh_per_year", year_kwh}};
+    if (a.stddev_pct) row["saving_stddev_pct"] = *a.stddev_pct;
+    if (options.price_per_kwh) row["cost_per_year"] = year_kwh * *options.price_per_kwh;
+    if (options.carbon_g_per_kwh) row["co2_kg_per_year"] = year_kwh * *options.carbon_g_per_kwh / 1000;
+    rows.push_back(std::move(row));
+  }
+  json::object inputs;
+  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
+  json::object answer{{"inputs", std::move(inputs)},
+                      {"advice", std::move(rows)},
+                      {"assumptions", json::array(assumptions.begin(), assumptions.end())}};
+  if (!options.currency.empty()) answer["currency"] = options.currency;
+  return answer;
+}
+
+Result<int> run_advise(const AdviseOptions& options, bool as_json) {
+  const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
+  if (!pipeline) return pipeline.error();
+  const model::ComputationDag& dag = pipeline->dag;
+  const int gpus = options.gpus.value_or(dag.num_ranks());
+  planner::PlannerOptions planner;
+  planner.effort = effort_named(options.effort);
+  const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;
+  for (const double ratio : kStragglers) planner.also.push_back(ratio * t_max);
+  ProgressLine progress("planning", options.progress, options.effort == "low" ? "" : "--effort low is faster");
+  planner.progress = progress.callback();
+  Result<model::Frontier> frontier = baselines::plan_best_of_all(dag, planner, {});
+  if (!frontier) return frontier.error();
+  StopCheck never;
+  frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
+  if (!frontier) return frontier.error();
+  const std::vector<Advice> advice = advice_of(dag, *frontier, gpus);
+  const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus);
+  print(as_json ? formats::json_text(advice_json(options, *pipeline, advice, assumptions)) + "\n"
+                : advice_text(options, *pipeline, advice, assumptions));
+  return 0;
+}
+
+}  // namespace
+
+void add_advise(CLI::App& app, Command& command) {
+  auto* advise = app.add_subcommand(
+      "advise", "Say what a job would save, with error bars; it changes no clock: energy, cost and CO2 for N GPUs");
+  auto options = std::make_shared<AdviseOptions>();
+  advise->add_option("PROFILE.csv", options->pipeline.profile,
+                     "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
+  add_pipeline_options(*advise, options->pipeline);
+  const std::string job = "The job";
+  advise->add_option("--gpus", options->gpus, "GPUs of the whole job (default: those of one pipeline)")
+      ->check(whole_number_within(1, 10'000'000))
+      ->type_name("N")
+      ->group(job);
+  advise->add_option("--price", options->price_per_kwh, "Price of a kWh")
+      ->check(number_within(0, 1e6, ""))
+      ->type_name("P")
+      ->group(job);
+  advise->add_option("--currency", options->currency, "Currency of --price, for the table")
+      ->type_name("TEXT")
+      ->group(job);
+  advise->add_option("--carbon", options->carbon_g_per_kwh, "CO2 of a kWh, in grams")
+      ->check(number_within(0, 1e6, "g"))
+      ->type_name("G")
+      ->group(job);
+  add_effort_option(*advise, options->effort,
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
+  add_progress_flag(*advise, options->progress);
+  add_json_flag(*advise, command);
+  advise->footer(
+      help_footer("  perseus advise gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --gpus 1024\n"
+                  "  perseus advise gpt3.csv -m 12 --gpus 1024 --price 0.12 --currency EUR --carbon 350 --json\n"));
+  advise->callback(
+      [options, &command] { command.run = [options, &command] { return run_advise(*options, command.json); }; });
+}
+
+}  // namespace perseus::cli

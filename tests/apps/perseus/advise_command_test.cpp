@@ -1,0 +1,82 @@
+// `perseus advise` as a user runs it: its savings are the plan's, and the sums over GPUs, days and years are right.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+
+#include "program.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace json = boost::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::vector<std::string> words_about_sample(const std::string& command, const std::vector<std::string>& more) {
+  std::vector<std::string> words{command, sample_profile(), "-m", "4", "--blocking-power", "90"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+json::object json_of(const std::vector<std::string>& words) {
+  const Outcome outcome = run_perseus(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome.exit_code == 0 ? json::parse(outcome.out).as_object() : json::object{};
+}
+
+double number(const json::value& row, const char* name) { return row.at(name).to_number<double>(); }
+
+TEST(AdviseCommand, PromisesWhatThePlanSaves) {
+  const json::object advised = json_of(words_about_sample("advise", {"--noise", "0", "--json"}));
+  const json::object planned = json_of(words_about_sample("plan", {"--noise", "0", "--straggler", "1.1", "--json"}));
+  const json::array& rows = advised.at("advice").as_array();
+  ASSERT_EQ(rows.size(), 7);
+  const double saving_pct = number(planned.at("default_plan"), "saving_pct");
+  EXPECT_GT(saving_pct, 1);
+  EXPECT_NEAR(number(rows[0], "saving_pct"), saving_pct, 0.1);
+  EXPECT_NEAR(number(rows[5], "saving_pct"), number(planned.at("straggler"), "saving_pct"), 0.1);
+  for (int i = 0; i < 3; ++i) EXPECT_LE(number(rows[i], "saving_pct"), number(rows[i + 1], "saving_pct") + 1e-9) << i;
+  for (const json::value& row : rows) EXPECT_FALSE(row.as_object().contains("saving_stddev_pct"));
+}
+
+TEST(AdviseCommand, SumsOverGpusDaysAndYears) {
+  const json::object advised = json_of(words_about_sample(
+      "advise", {"--gpus", "1024", "--price", "0.25", "--currency", "EUR", "--carbon", "400", "--json"}));
+  const int ranks = 4;
+  for (const json::value& row : advised.at("advice").as_array()) {
+    const double kwh = number(row, "saved_j") * 1024 / ranks * 86400 / number(row, "time_s") / 3.6e6;
+    EXPECT_NEAR(number(row, "kwh_per_day"), kwh, 1e-6 * kwh);
+    EXPECT_NEAR(number(row, "kwh_per_year"), 365 * kwh, 1e-3 * kwh);
+    EXPECT_NEAR(number(row, "cost_per_year"), 365 * kwh * 0.25, 1e-3 * kwh);
+    EXPECT_NEAR(number(row, "co2_kg_per_year"), 365 * kwh * 0.4, 1e-3 * kwh);
+  }
+  EXPECT_EQ(advised.at("currency").as_string(), "EUR");
+}
+
+TEST(AdviseCommand, ANoisyProfileGivesErrorBars) {
+  const json::object advised = json_of(words_about_sample("advise", {"--noise", "2", "--json"}));
+  for (const json::value& row : advised.at("advice").as_array()) {
+    EXPECT_GT(number(row, "saving_stddev_pct"), 0);
+    EXPECT_LT(number(row, "saving_stddev_pct"), 2);
+  }
+}
+
+TEST(AdviseCommand, PrintsATableAndWhatItAssumes) {
+  const Outcome plain = run_perseus(words_about_sample("advise", {"--noise", "0"}));
+  EXPECT_THAT(plain.out, AllOf(HasSubstr("no slower than maximum clock"), HasSubstr("0.3 % slower allowed"),
+                               HasSubstr("another pipeline is 1.2 times slower"), HasSubstr("kWh a year"),
+                               HasSubstr("the job runs on 4 GPUs"), HasSubstr("no cost without --price"),
+                               HasSubstr("the profile counts as exact"), Not(HasSubstr("CO2 a year"))));
+  const Outcome priced =
+      run_perseus(words_about_sample("advise", {"--price", "0.2", "--currency", "EUR", "--carbon", "300"}));
+  EXPECT_THAT(priced.out,
+              AllOf(HasSubstr("EUR a year"), HasSubstr("kg CO2 a year"), Not(HasSubstr("without --price"))));
+  const Outcome refused = run_perseus(words_about_sample("advise", {"--gpus", "0"}));
+  EXPECT_EQ(refused.exit_code, 64);
+  EXPECT_THAT(refused.err, HasSubstr("--gpus"));
+}
+
+}  // namespace
+}  // namespace perseus::testing
