@@ -177,6 +177,12 @@ class Lists(ListCase):
             self.assertIn("labels: ", str(answer))
         self.assertEqual(register({f"n{i}": "x" * 63 for i in range(32)})[0], 200)
 
+    def test_a_name_is_not_only_spaces(self):
+        status, answer = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": "  "})
+        self.assertEqual(status, 400, answer)
+        self.assertIn("name: '  '", str(answer))
+        self.job("two words")
+
     def test_a_client_that_has_the_list_gets_304(self):
         job = self.job("run")
         status, headers, body = self.request("GET", "/v1/jobs")

@@ -138,6 +138,9 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              d.tp, d.world_size()));
   }
   if (Status named = check_text("name", request.name, kMaxText); !named) return named.error();
+  if (!request.name.empty() && request.name.find_first_not_of(' ') == std::string::npos) {
+    return usage(fmt::format("name: '{}'; allowed: a name that is not only spaces, or none", request.name));
+  }
   if (request.facts.size() > kMaxFacts) {
     return usage(fmt::format("facts: {} of them; allowed: {}", request.facts.size(), kMaxFacts));
   }
