@@ -97,6 +97,18 @@ class SiteTest(unittest.TestCase):
         items = self.js("() => document.querySelectorAll('article li').length")
         self.assertGreater(items, 20)
 
+    def test_screenshots_follow_the_color_scheme(self):
+        for dark, scheme in ((False, "light"), (True, "dark")):
+            self.open("index.html", dark=dark)
+            self.browser.wait_until("[...document.images].every((image) => image.complete)")
+            shown = self.js("() => [...document.images].map((image) => [image.currentSrc, image.naturalWidth])")
+            names = [url.rsplit("/", 1)[1] for url, _ in shown]
+            self.assertEqual(names, [f"report_{scheme}.png", f"dashboard_{scheme}.png"])
+            for url, width in shown:
+                self.assertTrue(0 < width <= 1280, f"{url}: {width}")
+        folder = os.path.join(self.folder.name, "docs/screenshots")
+        self.assertLess(sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)), 1_000_000)
+
     def test_reads_on_a_phone(self):
         for page in ("index.html", "docs/api.html", "docs/formats.html"):
             self.open(page, width=390, height=844, phone=True)
