@@ -151,6 +151,40 @@ class ReportTest(unittest.TestCase):
         self.assertNotEqual(self.point(), self.points() - 1)
         self.assertTrue(self.titles()[1].startswith(hovered), self.titles())
 
+    def test_costs_of_a_day_and_a_year(self):
+        self.open("small")
+        data = self.js("() => { const d = JSON.parse(document.getElementById('perseus-data').textContent);"
+                       " return { points: d.points, summary: d.summary, gpus: d.accelerators.reduce((a, b) => a + b, 0) }; }")
+
+        def set_field(name, value):
+            self.js("(id, value) => { const input = document.getElementById(id); input.value = value;"
+                    " input.dispatchEvent(new Event('input')); }", f"run-{name}", value)
+
+        def kilowatt_hours():  # rows of day and year; columns: plan, maximum clock, saved
+            cells = self.js("() => [...document.querySelectorAll('.costs td')].map((cell) => cell.firstChild.textContent)")
+            size = {"Wh": 1e-3, "kWh": 1, "MWh": 1e3}
+            return [float(text.split()[0].replace(",", "")) * size[text.split()[1]] for text in cells]
+
+        self.assertEqual(self.js("() => document.getElementById('run-gpus').value"), str(data["gpus"]))
+        for pipelines in (1, 250):
+            set_field("gpus", str(pipelines * data["gpus"]))
+            for step in (0, 1):
+                if step:
+                    self.js("() => document.querySelector('.shortcuts button:last-child').click()")
+                point, points = self.point(), data["points"]
+                a_day = pipelines * 86400 / points["time_s"][point] / 3.6e6
+                plan, highest = points["energy_j"][point] * a_day, data["summary"]["all_max"]["energy_j"] * a_day
+                expected = [plan, highest, highest - plan] + [365 * x for x in (plan, highest, highest - plan)]
+                for shown, wanted in zip(kilowatt_hours(), expected, strict=True):
+                    self.assertAlmostEqual(shown / wanted, 1, delta=1e-3)
+        self.assertNotIn("CO₂", self.text(".costs"))  # nothing is assumed about price and carbon
+        set_field("price", "0.5")
+        set_field("currency", "eur")
+        set_field("carbon", "400")
+        cells = self.js("() => [...document.querySelectorAll('.costs small')].map((small) => small.textContent)")
+        for cell in cells:
+            self.assertRegex(cell, r"€.*, .* CO₂$")
+
     def test_energy_switch(self):
         self.open("middle")
         drawn = self.js(PIXELS, ".frontier-chart")
@@ -195,7 +229,7 @@ class ReportTest(unittest.TestCase):
     def test_table_keeps_few_rows_and_follows(self):
         self.open("middle")
         count = self.points()
-        self.assertEqual(self.js("() => document.querySelector('table').getAttribute('aria-rowcount')"), str(count + 1))
+        self.assertEqual(self.js("() => document.querySelector('#points table').getAttribute('aria-rowcount')"), str(count + 1))
         self.assertLess(self.js("() => document.querySelectorAll('tbody tr').length"), 60)
         current = "() => Number(document.querySelector('tr[aria-current]').dataset.point)"
         self.assertEqual(self.js(current), count - 1)

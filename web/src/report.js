@@ -6,6 +6,7 @@ import { createFrontierChart, frontierLegend } from './frontier-chart.js';
 import { allMaximumClock, readIteration, readPlan } from './iteration.js';
 import { pointFacts } from './point-facts.js';
 import { createPointsTable, pointsCsv } from './points-table.js';
+import { createRunCosts } from './run-costs.js';
 import { createTimelineChart } from './timeline-chart.js';
 import { timelineOf } from './timeline.js';
 
@@ -56,6 +57,10 @@ const chart = createFrontierChart(chartSide, frontier, choose);
 chartSide.append(element('p', { class: 'note', text: 'Effective energy leaves out what the accelerators would draw anyway ' +
   'while they wait: it is what a plan can still influence. Click a point, or focus the chart and use the arrow keys.' }));
 
+// Costs
+frontierPart.found.after(element('section', { id: 'costs', 'aria-labelledby': 'costs-title' }));
+const costs = createRunCosts(section('costs', 'Over a day and a year').found, data);
+
 // Timeline
 const timelinePart = section('timeline', 'One iteration, rank by rank');
 const picker = element('input', { type: 'range', min: 0, max: fastest, step: 1, id: 'picker',
@@ -79,6 +84,7 @@ let pending = 0;
 function choose(point) {
   chart.choose(point);
   table.choose(point);
+  costs.choose(point);
   facts.replaceChildren(...pointFacts(data, point));
   picker.value = String(fastest - point);
   picked.textContent = `${point}: ${seconds(points.time_s[point])}`;
