@@ -223,7 +223,7 @@ class DashboardTest(PageTest):
         job = self.deployed(dp=1)
         self.opened(job)
         self.wait_for_text("no reports", "#figures")
-        self.assertNotIn("iterations,", self.text("#figures"))
+        self.assertNotIn("Saved so far\n0", self.text("#figures"))
 
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")
