@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "server/service/job_view.h"
+
 namespace perseus::service {
 
 bool is_no_matter(const jobs::EventBody& body) {
@@ -9,6 +11,8 @@ bool is_no_matter(const jobs::EventBody& body) {
          std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
          std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);
 }
+
+namespace {
 
 bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
   if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) return live.has_rank(rank->rank);
@@ -20,6 +24,12 @@ bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
   return std::holds_alternative<jobs::PlanDeployed>(body) || std::holds_alternative<jobs::StragglerTookEffect>(body) ||
          std::holds_alternative<jobs::StragglerWithdrawn>(body) || std::holds_alternative<jobs::JobFinished>(body) ||
          std::holds_alternative<jobs::JobExpired>(body);
+}
+
+}  // namespace
+
+std::vector<jobs::IterationsCounted> counts_before(const LiveJob& live, const jobs::EventBody& body) {
+  return revalues_iterations(live, body) ? counts_since(live) : std::vector<jobs::IterationsCounted>();
 }
 
 }  // namespace perseus::service

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "server/service/event_effects.h"
-#include "server/service/job_view.h"
 
 namespace perseus::service {
 namespace {
@@ -278,10 +277,8 @@ void LiveJobs::follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s) {
 }
 
 Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s) {
-  if (revalues_iterations(live, body)) {
-    for (const jobs::IterationsCounted& count : counts_since(live)) {
-      if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
-    }
+  for (const jobs::IterationsCounted& count : counts_before(live, body)) {
+    if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
   }
   jobs::Event event{now_s, std::move(body)};
   const int restarts = live.job.restarts;
