@@ -6,6 +6,7 @@
 #include <boost/json/object.hpp>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 #include "command.h"
 #include "effort.h"
@@ -58,6 +59,11 @@ std::optional<double> stddev_pct(const model::Frontier& frontier, int point, Jou
   return 100 * std::hypot(own / all_max, (energy / all_max) * (reference / all_max));
 }
 
+/// GPUs of one pipeline; a stage may have several ranks in the profile.
+int gpus_of(const model::ComputationDag& dag) {
+  return std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
+}
+
 std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Frontier& frontier, int gpus) {
   std::vector<Advice> all;
   for (const double slowdown : kTolerances) {
@@ -75,7 +81,7 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Fro
                    s.all_max_energy - s.energy, s.saving_pct,
                    stddev_pct(frontier, s.point, s.energy, s.all_max_energy)});
   }
-  const double pipelines = double(gpus) / dag.num_ranks();
+  const double pipelines = double(gpus) / gpus_of(dag);
   for (Advice& a : all) a.kwh_per_day = a.saved.value() * pipelines * kDay_s / a.time.value() / kJoulesPerKwh;
   return all;
 }
@@ -83,7 +89,7 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Fro
 std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus) {
   std::vector<std::string> all{
       fmt::format("the job runs on {} GPUs ({} a pipeline) day and night, and a year has {:g} days", gpus,
-                  pipeline.dag.num_ranks(), kDaysPerYear),
+                  gpus_of(pipeline.dag), kDaysPerYear),
       "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
       "time; a slower iteration means fewer iterations a day",
       pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
@@ -148,7 +154,7 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
-  const int gpus = options.gpus.value_or(dag.num_ranks());
+  const int gpus = options.gpus.value_or(gpus_of(dag));
   planner::PlannerOptions planner;
   planner.effort = effort_named(options.effort);
   const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;

@@ -290,6 +290,9 @@ class OwnApi(ServerCase):
         check("GET", "/v1/jobs/{job}", "/v1/jobs/absent", expect=404)
         check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=1")
         check("GET", "/v1/jobs/{job}/frontier", f"/v1/jobs/{job}/frontier?pipeline=7", expect=404)
+        shown = check("GET", "/v1/jobs/{job}/ranks", f"/v1/jobs/{job}/ranks")
+        self.assertEqual([one["rank"] for one in shown["ranks"]], list(range(8)))
+        check("GET", "/v1/jobs/{job}/ranks", "/v1/jobs/absent/ranks", expect=404)
         check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?pipeline=1&point=0")
         check("GET", "/v1/jobs/{job}/timeline", f"/v1/jobs/{job}/timeline?point=99999", expect=404)
         exchanged = check("POST", "/v1/exchange", "/v1/exchange",

@@ -75,6 +75,15 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
   return job.plan ? cost_under(*job.plan, job, frontiers, ranks) : std::nullopt;
 }
 
+JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
+  const auto& plan = job.measured_plan;
+  const auto& highest = job.measured_highest;
+  if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
+    return {Joules(plan->energy_j) / Seconds(plan->time_s), Joules(highest->energy_j) / Seconds(highest->time_s), true};
+  }
+  return {cost.energy / cost.time, cost.all_max_energy / cost.all_max_time};
+}
+
 std::string without_control(const Job& job, const Frontiers& frontiers) {
   const int rank = job.uncontrolled_rank();
   if (rank < 0) return "";

@@ -33,6 +33,14 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     CountedRanks ranks = CountedRanks::all_follow);
 
+/// Mean power of the whole job, as measured by the ranks' counters where all ranks measure, otherwise as estimated.
+struct JobPower {
+  Watts plan, all_max;
+  bool measured = false;
+};
+/// `cost`: of the plan in force.
+JobPower power_of(const Job& job, const JobView::PerIteration& cost);
+
 /// True while a frontier of the plan in force is being read from the store: no estimate is possible yet.
 bool awaits_frontiers(const Job& job, const Frontiers& frontiers);
 

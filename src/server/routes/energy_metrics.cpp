@@ -39,8 +39,8 @@ template <class Jobs>
 Sums sums_of(const Jobs& jobs) {
   Sums sums;
   for (const JobFigures& job : jobs) {
-    sums.power_w[job.measured ? 1 : 0] += job.power.value();
-    sums.all_max_power_w[job.measured ? 1 : 0] += job.all_max_power.value();
+    sums.power_w[job.power.measured ? 1 : 0] += job.power.plan.value();
+    sums.all_max_power_w[job.power.measured ? 1 : 0] += job.power.all_max.value();
     sums.stragglers += job.stragglers;
     sums.uncontrolled += job.uncontrolled;
   }
@@ -90,7 +90,7 @@ void add_totals(std::vector<MetricFamily>& families, const service::ServiceCount
 void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs, std::size_t most_jobs) {
   using enum MetricType;
   std::ranges::sort(jobs, [](const JobFigures& a, const JobFigures& b) {
-    return std::tuple(b.all_max_power, a.job) < std::tuple(a.all_max_power, b.job);
+    return std::tuple(b.power.all_max, a.job) < std::tuple(a.power.all_max, b.job);
   });
   std::vector<JobFigures> others;
   if (jobs.size() > most_jobs) {
@@ -109,8 +109,8 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
       "perseus_job_ranks_without_clock_control", "Ranks of the job that set no clocks", Gauge, {}};
   for (const JobFigures& job : jobs) {
     const Labels labels = labels_of(job);
-    add(power, with_source(labels, source_of(job.measured)), job.power.value());
-    add(all_max, with_source(labels, source_of(job.measured)), job.all_max_power.value());
+    add(power, with_source(labels, source_of(job.power.measured)), job.power.plan.value());
+    add(all_max, with_source(labels, source_of(job.power.measured)), job.power.all_max.value());
     add(iteration, with_source(labels, "planned"), job.planned_time.value());
     if (job.measured_time) add(iteration, with_source(labels, "measured"), job.measured_time->value());
     if (job.all_max_time > Seconds(0)) add(slowdown, labels, job.planned_time / job.all_max_time);

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <variant>
 
-#include "server/jobs/job_savings.h"
 #include "server/jobs/stragglers.h"
 
 namespace perseus::service {
@@ -17,18 +16,10 @@ std::optional<JobFigures> job_figures(const LiveJob& live) {
   JobFigures figures;
   figures.job = job.id;
   figures.name = job.spec.name;
-  figures.power = cost->energy / cost->time;
-  figures.all_max_power = cost->all_max_energy / cost->all_max_time;
+  figures.power = jobs::power_of(job, *cost);
   figures.planned_time = cost->time;
   figures.all_max_time = cost->all_max_time;
-  const auto& plan = job.measured_plan;
-  const auto& highest = job.measured_highest;
-  if (plan) figures.measured_time = Seconds(plan->time_s);
-  if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
-    figures.measured = true;
-    figures.power = Joules(plan->energy_j) / Seconds(plan->time_s);
-    figures.all_max_power = Joules(highest->energy_j) / Seconds(highest->time_s);
-  }
+  if (job.measured_plan) figures.measured_time = Seconds(job.measured_plan->time_s);
   const jobs::PlanDeployed::Choice& choice = job.plan->of(0);
   figures.point = choice.point;
   if (const auto facts = job.characterized.find(choice.input); facts != job.characterized.end()) {

@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/job_savings.h"
 #include "server/service/live_job.h"
 
 namespace perseus::service {
 
 struct JobFigures {
   std::string job, name;
-  bool measured = false;  ///< power: by the ranks' counters, under the plan and at the highest clock
-  Watts power, all_max_power;
+  jobs::JobPower power;
   Seconds planned_time, all_max_time;  ///< of an iteration
   std::optional<Seconds> measured_time;
   int point = -1, points = 0;  ///< of pipeline 0; -1: its highest clocks

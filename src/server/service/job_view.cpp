@@ -147,21 +147,6 @@ std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live) {
   return cost;
 }
 
-/// Power as measured where every rank measures, otherwise estimated.
-void add_power(jobs::JobSummary& summary, const LiveJob& live, const std::optional<jobs::JobView::PerIteration>& cost) {
-  const auto& plan = live.job.measured_plan;
-  const auto& highest = live.job.measured_highest;
-  if (!live.job.has_reports()) return;
-  if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
-    summary.power = Watts(plan->energy_j / plan->time_s);
-    summary.all_max_power = Watts(highest->energy_j / highest->time_s);
-    summary.power_measured = true;
-  } else if (cost) {
-    summary.power = cost->energy / cost->time;
-    summary.all_max_power = cost->all_max_energy / cost->all_max_time;
-  }
-}
-
 }  // namespace
 
 jobs::JobSummary summary_of(const LiveJob& live) {
@@ -183,7 +168,12 @@ jobs::JobSummary summary_of(const LiveJob& live) {
           job.live() ? jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are) : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
-    add_power(summary, live, cost);
+    if (job.has_reports()) {
+      const jobs::JobPower power = jobs::power_of(job, *cost);
+      summary.power = power.plan;
+      summary.all_max_power = power.all_max;
+      summary.power_measured = power.measured;
+    }
   }
   if (const auto total = total_of(live)) {
     summary.saved = total->saved;

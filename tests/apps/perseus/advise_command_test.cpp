@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include "program.h"
 
@@ -53,6 +56,32 @@ TEST(AdviseCommand, SumsOverGpusDaysAndYears) {
     EXPECT_NEAR(number(row, "co2_kg_per_year"), 365 * kwh * 0.4, 1e-3 * kwh);
   }
   EXPECT_EQ(advised.at("currency").as_string(), "EUR");
+}
+
+/// The sample profile with two equal ranks a stage.
+std::string with_two_ranks_a_stage() {
+  const std::string path = ::testing::TempDir() + "two_ranks_a_stage.csv";
+  std::ifstream from(sample_profile());
+  std::ofstream to(path);
+  std::string line;
+  std::getline(from, line);
+  to << line << ",rank\n";
+  while (std::getline(from, line)) to << line << ",0\n" << line << ",1\n";
+  return path;
+}
+
+TEST(AdviseCommand, CountsTheGpusOfStagesThatHaveSeveral) {
+  std::vector<std::string> words =
+      words_about_sample("advise", {"--noise", "0", "--effort", "low", "--gpus", "64", "--json"});
+  const json::object one = json_of(words);
+  words[1] = with_two_ranks_a_stage();
+  const json::object two = json_of(words);
+  for (std::size_t i = 0; i < 7; ++i) {
+    const json::value& row = two.at("advice").at(i);
+    const double kwh = number(one.at("advice").at(i), "kwh_per_day");
+    EXPECT_NEAR(number(row, "kwh_per_day"), kwh, 0.02 * kwh) << "64 GPUs are half as many pipelines of twice the GPUs";
+  }
+  EXPECT_THAT(std::string(two.at("assumptions").at(0).as_string()), HasSubstr("64 GPUs (8 a pipeline)"));
 }
 
 TEST(AdviseCommand, ANoisyProfileGivesErrorBars) {
