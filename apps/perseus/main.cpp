@@ -57,11 +57,14 @@ std::string empty_argument(const std::vector<std::string>& words) {
   return {};
 }
 
+bool asks_for_help(const std::string& word) { return word == "-h" || word == "--help"; }
+
 /// `perseus help [COMMAND...]` as the command line `perseus [COMMAND...] --help`, or what is wrong with it.
 Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::vector<std::string> words) {
   if (words.empty() || words.front() != "help") return words;
+  if (words.size() == 2 && asks_for_help(words.back())) return words;
   words.erase(words.begin());
-  std::erase_if(words, [](const std::string& word) { return word == "-h" || word == "--help"; });
+  std::erase_if(words, asks_for_help);
   const CLI::App* asked = &app;
   for (const std::string& word : words) {
     const auto found = asked->get_subcommands([&](const CLI::App* one) { return one->get_name() == word; });
@@ -70,6 +73,13 @@ Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::
   }
   words.emplace_back("--help");
   return words;
+}
+
+/// Only for its own help: without_help_command() replaces the command before it is parsed.
+void add_help(CLI::App& app) {
+  auto* help = app.add_subcommand("help", "Print the help of a command");
+  help->add_option("COMMAND", "Command and its subcommands (default: list all commands)")->expected(0, -1);
+  help->footer(help_footer("  perseus help plan\n  perseus help job list\n"));
 }
 
 /// In the order of --help.
@@ -94,6 +104,7 @@ void add_commands(CLI::App& app, Command& command) {
   add_straggler(app, command);
   add_policy(app, command);
   add_token(app, command);
+  add_help(app);
   add_manual(app, command);
 }
 

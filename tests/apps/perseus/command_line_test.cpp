@@ -55,7 +55,7 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
 
 TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
   expect_mistake({"plna"}, kUsage, "unknown command 'plna'; did you mean 'plan'? (see 'perseus --help')");
-  expect_mistake({"steer"}, kUsage, "unknown command 'steer'; allowed: plan, compare");
+  expect_mistake({"steer"}, kUsage, "unknown command 'steer'; allowed: plan, advise, compare");
   expect_mistake({"help", "job", "lst"}, kUsage, "unknown command 'lst'; did you mean 'list'?");
   expect_mistake({"help", "plan", "a.csv"}, kUsage, "unknown argument 'a.csv'");
   expect_mistake({"--verbose"}, kUsage, "unknown option '--verbose' (see 'perseus --help')");
@@ -76,7 +76,9 @@ TEST(PerseusCommandLine, PrintsHelpWhereNothingIsAsked) {
   EXPECT_EQ(out_of({}), out_of({"--help"}));
   EXPECT_EQ(out_of({"help"}), out_of({"--help"}));
   EXPECT_EQ(out_of({"help", "plan"}), out_of({"plan", "--help"}));
-  EXPECT_EQ(out_of({"help", "-h"}), out_of({"--help"}));
+  EXPECT_EQ(out_of({"help", "help"}), out_of({"help", "--help"}));
+  EXPECT_EQ(out_of({"help", "-h"}), out_of({"help", "--help"}));
+  EXPECT_NE(out_of({"help", "help"}), out_of({"--help"}));
   EXPECT_EQ(out_of({"help", "plan", "--help"}), out_of({"plan", "--help"}));
   EXPECT_EQ(out_of({"help", "job", "list"}), out_of({"job", "list", "--help"}));
   EXPECT_EQ(out_of({"job"}), out_of({"job", "--help"}));
