@@ -113,6 +113,19 @@ std::string table_text(const json::array& rows, const ListForm& form, bool wide,
   return table.to_string();
 }
 
+/// A text that no spreadsheet takes for a formula (OWASP, CSV injection).
+std::string plain_text(std::string text) {
+  if (!text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos) text.insert(0, "'");
+  return text;
+}
+
+std::string csv_value(const json::value& row, const ListColumn& column) {
+  const json::value* const value = member_of(row, column.member);
+  if (value == nullptr) return column.kind == Kind::count || column.kind == Kind::parts ? "0" : "";
+  if (column.kind == Kind::pairs) return plain_text(value_text(column, *value));
+  return value->is_string() ? plain_text(std::string(value->get_string().c_str())) : formats::json_text(*value);
+}
+
 std::string csv_text(const json::array& rows, const ListForm& form) {
   const auto line_of = [&](const std::function<std::string(const ListColumn&)>& field) {
     std::vector<std::string> fields;
@@ -121,12 +134,7 @@ std::string csv_text(const json::array& rows, const ListForm& form) {
   };
   std::string text = line_of([](const ListColumn& column) { return column.member; });
   for (const json::value& row : rows) {
-    text += line_of([&](const ListColumn& column) -> std::string {
-      const json::value* const value = member_of(row, column.member);
-      if (value == nullptr) return {};
-      if (column.kind == Kind::pairs) return value_text(column, *value);
-      return value->is_string() ? std::string(value->get_string().c_str()) : formats::json_text(*value);
-    });
+    text += line_of([&](const ListColumn& column) { return csv_value(row, column); });
   }
   return text;
 }

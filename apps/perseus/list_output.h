@@ -2,7 +2,8 @@
 //
 // Input:   a server's response, a member of which is a list, and the columns.
 // Output:  table: a header and a row per element, numbers with their units; wide: more columns, ids in full; csv: the
-//          columns' members as they are; json: the response as the server sent it, its list in the requested order.
+//          columns' members as they are, with ' before a text that a spreadsheet would take for a formula; json: the
+//          response as the server sent it, its list in the requested order.
 // Errors:  unavailable for a response without that list.
 // Cost:    sorting.
 // Threads: one.
@@ -20,14 +21,14 @@ namespace perseus::cli {
 
 struct ListColumn {
   enum class Use { table, wide, csv };  ///< table: in all; wide: in wide and CSV; csv: in CSV only
-  enum class Kind { value, id, age, parts, pairs };
+  enum class Kind { value, id, age, parts, pairs, count };
 
   std::string title;   ///< in tables, and for --sort
   std::string member;  ///< of a row; the header in CSV
   Use use = Use::table;
   /// id: the table shows its beginning; age: a time whose distance from now is shown, youngest first in order;
   /// parts: "done/member", where `done` is the member of the next field; pairs: an object of strings as
-  /// "name=value,name=value".
+  /// "name=value,name=value"; count: a number that the server leaves out where it is 0.
   Kind kind = Kind::value;
   std::string done = {};
 };

@@ -109,6 +109,15 @@ class CommandLine(unittest.TestCase):
         wrong = self.server.cli("job", "list", "--sort", "bogus", "-o", "json", ok=False)
         self.assertEqual(json.loads(wrong.stdout)["error"]["exit_code"], 64)
 
+    def test_csv_has_zeros_and_no_formulas(self):
+        names = ["=1+2", "+a", "-a", "@a", "a=b"]
+        for name in names:
+            self.job(name)
+        rows = list(csv.DictReader(io.StringIO(self.out("job", "list", "-o", "csv", "--sort", "age", "--reverse"))))
+        self.assertEqual([row["name"] for row in rows], ["'=1+2", "'+a", "'-a", "'@a", "a=b"])
+        for row in rows:
+            self.assertEqual((row["stragglers"], row["saved_j"], row["saved_pct"]), ("0", "0", ""))
+
     def test_jobs_are_selected_by_labels(self):
         for name, labels in (("one", {"team": "vision", "model": "gpt3"}), ("two", {"team": "speech"})):
             self.assertEqual(self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": name, "labels": labels})[0], 200)
