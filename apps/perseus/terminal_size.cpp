@@ -20,8 +20,11 @@ std::string cut_line(std::string_view line, std::size_t columns) {
   if (display_columns(line) <= columns) return std::string(line);
   const std::string_view dots = std::string_view("...").substr(0, columns);
   std::size_t bytes = 0;
-  for (std::size_t column = 0; column + dots.size() < columns; ++column) {
-    bytes += first_code_point(line.substr(bytes)).bytes;
+  for (std::size_t column = 0;;) {
+    const CodePoint next = first_code_point(line.substr(bytes));
+    column += display_columns(next.value);
+    if (column + dots.size() > columns) break;
+    bytes += next.bytes;
   }
   return std::string(line.substr(0, bytes)).append(dots);
 }

@@ -3,9 +3,54 @@
 #include <utf8.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <span>
 
 namespace perseus {
+namespace {
+
+struct CodePointRange {
+  char32_t first, last;
+};
+
+/// Marks drawn over the character before them, and joiners; the scripts that job names are likely to have.
+constexpr std::array kZeroWidth{
+    CodePointRange{0x300, 0x36F},    CodePointRange{0x483, 0x489},   CodePointRange{0x591, 0x5BD},
+    CodePointRange{0x5BF, 0x5BF},    CodePointRange{0x5C1, 0x5C2},   CodePointRange{0x5C4, 0x5C5},
+    CodePointRange{0x5C7, 0x5C7},    CodePointRange{0x610, 0x61A},   CodePointRange{0x64B, 0x65F},
+    CodePointRange{0x670, 0x670},    CodePointRange{0x6D6, 0x6DC},   CodePointRange{0x6DF, 0x6E4},
+    CodePointRange{0x6E7, 0x6E8},    CodePointRange{0x6EA, 0x6ED},   CodePointRange{0x900, 0x902},
+    CodePointRange{0x93A, 0x93A},    CodePointRange{0x93C, 0x93C},   CodePointRange{0x941, 0x948},
+    CodePointRange{0x94D, 0x94D},    CodePointRange{0xE31, 0xE31},   CodePointRange{0xE34, 0xE3A},
+    CodePointRange{0xE47, 0xE4E},    CodePointRange{0x1160, 0x11FF}, CodePointRange{0x1AB0, 0x1ACE},
+    CodePointRange{0x1DC0, 0x1DFF},  CodePointRange{0x200B, 0x200D}, CodePointRange{0x2060, 0x2064},
+    CodePointRange{0x20D0, 0x20F0},  CodePointRange{0x302A, 0x302D}, CodePointRange{0x3099, 0x309A},
+    CodePointRange{0xFE00, 0xFE0F},  CodePointRange{0xFE20, 0xFE2F}, CodePointRange{0xFEFF, 0xFEFF},
+    CodePointRange{0xE0100, 0xE01EF}};
+/// East Asian Wide and Fullwidth by blocks, and the emoji that are two columns wide by default.
+constexpr std::array kDoubleWidth{
+    CodePointRange{0x1100, 0x115F},   CodePointRange{0x231A, 0x231B},   CodePointRange{0x2329, 0x232A},
+    CodePointRange{0x23E9, 0x23EC},   CodePointRange{0x2705, 0x2705},   CodePointRange{0x2728, 0x2728},
+    CodePointRange{0x274C, 0x274C},   CodePointRange{0x2E80, 0x3029},   CodePointRange{0x302E, 0x303E},
+    CodePointRange{0x3041, 0x3098},   CodePointRange{0x309B, 0x3247},   CodePointRange{0x3250, 0x4DBF},
+    CodePointRange{0x4E00, 0xA4CF},   CodePointRange{0xA960, 0xA97C},   CodePointRange{0xAC00, 0xD7A3},
+    CodePointRange{0xF900, 0xFAFF},   CodePointRange{0xFE10, 0xFE19},   CodePointRange{0xFE30, 0xFE6B},
+    CodePointRange{0xFF01, 0xFF60},   CodePointRange{0xFFE0, 0xFFE6},   CodePointRange{0x17000, 0x18CFF},
+    CodePointRange{0x1B000, 0x1B2FF}, CodePointRange{0x1F300, 0x1F320}, CodePointRange{0x1F32D, 0x1F335},
+    CodePointRange{0x1F337, 0x1F37C}, CodePointRange{0x1F37E, 0x1F393}, CodePointRange{0x1F3A0, 0x1F3CA},
+    CodePointRange{0x1F3E0, 0x1F3F0}, CodePointRange{0x1F3F8, 0x1F43E}, CodePointRange{0x1F440, 0x1F440},
+    CodePointRange{0x1F442, 0x1F4FC}, CodePointRange{0x1F4FF, 0x1F53D}, CodePointRange{0x1F550, 0x1F567},
+    CodePointRange{0x1F5FB, 0x1F64F}, CodePointRange{0x1F680, 0x1F6C5}, CodePointRange{0x1F6D5, 0x1F6DF},
+    CodePointRange{0x1F900, 0x1F9FF}, CodePointRange{0x1FA70, 0x1FAFF}, CodePointRange{0x20000, 0x2FFFD},
+    CodePointRange{0x30000, 0x3FFFD}};
+
+bool is_in(std::span<const CodePointRange> ranges, char32_t point) {
+  const auto range = std::ranges::lower_bound(ranges, point, {}, &CodePointRange::last);
+  return range != ranges.end() && range->first <= point;
+}
+
+}  // namespace
 
 CodePoint first_code_point(std::string_view text) {
   constexpr std::size_t longest = 4;
@@ -32,8 +77,17 @@ std::string valid_utf8(std::string_view text) {
   return valid;
 }
 
+std::size_t display_columns(char32_t point) {
+  if (is_in(kZeroWidth, point)) return 0;
+  return is_in(kDoubleWidth, point) ? 2 : 1;
+}
+
 std::size_t display_columns(std::string_view utf8) {
-  return static_cast<std::size_t>(::utf8::unchecked::distance(utf8.begin(), utf8.end()));
+  std::size_t columns = 0;
+  for (const char* at = utf8.data(); at < utf8.data() + utf8.size();) {
+    columns += display_columns(static_cast<char32_t>(::utf8::unchecked::next(at)));
+  }
+  return columns;
 }
 
 bool changes_display(char32_t point) {

@@ -1,11 +1,11 @@
 // Reads and writes UTF-8 (RFC 3629: no overlong forms, no surrogates), for text that comes from files and networks.
 //
 // Input:   any bytes.
-// Output:  code points, and whether they change how the text around them is shown.
+// Output:  code points, their width in a terminal, and whether they change how the text around them is shown.
 // Errors:  none: bytes that are not UTF-8 are part of the answer.
 // Cost:    O(1) per code point.
 // Threads: pure functions.
-// Source:  the decoder is that of utfcpp.
+// Source:  the decoder is that of utfcpp; widths follow Unicode 15, UAX #11 (East Asian Width), as wcwidth() does.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,9 @@ void append_utf8(std::string& out, char32_t point);
 /// `text` with a '?' for each byte that is not UTF-8.
 std::string valid_utf8(std::string_view text);
 
-/// Columns of a terminal that valid UTF-8 takes, one per code point.
+/// Columns of a terminal: 2 for East Asian wide characters and emoji, 0 for combining marks, else 1.
+std::size_t display_columns(char32_t point);
+/// Columns of a terminal that valid UTF-8 takes: the sum over its code points.
 std::size_t display_columns(std::string_view utf8);
 
 /// Control characters (C0, DEL, C1), line separators, and those that turn the direction of writing.

@@ -38,6 +38,14 @@ TEST(Utf8, PutsAQuestionMarkForEachWrongByte) {
 
 TEST(Utf8, CountsColumnsNotBytes) { EXPECT_EQ(display_columns("gr\xC3\xB6\xC3\x9F\x65r"), 6); }
 
+TEST(Utf8, CountsWideAndCombiningCharacters) {
+  EXPECT_EQ(display_columns("\u6F22\u5B57"), 4);  // two Chinese characters
+  EXPECT_EQ(display_columns("e\u0301"), 1);       // e and a combining accent
+  EXPECT_EQ(display_columns("\uFF21\uD55C\u30AB"), 6);
+  EXPECT_EQ(display_columns("\U0001F680"), 2);
+  EXPECT_EQ(display_columns("a\u200Bb\u2026"), 3);
+}
+
 TEST(Utf8, KnowsWhatChangesTheDisplay) {
   for (const char32_t point : {0U, 0x1BU, 0x7FU, 0x85U, 0x9FU, 0x61CU, 0x200EU, 0x2028U, 0x202EU, 0x2066U, 0x2069U}) {
     EXPECT_TRUE(changes_display(point)) << static_cast<std::uint32_t>(point);

@@ -1,6 +1,6 @@
 // Aligned columns of text for a terminal.
 //
-// Input:   a header and rows of as many cells (UTF-8, each code point one column wide).
+// Input:   a header and rows of as many cells (UTF-8; widths by display_columns()).
 // Output:  lines ending in \n, columns two spaces apart; the first `left_columns` columns left-aligned, the others
 //          right-aligned (numbers).
 // Errors:  none.

@@ -69,13 +69,17 @@ TEST(PowerRamp, ContrastToThePageRisesWithPowerAndThePageUsesTheSameStops) {
   for (const Rgb& stop : kInfernoStops) EXPECT_THAT(source.str(), HasSubstr(stop.hex()));
 }
 
-TEST(TextTable, AlignsByCodePoints) {
+TEST(TextTable, AlignsByColumnsOfATerminal) {
   TextTable table({"name", "J"});
   table.add({"é", "1"});
+  table.add({"e\u0301", "2"});
+  table.add({"漢字", "3"});
   table.add({"longer", "100"});
   EXPECT_EQ(table.to_string(),
             "name      J\n"
             "é         1\n"
+            "e\u0301         2\n"
+            "漢字      3\n"
             "longer  100\n");
 }
 
