@@ -42,13 +42,13 @@ struct AdviseOptions {
 struct Advice {
   std::string situation;
   const char* kind;
-  double degree;  ///< slowdown in percent, or T'/T
-  int point;
+  double degree;                     ///< slowdown in percent, or T'/T
   Seconds time;                      ///< of an iteration
   Joules saved;                      ///< per iteration of one pipeline
   double saving_pct;                 ///< of everything at maximum clock
   std::optional<double> stddev_pct;  ///< at most; nothing: the profile counts as exact
-  double kwh_per_day = 0;            ///< of all GPUs
+  int pipelines = 1;                 ///< that save this
+  [[nodiscard]] double kwh_per_day() const { return saved.value() * pipelines * kDay_s / time.value() / kJoulesPerKwh; }
 };
 
 /// An upper bound: both energies come from the same measurements, so that their errors partly cancel.
@@ -71,18 +71,19 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Fro
     const Joules energy = s.default_plan.energy;
     all.push_back(
         {slowdown == 0 ? "no slower than maximum clock" : fmt::format("{:g} % slower allowed", 100 * slowdown),
-         "slowdown_pct", 100 * slowdown, s.default_point, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
+         "slowdown_pct", 100 * slowdown, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
          stddev_pct(frontier, s.default_point, energy, s.all_max.energy)});
   }
+  const int pipelines = gpus / gpus_of(dag);
+  for (Advice& a : all) a.pipelines = pipelines;
+  if (pipelines == 1) return all;
   const Seconds alone = model::time_without_straggler(frontier, report::t_max_of(dag, frontier));
   for (const double ratio : kStragglers) {
     const report::StragglerChoice s = *report::summarize(dag, frontier, ratio * alone).straggler;
-    all.push_back({fmt::format("another pipeline is {:g} times slower", ratio), "straggler", ratio, s.point, s.deadline,
-                   s.all_max_energy - s.energy, s.saving_pct,
-                   stddev_pct(frontier, s.point, s.energy, s.all_max_energy)});
+    all.push_back({fmt::format("waiting for one {:g} times slower", ratio), "straggler", ratio, s.deadline,
+                   s.all_max_energy - s.energy, s.saving_pct, stddev_pct(frontier, s.point, s.energy, s.all_max_energy),
+                   pipelines - 1});
   }
-  const double pipelines = double(gpus) / gpus_of(dag);
-  for (Advice& a : all) a.kwh_per_day = a.saved.value() * pipelines * kDay_s / a.time.value() / kJoulesPerKwh;
   return all;
 }
 
@@ -94,6 +95,10 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
       "time; a slower iteration means fewer iterations a day",
       pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
                              : "+-: one standard deviation at most, by the spread of the profile's measurements"};
+  all.emplace_back(gpus == gpus_of(pipeline.dag)
+                       ? "one pipeline: none waits for a slower one; --gpus N for more"
+                       : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
+                         "slower one saves is not counted");
   if (pipeline.default_blocking) {
     all.push_back(fmt::format("a waiting GPU draws {:.3g} W, a fifth of the profile's highest power: --blocking-power",
                               pipeline.dag.blocking_power.value()));
@@ -110,12 +115,12 @@ std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, 
   if (options.carbon_g_per_kwh) titles.emplace_back("kg CO2 a year");
   report::TextTable table(std::move(titles), 1);
   for (const Advice& a : all) {
-    const double year_kwh = kDaysPerYear * a.kwh_per_day;
+    const double year_kwh = kDaysPerYear * a.kwh_per_day();
     std::vector<std::string> cells{a.situation,
                                    report::text_of(a.time),
                                    fmt::format("{:.2f} %", a.saving_pct),
                                    a.stddev_pct ? fmt::format("{:.2f}", *a.stddev_pct) : "-",
-                                   fmt::format("{:.1f}", a.kwh_per_day),
+                                   fmt::format("{:.1f}", a.kwh_per_day()),
                                    fmt::format("{:.0f}", year_kwh)};
     if (options.price_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.price_per_kwh));
     if (options.carbon_g_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.carbon_g_per_kwh / 1000));
@@ -132,10 +137,10 @@ json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline,
                          const std::vector<std::string>& assumptions) {
   json::array rows;
   for (const Advice& a : all) {
-    const double year_kwh = kDaysPerYear * a.kwh_per_day;
-    json::object row{{"situation", a.situation},     {a.kind, a.degree},           {"point", a.point},
-                     {"time_s", a.time.value()},     {"saved_j", a.saved.value()}, {"saving_pct", a.saving_pct},
-                     {"kwh_per_day", a.kwh_per_day}, {"kwh_per_year", year_kwh}};
+    const double year_kwh = kDaysPerYear * a.kwh_per_day();
+    json::object row{{"situation", a.situation},   {a.kind, a.degree},           {"time_s", a.time.value()},
+                     {"saved_j", a.saved.value()}, {"saving_pct", a.saving_pct}, {"kwh_per_day", a.kwh_per_day()},
+                     {"kwh_per_year", year_kwh}};
     if (a.stddev_pct) row["saving_stddev_pct"] = *a.stddev_pct;
     if (options.price_per_kwh) row["cost_per_year"] = year_kwh * *options.price_per_kwh;
     if (options.carbon_g_per_kwh) row["co2_kg_per_year"] = year_kwh * *options.carbon_g_per_kwh / 1000;
@@ -154,7 +159,12 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
-  const int gpus = options.gpus.value_or(gpus_of(dag));
+  const int per_pipeline = gpus_of(dag);
+  const int gpus = options.gpus.value_or(per_pipeline);
+  if (gpus % per_pipeline != 0) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--gpus: {}; allowed: multiples of {}, the GPUs of a pipeline", gpus, per_pipeline)};
+  }
   planner::PlannerOptions planner;
   planner.effort = effort_named(options.effort);
   const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;

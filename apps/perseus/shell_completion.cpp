@@ -22,7 +22,7 @@ std::string summary(const std::string& description) {
   std::string quoted = "'";
   for (const char c : text) {
     if (c == '\'' || c == '`') {
-      quoted += "\"'\"";
+      quoted += "'\"'\"'";  // closes the quotes, one in others, opens them again
     } else if (c == '\\' || c == '[' || c == ']') {
       quoted += ' ';
     } else {

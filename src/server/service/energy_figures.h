@@ -4,7 +4,7 @@
 // Output:  job_figures(): of one job in training, as measured where all ranks measure, otherwise as planned.
 //          EnergyCounters: sums since the server started, of iterations that ranks reported. They never go back: a plan
 //          that wastes energy adds to `wasted_j`.
-// Errors:  none: a job without a plan, or whose frontier is being read, has no figures.
+// Errors:  none: a job without a plan or reports, or whose frontier is being read, has no figures.
 // Cost:    O(pipelines) per job, O(1) per event.
 // Threads: io thread.
 #pragma once

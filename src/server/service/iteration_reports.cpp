@@ -17,7 +17,10 @@ namespace {
 constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written together with the next ones
 constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
 
-/// Drops a list of energies of the wrong length; names the values that the energy meter leaves out.
+/// Of one rank; no GPU draws as much. One absurd energy would spoil a job's sum for good.
+constexpr Watts kMostPower(10'000);
+
+/// Drops a list of energies of the wrong length; names the values that are left out.
 std::vector<std::string> check_energies(jobs::ReportIterations& request) {
   std::vector<Joules>& energies = request.iteration_energy;
   const std::size_t iterations = request.iteration_time.size();
@@ -29,8 +32,11 @@ std::vector<std::string> check_energies(jobs::ReportIterations& request) {
   }
   std::vector<std::string> rejected;
   for (std::size_t i = 0; i < energies.size(); ++i) {
-    if (energies[i] > Joules(0) && std::isfinite(energies[i].value())) continue;
-    rejected.push_back(fmt::format("iteration_energy_j[{}]: {} J; allowed: more than 0", i, energies[i].value()));
+    const Joules most = kMostPower * request.iteration_time[i];
+    if (energies[i] > Joules(0) && energies[i] <= most) continue;
+    rejected.push_back(fmt::format("iteration_energy_j[{}]: {} J; allowed: more than 0, at most {} J ({:g} kW)", i,
+                                   energies[i].value(), most.value(), kMostPower.value() / 1000));
+    energies[i] = Joules(0);  // no energy, for everything that reads the report
   }
   return rejected;
 }
@@ -88,11 +94,11 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   if (const auto window = ProfilingWindows::window_of(live, request)) {
     return windows_.report(live, *window, std::move(request), std::move(done));
   }
+  std::ranges::move(check_energies(request), std::back_inserter(rejected));
   if (request.last_iteration && counts) {
     note_followed(live, request);
     keep_count(live, request);
   }
-  std::ranges::move(check_energies(request), std::back_inserter(rejected));
   stragglers_.detect(live, request);
   observe_energies(live, request);
   done(jobs::ReportedIterations{std::move(rejected)});

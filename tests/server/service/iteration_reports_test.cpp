@@ -56,7 +56,12 @@ TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
   EXPECT_THAT(report(longer)->rejected, ElementsAre(HasSubstr("3 values; allowed: 2")));
   auto negative = request(0, 7, 2);
   negative.iteration_energy[1] = Joules(-1);
-  EXPECT_THAT(report(negative)->rejected, ElementsAre("iteration_energy_j[1]: -1 J; allowed: more than 0"));
+  EXPECT_THAT(report(negative)->rejected, ElementsAre(HasSubstr("iteration_energy_j[1]: -1 J; allowed: more than 0")));
+  auto absurd = request(0, 9, 2);
+  absurd.iteration_time[0] = Seconds(1.5);
+  absurd.iteration_energy[0] = Joules(1e12);
+  EXPECT_THAT(report(absurd)->rejected,
+              ElementsAre("iteration_energy_j[0]: 1000000000000 J; allowed: more than 0, at most 15000 J (10 kW)"));
 }
 
 TEST_F(IterationReportsTest, AJobThatIsOverAndAServerThatStopsRejectReports) {
