@@ -1,0 +1,28 @@
+// From metered limits to limits of the accelerators, and from sudden steps to ramps.
+//
+// Problem: a meter counts cooling, losses of the supplies, hosts and switches too. And a domain that may only change
+//          slowly must begin to fall before its limit does.
+// Input:   valid domains; GPUs of the jobs directly in each domain.
+// Output:  limits_of_accelerators(): (metered / PUE - constants) x supply efficiency, 0 W at least. ramped(): the
+//          greatest function below the steps that falls and rises no faster than allowed, as steps of at most `step`
+//          wherever it changes; within each step the limit is the least of the ramp.
+// Errors:  none.
+// Cost:    O(steps x steps).
+// Threads: pure functions.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "planning/model/site_description.h"
+
+namespace perseus::site {
+
+Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant);
+/// Per domain: what hosts and other constant loads of it and of the domains inside draw.
+std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus);
+
+std::vector<model::LimitStep> ramped(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds end,
+                                     Seconds step);
+
+}  // namespace perseus::site
