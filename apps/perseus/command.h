@@ -35,6 +35,7 @@ void add_partition(CLI::App& app, Command& command);
 void add_calibrate(CLI::App& app, Command& command);
 void add_emulate(CLI::App& app, Command& command);
 void add_reproduce(CLI::App& app, Command& command);
+void add_site(CLI::App& app, Command& command);
 void add_serve(CLI::App& app, Command& command);
 void add_relay(CLI::App& app, Command& command);
 void add_backup(CLI::App& app, Command& command);

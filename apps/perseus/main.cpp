@@ -93,6 +93,7 @@ void add_commands(CLI::App& app, Command& command) {
   add_partition(app, command);
   add_calibrate(app, command);
   add_emulate(app, command);
+  add_site(app, command);
   add_reproduce(app, command);
   add_demo(app, command);
   add_serve(app, command);

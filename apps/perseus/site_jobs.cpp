@@ -1,0 +1,134 @@
+#include "site_jobs.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "effort.h"
+#include "pipeline.h"
+#include "plan_source.h"
+#include "planning/baselines/best_of_all.h"
+#include "planning/checker/plan_run.h"
+#include "planning/model/reference_plans.h"
+#include "planning/site/power_curve.h"
+#include "planning/site/site_limits.h"
+#include "progress.h"
+#include "server/profiling/expected_frontier.h"
+
+namespace perseus::cli {
+namespace {
+
+/// One pipeline of a job.
+struct PlannedPipeline {
+  model::Frontier frontier;
+  Watts blocking;  ///< of all its GPUs
+  Watts all_max;
+  int gpus = 0;
+};
+
+PlannedPipeline planned(const model::ComputationDag& dag, model::Frontier frontier) {
+  const checker::Simulation all_max = checker::PlanRunner(dag).run(model::all_maximum_clock(dag));
+  return {std::move(frontier), dag.total_blocking_power(), all_max.energy / all_max.makespan,
+          std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0)};
+}
+
+Result<PlannedPipeline> plan_profile(const model::DescribedJob& job, const std::string& effort,
+                                     const std::optional<bool>& progress) {
+  PipelineOptions options;
+  options.profile = job.profile;
+  options.schedule = job.schedule;
+  options.microbatches = job.microbatches;
+  options.chunks = job.chunks;
+  if (job.blocking_power) options.blocking_power_w = job.blocking_power->value();
+  const Result<Pipeline> pipeline = read_pipeline(options);
+  if (!pipeline) return pipeline.error();
+  planner::PlannerOptions planner;
+  planner.effort = effort_named(effort);
+  ProgressLine line("planning job '" + job.name + "'", progress, effort == "low" ? "" : "--effort low is faster");
+  planner.progress = line.callback();
+  Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline->dag, planner, {});
+  if (!frontier) return frontier.error();
+  StopCheck never;
+  frontier = profiling::expected_frontier(pipeline->dag, pipeline->drawn, *std::move(frontier), never);
+  if (!frontier) return frontier.error();
+  return planned(pipeline->dag, *std::move(frontier));
+}
+
+Result<PlannedPipeline> plan_of(const model::DescribedJob& job, const std::string& effort,
+                                const std::optional<bool>& progress) {
+  if (job.plans.empty()) return plan_profile(job, effort, progress);
+  Result<formats::PlanFile> plans = read_plans(job.plans);
+  if (!plans) return plans.error();
+  return planned(plans->dag, std::move(plans->frontier));
+}
+
+/// Jobs with equal keys have the same plans.
+auto key_of(const model::DescribedJob& job) {
+  return std::tuple(job.plans, job.profile, job.schedule, job.microbatches, job.chunks,
+                    job.blocking_power.value_or(Watts(-1)).value());
+}
+
+void add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, PlannedSite& planned) {
+  const double copies = static_cast<double>(job.pipelines) * job.tensor_parallel;
+  const int gpus = pipeline.gpus * job.pipelines * job.tensor_parallel;
+  const Seconds full_speed = pipeline.frontier.points.back().time;
+  model::SiteJob one{.name = job.name,
+                     .curve = site::power_curve_of(pipeline.frontier, pipeline.blocking, copies, job.least_rate),
+                     .weight = job.weight.value_or(gpus * job.priority),
+                     .least_rate = job.least_rate,
+                     .domain = job.domain,
+                     .all_max = copies * pipeline.all_max};
+  std::optional<site::DueWork> due;
+  if (job.deadline) due = site::DueWork{*job.deadline, job.iterations * full_speed};
+  for (int k = 1; k <= job.count; ++k) {
+    if (job.count > 1) one.name = fmt::format("{}-{}", job.name, k);
+    planned.timed.site.jobs.push_back(one);
+    planned.timed.due.push_back(due);
+    planned.gpus.push_back(gpus);
+    planned.full_speed.push_back(full_speed);
+  }
+}
+
+/// Limits of accelerators: ramped as metered, less what is not theirs.
+void set_limits(const model::SiteDescription& site, PlannedSite& planned) {
+  std::vector<int> gpus(site.domains.size());
+  for (std::size_t j = 0; j < planned.gpus.size(); ++j) gpus[planned.timed.site.jobs[j].domain] += planned.gpus[j];
+  planned.constants = site::constants_of(site, gpus);
+  planned.timed.end = site.end;
+  for (std::size_t d = 0; d < site.domains.size(); ++d) {
+    const model::DescribedDomain& domain = site.domains[d];
+    planned.timed.limits.push_back(site::ramped(domain.limits, domain.ramp, site.end, site.ramp_step));
+    for (model::LimitStep& step : planned.timed.limits.back()) {
+      step.limit = site::for_accelerators(step.limit, site, planned.constants[d]);
+    }
+  }
+}
+
+}  // namespace
+
+Result<PlannedSite> plan_jobs(const model::SiteDescription& site, const std::string& effort,
+                              const std::optional<bool>& progress) {
+  PlannedSite planned;
+  for (const model::DescribedDomain& domain : site.domains) {
+    planned.timed.site.domains.push_back({domain.name, domain.parent});
+  }
+  std::map<decltype(key_of(site.jobs.front())), PlannedPipeline> pipelines;
+  for (const model::DescribedJob& job : site.jobs) {
+    auto found = pipelines.find(key_of(job));
+    if (found == pipelines.end()) {
+      Result<PlannedPipeline> pipeline = plan_of(job, effort, progress);
+      if (!pipeline) {
+        return Error{pipeline.error().code, fmt::format("{}: {}", job.where, pipeline.error().message)};
+      }
+      found = pipelines.emplace(key_of(job), *std::move(pipeline)).first;
+    }
+    add_job(job, found->second, planned);
+  }
+  set_limits(site, planned);
+  if (const Status valid = model::validate(planned.timed.site); !valid) return valid.error();
+  return planned;
+}
+
+}  // namespace perseus::cli

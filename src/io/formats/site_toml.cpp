@@ -1,0 +1,211 @@
+#include "io/formats/site_toml.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "io/formats/file.h"
+#include "io/formats/toml_reader.h"
+#include "planning/model/make_schedule.h"
+#include "planning/model/schedule.h"
+
+namespace perseus::formats {
+namespace {
+
+constexpr std::size_t kMaxSiteBytes = std::size_t{4} << 20U;
+constexpr std::size_t kMaxSiteTables = 20'000;
+constexpr long kMaxJobs = 100'000;
+constexpr NumberRange kSiteTime{0, 1e9};
+constexpr NumberRange kDeadlines{1e-3, 1e9};
+constexpr NumberRange kMeteredWatts{0, 1e12};
+constexpr NumberRange kEfficiencies{0.01, 1};
+constexpr NumberRange kPipelineCounts{1, 1e6};
+
+constexpr auto kSiteKeys =
+    std::to_array<std::string_view>({"name", "end_s", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node",
+                                     "ramp_step_s", "domain", "limit", "job"});
+constexpr auto kDomainKeys = std::to_array<std::string_view>(
+    {"name", "parent", "limit_w", "constant_w", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
+constexpr auto kJobKeys = std::to_array<std::string_view>(
+    {"name", "domain", "profile", "plans", "schedule", "microbatches", "chunks", "blocking_power_w", "pipelines",
+     "tensor_parallel", "count", "priority", "weight", "least_rate", "deadline_s", "iterations"});
+
+class SiteReader {
+ public:
+  SiteReader(const toml::table& root, const std::string& file, const std::string& folder)
+      : root_(root, file, "", kSiteKeys), file_(file), folder_(folder) {}
+
+  Result<model::SiteDescription> read() {
+    read_root();
+    read_tables("domain", kDomainKeys, [this](TomlFields& f) { read_domain(f); });
+    if (site_.domains.empty()) require("domain", "at least one table [[domain]], the first for the whole site");
+    read_tables("limit", kLimitKeys, [this](TomlFields& f) { read_limit(f); });
+    read_tables("job", kJobKeys, [this](TomlFields& f) { read_job(f); });
+    if (site_.jobs.empty()) require("job", "at least one table [[job]]");
+    root_.reject_others();
+    keep(root_.error());
+    if (error_) return *error_;
+    return site_;
+  }
+
+ private:
+  void keep(const std::optional<Error>& error) {
+    if (!error_ && error) error_ = error;
+  }
+  void require(std::string_view key, const std::string& allowed) {
+    root_.fail(key, allowed);
+    keep(root_.error());
+  }
+
+  template <class Fill>
+  void read_tables(std::string_view key, std::span<const std::string_view> keys, Fill fill) {
+    const std::vector<const toml::table*> tables = root_.tables(key);
+    if (tables.size() > kMaxSiteTables) root_.fail(key, fmt::format("at most {} of them", kMaxSiteTables));
+    keep(root_.error());
+    for (const toml::table* table : tables) {
+      if (error_) return;
+      TomlFields fields(*table, file_, fmt::format("[[{}]]", key), keys);
+      fill(fields);
+      fields.reject_others();
+      keep(fields.error());
+    }
+  }
+
+  void read_root() {
+    site_.name = root_.has("name") ? root_.string("name") : std::filesystem::path(file_).stem().string();
+    site_.end = Seconds(root_.number_or(0, "end_s", kSiteTime));
+    site_.pue = root_.number_or(1, "pue", {1, 10});
+    site_.supply_efficiency = root_.number_or(1, "supply_efficiency", kEfficiencies);
+    site_.node_overhead = Watts(root_.number_or(0, "node_overhead_w", kMeteredWatts));
+    site_.gpus_per_node = static_cast<int>(root_.integer_or(8, "gpus_per_node", {1, 1024}));
+    site_.ramp_step = Seconds(root_.number_or(60, "ramp_step_s", {0.1, 1e6}));
+    keep(root_.error());
+  }
+
+  /// The domain of that name, or -1 after an error.
+  int domain_named(TomlFields& f, std::string_view key) {
+    const std::string name = f.string(key);
+    const auto found = std::ranges::find(site_.domains, name, &model::DescribedDomain::name);
+    if (found != site_.domains.end()) return static_cast<int>(found - site_.domains.begin());
+    std::vector<std::string_view> names;
+    for (const model::DescribedDomain& domain : site_.domains) {
+      if (names.size() == 20) {
+        names.emplace_back("...");
+        break;
+      }
+      names.push_back(domain.name);
+    }
+    f.fail(key, fmt::format("the name of a [[domain]] above: {}", fmt::join(names, ", ")));
+    return -1;
+  }
+
+  void read_domain(TomlFields& f) {
+    model::DescribedDomain domain;
+    domain.name = f.string("name");
+    if (std::ranges::find(site_.domains, domain.name, &model::DescribedDomain::name) != site_.domains.end()) {
+      f.fail("name", "a name that no other [[domain]] has");
+    }
+    if (site_.domains.empty()) {
+      f.exclude("parent", "the domain is the first, the site");
+    } else if (f.has("parent")) {
+      domain.parent = domain_named(f, "parent");
+    } else {
+      domain.parent = 0;
+    }
+    domain.limits.push_back(
+        {Seconds(0), f.has("limit_w") ? Watts(f.number("limit_w", kMeteredWatts)) : model::kNoLimit});
+    domain.constant = Watts(f.number_or(0, "constant_w", kMeteredWatts));
+    if (f.has("ramp_down_w_per_s")) domain.ramp.down_w_per_s = f.number("ramp_down_w_per_s", {1e-3, 1e12});
+    if (f.has("ramp_up_w_per_s")) domain.ramp.up_w_per_s = f.number("ramp_up_w_per_s", {1e-3, 1e12});
+    site_.domains.push_back(std::move(domain));
+  }
+
+  void read_limit(TomlFields& f) {
+    const int domain = domain_named(f, "domain");
+    const model::LimitStep step{Seconds(f.number("from_s", kSiteTime)),
+                                f.has("limit_w") ? Watts(f.number("limit_w", kMeteredWatts)) : model::kNoLimit};
+    if (domain < 0) return;
+    std::vector<model::LimitStep>& limits = site_.domains[domain].limits;
+    if (step.from <= limits.back().from) {
+      f.fail("from_s", fmt::format("more than {:g}, the beginning of the limit before", limits.back().from.value()));
+    }
+    if (site_.end <= step.from) f.fail("from_s", fmt::format("less than end_s, {:g}", site_.end.value()));
+    limits.push_back(step);
+  }
+
+  void read_job(TomlFields& f) {
+    model::DescribedJob job;
+    job.where = f.where();
+    job.name = f.string("name");
+    if (std::ranges::find(site_.jobs, job.name, &model::DescribedJob::name) != site_.jobs.end()) {
+      f.fail("name", "a name that no other [[job]] has");
+    }
+    job.domain = f.has("domain") ? domain_named(f, "domain") : 0;
+    read_plans(f, job);
+    job.pipelines = static_cast<int>(f.integer_or(1, "pipelines", kPipelineCounts));
+    job.tensor_parallel = static_cast<int>(f.integer_or(1, "tensor_parallel", {1, 1024}));
+    job.count = static_cast<int>(f.integer_or(1, "count", {1, kMaxJobs}));
+    num_jobs_ += job.count;
+    if (num_jobs_ > kMaxJobs) f.fail("count", fmt::format("at most {} jobs in all", kMaxJobs));
+    job.priority = f.number_or(1, "priority", {1e-3, 1e3});
+    if (f.has("weight")) job.weight = f.number("weight", {1e-6, 1e9});
+    job.least_rate = f.number("least_rate", {0, 1});
+    if (f.has("deadline_s")) {
+      job.deadline = Seconds(f.number("deadline_s", kDeadlines));
+      job.iterations = static_cast<double>(f.integer("iterations", {1, 1e12}));
+      if (site_.end == Seconds(0)) f.fail("deadline_s", "nothing, where end_s is missing");
+    } else {
+      f.exclude("iterations", "deadline_s is missing");
+    }
+    site_.jobs.push_back(std::move(job));
+  }
+
+  void read_plans(TomlFields& f, model::DescribedJob& job) {
+    const std::filesystem::path folder(folder_);
+    if (f.has("plans")) {
+      job.plans = (folder / f.string("plans")).string();
+      for (const std::string_view key : {"profile", "schedule", "microbatches", "chunks", "blocking_power_w"}) {
+        f.exclude(key, "plans is given");
+      }
+      return;
+    }
+    job.profile = (folder / f.string("profile")).string();
+    if (f.has("schedule")) job.schedule = f.string("schedule");
+    const auto schedule = model::schedule_named(job.schedule);
+    if (!schedule) {
+      f.fail("schedule", fmt::format("{}", fmt::join(model::schedule_names(), ", ")));
+    } else {
+      job.schedule = *schedule;
+    }
+    job.microbatches = static_cast<int>(f.integer("microbatches", {1, 1048576}));
+    job.chunks = static_cast<int>(f.integer_or(model::usual_chunks(job.schedule), "chunks", {1, 1024}));
+    if (f.has("blocking_power_w")) job.blocking_power = Watts(f.number("blocking_power_w", {0, 1e6}));
+  }
+
+  TomlFields root_;
+  const std::string& file_;
+  const std::string& folder_;
+  model::SiteDescription site_;
+  long num_jobs_ = 0;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+Result<model::SiteDescription> parse_site(std::string_view text, const std::string& name, const std::string& folder) {
+  const Result<toml::table> root = parse_toml(text, name);
+  if (!root) return root.error();
+  return SiteReader(*root, name, folder).read();
+}
+
+Result<model::SiteDescription> read_site(const std::string& path) {
+  const Result<std::string> text = read_file(path, kMaxSiteBytes);
+  if (!text) return text.error();
+  return parse_site(*text, path, std::filesystem::path(path).parent_path().string());
+}
+
+}  // namespace perseus::formats

@@ -1,0 +1,111 @@
+// `perseus site plan` as a user runs it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <filesystem>
+
+#include "program.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace json = boost::json;
+using ::testing::HasSubstr;
+
+const std::string kSampleSite = PERSEUS_SOURCE_DIR "/data/sample_site.toml";
+
+std::string small_site(const std::string& domain, const std::string& job) {
+  return "[[domain]]\nname = \"hall\"\n" + domain + "[[job]]\nname = \"one\"\nprofile = \"" + sample_profile() +
+         "\"\nmicrobatches = 4\n" + job;
+}
+
+TEST(SiteCommand, EveryIntervalOfTheSampleKeepsEveryLimit) {
+  const Outcome outcome = run_perseus({"site", "plan", kSampleSite, "--effort", "low", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value answer = json::parse(outcome.out);
+  const json::array& intervals = answer.at("intervals").as_array();
+  ASSERT_GT(intervals.size(), 3U);
+  bool fell = false;
+  for (const json::value& interval : intervals) {
+    for (const json::value& domain : interval.at("domains").as_array()) {
+      const double used_w = domain.at("used_w").to_number<double>();
+      const json::value* limit = domain.as_object().if_contains("limit_w");
+      if (limit != nullptr) EXPECT_LE(used_w, limit->to_number<double>() * (1 + 1e-9));
+      EXPECT_EQ(domain.at("missing_w").to_number<double>(), 0);
+    }
+    for (const json::value& job : interval.at("jobs").as_array()) {
+      EXPECT_GE(job.at("rate").to_number<double>(), job.at("least_rate").to_number<double>() - 1e-12);
+    }
+    EXPECT_LT(interval.at("gap_pct").to_number<double>(), 0.5);
+    fell = fell || interval.at("throughput").to_number<double>() < 0.97;
+  }
+  EXPECT_TRUE(fell);
+  EXPECT_TRUE(answer.at("origin").is_object());
+}
+
+TEST(SiteCommand, WritesAPage) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(
+      {"site", "plan", kSampleSite, "--effort", "low", "--objective", "max-min", "--out", scratch.path("out")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("The slowest job has"));
+  for (const char* name : {"site.html", "site.json", "jobs.csv"}) {
+    EXPECT_TRUE(std::filesystem::exists(scratch.path("out") + "/" + name)) << name;
+  }
+}
+
+TEST(SiteCommand, SaysWhatIsMissing) {
+  const ScratchFolder scratch;
+  static_cast<void>(scratch.file("site.toml", small_site("limit_w = 300\n", "least_rate = 1\n")));
+  const Outcome outcome = run_perseus({"site", "plan", scratch.path("site.toml"), "--effort", "low"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("domain 'hall' lacks"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 jobs are below their least rate: one"));
+}
+
+TEST(SiteCommand, PlansOfADirectoryGiveTheSameAsTheirProfile) {
+  const ScratchFolder scratch;
+  ASSERT_EQ(
+      run_perseus({"plan", sample_profile(), "-m", "4", "--effort", "low", "--out", scratch.path("plans")}).exit_code,
+      0);
+  static_cast<void>(scratch.file("profile.toml", small_site("limit_w = 1000\n", "least_rate = 0.5\n")));
+  static_cast<void>(
+      scratch.file("plans.toml",
+                   "[[domain]]\nname = \"hall\"\nlimit_w = 1000\n[[job]]\nname = \"one\"\nplans = \"plans\"\n"
+                   "least_rate = 0.5\n"));
+  std::vector<json::value> answers;
+  for (const char* file : {"profile.toml", "plans.toml"}) {
+    const Outcome outcome = run_perseus({"site", "plan", scratch.path(file), "--effort", "low", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    answers.push_back(json::parse(outcome.out).at("intervals").at(0).at("jobs").at(0));
+  }
+  EXPECT_NEAR(answers[0].at("rate").to_number<double>(), answers[1].at("rate").to_number<double>(), 1e-3);
+}
+
+TEST(SiteCommand, BadInputGetsOneErrorThatNamesIt) {
+  struct Case {
+    std::string domain, job, message;
+  };
+  const std::vector<Case> cases = {
+      {"limit_w = -1\n", "least_rate = 1\n", "site.toml:3: [[domain]] limit_w: -1"},
+      {"", "", "least_rate"},
+      {"", "least_rate = 1.5\n", "site.toml:7: [[job]] least_rate: 1.5"},
+      {"", "least_rate = 1\ndomain = \"row\"\n", "allowed: the name of a [[domain]] above: hall"},
+      {"", "least_rate = 1\ndeadline_s = 5\niterations = 3\n", "nothing, where end_s is missing"},
+      {"[[limit]]\ndomain = \"hall\"\nfrom_s = 5\nlimit_w = 3\n", "least_rate = 1\n", "less than end_s"},
+      {"limits = 3\n", "least_rate = 1\n", "limits"},
+  };
+  for (const Case& c : cases) {
+    const ScratchFolder scratch;
+    static_cast<void>(scratch.file("site.toml", small_site(c.domain, c.job)));
+    const Outcome outcome = run_perseus({"site", "plan", scratch.path("site.toml")});
+    EXPECT_EQ(outcome.exit_code, 65) << c.message;
+    EXPECT_THAT(outcome.err, HasSubstr(c.message));
+    EXPECT_EQ(outcome.out, "");
+  }
+}
+
+}  // namespace
+}  // namespace perseus::testing
