@@ -23,6 +23,7 @@ from served import Server
 from test_jobs import JobCase
 from training import Training
 
+DOCUMENTATION = pathlib.Path(__file__).resolve().parents[2] / "docs" / "serve.md"
 DEPLOY = pathlib.Path(__file__).resolve().parents[2] / "deploy"
 RULES = DEPLOY / "prometheus" / "perseus.rules.yml"
 PROMETHEUS, PROMTOOL = shutil.which("prometheus"), shutil.which("promtool")
@@ -96,6 +97,21 @@ class EnergyMetrics(MetricsCase):
 
         self.assertAlmostEqual(sum_of("perseus_job_power_watts") / sum_of("perseus_power_watts"), 1, places=5)
         self.assertEqual(len(trainings), 3)
+
+
+class Documented(MetricsCase):
+    def test_the_documentation_lists_the_metrics_that_the_server_has(self):
+        self.trained()
+        exported = set()
+        end = time.monotonic() + 120
+        while "perseus_database_bytes" not in exported:  # measured after the first scrape
+            self.assertLess(time.monotonic(), end)
+            exported = set(re.findall(r"^# TYPE (perseus_\w+) ", self.text(), re.M))
+            time.sleep(0.05)
+        section = DOCUMENTATION.read_text().split("\n## Health and metrics\n")[1].split("\n## ")[0]
+        documented = set(re.findall(r"`(perseus_[a-z_]+[a-z])\b", section)) - {"perseus_requests_seconds_count"}
+        # This server speaks plain HTTP; only one with a certificate has the metric of its end (http.server).
+        self.assertEqual(exported | {"perseus_certificate_end_seconds"}, documented)
 
 
 @unittest.skipUnless(PROMTOOL, "no promtool: install the Debian package prometheus")
