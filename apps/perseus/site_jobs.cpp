@@ -20,6 +20,9 @@
 namespace perseus::cli {
 namespace {
 
+constexpr int kMostGpus = 100'000'000, kMostRampSteps = 10'000;
+constexpr double kMostPoints = 1e8;  ///< jobs times intervals
+
 /// One pipeline of a job.
 struct PlannedPipeline {
   model::Frontier frontier;
@@ -70,9 +73,13 @@ auto key_of(const model::DescribedJob& job) {
                     job.blocking_power.value_or(Watts(-1)).value());
 }
 
-void add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, PlannedSite& planned) {
+Status add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, PlannedSite& planned) {
   const double copies = static_cast<double>(job.pipelines) * job.tensor_parallel;
-  const int gpus = pipeline.gpus * job.pipelines * job.tensor_parallel;
+  if (copies * pipeline.gpus > kMostGpus) {
+    return Error{ErrorCode::invalid_input, fmt::format("{}: {:.0f} GPUs; allowed: at most {} in a job", job.where,
+                                                       copies * pipeline.gpus, kMostGpus)};
+  }
+  const int gpus = static_cast<int>(copies * pipeline.gpus);
   const Seconds full_speed = pipeline.frontier.points.back().time;
   model::SiteJob one{.name = job.name,
                      .curve = site::power_curve_of(pipeline.frontier, pipeline.blocking, copies, job.least_rate),
@@ -89,6 +96,28 @@ void add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, Pl
     planned.gpus.push_back(gpus);
     planned.full_speed.push_back(full_speed);
   }
+  return Ok{};
+}
+
+/// Refuses plans of more points than a machine holds.
+Status check_intervals(const model::SiteDescription& site, std::size_t jobs) {
+  double steps = 1;
+  for (const model::DescribedDomain& domain : site.domains) {
+    steps += static_cast<double>(domain.limits.size());
+    if (domain.ramp.down_w_per_s || domain.ramp.up_w_per_s) {
+      if (site.end / site.ramp_step > kMostRampSteps) {
+        return Error{ErrorCode::invalid_input,
+                     fmt::format("ramp_step_s: {:g}; allowed: at least {:g}, a {}th of end_s", site.ramp_step.value(),
+                                 site.end.value() / kMostRampSteps, kMostRampSteps)};
+      }
+      steps += site.end / site.ramp_step;
+    }
+  }
+  if (steps * static_cast<double>(jobs) <= kMostPoints) return Ok{};
+  return Error{ErrorCode::invalid_input,
+               fmt::format("{} jobs in up to {:.0f} intervals; allowed: {:g} points in all; a longer ramp_step_s has "
+                           "fewer intervals",
+                           jobs, steps, kMostPoints)};
 }
 
 /// Limits of accelerators: ramped as metered, less what is not theirs.
@@ -124,8 +153,9 @@ Result<PlannedSite> plan_jobs(const model::SiteDescription& site, const std::str
       }
       found = pipelines.emplace(key_of(job), *std::move(pipeline)).first;
     }
-    add_job(job, found->second, planned);
+    if (Status added = add_job(job, found->second, planned); !added) return added.error();
   }
+  if (Status few = check_intervals(site, planned.gpus.size()); !few) return few.error();
   set_limits(site, planned);
   if (const Status valid = model::validate(planned.timed.site); !valid) return valid.error();
   return planned;

@@ -96,6 +96,7 @@ TEST(SiteCommand, BadInputGetsOneErrorThatNamesIt) {
       {"", "least_rate = 1\ndeadline_s = 5\niterations = 3\n", "nothing, where end_s is missing"},
       {"[[limit]]\ndomain = \"hall\"\nfrom_s = 5\nlimit_w = 3\n", "least_rate = 1\n", "less than end_s"},
       {"limits = 3\n", "least_rate = 1\n", "limits"},
+      {"", "least_rate = 1\npipelines = 1000000\ntensor_parallel = 1024\n", "4096000000 GPUs; allowed: at most"},
   };
   for (const Case& c : cases) {
     const ScratchFolder scratch;
@@ -105,6 +106,21 @@ TEST(SiteCommand, BadInputGetsOneErrorThatNamesIt) {
     EXPECT_THAT(outcome.err, HasSubstr(c.message));
     EXPECT_EQ(outcome.out, "");
   }
+}
+
+TEST(SiteCommand, RefusesMoreIntervalsThanAMachineHolds) {
+  const ScratchFolder scratch;
+  const std::string ramp = "limit_w = 300\nramp_down_w_per_s = 1\n";
+  const std::string file =
+      scratch.file("site.toml", "end_s = 1e9\nramp_step_s = 0.1\n" + small_site(ramp, "least_rate = 1\n"));
+  const Outcome steps = run_perseus({"site", "plan", file, "--effort", "low"});
+  EXPECT_EQ(steps.exit_code, 65);
+  EXPECT_THAT(steps.err, HasSubstr("ramp_step_s: 0.1; allowed: at least 100000, a 10000th of end_s"));
+  const std::string many = scratch.file(
+      "many.toml", "end_s = 100000\nramp_step_s = 11\n" + small_site(ramp, "least_rate = 1\ncount = 100000\n"));
+  const Outcome points = run_perseus({"site", "plan", many, "--effort", "low"});
+  EXPECT_EQ(points.exit_code, 65);
+  EXPECT_THAT(points.err, HasSubstr("100000 jobs in up to"));
 }
 
 }  // namespace
