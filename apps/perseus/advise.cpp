@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 
+#include "base/terminal_text.h"
 #include "command.h"
 #include "effort.h"
 #include "io/formats/boost_json_text.h"
@@ -15,6 +16,7 @@
 #include "io/report/summary.h"
 #include "io/report/table.h"
 #include "io/report/timeline.h"
+#include "origin.h"
 #include "pipeline.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/reference_plans.h"
@@ -28,6 +30,7 @@ namespace json = boost::json;
 
 constexpr std::array kTolerances = {0.0, 0.003, 0.01, 0.03};
 constexpr std::array kStragglers = {1.05, 1.1, 1.2};
+constexpr std::size_t kMostCurrency = 20;
 constexpr double kDay_s = 86400, kDaysPerYear = 365, kJoulesPerKwh = 3.6e6;
 
 struct AdviseOptions {
@@ -46,17 +49,15 @@ struct Advice {
   Seconds time;                      ///< of an iteration
   Joules saved;                      ///< per iteration of one pipeline
   double saving_pct;                 ///< of everything at maximum clock
-  std::optional<double> stddev_pct;  ///< at most; nothing: the profile counts as exact
+  std::optional<double> stddev_pct;  ///< nothing: the profile counts as exact
   int pipelines = 1;                 ///< that save this
   [[nodiscard]] double kwh_per_day() const { return saved.value() * pipelines * kDay_s / time.value() / kJoulesPerKwh; }
 };
 
-/// An upper bound: both energies come from the same measurements, so that their errors partly cancel.
-std::optional<double> stddev_pct(const model::Frontier& frontier, int point, Joules energy, Joules all_max) {
-  const Joules own = frontier.points[point].noise.energy_stddev;
-  const Joules reference = frontier.maximum_clock_noise.energy_stddev;
-  if (own == Joules(0) && reference == Joules(0)) return std::nullopt;
-  return 100 * std::hypot(own / all_max, (energy / all_max) * (reference / all_max));
+std::optional<double> stddev_pct(const Pipeline& pipeline, const model::Plan& plan,
+                                 std::optional<Seconds> deadline = std::nullopt) {
+  if (pipeline.drawn.empty()) return std::nullopt;
+  return 100 * profiling::saving_stddev(pipeline.dag, pipeline.drawn, plan, deadline);
 }
 
 /// GPUs of one pipeline; a stage may have several ranks in the profile.
@@ -64,7 +65,8 @@ int gpus_of(const model::ComputationDag& dag) {
   return std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
 }
 
-std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Frontier& frontier, int gpus) {
+std::vector<Advice> advice_of(const Pipeline& pipeline, const model::Frontier& frontier, int gpus) {
+  const model::ComputationDag& dag = pipeline.dag;
   std::vector<Advice> all;
   for (const double slowdown : kTolerances) {
     const report::ReportSummary s = report::summarize(dag, frontier, std::nullopt, {slowdown});
@@ -72,7 +74,7 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Fro
     all.push_back(
         {slowdown == 0 ? "no slower than maximum clock" : fmt::format("{:g} % slower allowed", 100 * slowdown),
          "slowdown_pct", 100 * slowdown, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
-         stddev_pct(frontier, s.default_point, energy, s.all_max.energy)});
+         stddev_pct(pipeline, frontier.points[s.default_point].plan)});
   }
   const int pipelines = gpus / gpus_of(dag);
   for (Advice& a : all) a.pipelines = pipelines;
@@ -81,8 +83,8 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const model::Fro
   for (const double ratio : kStragglers) {
     const report::StragglerChoice s = *report::summarize(dag, frontier, ratio * alone).straggler;
     all.push_back({fmt::format("waiting for one {:g} times slower", ratio), "straggler", ratio, s.deadline,
-                   s.all_max_energy - s.energy, s.saving_pct, stddev_pct(frontier, s.point, s.energy, s.all_max_energy),
-                   pipelines - 1});
+                   s.all_max_energy - s.energy, s.saving_pct,
+                   stddev_pct(pipeline, frontier.points[s.point].plan, s.deadline), pipelines - 1});
   }
   return all;
 }
@@ -94,7 +96,7 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
       "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
       "time; a slower iteration means fewer iterations a day",
       pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
-                             : "+-: one standard deviation at most, by the spread of the profile's measurements"};
+                             : "+-: one standard deviation, by the spread of the profile's measurements"};
   all.emplace_back(gpus == gpus_of(pipeline.dag)
                        ? "one pipeline: none waits for a slower one; --gpus N for more"
                        : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
@@ -151,8 +153,17 @@ json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline,
   json::object answer{{"inputs", std::move(inputs)},
                       {"advice", std::move(rows)},
                       {"assumptions", json::array(assumptions.begin(), assumptions.end())}};
+  answer["origin"] = origin_json();
   if (!options.currency.empty()) answer["currency"] = options.currency;
   return answer;
+}
+
+/// What is wrong with the value of --currency; empty: nothing.
+std::string currency_fault(const std::string& text) {
+  const bool shown = terminal_text(text) == text && text.find_first_of("\n\t") == std::string::npos;
+  if (!text.empty() && text.size() <= kMostCurrency && shown) return {};
+  return fmt::format("{} bytes{}; allowed: 1 to {} bytes without control characters", text.size(),
+                     shown ? "" : " with control characters", kMostCurrency);
 }
 
 Result<int> run_advise(const AdviseOptions& options, bool as_json) {
@@ -176,7 +187,7 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   StopCheck never;
   frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();
-  const std::vector<Advice> advice = advice_of(dag, *frontier, gpus);
+  const std::vector<Advice> advice = advice_of(*pipeline, *frontier, gpus);
   const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus);
   print(as_json ? formats::json_text(advice_json(options, *pipeline, advice, assumptions)) + "\n"
                 : advice_text(options, *pipeline, advice, assumptions));
@@ -197,11 +208,13 @@ void add_advise(CLI::App& app, Command& command) {
       ->check(whole_number_within(1, 10'000'000))
       ->type_name("N")
       ->group(job);
-  advise->add_option("--price", options->price_per_kwh, "Price of a kWh")
-      ->check(number_within(0, 1e6, ""))
-      ->type_name("P")
-      ->group(job);
+  auto* price = advise->add_option("--price", options->price_per_kwh, "Price of a kWh")
+                    ->check(number_within(0, 1e6, ""))
+                    ->type_name("P")
+                    ->group(job);
   advise->add_option("--currency", options->currency, "Currency of --price, for the table")
+      ->needs(price)
+      ->check(CLI::Validator(currency_fault, ""))
       ->type_name("TEXT")
       ->group(job);
   advise->add_option("--carbon", options->carbon_g_per_kwh, "CO2 of a kWh, in grams")

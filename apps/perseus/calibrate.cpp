@@ -17,6 +17,7 @@
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/run_trace_csv.h"
 #include "io/report/table.h"
+#include "origin.h"
 #include "output_directory.h"
 #include "planning/model/make_schedule.h"
 
@@ -226,7 +227,8 @@ boost::json::object json_of(const Outcome& outcome) {
             {"energy_coverage_pct", 100 * e.energy_coverage}}},
           {"warnings", boost::json::value_from(outcome.doubts)},
           {"constants", constants},
-          {"plans", plans}};
+          {"plans", plans},
+          {"origin", origin_json()}};
 }
 
 Status write_output(const std::string& directory, const Outcome& outcome) {

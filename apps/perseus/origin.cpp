@@ -67,4 +67,10 @@ std::vector<report::ReportFact> origin_facts() {
   return facts;
 }
 
+boost::json::object origin_json() {
+  boost::json::object origin;
+  for (const report::ReportFact& fact : origin_facts()) origin[fact.name] = fact.value;
+  return origin;
+}
+
 }  // namespace perseus::cli

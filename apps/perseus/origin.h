@@ -7,6 +7,7 @@
 // Threads: any.
 #pragma once
 
+#include <boost/json/object.hpp>
 #include <string>
 #include <vector>
 
@@ -18,5 +19,7 @@ namespace perseus::cli {
 std::string version_text();
 
 std::vector<report::ReportFact> origin_facts();
+/// The same for --json.
+boost::json::object origin_json();
 
 }  // namespace perseus::cli

@@ -14,6 +14,7 @@
 #include "io/formats/layers_csv.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
+#include "origin.h"
 #include "pipeline.h"
 #include "planning/model/blocking_power.h"
 #include "planning/partitioner/balance.h"
@@ -193,6 +194,7 @@ std::string as_json(const Model& model, const Answer& answer) {
         {"balanced_fastest_s", energy.balanced_fastest.value()},
         {"balanced_bound_j", energy.balanced_energy.value()}};
   }
+  object["origin"] = origin_json();
   return formats::json_text(object) + "\n";
 }
 

@@ -16,6 +16,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/report/table.h"
+#include "origin.h"
 #include "pipeline.h"
 #include "planning/baselines/methods.h"
 #include "planning/model/blocking_power.h"
@@ -238,7 +239,8 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
     rows.push_back(std::move(row));
   }
   json::array without(left_out.all().begin(), left_out.all().end());
-  return formats::json_text(json::object{{"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}}) +
+  return formats::json_text(json::object{
+             {"table6", std::move(rows)}, {"left_out", std::move(without)}, {"out", out}, {"origin", origin_json()}}) +
          "\n";
 }
 

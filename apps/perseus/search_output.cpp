@@ -11,6 +11,7 @@
 #include "io/report/static_page.h"
 #include "io/report/table.h"
 #include "io/report/timeline.h"
+#include "origin.h"
 #include "search_changes.h"
 
 namespace perseus::cli {
@@ -248,6 +249,7 @@ json::object search_json(const SearchReport& report) {
   chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
   chosen["bound_in_time_j"] = s.bound_in_time.value();
   return {{"inputs", std::move(inputs)},
+          {"origin", origin_json()},
           {"reference", json::object{{"configuration", report.configurations.front().name},
                                      {"time_s", s.reference.time.value()},
                                      {"energy_j", s.reference.energy.value()}}},

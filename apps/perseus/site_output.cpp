@@ -14,6 +14,7 @@
 #include "io/report/line_chart.h"
 #include "io/report/static_page.h"
 #include "io/report/table.h"
+#include "origin.h"
 #include "output_directory.h"
 
 namespace perseus::cli {
@@ -354,9 +355,7 @@ json::object site_plan_json(const SitePlanReport& report) {
   json::array room;
   for (const RoomAtRate& r : report.room) room.push_back(json::object{{"rate", r.rate}, {"more_gpus", r.more}});
   answer["room"] = std::move(room);
-  json::object origin;
-  for (const report::ReportFact& fact : report.origin) origin[fact.name] = fact.value;
-  answer["origin"] = std::move(origin);
+  answer["origin"] = origin_json();
   return answer;
 }
 

@@ -31,24 +31,26 @@ class Lanes {
   }
 
   model::ProfileNoise of(const model::Plan& plan) {
-    std::vector<const double*> times(plan.size());
-    std::vector<double> makespan_s(lanes_), energy_j(lanes_);
-    for (std::size_t i = 0; i < plan.size(); ++i) {
-      const int type = dag_.computations[i].type;
-      times[i] = time_s_[type].data() + plan[i] * lanes_;
-      const double* own_j = energy_j_[type].data() + plan[i] * lanes_;
-      const double waiting_w = dag_.blocking_power_of(static_cast<int>(i)).value();
-      for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += own_j[k] - waiting_w * times[i][k];
-    }
-    realizer_.makespans(times, lanes_, makespan_s.data());
-    const double waiting_w = dag_.total_blocking_power().value();
-    for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += waiting_w * makespan_s[k];
+    const std::vector<double> makespan_s = makespans_s(plan);
     const auto [time_s, time_stddev_s] = spread(makespan_s);
-    return {Seconds(time_s - makespan_s.back()), Seconds(time_stddev_s), Joules(spread(energy_j).second)};
+    return {Seconds(time_s - makespan_s.back()), Seconds(time_stddev_s), Joules(spread(energies_j(plan)).second)};
   }
-  [[nodiscard]] long cost() const { return static_cast<long>(lanes_ * (dag_.computations.size() + 1)); }
 
- private:
+  /// Of iterations that end at their own times, or wait for the deadline.
+  std::vector<double> energies_j(const model::Plan& plan, Seconds deadline = Seconds(0)) {
+    std::vector<double> energy_j(lanes_);
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      const double* own_s = times_s(plan, i);
+      const double* own_j = energy_j_[dag_.computations[i].type].data() + plan[i] * lanes_;
+      const double waiting_w = dag_.blocking_power_of(static_cast<int>(i)).value();
+      for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += own_j[k] - waiting_w * own_s[k];
+    }
+    const std::vector<double> makespan_s = makespans_s(plan);
+    const double waiting_w = dag_.total_blocking_power().value();
+    for (std::size_t k = 0; k < lanes_; ++k) energy_j[k] += waiting_w * std::max(makespan_s[k], deadline.value());
+    return energy_j;
+  }
+
   /// Mean and standard deviation over the draws.
   [[nodiscard]] std::pair<double, double> spread(const std::vector<double>& values) const {
     const auto count = static_cast<double>(lanes_ - 1);
@@ -56,6 +58,19 @@ class Lanes {
     for (std::size_t k = 0; k + 1 < lanes_; ++k) mean += values[k] / count;
     for (std::size_t k = 0; k + 1 < lanes_; ++k) squares += (values[k] - mean) * (values[k] - mean);
     return {mean, std::sqrt(squares / std::max(count - 1, 1.0))};
+  }
+  [[nodiscard]] long cost() const { return static_cast<long>(lanes_ * (dag_.computations.size() + 1)); }
+
+ private:
+  [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
+    return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
+  }
+  std::vector<double> makespans_s(const model::Plan& plan) {
+    std::vector<const double*> times(plan.size());
+    for (std::size_t i = 0; i < plan.size(); ++i) times[i] = times_s(plan, i);
+    std::vector<double> makespan_s(lanes_);
+    realizer_.makespans(times, lanes_, makespan_s.data());
+    return makespan_s;
   }
 
   const model::ComputationDag& dag_;
@@ -95,6 +110,16 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
   }
   planner::keep_pareto(frontier.points);
   return frontier;
+}
+
+double saving_stddev(const model::ComputationDag& dag, const DrawnTypes& draws, const model::Plan& plan,
+                     std::optional<Seconds> deadline) {
+  Lanes lanes(dag, draws);
+  const Seconds end = deadline.value_or(Seconds(0));
+  std::vector<double> share = lanes.energies_j(plan, end);
+  const std::vector<double> highest_j = lanes.energies_j(model::all_maximum_clock(dag), end);
+  for (std::size_t k = 0; k < share.size(); ++k) share[k] /= highest_j[k];
+  return lanes.spread(share).second;
 }
 
 }  // namespace perseus::profiling

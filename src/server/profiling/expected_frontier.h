@@ -37,4 +37,10 @@ Result<DrawnTypes> drawn_types(const std::vector<model::Profile>& draws, std::op
 Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, const DrawnTypes& draws,
                                           model::Frontier frontier, StopCheck& check);
 
+/// One standard deviation of the share of energy that the plan saves against everything at maximum clock: the spread
+/// over the draws, each of which gives both energies. Iterations end at their own times, or wait for `deadline`.
+/// Requires draws.
+double saving_stddev(const model::ComputationDag& dag, const DrawnTypes& draws, const model::Plan& plan,
+                     std::optional<Seconds> deadline = std::nullopt);
+
 }  // namespace perseus::profiling

@@ -57,6 +57,7 @@ TEST(AdviseCommand, SumsOverGpusDaysAndYears) {
     EXPECT_NEAR(number(row, "co2_kg_per_year"), 365 * kwh * 0.4, 1e-3 * kwh);
   }
   EXPECT_EQ(advised.at("currency").as_string(), "EUR");
+  EXPECT_TRUE(advised.at("origin").as_object().contains("SHA-256 of sample_profile.csv"));
 }
 
 /// The sample profile with two equal ranks a stage.
@@ -113,6 +114,15 @@ TEST(AdviseCommand, PrintsATableAndWhatItAssumes) {
   const Outcome refused = run_perseus(words_about_sample("advise", {"--gpus", "0"}));
   EXPECT_EQ(refused.exit_code, 64);
   EXPECT_THAT(refused.err, HasSubstr("--gpus"));
+}
+
+TEST(AdviseCommand, ACurrencyNeedsAPriceAndNoControlCharacters) {
+  EXPECT_THAT(run_perseus(words_about_sample("advise", {"--currency", "EUR"})).err, HasSubstr("requires --price"));
+  for (const char* currency : {"a\nb", "more than twenty bytes"}) {
+    const Outcome outcome = run_perseus(words_about_sample("advise", {"--price", "1", "--currency", currency}));
+    EXPECT_EQ(outcome.exit_code, 64);
+    EXPECT_THAT(outcome.err, HasSubstr("allowed: 1 to 20 bytes without control characters"));
+  }
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "io/formats/plan_file.h"
+#include "planning/checker/plan_run.h"
 #include "planning/checker/profile_match.h"
 #include "planning/checker/verify_plan.h"
 #include "planning/model/build_dag.h"
@@ -129,6 +130,24 @@ TEST(ExpectedFrontier, IsWhatThePlanFileKeepsAndTheVerifierAccepts) {
   EXPECT_FALSE(checker::verify_frontier(p.dag, wrong).ok());
   // Plans without such claims pass.
   EXPECT_TRUE(checker::check_expected(p.dag, p.by_means, p.profile, p.draws, 8).empty());
+}
+
+TEST(ExpectedFrontier, TheSpreadOfASavingIsThatOfBothEnergiesInTheSameDraw) {
+  const Planned p;
+  const model::Plan& plan = p.expected.points[p.expected.points.size() / 2].plan;
+  double sum = 0, squares = 0;
+  for (const model::Profile& draw : p.draws) {
+    const model::ComputationDag dag = model::build_dag(draw, p.schedule, kCosts).value();
+    const auto energy = [&](const model::Plan& one) { return checker::PlanRunner(dag).run(one).energy; };
+    const double share = energy(plan) / energy(model::all_maximum_clock(dag));
+    sum += share;
+    squares += share * share;
+  }
+  const auto count = static_cast<double>(p.draws.size());
+  const double expected = std::sqrt((squares - sum * sum / count) / (count - 1));
+  EXPECT_NEAR(saving_stddev(p.dag, p.drawn, plan) / expected, 1, 1e-6);
+  // A plan compared with itself: the errors cancel.
+  EXPECT_NEAR(saving_stddev(p.dag, p.drawn, model::all_maximum_clock(p.dag)), 0, 1e-12);
 }
 
 TEST(ExpectedFrontier, CanBeStopped) {
