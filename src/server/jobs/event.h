@@ -181,7 +181,7 @@ struct IterationsCounted {
   std::int64_t iterations = 0;
   double saved_j = 0, all_max_energy_j = 0;
   bool from_reports = false;        ///< ranks reported these iterations
-  std::int64_t last_iteration = 0;  ///< last iteration included in the count; 0: not known
+  std::int64_t last_iteration = 0;  ///< last iteration included in the count
   bool measured = false;            ///< energies as measured; otherwise estimated
   bool operator==(const IterationsCounted&) const = default;
 };

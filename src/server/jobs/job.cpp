@@ -120,7 +120,7 @@ struct Fold {
     if (++rank.restarts <= job.restarts) return Ok{};
     // The first rank after the job's restart. The plan in force applies from the beginning.
     job.restarts = rank.restarts;
-    job.counted_to = 0;
+    job.counted_to = -1;
     job.all_measure = false;
     if (job.kept) job.kept = ReportsKept{};
     job.earlier_plans.clear();
@@ -356,7 +356,7 @@ struct Fold {
     }
     job.total.from_reports = true;
     job.total.measured = job.estimated.iterations == 0;
-    if (e.last_iteration > 0) job.counted_to = e.last_iteration;
+    job.counted_to = e.last_iteration;
     return Ok{};
   }
   Status operator()(const PlanDropped& e) {

@@ -176,13 +176,13 @@ struct Job {
   IterationsCounted estimated;      ///< the part of the sums that is not measured
   IterationsCounted predicted;      ///< the part of `estimated` under the plan in force: subtracted if the plan is
                                     ///< dropped
-  std::int64_t counted_to = 0;      ///< iteration up to which they are counted; 0: not known
+  std::int64_t counted_to = -1;     ///< iteration up to which they are counted; -1: none is
 
   [[nodiscard]] bool live() const {
     return state != JobState::none && state != JobState::finished && state != JobState::expired;
   }
   /// Ranks have reported iterations from which savings are counted, though perhaps none under a plan.
-  [[nodiscard]] bool has_reports() const { return kept || counted_to > 0 || total.iterations > 0; }
+  [[nodiscard]] bool has_reports() const { return kept || counted_to >= 0 || total.iterations > 0; }
   [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
   [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;

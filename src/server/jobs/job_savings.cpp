@@ -173,7 +173,7 @@ std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontie
 
 std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& frontiers, std::int64_t last_iteration,
                                              std::int64_t iterations) {
-  if (!job.plan || job.counted_to > 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
+  if (!job.plan || job.counted_to >= 0 || last_iteration < job.plan->from_iteration) return std::nullopt;
   const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;
@@ -185,7 +185,7 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
 }
 
 std::optional<IterationsCounted> counted(const Job& job, const Frontiers& frontiers, std::int64_t finished) {
-  if (job.counted_to == 0 || finished <= job.counted_to) return std::nullopt;
+  if (job.counted_to < 0 || finished <= job.counted_to) return std::nullopt;
   const auto cost = promised_cost(job, frontiers);
   if (!cost) return std::nullopt;
   IterationsCounted count;

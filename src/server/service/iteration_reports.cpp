@@ -141,7 +141,7 @@ void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& r
       if (std::ssize(now->followed.whole()) < enough) return {};  // in memory, including counts being written
     } else {
       if (now->plan_held_back) return {};
-      if (job.counted_to == 0) {
+      if (job.counted_to < 0) {
         const auto first = jobs::first_count(job, now->frontiers, last, reported);
         return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
       }
@@ -191,20 +191,19 @@ void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterati
   if (request.iteration_energy.empty()) return;
   const auto version = version_followed(live, request);
   if (!version) return;
-  // The first iterations of a training warm up, and iterations with a straggler are not comparable.
-  constexpr std::int64_t warm_up = 2;
-  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
-  const bool warm = request.last_iteration && *request.last_iteration - count + 1 < warm_up;
-  if (warm || std::ranges::any_of(job.notices, &jobs::Notice::in_force)) return;
+  // Iterations with a straggler are not comparable.
+  if (std::ranges::any_of(job.notices, &jobs::Notice::in_force)) return;
   std::vector<Joules> energies = request.iteration_energy;
   std::vector<Seconds> times = request.iteration_time;
-  // The first iterations after a plan still run at its clocks, on this rank or on another.
-  if (*version == 0 && request.last_iteration) {
-    const std::int64_t first = *request.last_iteration - count + 1;
-    const auto unsettled = std::clamp<std::int64_t>(live.followed.settled_from() - first, 0, count);
-    times.erase(times.begin(), times.begin() + unsettled);
-    energies.erase(energies.begin(),
-                   energies.begin() + std::min(unsettled, static_cast<std::int64_t>(energies.size())));
+  if (request.last_iteration) {
+    // The first iterations of a training warm up. The first ones after a plan still run at its clocks, on this rank or
+    // on another.
+    constexpr std::int64_t warm_up = 2;
+    const std::int64_t comparable = *version == 0 ? std::max(live.followed.settled_from(), warm_up) : warm_up;
+    const std::int64_t first = *request.last_iteration - std::ssize(times) + 1;
+    const auto left_out = std::clamp<std::int64_t>(comparable - first, 0, std::ssize(times));
+    times.erase(times.begin(), times.begin() + left_out);
+    energies.erase(energies.begin(), energies.begin() + std::min<std::int64_t>(left_out, std::ssize(energies)));
     if (times.empty()) return;
   }
   live.energies.report(*version, request.rank, energies, times);

@@ -139,7 +139,7 @@ struct LiveJob {
   [[nodiscard]] std::int64_t next_common_iteration(double now_s, int margin_iterations) const;
   /// As far as this server knows, no iteration has followed a plan.
   [[nodiscard]] bool no_plan_followed() const {
-    return !plan_handed_out && job.total.iterations == 0 && job.counted_to == 0;
+    return !plan_handed_out && job.total.iterations == 0 && job.counted_to < 0;
   }
   /// The job that the rank sees if it is not `job`: the shadow, or, during a commit, the job without the uncommitted
   /// changes.

@@ -151,7 +151,7 @@ TEST_F(SavingsTest, MeasuredEnergiesComeBeforeEstimates) {
 
 TEST_F(SavingsTest, IterationsBeforeThePlanAreNotCounted) {
   job_.plan->from_iteration = 21;
-  job_.counted_to = 0;
+  job_.counted_to = -1;
   EXPECT_EQ(first_count(job_, frontiers_, 24, 8)->iterations, 4);
   EXPECT_FALSE(first_count(job_, frontiers_, 20, 8)) << "they ran before it";
 }
@@ -172,7 +172,7 @@ TEST_F(SavingsTest, OnlyReportedIterationsCount) {
   EXPECT_DOUBLE_EQ(reported->all_max_energy_j, 7 * 700);
   EXPECT_FALSE(counted(job_, frontiers_, 40)) << "nothing new";
   EXPECT_FALSE(counted(job_, frontiers_, 3)) << "an old report";
-  job_.counted_to = 0;
+  job_.counted_to = -1;
   EXPECT_FALSE(counted(job_, frontiers_, 47)) << "the first report counts its own iterations";
 }
 

@@ -64,6 +64,30 @@ TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
               ElementsAre("iteration_energy_j[0]: 1000000000000 J; allowed: more than 0, at most 15000 J (10 kW)"));
 }
 
+TEST_F(IterationReportsTest, IterationsCountFromTheFirstOne) {
+  plan();
+  deploy(0);
+  report_both(9, 10, 1, 100);
+  EXPECT_EQ(job().total.iterations, 10);
+  report_both(109, 100, 1, 100);
+  EXPECT_EQ(job().total.iterations, 110);
+}
+
+TEST_F(IterationReportsTest, OnlyTheTwoWarmUpIterationsOfAReportAreNotMeasured) {
+  auto slow = request(0, 9, 10, 0, 300);
+  slow.iteration_energy[0] = slow.iteration_energy[1] = Joules(1);  // fewer than 8: the least one would count
+  slow.iteration_time.resize(9);
+  slow.iteration_energy.resize(9);
+  slow.last_iteration = 8;
+  for (const int rank : {0, 1}) {
+    slow.rank = rank;
+    ASSERT_TRUE(report(slow).ok());
+  }
+  ASSERT_TRUE(job().measured_highest);
+  EXPECT_EQ(job().measured_highest->iterations, 7);
+  EXPECT_DOUBLE_EQ(job().measured_highest->energy_j, 600);
+}
+
 TEST_F(IterationReportsTest, AJobThatIsOverAndAServerThatStopsRejectReports) {
   base.append("job", {jobs::JobFinished{}});
   EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::conflict);
