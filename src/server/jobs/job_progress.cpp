@@ -18,12 +18,18 @@ std::int64_t iterations_in(double seconds, double fastest_s) {
 
 }  // namespace
 
+bool JobProgress::confirms(const Said& now, double fastest_s) const {
+  if (!doubted_) return false;
+  if (doubted_->rank != now.rank) return std::abs(doubted_->iteration - now.iteration) <= kTogether;
+  const std::int64_t most = doubted_->iteration + kTogether + iterations_in(now.at_s - doubted_->at_s, fastest_s);
+  return only_rank_ && now.iteration > doubted_->iteration && now.iteration <= most;
+}
+
 bool JobProgress::report(int rank, std::int64_t iteration, std::int64_t finished, double now_s, double fastest_s) {
   const Said now{rank, iteration, now_s};
   const Said start = agreed_.value_or(Said{0, 0, began_s_});
   if (iteration > start.iteration + kBelieved + iterations_in(now_s - start.at_s, fastest_s)) {
-    // The job is older than this server knows if another rank confirms the number.
-    const bool confirmed = doubted_ && doubted_->rank != rank && std::abs(doubted_->iteration - iteration) <= kTogether;
+    const bool confirmed = confirms(now, fastest_s);
     doubted_ = now;
     if (!confirmed) return false;
     said_.reset();

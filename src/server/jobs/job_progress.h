@@ -4,7 +4,9 @@
 //          on purpose, would delay every later plan.
 // Input:   iteration numbers that ranks report, with times; the fastest possible iteration time.
 // Output:  the job's iteration. Ranks iterate together: once two of them have reported, a single rank's number counts
-//          only as far as the elapsed time allows. A number that no job can reach is rejected.
+//          only as far as the elapsed time allows. A number that no job can reach since it began is rejected until
+//          another rank confirms it (the job continues from a checkpoint and keeps its numbers); that of a job's only
+//          rank until its next report continues from it.
 // Errors:  none; report() returns false for a rejected number.
 // Cost:    constant.
 // Threads: io thread.
@@ -18,7 +20,7 @@ namespace perseus::jobs {
 class JobProgress {
  public:
   /// `began_s`: the earliest time at which its ranks can have begun to train.
-  explicit JobProgress(double began_s) : began_s_(began_s) {}
+  explicit JobProgress(double began_s, bool only_rank = false) : began_s_(began_s), only_rank_(only_rank) {}
 
   /// `finished`: the last iteration that has ended, at most `iteration`. `fastest_s`: least time of an iteration.
   bool report(int rank, std::int64_t iteration, std::int64_t finished, double now_s, double fastest_s);
@@ -38,7 +40,11 @@ class JobProgress {
     double at_s = 0;
   };
 
+  /// The last rejected number is confirmed by this one.
+  [[nodiscard]] bool confirms(const Said& now, double fastest_s) const;
+
   double began_s_;
+  bool only_rank_;
   std::optional<Said> agreed_;   ///< confirmed by at least two ranks
   std::optional<Said> said_;     ///< the last one accepted
   std::optional<Said> doubted_;  ///< the last one rejected

@@ -7,6 +7,8 @@
 #include <map>
 #include <utility>
 
+#include "server/profiling/measured_limits.h"
+
 namespace perseus::profiling {
 namespace {
 
@@ -89,8 +91,9 @@ class ValueReader {
     }
     iteration.usable = true;
     const double energy_j = result_.iteration_energy[i].value();
-    if (!(std::isfinite(energy_j) && energy_j > 0)) {
-      reject(i, "", -1, energy_j, fmt::format("iter_energy {} J; must be finite and > 0", energy_j));
+    if (!is_plausible(Joules(energy_j), Seconds(time_s))) {
+      reject(i, "", -1, energy_j,
+             fmt::format("iter_energy {} J; allowed: {}", energy_j, allowed_energy(Seconds(time_s))));
     } else if (iteration.computing_j > energy_j * (1 + kEnergySumTolerance)) {
       reject(i, "", -1, energy_j,
              fmt::format("its computations need {:.6g} J together; at most iter_energy, {:.6g} J, was expected",
@@ -141,9 +144,9 @@ class ValueReader {
              fmt::format("{} {}: {} s; must be finite and > 0", name, occurrence, seconds));
       return false;
     }
-    if (joules != nullptr && !(std::isfinite(*joules) && *joules > 0)) {
+    if (joules != nullptr && !is_plausible(Joules(*joules), Seconds(seconds))) {
       reject(i, name, occurrence, *joules,
-             fmt::format("{} {}: {} J; must be finite and > 0", name, occurrence, *joules));
+             fmt::format("{} {}: {} J; allowed: {}", name, occurrence, *joules, allowed_energy(Seconds(seconds))));
       return false;
     }
     return true;

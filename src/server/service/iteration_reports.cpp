@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "server/jobs/job_savings.h"
+#include "server/jobs/report_checks.h"
 #include "server/service/job_view.h"
 #include "server/service/registration_checks.h"
 
@@ -16,30 +16,6 @@ namespace {
 
 constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written together with the next ones
 constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
-
-/// Of one rank; no GPU draws as much. One absurd energy would spoil a job's sum for good.
-constexpr Watts kMostPower(10'000);
-
-/// Drops a list of energies of the wrong length; names the values that are left out.
-std::vector<std::string> check_energies(jobs::ReportIterations& request) {
-  std::vector<Joules>& energies = request.iteration_energy;
-  const std::size_t iterations = request.iteration_time.size();
-  if (!energies.empty() && energies.size() != iterations) {
-    const std::size_t found = energies.size();
-    energies.clear();
-    return {
-        fmt::format("iteration_energy_j: {} values; allowed: {}, as many as iteration_time_s has", found, iterations)};
-  }
-  std::vector<std::string> rejected;
-  for (std::size_t i = 0; i < energies.size(); ++i) {
-    const Joules most = kMostPower * request.iteration_time[i];
-    if (energies[i] > Joules(0) && energies[i] <= most) continue;
-    rejected.push_back(fmt::format("iteration_energy_j[{}]: {} J; allowed: more than 0, at most {} J ({:g} kW)", i,
-                                   energies[i].value(), most.value(), kMostPower.value() / 1000));
-    energies[i] = Joules(0);  // no energy, for everything that reads the report
-  }
-  return rejected;
-}
 
 /// The plan version that the iterations of a report followed; 0: everything at the highest clock; nothing: not known.
 std::optional<std::int64_t> version_followed(const LiveJob& live, const jobs::ReportIterations& request) {
@@ -77,24 +53,25 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   live.hears(request.rank, clock_.now_s());
   if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
   if (!job.live()) return done(job_is_over(job));
-  for (const Seconds time : request.iteration_time) {
-    if (time > Seconds(0) && std::isfinite(time.value())) continue;
-    return done(Error{ErrorCode::usage, fmt::format("iteration time: {} s; allowed: more than 0", time.value())});
-  }
-  if (request.last_iteration && (*request.last_iteration < 0 || *request.last_iteration > std::int64_t{1} << 52)) {
-    return done(Error{ErrorCode::usage, fmt::format("iteration: {}; allowed: 0 to 2^52", *request.last_iteration)});
-  }
+  if (Status checked = jobs::check_report(request); !checked) return done(checked.error());
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
       !live.note_progress(request.rank, *request.last_iteration, *request.last_iteration, clock_.now_s())) {
-    rejected.push_back(fmt::format("last_iteration: {}; no other rank has reached it", *request.last_iteration));
+    rejected.push_back(fmt::format(
+        "last_iteration: {}; {}", *request.last_iteration,
+        job.spec.degrees.world_size() > 1 ? "no other rank has reached it" : "no later report has continued from it"));
     request.last_iteration.reset();
+  }
+  if (request.plan_version && *request.plan_version > job.version && !is_provisional(*request.plan_version)) {
+    // Of a server whose database was restored from a backup, or of a faulty client: counted for no plan.
+    rejected.push_back(fmt::format("plan_version: {}; the job's last version is {}: the iterations do not count",
+                                   *request.plan_version, job.version));
   }
   if (const auto window = ProfilingWindows::window_of(live, request)) {
     return windows_.report(live, *window, std::move(request), std::move(done));
   }
-  std::ranges::move(check_energies(request), std::back_inserter(rejected));
+  std::ranges::move(jobs::leave_out_energies(request), std::back_inserter(rejected));
   if (request.last_iteration && counts) {
     note_followed(live, request);
     keep_count(live, request);

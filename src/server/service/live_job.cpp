@@ -71,7 +71,7 @@ void LiveJob::keep_known(const std::vector<SequencedEvent>& events) {
 }
 
 bool LiveJob::note_progress(int rank, std::int64_t iteration, std::int64_t finished, double now_s) {
-  if (!progress) progress.emplace(job.created_s);
+  if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
   const auto cost = jobs::iteration_cost(job, frontiers);
   // Plans are slower than the possible minimum, but by less than this factor.
   constexpr double far_below = 0.25;

@@ -59,6 +59,16 @@ TEST(JobProgress, BelievesTheOnlyRankAsFarAsTimeAllows) {
   EXPECT_EQ(progress.iteration(), 1000);
 }
 
+TEST(JobProgress, BelievesAnOnlyRankThatContinuesFromACheckpoint) {
+  JobProgress progress(100, true);
+  EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 101, kFastest_s));
+  EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 102, kFastest_s)) << "a repetition";
+  EXPECT_TRUE(progress.report(0, 5'000'002, 5'000'001, 103, kFastest_s));
+  EXPECT_EQ(progress.iteration(), 5'000'002);
+  EXPECT_FALSE(progress.report(0, kHuge, kHuge, 104, kFastest_s));
+  EXPECT_TRUE(progress.report(0, 5'000'003, 5'000'002, 105, kFastest_s));
+}
+
 TEST(JobProgress, GoesOnWhenTheClockIsSetBack) {
   JobProgress progress(100);
   for (int i = 1; i <= 100; ++i) {

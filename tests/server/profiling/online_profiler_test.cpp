@@ -18,6 +18,8 @@
 namespace perseus::profiling {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 using testing::SimulatedJob;
 
@@ -434,6 +436,22 @@ TEST(OnlineProfiler, AnIterationShorterThanItsComputationsIsLeftOut) {
   ASSERT_EQ(rejections->size(), 1U);
   EXPECT_THAT(rejections->front().message, HasSubstr("its computations take"));
   EXPECT_THAT(profiler.estimate().error().message, HasSubstr("forward of stage 0"));
+}
+
+TEST(OnlineProfiler, EnergiesThatNoGpuDrawsAreLeftOut) {
+  SimulatedJob job = small_job();
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const ProfilingWindow window = window_at(small_schedule(), 0, 2, 1400, 1300);
+  ASSERT_TRUE(profiler.hand_out(window).ok());
+  RankResult result = job.run(window).front();
+  result.energy_j["forward"][0][0] = 10'001 * result.time_s["forward"][0][0];
+  result.iteration_energy[1] = Joules(10'001 * result.iteration_time[1].value());
+  const auto rejections = profiler.report(result);
+  ASSERT_TRUE(rejections.ok());
+  std::vector<std::string> messages;
+  for (const Rejection& rejection : *rejections) messages.push_back(rejection.message);
+  EXPECT_THAT(messages, Contains(AllOf(HasSubstr("iteration 0: forward 0: "), HasSubstr("(10 kW)"))));
+  EXPECT_THAT(messages, Contains(AllOf(HasSubstr("iteration 1: iter_energy "), HasSubstr("(10 kW)"))));
 }
 
 TEST(OnlineProfiler, FirstResultsThatWereThrottledAreDroppedInTheEnd) {

@@ -44,8 +44,18 @@ class IterationReportsTest : public ::testing::Test, protected testing::ServiceP
 TEST_F(IterationReportsTest, ImpossibleValuesAreErrors) {
   auto zero = request(0, 5, 1);
   zero.iteration_time = {Seconds(0)};
-  EXPECT_EQ(report(zero).error().message, "iteration time: 0 s; allowed: more than 0");
-  EXPECT_EQ(report(request(0, -1, 1)).error().message, "iteration: -1; allowed: 0 to 2^52");
+  EXPECT_EQ(report(zero).error().message,
+            "iteration_time_s[0]: 0 s; allowed: more than 0, at most 2592000 s (30 days)");
+  auto forever = request(0, 5, 2);
+  forever.iteration_time[1] = Seconds(1e9);
+  EXPECT_EQ(report(forever).error().message,
+            "iteration_time_s[1]: 1000000000 s; allowed: more than 0, at most 2592000 s (30 days)");
+  EXPECT_EQ(report(request(0, -1, 1)).error().message, "last_iteration: -1; allowed: 0 to 2^52");
+  EXPECT_EQ(report(request(0, 29, 2000)).error().message,
+            "last_iteration: 29; allowed: at least 1999, since iterations count from 0 and iteration_time_s has 2000 "
+            "values");
+  EXPECT_EQ(report(request(0, 5, 1, -7)).error().message,
+            "plan_version: -7; allowed: 0 (the highest clock) or the version of a plan");
   EXPECT_EQ(report(request(7, 5, 1)).error().code, ErrorCode::not_found);
   EXPECT_EQ(live().progress, std::nullopt) << "nothing was taken";
 }
@@ -62,6 +72,35 @@ TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
   absurd.iteration_energy[0] = Joules(1e12);
   EXPECT_THAT(report(absurd)->rejected,
               ElementsAre("iteration_energy_j[0]: 1000000000000 J; allowed: more than 0, at most 15000 J (10 kW)"));
+}
+
+TEST_F(IterationReportsTest, WhatATrainingJobMayTrulyReportIsTaken) {
+  EXPECT_THAT(report(request(0, 29, 30))->rejected, IsEmpty()) << "from the first iteration on";
+  auto suspended = request(0, 30, 1);
+  suspended.iteration_time = {Seconds(7 * 86'400.0)};
+  EXPECT_THAT(report(suspended)->rejected, IsEmpty());
+  auto missed = request(0, 0, 0);
+  missed.missed = "the GPU was throttled";
+  EXPECT_THAT(report(missed)->rejected, IsEmpty());
+  // The job continues at a much later iteration: all its ranks do.
+  EXPECT_THAT(report(request(0, 1'000'000'000, 1))->rejected, ElementsAre(HasSubstr("no other rank has reached it")));
+  EXPECT_THAT(report(request(1, 1'000'000'000, 1))->rejected, IsEmpty());
+  EXPECT_THAT(report(request(0, 1'000'000'001, 1))->rejected, IsEmpty());
+  EXPECT_EQ(live().progress->iteration(), 1'000'000'001);
+}
+
+TEST_F(IterationReportsTest, APlanThatTheServerDoesNotKnowIsNamedAndItsIterationsDoNotCount) {
+  plan();
+  deploy(0);
+  for (const int rank : {0, 1}) {
+    EXPECT_THAT(report(request(rank, 20, 20, 77))->rejected,
+                ElementsAre("plan_version: 77; the job's last version is 1: the iterations do not count"));
+    EXPECT_THAT(report(request(rank, 40, 20, provisional_version(now_s())))->rejected, IsEmpty())
+        << "a plan from before it was durable";
+  }
+  EXPECT_EQ(job().total.iterations, 0);
+  report_both(60, 20, 1, 100);
+  EXPECT_EQ(job().total.iterations, 20);
 }
 
 TEST_F(IterationReportsTest, IterationsCountFromTheFirstOne) {

@@ -557,6 +557,21 @@ TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
   EXPECT_FALSE(held);
 }
 
+TEST_F(SessionTest, AReportThatTheServerRejectsIsLoggedOnceAndTheNextOnesAreSent) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    if (request.path.ends_with("/iterations"))
+      return std::pair(400, std::string(R"({"detail":"last_iteration: 0; allowed: at least 1"})"));
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  for (int i = 0; i < 4; ++i) session->report(iteration(i, i + 1));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() >= 3; })) << "none is repeated";
+  EXPECT_EQ(said.count("allowed: at least 1"), 1);
+  EXPECT_EQ(session->failures(), 0);
+  EXPECT_FALSE(held);
+}
+
 TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
   MeasuredIteration i = iteration(0, 1, 0, true);
   i.energy_j = -1;
