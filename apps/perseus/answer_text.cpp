@@ -17,7 +17,8 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
+constexpr std::string_view kEstimated = "per_iteration";  // savings of an iteration, from the profile
+constexpr double kFirstInstant = 1e9;                     // no duration is 31 years long
 
 std::string span_text(double s) {
   constexpr double minute = 60, hour = 3600, day = 86400;
@@ -74,7 +75,8 @@ void append_lines(std::string& text, const json::value& value, const std::string
       std::string_view key(name.data(), name.size());
       const Unit* own = is_quantity(member) ? unit_of(key) : nullptr;
       if (own != nullptr) key.remove_suffix(own->ending.size());
-      text += fmt::format("{}{}:{}", indent, key, has_lines(member) ? "\n" : " ");
+      const bool estimated = key == kEstimated;
+      text += fmt::format("{}{}{}:{}", indent, key, estimated ? " (est.)" : "", has_lines(member) ? "\n" : " ");
       append_lines(text, member, has_lines(member) ? indent + "  " : "", own);
     }
   } else {

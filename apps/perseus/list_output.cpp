@@ -78,6 +78,12 @@ std::string value_text(const ListColumn& column, const json::value& value) {
   return fmt::format("{}", fmt::join(pairs, ","));
 }
 
+bool is_estimated(const json::value& row, const ListColumn& column) {
+  if (column.other.empty()) return true;
+  const json::value* const part = member_of(row, column.other);
+  return part != nullptr && part->is_number() && part->to_number<double>() != 0;
+}
+
 std::string cell(const json::value& row, const ListColumn& column, double now_s, std::size_t id_length) {
   const json::value* const value = member_of(row, column.member);
   if (value == nullptr || (value->is_string() && value->get_string().empty())) return "-";
@@ -85,9 +91,10 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
                                                                     : value_text(column, *value);
   if (column.kind == Kind::id) text = text.substr(0, id_length);
   if (column.kind == Kind::parts) {
-    const json::value* const done = member_of(row, column.done);
-    text = (done == nullptr ? "0" : member_text(column.done, *done)) + "/" + text;
+    const json::value* const done = member_of(row, column.other);
+    text = (done == nullptr ? "0" : member_text(column.other, *done)) + "/" + text;
   }
+  if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
   text = terminal_text(text);
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t'; }, ' ');

@@ -21,16 +21,16 @@ namespace perseus::cli {
 
 struct ListColumn {
   enum class Use { table, wide, csv };  ///< table: in all; wide: in wide and CSV; csv: in CSV only
-  enum class Kind { value, id, age, parts, pairs, count };
+  enum class Kind { value, id, age, parts, pairs, count, estimate };
 
   std::string title;   ///< in tables, and for --sort
   std::string member;  ///< of a row; the header in CSV
   Use use = Use::table;
   /// id: the table shows its beginning; age: a time whose distance from now is shown, youngest first in order;
-  /// parts: "done/member", where `done` is the member of the next field; pairs: an object of strings as
-  /// "name=value,name=value"; count: a number that the server leaves out where it is 0.
+  /// parts: "other/member"; pairs: an object of strings as "name=value,name=value"; count: a number that the server
+  /// leaves out where it is 0; estimate: followed by "est.", or only where `other`, its estimated part, is not 0.
   Kind kind = Kind::value;
-  std::string done = {};
+  std::string other = {};  ///< another member of the row
 };
 
 struct ListForm {

@@ -178,7 +178,7 @@ class DashboardTest(PageTest):
         self.wait_for_text("being computed", "#frontier")
         self.cluster.deploy(job)
         self.browser.wait_until(DRAWN)
-        self.wait_for_text("Saved now", "#figures")
+        self.wait_for_text("Plan saves", "#figures")
         self.wait_for_text("version 1", "#activity")
 
     def test_savings_against_maximum_clock(self):
@@ -214,6 +214,7 @@ class DashboardTest(PageTest):
             self.cluster.change(job, "iterations", "reported", total=shown)
             self.opened(job)
             self.wait_for_text(words, "#figures")
+            self.assertEqual("2 kWh est." in self.text("#figures"), shown["estimated_iterations"] > 0)
         # A plan that wastes energy.
         self.cluster.change(job, "iterations", "reported", total={**total(0, 0, measured=True), "saved_j": -2.5e5})
         self.opened(job)
@@ -223,6 +224,10 @@ class DashboardTest(PageTest):
         job = self.deployed(dp=1)
         self.opened(job)
         self.wait_for_text("no reports", "#figures")
+        figures = self.text("#figures")
+        self.assertRegex(figures, r"Plan saves\s+[\d.]+ % est\.")
+        self.assertRegex(figures, r"Plan saves in a day\s+[\d.,]+ kWh est\.")
+        self.assertNotRegex(figures, r"Saved (?!so far\s+no reports)")
         self.assertNotIn("Saved so far\n0", self.text("#figures"))
 
     def test_names_are_only_text(self):
@@ -384,7 +389,7 @@ class DashboardTest(PageTest):
         self.wait_for_text("came later", "#job-list")
         self.browser.wait_until("!document.querySelector('#job-list').innerText.includes('run-0')")
         self.browser.wait_until("document.querySelectorAll('#job-list .job-facts').length === 5 &&"
-                                " document.querySelector('#job-list').innerText.match(/saved/g)?.length === 4")
+                                " document.querySelector('#job-list').innerText.match(/plan saves [\\d.]+ % est\\./g)?.length === 4")
         self.assertEqual([path for path, _ in self.cluster.asked].count("/v1/jobs"), loaded)
 
     def test_a_token_is_asked_for(self):

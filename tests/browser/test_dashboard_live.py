@@ -102,7 +102,7 @@ class LiveDashboardTest(PageTest):
         job = self.job("gpt3")
         self.wait_for_text("gpt3", "#cluster-table")
         self.opened(job)
-        self.wait_for_text("Saved now", "#figures")
+        self.wait_for_text("Plan saves", "#figures")
         self.wait_for_text("no straggler", "#figures")
         self.wait_for_text("rank 11 registered", "#activity")
         fastest = self.point()

@@ -197,8 +197,8 @@ class CountsAfterRestarts(JobCase):
         self.assertEqual(lines[0], f"job {job}: registered as 'a job': 4 ranks (dp 1, pp 4, tp 1) on GPU of the sample; "
                          "1f1b, 6 microbatches; profile known: sample")
         planned = next(line for line in lines if ": plan 1 " in line)  # facts learned meanwhile may come before
-        self.assertRegex(planned, r": plan 1 from iteration \d+: point \d+ of \d+; estimated: [\d.]+ s and [\d,.]+ J an "
-                         r"iteration, [\d.]+ % saved; no straggler")
+        self.assertRegex(planned, r": plan 1 from iteration \d+: point \d+ of \d+; est\. [\d.]+ s and [\d,.]+ J an "
+                         r"iteration, plan saves [\d.]+ % est\.; no straggler")
         self.assertRegex(lines[-1], r": finished; \d+ iterations saved [\d,.]+ J, ")
 
     def test_iterations_reported_are_those_counted(self):

@@ -60,7 +60,7 @@ std::string plan_text(const Job& job, const Frontiers& frontiers, const PlanDepl
   const bool in_force = job.plan && job.plan->version == plan.version;
   if (const auto cost = in_force ? iteration_cost(job, frontiers, CountedRanks::as_they_are) : std::nullopt) {
     text +=
-        fmt::format("; estimated: {} and {} an iteration, {} saved", report::text_of(cost->time),
+        fmt::format("; est. {} and {} an iteration, plan saves {} est.", report::text_of(cost->time),
                     report::text_of(cost->energy), report::percent(100 * (1 - cost->energy / cost->all_max_energy)));
   }
   return fmt::format("{}; {}{}", text, has_new_frontier(job, plan) ? "new frontier; " : "", plan.reason);

@@ -5,12 +5,11 @@ import { percent, seconds } from '../format.js';
 import { createVirtualRows } from '../virtual-rows.js';
 import { isSilent, totalsOf } from './cluster-figures.js';
 import { jobLink } from './job-list.js';
-import { count, duration, isOver, kilowattHours, kilowatts, stateWords } from './words.js';
+import { count, duration, estimate, isOver, kilowattHours, kilowatts, stateWords } from './words.js';
 
 const rowHeight = 40;
 const mostPrinted = 2000;
 const quiet = 'no reports';
-const estimate = (text, estimated) => (estimated ? `${text} est.` : text);
 
 // key, heading, value to sort by, text of a job, class; text of a group's sums
 const columns = [

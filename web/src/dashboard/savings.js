@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
 import { createFactors, figure } from './factors.js';
-import { count, energy, kilowattHours } from './words.js';
+import { count, energy, estimate, kilowattHours } from './words.js';
 
 /** Makes the figures at the top of a job. Returns { show(job) }. */
 export function createSavings(parent) {
@@ -39,16 +39,16 @@ export function createSavings(parent) {
       const saved = now.all_max_energy_j - now.energy_j;
       const perDay = (saved / now.time_s) * 86_400;
       made.push(
-        figure('Saved now', percent((100 * saved) / now.all_max_energy_j), 'against everything at maximum clock',
+        figure('Plan saves', estimate(percent((100 * saved) / now.all_max_energy_j)), 'against everything at maximum clock',
           `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration, estimated from the profile`, measuredNow(savings)),
-        figure('Saved in a day at this rate', kilowattHours(perDay), energy(perDay), worth(perDay)),
-        figure('Iteration', seconds(now.time_s), now.all_max_time_s > 0 &&
+        figure('Plan saves in a day', estimate(kilowattHours(perDay)), energy(perDay), worth(perDay)),
+        figure('Iteration', estimate(seconds(now.time_s)), now.all_max_time_s > 0 &&
           `${change((100 * (now.time_s - now.all_max_time_s)) / now.all_max_time_s)} against maximum clock`,
           `${energy(now.energy_j)}, ${(now.energy_j / now.time_s / 1000).toLocaleString('en', { maximumSignificantDigits: 3 })} kW`));
     }
     const total = savings?.total;
     if (total) {
-      made.push(figure('Saved so far', kilowattHours(total.saved_j),
+      made.push(figure('Saved so far', estimate(kilowattHours(total.saved_j), total.estimated_iterations > 0),
         `${energy(total.saved_j)} in ${count(total.iterations, 'iteration')}` +
         (total.all_max_energy_j > 0 ? `, ${percent((100 * total.saved_j) / total.all_max_energy_j)}` : ''), worth(total.saved_j),
         estimatedPart(total)));

@@ -13,6 +13,9 @@ const states = {
 export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
 export const isOver = (state) => stateWords(state)[1] === 'over';
 
+/** Marks an estimate; what is measured has no mark. */
+export const estimate = (text, estimated = true) => (estimated ? `${text} est.` : text);
+
 /** Words of a filter, and whether a job has them all. */
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 export const matchesWords = (job, words) => words.every((word) =>
