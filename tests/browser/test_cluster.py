@@ -130,6 +130,22 @@ class ClusterTest(PageTest):
         self.sort("Age")
         self.assertEqual(self.names()[0], "run-0029")
 
+    def test_all_labels_can_be_chosen_and_an_empty_value_is_named(self):
+        self.job("blank", labels={"team": "", "a": "1", "b": "1", "c": "1", "d": "1", "rare": "yes"})
+        self.job("other", labels={"team": "vision", "a": "1", "b": "1", "c": "2"})
+        self.open()
+        self.wait_for_text("blank", "#cluster-table")
+        self.assertEqual(self.js("() => [...document.querySelector('#facet-label-team').options].map((o) => o.textContent)"),
+                         ["all (2)", "(empty) (1)", "vision (1)"])
+        self.assertEqual(self.js("() => [...document.querySelector('#facet-more').options].map((o) => o.textContent)"),
+                         ["2 more", "d", "rare"])
+        self.choose("more", "rare")
+        self.choose("label-rare", "=yes")
+        self.assertEqual(self.js(NAMES), ["blank"])
+        self.choose("more", "d")
+        self.assertFalse(self.js("() => document.querySelector('#facet-more')?.checkVisibility() ?? false"))
+        self.assertEqual(self.js(NAMES), ["blank"])
+
     def test_facets_and_filter(self):
         self.filled(210)
         self.assertIn("210 jobs", self.text(".cluster .heading"))

@@ -2,19 +2,19 @@
 import { element } from '../dom.js';
 import { count, matchesWords, stateWords, wordsOf } from './words.js';
 
-const mostLabels = 4; // facets of labels; more would not fit
+const mostLabels = 4; // facets of labels that are shown at once; the menu “More labels” adds others
 const facetsOf = (labels) => [
   ['state', 'State', (job) => stateWords(job.state)[0]],
   ['gpu', 'GPU', (job) => job.accelerator ?? 'not known'],
   ['straggler', 'Stragglers', (job) => (job.stragglers > 0 ? 'with stragglers' : 'none')],
-  ...labels.map((label) => [`label-${label}`, label, (job) => job.labels?.[label] ?? 'none']),
+  ...labels.map((label) => [`label-${label}`, label, (job) => (job.labels?.[label] === '' ? '(empty)' : job.labels?.[label] ?? 'none')]),
 ];
 
 /** Returns the names of the labels that the jobs have, the most frequent ones first. */
 function labelsOf(jobs) {
   const times = new Map();
   for (const { labels } of jobs) for (const name of Object.keys(labels ?? {})) times.set(name, (times.get(name) ?? 0) + 1);
-  return [...times].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).slice(0, mostLabels).map(([name]) => name);
+  return [...times].sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1)).map(([name]) => name);
 }
 
 /** Calls onChange() when the reader chooses. Returns { update(jobs), chosen(jobs), groupOf() }. */
@@ -25,7 +25,14 @@ export function createClusterFilter(parent, onChange) {
   const line = element('div', { class: 'facets', role: 'search', 'aria-label': 'Jobs to show' });
   const field = (control, name) => element('div', {}, element('label', { for: control.id, text: name }), control);
   parent.append(line);
-  let facets = [];
+  const more = element('select', { id: 'facet-more', onchange: () => {
+    added.add(more.value);
+    more.value = '';
+    place();
+    fill();
+  } });
+  const added = new Set(); // labels that the reader has chosen
+  let facets = [], labels = [], known = [];
   const selects = new Map(); // facet -> its select
 
   function options(select, wanted) {
@@ -37,27 +44,38 @@ export function createClusterFilter(parent, onChange) {
     select.value = wanted.some(([key]) => key === value) ? value : '';
   }
 
-  function place(labels) {
-    const made = facetsOf(labels);
-    if (made.length === facets.length && made.every(([key], k) => key === facets[k][0])) return;
+  function place() {
+    const shown = labels.filter((label, k) => k < mostLabels || added.has(label));
+    const hidden = labels.filter((label) => !shown.includes(label)).sort();
+    options(more, [['', `${hidden.length} more`], ...hidden.map((label) => [label, label])]);
+    const made = facetsOf(shown);
+    const same = made.length === facets.length && made.every(([key], k) => key === facets[k][0]);
+    if (same && more.isConnected === hidden.length > 0) return;
     facets = made;
     for (const [key] of facets) {
       if (!selects.has(key)) selects.set(key, element('select', { id: `facet-${key}`, onchange: onChange }));
     }
-    line.replaceChildren(field(words, 'Filter'), ...facets.map(([key, name]) => field(selects.get(key), name)), field(group, 'Group by'));
+    line.replaceChildren(field(words, 'Filter'), ...facets.map(([key, name]) => field(selects.get(key), name)),
+      ...(hidden.length > 0 ? [field(more, 'More labels')] : []), field(group, 'Group by'));
     options(group, [['', 'nothing'], ...facets.map(([key, name]) => [key, name])]);
+  }
+
+  function fill() {
+    for (const [key, , valueOf] of facets) {
+      const times = new Map();
+      for (const job of known) times.set(valueOf(job), (times.get(valueOf(job)) ?? 0) + 1);
+      const values = [...times].sort(([a], [b]) => (a < b ? -1 : 1));
+      options(selects.get(key), [['', `all (${known.length.toLocaleString('en')})`],
+        ...values.map(([value, n]) => [`=${value}`, `${value} (${n.toLocaleString('en')})`])]);
+    }
   }
 
   return {
     update(jobs) {
-      place(labelsOf(jobs));
-      for (const [key, , valueOf] of facets) {
-        const times = new Map();
-        for (const job of jobs) times.set(valueOf(job), (times.get(valueOf(job)) ?? 0) + 1);
-        const values = [...times].sort(([a], [b]) => (a < b ? -1 : 1));
-        options(selects.get(key), [['', `all (${jobs.length.toLocaleString('en')})`],
-          ...values.map(([value, n]) => [`=${value}`, `${value} (${n.toLocaleString('en')})`])]);
-      }
+      known = jobs;
+      labels = labelsOf(jobs);
+      place();
+      fill();
     },
     chosen(jobs) {
       const wanted = wordsOf(words.value);
