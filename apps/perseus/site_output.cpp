@@ -155,8 +155,11 @@ std::vector<std::string> shortages_of(const SitePlanReport& report) {
     if (missing_of(interval) == Watts(0)) continue;
     for (std::size_t d = 0; d < site.domains.size(); ++d) {
       if (interval.allocation.missing[d] == Watts(0)) continue;
-      lines.push_back(fmt::format("from {:g} s: domain '{}' lacks {} for what its jobs accept", interval.from.value(),
-                                  site.domains[d].name, watts(interval.allocation.missing[d])));
+      lines.push_back(fmt::format("from {:g} s: domain '{}' lacks {} for what its jobs accept{}", interval.from.value(),
+                                  site.domains[d].name, watts(interval.allocation.missing[d]),
+                                  interval.used[d] > interval.limits[d] * 1.000001
+                                      ? fmt::format("; even waiting, its jobs draw {}", watts(interval.used[d]))
+                                      : ""));
     }
     int below = 0;
     std::string names;
@@ -165,8 +168,9 @@ std::vector<std::string> shortages_of(const SitePlanReport& report) {
       if (rate >= interval.least_rates[j] * (1 - 1e-12) && rate > 0) continue;
       if (++below <= 5) names += fmt::format("{}{} ({:.1f} %)", below > 1 ? ", " : "", site.jobs[j].name, 100 * rate);
     }
-    lines.push_back(fmt::format("from {:g} s: {} jobs are below their least rate: {}{}", interval.from.value(), below,
-                                names, below > 5 ? ", ..." : ""));
+    lines.push_back(fmt::format("from {:g} s: {} below the least rate: {}{}", interval.from.value(),
+                                below == 1 ? "1 job is" : fmt::format("{} jobs are", below), names,
+                                below > 5 ? ", ..." : ""));
     if (lines.size() >= 20) return lines;
   }
   return lines;

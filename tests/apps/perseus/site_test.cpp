@@ -62,7 +62,15 @@ TEST(SiteCommand, SaysWhatIsMissing) {
   const Outcome outcome = run_perseus({"site", "plan", scratch.path("site.toml"), "--effort", "low"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("domain 'hall' lacks"));
-  EXPECT_THAT(outcome.out, HasSubstr("1 jobs are below their least rate: one"));
+  EXPECT_THAT(outcome.out, HasSubstr("1 job is below the least rate: one"));
+}
+
+TEST(SiteCommand, SaysThatEvenWaitingJobsExceedALimit) {
+  const ScratchFolder scratch;
+  const std::string file = scratch.file("site.toml", small_site("limit_w = 0\n", "least_rate = 0\n"));
+  const Outcome outcome = run_perseus({"site", "plan", file, "--effort", "low"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("; even waiting, its jobs draw 264 W"));
 }
 
 TEST(SiteCommand, PlansOfADirectoryGiveTheSameAsTheirProfile) {
