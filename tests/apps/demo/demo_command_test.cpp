@@ -235,7 +235,7 @@ class DemoOfSchedule : public ::testing::TestWithParam<std::string> {};
 TEST_P(DemoOfSchedule, RunsItsPlan) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus({"demo", "--known-profile", "--json", "--schedule", GetParam(), "--stages", "4",
-                                       "-m", "8", "--iterations", "2", "--time-scale", "0.05", "--dp", "1", "--out",
+                                       "-m", "8", "--iterations", "2", "--time-scale", "0.2", "--dp", "1", "--out",
                                        scratch.path("out"), "--scratch", scratch.path("work")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
