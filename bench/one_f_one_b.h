@@ -3,8 +3,7 @@
 // Problem: the cost of a request depends on how well the helper expects it.
 // Input:   a pipeline's shape, durations of forward and backward, their jitter.
 // Output:  per step the times (s from the start) at which the rank's computations begin for the first time and then
-// end,
-//          which is when the rank requests their clocks.
+//          end, which is when the rank requests their clocks.
 // Errors:  none.
 // Cost:    that of the list.
 #pragma once

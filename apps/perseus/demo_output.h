@@ -3,8 +3,8 @@
 // Output:  whole or not at all, not at all after an interrupt (the caller holds an InterruptGuard):
 //           DIR/summary.json    the key figures, a fixed set of keys
 //           DIR/details.json    all other measurements
-//           DIR/report.html     tables, and the iterations as measured and as planned; timeline.svg is its first
-//           picture
+//           DIR/report.html     tables, and the iterations as measured and as planned
+//           timeline.svg        the first picture of report.html
 // Input:   the measurements.
 // Errors:  cannot_write.
 // Cost:    O(computations).

@@ -1,8 +1,11 @@
 // PERSEUS_EMBED(name, "path"), in namespace perseus: defines `std::string_view name()`, the bytes of a file.
 //
-// Problem: the assembler includes the file, so that the build compiles no generated source of half a megabyte of
-// digits. Input:   the build names the path, and makes the file an OBJECT_DEPENDS of the source, so that a change
-// rebuilds it. Errors:  a missing file is an error of the assembler. Cost:    none at run time. Threads: constants.
+// Problem: the assembler includes the file, so that the build compiles no generated source of half a
+//          megabyte of digits.
+// Input:   the build names the path, and makes the file an OBJECT_DEPENDS of the source, so that a change rebuilds it.
+// Errors:  a missing file is an error of the assembler.
+// Cost:    none at run time.
+// Threads: constants.
 #pragma once
 
 #include <string_view>

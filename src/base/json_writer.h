@@ -16,9 +16,9 @@
 //          tuples (as lists), JsonList, JsonLines, JsonObject, JsonRaw, described structs, and types with a function
 //          `append_json_form(std::string&, const T&)` beside them.
 // Output:  appended to a string, without spaces, on one line without JsonLines. Numbers are the shortest text that
-// reads back the same, as people
-//          write them (83.64, 1e+20); numbers that are not finite become null. Strings may also stand inside <script>:
-//          no "<", no line separators, no control characters; bytes that are not UTF-8 become U+FFFD.
+//          reads back the same, as people write them (83.64, 1e+20); numbers that are not finite become null. Strings
+//          may also stand inside <script>: no "<", no line separators, no control characters; bytes that are not UTF-8
+//          become U+FFFD.
 // Errors:  none.
 // Cost:    linear.
 // Threads: pure functions.

@@ -1,9 +1,9 @@
 // The published EnvPipe results, read in place.
 //
 // Input:   the folder of measurements (tests/support/shared_data.h), the GPU's name in its files, a number of
-// microbatches. Output:  the row of GPT-3 175B as published (ten times the time and eighty times the energy of the
-// profile's GPU),
-//          or nothing.
+//          microbatches.
+// Output:  the row of GPT-3 175B as published (ten times the time and eighty times the energy of the profile's GPU), or
+//          nothing.
 // Errors:  aborts with a message: the file is known.
 // Threads: pure function.
 #pragma once

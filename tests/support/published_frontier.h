@@ -1,8 +1,7 @@
 // The published GPT-3 175B emulation case: its DAG and its frontier, read in place.
 //
-// Input:   the folder of measurements (tests/support/shared_data.h), "a100_sxm" or "a40", a number of microbatches with
-// a
-//          published frontier.
+// Input:   the folder of measurements (tests/support/shared_data.h), "a100_sxm" or "a40", a number of microbatches
+//          with a published frontier.
 // Output:  8 stages, 1F1B; points as in the file (planned time, fitted-model energy), slowest first.
 // Errors:  aborts with a message: these files are known.
 // Threads: pure functions.

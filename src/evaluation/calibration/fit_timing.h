@@ -1,8 +1,7 @@
 // Fits latencies, loading and tail so that a pipeline's makespan agrees with measured iteration times.
 //
 // Model:   relative errors of the iteration times follow Student's t with kDegreesOfFreedom, so that a few wrong runs
-// do
-//          not move the result. Priors with heavy tails let the data override them: loading takes the measured time
+//          do not move the result. Priors with heavy tails let the data override them: loading takes the measured time
 //          +- 10 % (normal), the tail is 0 +- 2 % of an iteration, and each latency is the median one +- 10 times it
 //          (Cauchy).
 // Input:   per traced plan the durations that TimedPipeline needs and the measured time; starting values, each with one

@@ -6,7 +6,7 @@
 // Errors:  none; the sink's owner writes and reports.
 // Cost:    O(DAG) per drawn plan, plus O(points).
 // Threads: pure functions.
-// Source:  paper figures 1, 4 and 9; docs/decisions for the choice of the drawing library.
+// Source:  paper figures 1, 4 and 9; docs/decisions/0004-charts.md.
 #pragma once
 
 #include <functional>

@@ -1,9 +1,8 @@
 // The exact planner's frontier with the plans of all other methods as candidates: no method has a better plan.
 //
 // Problem: the exact planner rounds, so at some deadlines a plan of another method may need less energy. Hence the
-// plans
-//          of EnvPipe, ZeusGlobal and ZeusPerStage and the reference plans always enter the frontier; those of the
-//          published method only on request, since it takes longer than the exact planner.
+//          plans of EnvPipe, ZeusGlobal and ZeusPerStage and the reference plans always enter the frontier; those of
+//          the published method only on request, since it takes longer than the exact planner.
 // Input:   a valid DAG; the exact planner's options (`candidates` may hold plans already).
 // Output:  a frontier that at every deadline needs no more energy than any plan of those methods, realized alike, if
 //          clocks change at once. With a switch latency or a dwell, their plans enter as far as those limits allow.

@@ -1,8 +1,7 @@
 // The two baselines made from Zeus, which plans single GPUs without a DAG.
 //
 // Method:  ZeusGlobal: one clock for all computations, for every measured clock. ZeusPerStage: one clock per stage,
-// such
-//          that forward takes about equally long in all stages: for every clock of the stage whose forward is the
+//          such that forward takes about equally long in all stages: for every clock of the stage whose forward is the
 //          longest at maximum clock (the first of equals), that time is the target, and every other stage takes the
 //          clock whose forward comes closest to it (the higher of equals). A computation that was not measured at the
 //          wanted clock runs at the next lower measured one, as under a limit, or else at its lowest; a computation
@@ -13,8 +12,7 @@
 // Cost:    O(clocks * (computations + options)).
 // Threads: pure functions.
 // Source:  paper section 6.4; You et al., Zeus, NSDI'23. The published baselines limit power, for which profiles have
-// no
-//          measurements; a power limit acts through the clock.
+//          no measurements; a power limit acts through the clock.
 #pragma once
 
 #include <vector>

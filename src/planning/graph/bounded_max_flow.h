@@ -10,8 +10,7 @@
 //          blocking flows (Dinic) replace shortest augmenting paths (Edmonds-Karp). New here: set_bounds() keeps the
 //          flow, so that solving again after a few changes repairs only what they broke.
 // Input:   int64 bounds, 0 <= l <= u; u may be unbounded. Nothing overflows while the sum of all lower bounds and of
-// all
-//          finite upper bounds fits int64. No arc enters s or leaves t; parallel arcs and cycles are allowed.
+//          all finite upper bounds fits int64. No arc enters s or leaves t; parallel arcs and cycles are allowed.
 // Output:  `maximum`: the flow, and the cut with the smallest source side (unique for all maximum flows); `unbounded`:
 //          there is an s-t path without upper bounds, hence no finite cut; `infeasible`: no flow respects the bounds.
 //          After each of them the caller may change bounds and call solve() again.

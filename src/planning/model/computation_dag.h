@@ -1,12 +1,12 @@
 // One iteration as a DAG of computations, each with a choice of clocks: the input of every planner.
 //
 // Shape:   `types` are the distinct (stage, instruction) pairs with their options; `computations` are their
-// occurrences;
-//          `dependencies` are all precedence edges, those along a rank's execution order included; `rank_order[r]`
-//          lists the computations of rank r in execution order. Computations are numbered in a topological order, so
-//          that every dependency has before < after. At most one computation runs on a rank at a time.
+//          occurrences; `dependencies` are all precedence edges, those along a rank's execution order included;
+//          `rank_order[r]` lists the computations of rank r in execution order. Computations are numbered in a
+//          topological order, so that every dependency has before < after. At most one computation runs on a rank at a
+//          time.
 // Units:   options are of one rank (all its accelerators together). Energy of an iteration of duration T, paper eq.
-// (1):
+//          (1):
 //              sum_i e_i + sum_r blocking_power * accelerators[r] * (T - sum_{i on r} t_i)
 //          Hence the *effective* energy of an option is e - blocking_power * accelerators[rank] * t.
 // Errors:  validate() names the index and the rule that it breaks.

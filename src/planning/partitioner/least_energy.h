@@ -3,10 +3,9 @@
 // Problem: the cost of a partition is the energy of the whole iteration (1F1B, unless the goal makes another DAG) once
 //          every computation has its best clock; balance only approximates it.
 // Method:  it plans all partitions if there are at most `max_planned`. Otherwise it descends from the best-balanced
-// ones
-//          (by forward, and by forward + backward) in steps that move one layer between two stages: first to the least
-//          iteration time, then to the least energy, planning at most `max_planned` partitions. Only if `all_tried` is
-//          true is the answer proven to be the best.
+//          ones (by forward, and by forward + backward) in steps that move one layer between two stages: first to the
+//          least iteration time, then to the least energy, planning at most `max_planned` partitions. Only if
+//          `all_tried` is true is the answer proven to be the best.
 // Input:   layers with clocks, backward times and energies; N stages; M microbatches; the allowed iteration time.
 // Output:  of all planned partitions that are fast enough, the one with the least lower bound on energy at the deadline
 //          (the exact planner's plans are within a fraction of a percent of it), earlier stages larger on ties. The

@@ -5,8 +5,7 @@
 //          layers as t*6, of equal stages as (...|)*n. It adds E and L at the ends if the layers do not name them (they
 //          are part of the first and last layer then). Megatron's parser unrolls the string to exactly these stages.
 // Errors:  layers that the format cannot express (`other`), an embedding that is not first, a head that is not last,
-// and
-//          the format's other rules: MTP layers come last, together, and not in the first stage.
+//          and the format's other rules: MTP layers come last, together, and not in the first stage.
 // Cost:    O(layers).
 // Threads: pure function.
 // Source:  Megatron-Core's pipeline_parallel_layer_layout.py.

@@ -3,12 +3,11 @@
 // Problem: most of a computation's measured options are noise or dominated. A planner chooses from the Pareto set; the
 //          relaxation mixes vertices of its lower convex hull.
 // Input:   the options of every computation type and the blocking power of the rank that runs it; a *kind* is a
-// distinct
-//          pair of both.
+//          distinct pair of both.
 // Output:  per kind: choices from slowest (least effective energy) to fastest, times strictly decreasing, effective
 //          energies strictly increasing; the hull as indices into them, first and last choice included, with strictly
 //          increasing prices (J/s of speeding up) from vertex to vertex. The filter uses effective energy (e - P t),
-//          not raw energy: paper eq. (1); docs/decisions say what that saves.
+//          not raw energy, as paper eq. (1) sums it.
 // Errors:  none for a valid DAG.
 // Cost:    O(options log options).
 // Threads: plain values.

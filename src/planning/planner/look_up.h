@@ -1,9 +1,8 @@
 // Looks up the plan for a pipeline while a straggler sets the iteration time.
 //
 // Problem: all pipelines wait for the slowest, T' seconds; until then waiting takes blocking power. The slowest
-// realized
-//          point with T <= T' needs the least energy (effective energy includes waiting); beyond the end of the
-//          frontier it is that end: T_opt = min(T*, T').
+//          realized point with T <= T' needs the least energy (effective energy includes waiting); beyond the end of
+//          the frontier it is that end: T_opt = min(T*, T').
 // Input:   a frontier of at least one point and T'.
 // Output:  that point; the fastest point if all points are slower than T'.
 // Errors:  none.

@@ -12,8 +12,7 @@
 //          3. Forward again: it spends the remaining slack on any slower clock that fits.
 // Input:   a Relaxation at its current deadline.
 // Output:  a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at about that deadline;
-// no
-//          later if its taste is `kPunctual`.
+//          no later if its taste is `kPunctual`.
 // Errors:  none.
 // Cost:    three passes over computations and dependencies, no allocation.
 // Threads: one thread per object.

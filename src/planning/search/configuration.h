@@ -6,8 +6,8 @@
 // Input:   a SearchedJob (the measurements and what must not change) and a ConfigurationChoice (what may change).
 // Output:  a valid DAG of the choice on the job's ranks; memory per rank if it is known.
 // Errors:  usage or invalid_input, with the reason against this choice: a schedule's shape, the memory limit, an
-// unknown
-//          recomputation, an error of build_dag(). A search leaves such a configuration out and shows the reason.
+//          unknown recomputation, an error of build_dag(). A search leaves such a configuration out and shows the
+//          reason.
 // Cost:    O(computations).
 // Threads: pure functions.
 #pragma once

@@ -4,8 +4,7 @@
 //          would, by the stage before it, the rest of its time is a head. Other constant-time work stays with its
 //          stage.
 // Input:   a SearchedJob with one accelerator count everywhere; layers per stage (without the head); a schedule with
-// one
-//          stage per rank; the allowed iteration time.
+//          one stage per rank; the allowed iteration time.
 // Output:  the SearchedJob with the profile (and memory) of the partition that planning/partitioner/least_energy.h
 //          finds.
 // Errors:  invalid_input or usage: the profile cannot be divided into layers, or no partition is fast enough.

@@ -5,10 +5,9 @@
 //          of its configuration.
 // Input:   the frontiers, each with at least one point; the blocking power of the pipeline, the same for all.
 // Output:  the Pareto set of all points, slowest first; of equal points, that of the earlier configuration. The bound
-// of
-//          a point is the least of the configurations' bounds at its time: no plan of any of them is below it. Points
-//          have no Plan: `origins` refers to it. The bound curve is empty, since the minimum of convex curves is not
-//          convex.
+//          of a point is the least of the configurations' bounds at its time: no plan of any of them is below it.
+//          Points have no Plan: `origins` refers to it. The bound curve is empty, since the minimum of convex curves
+//          is not convex.
 // Errors:  none.
 // Cost:    O(points log points + points * configurations * log vertices).
 // Threads: pure functions.

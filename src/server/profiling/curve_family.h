@@ -1,12 +1,12 @@
 // Curves over clocks that resemble each other: the same instruction in all stages, estimated from noisy samples.
 //
-// Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula describes,
-//          nearly the same in all stages except for a factor. There are many measurements of all members together,
-//          and few of one member at one clock. Model: member z_s = c + d_s over a common grid of positions. c:
-//          Gaussian process, wide quadratic in log clock plus a smooth part plus independent steps; d_s: an offset, a
-//          smooth part, kinks, steps, all small. The roughness, and how far each member may deviate from the others,
-//          maximize the likelihood (so a member unlike the others is estimated on its own). Given these, the
-//          posterior is exact.
+// Problem: log time (or log power) over the clock is a smooth curve plus small steps that no formula describes, nearly
+//          the same in all stages except for a factor. There are many measurements of all members together, and few of
+//          one member at one clock.
+// Model:   member z_s = c + d_s over a common grid of positions. c: Gaussian process, wide quadratic in log clock plus
+//          a smooth part plus independent steps; d_s: an offset, a smooth part, kinks, steps, all small. The
+//          roughness, and how far each member may deviate from the others, maximize the likelihood (so a member unlike
+//          the others is estimated on its own). Given these, the posterior is exact.
 // Input:   positions; per member any linear observations of its z with independent Gaussian errors. Values should be
 //          centered: the prior mean is 0, its standard deviation 1 in height.
 // Output:  mean and covariance of a member; joint draws of all of them.

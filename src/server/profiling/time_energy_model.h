@@ -1,9 +1,10 @@
 // The model behind the estimate: time and energy of every type at every clock, with their uncertainty.
 //
-// Problem: samples are noisy, few per clock, and many clocks have none. Model: one family of curves
-//          (server/profiling/curve_family.h) per instruction for log time, and one for log energy minus the estimated
-//          log time, that is log power. Where iterations were not broken down, log power comes from the energies of
-//          whole iterations (server/profiling/rank_energies.h). Constant-time types are plain averages.
+// Problem: samples are noisy, few per clock, and many clocks have none.
+// Model:   one family of curves (server/profiling/curve_family.h) per instruction for log time, and one for log energy
+//          minus the estimated log time, that is log power. Where iterations were not broken down, log power comes
+//          from the energies of whole iterations (server/profiling/rank_energies.h). Constant-time types are plain
+//          averages.
 // Input:   samples; windows (the clocks of an iteration).
 // Output:  per type the posterior of log time and log energy over its clocks, joint draws of all types, and the
 //          blocking power.

@@ -1,9 +1,12 @@
-// What rank 0 logs about its job: one line at the start, and one at each change of the plan.
+// Log lines of rank 0 about its job: one at the start, and one at each change of the plan.
 //
 // Problem: a client that works is silent; the person who started the job wants to know that it does, and what to
-// expect. Input:   options and facts of the rank; the plans as they arrive. Output:  lines for the log at level info.
-// Other ranks log no changes of plan, only why a job has none. Errors:  none. Cost:    once per plan. Threads: one
-// thread.
+//          expect.
+// Input:   options and facts of the rank; the plans as they arrive.
+// Output:  lines for the log at level info. Other ranks log no changes of plan, only why a job has none.
+// Errors:  none.
+// Cost:    once per plan.
+// Threads: one thread.
 #pragma once
 
 #include <cstdint>
