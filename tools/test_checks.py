@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that each check fails: plants a violation in a copy and expects the check to report its file and line.
 
-A check that has never failed may not work.   usage: test_checks.py layers|format|tidy|gcc|links|web_bundle
+A check that has never failed may not work.   usage: test_checks.py layers|format|comments|tidy|gcc|links|snippets|web_bundle
 """
 
 import json
@@ -121,6 +121,41 @@ def test_tidy() -> None:
         expect("use after move", run(check, build), fails=True, says="planted.cpp:5:")
 
 
+def test_comments() -> None:
+    check = TOOLS / "check_comments.py"
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "src").mkdir()
+        for number, header, wrong in [
+            (0, ["// Input:   a number, as in the cost of a plan: small.", "// Errors:  none."], ""),
+            (2, ["// Input:   a number that is", "// small. Errors:  none."], "two keys on one line"),
+            (2, ["// Input:   " + 95 * "x", "// of", "//          many."], "falls out of the paragraph around it"),
+            (0, ["// Input:   " + 20 * "x", "//          of", "//          many."], ""),
+        ]:
+            (root / "src/planted.h").write_text("\n".join(header) + "\n#pragma once\n")
+            expect(header[-1], run(check, root), fails=bool(wrong), says=f"src/planted.h:{number}: {wrong}" if wrong else "")
+
+
+def test_snippets() -> None:
+    check = TOOLS / "check_snippets.py"
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder)
+        (root / "docs").mkdir()
+        shutil.copytree(ROOT / "include", root / "include")
+        page = root / "docs/page.md"
+        for given, language, text, line in [
+            ("int rank;", "cpp", "#include <perseus/perseus.hpp>\nperseus::api::Options options;\noptions.rank = rank;", 0),
+            ("int rank;", "cpp", "#include <perseus/perseus.hpp>\nperseus::Options options;", 3),
+            ("int rank;", "cpp", "rank = node;", 3),
+            ("int rank;", "c", "rank = 1;", 0),
+            ("", "python", "for rank in ranks:\n    run(rank)", 0),
+            ("", "python", "for rank in ranks\n    run(rank)", 3),
+        ]:
+            above = f"<!-- given: {given} -->\n" if given else ""
+            page.write_text(f"# Page\n\n{above}```{language}\n{text}\n```\n")
+            expect(text, run(check, "c++", root), fails=line > 0, says=f"docs/page.md:{line}: " if line else "")
+
+
 def test_links() -> None:
     check = TOOLS / "check_links.py"
     with tempfile.TemporaryDirectory() as folder:
@@ -173,5 +208,5 @@ def test_web_bundle() -> None:
 
 if __name__ == "__main__":
     tests = {"layers": test_layers, "format": test_format, "tidy": test_tidy, "gcc": test_gcc, "links": test_links,
-             "web_bundle": test_web_bundle}
+             "web_bundle": test_web_bundle, "comments": test_comments, "snippets": test_snippets}
     tests[sys.argv[1]]()
