@@ -23,7 +23,7 @@ TEST(Utf8, EveryCodePointComesBack) {
   }
 }
 
-TEST(Utf8, RefusesOverlongFormsSurrogatesAndWhatIsBeyondUnicode) {
+TEST(Utf8, RefusesOverlongFormsSurrogatesAndCodesBeyondUnicode) {
   for (const char* text : {"\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF", "\xED\xA0\x80", "\xED\xBF\xBF",
                            "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xFE", "\x80"}) {
     EXPECT_EQ(first_code_point(text).bytes, 0) << text;
@@ -46,7 +46,7 @@ TEST(Utf8, CountsWideAndCombiningCharacters) {
   EXPECT_EQ(display_columns("a\u200Bb\u2026"), 3);
 }
 
-TEST(Utf8, KnowsWhatChangesTheDisplay) {
+TEST(Utf8, RecognizesCharactersThatChangeTheDisplay) {
   for (const char32_t point : {0U, 0x1BU, 0x7FU, 0x85U, 0x9FU, 0x61CU, 0x200EU, 0x2028U, 0x202EU, 0x2066U, 0x2069U}) {
     EXPECT_TRUE(changes_display(point)) << static_cast<std::uint32_t>(point);
   }

@@ -151,7 +151,7 @@ class DashboardTest(PageTest):
         for fact in (job.id, "NVIDIA A100", "microbatch size 4", "DP 4 · PP 4 · TP 1", "version 1 from iteration 100"):
             self.assertIn(fact, self.text("main"))
 
-    def test_states_say_what_they_wait_for(self):
+    def test_states_show_their_reason(self):
         populate(self.cluster)
         expected = {"registered": "12 of 32 have registered", "profiling": "3 ranks (4, 5, 7) have yet to report",
                     "characterizing": "being computed", "failed": "stage 3 has no measurement", "finished": "FINISHED"}
@@ -392,7 +392,7 @@ class DashboardTest(PageTest):
                                 " document.querySelector('#job-list').innerText.match(/plan saves [\\d.]+ % est\\./g)?.length === 4")
         self.assertEqual([path for path, _ in self.cluster.asked].count("/v1/jobs"), loaded)
 
-    def test_a_token_is_asked_for(self):
+    def test_a_token_is_requested(self):
         self.deployed("secret run")
         self.cluster.token = "prs_sesame"
         self.open(wait="document.querySelector('#token-dialog').open")

@@ -127,7 +127,7 @@ class LiveDashboardTest(PageTest):
         self.browser.settle()
         self.assertEqual([self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")], drawn)
 
-    def test_the_cluster_page_sums_what_ranks_report(self):
+    def test_the_cluster_page_sums_reports_of_ranks(self):
         job = self.job("reporting", 1)
         self.job("silent", 1)
         self.open(wait=f"{LIVE} && document.querySelector('#cluster-table tbody tr')")

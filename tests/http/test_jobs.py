@@ -204,7 +204,7 @@ class CountsAfterRestarts(JobCase):
     def test_iterations_reported_are_those_counted(self):
         self.check_iterations_reported_are_those_counted(signal.SIGTERM)
 
-    def test_a_killed_server_loses_only_what_the_log_did_not_have(self):
+    def test_a_killed_server_loses_only_unlogged_iterations(self):
         self.check_iterations_reported_are_those_counted(signal.SIGKILL)
 
     def test_a_restart_amid_an_iteration_counts_it_once(self):
@@ -258,7 +258,7 @@ class Savings(JobCase):
                                                           "iteration_energy_j": energies})
             self.assertIn(words, answer["rejected"][0])
 
-    def test_a_job_that_sets_no_clock_saves_nothing_and_says_why(self):
+    def test_a_job_that_sets_no_clock_saves_nothing_and_gives_the_reason(self):
         self.push()
         for control, words in (("advice", "runs in advice mode"), ("none", "cannot set its clock")):
             training = Training(self.server, self.job(profile="sample"))
@@ -478,7 +478,7 @@ class ExistingClients(JobCase):
         thread.join(60)
         self.assertEqual(answers, [(200, {"rank": 0, "power_states": [1410, 1410]})])
 
-    def test_a_server_that_kept_nothing_says_so(self):
+    def test_a_server_without_its_data_knows_no_job(self):
         self.push()
         zeus = {"job_id": "", "pp_degree": 4, "dp_degree": 1, "tp_degree": 1, "world_size": 4, "job_metadata": "sample"}
         job = urllib.parse.quote(self.server.ask("POST", "/register_job", zeus)[1])

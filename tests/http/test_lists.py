@@ -233,7 +233,7 @@ class Streams(ListCase):
         self.assertEqual(stream.next()[1], {"jobs": [], "removed": [job]})
         stream.close()
 
-    def test_a_token_hears_of_its_own_jobs_only(self):
+    def test_a_token_receives_events_of_its_own_jobs_only(self):
         boss, mine, other = self.tokens()
         changes, events = Stream(self.server, "/v1/job_changes", mine), Stream(self.server, "/v1/events", mine)
         all_changes, all_events = Stream(self.server, "/v1/job_changes", boss), Stream(self.server, "/v1/events", boss)
@@ -254,7 +254,7 @@ class Streams(ListCase):
             self.assertEqual([stream.next()[1]["job"] for _ in jobs], jobs)
             stream.close()
 
-    def test_a_removed_job_s_stream_ends_and_says_so(self):
+    def test_the_stream_of_a_removed_job_ends_with_an_event(self):
         job, kept = self.job("run"), self.job("kept")
         self.server.ask("POST", f"/v1/jobs/{job}/finish", {})
         stream, other = Stream(self.server, f"/v1/jobs/{job}/events"), Stream(self.server, f"/v1/jobs/{kept}/events")

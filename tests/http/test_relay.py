@@ -186,7 +186,7 @@ class RelayTest(unittest.TestCase):
         for answer in waiting:
             self.assertEqual(answer.result()[0], 401)
 
-    def test_a_server_that_is_away_is_said_so_and_comes_back(self):
+    def test_a_server_outage_is_reported_and_ends(self):
         job = self.job()
         version = self.plan(job, 0)[1]["version"]
         waiting = self.all_plans(job, version)
@@ -206,13 +206,13 @@ class RelayTest(unittest.TestCase):
         self.assertEqual(self.relay.said.count("answers again"), 1, self.relay.said)
         self.assertEqual(len(self.relay.said.splitlines()), 2, self.relay.said)
 
-    def test_waits_end_when_the_rank_says_so(self):
+    def test_waits_end_at_the_requested_time(self):
         job = self.job(1)
         version = self.plan(job, 2)[1]["version"]
         self.assertEqual(self.plan(job, 2, version, 0), (200, {"rank": 2, "unchanged": True}))
         self.assertEqual(self.plan(job, 2, version, 1), (200, {"rank": 2, "unchanged": True}))
 
-    def test_a_rank_that_leaves_is_not_asked_for_any_more(self):
+    def test_a_rank_that_leaves_is_not_expected_any_more(self):
         job = self.job(1)
         version = self.plan(job, 0)[1]["version"]
         connection = http.client.HTTPConnection(self.relay.address)

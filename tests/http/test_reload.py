@@ -85,7 +85,7 @@ class Reload(unittest.TestCase):
         except ConnectionError:  # rejected before the body was sent
             return 413
 
-    def test_limits_change_and_what_needs_a_restart_is_named_and_kept(self):
+    def test_limits_change_and_settings_that_need_a_restart_are_named_and_kept(self):
         self.assertNotEqual(self.status_of_two_megabytes(), 413)
         self.configure(max_body_mb=1, listen="127.0.0.1:1", workers=3)
         messages = self.hang_up("require a restart")
@@ -136,7 +136,7 @@ class Reload(unittest.TestCase):
         self.assertFalse((self.at / "logs").exists())
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full")
-    def test_lines_that_are_lost_are_said_once_on_standard_error(self):
+    def test_lost_lines_are_reported_once_on_standard_error(self):
         server = Server(str(self.at / "other"), "--log-file", "/dev/full")
         try:
             self.assertEqual(server.ask("PUT", "/v1/profiles/p", {})[0], 422)

@@ -96,7 +96,7 @@ class Pages(SecurityCase):
 
 
 class Tokens(SecurityCase):
-    def test_every_call_asks_for_the_role_that_it_says(self):
+    def test_every_call_requires_its_documented_role(self):
         boss = self.first_token()
         made = {"infrastructure": boss, "job": self.make("job", boss), "read-only": self.make("read-only", boss)}
         may = {"infrastructure": {"infrastructure"}, "job": {"infrastructure", "job"},
@@ -144,7 +144,7 @@ class Tokens(SecurityCase):
         self.assertEqual(self.server.ask("GET", "/v1/jobs")[0], 401)
         self.assertFalse(any("perseus_first" in line for line in self.server.log))
 
-    def test_off_is_said_and_holds_on_loopback_only(self):
+    def test_off_is_logged_and_holds_on_loopback_only(self):
         boss = self.first_token()
         self.server.stop()
         require = [served.PROGRAM, "token", "require"]
@@ -230,7 +230,7 @@ class Tokens(SecurityCase):
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/ranks/0/plan_dropped", slow)[0], 200)
         self.assertEqual(self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"], [])
 
-    def test_what_a_revoked_token_waits_for_ends(self):
+    def test_waits_and_streams_of_a_revoked_token_end(self):
         boss = self.first_token()
         team = self.make("job", boss)
         self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
@@ -291,7 +291,7 @@ class Tokens(SecurityCase):
         self.assertNotIn("\u202e", log)
         self.assertLess(max(len(line) for line in self.server.log), 1000)
 
-    def test_changes_are_in_the_log_with_who_made_them(self):
+    def test_changes_are_in_the_log_with_their_author(self):
         boss = self.first_token()
         self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
         self.server.ask("DELETE", "/v1/profiles/absent", token=boss)

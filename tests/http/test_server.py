@@ -503,7 +503,7 @@ class Operations(ServerCase):
             self.assertRegex(done.stderr, rf"^perseus: cannot listen on {listening}: [^\n]+\n$")
             self.assertFalse(os.path.exists(data) or os.path.exists(log), "it was not its port")
 
-    def test_the_list_says_how_jobs_do(self):
+    def test_the_list_shows_the_state_of_jobs(self):
         self.push()
         job = self.zeus_job(dp=2)
         for rank in range(8):
@@ -549,7 +549,7 @@ class Operations(ServerCase):
         with sqlite3.connect(pathlib.Path(self.data) / "perseus.db") as database:
             self.assertEqual(database.execute("SELECT DISTINCT job FROM event").fetchall(), [(kept,)])
 
-    def test_what_was_acknowledged_survives_kill_9(self):
+    def test_acknowledged_changes_survive_kill_9(self):
         self.push()
         job = self.zeus_job()
         before = [self.server.ask("GET", f"/schedule/{job}?rank={rank}")[1] for rank in range(4)]
@@ -598,7 +598,7 @@ class Operations(ServerCase):
         self.server = Server(self.data)
         self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 1)
 
-    def test_a_full_disk_is_said_and_survived(self):
+    def test_a_full_disk_is_reported_and_survived(self):
         self.push()
         job = self.zeus_job()
         self.server.ask("GET", f"/schedule/{job}?rank=0")
@@ -700,7 +700,7 @@ class Operations(ServerCase):
             mount = f'mount --bind "{self.data}" "{self.data}" && mount -o remount,ro,bind "{self.data}" && exec "$@"'
             self.start_read_only(["unshare", "-m", "sh", "-c", mount, "sh"], stop)
 
-    def test_pages_are_compressed_for_those_who_take_it(self):
+    def test_pages_are_compressed_for_clients_that_accept_it(self):
         def get(path, **headers):
             connection = http.client.HTTPConnection(self.server.address, timeout=60)
             connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
@@ -721,7 +721,7 @@ class Operations(ServerCase):
             same, nothing = get(path, Accept_Encoding="gzip", If_None_Match=packed.headers["ETag"])
             self.assertEqual((same.status, nothing), (304, b""))
 
-    def test_every_error_says_its_code(self):
+    def test_every_error_has_its_code(self):
         for method, path, body, status, code in [("PUT", "/v1/jobs", {}, 405, "usage"), ("GET", "/nowhere", None, 404, "not_found"),
                                                  ("GET", "/%zz", None, 400, "usage"), ("POST", "/v1/jobs", "{", 422, "invalid_input"),
                                                  ("POST", "/v1/jobs", "x" * (17 << 20), 413, "too_large"),
@@ -749,7 +749,7 @@ class Operations(ServerCase):
                                       capture_output=True, text=True)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_a_service_manager_hears_that_it_is_ready_alive_and_stopping(self):
+    def test_a_service_manager_is_notified_ready_alive_and_stopping(self):
         with tempfile.TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             manager.bind(folder + "/notify")
             manager.settimeout(60)
@@ -801,7 +801,7 @@ class Operations(ServerCase):
         held.close()
         self.assertEqual(self.server.process.wait(30), 0)
 
-    def test_straggler_reaches_who_waits(self):
+    def test_a_straggler_notice_reaches_waiting_ranks(self):
         self.push()
         job = self.zeus_job(dp=2)
         plan = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1]
@@ -816,7 +816,7 @@ class Operations(ServerCase):
         shown = self.server.cli("job", "show", job).stdout
         self.assertIn("1.2", shown)
 
-    def test_back_to_normal_says_where_nothing_was_known(self):
+    def test_back_to_normal_reports_an_unknown_straggler(self):
         self.push()
         job = self.zeus_job(dp=2)
         stragglers = f"/v1/jobs/{job}/stragglers"
@@ -837,7 +837,7 @@ class Operations(ServerCase):
         self.assertNotIn("nothing_done", ended)
         self.assertNotEqual(ended["id"], "")
 
-    def test_a_size_that_is_too_large_is_named_with_what_is_allowed(self):
+    def test_a_size_that_is_too_large_is_named_with_the_limit(self):
         def detail(body, path="/v1/jobs", expect=400):
             status, answer = self.server.ask("POST", path, body)
             self.assertEqual(status, expect, answer)
@@ -881,7 +881,7 @@ class Operations(ServerCase):
         for right in ({}, {"signal": [{"from_s": 5, "value": 1}]}, {"threshold": 0, "signal": [{"from_s": 5, "value": 1}]}):
             self.assertEqual(self.server.ask("PUT", path, {"slowdown": 1.1, **right})[0], 200)
 
-    def test_refuses_to_listen_to_everybody_without_tokens(self):
+    def test_refuses_to_listen_beyond_loopback_without_tokens(self):
         with tempfile.TemporaryDirectory() as data:
             done = subprocess.run([PERSEUS, "serve", "--listen", "0.0.0.0:0", "--data", data], capture_output=True, text=True)
             self.assertEqual(done.returncode, 64)

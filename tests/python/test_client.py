@@ -58,7 +58,7 @@ class Calls(RecordedTest):
         client.on_step_end()
         self.assertEqual(self.calls(), ["step_begin 0", "step_end", "step_begin 1", "step_end"])
 
-    def test_wrong_calls_are_said_once_and_nothing_else(self):
+    def test_wrong_calls_are_logged_once(self):
         client.start()
         with self.assertLogs("perseus", "WARNING") as logged:
             for _ in range(3):
@@ -144,7 +144,7 @@ class Starting(RecordedTest):
             self.assertFalse(client.start().active)
         self.assertEqual(self.calls(), [])
 
-    def test_what_it_tells(self):
+    def test_statistics_and_status(self):
         started = client.start()
         statistics = started.statistics()
         self.assertEqual((statistics["state"], statistics["iteration"], statistics["server_reached"]), ("planned", 7, 1))
@@ -264,7 +264,7 @@ class JobId(RecordedTest):
         self.assertIn("begin 0 -1 -1", self.calls())
         self.assertTrue(first.stopped.is_set())
 
-    def test_rank_0_tells_it_when_it_has_it(self):
+    def test_rank_0_sends_the_job_once_it_is_known(self):
         store = Store()
         rendezvous = job_id.Rendezvous()
         rendezvous._store, rendezvous._rank = store, 0
@@ -378,7 +378,7 @@ class Cuda(RecordedTest):
         self.assertEqual(self.options()["device"], "simulated:x")
         self.assertEqual(client._device_of_id(1), "nvml:GPU-uuid-of-1")
 
-    def test_older_torch_does_not_tell_uuids(self):
+    def test_older_torch_has_no_uuids(self):
         self.torch.cuda.get_device_properties = lambda index: types.SimpleNamespace()
         client.start()
         self.assertEqual(self.options()["device"], "cuda:3")

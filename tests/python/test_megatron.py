@@ -135,7 +135,7 @@ class Megatron(RecordedTest):
         backwards = [c[1:] for c in self.computations() if c[0] == "backward"]
         self.assertEqual((forwards, backwards), (expected, [(m, 1 - c) for m, c in expected]))
 
-    def test_what_goes_round_is_said(self):
+    def test_a_cycle_is_reported(self):
         module = types.SimpleNamespace(
             **dict.fromkeys(megatron._FORWARD_BACKWARD, lambda **kwargs: "losses"),
             forward_step=lambda: None,

@@ -134,7 +134,7 @@ class OldPython(unittest.TestCase):
                 ran = subprocess.run(command, env=environment, capture_output=True, text=True)
                 self.assertEqual(ran.returncode, 0, ran.stderr)
 
-    def test_what_is_newer_is_found(self):
+    def test_newer_syntax_is_found(self):
         for source in (
             "match x:\n  case 1: pass",
             "with (open('a') as a, open('b') as b): pass",

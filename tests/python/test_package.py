@@ -74,7 +74,7 @@ class Installed(unittest.TestCase):
 class FromTheTree(Installed):
     """A package without the library."""
 
-    def test_the_installation_fails_and_says_what_to_do(self):
+    def test_the_installation_fails_with_instructions(self):
         self.run_(BUILDER, "-m", "venv", "--system-site-packages", "--without-pip", self.folder / "builds")
         python, tree = self.folder / "builds" / "bin" / "python", self.copied(TREE)  # it has setuptools and wheel
         pip = (python, "-m", "pip", "install", "--no-index", "--no-build-isolation", "--no-deps", tree)

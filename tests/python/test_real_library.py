@@ -84,7 +84,7 @@ class RealLibrary(unittest.TestCase):
             self.assertEqual([wrong["cause"] for wrong in started.status()["wrong"]], ["server"])
         self.assertEqual(sum("127.0.0.1:9" in line for line in logged.output), 1)  # logged once
 
-    def test_other_threads_may_ask(self):
+    def test_other_threads_may_query(self):
         started, done = self.start(), threading.Event()
 
         def ask():
@@ -103,7 +103,7 @@ class RealLibrary(unittest.TestCase):
         thread.join()
         self.assertEqual(started.statistics()["iteration"], 200)
 
-    def test_processes_end_whatever_is_left_running(self):
+    def test_all_processes_end(self):
         for end in ("", "raise SystemExit(0)", "os._exit(0)", "client.stop(); client.start(device='none')"):
             program = (
                 "import os\nfrom perseus import client\n"

@@ -229,7 +229,7 @@ class Life(RecordedTest):
         schedule._stage.has_backward = False
         self.assertEqual((vars(schedule), vars(schedule._stage)), before)
 
-    def test_what_others_wrapped_since_stays(self):
+    def test_later_wrappers_of_others_stay(self):
         schedule = single(pipelining.ScheduleGPipe, 2, 0, 4)
         torch_pipelining.install(schedule)
         ours, seen = schedule._stage.forward_one_chunk, []

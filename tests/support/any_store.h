@@ -236,7 +236,7 @@ TEST_P(AnyStore, LeavesWithEverythingCommitted) {
   EXPECT_EQ(store_->read("a", 0)->size(), 50U);
 }
 
-TEST_P(AnyStore, SaysWhatJobsHoldAndHowMuchThatIs) {
+TEST_P(AnyStore, ReportsBlobsOfJobsAndTheirSizes) {
   store::Append first = to("a", 0, {"1"});
   first.blobs = {{"input/x", std::string(1000, 'x')}};
   first.holds = {"input/x", "frontier/later"};

@@ -66,7 +66,7 @@ class MeasureGpu(unittest.TestCase):
     def facts(self, part):
         return self.parts[part]["facts"]
 
-    def test_says_that_the_driver_is_simulated(self):
+    def test_reports_a_simulated_driver(self):
         self.assertTrue(self.answer["run"]["driver"].startswith("SIMULATED"), self.answer["run"])
         self.assertIn("SIMULATED: no figure here is one of a GPU", self.page)
         self.assertIn("figures are meaningless", self.answer["run"]["samples"])
@@ -151,7 +151,7 @@ class MeasureGpu(unittest.TestCase):
         self.assertTrue(any(text.startswith("clocks:") for text in self.answer["not_touched"]))
         self.assertIn("no clock, power limit or mode was changed", self.done.stderr)
 
-    def test_no_gpu_is_said_in_one_line(self):
+    def test_a_missing_gpu_is_reported_in_one_line(self):
         done = self.run_script("--no-torch", PERSEUS_CUDA="/no/such/libcuda.so.1")
         self.assertEqual(done.returncode, 69)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)

@@ -280,7 +280,7 @@ TEST_P(DemoOfHosts, RunsTheSameIterationsAtMaximumClock) {
 INSTANTIATE_TEST_SUITE_P(Depths, DemoOfHosts, ::testing::Values("synchronous", "1", "8", "unbounded"),
                          [](const auto& hosts) { return "Ahead_" + hosts.param; });
 
-TEST(Demo, WhatCannotRunIsRefusedBeforeAnythingStarts) {
+TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
   const ScratchFolder scratch;
   const std::string profile = few_clocks(scratch);
   struct Case {
@@ -320,7 +320,7 @@ TEST(Demo, WhatCannotRunIsRefusedBeforeAnythingStarts) {
   }
 }
 
-TEST(Demo, APortThatIsTakenIsSaid) {
+TEST(Demo, ReportsAPortInUse) {
   const ScratchFolder scratch;
   const int taken = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
@@ -360,7 +360,7 @@ TEST(Demo, InterruptedItEndsInOrder) {
   EXPECT_TRUE(processes_of(scratch, "").empty());
 }
 
-TEST(Demo, AWorkerThatDiesEndsItWithAWord) {
+TEST(Demo, ADeadWorkerEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto workers = processes_of(scratch, "perseus-replay");
@@ -373,7 +373,7 @@ TEST(Demo, AWorkerThatDiesEndsItWithAWord) {
   expect_nothing_left(scratch);
 }
 
-TEST(Demo, AServerThatDiesEndsItWithAWord) {
+TEST(Demo, ADeadServerEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto servers = processes_of(scratch, "/perseus", "serve");
@@ -386,7 +386,7 @@ TEST(Demo, AServerThatDiesEndsItWithAWord) {
   expect_nothing_left(scratch);
 }
 
-TEST(Demo, AHelperThatDiesEndsItWithAWord) {
+TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto helpers = processes_of(scratch, "perseus-clockd");
@@ -400,7 +400,7 @@ TEST(Demo, AHelperThatDiesEndsItWithAWord) {
 }
 
 /// Both processes of the helper are stopped; which of the two the demo sees as stopped for two iterations may differ.
-TEST(Demo, AHelperThatIsStoppedEndsItWithAWord) {
+TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
                                         const auto locked = locked_gpus(scratch);
@@ -441,7 +441,7 @@ TEST(Demo, AStoppedSupervisorIsNamedAndContinued) {
   expect_nothing_left(scratch);
 }
 
-TEST(Demo, AStoppedServerIsNamedWithWhatTheClientsLog) {
+TEST(Demo, AStoppedServerIsReportedWithTheClientsLog) {
   const ScratchFolder scratch;
   RunOptions options = once_clocks_are_locked(scratch, [&](pid_t demo) {
     const auto servers = processes_of(scratch, "/perseus", "serve");
@@ -467,7 +467,7 @@ TEST(Demo, AStoppedServerIsNamedWithWhatTheClientsLog) {
   expect_nothing_left(scratch);
 }
 
-TEST(Demo, AFileThatMayNotGrowEndsItWithAWord) {
+TEST(Demo, AFileSizeLimitEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   RunOptions options;
   options.prepare = [] {  // ulimit -f 64: less than a simulated GPU's state
@@ -482,7 +482,7 @@ TEST(Demo, AFileThatMayNotGrowEndsItWithAWord) {
   expect_nothing_left(scratch);
 }
 
-TEST(Demo, WhatAKilledOneLeftInTheTemporaryFolderIsRemovedByTheNext) {
+TEST(Demo, RemovesTheTemporaryFilesOfAKilledDemo) {
   const ScratchFolder scratch;
   fs::create_directory(scratch.path("tmp"));
   RunOptions options;

@@ -31,7 +31,7 @@ json::object json_of(const std::vector<std::string>& words) {
 
 double number(const json::value& row, const char* name) { return row.at(name).to_number<double>(); }
 
-TEST(AdviseCommand, PromisesWhatThePlanSaves) {
+TEST(AdviseCommand, EstimateAgreesWithThePlan) {
   const json::object advised = json_of(words_about_sample("advise", {"--noise", "0", "--gpus", "8", "--json"}));
   const json::object planned = json_of(words_about_sample("plan", {"--noise", "0", "--straggler", "1.1", "--json"}));
   const json::array& rows = advised.at("advice").as_array();
@@ -96,7 +96,7 @@ TEST(AdviseCommand, ANoisyProfileGivesErrorBars) {
   }
 }
 
-TEST(AdviseCommand, PrintsATableAndWhatItAssumes) {
+TEST(AdviseCommand, PrintsATableAndItsAssumptions) {
   const Outcome plain = run_perseus(words_about_sample("advise", {"--noise", "0", "--gpus", "8"}));
   EXPECT_THAT(plain.out, AllOf(HasSubstr("no slower than maximum clock"), HasSubstr("0.3 % slower allowed"),
                                HasSubstr("waiting for one 1.2 times slower"), HasSubstr("kWh a year"),

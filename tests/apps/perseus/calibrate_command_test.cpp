@@ -60,7 +60,7 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   EXPECT_THAT(in_words.out, HasSubstr("the default plan is known to +- "));
 }
 
-TEST(CalibrateCommand, SaysTheSameInJson) {
+TEST(CalibrateCommand, JsonAgreesWithTheText) {
   const ScratchFolder scratch;
   const TraceText text = noisy_trace();
   const Outcome outcome = run_perseus({"calibrate", scratch.file("ops.csv", text.ops),
@@ -74,7 +74,7 @@ TEST(CalibrateCommand, SaysTheSameInJson) {
   EXPECT_THAT(scratch.names(), ElementsAre("iters.csv", "ops.csv"));
 }
 
-TEST(CalibrateCommand, NamesFileLineFieldAndWhatIsAllowed) {
+TEST(CalibrateCommand, ErrorsNameFileLineFieldAndAllowedValues) {
   const ScratchFolder scratch;
   const TraceText good = noisy_trace();
   const auto with = [](std::string text, const std::string& from, const std::string& to) {

@@ -53,7 +53,7 @@ TEST(StandardOutput, ThatCannotBeWrittenIsAFailure) {
   EXPECT_EQ(run_perseus({"plan", "/nonexistent", "--json"}, {.prepare = full}).exit_code, kNotFound);
 }
 
-TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
+TEST(PerseusCommandLine, ErrorsNameUnknownArguments) {
   expect_mistake({"plna"}, kUsage, "unknown command 'plna'; did you mean 'plan'? (see 'perseus --help')");
   expect_mistake({"steer"}, kUsage, "unknown command 'steer'; allowed: plan, advise, compare");
   expect_mistake({"help", "job", "lst"}, kUsage, "unknown command 'lst'; did you mean 'list'?");
@@ -65,7 +65,7 @@ TEST(PerseusCommandLine, NamesWhatItDoesNotKnow) {
   expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument 'b.csv'");
 }
 
-TEST(PerseusCommandLine, PrintsHelpWhereNothingIsAsked) {
+TEST(PerseusCommandLine, PrintsHelpWithoutArguments) {
   const auto out_of = [](const Words& words) {
     const Outcome outcome = run_perseus(words);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.err;

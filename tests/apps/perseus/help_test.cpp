@@ -50,7 +50,7 @@ TEST(Help, IsAsWritten) {
   }
 }
 
-TEST(Help, VersionIsSaid) {
+TEST(Help, PrintsTheVersion) {
   const Outcome version = run_perseus({"--version"});
   EXPECT_EQ(version.exit_code, 0);
   EXPECT_THAT(version.out, ::testing::MatchesRegex(

@@ -107,7 +107,7 @@ TEST(PlanOutput, FrontierKeepsItsPromises) {
   }
 }
 
-TEST(PlanOutput, JsonSaysTheSameAsTheTable) {
+TEST(PlanOutput, JsonAgreesWithTheTable) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(plan_words(scratch.path("plans"), {"--json", "--straggler", "1.2"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -123,7 +123,7 @@ TEST(PlanOutput, JsonSaysTheSameAsTheTable) {
   EXPECT_NEAR(all.at("straggler").at("deadline_s").to_number<double>(), 1.2 * rows.back().at("time_s"), 1e-9);
 }
 
-TEST(PlanOutput, OtherCommandsSpeakJsonToo) {
+TEST(PlanOutput, OtherCommandsPrintJsonToo) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans");
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);

@@ -96,7 +96,7 @@ TEST(PlanSearch, VerifySeesLiesAboutTheUnion) {
   EXPECT_THAT(run_perseus({"verify", out}).err, HasSubstr("zero-bubble/plans.json"));
 }
 
-TEST(PlanSearch, TheReferenceIsWhatSavingsAreAgainst) {
+TEST(PlanSearch, SavingsAreAgainstTheReference) {
   const json::object first = search_json_of({"--schedule", "gpipe,zero-bubble"});
   EXPECT_EQ(first.at("reference").at("configuration").as_string(), "gpipe");
   const json::object chosen = search_json_of({"--schedule", "gpipe,zero-bubble,1f1b", "--reference-schedule", "1f1b"});
@@ -112,7 +112,7 @@ TEST(PlanSearch, TheReferenceIsWhatSavingsAreAgainst) {
   EXPECT_EQ(plan.at("configuration").as_string(), "zero-bubble");
 }
 
-TEST(PlanSearch, AMemoryLimitLeavesOutWhatDoesNotFit) {
+TEST(PlanSearch, AMemoryLimitExcludesLargerConfigurations) {
   const ScratchFolder scratch;
   const std::string memory = scratch.path("memory.csv");
   std::ofstream file(memory);
@@ -184,7 +184,7 @@ TEST(PlanSearch, TheSameRanksAreTheSamePlans) {
   EXPECT_EQ(planned("four", {"--schedule", "1f1b,zbv", "--ranks", "4"}, "zbv"), listed);
 }
 
-TEST(PlanSearch, WhatNoRecomputationHelpsIsLeftOutOnce) {
+TEST(PlanSearch, ExcludesOnceAConfigurationThatRecomputationCannotFit) {
   const Outcome both = run_perseus(
       search_words({"--schedule", "1f1b,dualpipev", "--recompute", "best", "--measured-with", "recomputation"}));
   ASSERT_EQ(both.exit_code, 0) << both.err;
@@ -233,7 +233,7 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--schedule", "best", "--memory", "/nowhere.csv"}), HasSubstr("/nowhere.csv"));
 }
 
-TEST(PlanSearch, SaysWhatEachChangeSaves) {
+TEST(PlanSearch, PrintsTheSavingOfEachChange) {
   const json::object all = search_json_of({"--schedule", "1f1b,zero-bubble", "--recompute", "best", "--measured-with",
                                            "recomputation", "--stage-layers", "6", "--slowdown", "0.3%"});
   std::vector<std::string> names;

@@ -73,7 +73,7 @@ class Reproduce : public ::testing::Test {
   std::string said_;
 };
 
-TEST_F(Reproduce, WritesEveryTableForWhateverIsThere) {
+TEST_F(Reproduce, WritesEveryTableForTheAvailableData) {
   ASSERT_EQ(run("data --out out --microbatches 4,2 --no-progress"), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("no --blocking-power gpu_x=W was given"));
   EXPECT_EQ(names("out"), (std::set<std::string>{"table5.csv", "table6.csv", "cases.csv", "figure7.csv", "figure7.svg",
@@ -140,7 +140,7 @@ TEST_F(Reproduce, RefusesWithOneErrorAndWritesNothing) {
   }
 }
 
-TEST_F(Reproduce, LeavesOutWhatIsBrokenAndSaysSo) {
+TEST_F(Reproduce, SkipsAndReportsBrokenFiles) {
   const std::string stages = "data/emulation/stage_profile/";
   const std::string frontiers = "data/emulation/iteration_time_energy/gpu_x/";
   write(stages + "bad+gpu_x_bf16.csv", "stage,instruction,frequency,time,energy\n0,forward,1,x,1\n");
@@ -165,7 +165,7 @@ TEST_F(Reproduce, LeavesOutWhatIsBrokenAndSaysSo) {
   EXPECT_TRUE(table6[6].starts_with("tiny,gpu_x,96,"));
 }
 
-TEST_F(Reproduce, SaysWhatIsWrongWhereNothingIsLeft) {
+TEST_F(Reproduce, FailsIfAllFilesAreBroken) {
   fs::remove_all(folder_ / "data/emulation/stage_profile");
   write("data/emulation/stage_profile/bad+gpu_x_bf16.csv",
         "stage,instruction,frequency,time,energy\n0,forward,1,x,1\n");

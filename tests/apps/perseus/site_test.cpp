@@ -56,7 +56,7 @@ TEST(SiteCommand, WritesAPage) {
   }
 }
 
-TEST(SiteCommand, SaysWhatIsMissing) {
+TEST(SiteCommand, ErrorsNameMissingArguments) {
   const ScratchFolder scratch;
   static_cast<void>(scratch.file("site.toml", small_site("limit_w = 300\n", "least_rate = 1\n")));
   const Outcome outcome = run_perseus({"site", "plan", scratch.path("site.toml"), "--effort", "low"});
@@ -65,7 +65,7 @@ TEST(SiteCommand, SaysWhatIsMissing) {
   EXPECT_THAT(outcome.out, HasSubstr("1 job is below the least rate: one"));
 }
 
-TEST(SiteCommand, SaysThatEvenWaitingJobsExceedALimit) {
+TEST(SiteCommand, WarnsThatEvenWaitingJobsExceedALimit) {
   const ScratchFolder scratch;
   const std::string file = scratch.file("site.toml", small_site("limit_w = 0\n", "least_rate = 0\n"));
   const Outcome outcome = run_perseus({"site", "plan", file, "--effort", "low"});

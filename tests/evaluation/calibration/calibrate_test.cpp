@@ -47,14 +47,14 @@ void expect_found(const Calibration& found, const TrueRun& truth, const model::R
   }
 }
 
-TEST(Calibrate, FindsWhatExactTracesWereMadeWith) {
+TEST(Calibrate, RecoversTheParametersOfExactTraces) {
   const TrueRun truth;
   SeededDice dice(1);
   const model::RunTrace trace = synthetic_trace(truth, dice);
   expect_found(calibrated(trace), truth, trace);
 }
 
-TEST(Calibrate, TellsTransfersThatTheSenderWaitsForFromOthers) {
+TEST(Calibrate, DistinguishesTransfersThatTheSenderWaitsFor) {
   TrueRun truth;
   truth.blocking_transfers = false;
   truth.transfer_latency = Seconds(0.011);
@@ -187,7 +187,7 @@ TEST(Calibrate, ErrorBarIsAQuantileOfErrorsOnPlansLeftOut) {
   EXPECT_EQ(error_bar({}), 0);
 }
 
-TEST(Calibrate, DoubtsNameDisturbedRunsAndWhatWouldTell) {
+TEST(Calibrate, DoubtsNameDisturbedRunsAndTheMissingMeasurement) {
   const model::RunTrace trace = two_nodes_with_disturbed_runs(Seconds(0.03));
   const Calibration found = calibrated(trace);
   const auto predictions = predict(found, trace, all_plans(trace));
@@ -230,7 +230,7 @@ TEST(Calibrate, FillsInClocksOnRequest) {
     EXPECT_NEAR(m.time / TrueRun{}.time(1, model::Instruction::forward, m.clock), 1, 1e-6);
 }
 
-TEST(Calibrate, RefusesWhatItCannotLearnFrom) {
+TEST(Calibrate, RefusesTracesThatDetermineNothing) {
   SeededDice dice(7);
   model::RunTrace trace = synthetic_trace({}, dice);
   EXPECT_THAT(calibrate(trace, {}).error().message, HasSubstr("at least one"));

@@ -53,7 +53,7 @@ class CalibrateRandom : public ::testing::TestWithParam<int> {};
 
 // Calibration recovers the constants of an exact trace. Fixed seeds, because shrinking would find plans that are all
 // alike: these separate transfers from tail only by the prior, and the fit is 0.1 % off in about one trace of 1000.
-TEST_P(CalibrateRandom, FindsWhatExactTracesWereMadeWith) {
+TEST_P(CalibrateRandom, RecoversTheParametersOfExactTraces) {
   SeededDice dice(GetParam());
   const TrueRun run = random_run(dice);
   const model::RunTrace trace = testing::synthetic_trace(run, dice);

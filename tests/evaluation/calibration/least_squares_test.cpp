@@ -19,7 +19,7 @@ TEST(LeastSquares, FitsALine) {
   EXPECT_NEAR(found[1], 2, 1e-9);
 }
 
-TEST(LeastSquares, HoldsAtZeroWhatWouldBeNegative) {
+TEST(LeastSquares, NegativeUnknownsAreHeldAtZero) {
   LeastSquares line(2);
   for (int x = 0; x < 3; ++x) {  // falls: with a slope >= 0 the best is the mean
     const std::array<Term, 2> row{Term{0, 1}, Term{1, static_cast<double>(x)}};

@@ -92,7 +92,7 @@ TEST(ReadArtifact, TakesTheEnvPipeResultGzippedAsWell) {
   EXPECT_EQ(read_artifact(folder.path()).value().envpipe.size(), 1u);
 }
 
-TEST(ReadArtifact, SaysWhatIsWrongWhereNoProfileIsLeft) {
+TEST(ReadArtifact, FailsIfNoProfileIsValid) {
   const Folder folder;
   folder.file(profile_name, "stage,instruction\n");
   const auto artifact = read_artifact(folder.path());
@@ -116,7 +116,7 @@ TEST(ReadArtifact, RefusesAFolderWithoutProfiles) {
   EXPECT_THAT(none.error().message, HasSubstr("no profiles; expected files named MODEL+GPU_bf16.csv"));
 }
 
-TEST(ReadArtifact, LeavesOutWhatIsBadNamingFileAndLine) {
+TEST(ReadArtifact, SkipsBadRowsNamingFileAndLine) {
   const std::string header = "model,precision,device,num_microbatches,num_pipelines,iteration_time,energy\n";
   const struct {
     std::string name, content, says;

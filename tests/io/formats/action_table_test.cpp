@@ -54,7 +54,7 @@ TEST(ActionTable, ErrorsNameLineCellAndText) {
   EXPECT_THAT(error_of("0F0,1F0\n0B0,1B0\n"), HasSubstr("a stage lives on one rank"));
 }
 
-TEST(ActionTable, WritesOnlyWhatPyTorchHasNamesFor) {
+TEST(ActionTable, WritesOnlyActionsThatPyTorchKnows) {
   const auto table = format_action_table(*model::make_schedule("early-recompute-1f1b", {2, 2, 1}));
   ASSERT_FALSE(table);
   EXPECT_THAT(table.error().message, HasSubstr("recompute of stage 0, microbatch 1 has no name"));

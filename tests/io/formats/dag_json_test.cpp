@@ -69,7 +69,7 @@ TEST(DagJson, NamesTheCycle) {
               HasSubstr("before m"));
 }
 
-TEST(DagJson, ErrorsNamePathValueAndWhatIsAllowed) {
+TEST(DagJson, ErrorsNamePathValueAndAllowedValues) {
   EXPECT_THAT(error_of("{"), HasSubstr("d.json:1:2: not JSON"));
   EXPECT_THAT(error_of(replaced(good, "\"machines\"", "\"hosts\"")), HasSubstr("a member \"machines\""));
   EXPECT_THAT(error_of(replaced(good, "\"id\": \"r\"", "\"id\": \"r\", \"x\": 1")),

@@ -57,7 +57,7 @@ TEST(LayersCsv, ClocksInAnyOrder) {
   EXPECT_EQ(backward[1].energy, Joules(100));
 }
 
-TEST(LayersCsv, SaysWhatIsWrongAndWhere) {
+TEST(LayersCsv, ErrorsNameTheProblemAndItsLine) {
   EXPECT_THAT(refusal(""), HasSubstr("has no layers"));
   EXPECT_THAT(refusal("name,forward_s\n"), HasSubstr("has no layers"));
   EXPECT_THAT(refusal("name\na\n"), HasSubstr("l.csv:1: missing column: forward_s"));

@@ -20,7 +20,7 @@ TEST(MemoryCsv, ReadsStagesInAnyOrder) {
   EXPECT_EQ((*memory)[1].recompute_gib, 0.5);
 }
 
-TEST(MemoryCsv, NamesWhatIsWrong) {
+TEST(MemoryCsv, ErrorsNameTheProblem) {
   const std::string header = "stage,weights_gib,activations_gib\n";
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {"", "m.csv: no stages"},

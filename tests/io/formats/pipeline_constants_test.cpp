@@ -42,7 +42,7 @@ TEST(PipelineConstants, LatenciesPerBoundaryReadBackAsWritten) {
   EXPECT_EQ(read->transfer_latency_stddev, latency);
 }
 
-TEST(PipelineConstants, MayLeaveOutWhatHasADefault) {
+TEST(PipelineConstants, MayOmitValuesWithADefault) {
   const auto read =
       parse_pipeline_constants(R"({"microbatches": 4, "blocking_power_w": 70, "transfer_latency_s": 0})", "c.json");
   ASSERT_TRUE(read) << read.error().message;
@@ -50,7 +50,7 @@ TEST(PipelineConstants, MayLeaveOutWhatHasADefault) {
   EXPECT_FALSE(read->costs.blocking_transfers);
 }
 
-TEST(PipelineConstants, SaysWhatIsWrong) {
+TEST(PipelineConstants, ErrorsNameTheProblem) {
   const auto error = [](const char* text) {
     const auto read = parse_pipeline_constants(text, "c.json");
     return read ? "no error" : read.error().message;

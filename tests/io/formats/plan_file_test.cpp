@@ -52,7 +52,7 @@ std::string error_of(const std::string& text) {
   return file ? "no error" : file.error().message;
 }
 
-TEST(PlanFile, ReadsBackExactlyWhatWasWritten) {
+TEST(PlanFile, ReadingReversesWritingExactly) {
   model::ComputationDag dag = sample_dag();
   dag.types[0].options[0].time = Seconds(std::nextafter(0.1, 1));
   const model::Frontier frontier = sample_frontier(dag, 40);
@@ -81,7 +81,7 @@ TEST(PlanFile, ReplacesBytesThatAreNotUtf8) {
   EXPECT_EQ(file->metadata.at("k"), "a��+z���");
 }
 
-TEST(PlanFile, ErrorsSayWhereAndWhatIsAllowed) {
+TEST(PlanFile, ErrorsNameThePlaceAndAllowedValues) {
   const model::ComputationDag dag = sample_dag();
   const std::string good = format_plan_file(dag, sample_frontier(dag, 3), {{"a", "b"}});
   ASSERT_EQ(error_of(good), "no error");

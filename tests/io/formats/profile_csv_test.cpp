@@ -87,7 +87,7 @@ TEST(ProfileCsv, ReadsTheSpreadOfRowsThatAreMeans) {
   EXPECT_THAT(error_of(spread + one + "0,0,0\n"), HasSubstr("p.csv:2: samples: '0'; allowed: an integer from 1"));
 }
 
-TEST(ProfileCsv, WhatIsWrittenIsReadBack) {
+TEST(ProfileCsv, ReadingReversesWriting) {
   model::Profile profile;
   profile.accelerators = {1, 1};
   for (int stage = 0; stage < 2; ++stage) {
@@ -155,7 +155,7 @@ TEST(ProfileCsv, ConstantTimeInstructionsHaveOneOptionAtClockZero) {
   EXPECT_NE(profile->find(0, "optimizer_step"), nullptr);
 }
 
-TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndWhatIsAllowed) {
+TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndAllowedValues) {
   EXPECT_THAT(error_of(""), HasSubstr("p.csv: empty"));
   EXPECT_THAT(error_of("\n\n"), HasSubstr("p.csv: empty"));
   EXPECT_THAT(error_of(header), HasSubstr("p.csv: a header but no rows"));
@@ -194,7 +194,7 @@ TEST(ProfileCsv, StagesMustBeWholeAndComplete) {
               HasSubstr("stage 0, forward: no clock was measured by all 2 ranks"));
 }
 
-TEST(ProfileCsv, SaysWhatCannotBeRead) {
+TEST(ProfileCsv, NamesUnreadableFiles) {
   const auto missing = read_profile_csv("no/such/profile.csv");
   ASSERT_FALSE(missing);
   EXPECT_EQ(missing.error().code, ErrorCode::not_found);

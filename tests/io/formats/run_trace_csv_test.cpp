@@ -53,7 +53,7 @@ TEST(RunTraceCsv, WithoutARowForTheWholeTheLongestStageCounts) {
   EXPECT_EQ(trace->plans[0].iteration_time, Seconds(0.71));
 }
 
-TEST(RunTraceCsv, SaysWhereAndWhatIsWrong) {
+TEST(RunTraceCsv, ErrorsNameTheLineAndTheProblem) {
   EXPECT_EQ(error_of("", iters),
             "ops.csv: empty; a header line with plan, stage, op, instruction, microbatch, frequency_mhz, time_s is "
             "needed");

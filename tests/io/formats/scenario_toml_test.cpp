@@ -20,7 +20,7 @@ const std::string head =
     "microbatches = 12\n"      // 7
     "count = 4\n";             // 8
 
-TEST(ScenarioToml, ReadsWhatIsThereAndFillsInTheRest) {
+TEST(ScenarioToml, ReadsGivenValuesAndDefaultsTheRest) {
   const Result<model::Scenario> scenario = parse_scenario(head, "a/s.toml", "a");
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   EXPECT_EQ(scenario->name, "s");
@@ -59,7 +59,7 @@ struct Bad {
   std::string says;
 };
 
-TEST(ScenarioToml, RefusesWithFileLineFieldValueAndWhatIsAllowed) {
+TEST(ScenarioToml, ErrorsNameFileLineFieldValueAndAllowedValues) {
   const std::string straggler =
       "[[straggler]]\ncause = \"thermal\"\npipeline = 1\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n";  // lines 9 to 14
   const Bad cases[] = {

@@ -12,7 +12,7 @@ bool accepts(const std::string& header) {
   return accepts_gzip(request);
 }
 
-TEST(ContentCoding, AsTheClientSays) {
+TEST(ContentCoding, FollowsTheAcceptEncodingOfTheClient) {
   for (const char* yes : {"gzip", "deflate, GZIP;q=0.5 , br", "gzip;q=1", "*", "br;q=0, *;q=0.1"}) {
     EXPECT_TRUE(accepts(yes)) << yes;
   }

@@ -33,7 +33,7 @@ TEST(CrossSite, KnowsAddressesAndLocalNames) {
   }
 }
 
-TEST(CrossSite, LetsProgramsAndItsOwnPagesAsk) {
+TEST(CrossSite, AllowsProgramsAndItsOwnPages) {
   const std::pair<std::string, std::string> host{"Host", "localhost:7787"}, json{"Content-Type", "application/json"};
   EXPECT_EQ(status_of(request_with("GET", {host})), 200);
   EXPECT_EQ(status_of(request_with("POST", {host, json}, "{}")), 200);

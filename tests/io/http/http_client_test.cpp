@@ -244,7 +244,7 @@ TEST_F(HttpOverTls, AClientThatLeavesInTheMiddleIsForgotten) {
   });
 }
 
-TEST_F(HttpOverTls, WhatIsNoHandshakeIsClosed) {
+TEST_F(HttpOverTls, ClosesConnectionsWithoutAHandshake) {
   HttpServerOptions options;
   options.request_time = std::chrono::milliseconds(300);
   start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); }, options);
@@ -260,7 +260,7 @@ TEST_F(HttpOverTls, WhatIsNoHandshakeIsClosed) {
   EXPECT_TRUE(http_call(peer_, {"GET", "/", "", ""}).ok());
 }
 
-TEST_F(HttpClientTest, SaysWhoDoesNotAnswer) {
+TEST_F(HttpClientTest, ErrorsNameAServerThatDoesNotAnswer) {
   peer_.url = "http://127.0.0.1:1";
   const auto reply = http_call(peer_, {"GET", "/", "", ""});
   ASSERT_FALSE(reply.ok());

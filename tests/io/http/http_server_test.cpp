@@ -178,7 +178,7 @@ TEST_F(HttpServerTest, AnswersComeInTheOrderOfTheRequests) {
   EXPECT_THAT(raw.until("fast"), StartsWith("HTTP/1.1 200"));
 }
 
-TEST_F(HttpServerTest, WhatIsNotHttpGetsOneClearAnswerAndIsClosed) {
+TEST_F(HttpServerTest, BytesThatAreNotHttpGetOneErrorAndAreClosed) {
   HttpServerOptions options;
   options.limits = {.head_bytes = 1000, .body_bytes = 100};
   start(options);
@@ -255,7 +255,7 @@ TEST_F(HttpServerTest, CloseHoldsAgainstKeepAliveInHttp10) {
   EXPECT_EQ(handled_, 1);
 }
 
-TEST_F(HttpServerTest, WhoMayNotAskNeedNotSendTheBody) {
+TEST_F(HttpServerTest, UnauthorizedRequestsAreRefusedBeforeTheirBody) {
   HttpServerOptions options;
   options.refuse = [](const HttpRequest& head) -> std::optional<HttpResponse> {
     if (head.header("Authorization") == "right") return std::nullopt;
@@ -272,7 +272,7 @@ TEST_F(HttpServerTest, WhoMayNotAskNeedNotSendTheBody) {
   EXPECT_EQ(handled_, 1);
 }
 
-TEST_F(HttpServerTest, BodiesThatDoNotEndShareARoom) {
+TEST_F(HttpServerTest, UnfinishedBodiesShareAMemoryLimit) {
   HttpServerOptions options;
   options.unfinished_bytes = 10000;
   start(options);
@@ -316,7 +316,7 @@ std::vector<std::pair<int, double>> timers_of(std::uint16_t port) {
   return timers;
 }
 
-TEST_F(HttpServerTest, AsksHostsThatSayNothingWhetherTheyAreThere) {
+TEST_F(HttpServerTest, ProbesSilentConnections) {
   start();
   RawClient raw = client();
   raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -447,7 +447,7 @@ TEST_F(HttpServerTest, TooManyConnectionsAreTurnedAway) {
   EXPECT_EQ(server_->counts().turned_away, 1);
 }
 
-TEST_F(HttpServerTest, DrainingAnswersWhatIsThereAndClosesTheRest) {
+TEST_F(HttpServerTest, DrainingAnswersPendingRequestsAndClosesIdleConnections) {
   std::vector<Responder> parked;
   handler_ = [&](HttpRequest request, Responder responder) {
     if (request.path == "/wait") return parked.push_back(std::move(responder));
@@ -509,7 +509,7 @@ TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
   EXPECT_EQ(waiting.until_closed(), "");
 }
 
-TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
+TEST_F(HttpServerTest, ReportsAnAddressInUse) {
   start();
   const auto again = server_->listen({"127.0.0.1", port_});
   ASSERT_FALSE(again.ok());
@@ -517,7 +517,7 @@ TEST_F(HttpServerTest, AnAddressThatIsTakenIsSaid) {
   EXPECT_EQ(again.error().code, ErrorCode::unavailable) << "what the caller asked for is not wrong";
 }
 
-TEST_F(HttpServerTest, AnAddressIsOursBeforeAnybodyIsListenedTo) {
+TEST_F(HttpServerTest, ReservesAnAddressBeforeAccepting) {
   auto taken = take_address(io_, {"127.0.0.1", 0});
   ASSERT_TRUE(taken.ok()) << taken.error().message;
   const std::uint16_t port = taken->local_endpoint().port();

@@ -51,7 +51,7 @@ TEST_F(ListenerTest, AcceptsInOrderWhileTheServerIsBusy) {
   EXPECT_EQ(listener_->take()->peer, clients_.back().local_endpoint());
 }
 
-TEST_F(ListenerTest, HoldsNoMoreThanItMay) {
+TEST_F(ListenerTest, HoldsAtMostTheLimit) {
   start(2);
   for (int i = 0; i < 6; ++i) connect();
   for (const tcp::socket& client : clients_) {

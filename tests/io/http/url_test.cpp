@@ -17,7 +17,7 @@ RC_GTEST_PROP(PercentCoding, AnyTextComesBackFromAPathAndAQuery, (const std::str
   RC_ASSERT(target->query == (NamedValues{{"x", text}, {text, ""}}));
 }
 
-TEST(ParseTarget, TakesWhatBrowsersAndProxiesSend) {
+TEST(ParseTarget, AcceptsTargetsOfBrowsersAndProxies) {
   EXPECT_EQ(parse_target("http://h:1/a?b=c+d").value().query, (NamedValues{{"b", "c d"}}));
   EXPECT_EQ(parse_target("https://h").value().path, "/");
   EXPECT_EQ(parse_target("/a+b|[1]#x").value().path, "/a+b|[1]");
@@ -51,7 +51,7 @@ TEST(Url, NoCredentialsOfAUrlAreLeft) {
   EXPECT_EQ(parse_url("ftp://a:secret@head").error().message.find("secret"), std::string::npos);
 }
 
-TEST(HostPort, RefusesWhatIsNoHostWithAPort) {
+TEST(HostPort, RefusesTextWithoutHostAndPort) {
   for (const char* const text : {"", ":80", "h", "::1", "::1:80", "[::1]", "[::1:80", "[]:80", "[::1]x:80", "a:b:1"}) {
     const auto address = parse_host_port(text);
     ASSERT_FALSE(address.ok()) << text;

@@ -74,7 +74,7 @@ TEST(CompareMethods, DominatesWhereItIsNeverWorseAndSomewhereBetter) {
   EXPECT_DOUBLE_EQ(b_c.of_second.only_pct, 50);
 }
 
-TEST(CompareMethods, SeesWhatLiesPastTStar) {
+TEST(CompareMethods, ComparesPlansBeyondTStar) {
   // b is better at 5 s only, outside the compared deadlines: its share is 0, but a does not dominate.
   const std::vector<ComparedMethod> methods{method("a", {{4, 100}, {2, 200}}), method("b", {{5, 90}, {2, 300}})};
   const PairComparison pair = compare_pairs(ten_watts(), methods).at(0);
@@ -91,7 +91,7 @@ TEST(CompareMethods, ASingleDeadlineHasAllTheWeight) {
   EXPECT_TRUE(pair.of_first.dominates);
 }
 
-TEST(CompareMethods, IsDrawnAndTold) {
+TEST(CompareMethods, IsDrawnAndPrinted) {
   const model::ComputationDag dag = ten_watts();
   const std::vector<ComparedMethod> methods{method("a", {{4, 100}, {2, 200}}), method("b & c", {{3, 150}})};
   const ComparisonInput input{dag, methods, "<title>", {{"schedule", "1f1b"}}};

@@ -217,13 +217,13 @@ TEST(Dashboard, IsOnePageThatNamesItsScripts) {
   EXPECT_THAT(page, Not(HasSubstr("script-src 'unsafe-inline'")));
 }
 
-TEST(Dashboard, EntityTagsTellVersionsApart) {
+TEST(Dashboard, EntityTagsDistinguishVersions) {
   EXPECT_EQ(entity_tag(""), "\"cbf29ce484222325\"");  // FNV-1a, 64 bits, as published
   EXPECT_EQ(entity_tag("a"), "\"af63dc4c8601ec8c\"");
   EXPECT_NE(entity_tag(dashboard_page()), entity_tag(dashboard_page() + " "));
 }
 
-TEST(Html, ComesInPiecesRatherThanAsAWhole) {
+TEST(Html, IsWrittenInPieces) {
   const Sample sample(8, 64);
   std::size_t largest = 0, total = 0;
   write_html(sample.input(), [&](std::string_view piece) {

@@ -62,7 +62,7 @@ TEST(Timeline, AnEmptyIterationTakesNoTime) {
 }
 
 /// Slack is by definition how much longer one computation may take: try it on each.
-TEST(Timeline, SlackIsWhatAComputationMayTakeLonger) {
+TEST(Timeline, SlackIsTheLongestHarmlessDelay) {
   model::ComputationDag dag = sample_dag(4, 6);
   std::vector<model::ComputationType> own;  // a type per computation, so that one can be changed alone
   for (std::size_t i = 0; i < dag.computations.size(); ++i) {

@@ -148,14 +148,14 @@ TEST(ZeusPerStage, BalancesForwardTimeForEveryTarget) {
   EXPECT_THAT(heavy_clocks, ElementsAre(ElementsAre(1400, 1400), ElementsAre(1200, 1200), ElementsAre(1000, 1100)));
 }
 
-TEST(Baselines, SayWhereTheyAreNotDefined) {
+TEST(Baselines, RefuseDagsForWhichTheyAreUndefined) {
   model::ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
   for (model::ComputationType& type : dag.types) type.stage = -1;
   EXPECT_THAT(plan_envpipe(dag).error().message, HasSubstr("has no stage"));
   EXPECT_THAT(zeus_per_stage_plans(dag).error().message, HasSubstr("has no stages"));
 }
 
-TEST(Baselines, AreJudgedByWhatTheirPlansRealize) {
+TEST(Baselines, AreJudgedByTheirRealizedPlans) {
   // One stage, one microbatch, 10 W: forward takes 1 s and 100 J, or 1.5 s and 80 J; backward twice that.
   const model::ComputationDag dag = pipeline({{falling(1), falling(2)}}, 1);
   const model::LowerBound bound{{{Seconds(3), Joules(1)}}};

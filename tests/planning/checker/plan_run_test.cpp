@@ -42,7 +42,7 @@ model::ComputationDag one_rank(std::vector<std::vector<model::Measurement>> opti
   return dag;
 }
 
-TEST(Simulator, RunsTwoRanksAndTransfers) {
+TEST(PlanRun, RunsTwoRanksAndTransfers) {
   const model::ComputationDag dag = two_ranks();
   ASSERT_TRUE(dag.validate().ok());
   const Simulation s = simulate(dag, {0, 0, 0, 0});
@@ -63,7 +63,7 @@ TEST(Simulator, ChoosesTheOptionsOfThePlan) {
   EXPECT_DOUBLE_EQ(s.computing_energy.value(), 70 + 200 + 200 + 400);
 }
 
-TEST(Simulator, CountsBlockingPowerOncePerAccelerator) {
+TEST(PlanRun, CountsBlockingPowerOncePerAccelerator) {
   model::ComputationDag dag = two_ranks();
   dag.accelerators = {1, 8};
   const Simulation s = simulate(dag, {0, 0, 0, 0});
@@ -71,7 +71,7 @@ TEST(Simulator, CountsBlockingPowerOncePerAccelerator) {
   EXPECT_DOUBLE_EQ(s.energy.value(), 1000 + 10 * (11 - 5) + 80 * (11 - 5));
 }
 
-TEST(Simulator, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
+TEST(PlanRun, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
   // Rank 1 runs computation 1 (which waits for rank 0) before computation 2 (which waits for nothing).
   model::ComputationDag dag;
   dag.types = {{-1, "task", {at(1000, 5, 1)}}};
@@ -82,7 +82,7 @@ TEST(Simulator, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
   EXPECT_DOUBLE_EQ(simulate(dag, {0, 0, 0}).makespan.value(), 15);
 }
 
-TEST(Simulator, CanBeRunAgain) {
+TEST(PlanRun, CanBeRunAgain) {
   const model::ComputationDag dag = two_ranks();
   PlanRunner simulator(dag);
   const Simulation first = simulator.run({0, 0, 0, 0});
@@ -92,7 +92,7 @@ TEST(Simulator, CanBeRunAgain) {
   EXPECT_EQ(first.energy, again.energy);
 }
 
-TEST(Simulator, NamesWhatDoesNotFit) {
+TEST(PlanRun, ErrorsNameTheMismatch) {
   const model::ComputationDag dag = two_ranks();
   EXPECT_TRUE(plan_fits(dag, {0, 1, 0, 1}).ok());
   const Status short_plan = plan_fits(dag, {0, 0});

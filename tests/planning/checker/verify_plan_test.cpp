@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"CurveNan", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(kNan); }, -1, "bound"}),
     [](const auto& lie) { return std::string(lie.param.name); });
 
-TEST(VerifyFrontier, SaysWhatWasClaimedAndWhatIs) {
+TEST(VerifyFrontier, ErrorsNameClaimedAndActualValues) {
   model::Frontier frontier = its_frontier();
   frontier.points[1].energy = Joules(20);
   const Verification v = verify_frontier(one_computation(), frontier);
@@ -181,7 +181,7 @@ TEST(Certify, CountsTransfers) {
   EXPECT_DOUBLE_EQ(line->at(Seconds(4.5)).value(), 8);
 }
 
-TEST(Certify, RefusesWhatIsNoFlow) {
+TEST(Certify, RefusesValuesThatAreNoFlow) {
   const auto message = [](std::vector<double> x, std::vector<double> y) {
     const Result<CertifiedLine> line = certify(chain(), {Seconds(3), std::move(x), std::move(y)});
     return line.ok() ? "accepted" : line.error().message;

@@ -64,7 +64,7 @@ TEST(ParametricLongestPath, ParallelArcsAreShortenedTogether) {
   EXPECT_FALSE(reached);
 }
 
-TEST(ParametricLongestPath, WhatWasShortenedIsLengthenedAgainWhereThatPays) {
+TEST(ParametricLongestPath, LengthensShortenedArcsAgainWhereThatPays) {
   // Fulkerson's bridge: two paths of two arcs with an arc across. Shortening both outer arcs of the long middle path
   // lets the bridge relax, which is an arc crossed backwards by the minimum cut.
   ParametricNetwork network = network_of(4);

@@ -142,7 +142,7 @@ TEST(BuildDag, DerivesRecomputeAndPureBackward) {
   EXPECT_EQ(dag.type_of(dag.rank_order[0][3]).options.size(), 2u);
 }
 
-TEST(BuildDag, SaysWhereAPureBackwardCannotBeDerived) {
+TEST(BuildDag, ErrorsNameStagesWithoutAPureBackward) {
   Profile profile = two_clock_profile();
   profile.entries[1].measurements[0].time = Seconds(0.05);
   EXPECT_THAT(error_of(profile, *make_schedule("early-recompute-1f1b", {2, 2, 1})),
@@ -153,7 +153,7 @@ TEST(BuildDag, SaysWhereAPureBackwardCannotBeDerived) {
               HasSubstr("stage 0: forward and backward share no clock"));
 }
 
-TEST(BuildDag, ASplitBackwardMustBeMeasuredOrAskedFor) {
+TEST(BuildDag, ASplitBackwardMustBeMeasuredOrRequested) {
   const Schedule schedule = *make_schedule("zero-bubble", {2, 2, 1});
   EXPECT_EQ(
       error_of(two_clock_profile(), schedule),
@@ -190,7 +190,7 @@ TEST(BuildDag, ASenderWaitsForItsTransferIfTransfersBlock) {
               ::testing::UnorderedElementsAre("0forward", "0forward", "0forward", "1backward", "1backward"));
 }
 
-TEST(BuildDag, RefusesWhatDoesNotFit) {
+TEST(BuildDag, RefusesMismatchedInputs) {
   const Schedule schedule = *make_schedule("1f1b", {2, 2, 1});
   EXPECT_EQ(error_of(two_clock_profile(3), schedule),
             "the profile has 3 stages, the schedule 1f1b has 2 (2 ranks); must be equal");
@@ -226,7 +226,7 @@ TEST(MakeSchedule, NamesTheLimitsOfItsShape) {
   EXPECT_THAT(error("gpipe", {1024, 1 << 20, 1}), HasSubstr("the product may be at most 4194304"));
 }
 
-TEST(Dag, ValidateFindsWhatIsBroken) {
+TEST(Dag, ValidateFindsBrokenRules) {
   const ComputationDag good = dag_of(two_clock_profile(), *make_schedule("1f1b", {2, 2, 1}));
   const auto error = [&](auto change) {
     ComputationDag dag = good;

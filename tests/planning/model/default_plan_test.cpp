@@ -52,7 +52,7 @@ Frontier valley() {
   return frontier;
 }
 
-TEST(DefaultPlan, OfWhatIsToleratedThePlanOfLeastTotalEnergy) {
+TEST(DefaultPlan, HasTheLeastTotalEnergyWithinTheTolerance) {
   EXPECT_EQ(default_point(valley(), Seconds(2)), 4);
   EXPECT_EQ(default_point(valley(), Seconds(2), {0.05, false}), 3);
   EXPECT_EQ(default_point(valley(), Seconds(2), {0.1, false}), 2);

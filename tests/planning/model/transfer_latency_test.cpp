@@ -85,7 +85,7 @@ TEST(TransferLatencyText, JsonReadsBackAsWritten) {
   EXPECT_EQ(formats::format_transfer_latency(three_boundaries), "[1, [2, 3], 4]");
 }
 
-TEST(TransferLatencyText, JsonErrorsSayWhere) {
+TEST(TransferLatencyText, JsonErrorsNameThePath) {
   const auto error = [](const char* text) {
     const auto document = formats::parse_json(text, "x");
     const auto read = formats::read_transfer_latency(document->root());

@@ -65,7 +65,7 @@ TEST(BalanceLayers, Ends) {
   EXPECT_THAT(cut(layers_of({1e-12, 1e6}), 2), ElementsAre(0, 1, 2));
 }
 
-TEST(BalanceLayers, RefusesWhatItCannotCut) {
+TEST(BalanceLayers, RefusesLayersThatCannotBeSplit) {
   const auto message = [](const std::vector<double>& layers, int stages) {
     const auto partition = balance_layers(layers_of(layers), stages);
     return partition.ok() ? std::string("(accepted)") : partition.error().message;
@@ -157,7 +157,7 @@ std::string layout(const std::string& letters, const std::vector<int>& boundarie
   return text.ok() ? *text : text.error().message;
 }
 
-TEST(MegatronLayout, SaysTheStages) {
+TEST(MegatronLayout, WritesTheStages) {
   EXPECT_EQ(layout("tttttttttttttttttttttttttL", {0, 6, 12, 19, 26}), "Et*6|t*6|t*7|t*6L");
   EXPECT_EQ(layout("EttttttL", {0, 3, 4, 5, 6, 7, 8}), "Et*2|(t|)*4L");
   EXPECT_EQ(layout("tt", {0, 1, 2}), "Et|tL");
@@ -166,7 +166,7 @@ TEST(MegatronLayout, SaysTheStages) {
   EXPECT_EQ(layout("ttttmmL", {0, 2, 4, 7}), "Et*2|t*2|m*2L");
 }
 
-TEST(MegatronLayout, RefusesWhatMegatronWould) {
+TEST(MegatronLayout, RefusesLayoutsThatMegatronRefuses) {
   EXPECT_THAT(layout("txt", {0, 1, 3}), HasSubstr("layer 1 ('x')"));
   EXPECT_THAT(layout("tEt", {0, 1, 3}), HasSubstr("not the first"));
   EXPECT_THAT(layout("tLt", {0, 1, 3}), HasSubstr("not the last"));

@@ -132,7 +132,7 @@ TEST(ModelZoo, TensorParallelSharesTheProducts) {
   }
 }
 
-TEST(ModelZoo, RefusesWhatItDoesNotKnow) {
+TEST(ModelZoo, RefusesUnknownNames) {
   EXPECT_THAT(zoo_entry("gpt5").error().message, HasSubstr("unknown model 'gpt5'; allowed: gpt3-1b"));
   EXPECT_THAT(gpu_named("TPU").error().message, HasSubstr("allowed: A40, A100-PCIe"));
   EXPECT_THAT(zoo_layers("gpt3-1b", {0, 2048}).error().message, HasSubstr("the microbatch size is 0"));
@@ -223,7 +223,7 @@ TEST(LeastEnergyPartition, DescentFindsTheBestOfAll) {
   }
 }
 
-TEST(LeastEnergyPartition, RefusesWhatItCannotDo) {
+TEST(LeastEnergyPartition, RefusesImpossibleGoals) {
   auto layers = small_model(5);
   EnergyGoal goal{6, Watts(75), Seconds(1e-3), 1000};
   EXPECT_THAT(least_energy(layers, 3, goal).error().message, HasSubstr("finishes in 0.001 s; the fastest takes"));

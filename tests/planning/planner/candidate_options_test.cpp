@@ -15,7 +15,7 @@ model::Measurement option(double time_s, double energy_j) {
   return measurement;
 }
 
-TEST(CandidateOptions, DropsWhatIsSlowerAndTakesMoreRawEnergy) {
+TEST(CandidateOptions, DropsSlowerOptionsThatTakeMoreRawEnergy) {
   const auto candidates = candidate_options(
       {option(0.0105, 9), option(0.0125, 10), option(0.0145, 5), option(0.0165, 5), option(0.0185, 6)}, Seconds(0.001));
   EXPECT_THAT(candidates, ElementsAre(FieldsAre(3, 16), FieldsAre(2, 14), FieldsAre(0, 10)));

@@ -19,7 +19,7 @@ std::vector<int> options_of(const ChoiceSet& set) {
   return options;
 }
 
-TEST(Choices, KeepWhatNothingElseBeatsSlowestFirst) {
+TEST(Choices, KeepTheParetoSetSlowestFirst) {
   // 1300 MHz is slower and needs more energy than 1200; 1000 saves nothing over 1100.
   const std::vector<model::Measurement> options{at(1400, 1.0, 10), at(1300, 1.3, 9), at(1200, 1.2, 8), at(1100, 1.4, 6),
                                                 at(1000, 1.6, 6)};
@@ -33,7 +33,7 @@ TEST(Choices, FilterEffectiveEnergyNotRawEnergy) {
   EXPECT_EQ(options_of(make_choices(options, Watts(5))), (std::vector<int>{1, 0}));
 }
 
-TEST(Choices, TheHullLeavesOutWhatLiesAboveIt) {
+TEST(Choices, TheHullExcludesChoicesAboveIt) {
   const std::vector<model::Measurement> options{at(1400, 1.0, 10), at(1300, 1.5, 9.5), at(1200, 2.0, 5),
                                                 at(1100, 3.0, 4)};
   const ChoiceSet set = make_choices(options, Watts(0));

@@ -44,9 +44,9 @@ void check(const Limited& limited) {
   if (!verification.ok()) RC_FAIL(verification.findings.front().message);
 }
 
-RC_GTEST_PROP(ClockLimits, LateClocksAreWhatTheSimulatorSees, ()) { check(random_limited(true, false)); }
+RC_GTEST_PROP(ClockLimits, LateClocksAgreeWithThePlanRun, ()) { check(random_limited(true, false)); }
 
-RC_GTEST_PROP(ClockLimits, PlansDwellAsLongAsAskedAndAsAChangeTakes, ()) {
+RC_GTEST_PROP(ClockLimits, PlansDwellAtLeastTheLimitAndTheLatency, ()) {
   const bool late = *rc::gen::arbitrary<bool>();
   const Limited limited = random_limited(late, !late || *rc::gen::arbitrary<bool>());
   const Seconds least = std::max(limited.options.min_dwell, 1.1 * limited.options.switch_latency);

@@ -35,7 +35,7 @@ std::string first_finding(const model::ComputationDag& dag, const planner::Plann
   return "";
 }
 
-RC_GTEST_PROP(LimitedFrontier, RealizesWhatItSaysWithLateClocks, ()) {
+RC_GTEST_PROP(LimitedFrontier, RealizesItsPointsWithLateClocks, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
   planner::PlannerOptions limits;
@@ -73,7 +73,7 @@ RC_GTEST_PROP(LimitedFrontier, ImprovesCandidatesWhoseClocksARankDoesNotShare, (
 
 class LimitedFrontierOf : public ::testing::TestWithParam<testing::PublishedCase> {};
 
-TEST_P(LimitedFrontierOf, RealizesWhatItSaysAndKeepsTheDwell) {
+TEST_P(LimitedFrontierOf, RealizesItsPointsAndKeepsTheDwell) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   planner::PlannerOptions limits;
   limits.deadlines = 20;

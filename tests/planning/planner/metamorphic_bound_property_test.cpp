@@ -60,7 +60,7 @@ RC_GTEST_PROP(MetamorphicBound, SplittingInSeriesKeepsTheBound, ()) {
   RC_ASSERT_THAT(testing::same_curve(dag, bound_of(dag), bound_of(split)));
 }
 
-RC_GTEST_PROP(MetamorphicBound, LatencyDelaysTheFastestPlanByWhatItTakes, ()) {
+RC_GTEST_PROP(MetamorphicBound, LatencyDelaysTheFastestPlanByItsDuration, ()) {
   ShrinkingDice dice;
   model::ComputationDag dag = testing::random_dag(dice);
   const Seconds latency(dice.real(0.001, 1));

@@ -107,7 +107,7 @@ TEST(SearchStages, TheBatchIsLoadedOnce) {
   EXPECT_EQ(divided.find(3, "load")->measurements[0].time, Seconds(0.01));
 }
 
-TEST(SearchStages, RefusesWhatDoesNotDivide) {
+TEST(SearchStages, RefusesIndivisibleStages) {
   const auto five = with_stages(testing::two_clock_profile(), 5);
   ASSERT_FALSE(five.ok());
   EXPECT_THAT(five.error().message, HasSubstr("5 stages are needed and 2 were measured"));
@@ -139,7 +139,7 @@ SearchedJob job_of(model::Profile profile, int microbatches = 4) {
   return job;
 }
 
-TEST(SearchConfiguration, SaysUnderWhichAssumptionABackwardIsSplit) {
+TEST(SearchConfiguration, NamesTheAssumptionOfASplitBackward) {
   SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
   const Configuration assumed = configure(job, {"zero-bubble", 1, Recomputing::as_measured}).value();
   EXPECT_THAT(assumed.assumptions, Contains(HasSubstr("50 % of its time")));
@@ -185,7 +185,7 @@ TEST(SearchConfiguration, WithALimitStagesThatFitStopRecomputing) {
   EXPECT_THAT(none.error().message, HasSubstr("rank 0 needs 11.75 GiB; the limit is 11.5 GiB"));
 }
 
-TEST(SearchConfiguration, RefusesWhatItDoesNotKnow) {
+TEST(SearchConfiguration, RefusesUnknownNames) {
   const SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
   for (const ConfigurationChoice& choice :
        {ConfigurationChoice{"1f1b", 1, Recomputing::best}, ConfigurationChoice{"early-recompute-1f1b", 1}}) {

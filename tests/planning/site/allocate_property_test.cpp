@@ -76,7 +76,7 @@ RC_GTEST_PROP(AllocateProperty, MoreWattsForTheSiteSlowNoJobUnderMaxMin, ()) {
   for (std::size_t j = 0; j < before.size(); ++j) RC_ASSERT(after[j] >= before[j]);
 }
 
-RC_GTEST_PROP(AllocateProperty, AChangedLimitGivesWhatANewAllocatorGives, ()) {
+RC_GTEST_PROP(AllocateProperty, AChangedLimitAgreesWithANewAllocator, ()) {
   ShrinkingDice dice;
   LimitedSite limited = testing::random_site(dice, 8, 12, 8);
   const SiteObjective objective = any_objective(dice);

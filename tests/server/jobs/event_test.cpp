@@ -110,7 +110,7 @@ TEST(Event, CountsFromTheElapsedTimeAreReadAndDoNotCount) {
   EXPECT_FALSE(job.has_reports());
 }
 
-TEST(Event, SaysWhatIsWrong) {
+TEST(Event, ErrorsNameTheProblem) {
   const auto error_of = [](const char* text) {
     const auto event = parse_event(text, "log");
     return event ? "" : event.error().message;

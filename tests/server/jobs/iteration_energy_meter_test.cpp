@@ -36,7 +36,7 @@ TEST(EnergyMeter, CreditsNothingToAFewIterationsAtTheHighestClockThatWereMeasure
   EXPECT_EQ(*meter.take(0, 1), (EnergyMeasured{0, 8, 11, 1}));
 }
 
-TEST(EnergyMeter, LeavesOutWhatIsNoEnergyAndForgetsPlansThatWereReplaced) {
+TEST(EnergyMeter, IgnoresInvalidEnergiesAndForgetsReplacedPlans) {
   IterationEnergyMeter meter;
   meter.report(7, 0, {Joules(-1), Joules(0), Joules(NAN)}, {Seconds(1), Seconds(1), Seconds(1)});
   EXPECT_FALSE(meter.take(7, 1));

@@ -72,7 +72,7 @@ TEST_F(JobLines, APlanHasItsPointItsEstimateAndTheReason) {
   EXPECT_THAT(deploy("", -1, "maximum clock: no profile"), HasSubstr("iteration 12: highest clocks; "));
 }
 
-TEST_F(JobLines, TheEndNamesWhatWasSavedAndHowThatIsKnown) {
+TEST_F(JobLines, TheLastLineNamesTheSavingAndItsSource) {
   EXPECT_EQ(line(JobFinished{}), "job j_1: finished; no iterations under a plan were reported");
   job_.total.iterations = 30;
   job_.total.saved_j = 900;

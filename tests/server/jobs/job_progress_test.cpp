@@ -20,7 +20,7 @@ TEST(JobProgress, FollowsRanksThatIterateTogether) {
   }
 }
 
-TEST(JobProgress, DoubtsWhatOneRankSaysAlone) {
+TEST(JobProgress, RejectsALargeStepOfOneRank) {
   JobProgress progress(100);
   for (int i = 1; i <= 10; ++i) {
     EXPECT_FALSE(progress.report(3, kHuge, kHuge, 100 + i, kFastest_s));
@@ -42,7 +42,7 @@ TEST(JobProgress, FollowsTheOthersPastARankThatIsFarAhead) {
   }
 }
 
-TEST(JobProgress, BelievesTwoRanksAfterARestartOfTheServer) {
+TEST(JobProgress, AcceptsTwoRanksAfterARestartOfTheServer) {
   JobProgress progress(100);
   EXPECT_EQ(progress.iteration(), std::nullopt);
   EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 101, kFastest_s));
@@ -52,14 +52,14 @@ TEST(JobProgress, BelievesTwoRanksAfterARestartOfTheServer) {
   EXPECT_TRUE(progress.report(0, 5'000'001, 5'000'000, 102, kFastest_s));
 }
 
-TEST(JobProgress, BelievesTheOnlyRankAsFarAsTimeAllows) {
+TEST(JobProgress, AcceptsTheOnlyRankAsFarAsTimeAllows) {
   JobProgress progress(100);
   EXPECT_FALSE(progress.report(0, kHuge, kHuge, 101, kFastest_s));
   for (int i = 1; i <= 1000; ++i) EXPECT_TRUE(progress.report(0, i, i - 1, 100 + i, kFastest_s));
   EXPECT_EQ(progress.iteration(), 1000);
 }
 
-TEST(JobProgress, BelievesAnOnlyRankThatContinuesFromACheckpoint) {
+TEST(JobProgress, AcceptsAnOnlyRankThatContinuesFromACheckpoint) {
   JobProgress progress(100, true);
   EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 101, kFastest_s));
   EXPECT_FALSE(progress.report(0, 5'000'000, 4'999'999, 102, kFastest_s)) << "a repetition";

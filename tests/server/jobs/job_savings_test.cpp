@@ -50,7 +50,7 @@ TEST_F(SavingsTest, BothSidesWaitForTheStraggler) {
   EXPECT_DOUBLE_EQ(cost->all_max_energy.value(), 2 * (250 + 150));
 }
 
-TEST(Savings, AStragglerDrawsWhatItsPowerLimitAllows) {
+TEST(Savings, AStragglerDrawsAtMostItsPowerLimit) {
   // One computation of 300, 240 or 200 W; waiting draws 100 W.
   auto pipeline = std::make_shared<CharacterizedPipeline>();
   model::ComputationDag& dag = pipeline->dag;

@@ -24,7 +24,7 @@ Degree round(StragglerDetector& detector, double slower, int pipelines = 3) {
   return said;
 }
 
-TEST(StragglerDetector, SpeaksUpAfterThreeSlowReportsInARow) {
+TEST(StragglerDetector, DetectsAfterThreeSlowReportsInARow) {
   StragglerDetector detector(3);
   EXPECT_EQ(round(detector, 1), std::nullopt);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(round(detector, 1.04), std::nullopt);
@@ -64,7 +64,7 @@ TEST(StragglerDetector, OtherClocksBeginAnew) {
   EXPECT_EQ(round(detector, 1.5), std::nullopt);
 }
 
-TEST(StragglerDetector, IgnoresWhatIsNoTime) {
+TEST(StragglerDetector, IgnoresInvalidTimes) {
   StragglerDetector detector(2);
   for (const double value : {0.0, -1.0, std::nan(""), HUGE_VAL}) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(detector.report(0, value), std::nullopt);

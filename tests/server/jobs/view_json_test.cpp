@@ -50,7 +50,7 @@ TEST(ServerViewJson, OfAJobInFull) {
                "factors":{"price_per_kwh":0.25,"currency":"EUR"}}})"));
 }
 
-TEST(ServerViewJson, WhatIsNotKnownIsNotSaid) {
+TEST(ServerViewJson, OmitsUnknownMembers) {
   JobView view;
   view.row = {"j_2", "", "profiling", 1, 2};
   JobView::Profiling profiling;

@@ -49,7 +49,7 @@ TEST(CurveFamily, AStageThatDiffersInHeightBorrowsTheOthersShape) {
   EXPECT_LT(std::sqrt(squares / (runs * kClocks)), 0.0012);
 }
 
-TEST(CurveFamily, DrawsSpreadAsThePosteriorSays) {
+TEST(CurveFamily, DrawsHaveTheSpreadOfThePosterior) {
   std::mt19937_64 engine(2);
   const CurveFamily known = family(engine);
   const CurveFamily::Posterior posterior = known.posterior(2);

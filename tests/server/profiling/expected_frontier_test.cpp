@@ -109,7 +109,7 @@ TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
   }
 }
 
-TEST(ExpectedFrontier, IsWhatThePlanFileKeepsAndTheVerifierAccepts) {
+TEST(ExpectedFrontier, IsWrittenToThePlanFileAndVerifies) {
   Planned p;
   const Result<formats::PlanFile> file =
       formats::parse_plan_file(formats::format_plan_file(p.dag, p.expected), "plans.json");

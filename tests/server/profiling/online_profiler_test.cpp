@@ -402,7 +402,7 @@ TEST(OnlineProfiler, NothingOfAThrottledIterationIsUsed) {
   EXPECT_EQ(estimate.profile.find(0, "forward")->measurements[0].samples, 12);
 }
 
-TEST(OnlineProfiler, AnOutlierIsLeftOutAndSaidToBe) {
+TEST(OnlineProfiler, AnOutlierIsExcludedAndReported) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
   for (int w = 0; w < 2; ++w) {
@@ -438,7 +438,7 @@ TEST(OnlineProfiler, AnIterationShorterThanItsComputationsIsLeftOut) {
   EXPECT_THAT(profiler.estimate().error().message, HasSubstr("forward of stage 0"));
 }
 
-TEST(OnlineProfiler, EnergiesThatNoGpuDrawsAreLeftOut) {
+TEST(OnlineProfiler, ImpossibleEnergiesAreLeftOut) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
   const ProfilingWindow window = window_at(small_schedule(), 0, 2, 1400, 1300);
@@ -567,7 +567,7 @@ TEST(OnlineProfiler, ReportsOfAnySizeEndNothing) {
   }
 }
 
-TEST(OnlineProfiler, BlockingPowerIsWhatIsLeftOverWhileWaiting) {
+TEST(OnlineProfiler, BlockingPowerIsEstimatedFromWaits) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(false), {}).value();
   run(profiler, job, 3);

@@ -73,7 +73,7 @@ TEST(PooledProfile, WithoutNoiseNothingChanges) {
   EXPECT_TRUE(pooled.draws.empty());
 }
 
-TEST(PooledProfile, ManySamplesAreBelieved) {
+TEST(PooledProfile, ManySamplesAreNotShrunk) {
   const model::Profile measured = with_noise(throttled_truth(8), 0.02, 1000, 3);
   EXPECT_TRUE(same(pool(measured).profile, measured));
 }
@@ -142,7 +142,7 @@ TEST(PooledProfile, DrawsAreMirroredAtTheProfile) {
   }
 }
 
-TEST(PooledProfile, RepeatsSayHowNoisyTheyAre) {
+TEST(PooledProfile, EstimatesNoiseFromRepeats) {
   const model::Profile truth = throttled_truth(4), measured = with_noise(truth, 0.02, 3, 7);
   const PooledProfile pooled = pool(measured);
   EXPECT_NEAR(pooled.time_noise, 0.02, 1e-3);

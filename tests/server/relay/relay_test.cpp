@@ -192,7 +192,7 @@ TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
   }
 }
 
-TEST_F(RelayTest, WhatTheServerRefusesIsRefusedToAll) {
+TEST_F(RelayTest, ARefusalOfTheServerReachesAllRanks) {
   auto one = wait_for_plan(0);
   auto other = wait_for_plan(1);
   while (one.wait_for(std::chrono::seconds(0)) != std::future_status::ready ||

@@ -37,7 +37,7 @@ void expect_no_profile(InProcess& target, int wait) {
   EXPECT_THAT(answer->error().message, HasSubstr("job_metadata"));
 }
 
-TEST(ExistingClients, AJobWithoutMetadataIsToldThatItHasNoProfile) {
+TEST(ExistingClients, AJobWithoutMetadataGetsNoProfile) {
   InProcess target;
   const std::string job = job_without_metadata(target);
   int wait = ask_once(target, job);

@@ -51,7 +51,7 @@ class FirstPlan : public ::testing::Test {
   int wait = 0;
 };
 
-TEST_F(FirstPlan, WhoseProfileIsLostIsTheOneThatThereIs) {
+TEST_F(FirstPlan, AJobWithALostProfileKeepsItsPlan) {
   lose_profiles();
   ASSERT_TRUE(registers(1).ok());
   expect_the_plan_that_there_is();

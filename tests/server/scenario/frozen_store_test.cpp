@@ -109,7 +109,7 @@ TEST_F(FrozenStore, AWaitForAJobThatIsBeingReadCanBeTakenBack) {
   EXPECT_FALSE(answered);
 }
 
-TEST_F(FrozenStore, ThoseWhoAskForAJobThatIsBeingReadAreAnsweredInOrder) {
+TEST_F(FrozenStore, RequestsForAJobThatIsBeingReadAreAnsweredInOrder) {
   target.restart();
   target.freeze_store(true);
   std::string order;
@@ -122,7 +122,7 @@ TEST_F(FrozenStore, ThoseWhoAskForAJobThatIsBeingReadAreAnsweredInOrder) {
   EXPECT_EQ(order, "abc");
 }
 
-TEST_F(FrozenStore, AnOrderlyStopEndsAndSaysWhatWasNotWritten) {
+TEST_F(FrozenStore, AnOrderlyStopEndsAndReportsUnwrittenEvents) {
   jobs::ReportIterations report;
   report.job = job;
   report.last_iteration = 5;
@@ -230,7 +230,7 @@ TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
   EXPECT_EQ(target.service().owned_by("mine").jobs, 5) << "once each";
 }
 
-TEST_F(FrozenStore, WhatATokensJobsStoreIsKnownFromTheStart) {
+TEST_F(FrozenStore, TheStoredBytesOfATokenAreKnownFromTheStart) {
   jobs::RegisterJob request;
   request.degrees = {1, 2, 1};
   request.facts["token"] = "mine";

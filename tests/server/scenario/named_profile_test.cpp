@@ -42,7 +42,7 @@ TEST_F(NamedProfileTest, KeepsItsLinksForAJobThatNamesItsScheduleOnly) {
   EXPECT_EQ(t_min_s(shape), own_s);
 }
 
-TEST_F(NamedProfileTest, GivesWayToAJobThatSaysWhatItsLinksAre) {
+TEST_F(NamedProfileTest, GivesWayToAJobThatNamesItsLinks) {
   jobs::PipelineShape shape;
   shape.microbatches = 2;
   shape.transfer_latency = Seconds(0);

@@ -111,7 +111,7 @@ TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
   EXPECT_NEAR(later_pct(view(second), two_nodes), 0, 1);
 }
 
-TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
+TEST_F(OnlineProfiling, AcceptsTheLinksThatAJobNames) {
   const jobs::Degrees degrees{1, 3, 1};
   jobs::RegisterJob request = online_job(degrees);
   request.shape->transfer_latency = Seconds(0);
@@ -122,7 +122,7 @@ TEST_F(OnlineProfiling, BelievesAJobThatSaysWhatItsLinksAre) {
   EXPECT_LT(later_pct(view(job), training), -5);
 }
 
-TEST_F(OnlineProfiling, SaysWhatItLeavesOutAndRefusesWhatDoesNotFit) {
+TEST_F(OnlineProfiling, ReportsExcludedSamplesAndRefusesMismatches) {
   const jobs::Degrees degrees{1, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
@@ -179,7 +179,7 @@ TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
   EXPECT_EQ(view(job).sequence, before.sequence);
 }
 
-TEST_F(OnlineProfiling, AClientThatNeverSaysWhatItHasGetsEachWindowOnce) {
+TEST_F(OnlineProfiling, AClientThatReportsNoWindowGetsEachWindowOnce) {
   const jobs::Degrees degrees{2, 2, 1};
   const std::string job = begin(online_job(degrees));
   Training training(target, job, degrees, online_microbatches);
@@ -237,7 +237,7 @@ TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
   EXPECT_EQ(training.run_window().value(), 2) << "and on it goes";
 }
 
-TEST(OnlineProfilingBudget, ASearchForClocksThatTakesLongerEndsProfilingWithWhatIsKnown) {
+TEST(OnlineProfilingBudget, ASearchOverItsBudgetEndsProfilingWithTheKnownClocks) {
   service::ServiceOptions options;
   options.planning_budget_s = 1e-9;
   InProcess target(options);

@@ -95,7 +95,7 @@ TEST_F(PlanningTurns, ARestartGoesOnWithTheRefinement) {
   EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
 }
 
-TEST_F(PlanningTurns, EverybodysQuickPlanComesBeforeAnyRefinementAndOwnersTakeTurns) {
+TEST_F(PlanningTurns, QuickPlansPrecedeRefinementsAndOwnersTakeTurns) {
   std::map<std::string, std::string> names;
   std::vector<std::string> order;
   target.service().subscribe_all([&](const jobs::JobEvent& event) {
@@ -193,7 +193,7 @@ TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
   EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
 }
 
-TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
+TEST(PlanningBudget, AJobOverBudgetKeepsItsQuickPlanAndReportsWhy) {
   service::ServiceOptions options = all_are_long();
   options.planning_budget_s = 1e-9;
   InProcess target(options);
@@ -218,7 +218,7 @@ TEST(PlanningBudget, WhatIsOverItKeepsTheQuickPlanAndSaysSo) {
   EXPECT_EQ(target.service().counts().characterizing, 0);
 }
 
-TEST_F(PlanningTurns, AClientThatAsksOnceGetsTheHighestClocksBeforeLong) {
+TEST_F(PlanningTurns, ASingleRequestSoonGetsTheHighestClocks) {
   target.hold_work(true);
   const std::string a = job(4);
   register_ranks(a);

@@ -47,7 +47,7 @@ TEST_P(Scenario, PlaysOverHttp) {
 INSTANTIATE_TEST_SUITE_P(Texts, Scenario, ::testing::ValuesIn(scenarios()),
                          [](const auto& test) { return test.param; });
 
-TEST(ScenarioText, SaysWhatDidNotGoAsWritten) {
+TEST(ScenarioText, ErrorsNameTheStepThatFailed) {
   InProcess target;
   const std::string text = "profile small small.csv\njob a pp=2 profile=small\n\nexpect a state=finished\n";
   const Status played = play(text, "story", folder, target);

@@ -299,7 +299,7 @@ class Story {
 RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
 
 // Two servers on one database, neither of which knows the other's pending changes.
-RC_GTEST_PROP(Service, TwoServersOnOneDatabaseTellTheSameStory, ()) {
+RC_GTEST_PROP(Service, TwoServersOnOneDatabaseAgree, ()) {
   Faces dice;
   const auto database = known_profiles();
   service::ServiceOptions options;

@@ -76,7 +76,7 @@ TEST(Upkeep, PacksLogsOfEndedJobsAndLongOnes) {
   EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 1}, 100).pack, ::testing::UnorderedElementsAre("ended", "long"));
 }
 
-TEST(Upkeep, AJobGoesAndLaterWhatOnlyItNeeded) {
+TEST(Upkeep, RemovesAJobAndLaterItsBlobs) {
   service::ServiceOptions options;
   options.keep_finished_s = 10 * day_s;
   options.keep_unused_s = 5 * day_s;
@@ -180,7 +180,7 @@ class LaterVersion : public ::testing::Test {
   std::string job_;
 };
 
-TEST_F(LaterVersion, WhatItWroteIsKeptAndTheJobIsLeftAlone) {
+TEST_F(LaterVersion, EventsOfALaterVersionAreKeptAndTheJobIsNotChanged) {
   writes(R"({"kind":"rank_moved","at_s":1800000001,"rank":1})");
   writes(R"({"kind":"job_seen","at_s":1800000002,"by":"a person"})");
   writes(R"({"kind":"straggler_in_force","at_s":1800000003,"id":"of a notice in another form"})");
@@ -261,7 +261,7 @@ TEST_F(LaterVersion, ALongLogIsReadToItsEnd) {
   EXPECT_GT(parts, 2);
 }
 
-TEST_F(LaterVersion, AJobOfItsOwnIsNotSaidToBeMissing) {
+TEST_F(LaterVersion, AJobOfALaterVersionIsNotReportedMissing) {
   target_.database().jobs.at(job_).events[0].body.insert(1, R"("later":1,)");
   target_.restart();
   EXPECT_EQ(target_.job(job_).error().code, ErrorCode::unavailable);

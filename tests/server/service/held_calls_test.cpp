@@ -39,7 +39,7 @@ TEST(HeldCalls, WithoutTokensOnLoopbackThereIsNoLimit) {
   EXPECT_TRUE(held.full(caller("", "192.0.2.1", Kind::stream)));
 }
 
-TEST(HeldCalls, WhatEndsGivesItsPlaceBack) {
+TEST(HeldCalls, AnEndedCallReleasesItsSlot) {
   HeldCalls held({.waits_per_token = 1, .streams_per_token = 1, .streams_per_address = 1});
   const auto wait = caller("aaaa", "192.0.2.1", Kind::wait);
   int ended = 0;

@@ -74,7 +74,7 @@ TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
               ElementsAre("iteration_energy_j[0]: 1000000000000 J; allowed: more than 0, at most 15000 J (10 kW)"));
 }
 
-TEST_F(IterationReportsTest, WhatATrainingJobMayTrulyReportIsTaken) {
+TEST_F(IterationReportsTest, PlausibleReportsAreAccepted) {
   EXPECT_THAT(report(request(0, 29, 30))->rejected, IsEmpty()) << "from the first iteration on";
   auto suspended = request(0, 30, 1);
   suspended.iteration_time = {Seconds(7 * 86'400.0)};
@@ -145,7 +145,7 @@ TEST_F(IterationReportsTest, AnEarlierProcessOfTheRankIsRejected) {
   EXPECT_TRUE(report(earlier).ok());
 }
 
-TEST_F(IterationReportsTest, AnExpiredJobReturnsAndTheRankAsksAgain) {
+TEST_F(IterationReportsTest, AnExpiredJobReturnsAndTheRankRetries) {
   base.append("job", {jobs::JobExpired{}});
   EXPECT_EQ(report(request(0, 5, 1)).error().code, ErrorCode::unavailable);
   EXPECT_TRUE(report(request(0, 5, 1)).ok());

@@ -56,7 +56,7 @@ TEST_F(JobAccessTest, ARankThatAnotherServerRegisteredIsFound) {
   EXPECT_TRUE(with_rank(1).ok());
 }
 
-TEST_F(JobAccessTest, ARankOutsideTheJobIsRejectedWithoutAskingTheStore) {
+TEST_F(JobAccessTest, ARankOutsideTheJobIsRejectedWithoutAStoreRead) {
   database_->may_read = false;
   for (const int rank : {-1, 2}) {
     EXPECT_EQ(with_rank(rank).error().message, fmt::format("job job: rank {} is not registered", rank));

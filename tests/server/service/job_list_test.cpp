@@ -65,7 +65,7 @@ TEST_F(JobListTest, OnlyAChangeChangesTheRevision) {
   EXPECT_THAT(page(9).rows.front().second->text, HasSubstr(R"("state":"finished")"));
 }
 
-TEST_F(JobListTest, TellsWhatChangedOnceAndWhoseItWas) {
+TEST_F(JobListTest, ReportsEachChangeOnceWithItsOwner) {
   put("old", 1);
   list_.keep_changes(true);
   EXPECT_THAT(list_.take_changes(), IsEmpty());
@@ -84,7 +84,7 @@ TEST_F(JobListTest, TellsWhatChangedOnceAndWhoseItWas) {
   EXPECT_THAT(list_.take_changes(), IsEmpty());
 }
 
-TEST_F(JobListTest, WhatIsNoCursorHasNoPage) {
+TEST_F(JobListTest, AnInvalidCursorIsRefused) {
   for (const char* const wrong : {"", "j1", "x,j1", "1e999,j1", "nan,j1", ",j"})
     EXPECT_FALSE(parse_cursor(wrong)) << wrong;
 }

@@ -108,7 +108,7 @@ TEST_F(JobReactionsTest, ARemovedJobsWaitsEnd) {
   EXPECT_EQ(answer->error().code, ErrorCode::not_found);
 }
 
-TEST_F(JobReactionsTest, TimeAppliesWhatIsDueAndRepeatsWhatTheStoreRejected) {
+TEST_F(JobReactionsTest, TimeAppliesDueEventsAndRetriesRejectedAppends) {
   base.next_follow_up = [](LiveJob& live, double) {
     return live.job.sequence < 6 ? std::optional<jobs::EventBody>(jobs::JobSeen{}) : std::nullopt;
   };

@@ -72,7 +72,7 @@ TEST_F(JobReadsTest, UnknownJobsAndPipelinesAreNamed) {
   EXPECT_EQ(timeline(-1).error().message, "job job: no pipeline -1; it has 0 to 0");
 }
 
-TEST_F(JobReadsTest, AReadIsNoActivityAndIsAnsweredAtOnceFromMemory) {
+TEST_F(JobReadsTest, AReadIsNoActivityAndIsAnsweredFromMemory) {
   plan();
   deploy(0);
   live().last_seen_s = 0;

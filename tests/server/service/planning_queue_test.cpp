@@ -51,7 +51,7 @@ TEST(PlanningQueue, OldUseIsForgotten) {
   EXPECT_EQ(next_of(queue, first, later_s), "4 for early");  // an eighth of 100
 }
 
-TEST(PlanningQueue, AKeyOfSeveralOwnersIsPlannedForTheOneWhoseTurnItIs) {
+TEST(PlanningQueue, AKeyOfSeveralOwnersIsPlannedInTheFirstTurn) {
   PlanningQueue queue;
   queue.put("1", first, {"a"});
   (void)queue.take(first, 0);
@@ -62,7 +62,7 @@ TEST(PlanningQueue, AKeyOfSeveralOwnersIsPlannedForTheOneWhoseTurnItIs) {
   EXPECT_EQ(next_of(queue, first), "2 for b");
 }
 
-TEST(PlanningQueue, WhatWasRemovedIsNotPlanned) {
+TEST(PlanningQueue, RemovedKeysAreNotPlanned) {
   PlanningQueue queue;
   queue.put("1", first, {"a"});
   queue.put("1", refinement, {"a"});  // moved to another class

@@ -41,7 +41,7 @@ TEST_F(ProfileUploadsTest, TheSameProfileAgainWritesNothing) {
   EXPECT_EQ(live().committed, 4);
 }
 
-TEST_F(ProfileUploadsTest, WhatTheRanksMeasuredCompletesTheProfileUnlessItGivesALatency) {
+TEST_F(ProfileUploadsTest, MeasuredLatencyCompletesAProfileWithoutOne) {
   jobs::RankMeasured measured;
   measured.switch_latency_s = 0.0123;
   base.append("job", {measured});
@@ -52,7 +52,7 @@ TEST_F(ProfileUploadsTest, WhatTheRanksMeasuredCompletesTheProfileUnlessItGivesA
   EXPECT_EQ(job().planned_with.at(job().input_of[0]), (jobs::Job::Planned{0.05, true}));
 }
 
-TEST_F(ProfileUploadsTest, ErrorsNameWhatIsWrongAndChangeNothing) {
+TEST_F(ProfileUploadsTest, ErrorsNameTheProblemAndChangeNothing) {
   EXPECT_EQ(upload(kTwoStages, {1}).error().message, "pipeline: 1; job job has 0 to 0");
   EXPECT_EQ(upload(kTwoStages, {-1}).error().code, ErrorCode::usage);
   EXPECT_EQ(upload(kTwoStages, {}, "nowhere").error().code, ErrorCode::not_found);

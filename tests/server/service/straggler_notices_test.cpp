@@ -51,7 +51,7 @@ TEST_F(StragglerNoticesTest, AnAcceleratorsNoticeAppliesToAllItsJobs) {
   EXPECT_THAT(base_.live("b").job.notices, SizeIs(1));
 }
 
-TEST_F(StragglerNoticesTest, ErrorsNameWhatIsMissing) {
+TEST_F(StragglerNoticesTest, ErrorsNameMissingMembers) {
   EXPECT_THAT(set("", "", 2)->error().message, HasSubstr("named by its accelerator"));
   EXPECT_EQ(set("", "GPU-9", 2)->error().code, ErrorCode::not_found);
   EXPECT_EQ(set("nowhere", "GPU-1", 2)->error().code, ErrorCode::not_found);

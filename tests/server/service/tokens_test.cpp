@@ -44,7 +44,7 @@ struct ByHand final : Executor {
   std::deque<Work> queue;
 };
 
-TEST_F(TokensTest, AreRefreshedWithoutLosingWhatChangedMeanwhile) {
+TEST_F(TokensTest, AreRefreshedWithoutLosingConcurrentChanges) {
   ByHand executor;
   const HandTurnedClock clock;
   const auto access = std::make_shared<StoreAccess>(store_, clock, executor, 10);
@@ -117,7 +117,7 @@ TEST_F(TokensTest, TheLastOneThatMakesOthersIsNotRevoked) {
   EXPECT_TRUE(revoke(boss).ok());
 }
 
-TEST_F(TokensTest, AreTakenAsBearerAndAsPasswordWhateverTheCase) {
+TEST_F(TokensTest, AreAcceptedAsBearerAndAsPasswordInAnyCase) {
   const NewToken boss = make("infrastructure");
   for (const std::string& header : {"Bearer " + boss.secret, "bearer " + boss.secret, "BEARER   " + boss.secret}) {
     EXPECT_TRUE(tokens_.identify(header, 1000).ok()) << header;
@@ -152,7 +152,7 @@ TEST_F(TokensTest, Expire) {
   EXPECT_TRUE(tokens_.identify(bearer(boss), 1e12).ok());
 }
 
-TEST_F(TokensTest, OnceRequiredAreRequiredOfThoseWhoNeededNone) {
+TEST_F(TokensTest, OnceRequiredAreRequiredOfAllClients) {
   const auto anybody = tokens_.identify("", 1000);
   ASSERT_TRUE(anybody.ok());
   EXPECT_TRUE(tokens_.holds(*anybody, 1000));
@@ -168,7 +168,7 @@ TEST_F(TokensTest, TheFirstSecretIsOfUseOnlyBeforeTheFirstToken) {
   EXPECT_FALSE(tokens_.shows_first_secret("Bearer " + tokens_.first_secret()));
 }
 
-TEST(WrongTokens, AreToldApartByAddressAndForgotten) {
+TEST(WrongTokens, AreCountedByAddressAndForgotten) {
   routes::WrongTokens wrong;
   for (int i = 0; i < routes::WrongTokens::kAllowed; ++i) EXPECT_FALSE(wrong.count("a", 100 + i));
   EXPECT_TRUE(wrong.count("a", 130));

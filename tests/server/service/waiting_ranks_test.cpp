@@ -87,7 +87,7 @@ TEST_F(WaitingRanksTest, TheJobsRemovalEndsItsWaits) {
   EXPECT_EQ(answer->error().code, ErrorCode::not_found);
 }
 
-TEST_F(WaitingRanksTest, AnUnknownRankIsAnErrorAfterAskingTheStore) {
+TEST_F(WaitingRanksTest, AnUnknownRankIsAnErrorAfterAStoreRead) {
   const auto answer = wait(5);
   ASSERT_TRUE(answer.given());
   EXPECT_EQ(answer->error().code, ErrorCode::not_found);

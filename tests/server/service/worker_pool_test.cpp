@@ -72,7 +72,7 @@ TEST(WorkerPool, RunsEveryPieceOnceAndAnswersOnTheIoThread) {
   EXPECT_EQ(answered.size(), 100U);
 }
 
-TEST(WorkerPool, WaitsForWhatHasBegunAndDropsTheRest) {
+TEST(WorkerPool, WaitsForRunningWorkAndDropsTheRest) {
   std::atomic<int> begun = 0;
   std::atomic<int> ended = 0;
   {
@@ -95,7 +95,7 @@ TEST(WorkerPool, WaitsForWhatHasBegunAndDropsTheRest) {
   EXPECT_GE(ended, 1);
 }
 
-TEST(WorkerPool, WhatARequestWaitsForDoesNotWaitForPlanning) {
+TEST(WorkerPool, RequestWorkDoesNotWaitForPlanning) {
   IoQueue io;
   WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
   std::mutex planning;

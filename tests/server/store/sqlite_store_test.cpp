@@ -245,7 +245,7 @@ class FileSizeLimit {
   rlimit before_{};
 };
 
-TEST_F(SqliteFile, AWriteThatTheSystemRefusesIsWhollyRefusedAndTheNextOneTriesAgain) {
+TEST_F(SqliteFile, AFailedWriteIsRefusedWholeAndTheNextOneRetries) {
   auto store = open();
   std::int64_t last = 0;
   {

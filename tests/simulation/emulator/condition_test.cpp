@@ -15,7 +15,7 @@ const model::ComputationDag& dag() {
   return made;
 }
 
-TEST(Throttled, OnlyWhatWouldBeFasterGetsSlower) {
+TEST(Throttled, OnlyFasterComputationsGetSlower) {
   const model::ComputationDag slow = throttled_dag(dag(), {{{0, 1.25, 1}}, {}});
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].time.value(), 1.25);
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].energy.value(), 105);
@@ -32,7 +32,7 @@ TEST(Throttled, BelowTheLowestClockItPauses) {
   }
 }
 
-TEST(Throttled, WhoIsNotThrottledWaits) {
+TEST(Throttled, UnthrottledRanksWait) {
   const model::ComputationDag slow = throttled_dag(dag(), {{{0, 1.5, 0.25}}, {}});
   EXPECT_DOUBLE_EQ(slow.types[0].options[0].energy.value(), 0.25 * 110 + 0.75 * (100 + 0.5 * 50));
 }
@@ -61,7 +61,7 @@ TEST(ConditionOf, TheWorstOfEachRules) {
   EXPECT_TRUE(condition_of({}, kind).healthy());
 }
 
-TEST(CheckStragglers, NamesWhatDoesNotFit) {
+TEST(CheckStragglers, ErrorsNameTheMismatch) {
   model::Scenario scenario = testing::small_scenario(2);
   const std::vector<PipelineKind> kinds = testing::kinds_of(scenario, testing::one_stage_profile());
   model::Straggler far = testing::straggler(model::StragglerCause::thermal, 0, 1.2);

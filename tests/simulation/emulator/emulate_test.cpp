@@ -149,7 +149,7 @@ TEST(Emulate, AnAnnouncedStragglerFindsThePlanReady) {
   EXPECT_DOUBLE_EQ(run.segments[1].energy.total().value(), 2 * 640);
 }
 
-TEST(Emulate, AFailureRestartsEverybodyAndLeavesASlowerPipeline) {
+TEST(Emulate, AFailureRestartsAllPipelinesAndLeavesASlowerOne) {
   // The remaining kind has two microbatches on the same GPU: 4 s. Restart: 10 s at 30 W on 2 GPUs.
   model::Scenario scenario = small_scenario(2);
   scenario.kinds.push_back({"rest", "none.csv", "1f1b", 1, 2, 0, "small.toml:5: [[pipelines]]"});

@@ -115,7 +115,7 @@ Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>
 
 bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max({1.0, std::abs(a), std::abs(b)}); }
 
-RC_GTEST_PROP(Replay, RunsWhatTheSimulatorSays, ()) {
+RC_GTEST_PROP(Replay, AgreesWithThePlanRun, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = random_dag(dice, {.max_ranks = 4, .max_microbatches = 4});
   std::vector<model::Plan> plans(dice.roll(1, 2));

@@ -36,7 +36,7 @@ TEST(TrainingReplay, AWorkerThatEndsUntoldIsNamed) {
 }
 
 // On a busy machine some workers end before the last report of others arrives.
-TEST(TrainingReplay, AWorkerThatEndsOnceItWasToldToIsNotMissed) {
+TEST(TrainingReplay, AWorkerThatEndsOnRequestIsNoFailure) {
   const auto replay = launch_what_ends_at_once();
   (void)replay->command("stop");
   const auto iteration = replay->next_iteration();

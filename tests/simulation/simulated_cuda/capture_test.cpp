@@ -56,7 +56,7 @@ TEST_F(Captured, WorkIsRecordedAndRunsWhenTheGraphIsLaunched) {
   EXPECT_EQ(cu("cuGraphDestroy", graph_), kSuccess);
 }
 
-TEST_F(Captured, ACapturedEventCannotBeAskedForAndAskingInvalidatesTheCapture) {
+TEST_F(Captured, ACapturedEventCannotBeQueriedAndAQueryInvalidatesTheCapture) {
   const simulated_cuda::CudaEvent event = make_event();
   begin(stream_);
   ASSERT_EQ(record(event, stream_), kSuccess);
@@ -96,7 +96,7 @@ TEST_F(Captured, WaitingForACapturedStreamInvalidatesTheCapture) {
 }
 
 // Effect of a thread that polls events on a capture of the training thread.
-TEST_F(Captured, AskingForAnyEventInAnotherThreadBreaksAGlobalCapture) {
+TEST_F(Captured, AQueryInAnotherThreadInvalidatesAGlobalCapture) {
   const simulated_cuda::CudaEvent unrelated = make_event();
   record(unrelated, stream_);
   synchronize(stream_);

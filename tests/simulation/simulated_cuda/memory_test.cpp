@@ -111,7 +111,7 @@ TEST_F(Memory, SixtyFourBits) {
   EXPECT_EQ(cu("cuStreamWriteValue64_v2", stream_, pointer(1), value, 0U), kInvalidValue) << "not aligned";
 }
 
-TEST_F(Memory, WhatIsNotMappedOrNotAlignedIsRefused) {
+TEST_F(Memory, UnmappedOrUnalignedAddressesAreRefused) {
   std::uint32_t elsewhere = 0;
   EXPECT_EQ(write(reinterpret_cast<simulated_cuda::DevicePointer>(&elsewhere), 1), kInvalidValue);
   EXPECT_EQ(write(pointer() + 2, 1), kInvalidValue);

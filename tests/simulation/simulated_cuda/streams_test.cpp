@@ -175,7 +175,7 @@ struct Visit {
   }
 };
 
-TEST_F(Streams, AHostFunctionRunsInItsTurnAndHoldsUpWhatIsBehindIt) {
+TEST_F(Streams, AHostFunctionRunsInOrderAndBlocksLaterWork) {
   Visit visit;
   const simulated_cuda::CudaEvent before = make_event(), after = make_event();
   simulated_cuda::Stamp stamped{};
@@ -219,7 +219,7 @@ TEST_F(Streams, ALaunchWaitsWhileTheQueueIsFull) {
   EXPECT_EQ(synchronize(stream_), kSuccess);
 }
 
-TEST_F(Streams, ADestroyedStreamStillDoesWhatIsInIt) {
+TEST_F(Streams, ADestroyedStreamFinishesItsWork) {
   const simulated_cuda::CudaStream gone = make_stream();
   const simulated_cuda::CudaEvent end = make_event();
   const std::uint64_t gate = close_gate(gone);

@@ -128,7 +128,7 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   EXPECT_FALSE(gpu->locked());
 }
 
-TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
+TEST_F(ClientGpuTest, TheFirstClockOfAStepIsRequestedAtTheEndOfTheStepBefore) {
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
   ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
@@ -138,7 +138,7 @@ TEST_F(ClientGpuTest, TheFirstClockOfAStepIsAskedForAtTheEndOfTheOneBefore) {
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(900); })) << gpu->clock().value();
 }
 
-TEST_F(ClientGpuTest, TheNextComputationsClockIsAskedForWhenTheOneBeforeEnds) {
+TEST_F(ClientGpuTest, TheNextComputationsClockIsRequestedWhenTheOneBeforeEnds) {
   const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",1410]])");
   ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
   options.server = server.url();
@@ -168,7 +168,7 @@ TEST_F(ClientGpuTest, BeginAndEndAloneFollowThePlanAndLeaveOneThatDoesNotFit) {
   EXPECT_TRUE(eventually([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
 }
 
-TEST_F(ClientGpuTest, APlanThatDoesNotFitIsSaidOnce) {
+TEST_F(ClientGpuTest, AMismatchedPlanIsLoggedOnce) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
@@ -196,7 +196,7 @@ TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
   EXPECT_GT(statistics().energy_total_j, 0);
 }
 
-TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
+TEST_F(ClientGpuTest, ARepeatedStepIsLoggedOnceAndTrainingContinues) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
   start();
@@ -212,7 +212,7 @@ TEST_F(ClientGpuTest, AStepThatIsBrokenOffAndRunAgainIsSaidOnceAndForgiven) {
 /// NVML's codes for "not supported" and "no permission".
 class ClocksRefused : public ClientGpuTest, public ::testing::WithParamInterface<int> {};
 
-TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
+TEST_P(ClocksRefused, IsLoggedOnceAndNoClockIsSetUntilPermitted) {
   gpu->inject("nvmlDeviceSetGpuLockedClocks", GetParam(), -1);
   options.helper_restart = {0.01, 0.02};
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
@@ -230,7 +230,7 @@ TEST_P(ClocksRefused, IsSaidOnceAndTheClockIsLeftAloneUntilItIsGranted) {
 
 INSTANTIATE_TEST_SUITE_P(ClientGpuTest, ClocksRefused, ::testing::Values(3, 4));
 
-TEST_F(ClientGpuTest, AHelperThatDiesIsSaidOnceAndItsClockGivenBack) {
+TEST_F(ClientGpuTest, ADeadHelperIsLoggedOnceAndItsClockReleased) {
   options.helper_restart = {3600, 3600};
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
   options.server = server.url();
@@ -294,7 +294,7 @@ TEST_F(ClientGpuTest, AStepInWhichAnotherHelperTookOverIsInNoWindow) {
   EXPECT_GT(last, broken + 1);  // two iterations; the number of the later one
 }
 
-TEST_F(ClientGpuTest, ClocksThatCanBeSetLaterAreToldThen) {
+TEST_F(ClientGpuTest, ClocksThatBecomeSettableAreReportedThen) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   options.helper = folder_ + "/perseus-clockd";
@@ -330,7 +330,7 @@ TEST_F(ClientGpuTest, AHelperThatCouldNotStartIsTriedAgain) {
   EXPECT_EQ(statistics().helper_restarts, 0);
 }
 
-TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItIsBack) {
+TEST_F(ClientGpuTest, ALostDeviceIsLoggedOncePerCauseAndMeasuredAgainAfterItsReturn) {
   constexpr int lost = 15;
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
@@ -352,7 +352,7 @@ TEST_F(ClientGpuTest, ADeviceThatIsLostIsSaidOncePerCauseAndMeasuredAgainWhenItI
   EXPECT_EQ(said.count("no clock is set"), 1);
 }
 
-TEST_F(ClientGpuTest, ADeviceThatDoesNotSayItsClocksHasNoneSet) {
+TEST_F(ClientGpuTest, ADeviceWithoutAListOfClocksIsNotSet) {
   gpu->inject("nvmlDeviceGetSupportedGraphicsClocks", 3, -1);
   start();
   EXPECT_EQ(said.count("nvmlDeviceGetSupportedGraphicsClocks"), 1);
@@ -361,7 +361,7 @@ TEST_F(ClientGpuTest, ADeviceThatDoesNotSayItsClocksHasNoneSet) {
   EXPECT_FALSE(gpu->locked());
 }
 
-TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndSaysSoOnce) {
+TEST_F(ClientGpuTest, ADeviceWithoutAnEnergyCounterReportsTimesAndLogsOnce) {
   gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 3, -1);
   const std::string no_plan =
       R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"reason":"rank 0 measures no energies",)"
@@ -396,7 +396,7 @@ TEST_F(ClientGpuTest, ARankThatCannotSetItsClockDropsNoPlan) {
   EXPECT_EQ(statistics().state, PERSEUS_PLANNED);
 }
 
-TEST_F(ClientGpuTest, IterationsThatComeTooFastAreSaidOnceAndForgiven) {
+TEST_F(ClientGpuTest, IterationsThatAreTooFastAreLoggedOnceAndTrainingContinues) {
   options.device = "none";
   start();
   const auto empty_step = [&] {
@@ -448,7 +448,7 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   EXPECT_EQ(statistics().controls_clock, 0);
 }
 
-TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndTheServerTold) {
+TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndReportedToTheServer) {
   // Four times slower: more than the machine's load can hide.
   spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};
   spec.computations[1].time = {Seconds(0.02), Seconds(0.04), Seconds(0.08)};
@@ -567,7 +567,7 @@ TEST_F(ClientGpuTest, ACounterThatFailsForAWhile) {
   ASSERT_TRUE(trains_until([&] { return statistics().energy_total_j > 0; })) << client->status();
 }
 
-TEST_F(ClientGpuTest, TheServerHearsOfSwitchLatencyAndInstructions) {
+TEST_F(ClientGpuTest, ReportsSwitchLatencyAndInstructionsToTheServer) {
   ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();

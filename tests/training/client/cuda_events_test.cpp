@@ -122,7 +122,7 @@ TEST_F(CudaEventsTest, ADeviceThatFailsIsGivenUp) {
   EXPECT_FALSE((*events)->on_host(s).clean);
 }
 
-TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock) {
+TEST_F(CudaEventsTest, ADeviceFailureIsLoggedOnceAndTheHostsClockIsUsed) {
   Said said;
   ClientOptions options;
   options.device = "none";
@@ -155,7 +155,7 @@ TEST_F(CudaEventsTest, AClientWhoseDeviceFailsSaysSoOnceAndGoesOnByTheHostsClock
   EXPECT_THAT(client.status(), ::testing::HasSubstr(R"("cause":"cuda")"));
 }
 
-TEST_F(CudaEventsTest, NoContextAndNoLibraryAreSaidAndTheHostsClockStays) {
+TEST_F(CudaEventsTest, AMissingContextOrLibraryIsLoggedAndTheHostsClockIsUsed) {
   perseus::api::Options options;
   options.device = "none";
   std::string said;

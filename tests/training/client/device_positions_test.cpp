@@ -62,7 +62,7 @@ TEST(DevicePositionsTest, PositionsMayWrap) {
   EXPECT_TRUE(positions.stays_behind(step_of({3}), 0xfffffffe, 40));
 }
 
-TEST(DevicePositionsTest, StepsWithoutPositionsSayNothing) {
+TEST(DevicePositionsTest, StepsWithoutPositionsGiveNoBound) {
   DevicePositions positions;
   EXPECT_FALSE(positions.stays_behind(step_of({0, 0}), 0, 10));
   EXPECT_FALSE(positions.stays_behind(step_of({0, 0}), 0, 20));

@@ -169,7 +169,7 @@ TEST_F(DeviceTime, MicrobatchesInAnotherOrderGetTheirOwnClocks) {
   EXPECT_EQ(said_.count("does not fit"), 0);
 }
 
-TEST_F(DeviceTime, ADriverWithoutStreamMemoryOperationsIsAskedForHostFunctions) {
+TEST_F(DeviceTime, ADriverWithoutStreamMemoryOperationsUsesHostFunctions) {
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "stream_memory_operations=0"), kSuccess);
   start();
   ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
@@ -185,7 +185,7 @@ TEST_F(DeviceTime, AndOneWithoutThoseIsPolled) {
   EXPECT_THAT(client_->status(), ::testing::HasSubstr(R"("device_time":"polling")"));
 }
 
-TEST_F(DeviceTime, ADriverThatCannotTellWhereTheGpuIsMeansTheHighestClock) {
+TEST_F(DeviceTime, AnUnknownPositionOfTheGpuMeansTheHighestClock) {
   ASSERT_EQ(testing::cu("perseus_simulated_configure", "stream_memory_operations=0"), kSuccess);
   options_.progress_way = ProgressWay::write_value;
   start();
@@ -229,7 +229,7 @@ TEST_F(DeviceTime, AProgramThatUsesCudaAndGivesNoStreamGetsNoClocks) {
   EXPECT_FALSE(gpu_->locked());
 }
 
-TEST_F(DeviceTime, UnlessItSaysThatItIsSynchronous) {
+TEST_F(DeviceTime, ASynchronousClientUsesNoDeviceTime) {
   plan_ = plan_of(1, R"([["forward",700],["forward",700],["backward",700],["backward",700]])");
   options_.synchronous = true;
   start();

@@ -39,7 +39,7 @@ TEST(IterationMeter, EnergiesComeWithinHalfASecondForEveryCounter) {
   }
 }
 
-TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond) {
+TEST(IterationMeter, ATransientCounterFailureIsLoggedOnceAndRecovers) {
   HandTurnedRank rank(two_computations(0.005, 0.02));
   for (int i = 0; i < 100; ++i) iterate(rank);
   const double before_j = rank.meter->facts().last_iteration_j;
@@ -67,7 +67,7 @@ TEST(IterationMeter, ACounterThatFailsForAWhileIsSaidOnceAndIsBackWithinASecond)
   }
 }
 
-TEST(IterationMeter, AWindowThatEndsIsReportedWhateverCouldBeUsedOfIt) {
+TEST(IterationMeter, AnEndedWindowIsReportedEvenIfIncomplete) {
   HandTurnedRank rank(two_computations(0.005, 0.02));
   for (int i = 0; i < 100; ++i) iterate(rank);
   rank.measured.clear();
@@ -145,7 +145,7 @@ TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
   EXPECT_LE(throttled(), 10);
 }
 
-TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {
+TEST(IterationMeter, ADeviceWithoutReadingsDelaysNothing) {
   HandTurnedRank rank(two_computations(0.05, 0.1));
   for (const char* call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons"}) {
     rank.gpu->inject(call, not_supported, -1);
@@ -155,7 +155,7 @@ TEST(IterationMeter, ADeviceThatTellsNothingDelaysNothing) {
   EXPECT_EQ(rank.measured.size(), 1U);
 }
 
-TEST(IterationMeter, BlockingPowerIsToldFromTheWaitsAtEveryClock) {
+TEST(IterationMeter, BlockingPowerIsMeasuredFromWaitsAtEveryClock) {
   simulated_gpu::SimulatedGpuSpec spec = two_computations(0.03, 0.1);
   spec.blocking_power = {Watts(90), Watts(82), Watts(76), Watts(70)};
   HandTurnedRank rank(spec);
@@ -262,7 +262,7 @@ class LatencyByTarget : public MixedClocks {
   LatencyByTarget() : MixedClocks({0.004, 0.0047, 0.0053, 0.006}) {}
 };
 
-TEST_F(MixedClocks, TimesAndEnergiesAreThoseOfTheClockThatWasAskedFor) {
+TEST_F(MixedClocks, TimesAndEnergiesBelongToTheRequestedClock) {
   rank.meter->switch_latency(0.005, 0.0002);
   const auto [worst_time, worst_energy] = measure_windows();
   EXPECT_LT(worst_time, 0.1);

@@ -41,7 +41,7 @@ TEST_F(PlanFollowerTest, LeavesTheClockAloneBeforeThereIsAPlan) {
   EXPECT_EQ(run(follower, F), 1410);
 }
 
-TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
+TEST_F(PlanFollowerTest, FollowsTheOrderAndRepeatsTheSameRequest) {
   follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}}));
   for (int iteration = 0; iteration < 2; ++iteration) {
     follower.begin_step(iteration);
@@ -58,7 +58,7 @@ TEST_F(PlanFollowerTest, FollowsTheOrderAndAsksAgainForTheSame) {
   }
 }
 
-TEST_F(PlanFollowerTest, KnowsWhatTheNextStepBeginsWith) {
+TEST_F(PlanFollowerTest, KnowsTheFirstClockOfTheNextStep) {
   EXPECT_EQ(follower.first_clock_of(0), 0);  // without a plan the clock stays unchanged
   follower.put(plan(1, {{F, 1000}, {B, 1200}}));
   const auto step = [&](std::int64_t iteration, model::Instruction first) {
@@ -157,7 +157,7 @@ std::unique_ptr<ClockPlan> plan_of_four() {
   return plan(1, {{F, 1000, 0, 0}, {F, 1010, 1, 0}, {F, 1020, 0, 1}, {F, 1030, 1, 1}});
 }
 
-TEST_F(PlanFollowerTest, AComputationGetsItsOwnClockInWhateverOrderTheFrameworkRunsThem) {
+TEST_F(PlanFollowerTest, AComputationGetsItsOwnClockInAnyOrder) {
   follower.put(plan_of_four());
   const auto run_one = [&](int microbatch, int chunk) {
     const int clock = follower.clock_for(F, microbatch, chunk);
@@ -302,7 +302,7 @@ TEST(ClientThreads, StepsAreHandedOverWhole) {
   EXPECT_EQ(taken + recorder.lost_steps(), steps);
 }
 
-TEST(StepRecorder, SaysWhatIsNotClean) {
+TEST(StepRecorder, MarksUncleanSteps) {
   StepRecorder recorder(2, 2);
   recorder.begin_step();
   recorder.begin(F, 0, 0, 0, 1);

@@ -89,7 +89,7 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
 }
 
-TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
+TEST_F(SessionTest, APlanReceivedWithTheRegistrationIsNotRequestedAgain) {
   std::mutex mutex;
   std::string first_have;
   ScriptedServer server([&](const http::HttpRequest& request) {
@@ -109,7 +109,7 @@ TEST_F(SessionTest, APlanThatComesWithTheRegistrationIsNotAskedForAgain) {
   EXPECT_EQ(first_have, "1");
 }
 
-TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsAskedFor) {
+TEST_F(SessionTest, AnUnreadablePlanOfTheRegistrationIsRequestedAgain) {
   ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) return std::pair(200, std::string(R"({"registered":1,"plan":{"kind":7}})"));
     return well(request, a_plan);
@@ -137,7 +137,7 @@ TEST_F(SessionTest, AProfileIsMeasuredOnlineWhereNoneIsNamed) {
       AllOf(HasSubstr(R"("profile_online":true)"), HasSubstr(R"("pipeline":{"schedule":"1f1b","microbatches":8})")));
 }
 
-TEST_F(SessionTest, AServerThatFailsIsSaidOnceAndForgivenWhenItIsBack) {
+TEST_F(SessionTest, AFailingServerIsLoggedOnceUntilItRecovers) {
   ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));
@@ -260,7 +260,7 @@ TEST_F(SessionTest, NamesItselfByTheEpochThatTheServerGaveIt) {
   EXPECT_THAT(server.asked("POST", "/iterations").at(0), HasSubstr(R"("epoch":77)"));
 }
 
-TEST_F(SessionTest, AnOlderServerIsToldNoEpochInOtherCalls) {
+TEST_F(SessionTest, AnOlderServerGetsNoEpochInOtherCalls) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
@@ -285,7 +285,7 @@ TEST_F(SessionTest, AProcessThatTorchElasticRestartedTakesItsRankOver) {
   EXPECT_THAT(server.asked("POST", "/ranks").at(1), Not(HasSubstr("replaces"))) << "it may have lost the rank since";
 }
 
-TEST_F(SessionTest, ADroppedPlanIsToldOnceAlsoWhenTheServerWasAway) {
+TEST_F(SessionTest, ADroppedPlanIsReportedOnceEvenAfterAnOutage) {
   ScriptedServer server([](const http::HttpRequest& request) {
     if (request.path.ends_with("/plan_dropped")) return std::pair(503, std::string(R"({"detail":"no database"})"));
     return well(request, a_plan);
@@ -368,7 +368,7 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
   }
 }
 
-TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
+TEST_F(SessionTest, ALateRankLearnsThatTheJobHasEnded) {
   ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/v1/jobs")) return well(request, a_plan);
     return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
@@ -381,7 +381,7 @@ TEST_F(SessionTest, ARankThatComesTooLateHearsOfTheEndAsTheOthersDo) {
   EXPECT_EQ(server.asked("POST", "/ranks").size(), 1U);
 }
 
-TEST_F(SessionTest, ARankThatIsAnotherOneIsRefusedAndThatIsSaid) {
+TEST_F(SessionTest, ARankOfAnotherProcessIsRefusedAndLogged) {
   ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks")) return std::pair(409, std::string(R"({"detail":"with other data"})"));
     return well(request, a_plan);
@@ -392,7 +392,7 @@ TEST_F(SessionTest, ARankThatIsAnotherOneIsRefusedAndThatIsSaid) {
   EXPECT_EQ(version, 0) << "the plan is another rank's";
 }
 
-TEST_F(SessionTest, AServerThatForgotTheRankHearsOfItAgain) {
+TEST_F(SessionTest, ARankRegistersAgainAtAServerThatForgotIt) {
   std::atomic<bool> forgot{false};
   ScriptedServer server(forgetful(forgot));
   start(server.url());
@@ -430,7 +430,7 @@ TEST_F(SessionTest, AJobOfOthersThatTheServerForgotMeansTheHighestClock) {
   EXPECT_TRUE(eventually([&] { return !held; }));
 }
 
-TEST_F(SessionTest, AServerThatNeverAnswersDoesNotKeepAnybody) {
+TEST_F(SessionTest, AServerThatNeverAnswersBlocksNoCall) {
   ScriptedServer server([](const http::HttpRequest&) { return std::pair(0, std::string()); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/v1/jobs").empty(); }));
@@ -456,7 +456,7 @@ TEST_F(SessionTest, TooSlowIsNoAnswer) {
   EXPECT_EQ(said.count("no answer within"), 1);
 }
 
-TEST_F(SessionTest, AServerThatDoesNotWaitIsNotAskedWithoutPause) {
+TEST_F(SessionTest, RequestsToAServerThatDoesNotWaitArePaced) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url(), 3600);
   ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 2; }));  // plan, then "unchanged"
@@ -515,7 +515,7 @@ TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   EXPECT_THAT(server.asked("POST", "/iterations").at(3), HasSubstr(R"("last_iteration":5)"));
 }
 
-TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) {
+TEST_F(SessionTest, LearnedFactsAreReportedLaterAndAtEachRegistration) {
   std::atomic<bool> forgot{false};
   ScriptedServer server(forgetful(forgot));
   start(server.url());
@@ -537,7 +537,7 @@ TEST_F(SessionTest, WhatARankLearnsIsSaidAfterwardsAndAgainWhenItRegistersAnew) 
   EXPECT_THAT(server.asked("POST", "/ranks").at(3), learned);
 }
 
-TEST_F(SessionTest, AServerThatDoesNotWantToHearMoreIsLeftAlone) {
+TEST_F(SessionTest, ReportsEndIfTheServerRefusesThem) {
   std::atomic<int> ranks{0};
   ScriptedServer server([&](const http::HttpRequest& request) {
     if (request.path.ends_with("/ranks") && ++ranks > 1)
@@ -580,7 +580,7 @@ TEST_F(SessionTest, EnergiesThatAreNotKnownAreLeftOut) {
               AllOf(Not(HasSubstr("energy_j")), HasSubstr(R"("rank":2)"), HasSubstr("time_s")));
 }
 
-TEST_F(SessionTest, NoMessageShowsWhatTheUrlHasOfCredentials) {
+TEST_F(SessionTest, NoMessageShowsTheCredentialsOfTheUrl) {
   ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
   start("http://any:perseus_secret@" + server.url().substr(std::string("http://").size()));
   ASSERT_TRUE(eventually([&] { return held && session->failures() > 5; }));

@@ -57,7 +57,7 @@ class Controller : public testing::Test {
   std::unique_ptr<ClockController> controller_;
 };
 
-TEST_F(Controller, TheDeviceTakesTheNewestClockAndSaysSo) {
+TEST_F(Controller, TheDeviceTakesTheNewestClockAndConfirmsIt) {
   make_gpu();
   start();
   EXPECT_EQ(controller_->state(), ControlState::working);
@@ -132,7 +132,7 @@ TEST_F(Controller, TwoOfThemDoNotFightOverOneGpu) {
   start();
 }
 
-TEST_F(Controller, NoPermissionIsSaidAndNothingStaysLocked) {
+TEST_F(Controller, AMissingPermissionIsReportedAndNothingStaysLocked) {
   make_gpu();
   gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
   start();
@@ -255,7 +255,7 @@ TEST_F(Controller, AHelperThatDoesNotEndHasNoSuccessor) {
   ::kill(last_process(), SIGKILL);
 }
 
-TEST_F(Controller, ALostGpuIsSaid) {
+TEST_F(Controller, ReportsALostGpu) {
   make_gpu();
   start();
   gpu_->inject("nvmlDeviceSetGpuLockedClocks", 15, -1);
@@ -293,7 +293,7 @@ TEST_F(Controller, HelpersThatAreNoneAreRefused) {
   EXPECT_FALSE(gpu_->locked());
 }
 
-TEST_F(Controller, WhereTheHelperIsLateItIsToldWhoHoldsTheClock) {
+TEST_F(Controller, ALateHelperLearnsTheHolderOfTheClock) {
   make_gpu();
   ClockControllerOptions late = options();
   late.helper = script("exec sleep 1000");
@@ -447,7 +447,7 @@ TEST_F(Controller, TheHelperIsNotAChildOfTheProcess) {
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a program that waits for all its children would wait for ever";
 }
 
-TEST_F(Controller, ByHandItSaysWhatItIs) {
+TEST_F(Controller, RunByHandItPrintsItsPurpose) {
   const std::string program = PERSEUS_CLOCKD_PROGRAM;
   const auto status_of = [&](const std::string& arguments) {
     return WEXITSTATUS(std::system((program + " " + arguments + " > " + folder_.file("out") + " 2>&1").c_str()));

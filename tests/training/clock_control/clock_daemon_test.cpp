@@ -153,7 +153,7 @@ TEST_F(Daemon, RestoresWhenSupervisorAndWorkerAreKilledAtOnce) {
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << log();
 }
 
-TEST_F(Daemon, TheNextOneRestoresWhatTheNodesLastOneLeft) {
+TEST_F(Daemon, TheNextDaemonRestoresClocksOfTheLastOne) {
   start_daemon();
   start();
   lock();
@@ -265,7 +265,7 @@ TEST_F(Daemon, RefusesAClientThatCannotOpenTheGpusNode) {
   EXPECT_EQ(answer(request(), {mailbox.get(), wake.get(), node.get()}), "");
 }
 
-TEST_F(Daemon, RefusesWhatIsNoRequestAndGoesOn) {
+TEST_F(Daemon, RefusesInvalidRequestsAndContinues) {
   start_daemon();
   const OwnedFd mailbox(create_mailbox_fd()), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   EXPECT_THAT(answer(request(), {}), HasSubstr("an unknown request"));
@@ -293,7 +293,7 @@ TEST_F(Daemon, IsTheOnlyOneOnItsSocket) {
   start();
 }
 
-TEST_F(Daemon, ItsSocketIsForWhomTheAdministratorSays) {
+TEST_F(Daemon, ItsSocketHasTheConfiguredGroup) {
   start_daemon({"--mode", "0600"});
   struct stat about {};
   ASSERT_EQ(::stat(folder_.file("clockd.sock").c_str(), &about), 0);

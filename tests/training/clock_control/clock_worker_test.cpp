@@ -53,7 +53,7 @@ TEST_F(Worker, AGpuWithoutRequestsIsNotTouched) {
   EXPECT_EQ(record(), "");
 }
 
-TEST_F(Worker, OnlyTheNewestRequestIsTold) {
+TEST_F(Worker, OnlyTheNewestRequestIsApplied) {
   ask(1400);
   gpu_.now_ns += 1000;
   ask(350);
@@ -169,7 +169,7 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
   EXPECT_TRUE(worker_.ended());
 }
 
-TEST_F(Worker, WhatTheLastHolderLeftLockedIsUnlockedFirst) {
+TEST_F(Worker, ClocksLockedByTheLastHolderAreUnlockedFirst) {
   ask(700);
   (void)worker_.work();  // the helper is killed here
   ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
@@ -368,7 +368,7 @@ TEST_F(Worker, AClockWaitsForTheDevice) {
   EXPECT_TRUE(answered());
 }
 
-TEST_F(Worker, WhatItAppliedIsLoggedWithItsPosition) {
+TEST_F(Worker, AppliedClocksAreLoggedWithTheirPosition) {
   ask_from(7, 700);
   mailbox_.queue.position() = 8;
   const std::int64_t began_ns = gpu_.now_ns;

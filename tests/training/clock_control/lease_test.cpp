@@ -106,7 +106,7 @@ TEST_F(Leases, OnesThatAreHeldAreLeftAlone) {
   EXPECT_NE(LeaseFolder::text_of(held->path()), "");
 }
 
-TEST_F(Leases, WhatCannotBeUnlockedStaysOnRecord) {
+TEST_F(Leases, ALockThatCannotBeReleasedStaysOnRecord) {
   const std::string path = abandoned();
   workshop_.faults = {device::DeviceFault::no_permission};
   EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, device::DeviceFault::no_permission);
@@ -220,7 +220,7 @@ TEST_F(Leases, RelativePathsOfSimulatedGpusAreMadeAbsolute) {
               HasSubstr("gpu simulated:" + std::filesystem::canonical(folder_.file("gpu")).string() + "\n"));
 }
 
-TEST(LeaseFiles, WhatIsNoLeaseIsLeftAsItIs) {
+TEST(LeaseFiles, FilesThatAreNoLeaseAreNotChanged) {
   LeaseFolder folder;
   const std::string path = folder.file("clock-lease-GPU-1");
   const auto none = [](const std::string&) -> device::DeviceResult<std::unique_ptr<device::Gpu>> {

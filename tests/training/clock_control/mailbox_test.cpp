@@ -161,7 +161,7 @@ TEST(ClockQueueTest, AFullQueueIsNeverSlowerThanPlanned) {
   EXPECT_EQ(take(mailbox), 900) << "there is room again";
 }
 
-TEST(ClockQueueTest, AHelperThatFollowsFindsWhatTheOneBeforeTook) {
+TEST(ClockQueueTest, ALaterHelperFindsTheRequestsTakenBefore) {
   Mailbox mailbox;
   EXPECT_FALSE(mailbox.queue.last_taken());
   mailbox.post(Megahertz(700), 1, -1);

@@ -149,7 +149,7 @@ TEST_F(Rhythm, IrregularGapsAreSeldomExpectedAndNotForLong) {
   EXPECT_LT(expected, 50);
 }
 
-TEST_F(Rhythm, WhatHasBecomeRegularIsExpectedAgain) {
+TEST_F(Rhythm, RequestsThatBecomeRegularAreExpectedAgain) {
   for (const int ms : {20, 50, 10, 80, 30, 5, 60}) step({ms * kMs, 40 * kMs});
   EXPECT_EQ(window_after(0).closes_ns, 0);
   now_ns_ += 20 * kMs;
@@ -194,7 +194,7 @@ TEST(Resting, WithNothingExpectedItSleeps) {
   EXPECT_EQ(rest.limit_ns, -1);
 }
 
-TEST(Resting, WhatIsDueIsNotSleptThrough) {
+TEST(Resting, DueClocksWakeTheHelper) {
   const RequestWindow window{100 * kMs, 105 * kMs, 110 * kMs};
   EXPECT_EQ(rest_until(window, 40 * kMs, 3 * kMs).limit_ns, 3 * kMs);
   EXPECT_EQ(rest_until(window, 105 * kMs, 1000).limit_ns, 1000);

@@ -58,7 +58,7 @@ class Restoring : public testing::Test {
   std::string lease_;
 };
 
-TEST_F(Restoring, TheContainersGpuIsResetWhateverNumberItHasHere) {
+TEST_F(Restoring, AContainersGpuIsResetByItsUuid) {
   auto other = device::open_gpu("nvml:0");
   ASSERT_TRUE(other && (*other)->lock_clock(Megahertz(700)));  // locked by its own user
   EXPECT_EQ(restore(), 0) << output();

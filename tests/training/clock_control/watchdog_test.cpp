@@ -98,7 +98,7 @@ TEST_F(Watching, ASlowWayToTheDeviceHasALimitOfItsOwn) {
   EXPECT_EQ(patient.look(seen_), Advice::worker_hangs);
 }
 
-TEST_F(Watching, AMachineThatStoodStillSaysNothingAboutTheWorker) {
+TEST_F(Watching, ASuspendedMachineIsNoHungWorker) {
   worker_ = 'S';
   answers_ = false;
   ASSERT_TRUE(until(Advice::wake_worker, kSecond));

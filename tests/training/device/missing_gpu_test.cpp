@@ -30,7 +30,7 @@ TEST(MissingGpuTest, AnAmdGpuNeedsItsLibrary) {
   EXPECT_THAT(why_no_gpu({false, false, true, "no NVML"}), HasSubstr("libamd_smi.so"));
 }
 
-TEST(MissingGpuTest, AMachineWithoutDriversMaySayThatItHasNoGpu) {
+TEST(MissingGpuTest, AMachineWithoutDriversMayReportNoGpu) {
   EXPECT_THAT(why_no_gpu({false, false, false, "no NVML"}),
               AllOf(HasSubstr("no GPU driver"), HasSubstr("PERSEUS_DEVICE=none")));
 }

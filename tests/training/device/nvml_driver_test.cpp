@@ -52,7 +52,7 @@ TEST_F(NvmlDriver, ClocksAreThoseAtTheHighestMemoryClockEachOnce) {
 
 TEST_F(NvmlDriver, TheClockIsTheSMs) { EXPECT_EQ(*open()->clock(), Megahertz(1410)); }
 
-TEST_F(NvmlDriver, EveryReasonForAnotherClockIsTold) {
+TEST_F(NvmlDriver, EveryThrottleReasonIsReported) {
   const auto gpu = open();
   const auto told = [&](unsigned long long reason) {
     driver_->reasons = reason;

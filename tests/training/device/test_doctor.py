@@ -64,7 +64,7 @@ class Doctor(unittest.TestCase):
         self.assertIn("no GPU here", done.stdout)
         self.assertEqual(json.loads(self.doctor("--json").stdout)["gpus"], [])
 
-    def test_a_simulated_gpu_says_so(self):
+    def test_a_simulated_gpu_is_marked(self):
         path = self.gpu()
         self.environment["PERSEUS_SIMULATED_GPUS"] = path
         done = self.doctor()
@@ -100,7 +100,7 @@ class Doctor(unittest.TestCase):
         self.assertGreater(test["switches"], 0)
         self.assertEqual(test["clock_after_mhz"], 1400)
 
-    def test_the_exit_code_says_what_the_control_test_found(self):
+    def test_the_exit_code_reports_the_control_test(self):
         path = self.gpu()
         self.inject(path, "nvmlDeviceSetGpuLockedClocks", 4)
         code, test = self.control_test(path)
@@ -222,7 +222,7 @@ class Doctor(unittest.TestCase):
         done = self.doctor("--device", "nvml:0", "--json")
         self.assertEqual(json.loads(done.stdout)["error"]["exit_code"], done.returncode)
 
-    def test_a_broken_file_among_the_gpus_is_told_and_the_others_are_examined(self):
+    def test_a_broken_file_among_the_gpus_is_reported_and_the_others_are_examined(self):
         good, broken = self.gpu("good"), os.path.join(self.path, "broken")
         with open(broken, "w", encoding="ascii") as file:
             file.write("not a GPU")

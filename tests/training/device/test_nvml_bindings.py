@@ -184,7 +184,7 @@ class OverTheLookAlike(unittest.TestCase):
         self.addCleanup(self.nvml.nvmlShutdown)
         self.gpu = self.nvml.nvmlDeviceGetHandleByIndex(0)
 
-    def test_what_there_is(self):
+    def test_properties_of_the_devices(self):
         nvml = self.nvml
         self.assertEqual(nvml.nvmlDeviceGetCount(), 2)
         self.assertTrue(text(nvml.nvmlSystemGetDriverVersion()).startswith("simulated"))
@@ -220,7 +220,7 @@ class OverTheLookAlike(unittest.TestCase):
             nvml.nvmlDeviceSetPowerManagementLimit(gpu, most + 1)
         self.assertEqual(refused.exception.value, 2)
 
-    def test_persistence_errors_and_what_is_not_supported(self):
+    def test_persistence_errors_and_unsupported_settings(self):
         nvml, gpu = self.nvml, self.gpu
         nvml.nvmlDeviceSetPersistenceMode(gpu, 0)
         self.assertEqual(nvml.nvmlDeviceGetPersistenceMode(gpu), 0)

@@ -125,7 +125,7 @@ TEST(ChooseDevice, AnInitializedLibcudaKnowsItsOrder) {
   EXPECT_THAT(choose(one, {{"LOCAL_RANK", "0"}}, fastest_first).why_not, ::testing::HasSubstr("NVML does not list"));
 }
 
-TEST(ChooseDevice, TheThreadsContextIsWhereItComputesUnlessTheLauncherSaysOtherwise) {
+TEST(ChooseDevice, ChoosesTheThreadsContextUnlessTheLauncherNamesADevice) {
   const CudaView on_the_second{{"0000:41:00.0", "0001:01:00.0"}, "0001:01:00.0"};
   EXPECT_EQ(choose(four, {}, on_the_second).selector, "nvml:GPU-aa11");
   EXPECT_EQ(choose(four, {{"LOCAL_RANK", "1"}}, on_the_second).selector, "nvml:GPU-aa11");
@@ -153,7 +153,7 @@ TEST(ChooseDevice, OtherKinds) {
   EXPECT_EQ(choose({simulated[0], four[0]}, {}).selector, "nvml:GPU-aa11") << "real GPUs first";
 }
 
-TEST(LookAtCuda, AsksALoadedAndInitializedLibraryOnly) {
+TEST(LookAtCuda, QueriesOnlyALoadedAndInitializedLibrary) {
   Environment library("PERSEUS_CUDA", CUDA_DEVICES_STAND_IN);
   EXPECT_TRUE(look_at_cuda().bus_ids.empty()) << "not loaded by this process";
   void* const handle = ::dlopen(CUDA_DEVICES_STAND_IN, RTLD_NOW | RTLD_LOCAL);

@@ -66,7 +66,7 @@ TEST_F(ZeusdControl, SetsTheGpuAtThatBusId) {
                           "POST /gpu/reset_gpu_locked_clocks?gpu_ids=0&block=true"));
 }
 
-TEST_F(ZeusdControl, SpeaksTheOlderDialectWhereThereIsNoDiscovery) {
+TEST_F(ZeusdControl, UsesTheOlderProtocolWithoutDiscovery) {
   ZeusdStandIn::Habits habits;
   habits.older = true;
   start(habits);
@@ -164,14 +164,14 @@ TEST_F(ZeusdControl, ADaemonThatDoesNotSetClocksIsRefused) {
   EXPECT_THAT(gpu.error().message, HasSubstr("gpu-control"));
 }
 
-TEST_F(ZeusdControl, NoDaemonIsSaid) {
+TEST_F(ZeusdControl, ReportsAMissingDaemon) {
   const auto gpu = open_gpu("zeusd:0");
   ASSERT_FALSE(gpu);
   EXPECT_EQ(gpu.error().fault, DeviceFault::no_driver);
   EXPECT_THAT(gpu.error().message, HasSubstr(folder_.file("sock")));
 }
 
-TEST_F(ZeusdControl, EveryStatusIsSaid) {
+TEST_F(ZeusdControl, EveryStatusHasAMessage) {
   start();
   const auto gpu = open_gpu("zeusd:0");
   ASSERT_TRUE(gpu);
@@ -224,7 +224,7 @@ TEST_F(ZeusdControl, ASilentDaemonIsGivenUp) {
   EXPECT_THAT(answer.error().message, HasSubstr("within 0.05 s"));
 }
 
-TEST(ZeusdOfferTest, OnlyWhatItIsIsAnOffer) {
+TEST(ZeusdOfferTest, OnlyAValidOfferIsAccepted) {
   const auto offer = parse_zeusd_offer(
       R"({"gpus":[{"id":3,"name":"x","pci_address":"0000:01:00.0"}],"enabled_api_groups":["gpu-control"],"auth_required":true})");
   ASSERT_TRUE(offer);

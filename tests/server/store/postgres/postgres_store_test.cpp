@@ -87,7 +87,7 @@ TEST_F(Postgres, OfTwoServersTheSecondToAppendHasAConflict) {
   EXPECT_THAT(*one.store->read("a", 0), ElementsAre(StoredEvent{1, "{1}"}, StoredEvent{2, "{2}"}));
 }
 
-TEST_F(Postgres, AServerHearsOfTheOthersWritesAndNotOfItsOwn) {
+TEST_F(Postgres, AServerIsNotifiedOfOtherServersWritesOnly) {
   Replica one(database_), two(database_);
   ASSERT_TRUE(one.append("a job, with spaces", 0, {"{1}", "{2}"}).ok());
   ASSERT_TRUE(one.write([&](auto done) { one.store->put_token({"hash", "job", "", "", 0, 0, ""}, done); }).ok());
