@@ -18,8 +18,9 @@ import unittest
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, os.path.dirname(__file__))
+sys.path[:0] = [os.path.dirname(__file__), os.path.join(os.path.dirname(__file__), "../http")]
 from chromium import run_tests  # noqa: E402
+from served import until  # noqa: E402
 from test_dashboard import DRAWN, LIVE, PHONE, PIXELS, PageTest  # noqa: E402
 
 
@@ -57,10 +58,11 @@ class PerseusServe:
         self.log.close()
 
     def first_secret(self):
-        while True:
+        def found():
             self.log.seek(0)
-            if found := re.findall(r"perseus_first_[0-9a-f]+", self.log.read()):
-                return found[-1]
+            return re.findall(r"perseus_first_[0-9a-f]+", self.log.read())
+
+        return until(found)[-1]
 
     def call(self, method, path, body=None):
         headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {self.token}"} if self.token else {})

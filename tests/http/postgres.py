@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 import threading
 
+from served import until
+
 
 def programs():
     """Folder of the newest installed version, or None."""
@@ -37,9 +39,13 @@ class Postgres:
             [programs() / "postgres", "-D", self.folder + "/data", "-k", self.folder, "-c", "listen_addresses=",
              "-c", "fsync=off", "-c", "shared_buffers=16MB"],
             cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **self.user)
-        while subprocess.run([programs() / "pg_isready", "-q", "-h", self.folder, "-U", "perseus", "-d", "postgres"],
-                             check=False).returncode != 0:
+        ready = [programs() / "pg_isready", "-q", "-h", self.folder, "-U", "perseus", "-d", "postgres"]
+
+        def answers():
             assert self.process.poll() is None, "PostgreSQL does not start"
+            return subprocess.run(ready, check=False).returncode == 0
+
+        until(answers)
 
     def stop(self):
         """Stops at once and disconnects the clients."""

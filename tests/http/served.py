@@ -1,17 +1,29 @@
 """Runs a real `perseus serve` for a test, and sends it requests."""
 
 import http.client
+import inspect
 import json
 import pathlib
 import signal
 import subprocess
+import tempfile
 import threading
 import time
+import unittest
 import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROFILE = ROOT / "data/sample_profile.csv"
 PROGRAM = ""  # path of perseus; tests set it
+
+
+def until(condition, limit_s=240):
+    """Waits until condition() is true and returns its value; fails after limit_s, so that no fault hangs a test."""
+    end = time.monotonic() + limit_s
+    while not (value := condition()):
+        assert time.monotonic() < end, f"not true after {limit_s} s: {inspect.getsource(condition).strip()}"
+        time.sleep(0.005)
+    return value
 
 
 class Server:
@@ -51,12 +63,11 @@ class Server:
     def first_secret(self, lines=None):
         """Reads the token from the log of a server that requires no tokens yet; `lines`: the lines, if the log is a
         file."""
-        while True:
+        def found():
             log = lines() if lines else list(self.log)
-            found = [word for line in log for word in line.split() if word.startswith("perseus_first_")]
-            if found:
-                return found[0].rstrip('"}')
-            time.sleep(0.01)
+            return [word for line in log for word in line.split() if word.startswith("perseus_first_")]
+
+        return until(found)[0].rstrip('"}')
 
     def events(self, job, after=0):
         """The job's log, and new events as long as the caller iterates."""
@@ -82,3 +93,20 @@ class Server:
         self.process.stdout.close()
         self.process.stderr.close()
         return code
+
+
+class ServedCase(unittest.TestCase):
+    """A test with a server of its own, in a folder of its own."""
+
+    arguments = ()
+    listen = "127.0.0.1:0"
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.data = self.folder.name + "/data"
+        self.server = Server(self.data, *self.arguments, listen=self.listen)
+
+    def tearDown(self):
+        if self.server.process.poll() is None:
+            self.server.stop(signal.SIGKILL)
+        self.folder.cleanup()

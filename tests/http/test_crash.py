@@ -13,7 +13,7 @@ import tempfile
 import time
 
 import served
-from served import Server
+from served import Server, until
 from workload import DP, PP, Addresses, Client, Workload, profile_body
 
 
@@ -37,8 +37,7 @@ def kill_and_check(data, kills, seed):
             characterizing += "characterizing" in states
             load.resume()
         load.pause()
-        while not load.settled(client):
-            pass
+        until(lambda: load.settled(client), limit_s=600)
         load.check(client, draw, everything=True)
         check_logs(load, client, server)
         print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "

@@ -10,37 +10,22 @@ import signal
 import sys
 import tempfile
 import threading
-import time
 import unittest
 import urllib.parse
 
 import postgres
 import served
-from served import PROFILE, Server
+from served import PROFILE, ServedCase, Server, until
 from training import BLOCKING_W, Training
 
 ONLINE = {"profile_online": True,
           "pipeline": {"schedule": "1f1b", "microbatches": 6, "blocking_power_w": BLOCKING_W}}
 
 
-class JobCase(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.data = self.folder.name + "/data"
-        self.server = Server(self.data)
-
-    def tearDown(self):
-        self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
-
+class JobCase(ServedCase):
     def restart_server(self, how=signal.SIGKILL):
         self.server.stop(how)
         self.server = Server(self.data)
-
-    def wait_until(self, holds, limit_s=60):
-        limit_s += time.monotonic()
-        while not holds():
-            self.assertLess(time.monotonic(), limit_s)
 
     def push(self):
         self.server.cli("profile", "push", "sample", str(PROFILE), "--schedule", "1f1b", "--microbatches", "6",
@@ -103,7 +88,7 @@ class Profiling(JobCase):
         # The server used it after five iterations at the highest clock, and stores these with it.
         self.assertEqual((view["profile_trial"]["state"], view["profile_trial"]["learned_by"]), ("confirmed", job))
         self.assertEqual((view["profiling"]["windows"], view["profiling"]["iterations"]), (1, 5))
-        self.wait_until(lambda: self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"][0]["confirmed"] == 1)
+        until(lambda: self.server.ask("GET", "/v1/learned_profiles")[1]["profiles"][0]["confirmed"] == 1)
         other = self.job(profile_online=True, facts={"model": "other"}, pipeline=ONLINE["pipeline"])
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}")[1]["state"], "registered")
         log = [line for line in self.server.log if job in line and "profile_known" in line or "known" in line]
@@ -212,8 +197,7 @@ class CountsAfterRestarts(JobCase):
         training = Training(self.server, self.job(profile="sample"))
         training.register()
         self.assertTrue(training.poll(0, wait_s=60))
-        while training.now[0] is None:
-            training.run(report=False)
+        until(lambda: training.now[0] is not None or training.run(report=False))
         version, iteration = training.now[0]["version"], training.iteration
 
         def report(rank):
@@ -228,7 +212,7 @@ class CountsAfterRestarts(JobCase):
             report(1)  # a retry: the answer was lost
             self.assertEqual(training.view()["savings"]["total"]["iterations"], 0)
             report(2 + stops)
-        self.wait_until(lambda: training.view()["savings"]["total"]["iterations"] == 1)  # the server reads the estimate from the store
+        until(lambda: training.view()["savings"]["total"]["iterations"] == 1)  # the server reads the estimate from the store
 
 
 @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
@@ -462,7 +446,7 @@ class ExistingClients(JobCase):
         job = urllib.parse.quote(job)
         for how in (signal.SIGKILL, signal.SIGTERM):
             thread, answers = self.wait_for_schedule(job)
-            self.wait_until(lambda: self.waiting(job) == 1)
+            until(lambda: self.waiting(job) == 1)
             self.restart_server(how)
             thread.join(60)
             if how == signal.SIGTERM:
@@ -472,7 +456,7 @@ class ExistingClients(JobCase):
                 self.assertIsInstance(answers[0], Exception, "its connection ends, so it does not wait for ever")
         # The rank that sends its request again waits for the others, and gets its answer when they have registered.
         thread, answers = self.wait_for_schedule(job)
-        self.wait_until(lambda: self.waiting(job) == 1)
+        until(lambda: self.waiting(job) == 1)
         self.server.ask("POST", "/register_rank",
                         {"job_id": urllib.parse.unquote(job), "rank": 1, "pp_rank": 1, **self.RANK})
         thread.join(60)

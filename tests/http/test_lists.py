@@ -12,29 +12,17 @@ import re
 import signal
 import socket
 import sys
-import tempfile
 import threading
 import unittest
 import urllib.parse
 
 import served
-from served import Server
+from served import ServedCase, Server, until
 
 DEGREES = {"dp": 1, "pp": 4, "tp": 1}
 
 
-class ListCase(unittest.TestCase):
-    arguments = ()
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.data = self.folder.name + "/data"
-        self.server = Server(self.data, *self.arguments)
-
-    def tearDown(self):
-        self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
-
+class ListCase(ServedCase):
     def job(self, name, token=None):
         status, answer = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "name": name}, token)
         self.assertEqual(status, 200, answer)
@@ -241,8 +229,9 @@ class Streams(ListCase):
         self.assertEqual([row["id"] for row in changes.next()[1]["jobs"]], [own])
         self.assertEqual(events.next()[1]["job"], own)
         heard = set()
-        while heard != {theirs, own}:
+        while not heard >= {theirs, own}:  # each message has a time limit
             heard |= {row["id"] for row in all_changes.next()[1]["jobs"]}
+        self.assertEqual(heard, {theirs, own})
         self.assertEqual([all_events.next()[1]["job"] for _ in range(2)], [theirs, own])
         for stream in (changes, events, all_changes, all_events):
             stream.close()
@@ -289,8 +278,7 @@ class Limits(ListCase):
             self.assertRegex(json.loads(body)["detail"], r"^event streams of the token \w+: 2; allowed: 2$")
         self.assertEqual(self.metric("perseus_event_streams", boss), 2)
         held.pop().close()
-        while self.metric("perseus_event_streams", boss) > 1:
-            pass
+        until(lambda: self.metric("perseus_event_streams", boss) <= 1)
         again = Stream(self.server, "/v1/job_changes", mine)
         self.assertEqual(again.status, 200)
         for stream in (*held, again):
@@ -365,8 +353,7 @@ class Limits(ListCase):
             one = http.client.HTTPConnection(self.server.address, timeout=60)
             one.request("GET", f"/v1/jobs/{job}/ranks/0/plan", headers={"Authorization": f"Bearer {mine}"})
             connections.append(one)
-        while self.metric("perseus_waiting_ranks", boss) < 2:
-            pass
+        until(lambda: self.metric("perseus_waiting_ranks", boss) >= 2)
         status, answer = self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan", token=mine)
         self.assertEqual(status, 429)
         self.assertRegex(answer["detail"], r"^waits for plans of the token \w+: 3; allowed: 2$")
@@ -393,11 +380,13 @@ class Limits(ListCase):
         with socket.create_connection(address) as over:
             self.assertIn(f"connections from {own}: 2; allowed: 2".encode(), over.recv(1000))
         held.pop().close()
-        while True:  # until the server has noticed
+
+        def answered():
             with socket.create_connection(address) as now:
                 now.sendall(b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n")
-                if b"200 OK" in now.recv(1000):
-                    break
+                return b"200 OK" in now.recv(1000)
+
+        until(answered)  # the server notices
         held.pop().close()
 
 

@@ -12,14 +12,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
 
 import served
-from served import Server
+from served import Server, until
 from test_jobs import JobCase
 from training import Training
 
@@ -102,12 +101,8 @@ class EnergyMetrics(MetricsCase):
 class Documented(MetricsCase):
     def test_the_documentation_lists_the_metrics_that_the_server_has(self):
         self.trained()
-        exported = set()
-        end = time.monotonic() + 120
-        while "perseus_database_bytes" not in exported:  # measured after the first scrape
-            self.assertLess(time.monotonic(), end)
-            exported = set(re.findall(r"^# TYPE (perseus_\w+) ", self.text(), re.M))
-            time.sleep(0.05)
+        until(lambda: "# TYPE perseus_database_bytes " in self.text())  # measured after the first scrape
+        exported = set(re.findall(r"^# TYPE (perseus_\w+) ", self.text(), re.M))
         section = DOCUMENTATION.read_text().split("\n## Health and metrics\n")[1].split("\n## ")[0]
         documented = set(re.findall(r"`(perseus_[a-z_]+[a-z])\b", section)) - {"perseus_requests_seconds_count"}
         # This server speaks plain HTTP; only one with a certificate has the metric of its end (http.server).
@@ -175,24 +170,17 @@ class Scraped(MetricsCase):
         except OSError:
             return None  # it is starting
 
-    def wait_for(self, get):
-        end = time.monotonic() + 120
-        while not (found := get()):
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.2)
-        return found
-
     def test_prometheus_has_the_figures_and_an_alert_fires(self):
         training = self.trained()
         training.ask("POST", "/ranks", training.registration(1, epoch=2, control="none", control_reason="no permission"))
         self.start_prometheus(self.server.address)
         query = lambda text: (self.ask_prometheus("query", query=text) or {}).get("result")
-        power = self.wait_for(lambda: query("sum(perseus_power_watts)"))
+        power = until(lambda: query("sum(perseus_power_watts)"))
         self.assertGreater(float(power[0]["value"][1]), 100)
         alerts = lambda: {(a["labels"]["alertname"], a["labels"].get("training_job"))
                           for a in (self.ask_prometheus("alerts") or {"alerts": []})["alerts"] if a["state"] == "firing"}
         job = training.view()["id"]
-        self.wait_for(lambda: ("PerseusNoClockControl", job) in alerts())
+        until(lambda: ("PerseusNoClockControl", job) in alerts())
         self.assertFalse({name for name, _ in alerts()} & {"PerseusServerDown", "PerseusPowerHigh"})
         # Expressions of the dashboard and of the rules are valid, and name only metrics that the server has.
         # This server speaks plain HTTP; only one with a certificate has the metric of its end (http.server).
@@ -206,7 +194,7 @@ class Scraped(MetricsCase):
             for name in re.findall(r"\bperseus_\w+", expression):
                 self.assertIn(name, known, expression)
         self.server.stop(signal.SIGKILL)
-        self.wait_for(lambda: ("PerseusServerDown", None) in alerts())
+        until(lambda: ("PerseusServerDown", None) in alerts())
 
 
 if __name__ == "__main__":

@@ -8,14 +8,12 @@ usage: test_planning.py PERSEUS [unittest's arguments]
 
 import csv
 import re
-import signal
 import sys
-import tempfile
 import time
 import unittest
 
 import served
-from served import PROFILE, Server
+from served import PROFILE, ServedCase, Server, until
 
 BOUND_S = 240  # generous: seconds are expected, but planner threads have the lowest priority on a busy machine
 
@@ -33,15 +31,8 @@ def profile_of(stages, seed):
     return "\n".join(lines) + "\n"
 
 
-class LargePipelines(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.server = Server(self.folder.name + "/data", "--workers", "1", "--plan-deadlines", "1000")
-
-    def tearDown(self):
-        if self.server.process.poll() is None:
-            self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
+class LargePipelines(ServedCase):
+    arguments = ("--workers", "1", "--plan-deadlines", "1000")
 
     def ask(self, method, path, body=None, expect=200):
         status, answer = self.server.ask(method, path, body)
@@ -58,13 +49,6 @@ class LargePipelines(unittest.TestCase):
         text = self.server.ask("GET", "/metrics", raw=True)[1].decode()
         return float(re.search(rf"^perseus_{name} (.*)$", text, re.MULTILINE).group(1))
 
-    def until(self, what, condition):
-        end = time.monotonic() + BOUND_S
-        while not (value := condition()):
-            self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.02)
-        return value
-
     def with_plan(self, job):
         view = self.ask("GET", f"/v1/jobs/{job}")
         return view if view.get("plan") else None
@@ -75,12 +59,12 @@ class LargePipelines(unittest.TestCase):
     def test_a_neighbor_gets_its_plan(self):
         self.large_jobs()
         neighbor = self.job("neighbor", 4, 12)
-        self.until("the neighbor has no plan", lambda: self.with_plan(neighbor))
+        until(lambda: self.with_plan(neighbor))
         self.ask("POST", f"/v1/jobs/{neighbor}/finish")
 
     def test_every_large_job_gets_a_quick_plan(self):
         for job in self.large_jobs():
-            view = self.until("a large job has no plan", lambda: self.with_plan(job))
+            view = until(lambda: self.with_plan(job))
             self.assertIn("quick frontier", view["reason"])
             self.assertEqual(view["state"], "deployed")
 
@@ -99,29 +83,28 @@ class LargePipelines(unittest.TestCase):
     def test_deleting_the_jobs_stops_their_planning(self):
         jobs = self.large_jobs()
         for job in jobs:
-            self.until("a large job has no plan", lambda: self.with_plan(job))
+            until(lambda: self.with_plan(job))
         for job in jobs:
             self.ask("POST", f"/v1/jobs/{job}/finish")
             self.ask("DELETE", f"/v1/jobs/{job}")
-        self.until("pipelines are still planned", lambda: self.metric("characterizations_running") == 0)
+        until(lambda: self.metric("characterizations_running") == 0)
         self.assertGreaterEqual(self.metric("planning_stopped_total"), 1)
 
     def test_sigterm_ends_the_server(self):
         for job in self.large_jobs():
-            self.until("a large job has no plan", lambda: self.with_plan(job))
+            until(lambda: self.with_plan(job))
         begin = time.monotonic()
         self.assertEqual(self.server.stop(), 0)  # waits 30 s at most
         print(f"SIGTERM took {time.monotonic() - begin:.2f} s", file=sys.stderr)
         self.server = Server(self.folder.name + "/data", "--workers", "1")
-        self.until("the next server does not go on", lambda: self.metric("planning_seconds_total") >= 0
+        until(lambda: self.metric("planning_seconds_total") >= 0
                    and self.metric("characterizations_running") > 0)
 
     def test_the_budget_ends_a_refinement(self):
         self.server.stop()
         self.server = Server(self.folder.name + "/data", "--workers", "1", "--planning-budget-s", "2")
         job = self.job("wide", 64, 512)
-        view = self.until("the budget does not end planning",
-                          lambda: (now := self.with_plan(job)) and "budget" in now["reason"] and now)
+        view = until(lambda: (now := self.with_plan(job)) and "budget" in now["reason"] and now)
         self.assertIn("planning took longer than its budget of 2 s (planning_budget_s)", view["reason"])
         self.assertEqual(view["state"], "deployed")
 

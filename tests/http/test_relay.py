@@ -14,7 +14,7 @@ import tempfile
 import unittest
 
 import served
-from served import Server
+from served import Server, until
 
 PP, DP = 4, 2
 RANKS = PP * DP
@@ -88,8 +88,7 @@ class RelayTest(unittest.TestCase):
         return [self.pool.submit(self.plan, job, rank, have, 60, token) for rank in range(ranks)]
 
     def wait_until_waiting(self, count):
-        while self.metric("perseus_waiting_ranks") != count:
-            pass
+        until(lambda: self.metric("perseus_waiting_ranks") == count)
 
     def test_it_listens_for_its_own_host_only(self):
         for listen in ("0.0.0.0:0", "[::]:0", "192.0.2.1:7788"):
@@ -180,8 +179,7 @@ class RelayTest(unittest.TestCase):
         waiting = self.all_plans(job, version, PP, one)
         stranger = self.pool.submit(self.plan, job, 1, version, 60, other)
         self.assertEqual(stranger.result()[0], 403)
-        while self.server.ask("GET", f"/v1/jobs/{job}", token=infrastructure)[1]["state"] != "deployed":
-            pass
+        until(lambda: self.server.ask("GET", f"/v1/jobs/{job}", token=infrastructure)[1]["state"] == "deployed")
         self.server.ask("DELETE", f"/v1/tokens/{tokens[0]['id']}", token=infrastructure)
         for answer in waiting:
             self.assertEqual(answer.result()[0], 401)

@@ -12,13 +12,12 @@ import os
 import random
 import signal
 import sys
-import tempfile
 import threading
 import time
 
 import postgres
 import served
-from served import Server
+from served import Server, until
 from workload import DP, PP, Addresses, Client, Workload, profile_body
 
 
@@ -77,8 +76,7 @@ def kill_one_after_the_other(database, kills, seed):
             replicas[victim].stop(signal.SIGKILL)
             addresses.set([replicas[1 - victim].address])
             done = load.done
-            while load.done < done + 20:  # all ranks continue with the other one
-                time.sleep(0.01)
+            until(lambda: load.done >= done + 20)  # all ranks continue with the other one
             load.pause()
             until_it_has_heard(lambda: load.check(client, draw))
             replicas[victim] = Server(links[victim].url)
@@ -89,8 +87,7 @@ def kill_one_after_the_other(database, kills, seed):
         load.pause()
         for server in replicas:
             addresses.set([server.address])
-            while not load.settled(client):
-                pass
+            until(lambda: load.settled(client), limit_s=600)
             until_it_has_heard(lambda: load.check(client, draw, everything=True))
         print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "
               f"{dict(harm.counts)}")
@@ -120,8 +117,7 @@ def what_one_is_told_the_other_says(url):
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(one.ask("GET", f"{path}?have={plan['version']}")[1]))
     waiting.start()
-    while b"perseus_waiting_ranks 1" not in one.ask("GET", "/metrics", raw=True)[1]:
-        pass
+    until(lambda: b"perseus_waiting_ranks 1" in one.ask("GET", "/metrics", raw=True)[1])
     assert other.ask("POST", "/v1/stragglers", {"accelerator": "both-5", "degree": 1.2})[0] == 200
     waiting.join()
     assert answers[0]["version"] > plan["version"] and answers[0]["iteration_time_s"] > plan["iteration_time_s"], answers
@@ -130,8 +126,7 @@ def what_one_is_told_the_other_says(url):
     # The other server looks up a token made at one server, too.
     one = Server(url)
     token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"}, one.first_secret())[1]["token"]
-    while other.ask("GET", "/v1/jobs")[0] != 401:
-        pass
+    until(lambda: other.ask("GET", "/v1/jobs")[0] == 401)
     assert other.ask("GET", "/v1/jobs", token=token)[0] == 200
     one.stop()
     other.stop()
@@ -149,8 +144,7 @@ def the_database_goes_and_comes_back(database):
     assert status == 503 and answer["error"]["code"] == "unavailable", (status, answer)
     assert server.ask("GET", "/healthz")[0] == 200
     database.start()
-    while server.ask("POST", f"/v1/jobs/{job}/ranks", {**rank, "rank": 1, "pp_rank": 1})[0] == 503:
-        pass
+    until(lambda: server.ask("POST", f"/v1/jobs/{job}/ranks", {**rank, "rank": 1, "pp_rank": 1})[0] != 503)
     assert server.ask("GET", f"/v1/jobs/{job}")[1]["ranks"]["registered"] == 2
     assert server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan")[1] == plan
     server.stop()
@@ -179,8 +173,7 @@ def a_frozen_database_blocks_no_request(database, freeze):
         assert server.ask("GET", "/healthz")[0] == 200
         assert server.ask("GET", path)[1] == plan
         assert server.ask("GET", f"{path}?have={plan['version']}&wait_s=0.2")[1] == {"rank": 0, "unchanged": True}
-        while (answer := server.ask("GET", "/readyz"))[0] == 200:
-            pass
+        answer = until(lambda: (ready := server.ask("GET", "/readyz"))[0] != 200 and ready)
         assert answer[1]["checks"]["store"]["status"] == "failing", answer
         provisional = server.ask("GET", f"{path}?have={plan['version']}&wait_s=30")[1]
         assert provisional["version"] > 1 << 30 and provisional["iteration_time_s"] >= plan["iteration_time_s"], provisional

@@ -13,14 +13,12 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import threading
-import time
 import unittest
 import urllib.parse
 
 import served
-from served import PROFILE, ROOT, Server
+from served import PROFILE, ROOT, ServedCase, Server, until
 
 API = json.loads((ROOT / "docs/openapi.json").read_text())
 DEGREES = {"dp": 1, "pp": 4, "tp": 1}
@@ -30,20 +28,7 @@ def profile_body():
     return {"profile_csv": PROFILE.read_text(), "pipeline": {"schedule": "1f1b", "microbatches": 4, "blocking_power_w": 90}}
 
 
-class SecurityCase(unittest.TestCase):
-    listen = "127.0.0.1:0"
-    arguments = ()
-
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.data = self.folder.name + "/data"
-        self.server = Server(self.data, *self.arguments, listen=self.listen)
-
-    def tearDown(self):
-        if self.server.process.poll() is None:
-            self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
-
+class SecurityCase(ServedCase):
     def request(self, method, path, body=None, headers=None):
         """Sends the request as a client does that does not use served.py."""
         connection = http.client.HTTPConnection(self.server.address, timeout=60)
@@ -251,10 +236,8 @@ class Tokens(SecurityCase):
         threads += [threading.Thread(target=read, args=(path,)) for path in ("/v1/events", f"/v1/jobs/{job}/events")]
         for thread in threads:
             thread.start()
-        metrics, limit = "", time.monotonic() + 60
-        while "perseus_waiting_ranks 1" not in metrics or "perseus_subscriptions 2" not in metrics:
-            self.assertLess(time.monotonic(), limit, metrics)
-            metrics = self.server.ask("GET", "/metrics", token=boss, raw=True)[1].decode()
+        metrics = lambda: self.server.ask("GET", "/metrics", token=boss, raw=True)[1].decode()
+        until(lambda: "perseus_waiting_ranks 1" in (text := metrics()) and "perseus_subscriptions 2" in text)
         identity = next(t["id"] for t in self.server.ask("GET", "/v1/tokens", token=boss)[1]["tokens"] if t["role"] == "job")
         self.assertEqual(self.server.ask("DELETE", f"/v1/tokens/{identity}", token=boss)[0], 200)
         for thread in threads:
@@ -265,8 +248,7 @@ class Tokens(SecurityCase):
         boss = self.first_token()
         self.assertEqual(self.server.ask("POST", "/v1/tokens", {"role": "job", "expires_in_s": 0}, boss)[0], 400)
         short = self.make("job", boss, expires_in_s=1e-3)
-        while self.server.ask("GET", "/v1/jobs", token=short)[0] == 200:
-            pass
+        until(lambda: self.server.ask("GET", "/v1/jobs", token=short)[0] != 200)
         status, answer = self.server.ask("GET", "/v1/jobs", token=short)
         self.assertEqual((status, answer["detail"]), (401, "this token has expired"))
 

@@ -29,7 +29,7 @@ import unittest
 import urllib.parse
 
 import served
-from served import PROFILE, ROOT, Server
+from served import PROFILE, ROOT, ServedCase, Server, until
 
 try:
     import jsonschema
@@ -43,16 +43,7 @@ PUSH = ["--schedule", "1f1b", "--microbatches", "12", "--blocking-power", "90"]
 BOUND_S = 120
 
 
-class ServerCase(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.data = self.folder.name + "/data"
-        self.server = Server(self.data)
-
-    def tearDown(self):
-        self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
-
+class ServerCase(ServedCase):
     def push(self, name="sample"):
         self.server.cli("profile", "push", name, str(PROFILE), *PUSH)
 
@@ -450,12 +441,8 @@ class Operations(ServerCase):
         self.zeus_job(ranks=4, dp=2)
         self.assertGreater(figure("store_commit_seconds_count"), before)
         self.assertEqual(figure("ranks"), 8)
-        end = time.monotonic() + BOUND_S
-        while figure('jobs{state="deployed"}') != 1:
-            self.assertLess(time.monotonic(), end)
-        while (size := figure("database_bytes")) is None:
-            self.assertLess(time.monotonic(), end)
-        self.assertGreater(size, 4096)
+        until(lambda: figure('jobs{state="deployed"}') == 1)
+        self.assertGreater(until(lambda: figure("database_bytes")), 4096)
         count = figure("store_commit_seconds_count")
         self.assertGreaterEqual(figure('store_commit_seconds_bucket{le="+Inf"}'), count)
 
@@ -541,8 +528,7 @@ class Operations(ServerCase):
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{gone}")[0], 404)
         self.server.stop()
         self.server = Server(self.data, "--keep-finished-days", "0.000001")
-        while {job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]} != {kept}:
-            pass
+        until(lambda: {job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]} == {kept})
         self.server.stop()
         self.server = Server(self.data, "--keep-finished-days", "0")
         self.assertEqual([job["id"] for job in self.server.ask("GET", "/v1/jobs")[1]["jobs"]], [kept])
@@ -619,8 +605,7 @@ class Operations(ServerCase):
         status, ready = self.server.ask("GET", "/readyz")
         self.assertEqual((status, ready["checks"]["store"]["status"]), (503, "failing"), ready)
         limit(resource.RLIM_INFINITY)
-        while self.server.ask("GET", "/readyz")[0] != 200:
-            pass
+        until(lambda: self.server.ask("GET", "/readyz")[0] == 200)
         self.assertEqual(self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 4, "tp": 1}})[0], 200)
         self.assertEqual(self.server.stop(), 0)
         self.server = Server(self.data)
@@ -675,10 +660,7 @@ class Operations(ServerCase):
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 503)
         self.assertEqual(self.server.ask("GET", "/readyz")[0], 503)
         resource.prlimit(self.server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-        end = time.monotonic() + BOUND_S
-        while self.server.ask("GET", "/readyz")[0] != 200:  # without a change by a client
-            self.assertLess(time.monotonic(), end)
-            time.sleep(0.05)
+        until(lambda: self.server.ask("GET", "/readyz")[0] == 200)  # without a change by a client
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/finish")[0], 200)
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{other}/ranks/0/plan")[0], 200)
         self.push("another")
@@ -757,8 +739,7 @@ class Operations(ServerCase):
             heard = {manager.recv(4096).decode().split("\n")[0] for _ in range(4)}
             self.assertEqual(heard, {"READY=1", "WATCHDOG=1"})
             server.process.send_signal(signal.SIGTERM)
-            while manager.recv(4096) != b"STOPPING=1":
-                pass
+            until(lambda: manager.recv(4096) == b"STOPPING=1")
             self.assertEqual(server.process.wait(60), 0)
             server.stop()  # closes its pipes
 
@@ -770,8 +751,7 @@ class Operations(ServerCase):
         waiting = threading.Thread(
             target=lambda: answers.append(self.server.ask("GET", f"/v1/jobs/{job}/ranks/0/plan?have={version}")))
         waiting.start()
-        while b"perseus_waiting_ranks 1" not in self.server.ask("GET", "/metrics", raw=True)[1]:
-            pass
+        until(lambda: b"perseus_waiting_ranks 1" in self.server.ask("GET", "/metrics", raw=True)[1])
         self.assertEqual(self.server.stop(), 0)
         waiting.join()
         self.assertEqual(answers[0][0], 503)
@@ -783,13 +763,15 @@ class Operations(ServerCase):
         # The server waits for an incomplete request until its grace period ends.
         held = socket.create_connection(self.server.address.split(":"))
         held.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{")
-        while b"perseus_connections 2" not in self.server.ask("GET", "/metrics", raw=True)[1]:
-            pass
+        until(lambda: b"perseus_connections 2" in self.server.ask("GET", "/metrics", raw=True)[1])
         self.server.process.send_signal(signal.SIGTERM)
-        answer = (200, None)
-        while answer[0] == 200:
+
+        def not_ready():
             with contextlib.suppress(ConnectionResetError, http.client.RemoteDisconnected):  # connected before the signal, request sent after it
-                answer = self.server.ask("GET", "/readyz")
+                status, answer = self.server.ask("GET", "/readyz")
+                return status != 200 and (status, answer)
+
+        answer = until(not_ready)
         self.assertEqual(answer[0], 503)
         self.assertEqual(answer[1]["checks"]["draining"]["status"], "failing")
         self.assertEqual(answer[1]["checks"]["store"]["status"], "ok")
@@ -946,8 +928,7 @@ class Operations(ServerCase):
 
         def reload(said):
             server.process.send_signal(signal.SIGHUP)
-            while not any(said in line for line in list(server.log)):
-                time.sleep(0.01)
+            until(lambda: any(said in line for line in list(server.log)))
 
         pathlib.Path(certificate).write_text("no certificate")
         reload("certificate not reloaded, the server keeps the old one: ")

@@ -14,10 +14,8 @@ import os
 import pathlib
 import random
 import re
-import signal
 import socket
 import sys
-import tempfile
 import threading
 import time
 import unittest
@@ -26,7 +24,7 @@ import urllib.parse
 import served
 from openapi_calls import CallGenerator
 from http_bytes import Malformed, Mutator, read_answers, read_requests
-from served import PROFILE, ROOT, Server
+from served import PROFILE, ROOT, ServedCase, Server, until
 from test_relay import Relay
 
 try:
@@ -81,17 +79,10 @@ class Failures:
         case.assertEqual(self.count, 0, f"{self.count} failures, the first of each kind:\n{text}")
 
 
-class StrangersCase(unittest.TestCase):
+class StrangersCase(ServedCase):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.data = self.folder.name + "/data"
-        self.server = Server(self.data)
+        super().setUp()
         self.failures = Failures()
-
-    def tearDown(self):
-        if self.server.process.poll() is None:
-            self.server.stop(signal.SIGKILL)
-        self.folder.cleanup()
 
     def run_threads(self, work, count):
         """Runs work(number, until) on threads for this class's share of the time; checks the server's memory."""
@@ -165,8 +156,7 @@ class RandomCalls(StrangersCase):
                 place = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "accelerator": f"GPU-{rank}"}
                 status, answer = self.server.ask("POST", f"/v1/jobs/{job}/ranks", place, actor.token)
                 self.assertEqual(status, 200, answer)
-        while self.server.ask("GET", "/v1/jobs", token=self.actors[-1].token)[0] == 200:
-            pass  # until it has expired
+        until(lambda: self.server.ask("GET", "/v1/jobs", token=self.actors[-1].token)[0] != 200)  # until it has expired
 
     def make(self, role, by, both=False, **more):
         status, answer = self.server.ask("POST", "/v1/tokens", {"role": role, **more}, by)

@@ -14,12 +14,14 @@
 #include "io/http/http_server.h"
 #include "io/http/tls.h"
 #include "tests/support/certificate.h"
+#include "tests/support/eventually.h"
 #include "tests/support/scratch_folder.h"
 
 namespace perseus::http {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::eventually;
 using ::testing::HasSubstr;
 
 /// An HTTP server on its own thread.
@@ -140,7 +142,7 @@ TEST_F(HttpClientTest, AKeptConnectionThatTheServerDroppedIsMadeAnew) {
   HttpConnection connection(peer_);
   ASSERT_TRUE(connection.call({"GET", "/", "", ""}).ok());
   // The server has closed its side once it counts no connection.
-  while (connections() > 0) std::this_thread::yield();
+  ASSERT_TRUE(eventually([&] { return connections() == 0; }));
   const auto reply = connection.call({"GET", "/", "", ""});
   ASSERT_TRUE(reply.ok()) << reply.error().message;
   EXPECT_EQ(connection.connections(), 2);
@@ -237,7 +239,7 @@ TEST_F(HttpOverTls, AClientThatLeavesInTheMiddleIsForgotten) {
   HttpConnection connection(peer_);
   connection.set_timeout(std::chrono::milliseconds(200));
   EXPECT_FALSE(connection.call({"GET", "/", "", ""}).ok());
-  while (connections() > 0) std::this_thread::yield();
+  ASSERT_TRUE(eventually([&] { return connections() == 0; }));
   on_io_thread([&] {
     for (const Responder& responder : parked) responder.send(json_response(200, "{}"));
     parked.clear();
@@ -255,8 +257,8 @@ TEST_F(HttpOverTls, ClosesConnectionsWithoutAHandshake) {
   boost::asio::ip::tcp::socket silent(io);
   const auto port = static_cast<std::uint16_t>(std::stoi(peer_.url.substr(peer_.url.rfind(':') + 1)));
   silent.connect({boost::asio::ip::make_address("127.0.0.1"), port});
-  while (connections() == 0) std::this_thread::yield();
-  while (connections() > 0) std::this_thread::yield();
+  ASSERT_TRUE(eventually([&] { return connections() > 0; }));
+  ASSERT_TRUE(eventually([&] { return connections() == 0; }));
   EXPECT_TRUE(http_call(peer_, {"GET", "/", "", ""}).ok());
 }
 

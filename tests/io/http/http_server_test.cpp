@@ -20,6 +20,7 @@
 
 #include "io/http/http_client.h"
 #include "io/http/request_reader.h"
+#include "tests/support/eventually.h"
 
 namespace perseus::http {
 namespace {
@@ -30,6 +31,7 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using testing::run_until;
 using ::testing::StartsWith;
 
 /// A client that reads and writes bytes, on the same thread and io_context as the server.
@@ -55,7 +57,7 @@ class RawClient {
     }
   }
   std::string until_closed() {
-    while (!closed_) io_.run_one();
+    EXPECT_TRUE(run_until(io_, [this] { return closed_; }));
     return std::exchange(text_, {});
   }
   [[nodiscard]] bool has_heard() const { return !text_.empty(); }
@@ -119,7 +121,7 @@ TEST_F(HttpServerTest, ARequestDuringManyAnswersIsServed) {
   while (std::ssize(clients) < many) {
     clients.push_back(std::make_unique<RawClient>(io_, port_));
     clients.back()->write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
-    while (waiting.size() < clients.size()) io_.run_one();
+    ASSERT_TRUE(run_until(io_, [&] { return waiting.size() >= clients.size(); }));
   }
   RawClient other = client();
   other.write("GET /other HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -168,7 +170,7 @@ TEST_F(HttpServerTest, AnswersComeInTheOrderOfTheRequests) {
   start();
   RawClient raw = client();
   raw.write("GET /slow HTTP/1.1\r\nHost: h\r\n\r\nGET /fast HTTP/1.1\r\nHost: h\r\n\r\n");
-  while (parked.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !parked.empty(); }));
   io_.poll();
   EXPECT_EQ(handled_, 1) << "the second request waits for the first one's answer";
   EXPECT_EQ(server_->counts().waiting, 1);
@@ -351,7 +353,7 @@ TEST_F(HttpServerTest, AClientThatDoesNotReadIsCut) {
   asio::ip::tcp::socket silent(io_);
   silent.connect({asio::ip::make_address("127.0.0.1"), port_});
   asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\nHost: h\r\n\r\n")));
-  while (server_->counts().timed_out == 0) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return server_->counts().timed_out > 0; }));
   EXPECT_EQ(server_->counts().connections, 0);
 }
 
@@ -365,10 +367,10 @@ TEST_F(HttpServerTest, AVanishedClientIsNoticedAndItsAnswerGoesNowhere) {
   start();
   RawClient raw = client();
   raw.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  while (parked.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !parked.empty(); }));
   EXPECT_TRUE(parked.front().open());
   raw.close();
-  while (closed == 0) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return closed > 0; }));
   EXPECT_FALSE(parked.front().open());
   parked.front().send(json_response(200, ""));
   parked.clear();
@@ -429,7 +431,7 @@ TEST_F(HttpServerTest, AStreamWithoutAReaderIsClosed) {
   asio::ip::tcp::socket silent(io_);
   silent.connect({asio::ip::make_address("127.0.0.1"), port_});
   asio::write(silent, asio::buffer(std::string_view("GET / HTTP/1.1\r\nHost: h\r\n\r\n")));
-  while (streams.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !streams.empty(); }));
   const std::string data(900, 'x');
   int sent = 0;
   while (streams.front().event("", "", data)) ASSERT_LT(++sent, 100'000);
@@ -459,7 +461,7 @@ TEST_F(HttpServerTest, DrainingAnswersPendingRequestsAndClosesIdleConnections) {
   idle.until("idle");
   RawClient waiting = client();
   waiting.write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
-  while (parked.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !parked.empty(); }));
   bool drained = false;
   server_->drain(10s, [&] { drained = true; });
   EXPECT_EQ(idle.until_closed(), "");
@@ -467,7 +469,7 @@ TEST_F(HttpServerTest, DrainingAnswersPendingRequestsAndClosesIdleConnections) {
   parked.front().send(json_response(200, "late"));
   EXPECT_THAT(waiting.until("late"), HasSubstr("Connection: close\r\n"));
   waiting.close();
-  while (!drained) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return drained; }));
   asio::ip::tcp::socket refused(io_);
   boost::system::error_code problem;
   refused.connect({asio::ip::make_address("127.0.0.1"), port_}, problem);
@@ -483,7 +485,7 @@ TEST_F(HttpServerTest, AcceptsProbesWhileItDrains) {
   start();
   RawClient waiting = client();
   waiting.write("GET /wait HTTP/1.1\r\nHost: h\r\n\r\n");
-  while (parked.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !parked.empty(); }));
   bool drained = false;
   server_->drain(10s, [&] { drained = true; });
   EXPECT_THAT(answer_to("GET /readyz HTTP/1.1\r\nHost: h\r\n\r\n"), HasSubstr("draining"));
@@ -491,7 +493,7 @@ TEST_F(HttpServerTest, AcceptsProbesWhileItDrains) {
   parked.front().send(json_response(200, "late"));
   waiting.until("late");
   waiting.close();
-  while (!drained) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return drained; }));
 }
 
 TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
@@ -502,10 +504,10 @@ TEST_F(HttpServerTest, DrainingDoesNotWaitForEver) {
   start(options);
   RawClient waiting = client();
   waiting.write("GET / HTTP/1.1\r\nHost: h\r\n\r\n");
-  while (parked.empty()) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return !parked.empty(); }));
   bool drained = false;
   server_->drain(1ms, [&] { drained = true; });
-  while (!drained) io_.run_one();
+  ASSERT_TRUE(run_until(io_, [&] { return drained; }));
   EXPECT_EQ(waiting.until_closed(), "");
 }
 

@@ -7,11 +7,15 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/eventually.h"
+
 namespace perseus::http {
 namespace {
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
+using testing::eventually;
+using testing::run_until;
 
 class ListenerTest : public ::testing::Test {
  protected:
@@ -23,7 +27,7 @@ class ListenerTest : public ::testing::Test {
   }
   void connect() { clients_.emplace_back(io_).connect(endpoint_); }
   void until_waiting(std::size_t count) const {
-    while (listener_->waiting() < count) std::this_thread::yield();
+    ASSERT_TRUE(eventually([&] { return listener_->waiting() >= count; }));
   }
 
   asio::io_context io_{1};
@@ -40,14 +44,15 @@ TEST_F(ListenerTest, AcceptsInOrderWhileTheServerIsBusy) {
     until_waiting(i);
   }
   EXPECT_EQ(arrivals_, 0) << "the io_context has not run";
-  while (arrivals_ == 0) io_.run_one(), io_.restart();
-  io_.poll(), io_.restart();
+  ASSERT_TRUE(run_until(io_, [&] { return arrivals_ > 0; }));
+  if (io_.stopped()) io_.restart();
+  io_.poll();
   EXPECT_EQ(arrivals_, 1) << "told once of all that wait";
   for (const tcp::socket& client : clients_) EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
   EXPECT_FALSE(listener_->take());
   connect();
   until_waiting(1);
-  while (arrivals_ < 2) io_.run_one(), io_.restart();
+  ASSERT_TRUE(run_until(io_, [&] { return arrivals_ >= 2; }));
   EXPECT_EQ(listener_->take()->peer, clients_.back().local_endpoint());
 }
 

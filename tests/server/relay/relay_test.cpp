@@ -12,6 +12,8 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace perseus::relay {
 namespace {
 
@@ -95,17 +97,16 @@ class RelayTest : public ::testing::Test {
   };
   /// The next exchange that the server receives.
   Asked exchange() {
-    while (true) {
-      {
-        const std::lock_guard lock(mutex_);
-        if (!exchanges_.empty()) {
-          Asked asked = std::move(exchanges_.front());
-          exchanges_.pop_front();
-          return asked;
-        }
-      }
-      std::this_thread::yield();
-    }
+    std::optional<Asked> next;
+    const bool came = testing::eventually([&] {
+      const std::lock_guard lock(mutex_);
+      if (exchanges_.empty()) return false;
+      next = std::move(exchanges_.front());
+      exchanges_.pop_front();
+      return true;
+    });
+    PERSEUS_CHECK(came, "the relay sends an exchange within a minute");
+    return *std::move(next);
   }
   void answer(const Asked& asked, const std::string& text, int status = 200) {
     boost::asio::post(server_.io, [=] { asked.responder.send(http::json_response(status, text)); });
@@ -126,7 +127,7 @@ TEST_F(RelayTest, WaitsThatAreNotAnsweredGoIntoTheNextExchange) {
   auto second = wait_for_plan(4);
   answer(asked, R"({"reports":[],"waits":[]})");
   asked = exchange();
-  while (asked.body.find("\"rank\":4") == std::string::npos) {
+  for (int i = 0; i < 1000 && asked.body.find("\"rank\":4") == std::string::npos; ++i) {
     answer(asked, R"({"reports":[],"waits":[]})");
     asked = exchange();
   }
@@ -195,8 +196,7 @@ TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
 TEST_F(RelayTest, ARefusalOfTheServerReachesAllRanks) {
   auto one = wait_for_plan(0);
   auto other = wait_for_plan(1);
-  while (one.wait_for(std::chrono::seconds(0)) != std::future_status::ready ||
-         other.wait_for(std::chrono::seconds(0)) != std::future_status::ready) {
+  EXPECT_TRUE(testing::eventually([&] {
     const std::lock_guard lock(mutex_);
     if (exchanges_.empty()) continue;
     answer(exchanges_.front(), R"({"detail":"no"})", 401);

@@ -15,6 +15,7 @@
 #include "server/service/worker_pool.h"
 #include "server/store/sqlite_store.h"
 #include "tests/support/api_on_port.h"
+#include "tests/support/eventually.h"
 #include "tests/support/scratch_folder.h"
 
 namespace perseus::http {
@@ -136,7 +137,10 @@ void live_through(const HttpPeer& peer, int number) {
     });
   }
   asked(peer, "PUT", path + "/profile", profile_json(1 + 0.01 * number));
-  while (planned < 4) asked(peer, "GET", path);
+  EXPECT_TRUE(testing::eventually([&] {
+    asked(peer, "GET", path);
+    return planned >= 4;
+  }));
   asked(peer, "POST", path + "/stragglers", R"({"pipeline":1,"degree":1.2,"delay_s":0.05})");
   for (std::thread& rank : ranks) rank.join();
   asked(peer, "POST", path + "/finish");
@@ -154,7 +158,8 @@ TEST(ServiceThreads, ClientsFromEverywhereAtOnce) {
       });
       EXPECT_TRUE(followed.ok());
     });
-    while (asked(server.peer, "GET", "/metrics").find("perseus_subscriptions 1\n") == std::string::npos) {}
+    EXPECT_TRUE(testing::eventually(
+        [&] { return asked(server.peer, "GET", "/metrics").find("perseus_subscriptions 1\n") != std::string::npos; }));
     std::vector<std::thread> clients;
     for (int number = 0; number < jobs; ++number) {
       clients.emplace_back([&, number] { live_through(server.peer, number); });

@@ -6,6 +6,8 @@
 #include <mutex>
 #include <set>
 
+#include "tests/support/eventually.h"
+
 namespace perseus::service {
 namespace {
 
@@ -21,7 +23,8 @@ class IoQueue {
     std::function<void()> work;
     {
       std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return !queue_.empty(); });
+      PERSEUS_CHECK(changed_.wait_for(lock, std::chrono::minutes(1), [this] { return !queue_.empty(); }),
+                    "a worker finishes within a minute");
       work = std::move(queue_.front());
       queue_.pop_front();
     }
@@ -88,7 +91,7 @@ TEST(WorkerPool, WaitsForRunningWorkAndDropsTheRest) {
         return {};
       });
     }
-    while (begun == 0) std::this_thread::yield();
+    EXPECT_TRUE(testing::eventually([&] { return begun > 0; }));
     gate.unlock();
   }
   EXPECT_EQ(begun, ended);
@@ -119,7 +122,10 @@ TEST(WorkerPool, RefiningGivesWayToPlanningOnTheOnlyPlannerThread) {
   std::atomic<bool> planned = false;
   bool answered = false;
   pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> {
-    while (!planned) pool.give_way();  // would continue for minutes
+    EXPECT_TRUE(testing::eventually([&] {  // would continue for minutes
+      pool.give_way();
+      return planned.load();
+    }));
     return [&] { EXPECT_TRUE(answered); };
   });
   pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {

@@ -163,7 +163,9 @@ AheadReplay replay_ahead(const model::ComputationDag& dag, const replay::HostAhe
     });
   }
   int open = kWorkers;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (open > 0) {
+    PERSEUS_CHECK(std::chrono::steady_clock::now() < limit, "the workers end within two minutes");
     EXPECT_TRUE(links.look(50));
     while (auto note = links.take(replay::MessageKind::note)) result.job = note->message.payload;
     while (auto came = links.take(replay::MessageKind::report)) {

@@ -99,7 +99,9 @@ Replayed replay(const model::ComputationDag& dag, const std::vector<model::Plan>
     });
   }
   int open = workers;
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(2);
   while (open > 0) {
+    PERSEUS_CHECK(std::chrono::steady_clock::now() < limit, "the workers end within two minutes");
     EXPECT_TRUE(links.look(50));
     while (auto came = links.take(replay::MessageKind::report)) {
       const auto report = replay::report_from(came->message.payload);

@@ -48,12 +48,13 @@ TEST_F(Memory, WritesAppearInTheStreamsOrder) {
   }
   record(last, stream_);
   std::uint32_t before = 0;
-  while (query(last) == kNotReady) {
+  ASSERT_TRUE(comes_true([&] {
     const std::uint32_t second = word(0), first = word(1);  // in this order: first is read later
     ASSERT_GE(second, before);
     ASSERT_GE(first, second) << "a later write was seen before an earlier one";
     before = second;
-  }
+    return query(last) != kNotReady || HasFailure();
+  }));
   EXPECT_EQ(word(0), 500U);
 }
 
@@ -63,7 +64,7 @@ TEST_F(Memory, AnEventBehindAWriteIsNotDoneBeforeTheWriteIsVisible) {
   for (std::uint32_t i = 1; i <= 5; ++i) {
     write(pointer(), i);
     record(behind, stream_);
-    while (query(behind) == kNotReady) std::this_thread::yield();
+    ASSERT_TRUE(comes_true([&] { return query(behind) != kNotReady; }));
     ASSERT_EQ(word(), i);
   }
 }

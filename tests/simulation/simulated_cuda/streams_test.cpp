@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cuda.h"
+#include "tests/support/eventually.h"
 
 namespace perseus::testing {
 namespace {
@@ -170,7 +171,7 @@ struct Visit {
     int count = 0;
     visit.code = cu("cuDeviceGetCount", &count);
     visit.came = true;
-    while (!visit.may_go) std::this_thread::yield();
+    testing::eventually([&] { return visit.may_go.load(); });
     visit.left_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
   }
 };

@@ -13,19 +13,22 @@
 #include <filesystem>
 #include <fstream>
 
-#include "eventually.h"
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "tests/support/eventually.h"
 #include "training/clock_control/lease.h"
+#include "training/device/open_gpu.h"
 #include "training_process.h"
 
 namespace perseus::clock_control {
 namespace {
 
-using testing::HasSubstr;
+using testing::eventually;
 
-class Controller : public testing::Test {
+using ::testing::HasSubstr;
+
+class Controller : public ::testing::Test {
  protected:
   void make_gpu(const simulated_gpu::SimulatedGpuSpec& spec = small_gpu()) {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), spec);

@@ -24,14 +24,17 @@
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/helper_process.h"
 #include "training/clock_control/mailbox.h"
+#include "training/device/open_gpu.h"
 #include "training_process.h"
 
 namespace perseus::clock_control {
 namespace {
 
-using testing::HasSubstr;
+using testing::eventually;
 
-class Daemon : public testing::Test {
+using ::testing::HasSubstr;
+
+class Daemon : public ::testing::Test {
  protected:
   void SetUp() override {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), small_gpu());

@@ -10,10 +10,10 @@
 namespace perseus::clock_control {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
-class Worker : public testing::Test {
+class Worker : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(worker_.begin()); }
   void ask(int mhz) {
@@ -147,7 +147,7 @@ TEST_F(Worker, ANewerRequestDoesNotWaitForABusyOne) {
 TEST_F(Worker, ForeverBusyFailsAndTheNextRequestIsTried) {
   gpu_.faults.assign(8, device::DeviceFault::busy);
   ask(700);
-  while (mailbox_.failed == 0) gpu_.now_ns += std::max<std::int64_t>(worker_.work(), 0);
+  for (int i = 0; i < 1000 && mailbox_.failed == 0; ++i) { gpu_.now_ns += std::max<std::int64_t>(worker_.work(), 0); }
   EXPECT_EQ(gpu_.calls.size(), 8U);
   EXPECT_EQ(worker_.work(), -1);
   EXPECT_EQ(mailbox_.state, HelperState::working);

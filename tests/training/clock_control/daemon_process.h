@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "base/result.h"
-#include "eventually.h"
+#include "tests/support/eventually.h"
 #include "training/clock_control/daemon_protocol.h"
 
 extern "C" char** environ;
 
 namespace perseus::clock_control {
+
+using testing::eventually;
 
 class DaemonProcess {
  public:

@@ -27,17 +27,20 @@
 #include <vector>
 
 #include "daemon_process.h"
-#include "eventually.h"
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "tests/support/eventually.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/clock_control/lease.h"
+#include "training/device/open_gpu.h"
 
 extern "C" char** environ;
 
 namespace perseus::clock_control {
 namespace {
+
+using testing::eventually;
 
 using Instant = std::chrono::steady_clock::time_point;
 
@@ -151,7 +154,7 @@ unsigned kill_seed() {
   return given == nullptr ? 2026 : static_cast<unsigned>(std::atoi(given));
 }
 
-class Kills : public testing::Test {
+class Kills : public ::testing::Test {
  protected:
   // The parallel rounds share this process's children, so each round waits for its children by process id only.
   void SetUp() override { ASSERT_EQ(::prctl(PR_SET_CHILD_SUBREAPER, 1), 0); }
@@ -503,7 +506,7 @@ TEST_F(Kills, ExecInTheTrainingProcessGivesTheClockBack) {
     (*controller)->set(Megahertz(700));
     ::close(until[1]);
     ::dup2(until[0], STDIN_FILENO);
-    while (!(*gpu)->locked()) ::usleep(100);
+    if (!eventually([&] { return (*gpu)->locked(); })) ::_exit(1);
     (void)!::write(locked[1], "1", 1);
     ::execl("/bin/cat", "cat", nullptr);
     ::_exit(1);

@@ -10,13 +10,14 @@
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 /// Opens FakeGpus and records the calls on them.
 struct Workshop {
@@ -37,7 +38,7 @@ struct Workshop {
   std::deque<device::DeviceFault> faults;
 };
 
-class Leases : public testing::Test {
+class Leases : public ::testing::Test {
  protected:
   device::DeviceResult<Lease> take(const std::string& selector = "fake:0") {
     return Lease::take(gpu_.identity(), selector, 0);
@@ -208,7 +209,7 @@ TEST_F(Leases, NamesOfFilesAreMadeOfAnything) {
   odd.uuid = "../../etc/passwd " + std::string(500, '/');
   const auto lease = Lease::take(odd, "fake:0", 0);
   ASSERT_TRUE(lease);
-  EXPECT_THAT(lease->path(), testing::StartsWith(folder_.file("clock-lease-______etc_passwd_")));
+  EXPECT_THAT(lease->path(), ::testing::StartsWith(folder_.file("clock-lease-______etc_passwd_")));
 }
 
 TEST_F(Leases, RelativePathsOfSimulatedGpusAreMadeAbsolute) {

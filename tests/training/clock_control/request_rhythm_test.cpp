@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kMs = 1'000'000;
 
-class Rhythm : public testing::Test {
+class Rhythm : public ::testing::Test {
  protected:
   /// A step with these gaps after its requests.
   void step(const std::vector<std::int64_t>& gaps_ns) {

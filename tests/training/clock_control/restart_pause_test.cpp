@@ -13,7 +13,7 @@ TEST(RestartPauses, DoubleUntilAHelperHasWorkedForLong) {
   EXPECT_FALSE(pause.never());
   std::vector<double> pauses;
   for (int i = 0; i < 11; ++i) pauses.push_back(pause.after(i % 2 == 0 ? 0 : 299));
-  EXPECT_THAT(pauses, testing::ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300));
+  EXPECT_THAT(pauses, ::testing::ElementsAre(1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300));
   EXPECT_EQ(pause.after(300), 1);
   EXPECT_EQ(pause.after(0), 2);
 }

@@ -11,14 +11,15 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
 #include "training/clock_control/lease.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A node with GPUs 0, 1, 2. A container had GPU 2 as its GPU 0, locked it, and was killed.
-class Restoring : public testing::Test {
+class Restoring : public ::testing::Test {
  protected:
   void SetUp() override {
     ::setenv("PERSEUS_NVML", PERSEUS_SIMULATED_NVML, 1);

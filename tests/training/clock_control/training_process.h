@@ -7,11 +7,13 @@
 
 #include <csignal>
 
-#include "eventually.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
+#include "tests/support/eventually.h"
 #include "training/clock_control/clock_controller.h"
 
 namespace perseus::clock_control {
+
+using testing::eventually;
 
 /// Sets 700 MHz and waits until it is killed.
 inline pid_t start_training_process(const ClockControllerOptions& options) {

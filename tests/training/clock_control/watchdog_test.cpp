@@ -11,7 +11,7 @@ namespace {
 using Advice = Watchdog::Advice;
 constexpr std::int64_t kMillisecond = 1'000'000, kSecond = 1'000'000'000;
 
-class Watching : public testing::Test {
+class Watching : public ::testing::Test {
  protected:
   /// Looks every tick. Returns when this advice comes, ns from `began_ns`, or nothing if not within `limit_ns`.
   std::optional<std::int64_t> until(Advice wanted, std::int64_t limit_ns) {

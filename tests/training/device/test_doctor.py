@@ -177,10 +177,10 @@ class Doctor(unittest.TestCase):
             PERSEUS_SIMULATED_GPUS=self.path + "/0", PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1"),
             PERSEUS_CLOCKD_SOCKET=socket,
         )  # fmt: skip
-        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PERSEUS, "doctor", "--seconds", "0"]
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PERSEUS, "doctor", "--seconds", "0"]
 
         def doctor():
-            return subprocess.run(nobody, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
+            return subprocess.run(unprivileged, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
 
         without = doctor()
         if "setpriv" in without.stderr:
