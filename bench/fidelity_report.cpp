@@ -183,7 +183,7 @@ void print_savings(const std::filesystem::path& folder, const std::vector<Worklo
     const model::Profile profile = calibration::make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
     const model::ComputationDag dag = model::build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
     const model::Frontier frontier = planner::plan_exact(dag);
-    const checker::Simulation before = checker::simulate(dag, all_maximum_clock(dag));
+    const checker::PlanRun before = checker::run_plan(dag, all_maximum_clock(dag));
     const model::FrontierPoint& fastest = frontier.points.back();
     fmt::print("| {} | ours, predicted | {:.1f} | {:+.1f} |", w.name, percent_saved(fastest.energy, before.energy),
                100 * (fastest.time / before.makespan - 1));

@@ -31,6 +31,7 @@
 #include "planning/planner/realize.h"
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/plan_loss.h"
+#include "server/profiling/profile_estimate.h"
 #include "tests/support/simulated_job.h"
 
 namespace perseus::bench {

@@ -57,7 +57,7 @@ Result<Kind> kind_of(const Workload& workload, int microbatches) {
   if (!dag) return dag.error();
   const Result<model::Frontier> frontier = baselines::plan_best_of_all(*dag, {}, {});
   if (!frontier) return frontier.error();
-  const checker::Simulation all_max = checker::PlanRunner(*dag).run(model::all_maximum_clock(*dag));
+  const checker::PlanRun all_max = checker::PlanRunner(*dag).run(model::all_maximum_clock(*dag));
   Kind kind{*std::move(dag), {}, all_max.energy / all_max.makespan, frontier->points.back().time, 0};
   kind.curve = site::power_curve_of(*frontier, kind.dag.total_blocking_power(), 1, 0);
   for (const model::ComputationType& type : kind.dag.types) {
@@ -79,7 +79,7 @@ model::PowerPoint limited(const Kind& kind, Allowed allowed) {
   }
   model::Plan plan;
   for (const model::Computation& computation : kind.dag.computations) plan.push_back(of_type[computation.type]);
-  const checker::Simulation run = checker::PlanRunner(kind.dag).run(plan);
+  const checker::PlanRun run = checker::PlanRunner(kind.dag).run(plan);
   return {run.energy / run.makespan, kind.full_speed / run.makespan, 0, false};
 }
 
@@ -172,7 +172,7 @@ int run(int count) {
   for (const double fraction : kFractions) print_row(jobs, fraction);
   fmt::print("\n| speed of every job | more GPUs |\n| --- | --- |\n");
   for (const double rate : {1.0, 0.99, 0.97, 0.95, 0.9}) {
-    fmt::print("| {:.0f} % | {:.1f} % |\n", 100 * rate, 100 * site::room_of(jobs.site, rate));
+    fmt::print("| {:.0f} % | {:.1f} % |\n", 100 * rate, 100 * site::headroom_at(jobs.site, rate));
   }
   return 0;
 }

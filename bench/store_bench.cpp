@@ -85,7 +85,7 @@ void appends(benchmark::State& state) {
   state.SetItemsProcessed(answered);
 }
 
-/// 8,192 ranks register with one job at once: from the first call to the last acknowledgement.
+/// 8,192 ranks register with one job at once: from the first call to the last acknowledgment.
 template <class Database>
 void ranks_of_one_job(benchmark::State& state) {
   const Database database;

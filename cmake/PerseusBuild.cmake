@@ -59,7 +59,7 @@ set(PERSEUS_COMPILED_ALONE
   src/io/report/bundle.cpp src/io/formats/profile_csv.cpp
   tests/io/formats/dag_json_test.cpp tests/io/formats/frequency_plan_test.cpp tests/io/formats/plan_file_test.cpp
   tests/io/formats/profile_csv_test.cpp
-  tests/planning/planner/exact_frontier_property_test.cpp)
+  tests/planning/planner/exact_property_test.cpp)
 list(TRANSFORM PERSEUS_COMPILED_ALONE PREPEND ${CMAKE_SOURCE_DIR}/)
 
 # perseus_compiled_alone(FILE...): takes those of PERSEUS_COMPILED_ALONE among the files out of unity builds.

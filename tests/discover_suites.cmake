@@ -1,7 +1,8 @@
 # One ctest test per suite of a GoogleTest program: a process per test would spend a second of five on starting. Included by
 # ctest, not by CMake, so that it lists what the program has now; the list is kept beside the program until that changes.
 #
-# Input: PROGRAM, LABEL; LONG: suites with the label `long` as well, which ./test leaves to ./test --all; SUITE_ENVIRONMENT.
+# Input: PROGRAM, LABEL; SOURCES, whose folders and names give a suite's further labels, its module and its kind; LONG: suites
+# with the label `long` as well, which ./test leaves to ./test --all; SUITE_ENVIRONMENT.
 
 cmake_policy(VERSION 3.25)
 set(list ${PROGRAM}.suites)
@@ -17,12 +18,45 @@ if(${PROGRAM} IS_NEWER_THAN ${list})
   string(REGEX MATCHALL "[A-Za-z0-9_/]+\\.( +#[^\n]*)?\n  " suites "\n${listed}")
   list(TRANSFORM suites REPLACE "\\.( +#[^\n]*)?\n  " "")
   list(REMOVE_DUPLICATES suites)
+  # Each suite as SUITE|LABEL|LABEL...
+  foreach(source IN LISTS SOURCES)
+    get_filename_component(module ${source} DIRECTORY)
+    get_filename_component(module ${module} NAME)
+    file(STRINGS ${source} tests REGEX "^(TYPED_)?(TEST|RC_GTEST)[A-Z_]*\\(")
+    foreach(test IN LISTS tests)
+      if(NOT test MATCHES "^([A-Z_]+)\\(([A-Za-z0-9_]+)")
+        continue()
+      endif()
+      set(suite ${CMAKE_MATCH_2})
+      if(CMAKE_MATCH_1 MATCHES "^RC_" OR source MATCHES "_property_test.cpp$")
+        set(kind property)
+      elseif(source MATCHES "_golden_test.cpp$")
+        set(kind golden)
+      elseif(LABEL MATCHES "^(scenario|integration|demo)$")
+        set(kind ${LABEL})
+      else()
+        set(kind unit)
+      endif()
+      list(APPEND labels_of_${suite} ${kind} ${module})
+    endforeach()
+  endforeach()
+  set(labeled)
+  foreach(suite IN LISTS suites)
+    string(REGEX REPLACE "^[^/]*/([A-Za-z_])" "\\1" class ${suite}) # Seeds/Suite, Suite/0
+    string(REGEX REPLACE "/.*" "" class ${class})
+    set(labels ${LABEL} ${labels_of_${class}})
+    list(REMOVE_DUPLICATES labels)
+    string(REPLACE ";" "|" labels "${labels}")
+    list(APPEND labeled "${suite}|${labels}")
+  endforeach()
+  set(suites ${labeled})
   file(WRITE ${list}.new "${suites}") # renamed, since another ctest may read the list now
   file(RENAME ${list}.new ${list})
 endif()
 file(READ ${list} suites)
-foreach(suite IN LISTS suites)
-  set(labels ${LABEL})
+foreach(labeled IN LISTS suites)
+  string(REPLACE "|" ";" labels "${labeled}")
+  list(POP_FRONT labels suite)
   if(suite IN_LIST LONG)
     list(APPEND labels long)
   endif()

@@ -96,6 +96,10 @@ def namesakes(root: pathlib.Path):
         for name, number in types_of(header):
             if (first := types.setdefault(name, f"{here}:{number}")) != f"{here}:{number}":
                 yield f"{here}:{number}: type {name} is another type in {first}"
+    for source in sorted([*(root / "src").rglob("*.cpp"), *(root / "apps").rglob("*.cpp")]):
+        for name, number in types_of(source):
+            if first := types.get(name):
+                yield f"{source.relative_to(root)}:{number}: type {name} is another type in {first}"
 
 
 def main() -> int:

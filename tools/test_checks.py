@@ -57,6 +57,12 @@ def test_layers() -> None:
         second.write_text(declares("formats", "Planted"))
         expect("two types of one name", run(check, copy), fails=True,
                says="src/planning/model/planted.h:3: type Planted is another type in src/io/formats/planted_too.h:3")
+        second.unlink()
+        source = second.with_suffix(".cpp")
+        source.write_text(declares("formats", "Planted"))
+        expect("a type of a source file named as one of a header", run(check, copy), fails=True,
+               says="src/io/formats/planted_too.cpp:3: type Planted is another type in src/planning/model/planted.h:3")
+        source.unlink()
         second.write_text(declares("formats", "PlantedToo"))
         expect("two names", run(check, copy), fails=False)
         second.write_text(declares("model", "PlantedToo"))

@@ -1,4 +1,4 @@
-// What the functions of the simulated NVML library have in common: the checks before a call and NVML's ways of output.
+// Common code of the functions of the simulated NVML library: the checks before a call and NVML's ways of output.
 //
 // Input:   the name of NVML's function, which injected faults name; a handle; pointers of the caller.
 // Output:  NVML's codes; values behind the caller's pointers.

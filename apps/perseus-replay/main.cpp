@@ -52,13 +52,13 @@ struct Arguments {
 };
 
 /// The Perseus client as a framework uses it.
-class Client final : public replay::WorkerClient {
+class ReplayClient final : public replay::WorkerClient {
  public:
-  Client(const Arguments& arguments, const model::ComputationDag& dag) : arguments_(arguments) {
+  ReplayClient(const Arguments& arguments, const model::ComputationDag& dag) : arguments_(arguments) {
     for (const model::ComputationType& type : dag.types)
       instruction_.push_back(perseus_instruction_named(type.instruction.c_str()));
   }
-  ~Client() override { stop(); }
+  ~ReplayClient() override { stop(); }
   void stop() { perseus_stop(std::exchange(client_, nullptr)); }
   /// Computations are enqueued on this stream, and timed by its events.
   void use_stream(void* stream) { stream_ = stream; }
@@ -83,11 +83,11 @@ class Client final : public replay::WorkerClient {
     options.device = device.c_str();
     options.helper = arguments_.helper.empty() ? nullptr : arguments_.helper.c_str();
     options.blocking_power_w = arguments_.measure_blocking_power ? 0 : arguments_.blocking_power_w;
-    options.log = &Client::keep_log;
+    options.log = &ReplayClient::keep_log;
     options.log_context = this;
     client_ = perseus_start(&options);
     if (stream_ == nullptr) {
-      perseus_time_with(client_, &Client::device_time, this);
+      perseus_time_with(client_, &ReplayClient::device_time, this);
     } else {
       perseus_time_with_cuda(client_, stream_);
     }
@@ -159,7 +159,7 @@ class Client final : public replay::WorkerClient {
  private:
   static void keep_log(void* self, int level, const char* message) {
     constexpr const char* names[] = {"", "warning: ", "error: "};
-    auto& client = *static_cast<Client*>(self);
+    auto& client = *static_cast<ReplayClient*>(self);
     if (client.training_failed_) return;
     fmt::print(stderr, "perseus: {}{}\n", names[level], message);
     const std::lock_guard lock(client.log_mutex_);
@@ -167,7 +167,7 @@ class Client final : public replay::WorkerClient {
   }
   /// When the device began or ended the computation, as CUDA events would report. For a step: now.
   static std::uint64_t device_time(void* self) {
-    return static_cast<std::uint64_t>(static_cast<Client*>(self)->device_time_s_ * 1e9);
+    return static_cast<std::uint64_t>(static_cast<ReplayClient*>(self)->device_time_s_ * 1e9);
   }
 
   const Arguments& arguments_;
@@ -214,7 +214,7 @@ Status run(const Arguments& arguments) {
   replay::PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
   const replay::WorkerOptions options{arguments.place};
   const replay::RankScript script = replay::script_of(*dag, arguments.place.rank);
-  Client client(arguments, *dag);
+  ReplayClient client(arguments, *dag);
   if (arguments.host_ahead != "synchronous") {
     replay::HostAhead ahead;
     if (arguments.host_ahead != "unbounded") {

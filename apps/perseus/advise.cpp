@@ -198,7 +198,8 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
 
 void add_advise(CLI::App& app, Command& command) {
   auto* advise = app.add_subcommand(
-      "advise", "Say what a job would save, with error bars; it changes no clock: energy, cost and CO2 for N GPUs");
+      "advise",
+      "Estimate what a job would save, with error bars; it changes no clock: energy, cost and CO2 for N GPUs");
   auto options = std::make_shared<AdviseOptions>();
   advise->add_option("PROFILE.csv", options->pipeline.profile,
                      "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "command.h"
+#include "server/store/sqlite_backup.h"
 #include "server/store/sqlite_store.h"
 #include "server_store.h"
 

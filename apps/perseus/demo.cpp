@@ -6,7 +6,7 @@
 
 #include <memory>
 
-#include "demo_course.h"
+#include "demo_run.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
 #include "origin.h"
@@ -19,7 +19,7 @@ namespace {
 
 /// Groups of options in --help.
 constexpr const char* kTraining = "The training";
-constexpr const char* kCourse = "The run";
+constexpr const char* kRun = "The run";
 
 constexpr const char* kSynchronous = "synchronous";
 constexpr const char* kUnbounded = "unbounded";
@@ -59,8 +59,8 @@ void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
   }
   if (job.backward_was_split) {
     note(
-        fmt::format("{} runs the two halves of backward apart: each takes half of it, unless --split-backward says "
-                    "otherwise",
+        fmt::format("{} runs the two halves of backward apart: each takes half of it, unless --split-backward "
+                    "is given",
                     o.schedule));
   }
   // Estimate: baselines, some thirty iterations of profiling, the plan; with replicas the straggler's phases, half as
@@ -84,10 +84,10 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
     const InterruptGuard guard;
     const auto scratch = DemoScratch::create(options.scratch);
     if (!scratch) return scratch.error();
-    DemoCourse course(options, *job, *scratch);
-    auto measured = course.run();
+    DemoRun demo_run(options, *job, *scratch);
+    auto measured = demo_run.run();
     if (!measured) failed = measured.error();
-    const Status tidy = course.tidy();
+    const Status tidy = demo_run.tidy();
     is_tidy = tidy.ok();
     if (!tidy && (!failed || InterruptGuard::interrupted())) failed = tidy.error();
     if (!failed && !InterruptGuard::interrupted()) {
@@ -105,8 +105,8 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
                 ? demo_summary_json(*measured)
                 : demo_table(*measured) + fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
     }
-    if (written && options.keep) course.keep_server();
-    course.stop_server();
+    if (written && options.keep) demo_run.keep_server();
+    demo_run.stop_server();
     if (written && options.keep) return 0;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
@@ -198,40 +198,40 @@ void add_measurement_options(CLI::App& demo, DemoOptions& options) {
       ->capture_default_str()
       ->check(whole_number_within(2, 10000))
       ->type_name("N")
-      ->group(kCourse);
-  add_slowdown_option(demo, options.slowdown)->group(kCourse);
+      ->group(kRun);
+  add_slowdown_option(demo, options.slowdown)->group(kRun);
   demo.add_option("--straggler", options.straggler_slowdown,
                   "How many times slower the straggler is; the demo sets the nearest power limit")
       ->capture_default_str()
       ->check(number_within(1.01, 10, ""))
       ->type_name("RATIO")
-      ->group(kCourse);
+      ->group(kRun);
   demo.add_flag("--known-profile,!--in-vivo", options.known_profile,
                 "Give the server the profile, or measure it while the job trains (default)")
-      ->group(kCourse);
+      ->group(kRun);
   demo.add_option(
           "--limit", options.limit_s,
           "Longest wait for a plan, in seconds (default: 180 s or the time of 150 iterations, whichever is longer)")
       ->check(number_within(1, 1e6, "s"))
       ->type_name("S")
-      ->group(kCourse);
+      ->group(kRun);
 }
 
 void add_process_options(CLI::App& demo, DemoOptions& options) {
   demo.add_option("--server-port", options.server_port, "Port of the server and its dashboard (default: a free port)")
       ->check(whole_number_within(0, 65535))
       ->type_name("PORT")
-      ->group(kCourse);
-  demo.add_flag("--keep", options.keep, "Keep the server and its dashboard running until Ctrl-C")->group(kCourse);
+      ->group(kRun);
+  demo.add_flag("--keep", options.keep, "Keep the server and its dashboard running until Ctrl-C")->group(kRun);
   demo.add_option("--helper", options.helper,
                   "The program perseus-clockd (default: beside this program, then in $PATH)")
       ->type_name("FILE")
-      ->group(kCourse);
+      ->group(kRun);
   demo.add_option(
           "--scratch", options.scratch,
           "Directory that keeps GPU state files, logs and database (default: a temporary one, removed at the end)")
       ->type_name("DIR")
-      ->group(kCourse);
+      ->group(kRun);
 }
 
 }  // namespace

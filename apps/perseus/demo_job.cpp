@@ -106,13 +106,13 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
   if (!dag) return dag.error();
   job.dag = *std::move(dag);
-  job.all_max_time = checker::simulate(job.dag, model::all_maximum_clock(job.dag)).makespan;
+  job.all_max_time = checker::run_plan(job.dag, model::all_maximum_clock(job.dag)).makespan;
   return job;
 }
 
 double power_limit_for(const model::ComputationDag& dag, double slowdown) {
   const model::Plan all_max = model::all_maximum_clock(dag);
-  const double free_s = checker::simulate(dag, all_max).makespan.value();
+  const double free_s = checker::run_plan(dag, all_max).makespan.value();
   std::set<double> different;
   for (const model::ComputationType& type : dag.types) {
     for (const model::Measurement& m : type.options) different.insert(std::ceil((m.energy / m.time).value() + 0.5));
@@ -124,7 +124,7 @@ double power_limit_for(const model::ComputationDag& dag, double slowdown) {
       const model::ComputationType& type = dag.type_of(static_cast<int>(i));
       capped[i] = static_cast<std::uint16_t>(replay::option_under_limit(type, capped[i], Watts(limit_w)));
     }
-    return checker::simulate(dag, capped).makespan.value() / free_s;
+    return checker::run_plan(dag, capped).makespan.value() / free_s;
   };
   // The lower the limit, the slower.
   const auto enough =

@@ -276,7 +276,7 @@ std::string result_in_words(const DemoMeasurement& m) {
          fmt::format("; with a straggler {:.1f} % less", replay::saving_pct(s.reaction.energy_j, s.all_max.energy_j));
 }
 
-std::vector<report::ReportFact> course(const DemoMeasurement& m) {
+std::vector<report::ReportFact> events_of(const DemoMeasurement& m) {
   std::vector<report::ReportFact> steps;
   if (m.known_profile) {
     steps.push_back({"profile", "given to the server"});
@@ -330,7 +330,7 @@ report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasureme
          {},
          fmt::format("The server received the notice that replica {} is {:.3f} times slower.", s.replica, s.degree)});
   }
-  page.sections.push_back({"Events", {}, course(m), {}, ""});
+  page.sections.push_back({"Events", {}, events_of(m), {}, ""});
   page.sections.push_back({"Overhead", {}, overheads(m), {}, ""});
   return page;
 }

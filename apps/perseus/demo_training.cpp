@@ -120,7 +120,7 @@ Status DemoTraining::push_profile() {
 Status DemoTraining::join_server() {
   stage_.begin("the clients start, the job registers");
   joined_s_ = stage_.seconds();
-  if (Status told = replay_->command("client"); !told) return told;
+  if (Status sent = replay_->command("client"); !sent) return sent;
   while (!replay_->job_told()) {
     if (const auto iteration = next(); !iteration) return iteration.error();
   }
@@ -132,7 +132,7 @@ Status DemoTraining::join_server() {
 }
 
 Result<replay::JobIteration> DemoTraining::end() {
-  if (Status told = replay_->command("stop"); !told) return told.error();
+  if (Status sent = replay_->command("stop"); !sent) return sent.error();
   auto last = replay_->next_iteration();
   if (!last) return last;
   if (Status ended = replay_->finish(kEnding_s); !ended) return ended.error();

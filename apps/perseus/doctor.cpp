@@ -17,6 +17,7 @@
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/process_state.h"
 #include "training/device/examination.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::cli {
 namespace {

@@ -74,7 +74,7 @@ std::vector<report::ReportFact> facts_of(const model::Scenario& scenario,
         {fmt::format("pipelines '{}'", kind.name),
          fmt::format("{} x {} GPUs, {}, {} microbatches, {:.4f} s at maximum clock, fastest {:.4f} s", kind.pipelines,
                      kinds[k].gpus(), kind.schedule, kind.microbatches,
-                     checker::simulate(kinds[k].dag, model::all_maximum_clock(kinds[k].dag)).makespan.value(),
+                     checker::run_plan(kinds[k].dag, model::all_maximum_clock(kinds[k].dag)).makespan.value(),
                      kinds[k].bound.t_min().value())});
   }
   if (scenario.duration) facts.push_back({"time", fmt::format("{:g} s", scenario.duration->value())});

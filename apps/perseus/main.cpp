@@ -116,7 +116,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(1);
   app.formatter(std::make_shared<HelpFormatter>());
   app.footer(
-      "'perseus help COMMAND' says more about each.\n"
+      "'perseus help COMMAND' describes each command.\n"
       "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
       exit_codes_text());
 

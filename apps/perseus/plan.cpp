@@ -52,13 +52,13 @@ struct PlanOptions {
 };
 
 /// "1.2" is T'/T, where T is the time without stragglers, "3.5s" is T' itself.
-struct Straggler {
+struct StragglerTime {
   std::optional<double> ratio;
   std::optional<Seconds> deadline;
 };
 
-Result<Straggler> parse_straggler(const std::string& text) {
-  if (text.empty()) return Straggler{};
+Result<StragglerTime> parse_straggler(const std::string& text) {
+  if (text.empty()) return StragglerTime{};
   const bool in_seconds = text.ends_with('s');
   const auto value = formats::number_in<double>(std::string_view(text).substr(0, text.size() - (in_seconds ? 1 : 0)));
   if (!value || !std::isfinite(*value) || *value < (in_seconds ? 0 : 1)) {
@@ -67,7 +67,7 @@ Result<Straggler> parse_straggler(const std::string& text) {
                              "unit, like 3.5s",
                              text)};
   }
-  return in_seconds ? Straggler{{}, Seconds(*value)} : Straggler{*value, {}};
+  return in_seconds ? StragglerTime{{}, Seconds(*value)} : StragglerTime{*value, {}};
 }
 
 std::string faster_choice(const PlanOptions& options) {
@@ -155,7 +155,7 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
 }
 
 /// T' as a time.
-std::optional<Seconds> deadline_of(const Straggler& straggler, const model::ComputationDag& dag,
+std::optional<Seconds> deadline_of(const StragglerTime& straggler, const model::ComputationDag& dag,
                                    const model::Frontier& frontier, const model::DefaultRule& rule) {
   if (!straggler.ratio) return straggler.deadline;
   const Seconds t_max = report::t_max_of(dag, frontier);
@@ -164,7 +164,7 @@ std::optional<Seconds> deadline_of(const Straggler& straggler, const model::Comp
 }
 
 Result<int> run_plan(const PlanOptions& options, bool as_json) {
-  const Result<Straggler> straggler = parse_straggler(options.straggler);
+  const Result<StragglerTime> straggler = parse_straggler(options.straggler);
   if (!straggler) return straggler.error();
   if (options.method == "perseus" && (options.switch_latency_s > 0 || options.min_dwell_s > 0)) {
     return Error{ErrorCode::usage,

@@ -45,7 +45,7 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
   const Joules all_max = reference.energy + dag.total_blocking_power() * lateness;
   const Seconds t_max = reference.makespan + lateness;
   const bool spread = report::has_spread(dag);
-  checker::PlanRunner simulator(dag);
+  checker::PlanRunner runner(dag);
   std::vector<PointFigures> all;
   all.reserve(frontier.points.size());
   for (const model::FrontierPoint& point : frontier.points) {
@@ -66,9 +66,9 @@ std::vector<PointFigures> figures_of(const model::ComputationDag& dag, const mod
     } else if (spread) {
       f.error_bars = report::error_bars_of(dag, point.plan, report::timeline_of(dag, point.plan));
     }
-    const checker::Simulation simulation = simulator.run(point.plan, {switch_latency});
+    const checker::PlanRun run = runner.run(point.plan, {switch_latency});
     f.clock_limit_cost = point.clock_limit_cost;
-    f.per_rank = checker::count_clock_changes(dag, point.plan, simulation);
+    f.per_rank = checker::count_clock_changes(dag, point.plan, run);
     for (const checker::ClockChanges& rank : f.per_rank) {
       f.clock_changes += rank.count;
       f.shortest_dwell = std::min(f.shortest_dwell, rank.shortest_dwell);

@@ -146,7 +146,7 @@ GpuFacts facts_of(const reproduction::EmulatedProfile& profile, const std::map<s
 }
 
 /// One case to plan, and its position among all of them.
-struct Job {
+struct ReproductionTask {
   const reproduction::EmulatedProfile* profile;
   int microbatches;
   GpuFacts facts;
@@ -154,7 +154,7 @@ struct Job {
 };
 
 Result<ReproducedCase> reproduce_case(const ReproduceOptions& options, const reproduction::Artifact& artifact,
-                                      const Job& job, LeftOut& left_out) {
+                                      const ReproductionTask& job, LeftOut& left_out) {
   const reproduction::EmulatedProfile& profile = *job.profile;
   const int stages = profile.profile.num_stages();
   const Result<model::Schedule> schedule = model::make_schedule("1f1b", {stages, job.microbatches, 1});
@@ -214,7 +214,7 @@ std::string text_report(const std::vector<ReproducedCase>& cases) {
   const auto envpipe = std::ranges::find(baselines::baseline_methods(), "envpipe", &baselines::BaselineMethod::name);
   const auto envpipe_index = static_cast<std::size_t>(envpipe - baselines::baseline_methods().begin());
   for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
     const auto pct = [](const std::optional<double>& value) { return value ? fmt::format("{:.2f}", *value) : "-"; };
     table.add({fmt::format("{} {}", c.model, c.gpu), std::to_string(c.microbatches), pct(s.paper_planned_pct),
                pct(s.paper_realized_pct), pct(s.ours_realized_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
@@ -226,7 +226,7 @@ std::string text_report(const std::vector<ReproducedCase>& cases) {
 std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {
   json::array rows;
   for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
     json::object row{{"model", c.model},
                      {"gpu", c.gpu},
                      {"microbatches", c.microbatches},
@@ -257,7 +257,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
 
   LeftOut left_out;
   for (const std::string& what : artifact->left_out) left_out.add(what);
-  std::vector<Job> jobs;
+  std::vector<ReproductionTask> jobs;
   for (const reproduction::EmulatedProfile& profile : artifact->profiles) {
     const GpuFacts facts = facts_of(profile, *powers, *taus);
     const std::vector<int> scales =
@@ -267,7 +267,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   std::vector<ReproducedCase> cases;
   std::optional<Error> first;
   for (std::size_t k = 0; k < jobs.size(); ++k) {
-    Job& job = jobs[k];
+    ReproductionTask& job = jobs[k];
     job.counted = fmt::format("{} of {}", k + 1, jobs.size());
     Result<ReproducedCase> reproduced = reproduce_case(options, *artifact, job, left_out);
     if (reproduced) {

@@ -53,32 +53,32 @@ bool is_reference(const baselines::BaselineMethod& method) { return method.name 
 struct Method {
   std::string name;
   report::SeriesLook look;
-  std::function<std::optional<double>(const reproduction::EmulatedCase::Savings&)> saving_pct;
+  std::function<std::optional<double>(const reproduction::EmulatedCase::CaseSavings&)> saving_pct;
   std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
       of_cluster;
 };
 
 const std::vector<Method>& methods() {
-  using Savings = reproduction::EmulatedCase::Savings;
+  using CaseSavings = reproduction::EmulatedCase::CaseSavings;
   using Cluster = reproduction::EmulatedCase::OfCluster;
   static const std::vector<Method> all = [] {
     std::vector<Method> made{
         {"paper_planned", report::variant_of(report::look_of("perseus")),
-         [](const Savings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; }},
-        {"paper_realized", report::look_of("perseus"), [](const Savings& s) { return s.paper_realized_pct; },
+         [](const CaseSavings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; }},
+        {"paper_realized", report::look_of("perseus"), [](const CaseSavings& s) { return s.paper_realized_pct; },
          [](const Cluster& c) { return c.paper_realized; }},
-        {"ours_realized", report::look_of("exact"), [](const Savings& s) { return s.ours_realized_pct; },
+        {"ours_realized", report::look_of("exact"), [](const CaseSavings& s) { return s.ours_realized_pct; },
          [](const Cluster& c) { return c.ours_realized; }},
-        {"bound", report::look_of("bound"), [](const Savings& s) { return s.bound_pct; },
+        {"bound", report::look_of("bound"), [](const CaseSavings& s) { return s.bound_pct; },
          [](const Cluster& c) { return c.bound; }},
-        {"envpipe", report::variant_of(report::look_of("envpipe")), [](const Savings& s) { return s.envpipe_pct; },
+        {"envpipe", report::variant_of(report::look_of("envpipe")), [](const CaseSavings& s) { return s.envpipe_pct; },
          [](const Cluster& c) { return c.envpipe; }},
     };
     for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
       const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
       if (is_reference(method)) continue;
       made.push_back({column_of(method), report::look_of(method.name),
-                      [k](const Savings& s) { return s.baselines_pct[k]; },
+                      [k](const CaseSavings& s) { return s.baselines_pct[k]; },
                       [k](const Cluster& c) { return c.baselines[k]; }});
     }
     return made;
@@ -253,7 +253,7 @@ std::string table6_csv(const std::vector<ReproducedCase>& cases) {
   std::string text =
       "model,gpu,microbatches,paper_planned_pct,paper_realized_pct,ours_realized_pct,bound_pct,ours_t_min_pct\n";
   for (const ReproducedCase& c : cases) {
-    const reproduction::EmulatedCase::Savings s = c.plans.at_fastest();
+    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
     text +=
         fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches,
                     s.paper_planned_pct, s.paper_realized_pct, s.ours_realized_pct, s.bound_pct, s.ours_fastest_pct);
@@ -336,7 +336,7 @@ std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
 
 std::string non_straggler_csv(const std::vector<ReproducedCase>& cases) {
   return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
-    const reproduction::EmulatedCase::Savings savings = c.plans.at_slowdown(slowdown);
+    const reproduction::EmulatedCase::CaseSavings savings = c.plans.at_slowdown(slowdown);
     std::vector<std::optional<double>> all;
     for (const Method& method : methods()) all.push_back(method.saving_pct(savings));
     return all;

@@ -29,7 +29,7 @@ namespace {
 constexpr std::chrono::minutes kComplainEvery{1};
 
 /// One line per message, which is an object: what the line has beside time and level.
-class JsonLines final : public spdlog::formatter {
+class JsonLineFormatter final : public spdlog::formatter {
  public:
   void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
     using std::chrono::milliseconds;
@@ -43,7 +43,9 @@ class JsonLines final : public spdlog::formatter {
     out.append(line);
     out.push_back('\n');
   }
-  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override { return std::make_unique<JsonLines>(); }
+  [[nodiscard]] std::unique_ptr<spdlog::formatter> clone() const override {
+    return std::make_unique<JsonLineFormatter>();
+  }
 
  private:
   static std::string_view to_view(spdlog::string_view_t text) { return {text.data(), text.size()}; }
@@ -99,7 +101,7 @@ void complain(const std::string& why) {
   last = now;
   spdlog::logger aside("perseus", std::make_shared<PromptSink>(STDERR_FILENO));
   aside.set_error_handler([](const std::string&) {});  // there is no further destination
-  aside.set_formatter(std::make_unique<JsonLines>());
+  aside.set_formatter(std::make_unique<JsonLineFormatter>());
   aside.error(message_json("lines of the log are lost: " + why));
 }
 
@@ -121,7 +123,7 @@ Result<int> open_log_file(const std::string& file) {
 std::shared_ptr<spdlog::logger> logger_to(spdlog::sink_ptr sink, const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("perseus", std::move(sink));
   logger->set_error_handler(complain);
-  logger->set_formatter(std::make_unique<JsonLines>());
+  logger->set_formatter(std::make_unique<JsonLineFormatter>());
   logger->set_level(spdlog::level::from_str(level));
   logger->flush_on(spdlog::level::trace);
   return logger;

@@ -20,7 +20,7 @@ namespace perseus::cli {
 namespace {
 
 constexpr std::array kFractions = {1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.55, 0.5};
-constexpr std::array kRoomRates = {1.0, 0.99, 0.97, 0.95, 0.9};
+constexpr std::array kHeadroomRates = {1.0, 0.99, 0.97, 0.95, 0.9};
 
 struct SitePlanOptions {
   std::string file, objective = "slowdown", effort = "normal", out;
@@ -60,7 +60,7 @@ Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
       report.what_if.push_back({d, site::throughput_over_watts(site, report.objective, d, kFractions)});
     }
   }
-  for (const double rate : kRoomRates) report.room.push_back({rate, site::room_of(site, rate)});
+  for (const double rate : kHeadroomRates) report.headroom.push_back({rate, site::headroom_at(site, rate)});
   report.origin = origin_facts();
   if (!options.out.empty()) {
     const Status written = write_site_plan(options.out, report);

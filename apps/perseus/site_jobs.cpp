@@ -32,7 +32,7 @@ struct PlannedPipeline {
 };
 
 PlannedPipeline planned(const model::ComputationDag& dag, model::Frontier frontier) {
-  const checker::Simulation all_max = checker::PlanRunner(dag).run(model::all_maximum_clock(dag));
+  const checker::PlanRun all_max = checker::PlanRunner(dag).run(model::all_maximum_clock(dag));
   return {std::move(frontier), dag.total_blocking_power(), all_max.energy / all_max.makespan,
           std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0)};
 }

@@ -129,10 +129,10 @@ report::TextRows what_if_rows(const DomainWhatIf& what_if) {
   return rows;
 }
 
-report::TextRows room_rows(const SitePlanReport& report) {
+report::TextRows headroom_rows(const SitePlanReport& report) {
   report::TextRows rows{{"speed of every job", "more GPUs in the watts of maximum clock"}, {}};
-  for (const RoomAtRate& room : report.room) {
-    rows.rows.push_back({fmt::format("{:.0f} %", 100 * room.rate), fmt::format("{:.1f} %", 100 * room.more)});
+  for (const HeadroomAtRate& headroom : report.headroom) {
+    rows.rows.push_back({fmt::format("{:.0f} %", 100 * headroom.rate), fmt::format("{:.1f} %", 100 * headroom.more)});
   }
   return rows;
 }
@@ -295,8 +295,7 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
                            what_if_rows(report.what_if.front()),
                            "With no other limit. Equal shares: every job gets the same fraction of its own power at "
                            "maximum clock, and the best plan within it."});
-  page.sections.push_back(
-      {"RoomAtRate for more", {}, {}, room_rows(report), "GPUs of the same mix of jobs; GPU watts only."});
+  page.sections.push_back({"Headroom", {}, {}, headroom_rows(report), "GPUs of the same mix of jobs; GPU watts only."});
   page.sections.push_back({"Jobs", {}, {}, job_rows(report, report.intervals.front()), "At the beginning."});
   report::write_static_page(page, sink);
 }
@@ -332,7 +331,7 @@ std::string site_plan_text(const SitePlanReport& report) {
   if (report.intervals.size() > 1) text += "Over time:\n" + table_text(interval_rows(report), 0) + "\n";
   text +=
       "What a limit of the site costs, with no other limit:\n" + table_text(what_if_rows(report.what_if.front()), 0);
-  text += "\nRoom for more:\n" + table_text(room_rows(report), 0);
+  text += "\nHeadroom:\n" + table_text(headroom_rows(report), 0);
   return text;
 }
 
@@ -356,9 +355,10 @@ json::object site_plan_json(const SitePlanReport& report) {
         json::object{{"domain", report.planned->timed.site.domains[what_if.domain].name}, {"curve", std::move(rows)}});
   }
   answer["what_if"] = std::move(curves);
-  json::array room;
-  for (const RoomAtRate& r : report.room) room.push_back(json::object{{"rate", r.rate}, {"more_gpus", r.more}});
-  answer["room"] = std::move(room);
+  json::array headroom;
+  for (const HeadroomAtRate& r : report.headroom)
+    headroom.push_back(json::object{{"rate", r.rate}, {"more_gpus", r.more}});
+  answer["headroom"] = std::move(headroom);
   answer["origin"] = origin_json();
   return answer;
 }

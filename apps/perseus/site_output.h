@@ -17,8 +17,8 @@
 
 namespace perseus::cli {
 
-/// RoomAtRate for more accelerators at a rate.
-struct RoomAtRate {
+/// More accelerators that the same watts feed at a rate.
+struct HeadroomAtRate {
   double rate = 1;
   double more = 0;  ///< relative
 };
@@ -34,7 +34,7 @@ struct SitePlanReport {
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<site::Interval> intervals = {};
   std::vector<DomainWhatIf> what_if = {};  ///< the site, then its rows
-  std::vector<RoomAtRate> room = {};
+  std::vector<HeadroomAtRate> headroom = {};
   std::vector<report::ReportFact> origin = {};
 };
 

@@ -1,4 +1,4 @@
-// What is wrong with a command line that CLI11 rejected, in one line.
+// Error message, in one line, for a command line that CLI11 rejected.
 //
 // Input:   CLI11's error and the innermost subcommand on the command line.
 // Output:  the mistake, what is allowed, and the closest name to an unknown one.

@@ -209,11 +209,11 @@ class Client:
 
     def _run(self, used_library, options):
         """Calls perseus_start(), unless stop() was called meanwhile."""
-        room = library.OptionsOfAnyVersion()
-        used_library.options_init(room.options)
-        option_values.fill(room.options, options)
-        room.options.log = _log_function
-        handle = used_library.start(room.options)
+        versioned = library.OptionsOfAnyVersion()
+        used_library.options_init(versioned.options)
+        option_values.fill(versioned.options, options)
+        versioned.options.log = _log_function
+        handle = used_library.start(versioned.options)
         if handle is None:
             self.reason = "out of memory"
             return

@@ -25,7 +25,7 @@ COPIES = """(selector) => [...document.querySelectorAll(selector + ' canvas')].m
   return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer);
 })"""
 # Number of different colors: 1 is an empty drawing.
-COLOURS = f"(selector) => new Set(({COPIES})(selector).flatMap((pixels) => [...pixels.filter((_, k) => k % 7 === 0)])).size"
+COLORS = f"(selector) => new Set(({COPIES})(selector).flatMap((pixels) => [...pixels.filter((_, k) => k % 7 === 0)])).size"
 # A number that changes with the drawing.
 PIXELS = f"(selector) => ({COPIES})(selector).reduce((sum, pixels) => pixels.reduce((s, p) => (s * 31 + p) >>> 0, sum), 7)"
 
@@ -78,8 +78,8 @@ class ReportTest(unittest.TestCase):
                     requests = self.browser.requests()
                     self.assertEqual(len(requests), 1, requests)
                     self.assertTrue(requests[0].startswith("file://"))
-                    self.assertGreater(self.js(COLOURS, ".frontier-chart"), 5)
-                    self.assertGreater(self.js(COLOURS, ".timeline-chart"), 5)
+                    self.assertGreater(self.js(COLORS, ".frontier-chart"), 5)
+                    self.assertGreater(self.js(COLORS, ".timeline-chart"), 5)
 
     def test_nothing_leaves_the_page_even_if_it_tried(self):
         self.open("small")

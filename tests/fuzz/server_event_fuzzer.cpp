@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "server/jobs/event.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/job.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

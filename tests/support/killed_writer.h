@@ -12,7 +12,7 @@
 namespace perseus::testing {
 
 /// Runs `write` in a child process. `write` sends every acknowledged sequence to the given pipe and does not return.
-/// Kills the child after this many acknowledgements. Returns the last sequence, or `before` if there was none.
+/// Kills the child after this many acknowledgments. Returns the last sequence, or `before` if there was none.
 inline std::int64_t last_acknowledged_before_the_kill(const std::function<void(int pipe)>& write, int until,
                                                       std::int64_t before) {
   int pipe[2];

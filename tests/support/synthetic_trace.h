@@ -101,7 +101,7 @@ inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
         busy[stage] += time;
       }
     }
-    plan.iteration_time = checker::simulate(dag, model::Plan(dag.computations.size())).makespan;
+    plan.iteration_time = checker::run_plan(dag, model::Plan(dag.computations.size())).makespan;
     for (int stage = 0; stage < run.stages; ++stage) {
       plan.energy[stage] += run.blocking_power * (plan.iteration_time - busy[stage]);
       plan.energy[stage] = plan.energy[stage] * noise(run.iteration_noise);

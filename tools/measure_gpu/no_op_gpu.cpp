@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {

@@ -267,15 +267,14 @@ std::vector<Prediction> predict(const Calibration& calibration, const model::Run
   const model::Profile profile = make_profile(calibration, trace, {everything, Megahertz(0)});
   const auto dag = model::build_dag(profile, calibration.schedule, calibration.costs());
   PERSEUS_CHECK(dag.ok(), "calibrate() built the same DAG");
-  checker::PlanRunner simulator(*dag);
+  checker::PlanRunner runner(*dag);
   std::vector<Prediction> predictions;
   for (const int p : plans) {
     const model::TracedPlan& plan = trace.plans[p];
-    const checker::Simulation simulation = simulator.run(plan_of(*dag, plan));
+    const checker::PlanRun run = runner.run(plan_of(*dag, plan));
     const model::ComputationDag replay = replay_of(*dag, calibration, plan);
-    const checker::Simulation replayed = checker::simulate(replay, model::Plan(replay.computations.size()));
-    predictions.push_back(
-        {p, plan.iteration_time, simulation.makespan, replayed.makespan, plan.total_energy(), simulation.energy});
+    const checker::PlanRun replayed = checker::run_plan(replay, model::Plan(replay.computations.size()));
+    predictions.push_back({p, plan.iteration_time, run.makespan, replayed.makespan, plan.total_energy(), run.energy});
   }
   return predictions;
 }

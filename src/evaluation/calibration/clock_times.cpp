@@ -6,7 +6,7 @@
 namespace perseus::calibration {
 namespace {
 
-struct Sample {
+struct ClockSample {
   Megahertz clock;
   int microbatch;
   double log_time;
@@ -17,10 +17,10 @@ class Effect {
  public:
   explicit Effect(int groups) : value(groups), count(groups) {}
   template <class Group, class Reduced>
-  void average(const std::vector<Sample>& samples, Group group, Reduced reduced) {
+  void average(const std::vector<ClockSample>& samples, Group group, Reduced reduced) {
     std::ranges::fill(value, 0);
     std::ranges::fill(count, 0);
-    for (const Sample& sample : samples) {
+    for (const ClockSample& sample : samples) {
       value[group(sample)] += reduced(sample);
       ++count[group(sample)];
     }
@@ -30,21 +30,23 @@ class Effect {
   std::vector<int> count;
 };
 
-std::vector<ClockTime> fit(const std::vector<Sample>& samples) {
+std::vector<ClockTime> fit(const std::vector<ClockSample>& samples) {
   constexpr int most_rounds = 200;
   constexpr double settled = 1e-12;
   std::vector<Megahertz> clocks;
   int microbatches = 0;
-  for (const Sample& sample : samples) {
+  for (const ClockSample& sample : samples) {
     clocks.push_back(sample.clock);
     microbatches = std::max(microbatches, sample.microbatch + 1);
   }
   std::ranges::sort(clocks);
   clocks.erase(std::unique(clocks.begin(), clocks.end()), clocks.end());
-  const auto clock_of = [&](const Sample& s) { return std::ranges::lower_bound(clocks, s.clock) - clocks.begin(); };
-  const auto microbatch_of = [](const Sample& s) { return s.microbatch; };
+  const auto clock_of = [&](const ClockSample& s) {
+    return std::ranges::lower_bound(clocks, s.clock) - clocks.begin();
+  };
+  const auto microbatch_of = [](const ClockSample& s) { return s.microbatch; };
   Effect clock(static_cast<int>(clocks.size())), microbatch(microbatches);
-  const auto without_microbatch = [&](const Sample& s) { return s.log_time - microbatch.value[s.microbatch]; };
+  const auto without_microbatch = [&](const ClockSample& s) { return s.log_time - microbatch.value[s.microbatch]; };
 
   for (int round = 0; round < most_rounds; ++round) {
     const std::vector<double> before = clock.value;
@@ -52,14 +54,15 @@ std::vector<ClockTime> fit(const std::vector<Sample>& samples) {
     double change = 0;
     for (std::size_t i = 0; i < clocks.size(); ++i) change = std::max(change, std::abs(clock.value[i] - before[i]));
     if (change < settled) break;
-    microbatch.average(samples, microbatch_of, [&](const Sample& s) { return s.log_time - clock.value[clock_of(s)]; });
+    microbatch.average(samples, microbatch_of,
+                       [&](const ClockSample& s) { return s.log_time - clock.value[clock_of(s)]; });
     double mean = 0;
     for (const double v : microbatch.value) mean += v / microbatches;
     for (double& v : microbatch.value) v -= mean;
   }
 
   std::vector<double> squares(clocks.size());
-  for (const Sample& s : samples) {
+  for (const ClockSample& s : samples) {
     const auto c = clock_of(s);
     const double residual = without_microbatch(s) - clock.value[c];
     squares[c] += residual * residual;
@@ -93,7 +96,7 @@ Seconds extrapolate(std::span<const ClockTime> points, Megahertz clock) {
 }  // namespace
 
 ClockTimes::ClockTimes(const model::RunTrace& trace, std::span<const int> plans) {
-  std::map<std::pair<int, model::Instruction>, std::vector<Sample>> samples;
+  std::map<std::pair<int, model::Instruction>, std::vector<ClockSample>> samples;
   for (const int p : plans) {
     const model::TracedPlan& plan = trace.plans[p];
     for (int stage = 0; stage < trace.num_stages(); ++stage) {

@@ -157,7 +157,7 @@ class Fit {
     return system;
   }
 
-  /// Unknowns at 0 where the objective falls towards negative values.
+  /// Unknowns at 0 where the objective falls toward negative values.
   [[nodiscard]] std::vector<char> held_at_zero(const Point& point, double scale) const {
     std::vector<char> held(n_);
     for (int k = 0; k < n_; ++k) {

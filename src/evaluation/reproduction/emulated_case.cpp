@@ -83,14 +83,14 @@ double EmulatedCase::saving_pct(Joules effective_energy, Seconds own, Seconds st
                       all_max_.effective_energy + total_blocking_ * std::max(all_max_.time, straggler));
 }
 
-EmulatedCase::Savings EmulatedCase::savings(double allowed, double slowdown) const {
+EmulatedCase::CaseSavings EmulatedCase::savings(double allowed, double slowdown) const {
   const Seconds within = allowed * model::kSameTime * without_straggler();
   const Seconds straggler = slowdown * without_straggler();
   const auto of = [&](const model::Frontier& frontier) {
     const model::FrontierPoint& point = planner::look_up(frontier, within);
     return saving_pct(point.effective_energy, point.time, straggler);
   };
-  Savings savings;
+  CaseSavings savings;
   savings.paper_planned_pct = planned_saving_pct(allowed * planned_fastest(), slowdown * planned_fastest());
   const auto fastest_of = [&](const model::Frontier& frontier) {
     return saving_pct(frontier.points.back().effective_energy, frontier.points.back().time, straggler);
@@ -108,8 +108,8 @@ EmulatedCase::Savings EmulatedCase::savings(double allowed, double slowdown) con
   return savings;
 }
 
-EmulatedCase::Savings EmulatedCase::at_fastest() const { return savings(1, 1); }
-EmulatedCase::Savings EmulatedCase::at_slowdown(double slowdown) const { return savings(slowdown, slowdown); }
+EmulatedCase::CaseSavings EmulatedCase::at_fastest() const { return savings(1, 1); }
+EmulatedCase::CaseSavings EmulatedCase::at_slowdown(double slowdown) const { return savings(slowdown, slowdown); }
 
 EmulatedCase::Shares EmulatedCase::shares(const Cost& all_max, const Cost& alone, const Cost& waiting,
                                           Seconds straggler, double slowdown, int waiting_pipelines) const {

@@ -69,7 +69,7 @@ class EmulatedCase {
   /// T of T'/T for all realized plans: everything at maximum clock, or T_min if no plan is that fast.
   [[nodiscard]] Seconds without_straggler() const { return model::time_without_straggler(ours_, all_max_.time); }
 
-  struct Savings {
+  struct CaseSavings {
     double paper_planned_pct = 0;
     double paper_realized_pct = 0;
     double ours_realized_pct = 0;
@@ -80,9 +80,9 @@ class EmulatedCase {
     std::vector<std::optional<double>> baselines_pct;
   };
   /// Without a straggler: every plan at its own time.
-  [[nodiscard]] Savings at_fastest() const;
+  [[nodiscard]] CaseSavings at_fastest() const;
   /// T' = slowdown * T, slowdown >= 1.
-  [[nodiscard]] Savings at_slowdown(double slowdown) const;
+  [[nodiscard]] CaseSavings at_slowdown(double slowdown) const;
 
   /// One method's savings of a whole job with a straggler.
   struct Shares {
@@ -106,7 +106,7 @@ class EmulatedCase {
   };
   [[nodiscard]] Shares shares(const Cost& all_max, const Cost& alone, const Cost& waiting, Seconds straggler,
                               double slowdown, int waiting_pipelines) const;
-  [[nodiscard]] Savings savings(double allowed, double slowdown) const;
+  [[nodiscard]] CaseSavings savings(double allowed, double slowdown) const;
   [[nodiscard]] double planned_saving_pct(Seconds allowed, Seconds straggler) const;
   /// Cost of an iteration that takes `own` and waits for T'.
   [[nodiscard]] double saving_pct(Joules effective_energy, Seconds own, Seconds straggler) const;

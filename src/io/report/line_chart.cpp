@@ -23,10 +23,10 @@ bool has_marks(const ChartSeries& series) {
   return series.kind == SeriesKind::marks || series.kind == SeriesKind::marked_line || series.points.size() == 1;
 }
 /// From the lowest to the topmost.
-enum class Layer { other, solid_lines, single_points };
-Layer layer_of(const ChartSeries& series) {
-  if (series.points.size() == 1) return Layer::single_points;
-  return has_line(series) && series.look.solid() ? Layer::solid_lines : Layer::other;
+enum class DrawingLayer { other, solid_lines, single_points };
+DrawingLayer layer_of(const ChartSeries& series) {
+  if (series.points.size() == 1) return DrawingLayer::single_points;
+  return has_line(series) && series.look.solid() ? DrawingLayer::solid_lines : DrawingLayer::other;
 }
 bool is_finite(const ChartPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
@@ -92,7 +92,7 @@ std::string draw_panel(const ChartPanel& panel, const AxesFrame& frame) {
     svg +=
         svg_text(x + (label_left ? -5 : 5), frame.top + 11, label_left ? "end" : "start", "dim s", panel.vertical_name);
   }
-  for (const Layer layer : {Layer::other, Layer::solid_lines, Layer::single_points}) {
+  for (const DrawingLayer layer : {DrawingLayer::other, DrawingLayer::solid_lines, DrawingLayer::single_points}) {
     for (std::size_t i = panel.series.size(); i-- > 0;) {
       const ChartSeries& series = panel.series[i];
       if (layer_of(series) != layer) continue;

@@ -29,9 +29,9 @@ double sum_of(const std::vector<double>& parts) {
 }
 
 /// Measures of all bars: the longest one fills what their names and texts leave.
-struct Layout {
+struct BarLayout {
   double left = 0, right = 0, height = kBarsHead + kBarsFoot, longest = 0;
-  explicit Layout(const std::vector<BarGroup>& groups) {
+  explicit BarLayout(const std::vector<BarGroup>& groups) {
     for (const BarGroup& group : groups) {
       height += (group.title.empty() ? 0 : kGroupTitle) + kRow * static_cast<double>(group.bars.size());
       for (const StackedBar& bar : group.bars) {
@@ -44,7 +44,7 @@ struct Layout {
   [[nodiscard]] double scale() const { return longest > 0 ? (kChartWidth - left - right) / longest : 0; }
 };
 
-std::string draw_bar(const StackedBar& bar, double y, const Layout& layout) {
+std::string draw_bar(const StackedBar& bar, double y, const BarLayout& layout) {
   const double baseline = y + kBarHeight / 2 + 5;
   std::string svg = svg_text(layout.left - 10, baseline, "end", "fg", bar.name);
   const double sum = sum_of(bar.parts);
@@ -64,7 +64,7 @@ std::string draw_bar(const StackedBar& bar, double y, const Layout& layout) {
 
 std::string stacked_bars(std::string_view title, const std::vector<std::string>& part_names,
                          const std::vector<BarGroup>& groups) {
-  const Layout layout(groups);
+  const BarLayout layout(groups);
   std::string description;
   for (const BarGroup& group : groups) {
     for (const StackedBar& bar : group.bars) {

@@ -1,6 +1,6 @@
 // Counts a plan's clock changes and finds the shortest dwell: the demands of a plan on the hardware.
 //
-// Input:   a plan that fits the DAG, and its simulation.
+// Input:   a plan that fits the DAG, and its run.
 // Output:  per rank; only computations whose option has a clock (not 0) count. The iteration repeats, so the first of
 //          them follows the last: a rank changes its clock twice or more per iteration, or never. A rank requests a
 //          change when the computation before it ends (see planning/checker/plan_run.h); dwell is the time from one
@@ -25,6 +25,6 @@ struct ClockChanges {
 };
 
 std::vector<ClockChanges> count_clock_changes(const model::ComputationDag& dag, const model::Plan& plan,
-                                              const Simulation& simulation);
+                                              const PlanRun& run);
 
 }  // namespace perseus::checker

@@ -148,7 +148,7 @@ double PlanRunner::run_late(const model::Plan& plan, Seconds switch_latency) {
   return iterate(run, request_next);
 }
 
-Simulation PlanRunner::run(const model::Plan& plan, const SimulationOptions& options) {
+PlanRun PlanRunner::run(const model::Plan& plan, const PlanRunOptions& options) {
   PERSEUS_CHECK(plan_fits(dag_, plan).ok(), "the plan does not fit the pipeline");
   PERSEUS_CHECK(options.switch_latency >= Seconds(0), "switch latency must not be negative");
 
@@ -156,7 +156,7 @@ Simulation PlanRunner::run(const model::Plan& plan, const SimulationOptions& opt
   const double makespan =
       options.switch_latency == Seconds(0) ? run_on_time(plan) : run_late(plan, options.switch_latency);
 
-  Simulation result;
+  PlanRun result;
   result.makespan = Seconds(makespan);
   result.busy.assign(dag_.rank_order.size(), Seconds(0));
   result.start.reserve(plan.size());
@@ -181,7 +181,7 @@ Simulation PlanRunner::run(const model::Plan& plan, const SimulationOptions& opt
   return result;
 }
 
-Simulation simulate(const model::ComputationDag& dag, const model::Plan& plan, const SimulationOptions& options) {
+PlanRun run_plan(const model::ComputationDag& dag, const model::Plan& plan, const PlanRunOptions& options) {
   return PlanRunner(dag).run(plan, options);
 }
 

@@ -3,7 +3,7 @@
 // Problem: compute the makespan and energy of a plan without the planner's longest paths: ranks run their orders,
 //          messages take their latency, and time advances from event to event.
 // Input:   a valid ComputationDag and a plan that fits it (see plan_fits).
-// Output:  Simulation, unique.
+// Output:  PlanRun, unique.
 // Errors:  none; a plan that does not fit, or a deadlock of ranks, is a programming error and aborts.
 // Cost:    O((computations + dependencies) log ranks), allocations only for the result after the first run.
 // Threads: one PlanRunner per thread; it keeps a reference to its DAG.
@@ -31,11 +31,11 @@
 
 namespace perseus::checker {
 
-struct SimulationOptions {
+struct PlanRunOptions {
   Seconds switch_latency;  ///< >= 0; 0: clocks change at once
 };
 
-struct Simulation {
+struct PlanRun {
   Seconds makespan;
   Joules computing_energy;     ///< sum of e
   Joules effective_energy;     ///< sum of e - P t
@@ -52,7 +52,7 @@ Status plan_fits(const model::ComputationDag& dag, const model::Plan& plan);
 class PlanRunner {
  public:
   explicit PlanRunner(const model::ComputationDag& dag);
-  Simulation run(const model::Plan& plan, const SimulationOptions& options = {});
+  PlanRun run(const model::Plan& plan, const PlanRunOptions& options = {});
 
  private:
   struct Event {
@@ -89,6 +89,6 @@ class PlanRunner {
 };
 
 /// One run of a new PlanRunner.
-Simulation simulate(const model::ComputationDag& dag, const model::Plan& plan, const SimulationOptions& options = {});
+PlanRun run_plan(const model::ComputationDag& dag, const model::Plan& plan, const PlanRunOptions& options = {});
 
 }  // namespace perseus::checker

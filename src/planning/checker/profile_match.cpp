@@ -104,11 +104,11 @@ std::vector<std::string> check_expected(const model::ComputationDag& dag, const 
         type.options[i].energy = options[i].energy;
       }
     }
-    PlanRunner simulator(drawn);
+    PlanRunner runner(drawn);
     for (Expected& one : all) {
-      const Simulation simulation = simulator.run(*one.plan);
-      one.time_s.push_back(simulation.makespan.value());
-      one.energy_j.push_back(simulation.energy.value());
+      const PlanRun run = runner.run(*one.plan);
+      one.time_s.push_back(run.makespan.value());
+      one.energy_j.push_back(run.energy.value());
     }
   }
   std::vector<std::string> findings;

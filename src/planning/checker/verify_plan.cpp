@@ -25,7 +25,7 @@ model::Plan plan_of_least(const model::ComputationDag& dag, Less less) {
 class FrontierCheck {
  public:
   FrontierCheck(const model::ComputationDag& dag, const model::Frontier& frontier, const VerifyOptions& options)
-      : dag_(dag), frontier_(frontier), options_(options), simulator_(dag) {}
+      : dag_(dag), frontier_(frontier), options_(options), runner_(dag) {}
 
   Verification run(std::span<const model::BoundCertificate> certificates) {
     check_curve(certificates);
@@ -78,35 +78,34 @@ class FrontierCheck {
       report(index, "plan", 0, 0, fmt::format("point {}: {}", index, fits.error().message));
       return;
     }
-    const Simulation simulation = simulator_.run(point.plan, {options_.switch_latency});
-    if (index == 0) verification_.slowest_time = simulation.makespan;
-    verification_.fastest_time = simulation.makespan;
-    const Seconds expected = simulation.makespan + point.noise.lateness;
-    const double energy = energy_of(point, simulation).value();
+    const PlanRun run = runner_.run(point.plan, {options_.switch_latency});
+    if (index == 0) verification_.slowest_time = run.makespan;
+    verification_.fastest_time = run.makespan;
+    const Seconds expected = run.makespan + point.noise.lateness;
+    const double energy = energy_of(point, run).value();
     const double time = expected.value();
     compare_realized(index, "time_s", point.time.value(), time, time);
     compare_realized(index, "energy_j", point.energy.value(), energy, energy);
     // Effective energy is a difference of energies and may be near 0: its error is relative to those energies.
-    compare_realized(index, "effective_energy_j", point.effective_energy.value(), simulation.effective_energy.value(),
-                     energy);
-    check_bound_of(index, simulation);
+    compare_realized(index, "effective_energy_j", point.effective_energy.value(), run.effective_energy.value(), energy);
+    check_bound_of(index, run);
   }
 
   /// Includes the waiting that a noisy profile's lateness causes.
-  [[nodiscard]] Joules energy_of(const model::FrontierPoint& point, const Simulation& simulation) const {
-    return simulation.energy + dag_.total_blocking_power() * point.noise.lateness;
+  [[nodiscard]] Joules energy_of(const model::FrontierPoint& point, const PlanRun& run) const {
+    return run.energy + dag_.total_blocking_power() * point.noise.lateness;
   }
 
-  void check_bound_of(int index, const Simulation& simulation) {
+  void check_bound_of(int index, const PlanRun& run) {
     const model::FrontierPoint& point = frontier_.points[index];
-    const Joules energy = energy_of(point, simulation);
+    const Joules energy = energy_of(point, run);
     const double scale = energy.value();
     if (!(point.bound.value() <= energy.value() + options_.tolerance * scale))
       report(index, "bound_j", point.bound.value(), energy.value(),
              fmt::format("point {}: bound_j is {}, above the plan's own energy {}", index, point.bound.value(),
                          energy.value()));
     if (!has_curve()) return;
-    const Seconds time = simulation.makespan + point.noise.lateness;
+    const Seconds time = run.makespan + point.noise.lateness;
     const Joules bound = frontier_.bound.at(time) + dag_.total_blocking_power() * time;
     compare(index, "bound_j", point.bound.value(), bound.value(), scale, options_.tolerance);
     const double gap_pct = bound > Joules(0) ? 100 * ((energy - bound) / bound) : 0;
@@ -130,8 +129,8 @@ class FrontierCheck {
   void check_ends() {
     const model::Plan fastest = plan_of_least(dag_, [](const auto& a, const auto& b) { return a.time < b.time; });
     const model::Plan max_clock = plan_of_least(dag_, [](const auto& a, const auto& b) { return a.clock > b.clock; });
-    verification_.least_makespan = simulator_.run(fastest).makespan;
-    verification_.max_clock_makespan = simulator_.run(max_clock).makespan;
+    verification_.least_makespan = runner_.run(fastest).makespan;
+    verification_.max_clock_makespan = runner_.run(max_clock).makespan;
     if (!options_.reaches_both_ends) return;
 
     const Joules least_effective = least_effective_energy(dag_);
@@ -155,7 +154,7 @@ class FrontierCheck {
   const model::ComputationDag& dag_;
   const model::Frontier& frontier_;
   const VerifyOptions& options_;
-  PlanRunner simulator_;
+  PlanRunner runner_;
   Verification verification_;
 };
 

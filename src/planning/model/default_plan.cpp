@@ -11,7 +11,7 @@ Watts waiting_power(const Frontier& frontier) {
 }
 
 /// From this iteration time on, pipelines may run a slower point, which changes their effective energy.
-struct Step {
+struct PointStep {
   Seconds time;
   Joules change;
 };
@@ -35,7 +35,7 @@ Seconds least_energy_time(std::span<const Followers> followers, Watts others, Se
 
   Watts waiting = others;
   Joules effective;
-  std::vector<Step> steps;
+  std::vector<PointStep> steps;
   for (const auto& [frontier, copies] : followers) {
     const auto& points = frontier->points;
     const int fastest = slowest_within(*frontier, at_least), slowest = slowest_within(*frontier, at_most);
@@ -45,7 +45,7 @@ Seconds least_energy_time(std::span<const Followers> followers, Watts others, Se
       steps.push_back({points[p].time, copies * (points[p].effective_energy - points[p + 1].effective_energy)});
     }
   }
-  std::ranges::stable_sort(steps, {}, &Step::time);
+  std::ranges::stable_sort(steps, {}, &PointStep::time);
 
   Seconds best = at_least;
   Joules least = effective + waiting * at_least;

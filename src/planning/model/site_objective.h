@@ -1,4 +1,4 @@
-// What a site maximizes.
+// The objective that a site maximizes.
 //
 // Threads: pure functions.
 #pragma once

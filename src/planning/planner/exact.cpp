@@ -24,14 +24,15 @@ namespace {
 
 // Parameters of the roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The
 // first two are the best alone.
-constexpr std::array<Taste, 4> kTastes{{{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
-constexpr int kTastesInTurn = 2;
+constexpr std::array<RoundingWeights, 4> kWeights{
+    {{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
+constexpr int kWeightsInTurn = 2;
 
 // Work at one effort: it realizes one of `every` requested deadlines and `between` deadlines per interval, each with
-// all tastes or with one of the first tastes in turn. A higher effort realizes everything that a lower effort does.
+// all weights or with one of the first weights in turn. A higher effort realizes everything that a lower effort does.
 struct EffortLevel {
   int every, between;
-  bool all_tastes;
+  bool all_weights;
   [[nodiscard]] double density() const { return static_cast<double>(between) / every; }
 };
 EffortLevel level_of(Effort effort) {
@@ -102,9 +103,9 @@ class Candidates {
 
 struct Deadline {
   Seconds time;
-  int taste;  // index into kTastes; kAllTastes: all of them, and the punctual one, so that some plan meets it
+  int weights;  // index into kWeights; kAllWeights: all of them, and the punctual one, so that some plan meets it
 };
-constexpr int kAllTastes = -1;
+constexpr int kAllWeights = -1;
 
 // The deadlines to realize, falling from T* to T_min, merged with those of `also`; the last one is 0, so that the
 // sweep runs to its end.
@@ -112,17 +113,17 @@ std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count
                                         const std::vector<Seconds>& also) {
   std::vector<Deadline> deadlines;
   for (const Seconds t : also) {
-    if (t > t_min && t < t_star) deadlines.push_back({t, kAllTastes});
+    if (t > t_min && t < t_star) deadlines.push_back({t, kAllWeights});
   }
   const int steps = std::max(1, count - 1) * level.between;
   for (int step = 0; step < steps; step += level.every) {
-    const int taste = level.all_tastes ? kAllTastes : step % kTastesInTurn;
-    deadlines.push_back({t_star - (t_star - t_min) * (static_cast<double>(step) / steps), taste});
+    const int weights = level.all_weights ? kAllWeights : step % kWeightsInTurn;
+    deadlines.push_back({t_star - (t_star - t_min) * (static_cast<double>(step) / steps), weights});
   }
   std::ranges::stable_sort(deadlines, std::greater{}, &Deadline::time);
   const auto same_time = [](const Deadline& a, const Deadline& b) { return a.time == b.time; };
   deadlines.erase(std::unique(deadlines.begin(), deadlines.end(), same_time), deadlines.end());
-  deadlines.push_back({Seconds(0), kAllTastes});
+  deadlines.push_back({Seconds(0), kAllWeights});
   return deadlines;
 }
 
@@ -187,14 +188,14 @@ class Planner {
     Relaxation relaxation(dag_, kinds_);
     Rounding rounding(dag_, kinds_, relaxation);
     Candidates candidates(kinds_);
-    const auto add = [&](const Taste& taste) {
+    const auto add = [&](const RoundingWeights& weights) {
       if (stop(kOperationsOfRounding)) return;
-      const std::vector<int>& choices = rounding.round(taste);
+      const std::vector<int>& choices = rounding.round(weights);
       candidates.add(choices, rounding.makespan_ticks(), rounding.effective_energy_j());
     };
     sweep(relaxation, [&](const Deadline& deadline) {
-      if (deadline.taste != kAllTastes) return add(kTastes[deadline.taste]);
-      for (const Taste& taste : kTastes) add(taste);
+      if (deadline.weights != kAllWeights) return add(kWeights[deadline.weights]);
+      for (const RoundingWeights& weights : kWeights) add(weights);
       add(Rounding::kPunctual);
     });
     if (check_.stopped()) return {};

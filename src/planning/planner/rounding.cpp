@@ -31,9 +31,9 @@ Rounding::Rounding(const model::ComputationDag& dag, const Kinds& kinds, const R
   latest_end_.resize(n);
 }
 
-const std::vector<int>& Rounding::round(const Taste& taste) {
-  forward_to_relaxed_ends(taste);
-  backward_from(std::max(relaxation_.deadline_ticks(), makespan_), taste.discount);
+const std::vector<int>& Rounding::round(const RoundingWeights& weights) {
+  forward_to_relaxed_ends(weights);
+  backward_from(std::max(relaxation_.deadline_ticks(), makespan_), weights.discount);
   forward_into_slack();
   return choice_;
 }
@@ -51,7 +51,7 @@ int Rounding::cheapest(const TimedChoice* choices, int first, int last, double j
   return best;
 }
 
-void Rounding::forward_to_relaxed_ends(const Taste& taste) {
+void Rounding::forward_to_relaxed_ends(const RoundingWeights& weights) {
   const int n = static_cast<int>(choice_.size());
   makespan_ = 0;
   for (int i = 0; i < n; ++i) {
@@ -65,7 +65,7 @@ void Rounding::forward_to_relaxed_ends(const Taste& taste) {
       double least = std::numeric_limits<double>::infinity();
       for (int c = slower; c <= last_choice_[i]; ++c) {
         const auto over = static_cast<double>(choices[c].time - window);
-        const double cost = choices[c].energy_j + price * over * (over > 0 ? 1 + taste.late : 1 - taste.early);
+        const double cost = choices[c].energy_j + price * over * (over > 0 ? 1 + weights.late : 1 - weights.early);
         if (cost < least) {
           least = cost;
           choice = c;

@@ -12,7 +12,7 @@
 //          3. Forward again: it spends the remaining slack on any slower clock that fits.
 // Input:   a Relaxation at its current deadline.
 // Output:  a plan (a Pareto choice per computation, see planning/planner/choices.h) that ends at about that deadline;
-//          no later if its taste is `kPunctual`.
+//          no later if its weights is `kPunctual`.
 // Errors:  none.
 // Cost:    three passes over computations and dependencies, no allocation.
 // Threads: one thread per object.
@@ -30,7 +30,7 @@
 namespace perseus::planner {
 
 /// Parameters of a rounding: weights of time, relative to its price in the relaxation.
-struct Taste {
+struct RoundingWeights {
   double late;      ///< extra cost of a second after the relaxed end
   double early;     ///< reduction of the gain of a second before the relaxed end
   double discount;  ///< share of the price that counts when a sweep spends slack
@@ -39,12 +39,12 @@ struct Taste {
 class Rounding {
  public:
   /// No computation ends after its relaxed end, so the plan keeps the deadline.
-  static constexpr Taste kPunctual{1e6, 0, 0.7};
+  static constexpr RoundingWeights kPunctual{1e6, 0, 0.7};
 
   Rounding(const model::ComputationDag& dag, const Kinds& kinds, const Relaxation& relaxation);
 
   /// Choices at the relaxation's current deadline; valid until the next call.
-  const std::vector<int>& round(const Taste& taste);
+  const std::vector<int>& round(const RoundingWeights& weights);
 
   /// Makespan and effective energy of the last result.
   [[nodiscard]] graph::Integer makespan_ticks() const { return makespan_; }
@@ -58,7 +58,7 @@ class Rounding {
     double energy_j;
   };
 
-  void forward_to_relaxed_ends(const Taste& taste);
+  void forward_to_relaxed_ends(const RoundingWeights& weights);
   void backward_from(Integer deadline, double discount);
   void forward_into_slack();
   [[nodiscard]] const TimedChoice* choices_of(int computation) const { return &choices_[first_choice_[computation]]; }

@@ -135,7 +135,7 @@ std::vector<WhatIf> throughput_over_watts(const model::Site& site, model::SiteOb
   return curve;
 }
 
-double room_of(const model::Site& site, double rate) {
+double headroom_at(const model::Site& site, double rate) {
   Watts all_max, needed;
   for (const model::SiteJob& job : site.jobs) {
     all_max += job.all_max;

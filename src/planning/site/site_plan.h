@@ -4,8 +4,8 @@
 // Output:  plan_site(): an allocation for every interval within which all limits are constant, from 0 to `end`. A job
 //          with a deadline needs at least its remaining work over the remaining time: at a constant price a constant
 //          rate is cheapest. throughput_over_watts(): the best total at fractions of what the jobs of a domain draw at
-//          maximum clock, all other limits absent. room_of(): how many more accelerators of the same mix the same watts
-//          feed at a given rate.
+//          maximum clock, all other limits absent. headroom_at(): how many more accelerators of the same mix the same
+//          watts feed at a given rate.
 // Errors:  none.
 // Cost:    an allocation per interval or fraction.
 // Threads: pure functions.
@@ -64,6 +64,6 @@ std::vector<WhatIf> throughput_over_watts(const model::Site& site, model::SiteOb
                                           std::span<const double> fractions);
 
 /// Accelerators over the present number, relative: 0.24 is 24 % more.
-double room_of(const model::Site& site, double rate);
+double headroom_at(const model::Site& site, double rate);
 
 }  // namespace perseus::site

@@ -56,7 +56,7 @@ void describe(F& f, const PolicyChanged& changed) {
 }
 
 template <class F>
-void describe(F& f, const StragglerSet::Notice& notice) {
+void describe(F& f, const StragglerSet::Outcome& notice) {
   f.always("job", notice.job);
   f.always("id", notice.id);
   f.always("pipeline", notice.pipeline);

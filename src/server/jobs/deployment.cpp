@@ -117,7 +117,7 @@ Seconds time_without_straggler(const CharacterizedPipeline& pipeline) {
 
 namespace {
 
-Room room_of(const Pace& pace, double default_slowdown) {
+TimeBounds bounds_of(const Pace& pace, double default_slowdown) {
   return {pace.t_straggler.value_or(Seconds(0)), pace.t_max, default_slowdown};
 }
 
@@ -131,8 +131,8 @@ std::string policy_not_kept(const Job& job, const Frontiers& frontiers, std::str
   const std::vector<double> degrees = degrees_in_force(job);
   const auto grouped = group_pipelines(job, frontiers, degrees);
   if (!grouped || grouped->groups.empty()) return "";
-  const Room room = room_of(pace_of(*grouped, degrees), 0);
-  return policy_not_kept(job.policies, kind, grouped->groups, group_of_pipeline_0(*grouped), room, now_s);
+  const TimeBounds bounds = bounds_of(pace_of(*grouped, degrees), 0);
+  return policy_not_kept(job.policies, kind, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
 }
 
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -149,7 +149,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   }
   const Pace pace = pace_of(*grouped, degrees);
   const Target target = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped),
-                                      room_of(pace, default_slowdown), now_s);
+                                      bounds_of(pace, default_slowdown), now_s);
 
   Seconds slowest_useful;
   for (const PolicyScope& group : grouped->groups) {

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "server/jobs/job.h"
-#include "server/jobs/policy.h"
+#include "server/jobs/policy_target.h"
 
 namespace perseus::jobs {
 
@@ -40,7 +40,7 @@ double scale_of(const Job& job, const CharacterizedPipeline& pipeline);
 /// clock, or T_min where no plan is that fast, or a faster time that needs less energy.
 Seconds time_without_straggler(const CharacterizedPipeline& pipeline);
 
-/// The deployment without version and first iteration. `default_slowdown`: see Room.
+/// The deployment without version and first iteration. `default_slowdown`: see TimeBounds.
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/jobs/describe.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/view_json.h"
 
 namespace perseus::jobs {

@@ -262,24 +262,12 @@ inline constexpr std::size_t kNumEventKinds = std::variant_size_v<EventBody>;
 std::string_view kind_name(std::size_t kind);
 inline std::string_view kind_of(const Event& event) { return kind_name(event.body.index()); }
 
-/// One sentence for people.
-std::string text_of(const Event& event);
-
 std::string format_event(const Event& event);
 /// `name` identifies the log in messages.
 Result<Event> parse_event(std::string_view text, const std::string& name);
 /// The event, or an UnknownEvent where parse_event() fails: the store's checksum matched, so a later version wrote
 /// it.
 Event event_in_log(std::string_view text);
-
-/// "accelerator GPU-1", "rank 5", "pipeline 2"
-std::string text_of(const StragglerTarget& target);
-/// "power cap 250 kW"
-std::string text_of(const Policy& policy);
-/// "rank 3 dropped plan 5: iterations took 0.71 s, 0.67 s was promised"
-std::string text_of(const PlanDropped& dropped);
-/// "rank 3 cannot set its clock: insufficient permissions"
-std::string text_of_control(int rank, const std::string& control, const std::string& reason);
 
 // Parts that other formats use too.
 std::string format_shape(const PipelineShape& shape);

@@ -1,8 +1,8 @@
-// Events, policies and straggler targets as sentences for people.
+#include "server/jobs/event_text.h"
+
 #include <fmt/format.h>
 
 #include "io/report/format.h"
-#include "server/jobs/event.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::jobs {

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "io/report/format.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
 
 namespace perseus::jobs {
@@ -87,8 +88,8 @@ std::string line_of(const Job& job, const Frontiers& frontiers, const Event& eve
                               kind_of_type<CharacterizationFailed>()};
   // The line of the start names a profile that is known from then on.
   const bool of_start = std::holds_alternative<ProfileKnown>(event.body) && event.at_s == job.created_s;
-  const bool told = std::ranges::find(others, event.body.index()) != others.end();
-  return told && !of_start ? text_of(event) : "";
+  const bool logged = std::ranges::find(others, event.body.index()) != others.end();
+  return logged && !of_start ? text_of(event) : "";
 }
 
 }  // namespace

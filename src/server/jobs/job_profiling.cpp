@@ -5,8 +5,10 @@
 #include <algorithm>
 
 #include "io/formats/format_profile_csv.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/profiler_input.h"
 #include "server/profiling/measured_pipelines.h"
+#include "server/profiling/profile_estimate.h"
 
 namespace perseus::jobs {
 namespace {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "planning/model/reference_plans.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
 #include "server/jobs/under_power_limit.h"

@@ -1,4 +1,4 @@
-// What the online profiler gets from a job: its schedule and clocks, and the results of its ranks.
+// Input of the online profiler from a job: its schedule and clocks, and the results of its ranks.
 //
 // Input:   a job whose shape is known and whose ranks have registered.
 // Errors:  a Result that names the rank or the schedule.

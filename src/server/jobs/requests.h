@@ -197,14 +197,14 @@ struct SetStraggler {
   double degree = 1;  ///< times slower, 1 .. 1000; 1: back to normal
 };
 struct StragglerSet {
-  struct Notice {
+  struct Outcome {
     std::string job;
     std::string id;  ///< within the job
     int pipeline = 0;
     double at_s = 0;                ///< when it takes effect
     std::string nothing_done = {};  ///< why there is no notice: degree 1, and no notice to end
   };
-  std::vector<Notice> notices;
+  std::vector<Outcome> notices;
 };
 struct WithdrawStraggler {
   std::string job;

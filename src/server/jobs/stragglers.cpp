@@ -6,6 +6,8 @@
 #include <cmath>
 #include <set>
 
+#include "server/jobs/event_text.h"
+
 namespace perseus::jobs {
 namespace {
 

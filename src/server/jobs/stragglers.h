@@ -4,7 +4,7 @@
 //          at any time, several at once, overlapping, repeated, and is sometimes withdrawn.
 // Input:   the job and a request.
 // Output:  the resulting events, none for a request that changes nothing (a retry); the time of the next notice.
-//          Rules (docs/server.md): per target the notice that took effect last applies, and degree 1 ends it; a
+//          Rules (docs/job_plans.md): per target the notice that took effect last applies, and degree 1 ends it; a
 //          pipeline is as slow as its slowest target; stragglers from iteration times (`detected`) and from notices
 //          are separate targets.
 // Errors:  usage: not exactly one target, a degree or delay out of range; not_found: no such accelerator, rank,
@@ -28,7 +28,7 @@ inline constexpr double kMaxDelay_s = 30 * 24 * 3600.0;
 
 struct NoticeDecision {
   std::vector<EventBody> events;  ///< at most one
-  StragglerSet::Notice notice;    ///< id empty: there was nothing to end, for the reason in nothing_done
+  StragglerSet::Outcome notice;   ///< id empty: there was nothing to end, for the reason in nothing_done
 };
 /// One per pipeline that the target belongs to (an accelerator may run ranks of several).
 Result<std::vector<NoticeDecision>> decide_straggler(const Job& job, const SetStraggler& request, double now_s,

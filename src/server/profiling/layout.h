@@ -1,4 +1,4 @@
-// What is profiled: the (stage, instruction) pairs of a job, their occurrences, and their clocks.
+// The subject of a profile: the (stage, instruction) pairs of a job, their occurrences, and their clocks.
 //
 // Input:   a ProfilingJob.
 // Output:  types ordered by stage, then by first appearance on their rank; constant-time types have the single clock

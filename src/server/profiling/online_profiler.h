@@ -154,9 +154,6 @@ struct ProfileEstimate {
   std::optional<MeasuredLinks> links;               ///< nothing: not requested, or not known
 };
 
-/// `estimate.profile` without the extrapolated clocks, for planning.
-model::Profile for_planning(const ProfileEstimate& estimate);
-
 class OnlineProfiler {
  public:
   static Result<OnlineProfiler> create(ProfilingJob job, ProfilingOptions options = {});

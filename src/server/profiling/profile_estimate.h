@@ -17,4 +17,7 @@ namespace perseus::profiling {
 ProfileEstimate profile_estimate(const Layout& layout, const Samples& samples, const TimeEnergyModel& model,
                                  const ProfilingOptions& options);
 
+/// `estimate.profile` without the extrapolated clocks, for planning.
+model::Profile for_planning(const ProfileEstimate& estimate);
+
 }  // namespace perseus::profiling

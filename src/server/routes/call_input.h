@@ -1,4 +1,4 @@
-// What a request carries beside its path: query parameters, a body, an idempotency key.
+// The input of a request beside its path: query parameters, a body, an idempotency key.
 //
 // Output:  values; Parameters::error() also names parameters that the call does not accept, so that a typo is not
 //          ignored.

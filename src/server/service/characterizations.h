@@ -100,7 +100,7 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   };
   struct Work {
     std::map<std::string, Wanted> wanters;       ///< by id; empty: the work ends as soon as possible
-    bool reading = false;                        ///< the store is asked for it
+    bool reading = false;                        ///< a read of the store is under way
     std::vector<std::function<void()>> readers;  ///< call them when that is over
     bool queued = false;
     bool claimed = false;

@@ -1,4 +1,4 @@
-// What an event of a job changes: the plans that ranks get, or the value of iterations that are not counted yet.
+// Effects of an event of a job: on the plans that ranks get, or on the value of iterations that are not counted yet.
 //
 // Threads: io thread.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // Input:   reports of ranks.
 // Output:  the values left out, with the reason; events for counts and energies, which may be written later: see
-//          "Savings" in docs/server.md.
+//          "Savings" in docs/job_plans.md.
 // Errors:  usage: times or numbers that cannot be right; conflict: the job is over, or a later process holds the rank.
 // Cost:    O(iterations of the report).
 // Threads: io thread.

@@ -22,11 +22,11 @@ void JobAccess::find_rank(const std::string& id, int rank, std::int64_t version,
   with(id, [this, id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
     if (!live || (*live)->knows(rank, version)) return then(live);
     const bool possible = rank >= 0 && rank < static_cast<int>((*live)->job.ranks.size());
-    const auto told = [id, rank, then](const Result<LiveJob*>& now) {
+    const auto answered = [id, rank, then](const Result<LiveJob*>& now) {
       if (!now || (*now)->has_rank(rank)) return then(now);
       then(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", id, rank)});
     };
-    possible ? jobs_.with_news(id, told) : told(live);
+    possible ? jobs_.with_changes(id, answered) : answered(live);
   });
 }
 

@@ -1,4 +1,4 @@
-// What LiveJobs asks and tells the rest of the service about a job.
+// The calls by which LiveJobs asks and notifies the rest of the service about a job.
 //
 // Threads: io thread.
 #pragma once

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "server/jobs/policy.h"
+#include "server/jobs/policy_target.h"
 #include "server/service/job_view.h"
 #include "server/service/registration_checks.h"
 
@@ -64,15 +64,15 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
     *dropped = true;
     return decision;
   };
-  const auto told = [this, id, dropped, done](const Status& status) {
+  const auto answered = [this, id, dropped, done](const Status& status) {
     const LiveJob* const now = jobs_.in_memory(id);
     if (status && *dropped && now != nullptr) return profiles_.forget_learned_by(now->job, done);
     status ? done(Ok{}) : done(status.error());
   };
-  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, told](const Result<LiveJob*>& live) {
-    if (!live) return told(live.error());
-    if (Status held = check_holder((*live)->job, rank, epoch); !held) return told(held);
-    jobs_.execute(id, {decide, told});
+  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, answered](const Result<LiveJob*>& live) {
+    if (!live) return answered(live.error());
+    if (Status held = check_holder((*live)->job, rank, epoch); !held) return answered(held);
+    jobs_.execute(id, {decide, answered});
   });
 }
 

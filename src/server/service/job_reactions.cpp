@@ -46,7 +46,7 @@ void JobReactions::removed(LiveJob& live) {
 void JobReactions::wake(const std::string& id) {
   LiveJob* const known = jobs_.in_memory(id);
   // Ranks are notified in time, even if the store does not accept the event.
-  if (known != nullptr && known->is_adrift()) jobs_.touch_shadow(*known);
+  if (known != nullptr && known->store_is_late()) jobs_.touch_shadow(*known);
   jobs_.with(id, [this, id](const Result<LiveJob*>& live) {
     const double now_s = clock_.now_s();
     if (!live) {
@@ -62,7 +62,7 @@ void JobReactions::wake(const std::string& id) {
     LiveJob* const still = jobs_.in_memory(id);
     if (still == nullptr) return;
     parts_.latencies.release_first_plan(*still);
-    if (!still->is_adrift()) jobs_.set_wake(*still, now_s);
+    if (!still->store_is_late()) jobs_.set_wake(*still, now_s);
   });
 }
 

@@ -1,4 +1,4 @@
-// What follows from a job's new events, and when time makes something due for it: which part acts, in which order.
+// Reactions to a job's new events, and to the times at which something is due for it: which part acts, in which order.
 //
 // Input:   committed(): events that became durable here or arrived from another server; wake(): the job's time.
 // Output:  calls to the parts of the service: subscriptions, waiting ranks, frontiers, profiling, switch latency.

@@ -47,8 +47,8 @@ jobs::RankPage ranks_of(const LiveJob& live, int after, int limit) {
     jobs::RankView& view = page.ranks.emplace_back(
         jobs::RankView{rank, known.dp_rank, known.pp_rank, known.tp_rank, known.host, known.accelerator, known.control,
                        known.control_reason, known.restarts, std::nullopt, waiting.contains(rank)});
-    const bool heard = static_cast<std::size_t>(rank) < live.heard_s.size() && live.heard_s[rank] > 0;
-    if (heard) view.last_heard_s = live.heard_s[rank];
+    const bool heard = static_cast<std::size_t>(rank) < live.last_call_s.size() && live.last_call_s[rank] > 0;
+    if (heard) view.last_heard_s = live.last_call_s[rank];
   }
   return page;
 }

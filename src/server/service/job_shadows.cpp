@@ -6,8 +6,8 @@
 
 namespace perseus::service {
 
-void JobShadows::go_adrift(LiveJob& live) {
-  live.adrift_ = true;
+void JobShadows::begin(LiveJob& live) {
+  live.store_is_late_ = true;
   const std::unique_ptr<jobs::Job> before = std::exchange(live.shadow, nullptr);
   cast(live, before.get());
 }

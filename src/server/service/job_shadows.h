@@ -1,9 +1,9 @@
 // The view that ranks have of a job while the store does not accept what time makes due: see LiveJob.
 //
-// Input:   jobs that are adrift: the store failed, or has not answered an append for a second.
+// Input:   jobs whose store is late: it failed, or has not answered an append for a second.
 // Output:  LiveJob::shadow, recast every second; JobHooks::shown when ranks see another version.
 // Errors:  none.
-// Cost:    a copy of the job, O(ranks), when it goes adrift.
+// Cost:    a copy of the job, O(ranks), when the store becomes late.
 // Threads: io thread.
 // Source:  docs/decisions/0032.
 #pragma once
@@ -19,7 +19,7 @@ class JobShadows {
   JobShadows(const JobHooks& hooks, JobWakes& wakes, const Clock& clock)
       : hooks_(hooks), wakes_(wakes), clock_(clock) {}
 
-  void go_adrift(LiveJob& live);
+  void begin(LiveJob& live);
   /// Applies to the shadow what has become due since.
   void touch(LiveJob& live) { cast(live, nullptr); }
   /// What time makes due is durable again, unless something is still being written.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"

@@ -1,6 +1,6 @@
 // Plans a job again with the switch latency that its ranks measured, and holds its first plan back until then.
 //
-// Input:   jobs whose ranks have reported; see "Switch latency" in docs/server.md.
+// Input:   jobs whose ranks have reported; see "Switch latency" in docs/job_plans.md.
 // Output:  the event of the completed input, which starts characterization; first_plan_ready() when a plan that was
 //          held back may be sent.
 // Errors:  an input that cannot be completed is not tried again with that latency; store failures are retried.

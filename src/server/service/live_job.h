@@ -96,7 +96,7 @@ struct LiveJob {
     int run = -1;     ///< the last window that the rank reported here
   };
   std::unordered_map<int, RankWindows> windows_of;  ///< by rank
-  std::vector<double> heard_s;                      ///< by rank: time of its last call here; beyond the end: none
+  std::vector<double> last_call_s;                  ///< by rank: time of its last call here; beyond the end: none
   std::map<jobs::WaitId, Waiter> waiters;
   /// For the plan in force, by pipeline's choice, stage rank, clock set and instruction set.
   std::map<std::array<int, 4>, std::shared_ptr<const jobs::StageSchedule>> schedules;
@@ -120,9 +120,9 @@ struct LiveJob {
   [[nodiscard]] bool reports_name_plans() const { return followed.known() || job.kept; }
   /// Changes by other servers are not read until the append is over.
   [[nodiscard]] bool is_appending() const { return appending_; }
-  void hears(int rank, double now_s) {
-    if (heard_s.size() <= static_cast<std::size_t>(rank)) heard_s.resize(job.ranks.size());
-    heard_s[rank] = now_s;
+  void record_call(int rank, double now_s) {
+    if (last_call_s.size() <= static_cast<std::size_t>(rank)) last_call_s.resize(job.ranks.size());
+    last_call_s[rank] = now_s;
   }
   [[nodiscard]] bool has_rank(int rank) const {
     return rank >= 0 && rank < static_cast<int>(job.ranks.size()) && job.ranks[rank];
@@ -154,12 +154,12 @@ struct LiveJob {
   /// Version of the plan that ranks see now.
   [[nodiscard]] std::int64_t shown_version() const { return shadow ? shadow->version : committed_plan; }
   /// The store has failed or is slow: what time makes due goes into the shadow.
-  [[nodiscard]] bool is_adrift() const { return adrift_; }
+  [[nodiscard]] bool store_is_late() const { return store_is_late_; }
   /// True if the blob still waits to be written: `job` is ahead of the store and may name such blobs.
   [[nodiscard]] bool is_pending(std::string_view blob) const;
 
  private:
-  friend class JobNews;
+  friend class ReplicaChanges;
   friend class JobShadows;
   friend class LiveJobs;
   /// `job` is what the store had at `committed`, so that it can be brought up to date with the newer events alone.
@@ -187,7 +187,7 @@ struct LiveJob {
   bool appending_ = false;
   bool stale_ = false;                ///< memory may differ from the store
   bool reads_whole_ = false;          ///< the log is read whole the next time
-  bool adrift_ = false;               ///< see is_adrift()
+  bool store_is_late_ = false;        ///< see store_is_late()
   std::unique_ptr<jobs::Job> known_;  ///< `job` without the changes that clients wait for; null: there are none
 };
 

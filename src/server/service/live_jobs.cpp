@@ -24,7 +24,7 @@ LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks)
       hooks_(std::move(hooks)),
       wakes_(hooks_, index_),
       shadows_(hooks_, wakes_, clock),
-      news_(std::make_shared<JobNews>(*this, store)) {}
+      changes_(std::make_shared<ReplicaChanges>(*this, store)) {}
 
 Status LiveJobs::open(store::Store& store) {
   auto rows = store.jobs();
@@ -69,22 +69,22 @@ void LiveJobs::read(const std::string& id) {
 
 void LiveJobs::was_read(const std::string& id, Result<JobLog> read_now) {
   if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
-  auto told = take(id, std::move(read_now));
-  if (!told) return read(id);
+  auto found = take(id, std::move(read_now));
+  if (!found) return read(id);
   std::vector<Found> waiting = std::move(loading_[id]);
   loading_.erase(id);
   for (Found& then : waiting) {
-    if (*told) told = Result<LiveJob*>(in_memory(id));  // the previous callback may have removed it
-    if (*told && **told == nullptr) told = Result<LiveJob*>(no_job(id));
-    then(*told);
+    if (*found) found = Result<LiveJob*>(in_memory(id));  // the previous callback may have removed it
+    if (*found && **found == nullptr) found = Result<LiveJob*>(no_job(id));
+    then(*found);
   }
-  news_->ask(id);
+  changes_->query(id);
 }
 
 std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
-    if (live != nullptr && live->stale_ && !live->appending_) shadows_.go_adrift(*live);
+    if (live != nullptr && live->stale_ && !live->appending_) shadows_.begin(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
     if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
     return Result<LiveJob*>(read.error());
@@ -151,7 +151,7 @@ void LiveJobs::install(LiveJob& live, JobLog read) {
   live.committed = live.job.sequence;
   live.stale_ = false;
   live.reads_whole_ = false;
-  live.adrift_ = false;
+  live.store_is_late_ = false;
   live.known_.reset();
   live.settled = false;
   live.schedules.clear();
@@ -232,7 +232,7 @@ void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
     if (live.stale_ && !was_stale) {  // its folded events must be undone
       if (!live.appending_ && live.committed > 0) load(live.job.id, [](const auto&) {});
     } else if (!has_news && live.committed > 0 && entry.command.done) {
-      return with_news(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
+      return with_changes(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
         if (!found) return answer(again, found.error());
         run(**found, again, true);
       });
@@ -307,7 +307,7 @@ void LiveJobs::flush(LiveJob& live) {
     for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
     hooks_.writing(live, static_cast<std::int64_t>(bytes));
   }
-  const auto told = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
+  const auto timer = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
     return [weak, id, what] {
       if (const auto self = weak.lock()) ((*self).*what)(id);
     };
@@ -317,11 +317,11 @@ void LiveJobs::flush(LiveJob& live) {
       [weak = weak_from_this(), id = live.job.id](Result<store::Appended> result) {
         if (const auto self = weak.lock()) self->appended(id, std::move(result));
       },
-      told(&LiveJobs::append_is_slow), told(&LiveJobs::append_is_late));
+      timer(&LiveJobs::append_is_slow), timer(&LiveJobs::append_is_late));
 }
 
 void LiveJobs::append_is_slow(const std::string& id) {
-  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) shadows_.go_adrift(*live);
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) shadows_.begin(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
@@ -329,7 +329,7 @@ void LiveJobs::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
   if (live == nullptr || !live->appending_) return;
   const std::vector<JobCommand> unknown = live->take_commands();
-  const std::vector<Found> asking = news_->take_waiting(id);
+  const std::vector<Found> asking = changes_->take_waiting(id);
   for (const JobCommand& command : unknown) answer(command, StoreAccess::not_answered());
   for (const Found& then : asking) then(StoreAccess::not_answered());
 }
@@ -345,9 +345,9 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     live->outbox_.clear();
     live->stale_ = true;
     result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
-    return news_->ask(id);
+    return changes_->query(id);
   }
-  live->adrift_ = false;
+  live->store_is_late_ = false;
   std::vector<SequencedEvent> events;
   for (LiveJob::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
   if (!events.empty()) {
@@ -370,7 +370,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
     flush(*live);
     shadows_.end(*live);
   }
-  news_->ask(id);
+  changes_->query(id);
 }
 
 /// Another server committed first: its events are read, and the same commands decide again.
@@ -396,7 +396,7 @@ void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Er
     forget(std::string(live.job.id));  // the job was never created
   } else {
     live.stale_ = true;
-    shadows_.go_adrift(live);
+    shadows_.begin(live);
   }
   for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
 }

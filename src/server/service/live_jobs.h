@@ -30,10 +30,10 @@
 #include "server/service/job_hooks.h"
 #include "server/service/job_index.h"
 #include "server/service/job_log.h"
-#include "server/service/job_news.h"
 #include "server/service/job_shadows.h"
 #include "server/service/job_wakes.h"
 #include "server/service/live_job.h"
+#include "server/service/replica_changes.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {
@@ -55,7 +55,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   }
   /// The same, after reading what other servers have written. Call before rejecting a request: another replica may
   /// have committed newer events.
-  void with_news(const std::string& id, Found then) { news_->with_news(id, std::move(then)); }
+  void with_changes(const std::string& id, Found then) { changes_->with_changes(id, std::move(then)); }
   /// The job in memory, though the store may have newer events.
   [[nodiscard]] LiveJob* in_memory(const std::string& id);
   void execute(const std::string& id, JobCommand command);
@@ -117,7 +117,7 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
   JobWakes wakes_;
   JobShadows shadows_;
-  std::shared_ptr<JobNews> news_;
+  std::shared_ptr<ReplicaChanges> changes_;
 };
 
 }  // namespace perseus::service

@@ -1,4 +1,5 @@
-// What each rank should run now: its stage of the plan in force, a profiling window, or its highest clocks.
+// The schedule that each rank should run now: its stage of the plan in force, a profiling window, or its highest
+// clocks.
 //
 // Input:   a job, and the version that the rank has.
 // Output:  the schedule, shared by all ranks of a stage; nothing while the rank must wait for the next version.

@@ -2,7 +2,7 @@
 //
 // Problem: a client that repeats a request must not create a second job, at any server.
 // Input:   requests, checked by server/service/registration_checks.h.
-// Output:  the job with the profiles that it names (server/service/job_profiles.h); the rank with its epoch, and its
+// Output:  the job with the profiles that it names (server/service/profile_uploads.h); the rank with its epoch, and its
 //          plan if it asks for it.
 // Errors:  those of the checks; invalid_input: a different request used the idempotency key.
 // Cost:    O(1) per rank; profiles are read and completed on the executor.
@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "server/service/job_access.h"
 #include "server/service/job_list.h"
-#include "server/service/job_profiles.h"
+#include "server/service/profile_uploads.h"
 #include "server/service/waiting_ranks.h"
 
 namespace perseus::service {

@@ -66,7 +66,7 @@ void StragglerNotices::set_in_jobs(const Ids& ids, const jobs::SetStraggler& req
       if (--all->missing > 0) return;
       if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
       // Applies to all jobs or to none.
-      for (const jobs::StragglerSet::Notice& notice : all->set.notices) {
+      for (const jobs::StragglerSet::Outcome& notice : all->set.notices) {
         withdraw({notice.job, notice.id}, [](const Result<Ok>&) {});
       }
       done(all->failed ? *all->failed : *all->ended);

@@ -180,7 +180,7 @@ std::vector<store::TokenRow> Tokens::list() const {
 }
 
 void Tokens::put(const store::TokenRow& token, std::function<void(Status)> done) {
-  const auto told = [this, token, done = std::move(done)](const Status& put) {
+  const auto answered = [this, token, done = std::move(done)](const Status& put) {
     if (put) {
       ++changes_;
       rows_.emplace(token.hash, token);
@@ -189,7 +189,7 @@ void Tokens::put(const store::TokenRow& token, std::function<void(Status)> done)
     }
     done(put);
   };
-  access_ ? access_->put_token(token, told) : store_.put_token(token, told);
+  access_ ? access_->put_token(token, answered) : store_.put_token(token, answered);
 }
 
 void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
@@ -209,7 +209,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
                       "first; without it no token could be created"});
   }
   const std::string hash = found->first;
-  const auto told = [this, hash, done = std::move(done)](const Status& revoked) {
+  const auto answered = [this, hash, done = std::move(done)](const Status& revoked) {
     if (revoked) {
       ++changes_;
       rows_.erase(hash);
@@ -217,7 +217,7 @@ void Tokens::revoke(const std::string& id, std::function<void(Status)> done) {
     }
     done(revoked);
   };
-  access_ ? access_->revoke_token(hash, told) : store_.revoke_token(hash, told);
+  access_ ? access_->revoke_token(hash, answered) : store_.revoke_token(hash, answered);
 }
 
 }  // namespace perseus::service

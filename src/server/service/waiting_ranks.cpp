@@ -37,7 +37,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
     return 0;
   }
   if (Status held = check_holder(live.job, request.rank, request.epoch); !held) return done(held.error()), 0;
-  live.hears(request.rank, now_s);
+  live.record_call(request.rank, now_s);
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
     live.note_progress(request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);

@@ -24,8 +24,8 @@ void MemoryStore::write(Done<T> done, Work work) {
 void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
   for (const MemoryStore* other : database_->stores) {
     if (other == this) continue;
-    other->post_([told = std::weak_ptr(other->foreign_), job, sequence] {
-      if (const auto foreign = told.lock(); foreign && foreign->appended) foreign->appended(job, sequence);
+    other->post_([weak = std::weak_ptr(other->foreign_), job, sequence] {
+      if (const auto foreign = weak.lock(); foreign && foreign->appended) foreign->appended(job, sequence);
     });
   }
 }
@@ -33,8 +33,8 @@ void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
 void MemoryStore::tell_others_of_tokens() {
   for (const MemoryStore* other : database_->stores) {
     if (other == this) continue;
-    other->post_([told = std::weak_ptr(other->foreign_)] {
-      if (const auto foreign = told.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
+    other->post_([weak = std::weak_ptr(other->foreign_)] {
+      if (const auto foreign = weak.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
     });
   }
 }
@@ -49,7 +49,7 @@ void MemoryStore::append(Append append, Done<Appended> done) {
     const auto found = database_->jobs.find(append.job);
     const std::int64_t last = found == database_->jobs.end() ? 0 : found->second.index.last_sequence;
     if (last != append.expected_sequence) return Appended::conflict;
-    MemoryDatabase::Job& job = database_->jobs[append.job];
+    MemoryDatabase::LoggedJob& job = database_->jobs[append.job];
     for (std::string& body : append.bodies) {
       job.events.push_back({static_cast<std::int64_t>(job.events.size()) + 1, std::move(body)});
     }

@@ -24,7 +24,7 @@ namespace perseus::store {
 class MemoryStore;
 
 struct MemoryDatabase {
-  struct Job {
+  struct LoggedJob {
     JobIndexRow index;
     std::vector<StoredEvent> events;
     std::string damage = {};  ///< damage injected by a test; empty: none
@@ -33,7 +33,7 @@ struct MemoryDatabase {
     std::string owner;
     double until_s = 0;
   };
-  std::map<std::string, Job, std::less<>> jobs;
+  std::map<std::string, LoggedJob, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
   std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
   std::map<std::string, double> unused_since;           ///< blobs found unused by a sweep

@@ -111,12 +111,12 @@ void PostgresTransaction::commit() {
 }
 
 void PostgresTransaction::write_appends() {
-  std::map<std::string, Job> jobs = locked_jobs();
+  std::map<std::string, LockedJob> jobs = locked_jobs();
   std::vector<std::string> event_jobs, event_bodies;
   std::vector<std::int64_t> event_sequences, event_checksums;
   for (PendingAppend* pending : appends_) {
     const Append& append = pending->append;
-    Job& job = jobs[append.job];
+    LockedJob& job = jobs[append.job];
     const auto events = accept_append(append, job.row);
     pending->outcome = events ? Appended::committed : Appended::conflict;
     if (!events) continue;
@@ -139,8 +139,8 @@ void PostgresTransaction::write_appends() {
        array_literal(event_checksums)});
 }
 
-std::map<std::string, PostgresTransaction::Job> PostgresTransaction::locked_jobs() {
-  std::map<std::string, Job> jobs;
+std::map<std::string, PostgresTransaction::LockedJob> PostgresTransaction::locked_jobs() {
+  std::map<std::string, LockedJob> jobs;
   std::vector<std::string> created;
   for (const PendingAppend* pending : appends_) {
     jobs.try_emplace(pending->append.job);
@@ -166,7 +166,7 @@ std::map<std::string, PostgresTransaction::Job> PostgresTransaction::locked_jobs
   return jobs;
 }
 
-void PostgresTransaction::write_index(const std::map<std::string, Job>& jobs) {
+void PostgresTransaction::write_index(const std::map<std::string, LockedJob>& jobs) {
   std::vector<std::string> ids, states, names, summaries;
   std::vector<std::optional<double>> created, updated, wakes;
   std::vector<std::int64_t> sequences, bytes, checksums;

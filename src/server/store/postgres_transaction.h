@@ -48,15 +48,15 @@ class PostgresTransaction {
   void commit();
 
  private:
-  struct Job {
+  struct LockedJob {
     JobIndexRow row;                 ///< present row; an append overwrites what it changes
     const Append* newest = nullptr;  ///< of the accepted ones
   };
 
   void write_appends();
   /// The rows of all these jobs, locked in the order of their ids; new jobs are created empty.
-  std::map<std::string, Job> locked_jobs();
-  void write_index(const std::map<std::string, Job>& jobs);
+  std::map<std::string, LockedJob> locked_jobs();
+  void write_index(const std::map<std::string, LockedJob>& jobs);
 
   PostgresConnection& connection_;
   const std::string& origin_;

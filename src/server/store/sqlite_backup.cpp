@@ -1,3 +1,5 @@
+#include "server/store/sqlite_backup.h"
+
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,7 +12,6 @@
 #include <system_error>
 
 #include "server/store/sqlite_schema.h"
-#include "server/store/sqlite_store.h"
 
 namespace perseus::store {
 namespace {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "server/store/group_commit.h"
+#include "server/store/sqlite_backup.h"
 #include "server/store/sqlite_file.h"
 #include "server/store/sqlite_tables.h"
 #include "server/store/wal_checkpointer.h"

@@ -26,8 +26,4 @@ struct SqliteOptions {
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post post, const SqliteOptions& options = {});
 
-/// Makes a consistent copy of the file in a new one, even while a server in another process uses it: Store::backup()
-/// without opening a store. The copy appears complete or not at all, and is on disk when this returns.
-Status back_up_sqlite(const std::string& path, const std::string& to);
-
 }  // namespace perseus::store

@@ -27,9 +27,9 @@ model::Frontier realized(const model::ComputationDag& dag, std::vector<model::Pl
   if (switch_latency == Seconds(0)) return baselines::judge(dag, std::move(plans), bound);
   model::Frontier frontier;
   frontier.bound = bound;
-  checker::PlanRunner simulator(dag);
+  checker::PlanRunner runner(dag);
   for (model::Plan& plan : plans) {
-    const checker::Simulation s = simulator.run(plan, {switch_latency});
+    const checker::PlanRun s = runner.run(plan, {switch_latency});
     const Joules least = bound.at(s.makespan) + dag.total_blocking_power() * s.makespan;
     frontier.points.push_back({s.makespan, s.energy, s.effective_energy, least, std::move(plan)});
   }
@@ -46,7 +46,7 @@ Result<model::Frontier> plan_kind(std::string_view method, const PipelineKind& k
     options.progress = progress;
     if (scenario.slowdown > 0) {
       options.also = {(1 + scenario.slowdown) *
-                      checker::simulate(kind.dag, model::all_maximum_clock(kind.dag)).makespan};
+                      checker::run_plan(kind.dag, model::all_maximum_clock(kind.dag)).makespan};
     }
     return baselines::plan_best_of_all(kind.dag, options);
   }
@@ -112,7 +112,7 @@ Result<MethodPlans> plan_method(std::string_view name, const std::vector<Pipelin
   for (const PipelineKind& kind : kinds) {
     Result<model::Frontier> frontier = plan_kind(name, kind, scenario, progress);
     if (!frontier) return Error{frontier.error().code, fmt::format("{}: {}", kind.name, frontier.error().message)};
-    const Seconds t_max = checker::simulate(kind.dag, model::all_maximum_clock(kind.dag)).makespan;
+    const Seconds t_max = checker::run_plan(kind.dag, model::all_maximum_clock(kind.dag)).makespan;
     const model::DefaultRule rule{scenario.slowdown, name != "exact"};
     plans.default_of_kind.push_back(static_cast<std::size_t>(model::default_point(*frontier, t_max, rule)));
     const Seconds own = model::time_without_straggler(*frontier, t_max, rule);

@@ -7,18 +7,17 @@
 namespace perseus::emulator {
 
 PipelineIteration iterate_pipeline(const model::ComputationDag& dag, const model::Plan& plan, Seconds switch_latency) {
-  const checker::Simulation simulation = checker::simulate(dag, plan, {switch_latency});
-  PipelineIteration iteration{simulation.makespan, simulation.computing_energy, simulation.effective_energy, {}};
+  const checker::PlanRun run = checker::run_plan(dag, plan, {switch_latency});
+  PipelineIteration iteration{run.makespan, run.computing_energy, run.effective_energy, {}};
   std::vector<PowerChange>& power = iteration.power;
   power.reserve(2 * plan.size());
   for (std::size_t i = 0; i < plan.size(); ++i) {
-    const Seconds lasts = simulation.end[i] - simulation.start[i];
+    const Seconds lasts = run.end[i] - run.start[i];
     // Late in a long iteration, a computation may be too short for the precision of its time.
     if (lasts <= Seconds(0)) continue;
-    const double above_w =
-        (simulation.energy_of[i] / lasts).value() - dag.blocking_power_of(static_cast<int>(i)).value();
-    power.push_back({simulation.start[i].value(), above_w});
-    power.push_back({simulation.end[i].value(), -above_w});
+    const double above_w = (run.energy_of[i] / lasts).value() - dag.blocking_power_of(static_cast<int>(i)).value();
+    power.push_back({run.start[i].value(), above_w});
+    power.push_back({run.end[i].value(), -above_w});
   }
   std::ranges::stable_sort(power, {}, &PowerChange::time_s);
   // One change for each moment: the sum of all ends and begins there.

@@ -110,7 +110,7 @@ class AsynchronousWorker {
         if (Status joined = join_job(iteration); !joined) return joined;
       }
       if (options_.place.worker() == 0) {
-        if (Status told = decide(iteration + 1, kCommand, next_command()); !told) return told;
+        if (Status sent = decide(iteration + 1, kCommand, next_command()); !sent) return sent;
       }
       if (Status enqueued = enqueue_iteration(iteration); !enqueued) return enqueued;
     }
@@ -128,8 +128,8 @@ class AsynchronousWorker {
     if (Status drained = drain(); !drained) return drained;
     if (options_.place.worker() == 0) {
       const std::string job = client_.start("");
-      if (Status told = decide(iteration, kJob, job); !told) return told;
-      if (Status told = links_.send(kLauncher, {MessageKind::note, iteration, 0, 0, job}); !told) return told;
+      if (Status sent = decide(iteration, kJob, job); !sent) return sent;
+      if (Status sent = links_.send(kLauncher, {MessageKind::note, iteration, 0, 0, job}); !sent) return sent;
     } else {
       const auto job = decided(iteration, kJob);
       if (!job) return job.error();
@@ -185,14 +185,14 @@ class AsynchronousWorker {
     if (const auto own = own_dependencies_.find(step.computation); own != own_dependencies_.end()) {
       for (const int dependency : own->second) {
         const Message self{MessageKind::data, iteration, dependency, 0, {}};
-        if (Status told = enqueue_departure(u, -1, self); !told) return told;
+        if (Status sent = enqueue_departure(u, -1, self); !sent) return sent;
       }
     }
     for (const Promised& p : step.sends) {
       const Message message{MessageKind::data, iteration, p.dependency, 0,
                             payload_of(iteration, p.dependency, options_.payload_bytes)};
-      if (Status told = enqueue_departure(u, options_.place.replica * options_.place.ranks + p.rank, message); !told) {
-        return told;
+      if (Status sent = enqueue_departure(u, options_.place.replica * options_.place.ranks + p.rank, message); !sent) {
+        return sent;
       }
     }
     return Ok{};

@@ -39,7 +39,7 @@ constexpr int kExecFailed = 127;
   for (const int descriptor : options.inherited) fcntl(descriptor, F_SETFD, 0);
   execv(arguments[0], arguments.data());
   const int why = errno;
-  [[maybe_unused]] const ssize_t told = write(failure, &why, sizeof why);
+  [[maybe_unused]] const ssize_t sent = write(failure, &why, sizeof why);
   _exit(kExecFailed);
 }
 

@@ -46,7 +46,7 @@ class Worker {
     if (options_.place.worker() == 0) job = client_.start("");
     if (Status met = meet(device_.now_s(), "job " + job); !met) return met;
     if (options_.place.worker() == 0) {
-      if (Status told = links_.send(kLauncher, {MessageKind::note, iteration_, 0, 0, job}); !told) return told;
+      if (Status sent = links_.send(kLauncher, {MessageKind::note, iteration_, 0, 0, job}); !sent) return sent;
     } else {
       client_.start(next_.substr(4));
     }

@@ -390,9 +390,9 @@ void IterationMeter::publish_powers() {
                       seen.kind < kChunked * chunks_ ? seen.kind % chunks_ : 0, seen.clock_mhz,
                       model.power(seen.kind, seen.clock_mhz), upper_median(seen.times_s), seen.samples});
     if (!known) continue;
-    const bool told = std::ranges::any_of(
+    const bool listed = std::ranges::any_of(
         powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });
-    if (!told) powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
+    if (!listed) powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
   }
   const std::lock_guard lock(mutex_);
   facts_.blocking = blocking;

@@ -16,6 +16,7 @@
 #include "training/client/call_cost.h"
 #include "training/device/ceiling_gpu.h"
 #include "training/device/missing_gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::client {
 namespace {

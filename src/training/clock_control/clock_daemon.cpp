@@ -28,6 +28,7 @@
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/start_helper.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 namespace {
@@ -268,7 +269,7 @@ void ClockDaemon::hear(Waiting& waiting) {
     return refuse(connection.get(), device::DeviceFault::busy,
                   fmt::format("the clock daemon has {} clients", clients_.size()));
   }
-  std::string gpu = selector.substr(std::min(selector.find(':') + 1, selector.size()));
+  std::string gpu(device::split_selector(selector).which);
   for (const Client& other : clients_) {
     // The helper of a process that has ended, or that requests again, is giving back: the new one waits for its
     // lease.

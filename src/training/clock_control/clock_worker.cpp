@@ -69,14 +69,14 @@ std::int64_t ClockWorker::work() {
 void ClockWorker::tell() {
   const std::int64_t began = now_();
   const ClockChange& change = seen_.change;
-  const device::DeviceStatus told = tell_device(Megahertz(change.clock_mhz));
+  const device::DeviceStatus set = tell_device(Megahertz(change.clock_mhz));
   const std::int64_t ended = now_();
-  if (told) {
+  if (set) {
     applied(began, ended);
-  } else if (told.error().fault == device::DeviceFault::busy && ++attempts_ < kAttempts) {
+  } else if (set.error().fault == device::DeviceFault::busy && ++attempts_ < kAttempts) {
     due_ns_ = ended + (kMillisecond << (attempts_ - 1));
   } else {
-    failed(told.error());
+    failed(set.error());
   }
 }
 

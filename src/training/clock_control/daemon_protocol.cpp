@@ -13,6 +13,8 @@
 #include <cstring>
 #include <utility>
 
+#include "training/device/open_gpu.h"
+
 namespace perseus::clock_control {
 namespace {
 

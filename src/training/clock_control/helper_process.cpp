@@ -33,6 +33,7 @@
 #include "training/clock_control/worker_pulse.h"
 #include "training/device/ceiling_gpu.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 namespace {

@@ -18,6 +18,7 @@
 
 #include "training/clock_control/mailbox.h"
 #include "training/device/ceiling_gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 namespace {
@@ -121,8 +122,7 @@ std::string_view file_part(std::string_view path) { return path.substr(path.rfin
 void name_by_uuid(LockedGpu& locked, std::string_view path) {
   if (!file_part(path).starts_with(kPrefix)) return;
   const std::string_view id = file_part(path).substr(kPrefix.size());
-  const std::size_t colon = std::min(locked.selector.find(':'), locked.selector.size());
-  const std::string kind = locked.selector.substr(0, colon);
+  const std::string_view kind = device::split_selector(locked.selector).kind;
   if (locked.uuid.empty() && (kind == "nvml" || kind == "zeusd") && id.starts_with("GPU-")) {
     locked.selector = fmt::format("{}:{}", kind, id);
   }

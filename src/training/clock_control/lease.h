@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
 

@@ -8,6 +8,8 @@
 #include <fstream>
 #include <string>
 
+#include "training/device/open_gpu.h"
+
 namespace perseus::device {
 namespace {
 
@@ -31,8 +33,8 @@ bool has_sys_admin() {
 ControlPath control_path(const std::string& selector) {
   const auto gpu = open_gpu(selector);
   if (!gpu) return {"none", "", gpu.error().message};
-  const std::size_t colon = selector.find(':');
-  const std::string kind = selector.substr(0, colon), which = selector.substr(colon + 1);
+  const GpuSelector split = split_selector(selector);
+  const std::string kind(split.kind), which(split.which);
   if (kind == "simulated") return {"simulated", selector, "a simulated GPU sets its clock itself"};
   const auto conditions = (*gpu)->conditions();
   if (conditions && conditions->mig) {

@@ -52,9 +52,6 @@ struct GpuIdentity {
 
 /// The GPU's name in leases and daemon requests: its UUID, else its PCI bus id. An index means another GPU elsewhere.
 inline const std::string& stable_id(const GpuIdentity& gpu) { return gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid; }
-/// A selector of the same GPU in any container and working directory: nvml:0 becomes nvml:GPU-..., simulated:gpu an
-/// absolute path.
-std::string stable_selector(const GpuIdentity& gpu, const std::string& selector);
 
 /// Why the GPU runs at another clock than the requested one; see NVML's clock event reasons.
 struct ClockEvents {
@@ -99,19 +96,5 @@ class Gpu {
   /// The driver chooses within [lowest, highest]. Default: not_supported.
   virtual DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
 };
-
-/// Opens the GPU that `selector` names:
-///     nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
-///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
-///     amdsmi:0  amdsmi:0000:01:00.0               AMD SMI
-///     simulated:PATH                              the state file of a simulated GPU, see
-///                                                 simulation/simulated_gpu/simulated_gpu.h
-/// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.
-DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector);
-
-/// Selectors of all GPUs of this machine, the real ones first; never an error.
-std::vector<std::string> find_gpus();
-/// Selectors of GPUs that the driver counts but does not open (lost, no permission); open_gpu() returns the reason.
-std::vector<std::string> find_failing_gpus();
 
 }  // namespace perseus::device

@@ -13,6 +13,7 @@
 
 #include "base/split.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 #include "training/device/pci_bus_id.h"
 
 namespace perseus::device {

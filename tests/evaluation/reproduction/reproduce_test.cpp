@@ -177,7 +177,7 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(plans.planned_slowest().value(), 3.5, 1e-12);
   EXPECT_NEAR(plans.fastest().value(), 3.4, 1e-12);
 
-  const EmulatedCase::Savings fastest = plans.at_fastest();
+  const EmulatedCase::CaseSavings fastest = plans.at_fastest();
   EXPECT_NEAR(fastest.paper_planned_pct, -100 * 4 / (90 + 176 + 10 * 3.0), 1e-4);
   EXPECT_NEAR(fastest.paper_realized_pct, 0, 1e-9);
   EXPECT_NEAR(fastest.ours_realized_pct, 0, 1e-9);
@@ -185,12 +185,12 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(*fastest.envpipe_pct, 0, 1e-9);
 
   // T' is 1.2 * 3.0 = 3.6 s as planned, for the baseline too; as measured 1.2 * 3.4 = 4.08 s, too short for 4.5 s.
-  const EmulatedCase::Savings little = plans.at_slowdown(1.2);
+  const EmulatedCase::CaseSavings little = plans.at_slowdown(1.2);
   EXPECT_NEAR(little.paper_planned_pct, 100 * (25 - 4) / (90 + 176 + 10 * 3.6), 1e-4);
   EXPECT_NEAR(little.paper_realized_pct, 0, 1e-9);
   EXPECT_NEAR(little.ours_realized_pct, 0, 1e-9);
   // T' = 1.5 * 3.4 = 5.1 s: the slow forward fits and saves 90 - 39 J.
-  const EmulatedCase::Savings slow = plans.at_slowdown(1.5);
+  const EmulatedCase::CaseSavings slow = plans.at_slowdown(1.5);
   const double of_all = 90 + 176 + 10 * 5.1;
   EXPECT_NEAR(slow.paper_realized_pct, 100 * 51 / of_all, 1e-9);
   EXPECT_NEAR(slow.ours_realized_pct, 100 * 51 / of_all, 1e-9);

@@ -63,7 +63,7 @@ TEST_P(ReproducedTable6, MatchesThePaperAndNothingBeatsTheBound) {
       EmulatedCase::plan(dag, gpu.unit_time, planner, report::IterationCost{envpipe->time, envpipe->energy, {}})
           .value();
 
-  const EmulatedCase::Savings savings = plans.at_fastest();
+  const EmulatedCase::CaseSavings savings = plans.at_fastest();
   const double printed = paper_table6(printed_in).at({"GPT-3 175B", gpu_in_paper.at(gpu.name), microbatches});
   // Printed values are rounded to 0.01: our accounting equals the paper's exactly, not approximately.
   EXPECT_NEAR(savings.paper_planned_pct, printed, 0.0051);
@@ -71,7 +71,7 @@ TEST_P(ReproducedTable6, MatchesThePaperAndNothingBeatsTheBound) {
   EXPECT_LE(savings.ours_realized_pct, savings.bound_pct + 1e-9);
   EXPECT_GT(savings.ours_realized_pct, *savings.envpipe_pct);
   for (const double slowdown : {1.01, 1.05, 1.1, 1.2, 1.3, 1.4, 1.5}) {
-    const EmulatedCase::Savings at = plans.at_slowdown(slowdown);
+    const EmulatedCase::CaseSavings at = plans.at_slowdown(slowdown);
     EXPECT_LE(at.ours_realized_pct, at.bound_pct + 1e-9) << slowdown;
     EXPECT_LE(at.paper_realized_pct, at.bound_pct + 1e-9) << slowdown;
     EXPECT_GE(at.ours_realized_pct, at.paper_realized_pct - 1e-9) << slowdown;

@@ -292,7 +292,7 @@ TEST_F(HttpServerTest, UnfinishedBodiesShareAMemoryLimit) {
   second.write(most + "x");
   EXPECT_THAT(second.until("\r\n"), StartsWith("HTTP/1.1 200"));
   second.write(most);
-  second.close();  // a closed connection no longer counts towards the limit
+  second.close();  // a closed connection no longer counts toward the limit
   RawClient third = client();
   third.write(most);
   third.write("x");

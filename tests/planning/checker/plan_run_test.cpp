@@ -45,7 +45,7 @@ model::ComputationDag one_rank(std::vector<std::vector<model::Measurement>> opti
 TEST(PlanRun, RunsTwoRanksAndTransfers) {
   const model::ComputationDag dag = two_ranks();
   ASSERT_TRUE(dag.validate().ok());
-  const Simulation s = simulate(dag, {0, 0, 0, 0});
+  const PlanRun s = run_plan(dag, {0, 0, 0, 0});
   EXPECT_DOUBLE_EQ(s.makespan.value(), 1 + 0.5 + 2 + 3 + 0.5 + 4);
   EXPECT_DOUBLE_EQ(s.start[1].value(), 1.5);
   EXPECT_DOUBLE_EQ(s.end[2].value(), 6.5);
@@ -57,8 +57,8 @@ TEST(PlanRun, RunsTwoRanksAndTransfers) {
   EXPECT_DOUBLE_EQ(s.energy.value(), 1000 + 10 * (11 - 5) + 10 * (11 - 5));
 }
 
-TEST(Simulator, ChoosesTheOptionsOfThePlan) {
-  const Simulation s = simulate(two_ranks(), {1, 0, 1, 0});
+TEST(PlanRun, ChoosesTheOptionsOfThePlan) {
+  const PlanRun s = run_plan(two_ranks(), {1, 0, 1, 0});
   EXPECT_DOUBLE_EQ(s.makespan.value(), 2 + 0.5 + 2 + 6 + 0.5 + 4);
   EXPECT_DOUBLE_EQ(s.computing_energy.value(), 70 + 200 + 200 + 400);
 }
@@ -66,7 +66,7 @@ TEST(Simulator, ChoosesTheOptionsOfThePlan) {
 TEST(PlanRun, CountsBlockingPowerOncePerAccelerator) {
   model::ComputationDag dag = two_ranks();
   dag.accelerators = {1, 8};
-  const Simulation s = simulate(dag, {0, 0, 0, 0});
+  const PlanRun s = run_plan(dag, {0, 0, 0, 0});
   EXPECT_DOUBLE_EQ(s.effective_energy.value(), 1000 - 10 * 5 - 80 * 5);
   EXPECT_DOUBLE_EQ(s.energy.value(), 1000 + 10 * (11 - 5) + 80 * (11 - 5));
 }
@@ -79,15 +79,15 @@ TEST(PlanRun, KeepsARanksOrderEvenIfALaterComputationCouldRun) {
   dag.dependencies = {{0, 1, Seconds(0)}, {1, 2, Seconds(0)}};
   dag.rank_order = {{0}, {1, 2}};
   dag.accelerators = {1, 1};
-  EXPECT_DOUBLE_EQ(simulate(dag, {0, 0, 0}).makespan.value(), 15);
+  EXPECT_DOUBLE_EQ(run_plan(dag, {0, 0, 0}).makespan.value(), 15);
 }
 
 TEST(PlanRun, CanBeRunAgain) {
   const model::ComputationDag dag = two_ranks();
-  PlanRunner simulator(dag);
-  const Simulation first = simulator.run({0, 0, 0, 0});
-  (void)simulator.run({1, 1, 1, 1}, {Seconds(0.25)});
-  const Simulation again = simulator.run({0, 0, 0, 0});
+  PlanRunner runner(dag);
+  const PlanRun first = runner.run({0, 0, 0, 0});
+  (void)runner.run({1, 1, 1, 1}, {Seconds(0.25)});
+  const PlanRun again = runner.run({0, 0, 0, 0});
   EXPECT_EQ(first.makespan, again.makespan);
   EXPECT_EQ(first.energy, again.energy);
 }
@@ -109,7 +109,7 @@ TEST(LateClocks, OldClockRunsUntilTheNewOneArrives) {
   // arrives at 8, one second into the next iteration, in which A does 1/8 of its work at 500 MHz (8 s) and ends at 4.5.
   const model::ComputationDag dag =
       one_rank({{at(1000, 4, 400), at(500, 8, 240)}, {at(1000, 2, 200), at(500, 4, 120)}});
-  const Simulation s = simulate(dag, {0, 1}, {Seconds(1)});
+  const PlanRun s = run_plan(dag, {0, 1}, {Seconds(1)});
   EXPECT_DOUBLE_EQ(s.end[0].value(), 4.5);
   EXPECT_DOUBLE_EQ(s.makespan.value(), 4.5 + 1 + 2);
   EXPECT_DOUBLE_EQ(s.computing_energy.value(), 240.0 / 8 + 400.0 * 7 / 8 + 100 + 60);
@@ -120,9 +120,9 @@ TEST(LateClocks, WaitingHidesTheLatency) {
   // Both ranks wait long enough between their computations of different clocks.
   const model::ComputationDag dag = two_ranks();
   const model::Plan plan = {0, 0, 0, 1};  // rank 0: 1000 MHz, waits from 1 s to 7 s, 500 MHz until 15 s
-  const Simulation on_time = simulate(dag, plan);
+  const PlanRun on_time = run_plan(dag, plan);
   // 500 -> 1000 MHz is requested at the iteration's very end, so that F0 starts late by it: 1 s at 1000, 2 s at 500.
-  const Simulation late = simulate(dag, plan, {Seconds(0.5)});
+  const PlanRun late = run_plan(dag, plan, {Seconds(0.5)});
   EXPECT_DOUBLE_EQ(late.end[0].value(), 0.5 + 0.75);
   EXPECT_DOUBLE_EQ(late.makespan.value(), on_time.makespan.value() + 0.25);
   EXPECT_DOUBLE_EQ(late.busy[0].value(), on_time.busy[0].value() + 0.25);
@@ -130,8 +130,8 @@ TEST(LateClocks, WaitingHidesTheLatency) {
 
 TEST(LateClocks, SameClockEverywhereIsNeverLate) {
   const model::ComputationDag dag = two_ranks();
-  const Simulation on_time = simulate(dag, {1, 1, 1, 1});
-  const Simulation late = simulate(dag, {1, 1, 1, 1}, {Seconds(100)});
+  const PlanRun on_time = run_plan(dag, {1, 1, 1, 1});
+  const PlanRun late = run_plan(dag, {1, 1, 1, 1}, {Seconds(100)});
   EXPECT_EQ(late.makespan, on_time.makespan);
   EXPECT_EQ(late.energy, on_time.energy);
 }
@@ -140,7 +140,7 @@ TEST(LateClocks, ConstantTimeOperationsNeitherNeedNorCauseChanges) {
   // 1000 MHz, a constant-time operation of 3 s, 500 MHz: requested when the first ends, set when the last starts.
   const model::ComputationDag dag =
       one_rank({{at(1000, 1, 10), at(500, 2, 5)}, {at(0, 3, 1)}, {at(1000, 1, 10), at(500, 2, 5)}});
-  const Simulation s = simulate(dag, {0, 0, 1}, {Seconds(2)});
+  const PlanRun s = run_plan(dag, {0, 0, 1}, {Seconds(2)});
   EXPECT_DOUBLE_EQ((s.end[1] - s.start[1]).value(), 3);
   EXPECT_DOUBLE_EQ((s.end[2] - s.start[2]).value(), 2);
   EXPECT_DOUBLE_EQ(s.end[0].value(), 2);  // in the second iteration all of the first computation runs at 500 MHz
@@ -152,7 +152,7 @@ TEST(LateClocks, RunsAtTheNearestMeasuredClockThatIsNotFaster) {
                                               {at(1000, 1, 10), at(800, 2, 8), at(600, 4, 6)},
                                               {at(900, 1, 9)},
                                               {at(1400, 1, 14), at(1200, 2, 12)}});
-  const Simulation s = simulate(dag, {0, 0, 0, 0}, {Seconds(50)});  // no clock but A's arrives within an iteration
+  const PlanRun s = run_plan(dag, {0, 0, 0, 0}, {Seconds(50)});  // no clock but A's arrives within an iteration
   EXPECT_DOUBLE_EQ((s.end[1] - s.start[1]).value(), 2);
   EXPECT_DOUBLE_EQ((s.end[3] - s.start[3]).value(), 2);
 }
@@ -164,7 +164,7 @@ TEST(LateClocks, ARequestDuringAChangeWaitsForItsEnd) {
   const std::vector<model::Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
   // The last computation, a long constant one, makes the first clock arrive in time for the next iteration.
   const model::ComputationDag dag = one_rank({task, task, long_task, {at(0, 10, 1)}});
-  const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(1.5)});
+  const PlanRun s = run_plan(dag, {0, 1, 2, 0}, {Seconds(1.5)});
   EXPECT_DOUBLE_EQ(s.end[0].value(), 1);
   EXPECT_DOUBLE_EQ(s.end[1].value(), 2);
   const double work_left = 1 - 0.5 / 10 - 1.5 / 20;
@@ -177,7 +177,7 @@ TEST(LateClocks, ARequestThatWaitsIsReplacedByTheNext) {
   const std::vector<model::Measurement> task = {at(1000, 1, 10), at(500, 2, 8), at(250, 4, 7)};
   const std::vector<model::Measurement> long_task = {at(1000, 10, 100), at(500, 20, 80), at(250, 40, 70)};
   const model::ComputationDag dag = one_rank({task, task, task, long_task});
-  const Simulation s = simulate(dag, {0, 1, 2, 0}, {Seconds(5)});
+  const PlanRun s = run_plan(dag, {0, 1, 2, 0}, {Seconds(5)});
   EXPECT_DOUBLE_EQ(s.end[2].value(), 3);
   EXPECT_DOUBLE_EQ(s.end[3].value(), 11 + 4.5);
 }
@@ -185,7 +185,7 @@ TEST(LateClocks, ARequestThatWaitsIsReplacedByTheNext) {
 TEST(ClockChanges, CountsAroundTheEndOfTheIteration) {
   const model::ComputationDag dag = two_ranks();
   const model::Plan plan = {0, 0, 0, 1};
-  const Simulation s = simulate(dag, plan);
+  const PlanRun s = run_plan(dag, plan);
   const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, s);
   ASSERT_EQ(changes.size(), 2u);
   // Rank 0 requests 500 MHz at 1 s and 1000 MHz at its end, 15 s; the next request is 1 s after that.
@@ -199,7 +199,7 @@ TEST(ClockChanges, SkipsConstantTimeOperations) {
   const model::ComputationDag dag =
       one_rank({{at(1000, 1, 1)}, {at(0, 1, 1)}, {at(1000, 1, 1)}, {at(0, 1, 1)}, {at(500, 1, 1)}});
   const model::Plan plan(5, 0);
-  const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, simulate(dag, plan));
+  const std::vector<ClockChanges> changes = count_clock_changes(dag, plan, run_plan(dag, plan));
   EXPECT_EQ(changes[0].count, 2);  // 500 at 3 s, 1000 at 5 s
   EXPECT_DOUBLE_EQ(changes[0].shortest_dwell.value(), 2);
 }

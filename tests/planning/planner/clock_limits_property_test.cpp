@@ -1,4 +1,4 @@
-// Plans for slow clock changes: the independent simulator confirms their values, and they keep their limits.
+// Plans for slow clock changes: the independent runner confirms their values, and they keep their limits.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -29,7 +29,7 @@ Limited random_limited(bool late, bool dwell) {
   testing::ShrinkingDice dice;
   Limited limited{testing::random_dag(dice), {}, {}};
   limited.options.deadlines = 12;
-  const Seconds iteration = simulate(limited.dag, model::Plan(limited.dag.computations.size(), 0)).makespan;
+  const Seconds iteration = run_plan(limited.dag, model::Plan(limited.dag.computations.size(), 0)).makespan;
   if (late) limited.options.switch_latency = iteration * dice.real(0.001, 0.3);
   if (dwell) limited.options.min_dwell = iteration * dice.real(0.01, 1.5);
   limited.frontier = planner::plan_exact(limited.dag, limited.options);
@@ -51,10 +51,10 @@ RC_GTEST_PROP(ClockLimits, PlansDwellAtLeastTheLimitAndTheLatency, ()) {
   const Limited limited = random_limited(late, !late || *rc::gen::arbitrary<bool>());
   const Seconds least = std::max(limited.options.min_dwell, 1.1 * limited.options.switch_latency);
   check(limited);
-  PlanRunner simulator(limited.dag);
+  PlanRunner runner(limited.dag);
   for (const model::FrontierPoint& point : limited.frontier.points) {
-    const Simulation simulation = simulator.run(point.plan, {limited.options.switch_latency});
-    const std::vector<ClockChanges> changes = count_clock_changes(limited.dag, point.plan, simulation);
+    const PlanRun run = runner.run(point.plan, {limited.options.switch_latency});
+    const std::vector<ClockChanges> changes = count_clock_changes(limited.dag, point.plan, run);
     for (int rank = 0; rank < limited.dag.num_ranks(); ++rank) {
       if (changes[rank].count == 0) continue;
       // Only types that have no measured clock in common may change faster.
@@ -91,7 +91,7 @@ RC_GTEST_PROP(ClockLimits, AnyPlanMayStayAtMaximumClock, ()) {
   // No plan is slower than all computations at their highest clock, the plan without a clock change.
   const Limited limited = random_limited(true, true);
   const Seconds max_clock =
-      simulate(limited.dag, model::Plan(limited.dag.computations.size(), 0), {limited.options.switch_latency}).makespan;
+      run_plan(limited.dag, model::Plan(limited.dag.computations.size(), 0), {limited.options.switch_latency}).makespan;
   RC_ASSERT(limited.frontier.points.back().time <= max_clock * (1 + 1e-9));
 }
 

@@ -28,8 +28,8 @@ std::string first_finding(const model::ComputationDag& dag, const planner::Plann
   const Verification v = verify_frontier(dag, frontier, {}, options);
   if (!v.ok()) return v.findings[0].message;
   for (const model::FrontierPoint& point : frontier.points) {
-    const Simulation simulation = simulate(dag, point.plan, {limits.switch_latency});
-    for (const ClockChanges& rank : count_clock_changes(dag, point.plan, simulation))
+    const PlanRun run = run_plan(dag, point.plan, {limits.switch_latency});
+    for (const ClockChanges& rank : count_clock_changes(dag, point.plan, run))
       if (rank.count > 0 && rank.shortest_dwell < limits.min_dwell * (1 - 1e-9)) return "a clock changes too soon";
   }
   return "";

@@ -137,7 +137,7 @@ TEST(SitePlan, WhatIfCurvesCountOnlyTheJobsOfTheDomain) {
   EXPECT_EQ(curve[0].limit, Watts(400));
   EXPECT_EQ(curve[0].best.throughput, 1);
   EXPECT_EQ(curve[1].best.throughput, 0.8);
-  EXPECT_NEAR(room_of(site, 0.8), 1.0, 1e-12);  // 800 W feed twice as many at 200 W each
+  EXPECT_NEAR(headroom_at(site, 0.8), 1.0, 1e-12);  // 800 W feed twice as many at 200 W each
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <set>
 
+#include "server/jobs/event_text.h"
 #include "server/jobs/job.h"
 
 namespace perseus::jobs {

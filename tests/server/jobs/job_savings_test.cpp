@@ -99,8 +99,8 @@ TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
   dag.dependencies = {{0, 1, Seconds(0)}};
   dag.rank_order = {{0, 1}};
   const model::Plan plan{0, 2};
-  const checker::SimulationOptions late{Seconds(0.5)};
-  const checker::Simulation planned = checker::simulate(dag, plan, late);
+  const checker::PlanRunOptions late{Seconds(0.5)};
+  const checker::PlanRun planned = checker::run_plan(dag, plan, late);
   pipeline->frontier.points = {{planned.makespan, planned.energy, planned.effective_energy, {}, plan}};
   pipeline->all_max_time = Seconds(2);
   pipeline->all_max_effective_energy = Joules(400);
@@ -110,8 +110,8 @@ TEST(Savings, AStragglersClocksArriveAsLateAsPlanned) {
     type.options[0].time = type.options[1].time;
     type.options[0].energy = type.options[1].energy;
   }
-  const checker::Simulation slowed = checker::simulate(limited, plan, late),
-                            slowed_all_max = checker::simulate(limited, model::Plan{0, 0}, late);
+  const checker::PlanRun slowed = checker::run_plan(limited, plan, late),
+                         slowed_all_max = checker::run_plan(limited, model::Plan{0, 0}, late);
 
   Job job;
   job.spec.degrees = {1, 1, 1};

@@ -12,6 +12,7 @@
 #include "planning/planner/look_up.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/plan_loss.h"
+#include "server/profiling/profile_estimate.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 

@@ -14,6 +14,7 @@
 #include "server/profiling/online_profiler.h"
 #include "server/profiling/plan_loss.h"
 #include "server/profiling/planning.h"
+#include "server/profiling/profile_estimate.h"
 #include "tests/support/simulated_job.h"
 #include "tests/support/simulated_profile.h"
 
@@ -162,7 +163,8 @@ TEST(OnlineProfiling, StopsByItselfWithAGoodPlanWhereClocksNearTheTopAreEquallyF
       testing::SimulatedJob job(truth, schedule, options, seed + 1);
       profiling::OnlineProfiler profiler = profiling::OnlineProfiler::create(job.job(), {}).value();
       std::string why;
-      while (why.empty()) {
+      for (int window = 0; why.empty(); ++window) {
+        ASSERT_LT(window, 10000) << "profiling does not end";
         const profiling::ProfilingStep step = profiler.next();
         if (const profiling::ProfilingDone* done = step.done()) {
           why = done->why;

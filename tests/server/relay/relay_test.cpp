@@ -198,10 +198,13 @@ TEST_F(RelayTest, ARefusalOfTheServerReachesAllRanks) {
   auto other = wait_for_plan(1);
   EXPECT_TRUE(testing::eventually([&] {
     const std::lock_guard lock(mutex_);
-    if (exchanges_.empty()) continue;
-    answer(exchanges_.front(), R"({"detail":"no"})", 401);
-    exchanges_.pop_front();
-  }
+    if (!exchanges_.empty()) {
+      answer(exchanges_.front(), R"({"detail":"no"})", 401);
+      exchanges_.pop_front();
+    }
+    return one.wait_for(std::chrono::seconds(0)) == std::future_status::ready &&
+           other.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  }));
   EXPECT_EQ(one.get()->status, 401);
   EXPECT_EQ(other.get()->status, 401);
 }

@@ -10,12 +10,12 @@ namespace perseus::service {
 namespace {
 
 /// The stream of a disconnected client: it discards events.
-http::Responder nobody() { return http::Responder(std::make_shared<http::PendingAnswer>(nullptr)); }
+http::Responder closed_client() { return http::Responder(std::make_shared<http::PendingAnswer>(nullptr)); }
 
 TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   JobChanges changes;
   EXPECT_FALSE(changes.note(100)) << "no stream is open";
-  const auto id = changes.add(nobody(), {});
+  const auto id = changes.add(closed_client(), {});
   EXPECT_TRUE(changes.note(100));
   const double due_s = changes.next_wake_s().value_or(0);
   EXPECT_GT(due_s, 100);
@@ -33,7 +33,7 @@ TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
 TEST(EventStreams, EventsOfAMomentAreOneText) {
   EventStreams streams;
   EXPECT_FALSE(streams.take("event", 100)) << "no stream is open";
-  const auto id = streams.add(nobody());
+  const auto id = streams.add(closed_client());
   EXPECT_TRUE(streams.take("event", 100));
   EXPECT_FALSE(streams.take("event", 100.01));
   EXPECT_LT(streams.next_wake_s().value_or(1e9), 100.1);

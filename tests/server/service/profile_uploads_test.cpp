@@ -1,8 +1,9 @@
 // Profiles uploaded to a running job.
+#include "server/service/profile_uploads.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/service/job_profiles.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::service {

@@ -15,6 +15,7 @@
 #include <fstream>
 #include <random>
 
+#include "server/store/sqlite_backup.h"
 #include "tests/support/killed_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
@@ -92,7 +93,7 @@ TEST_F(SqliteFile, LosesNothingAcknowledgedWhenKilledAtAnyMoment) {
   std::mt19937 dice(20261121);  // NOLINT(bugprone-random-generator-seed): the same moments every time
   std::int64_t acknowledged = 0;
   for (int kill = 0; kill < 200; ++kill) {
-    // The moment of the kill: after this many acknowledgements, wherever the writer is then.
+    // The moment of the kill: after this many acknowledgments, wherever the writer is then.
     const int until = std::uniform_int_distribution(1, 60)(dice);
     acknowledged = testing::last_acknowledged_before_the_kill([&](int pipe) { append_until_killed(path(), pipe); },
                                                               until, acknowledged);

@@ -97,7 +97,7 @@ MethodPlans random_plans(Dice& dice, const std::vector<PipelineKind>& kinds) {
     frontier.bound = kind.bound;
     for (int i = 0; i < 3; ++i) {
       const model::Plan plan = testing::random_plan(dice, kind.dag);
-      const checker::Simulation s = checker::simulate(kind.dag, plan);
+      const checker::PlanRun s = checker::run_plan(kind.dag, plan);
       frontier.points.push_back({s.makespan, s.energy, s.effective_energy, {}, plan});
     }
     std::ranges::sort(frontier.points, std::ranges::greater{}, &model::FrontierPoint::time);
@@ -181,7 +181,7 @@ RC_GTEST_PROP(EmulateProperty, AStragglerRunsWithoutTheToleranceAsOnTheServer, (
     for (const PipelineGroup& group : emulator.steady_state(job.stragglers, response).groups) {
       if (group.condition.healthy()) continue;
       const model::ComputationDag& dag = job.kinds[group.kind].dag;
-      const Seconds t_max = checker::simulate(dag, model::all_maximum_clock(dag)).makespan;
+      const Seconds t_max = checker::run_plan(dag, model::all_maximum_clock(dag)).makespan;
       // server/jobs/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
       const Seconds own = model::planned_time(plans.of_kind[group.kind], t_max, {tolerated, false});
       RC_ASSERT(static_cast<int>(group.point) == model::slowest_within(plans.of_kind[group.kind], own));
@@ -246,7 +246,7 @@ RC_GTEST_PROP(EmulateProperty, NoGpuDoesTwoThingsAtOnceAndThrottlingNeverSpeedsU
   const model::ComputationDag hampered = throttled_dag(kind.dag, condition_of(hardships, kind));
   RC_ASSERT(hampered.validate().ok());
   const model::Plan plan = testing::random_plan(dice, kind.dag);
-  const checker::Simulation s = checker::simulate(hampered, plan), free = checker::simulate(kind.dag, plan);
+  const checker::PlanRun s = checker::run_plan(hampered, plan), free = checker::run_plan(kind.dag, plan);
   for (const std::vector<int>& order : hampered.rank_order) {
     for (std::size_t i = 1; i < order.size(); ++i) RC_ASSERT(s.start[order[i]] >= s.end[order[i - 1]]);
   }

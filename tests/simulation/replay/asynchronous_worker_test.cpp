@@ -186,7 +186,7 @@ class Ahead : public ::testing::TestWithParam<int> {};
 TEST_P(Ahead, TimesAndEnergiesAreThoseOfASynchronousHost) {
   const model::ComputationDag dag = pipeline();
   const model::Plan plan = model::all_maximum_clock(dag);
-  const checker::Simulation expected = checker::simulate(dag, plan);
+  const checker::PlanRun expected = checker::run_plan(dag, plan);
   const AheadReplay replayed = replay_ahead(dag, {GetParam(), 2}, {"run", "run", "run", "stop"});
   const std::size_t iterations = replayed.of_worker[0].size();
   ASSERT_GE(iterations, 4U);  // more, if the first ones were enqueued before the first command was read

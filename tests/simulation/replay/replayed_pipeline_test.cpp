@@ -126,13 +126,13 @@ RC_GTEST_PROP(Replay, AgreesWithThePlanRun, ()) {
 
   const Replayed replayed = replay(dag, plans, iterations);
   double longest = 0;
-  std::vector<checker::Simulation> simulated;
+  std::vector<checker::PlanRun> simulated;
   for (const model::Plan& plan : plans) {
-    simulated.push_back(checker::simulate(dag, plan));
+    simulated.push_back(checker::run_plan(dag, plan));
     longest = std::max(longest, simulated.back().makespan.value());
   }
   for (int w = 0; w < static_cast<int>(plans.size()) * ranks; ++w) {
-    const checker::Simulation& expected = simulated[w / ranks];
+    const checker::PlanRun& expected = simulated[w / ranks];
     RC_ASSERT(replayed.errors[w].empty());
     RC_ASSERT(static_cast<int>(replayed.of_worker[w].size()) == iterations);
     for (int k = 0; k < iterations; ++k) {
@@ -156,7 +156,7 @@ TEST(Replay, RunsEverySchedule) {
     SeededDice dice(5);
     const model::ComputationDag dag = random_pipeline(dice, schedule, {.max_ranks = 4, .max_microbatches = 8});
     const model::Plan plan = random_plan(dice, dag);
-    const checker::Simulation expected = checker::simulate(dag, plan);
+    const checker::PlanRun expected = checker::run_plan(dag, plan);
     const Replayed replayed = replay(dag, {plan}, 1);
     for (int rank = 0; rank < dag.num_ranks(); ++rank) {
       EXPECT_EQ(replayed.errors[rank], "") << schedule;

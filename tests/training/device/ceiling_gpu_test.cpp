@@ -6,15 +6,16 @@
 
 #include "environment.h"
 #include "sample_gpu.h"
+#include "training/device/open_gpu.h"
 #include "zeusd_stand_in.h"
 
 namespace perseus::device {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class Ceiling : public testing::TestWithParam<const char*> {
+class Ceiling : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), sample_spec());
@@ -66,7 +67,7 @@ TEST_P(Ceiling, NoneIsTheGpuItself) {
   EXPECT_FALSE(gpu_->locked());
 }
 
-INSTANTIATE_TEST_SUITE_P(Backends, Ceiling, testing::Values("simulated", "nvml", "zeusd"));
+INSTANTIATE_TEST_SUITE_P(Backends, Ceiling, ::testing::Values("simulated", "nvml", "zeusd"));
 
 TEST(CeilingOfEnvironment, IsAClockOrAnError) {
   ::unsetenv("PERSEUS_CEILING_MHZ");

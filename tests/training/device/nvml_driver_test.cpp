@@ -7,11 +7,12 @@
 #include "nvml_stand_in.h"
 #include "training/device/gpu.h"
 #include "training/device/nvml_abi.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {
 
-class NvmlDriver : public testing::Test {
+class NvmlDriver : public ::testing::Test {
  protected:
   void SetUp() override {
     void* const library = dlopen(NVML_STAND_IN, RTLD_NOW | RTLD_LOCAL);
@@ -47,7 +48,7 @@ TEST_F(NvmlDriver, IsSlicedNowAndNotAfterTheNextReset) {
 }
 
 TEST_F(NvmlDriver, ClocksAreThoseAtTheHighestMemoryClockEachOnce) {
-  EXPECT_THAT(*open()->supported_clocks(), testing::ElementsAre(Megahertz(1410), Megahertz(1200), Megahertz(900)));
+  EXPECT_THAT(*open()->supported_clocks(), ::testing::ElementsAre(Megahertz(1410), Megahertz(1200), Megahertz(900)));
 }
 
 TEST_F(NvmlDriver, TheClockIsTheSMs) { EXPECT_EQ(*open()->clock(), Megahertz(1410)); }

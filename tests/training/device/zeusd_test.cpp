@@ -8,15 +8,16 @@
 #include "sample_gpu.h"
 #include "training/device/control_path.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 #include "zeusd_stand_in.h"
 
 namespace perseus::device {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
-class ZeusdControl : public testing::Test {
+class ZeusdControl : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"a", "b"}) {

@@ -18,13 +18,13 @@
 
 namespace perseus::cli {
 
-class DemoCourse {
+class DemoRun {
  public:
   /// All three must outlive it.
-  DemoCourse(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch);
-  DemoCourse(const DemoCourse&) = delete;
-  DemoCourse& operator=(const DemoCourse&) = delete;
-  ~DemoCourse();
+  DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch);
+  DemoRun(const DemoRun&) = delete;
+  DemoRun& operator=(const DemoRun&) = delete;
+  ~DemoRun();
 
   Result<DemoMeasurement> run();
   /// Call after success or failure: ends all processes but the server and unlocks all clocks. An Error if any is
@@ -35,8 +35,8 @@ class DemoCourse {
   void stop_server();
 
  private:
-  class Course;
-  std::unique_ptr<Course> course_;
+  class Steps;
+  std::unique_ptr<Steps> steps_;
 };
 
 }  // namespace perseus::cli

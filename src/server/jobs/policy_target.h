@@ -41,7 +41,7 @@ struct Target {
 };
 
 /// Bounds of the chosen iteration time.
-struct Room {
+struct TimeBounds {
   Seconds straggler;            ///< T' of the slowest straggler; 0: there is none
   Seconds allowed;              ///< T_max of the slowest pipeline
   double default_slowdown = 0;  ///< tolerated by a job without a max_slowdown policy, relative to `allowed`
@@ -51,12 +51,13 @@ Status check_policy(const Policy& policy);
 
 /// `first`: index of pipeline 0's group (for a pinned point).
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
-                     std::size_t first, const Room& room, double now_s);
+                     std::size_t first, const TimeBounds& bounds, double now_s);
 
 /// Why the policy of that kind is not kept by policy_target(), as a sentence; empty: it is, or is not set. A pin is
 /// blamed for a power cap that it exceeds.
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,
-                            const std::vector<PolicyScope>& groups, std::size_t first, const Room& room, double now_s);
+                            const std::vector<PolicyScope>& groups, std::size_t first, const TimeBounds& bounds,
+                            double now_s);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);

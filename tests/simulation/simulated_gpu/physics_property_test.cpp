@@ -203,7 +203,7 @@ TEST(PhysicsProperty, SmallStepsComeToTheSame) {
   EXPECT_TRUE(holds);
 }
 
-TEST(PhysicsProperty, WhatRemainsIsWhatItTakes) {
+TEST(PhysicsProperty, TheRemainingTimeIsTheTimeTaken) {
   const bool holds = rc::check([] {
     const Story story = any_story();
     const Spec& spec = *story.spec;

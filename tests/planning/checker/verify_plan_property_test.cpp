@@ -23,14 +23,14 @@ double energy_scale(const model::ComputationDag& dag, const Realized& realized) 
   return (realized.effective_energy + dag.total_blocking_power() * realized.time).value();
 }
 
-RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
+RC_GTEST_PROP(PlanRun, AgreesWithLongestPaths, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
-  PlanRunner simulator(dag);
+  PlanRunner runner(dag);
   for (int repeat = 0; repeat < 3; ++repeat) {
     const model::Plan plan = testing::random_plan(dice, dag);
     const Realized expected = testing::realize(dag, plan);
-    const Simulation s = simulator.run(plan);
+    const PlanRun s = runner.run(plan);
     RC_ASSERT(s.makespan == expected.time);
     const double tolerance = 1e-12 * energy_scale(dag, expected);
     RC_ASSERT(std::abs((s.effective_energy - expected.effective_energy).value()) <= tolerance);
@@ -39,22 +39,22 @@ RC_GTEST_PROP(Simulator, AgreesWithLongestPaths, ()) {
   }
 }
 
-RC_GTEST_PROP(Simulator, NothingOverlapsAndEveryMessageArrives, ()) {
+RC_GTEST_PROP(PlanRun, NothingOverlapsAndEveryMessageArrives, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
   const Seconds switch_latency(dice.one_in(2) ? dice.real(0, 0.5) : 0);
-  const Simulation s = simulate(dag, testing::random_plan(dice, dag), {switch_latency});
+  const PlanRun s = run_plan(dag, testing::random_plan(dice, dag), {switch_latency});
   for (const model::Dependency& d : dag.dependencies) RC_ASSERT(s.start[d.after] >= s.end[d.before] + d.latency);
   for (const std::vector<int>& order : dag.rank_order)
     for (std::size_t i = 1; i < order.size(); ++i) RC_ASSERT(s.start[order[i]] >= s.end[order[i - 1]]);
 }
 
-RC_GTEST_PROP(Simulator, AClockThatIsHardlyLateHardlyMatters, ()) {
+RC_GTEST_PROP(PlanRun, AClockThatIsHardlyLateHardlyMatters, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
   const model::Plan plan = testing::random_plan(dice, dag);
-  const Simulation on_time = simulate(dag, plan);
-  const Simulation late = simulate(dag, plan, {Seconds(1e-12)});
+  const PlanRun on_time = run_plan(dag, plan);
+  const PlanRun late = run_plan(dag, plan, {Seconds(1e-12)});
   RC_ASSERT(std::abs(late.makespan / on_time.makespan - 1) < 1e-6);
   RC_ASSERT(std::abs((late.energy - on_time.energy).value()) <= 1e-6 * on_time.energy.value());
 }
@@ -62,7 +62,7 @@ RC_GTEST_PROP(Simulator, AClockThatIsHardlyLateHardlyMatters, ()) {
 RC_GTEST_PROP(Certificate, OfTheLinearProgramIsTight, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
-  const Simulation a = simulate(dag, testing::random_plan(dice, dag));
+  const PlanRun a = run_plan(dag, testing::random_plan(dice, dag));
   const auto optimum = testing::solve_relaxation(dag, a.makespan);
   RC_ASSERT(optimum.has_value());
   const Result<CertifiedLine> line = certify(dag, optimum->certificate);

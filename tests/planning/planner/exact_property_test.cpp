@@ -97,7 +97,7 @@ RC_GTEST_PROP(ExactFrontier, IsNeverWorseWithMoreEffort, ()) {
 }
 
 // Asking for what is realized anyway changes nothing.
-RC_GTEST_PROP(ExactFrontier, UsualTolerancesAreRealizedWithoutAsking, ()) {
+RC_GTEST_PROP(ExactFrontier, UsualTolerancesAreRealizedByDefault, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
   PlannerOptions options = few_deadlines();
@@ -126,7 +126,7 @@ RC_GTEST_PROP(Rounding, KeepsTheDeadlineIfPunctual, ()) {
   RC_ASSERT(realized.time <= deadline * (1 + 1e-9));
 }
 
-RC_GTEST_PROP(Rounding, SaysWhatItsPlanTakes, ()) {
+RC_GTEST_PROP(Rounding, ReportsTimeAndEnergyOfItsPlan, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
   const Kinds kinds = make_kinds(dag);

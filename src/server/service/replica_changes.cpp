@@ -1,4 +1,4 @@
-#include "server/service/job_news.h"
+#include "server/service/replica_changes.h"
 
 #include <algorithm>
 #include <iterator>
@@ -8,30 +8,30 @@
 
 namespace perseus::service {
 
-void JobNews::with_news(const std::string& id, FoundJob then) {
+void ReplicaChanges::with_changes(const std::string& id, FoundJob then) {
   const LiveJob* const live = jobs_.in_memory(id);
   if (live != nullptr && live->appending_ && store_.writes_late()) return then(StoreAccess::not_answered());
-  news_[id].next.push_back(std::move(then));
-  ask(id);
+  queries_[id].next.push_back(std::move(then));
+  query(id);
 }
 
-void JobNews::ask(const std::string& id) {
-  const auto found = news_.find(id);
-  if (found == news_.end() || found->second.reading) return;
+void ReplicaChanges::query(const std::string& id) {
+  const auto found = queries_.find(id);
+  if (found == queries_.end() || found->second.reading) return;
   const LiveJob* const live = jobs_.in_memory(id);
   // An operation in progress finishes first: LiveJobs then calls this again.
   if ((live != nullptr && live->appending_) || jobs_.is_loading(id)) return;
-  News& news = found->second;
+  Query& queried = found->second;
   if (live == nullptr || live->stale_) {
-    const std::vector<FoundJob> all = std::move(news.next);
-    news_.erase(found);
+    const std::vector<FoundJob> all = std::move(queried.next);
+    queries_.erase(found);
     for (const FoundJob& then : all) jobs_.load(id, then);
     return;
   }
-  if (news.next.empty()) return void(news_.erase(found));
-  news.asking = std::move(news.next);
-  news.next.clear();
-  news.reading = true;
+  if (queried.next.empty()) return void(queries_.erase(found));
+  queried.asking = std::move(queried.next);
+  queried.next.clear();
+  queried.reading = true;
   store_.read<std::int64_t>(
       [id, after = live->committed](store::Store& store) -> Result<std::int64_t> {
         const auto tail = store.read(id, after);
@@ -39,22 +39,22 @@ void JobNews::ask(const std::string& id) {
         return tail->empty() ? after : tail->back().sequence;
       },
       [weak = weak_from_this(), id](const Result<std::int64_t>& last) {
-        if (const auto self = weak.lock()) self->heard(id, last);
+        if (const auto self = weak.lock()) self->answered(id, last);
       });
 }
 
-void JobNews::heard(const std::string& id, const Result<std::int64_t>& last) {
-  News& news = news_[id];
-  std::vector<FoundJob> asking = std::move(news.asking);
-  news.asking.clear();
-  news.reading = false;
+void ReplicaChanges::answered(const std::string& id, const Result<std::int64_t>& last) {
+  Query& queried = queries_[id];
+  std::vector<FoundJob> asking = std::move(queried.asking);
+  queried.asking.clear();
+  queried.reading = false;
   LiveJob* const live = jobs_.in_memory(id);
   if (last && live != nullptr && *last > live->committed) {
     live->stale_ = true;
     // Asked again after the append, or answered when the job has been read.
-    std::ranges::move(news.next, std::back_inserter(asking));
-    news.next = std::move(asking);
-    return ask(id);
+    std::ranges::move(queried.next, std::back_inserter(asking));
+    queried.next = std::move(asking);
+    return query(id);
   }
   for (const FoundJob& then : asking) {
     if (last) {
@@ -63,12 +63,12 @@ void JobNews::heard(const std::string& id, const Result<std::int64_t>& last) {
       then(last.error());
     }
   }
-  ask(id);
+  query(id);
 }
 
-std::vector<FoundJob> JobNews::take_waiting(const std::string& id) {
-  const auto found = news_.find(id);
-  return found == news_.end() ? std::vector<FoundJob>{} : std::exchange(found->second.next, {});
+std::vector<FoundJob> ReplicaChanges::take_waiting(const std::string& id) {
+  const auto found = queries_.find(id);
+  return found == queries_.end() ? std::vector<FoundJob>{} : std::exchange(found->second.next, {});
 }
 
 }  // namespace perseus::service

@@ -1,7 +1,7 @@
 // Asks the store for changes by other servers, before a request is rejected.
 //
 // Problem: another replica may have committed newer events than this server has seen.
-// Input:   with_news(): requests; ask() when an append or a read of the job has ended.
+// Input:   with_changes(): requests; query() when an append or a read of the job has ended.
 // Output:  `then` with the job, after a query that was sent after the request arrived.
 // Errors:  the store's; unavailable: no answer within the time limit.
 // Cost:    one query of the log's tail at a time per job, for all requests that wait.
@@ -21,26 +21,26 @@ namespace perseus::service {
 
 class LiveJobs;
 
-class JobNews : public std::enable_shared_from_this<JobNews> {
+class ReplicaChanges : public std::enable_shared_from_this<ReplicaChanges> {
  public:
-  JobNews(LiveJobs& jobs, StoreAccess& store) : jobs_(jobs), store_(store) {}
+  ReplicaChanges(LiveJobs& jobs, StoreAccess& store) : jobs_(jobs), store_(store) {}
 
-  void with_news(const std::string& id, FoundJob then);
-  void ask(const std::string& id);
+  void with_changes(const std::string& id, FoundJob then);
+  void query(const std::string& id);
   /// The requests whose query has not been sent; they are no longer answered here.
   std::vector<FoundJob> take_waiting(const std::string& id);
 
  private:
-  struct News {
+  struct Query {
     std::vector<FoundJob> asking;  ///< their query is in progress
     std::vector<FoundJob> next;    ///< arrived after that query was sent
     bool reading = false;
   };
-  void heard(const std::string& id, const Result<std::int64_t>& last);
+  void answered(const std::string& id, const Result<std::int64_t>& last);
 
   LiveJobs& jobs_;
   StoreAccess& store_;
-  std::unordered_map<std::string, News> news_;
+  std::unordered_map<std::string, Query> queries_;
 };
 
 }  // namespace perseus::service

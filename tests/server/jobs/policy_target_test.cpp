@@ -1,4 +1,4 @@
-#include "server/jobs/policy.h"
+#include "server/jobs/policy_target.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "server/jobs/event.h"
+#include "server/jobs/event_text.h"
 
 namespace perseus::jobs {
 namespace {
@@ -47,7 +48,7 @@ TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
   EXPECT_EQ(target(3).time, Seconds(3)) << "T' is waited for anyway, past T* too";
 }
 
-TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
+TEST_F(PolicyTest, AToleranceAllowsOnlyPlansOfLessTotalEnergy) {
   // 60 % slower is tolerated; 50 % slower would need 330 J instead of 300 J.
   set(MaxSlowdown{1.6, {}, {}, ""});
   EXPECT_EQ(target().time, Seconds(1));
@@ -62,7 +63,7 @@ TEST_F(PolicyTest, AToleranceAllowsOnlyWhatSavesEnergyInAll) {
   EXPECT_EQ(target().reason, "up to 800 % slower than maximum clock; slower than 2 s saves nothing");
 }
 
-TEST_F(PolicyTest, AToleranceCountsWhatStragglersDrawMeanwhile) {
+TEST_F(PolicyTest, AToleranceIncludesThePowerOfStragglers) {
   // From 1.2 s to 1.5 s: the other pipeline saves 80 J and draws 30 J more; five stragglers need 150 J more for
   // waiting.
   groups_ = {{&saving_, 1, 1, 5}};
@@ -81,10 +82,10 @@ TEST_F(PolicyTest, PipelinesThatDifferHaveTheTimeOfLeastEnergyOfAll) {
 }
 
 TEST_F(PolicyTest, AFasterPlanThanMaximumClockWhereItNeedsLess) {
-  const Room room{Seconds(0), Seconds(1.7), 0};
-  EXPECT_EQ(policy_target(policies_, groups_, 0, room, 0).time, Seconds(1));
+  const TimeBounds bounds{Seconds(0), Seconds(1.7), 0};
+  EXPECT_EQ(policy_target(policies_, groups_, 0, bounds, 0).time, Seconds(1));
   groups_[0].pipeline = &saving_;
-  EXPECT_EQ(policy_target(policies_, groups_, 0, room, 0).time, Seconds(1.7));
+  EXPECT_EQ(policy_target(policies_, groups_, 0, bounds, 0).time, Seconds(1.7));
 }
 
 TEST_F(PolicyTest, AveragePowerIsOfAllPipelinesAtTheirPoints) {
@@ -158,7 +159,7 @@ TEST_F(PolicyTest, APinOverrulesEverything) {
   EXPECT_EQ(target(1.9).time, Seconds(1)) << "the last point there is";
 }
 
-TEST(CheckPolicy, RefusesWhatIsOutOfRange) {
+TEST(CheckPolicy, RefusesValuesOutOfRange) {
   for (const Policy& wrong :
        {Policy(PowerCap{Watts(0)}), Policy(PowerCap{Watts(NAN)}), Policy(Pin{}), Policy(Pin{Seconds(1), 1}),
         Policy(Pin{Seconds(0), {}}), Policy(Pin{{}, -1}), Policy(MaxSlowdown{0.9, {}, {}, ""}),

@@ -1,13 +1,13 @@
 // The simulated GPU against closed forms, on a hand-turned clock.
 #include <gtest/gtest.h>
 
-#include "sample_gpu.h"
 #include "simulation/simulated_gpu/simulated_driver.h"
+#include "tests/training/device/sample_gpu.h"
 
 namespace perseus::device {
 namespace {
 
-class SimulatedPhysics : public testing::Test {
+class SimulatedPhysics : public ::testing::Test {
  protected:
   void make(const simulated_gpu::SimulatedGpuSpec& spec) {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), spec, time_.source());
@@ -25,7 +25,7 @@ class SimulatedPhysics : public testing::Test {
   std::unique_ptr<simulated_gpu::SimulatedDriver> driver_;
 };
 
-TEST_F(SimulatedPhysics, EnergyIsTheSumOfWhatItDid) {
+TEST_F(SimulatedPhysics, EnergyIsTheSumOfItsParts) {
   make(sample_spec());
   time_.advance(2);  // idle: 100 J
   gpu_->begin(0);
@@ -88,7 +88,7 @@ TEST_F(SimulatedPhysics, ACommandDuringASwitchWaitsForItsEnd) {
   EXPECT_EQ(gpu_->clock(), Megahertz(350));
 }
 
-TEST_F(SimulatedPhysics, TheClockOfTheSwitchUnderWayAgainDropsWhatWaits) {
+TEST_F(SimulatedPhysics, RequestingTheClockUnderWayDropsWaitingSwitches) {
   simulated_gpu::SimulatedGpuSpec spec = sample_spec();
   spec.switch_latency = {Seconds(0.1), Seconds(0.5), Seconds(0.2)};
   make(spec);
@@ -102,7 +102,7 @@ TEST_F(SimulatedPhysics, TheClockOfTheSwitchUnderWayAgainDropsWhatWaits) {
   EXPECT_EQ(gpu_->clock(), Megahertz(700));
 }
 
-TEST_F(SimulatedPhysics, ThePowerLimitHoldsTheClockDownAndSaysSo) {
+TEST_F(SimulatedPhysics, ThePowerLimitLowersTheClockAndReportsTheReason) {
   make(sample_spec());
   gpu_->begin(0);
   time_.advance(0.5);
@@ -153,7 +153,7 @@ TEST_F(SimulatedPhysics, PowerIsAveragedOverItsWindow) {
   EXPECT_NEAR(samples.front().second.value(), 400, 1e-6);
 }
 
-TEST_F(SimulatedPhysics, WhatIsInterruptedIsNoRun) {
+TEST_F(SimulatedPhysics, InterruptedComputationsAreNoRuns) {
   make(sample_spec());
   gpu_->begin(0);
   time_.advance(0.5);
@@ -186,7 +186,7 @@ TEST_F(SimulatedPhysics, ClocksThatAreNoneAreSnappedOrRefused) {
   EXPECT_EQ(gpu_->clock(), Megahertz(350));
 }
 
-TEST_F(SimulatedPhysics, FateStrikesAsOftenAsItSays) {
+TEST_F(SimulatedPhysics, FaultsOccurAtTheirRate) {
   make(sample_spec());
   gpu_->inject("nvmlDeviceGetPowerUsage", 15, 2);
   gpu_->inject("nvmlDeviceGetClockInfo", 999, -1);

@@ -11,11 +11,12 @@
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "training/device/gpu.h"
 #include "training/device/nvml_codes.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {
 
-class Nvml : public testing::Test {
+class Nvml : public ::testing::Test {
  protected:
   void make(const std::string& name, const simulated_gpu::SimulatedGpuSpec& spec = sample_spec()) {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file(name), spec);
@@ -35,7 +36,7 @@ class Nvml : public testing::Test {
   std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_;
 };
 
-TEST_F(Nvml, SaysWhatTheGpuIs) {
+TEST_F(Nvml, ReportsTheGpusProperties) {
   auto spec = sample_spec();
   spec.uuid = "GPU-11111111-2222-3333-4444-555555555555";
   spec.pci_bus_id = "00000000:3B:00.0";
@@ -50,7 +51,7 @@ TEST_F(Nvml, SaysWhatTheGpuIs) {
   EXPECT_EQ(*gpu->supported_clocks(), spec.clocks);
 }
 
-TEST_F(Nvml, ReadsWhatIsTrue) {
+TEST_F(Nvml, ReadsTheTrueValues) {
   make("a");
   const auto gpu = open();
   EXPECT_EQ(*gpu->clock(), Megahertz(1400));
@@ -74,7 +75,7 @@ TEST_F(Nvml, ReadsWhatIsTrue) {
   EXPECT_EQ(conditions->default_power_limit, Watts(500));
 }
 
-TEST_F(Nvml, TheCounterCountsWhatWasUsed) {
+TEST_F(Nvml, TheCounterCountsConsumedEnergy) {
   auto spec = sample_spec();
   spec.counter_refresh = Seconds(0);
   for (auto& time : spec.computations[0].time) time = Seconds(0.001);
@@ -88,7 +89,7 @@ TEST_F(Nvml, TheCounterCountsWhatWasUsed) {
   EXPECT_LE(counter->value(), after.value());
 }
 
-TEST_F(Nvml, WhatItSetsIsSo) {
+TEST_F(Nvml, SetClocksTakeEffect) {
   make("a");
   const auto gpu = open();
   EXPECT_TRUE(gpu->lock_clock(Megahertz(350)));
@@ -112,7 +113,7 @@ TEST_F(Nvml, SelectsByIndexUuidItsBeginningAndBusId) {
        {"nvml:1", "nvml:GPU-1234b678", "nvml:GPU-1234b", "nvml:00000001:0B:00.0", "nvml:0001:0b:00.0", "nvml:1:0b:0"}) {
     EXPECT_EQ(open(selector)->identity().name, "b") << selector;
   }
-  EXPECT_THAT(find_gpus(), testing::IsSupersetOf({"nvml:GPU-1234a678", "nvml:GPU-1234b678", "nvml:GPU-1234c678"}));
+  EXPECT_THAT(find_gpus(), ::testing::IsSupersetOf({"nvml:GPU-1234a678", "nvml:GPU-1234b678", "nvml:GPU-1234c678"}));
   const auto refusal = [](const std::string& selector) {
     const auto gpu = open_gpu(selector);
     return gpu ? DeviceError{DeviceFault::busy, "opened"} : gpu.error();
@@ -120,12 +121,12 @@ TEST_F(Nvml, SelectsByIndexUuidItsBeginningAndBusId) {
   for (const char* selector : {"nvml:3", "nvml:GPU-1234", "nvml:GPU-9", "nvml:0000:09:00.0"}) {
     EXPECT_EQ(refusal(selector).fault, DeviceFault::lost) << selector << ": " << refusal(selector).message;
   }
-  EXPECT_THAT(refusal("nvml:GPU-1234").message, testing::HasSubstr("3 GPUs begin with this"));
+  EXPECT_THAT(refusal("nvml:GPU-1234").message, ::testing::HasSubstr("3 GPUs begin with this"));
   for (const char* selector :
        {"nvml:", "nvml:first", "nvml:-1", "nvml:999999999999", "cuda:0", "", ":", "simulated:"}) {
     EXPECT_EQ(refusal(selector).fault, DeviceFault::not_supported) << selector << ": " << refusal(selector).message;
   }
-  EXPECT_THAT(refusal("cuda:0").message, testing::HasSubstr("allowed: nvml:WHICH"));
+  EXPECT_THAT(refusal("cuda:0").message, ::testing::HasSubstr("allowed: nvml:WHICH"));
 }
 
 TEST_F(Nvml, AFileThatIsNoGpuIsALostOne) {
@@ -137,19 +138,19 @@ TEST_F(Nvml, AFileThatIsNoGpuIsALostOne) {
   EXPECT_EQ(broken.error().fault, DeviceFault::lost);
 }
 
-TEST_F(Nvml, NoLibraryAndNoDriverAreSaid) {
+TEST_F(Nvml, AMissingLibraryOrDriverIsReported) {
   {
     Environment none("PERSEUS_NVML", "/no/such/library.so");
     const auto gpu = open_gpu("nvml:0");
     ASSERT_FALSE(gpu);
     EXPECT_EQ(gpu.error().fault, DeviceFault::no_driver);
-    EXPECT_THAT(gpu.error().message, testing::HasSubstr("/no/such/library.so"));
+    EXPECT_THAT(gpu.error().message, ::testing::HasSubstr("/no/such/library.so"));
   }
   {
     Environment other("PERSEUS_NVML", "libc.so.6");
     const auto gpu = open_gpu("nvml:0");
     ASSERT_FALSE(gpu);
-    EXPECT_THAT(gpu.error().message, testing::HasSubstr("is not NVML"));
+    EXPECT_THAT(gpu.error().message, ::testing::HasSubstr("is not NVML"));
   }
   Environment nothing("PERSEUS_SIMULATED_GPUS", nullptr);
   const auto gpu = open_gpu("nvml:0");
@@ -244,7 +245,7 @@ std::vector<Method> methods() {
   };
 }
 
-TEST_F(Nvml, EveryFaultOfEveryFunctionIsSaidAndNothingElseHappens) {
+TEST_F(Nvml, EveryFaultOfEveryFunctionIsReportedWithoutSideEffects) {
   make("a");
   for (const Method& method : methods()) {
     for (const char* function : method.functions) {

@@ -6,10 +6,12 @@
 #include <fstream>
 #include <thread>
 
-#include "sample_gpu.h"
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/state_file.h"
+#include "tests/support/eventually.h"
+#include "tests/training/device/sample_gpu.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {
@@ -99,7 +101,7 @@ TEST(SharedState, RunEndsEarlierWhenAnotherThreadRaisesTheClock) {
   ASSERT_TRUE(driver);
   (*driver)->lock_clocks(Megahertz(350), Megahertz(350));
   std::thread worker([&] { (*gpu)->run(0); });
-  while ((*driver)->processes().empty()) std::this_thread::yield();
+  EXPECT_TRUE(testing::eventually([&] { return !(*driver)->processes().empty(); }));
   (*driver)->unlock_clocks();
   worker.join();  // otherwise this waits for half an hour
   EXPECT_EQ((*gpu)->truth(0).runs, 1);

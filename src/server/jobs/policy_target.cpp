@@ -1,4 +1,4 @@
-#include "server/jobs/policy.h"
+#include "server/jobs/policy_target.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 
 #include "planning/model/default_plan.h"
 #include "server/jobs/event.h"
+#include "server/jobs/event_text.h"
 
 namespace perseus::jobs {
 namespace {
@@ -89,12 +90,12 @@ Seconds least_energy_time(const std::vector<PolicyScope>& groups, Seconds stragg
 }
 
 /// As slow as allowed without a tolerance, or as slow as `slow` allows where that needs less energy.
-Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups, const Room& room) {
-  const Seconds accepted = slow.slowdown * room.allowed;
-  const Seconds without = least_energy_time(groups, room.straggler, room.allowed);
-  if (accepted <= std::max(room.straggler, room.allowed)) return {without, ""};
-  const Seconds best = least_energy_time(groups, room.straggler, accepted);
-  const bool straggles = room.straggler > Seconds(0);
+Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups, const TimeBounds& bounds) {
+  const Seconds accepted = slow.slowdown * bounds.allowed;
+  const Seconds without = least_energy_time(groups, bounds.straggler, bounds.allowed);
+  if (accepted <= std::max(bounds.straggler, bounds.allowed)) return {without, ""};
+  const Seconds best = least_energy_time(groups, bounds.straggler, accepted);
+  const bool straggles = bounds.straggler > Seconds(0);
   if (best <= without && straggles) return {without, ""};
   std::string reason = text_of(Policy(slow));
   if (best < accepted) reason += fmt::format("; slower than {:.6g} s saves nothing", best.value());
@@ -143,7 +144,7 @@ Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
 }
 
 Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
-                     std::size_t first, const Room& room, double now_s) {
+                     std::size_t first, const TimeBounds& bounds, double now_s) {
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
@@ -158,10 +159,10 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
     }
     return pinned;
   }
-  MaxSlowdown slow{1 + room.default_slowdown, {}, {}, ""};
+  MaxSlowdown slow{1 + bounds.default_slowdown, {}, {}, ""};
   if (const MaxSlowdown* own = find<MaxSlowdown>(policies, "max_slowdown")) slow = *own;
   if (!in_force(slow, now_s)) slow.slowdown = 1;
-  Target target = tolerated(slow, groups, room);
+  Target target = tolerated(slow, groups, bounds);
   if (const PowerCap* cap = find<PowerCap>(policies, "power_cap")) {
     if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
   }
@@ -169,8 +170,9 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
 }
 
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,
-                            const std::vector<PolicyScope>& groups, std::size_t first, const Room& room, double now_s) {
-  const Target target = policy_target(policies, groups, first, room, now_s);
+                            const std::vector<PolicyScope>& groups, std::size_t first, const TimeBounds& bounds,
+                            double now_s) {
+  const Target target = policy_target(policies, groups, first, bounds, now_s);
   const PowerCap* cap = find<PowerCap>(policies, "power_cap");
   const Pin* pin = find<Pin>(policies, "pinned");
   if (pin == nullptr) return kind == "power_cap" && !target.kept ? target.reason : "";

@@ -1,5 +1,7 @@
 // Energies against the truth of a simulated GPU on a hand-turned clock: a counter with a period of 100 ms,
 // computations of 20 to 100 ms, and a clock per computation as in online profiling.
+#include "training/client/energy_meter.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -15,7 +17,6 @@
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "training/client/counter_edges.h"
-#include "training/client/energy_meter.h"
 #include "training/device/gpu.h"
 
 namespace perseus::client {

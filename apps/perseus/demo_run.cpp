@@ -1,4 +1,4 @@
-#include "demo_course.h"
+#include "demo_run.h"
 
 #include <fmt/format.h>
 
@@ -26,9 +26,9 @@ constexpr double kLimitIterations = 150;  // likewise: that many at maximum cloc
 
 }  // namespace
 
-class DemoCourse::Course {
+class DemoRun::Steps {
  public:
-  Course(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
+  Steps(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
       : o_(options),
         job_(job),
         server_(stage_, scratch),
@@ -36,8 +36,8 @@ class DemoCourse::Course {
         training_(options, job, scratch, stage_, server_, gpus_) {}
 
   Result<DemoMeasurement> run() {
-    for (const auto step : {&Course::start_processes, &Course::run_baseline, &Course::join_server,
-                            &Course::wait_for_plan, &Course::run_plan, &Course::run_straggler, &Course::end_training}) {
+    for (const auto step : {&Steps::start_processes, &Steps::run_baseline, &Steps::join_server, &Steps::wait_for_plan,
+                            &Steps::run_plan, &Steps::run_straggler, &Steps::end_training}) {
       if (const Status done = (this->*step)(); !done) return done.error();
     }
     m_.took_s = stage_.seconds();
@@ -192,7 +192,7 @@ class DemoCourse::Course {
       m_.planned_time_s = number_at(*answer, {"iteration_time_s"});
     }
     m_.planned = plan;
-    m_.truth_time_s = checker::simulate(job_.dag, plan, {gpus_.switch_latencies().second}).makespan.value();
+    m_.truth_time_s = checker::run_plan(job_.dag, plan, {gpus_.switch_latencies().second}).makespan.value();
     double all = 0, right = 0;
     for (const replay::JobIteration& iteration : iterations) {
       for (const replay::RankReport& report : iteration.workers) {
@@ -222,7 +222,7 @@ class DemoCourse::Course {
     s.degree = std::max(1.0, s.no_reaction.time_s / m_.plan.time_s);
 
     stage_.begin(fmt::format("notice to the server: {:.3f} times slower", s.degree));
-    if (Status told = tell_straggler(s.degree); !told) return told;
+    if (Status sent = tell_straggler(s.degree); !sent) return sent;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_react); !changed) return changed;
     measured = training_.measure_plan(1, wanted);
     if (!measured) return measured.error();
@@ -233,7 +233,7 @@ class DemoCourse::Course {
 
     stage_.begin("the straggler ends");
     gpus_.uncap(s.replica);
-    if (Status told = tell_straggler(1); !told) return told;
+    if (Status sent = tell_straggler(1); !sent) return sent;
     if (Status changed = wait_for_other_plan(s.replica, s.iterations_to_recover); !changed) return changed;
     measured = training_.measure_plan(1, wanted);
     if (!measured) return measured.error();
@@ -288,12 +288,12 @@ class DemoCourse::Course {
   replay::JobIteration first_with_client_;
 };
 
-DemoCourse::DemoCourse(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
-    : course_(std::make_unique<Course>(options, job, scratch)) {}
-DemoCourse::~DemoCourse() = default;
-Result<DemoMeasurement> DemoCourse::run() { return course_->run(); }
-Status DemoCourse::tidy() { return course_->tidy(); }
-void DemoCourse::keep_server() { course_->keep_server(); }
-void DemoCourse::stop_server() { course_->stop_server(); }
+DemoRun::DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
+    : steps_(std::make_unique<Steps>(options, job, scratch)) {}
+DemoRun::~DemoRun() = default;
+Result<DemoMeasurement> DemoRun::run() { return steps_->run(); }
+Status DemoRun::tidy() { return steps_->tidy(); }
+void DemoRun::keep_server() { steps_->keep_server(); }
+void DemoRun::stop_server() { steps_->stop_server(); }
 
 }  // namespace perseus::cli

@@ -1,3 +1,5 @@
+#include "training/device/open_gpu.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,15 +8,13 @@
 #include <string_view>
 
 #include "training/device/backends.h"
-#include "training/device/gpu.h"
 #include "training/device/nvml_library.h"
 
 namespace perseus::device {
 
 DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
-  const std::size_t colon = std::min(selector.find(':'), selector.size());
-  const std::string kind = selector.substr(0, colon);
-  const std::string which = selector.substr(std::min(colon + 1, selector.size()));
+  const auto [kind, part] = split_selector(selector);
+  const std::string which(part);
   if (kind == "nvml" && !which.empty()) return open_nvml(which);
   if (kind == "zeusd" && !which.empty()) return open_zeusd(which);
   if (kind == "amdsmi" && !which.empty()) return open_amd(which);
@@ -25,21 +25,14 @@ DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
                                  selector)};
 }
 
-DeviceStatus Gpu::limit_clock(Megahertz lowest, Megahertz highest) {
-  return DeviceError{DeviceFault::not_supported,
-                     fmt::format("cannot limit the clock of {} to [{}, {}] MHz: not supported by its driver",
-                                 stable_id(identity()), lowest.value(), highest.value())};
-}
-
 std::string stable_selector(const GpuIdentity& gpu, const std::string& selector) {
-  const std::size_t colon = std::min(selector.find(':'), selector.size());
-  const std::string_view kind = std::string_view(selector).substr(0, colon);
+  const auto [kind, which] = split_selector(selector);
   if ((kind == "nvml" || kind == "zeusd") && !stable_id(gpu).empty()) {
     return fmt::format("{}:{}", kind, stable_id(gpu));
   }
   if (kind == "amdsmi" && !gpu.pci_bus_id.empty()) return fmt::format("{}:{}", kind, gpu.pci_bus_id);
   if (kind != "simulated") return selector;
-  char* resolved = ::realpath(selector.c_str() + std::min(colon + 1, selector.size()), nullptr);
+  char* resolved = ::realpath(std::string(which).c_str(), nullptr);
   if (resolved == nullptr) return selector;
   std::string result = fmt::format("{}:{}", kind, resolved);
   std::free(resolved);

@@ -2,12 +2,12 @@
 // on time.
 #include <gtest/gtest.h>
 
-#include "sample_gpu.h"
+#include "tests/training/device/sample_gpu.h"
 
 namespace perseus::device {
 namespace {
 
-class LateBegin : public testing::Test {
+class LateBegin : public ::testing::Test {
  protected:
   void SetUp() override {
     auto made = simulated_gpu::SimulatedGpu::create(folder_.file("gpu"), sample_spec(), time_.source());
@@ -45,7 +45,7 @@ TEST_F(LateBegin, NeverBeginsInTheFuture) {
   EXPECT_DOUBLE_EQ(gpu_->remaining().value(), 2);
 }
 
-TEST_F(LateBegin, DoesNotCutWhatStillRuns) {
+TEST_F(LateBegin, DoesNotEndRunningComputations) {
   gpu_->begin(0);
   time_.advance(0.5);
   EXPECT_DOUBLE_EQ(gpu_->begin_in_the_past(1, 100.25), 100.5);

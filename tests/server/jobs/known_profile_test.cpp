@@ -1,10 +1,10 @@
 // The rounding rule from measured latencies to those of plans.
+#include "server/jobs/known_profile.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <cmath>
-
-#include "server/jobs/known_profile.h"
 
 namespace perseus::jobs {
 namespace {

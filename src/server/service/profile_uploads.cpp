@@ -1,4 +1,4 @@
-#include "server/service/job_profiles.h"
+#include "server/service/profile_uploads.h"
 
 #include <fmt/format.h>
 

@@ -6,11 +6,12 @@
 #include "amd_smi_stand_in.h"
 #include "environment.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 namespace {
 
-class Amd : public testing::TestWithParam<const char*> {
+class Amd : public ::testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     const std::string folder = GetParam();
@@ -84,10 +85,10 @@ TEST_P(Amd, SelectsByIndexAndBusId) {
   EXPECT_EQ(open_gpu("amdsmi:2").error().fault, DeviceFault::lost);
   EXPECT_EQ(open_gpu("amdsmi:0001:99:00.0").error().fault, DeviceFault::lost);
   EXPECT_EQ(open_gpu("amdsmi:first").error().fault, DeviceFault::not_supported);
-  EXPECT_THAT(find_gpus(), testing::IsSupersetOf({"amdsmi:0", "amdsmi:1"}));
+  EXPECT_THAT(find_gpus(), ::testing::IsSupersetOf({"amdsmi:0", "amdsmi:1"}));
 }
 
-TEST_P(Amd, EveryStatusIsSaid) {
+TEST_P(Amd, EveryStatusHasAMessage) {
   const std::pair<int, DeviceFault> meanings[] = {
       {1, DeviceFault::bad_clock},      {2, DeviceFault::not_supported},  {3, DeviceFault::not_supported},
       {10, DeviceFault::no_permission}, {30, DeviceFault::busy},          {31, DeviceFault::lost},
@@ -106,7 +107,7 @@ TEST_P(Amd, EveryStatusIsSaid) {
   EXPECT_EQ(gpu_->unlock_clock().error().message, "amdsmi_set_gpu_perf_level of amdsmi:0: no permission (AMD SMI 10)");
 }
 
-INSTANTIATE_TEST_SUITE_P(Layouts, Amd, testing::Values(AMD_STAND_IN_24, AMD_STAND_IN_26), [](const auto& layout) {
+INSTANTIATE_TEST_SUITE_P(Layouts, Amd, ::testing::Values(AMD_STAND_IN_24, AMD_STAND_IN_26), [](const auto& layout) {
   return std::string(layout.param).ends_with("24") ? "abi24" : "abi26";
 });
 

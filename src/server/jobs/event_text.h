@@ -1,0 +1,25 @@
+// Events, policies and straggler targets as sentences for people.
+//
+// Errors:  none.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "server/jobs/event.h"
+
+namespace perseus::jobs {
+
+/// One sentence for people.
+std::string text_of(const Event& event);
+
+/// "accelerator GPU-1", "rank 5", "pipeline 2"
+std::string text_of(const StragglerTarget& target);
+/// "power cap 250 kW"
+std::string text_of(const Policy& policy);
+/// "rank 3 dropped plan 5: iterations took 0.71 s, 0.67 s was promised"
+std::string text_of(const PlanDropped& dropped);
+/// "rank 3 cannot set its clock: insufficient permissions"
+std::string text_of_control(int rank, const std::string& control, const std::string& reason);
+
+}  // namespace perseus::jobs

@@ -1,0 +1,45 @@
+// Opens and finds GPUs by their selectors.
+//
+// Input:   selectors: KIND:WHICH.
+// Output:  a GPU behind the interface of training/device/gpu.h.
+// Errors:  no_driver, not_supported, lost: see open_gpu().
+// Threads: as the drivers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "training/device/gpu.h"
+
+namespace perseus::device {
+
+struct GpuSelector {
+  std::string_view kind, which;  ///< of nvml:0: "nvml", "0"; without a colon: all of it and nothing
+};
+inline GpuSelector split_selector(std::string_view selector) {
+  const std::size_t colon = selector.find(':');
+  if (colon == std::string_view::npos) return {selector, {}};
+  return {selector.substr(0, colon), selector.substr(colon + 1)};
+}
+
+/// A selector of the same GPU in any container and working directory: nvml:0 becomes nvml:GPU-..., simulated:gpu an
+/// absolute path.
+std::string stable_selector(const GpuIdentity& gpu, const std::string& selector);
+
+/// Opens the GPU that `selector` names:
+///     nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
+///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
+///     amdsmi:0  amdsmi:0000:01:00.0               AMD SMI
+///     simulated:PATH                              the state file of a simulated GPU, see
+///                                                 simulation/simulated_gpu/simulated_gpu.h
+/// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.
+DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector);
+
+/// Selectors of all GPUs of this machine, the real ones first; never an error.
+std::vector<std::string> find_gpus();
+/// Selectors of GPUs that the driver counts but does not open (lost, no permission); open_gpu() returns the reason.
+std::vector<std::string> find_failing_gpus();
+
+}  // namespace perseus::device
