@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "io/http/connection.h"
-#include "server/service/event_streams.h"
 
 namespace perseus::service {
 namespace {
@@ -28,19 +27,6 @@ TEST(JobChanges, AreSentTogetherAtMostTwiceASecond) {
   EXPECT_GE(changes.next_wake_s().value_or(0), due_s + 0.5);
   changes.remove(id);
   EXPECT_FALSE(changes.next_wake_s()) << "no stream is left";
-}
-
-TEST(EventStreams, EventsOfAMomentAreOneText) {
-  EventStreams streams;
-  EXPECT_FALSE(streams.take("event", 100)) << "no stream is open";
-  const auto id = streams.add(closed_client());
-  EXPECT_TRUE(streams.take("event", 100));
-  EXPECT_FALSE(streams.take("event", 100.01));
-  EXPECT_LT(streams.next_wake_s().value_or(1e9), 100.1);
-  EXPECT_FALSE(streams.take(std::string(100000, 'x'), 100.01)) << "as much as goes together: it is sent at once";
-  EXPECT_FALSE(streams.next_wake_s());
-  streams.remove(id);
-  EXPECT_TRUE(streams.empty());
 }
 
 }  // namespace
