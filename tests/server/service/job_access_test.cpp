@@ -1,6 +1,7 @@
 // Finding the job and the rank of a request.
 #include "server/service/job_access.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
