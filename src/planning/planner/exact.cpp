@@ -1,10 +1,10 @@
 #include "planning/planner/exact.h"
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -17,35 +17,36 @@
 #include "planning/planner/realize.h"
 #include "planning/planner/relaxation.h"
 #include "planning/planner/rounding.h"
+#include "planning/planner/rounding_weights.h"
 #include "planning/planner/run_descent.h"
 
 namespace perseus::planner {
 namespace {
 
-// Parameters of the roundings, chosen by bench/planner_report (docs/decisions/0006): each wins at some deadlines. The
-// first two are the best alone.
-constexpr std::array<RoundingWeights, 4> kWeights{
-    {{0.5, 0.15, 0.7}, {0.5, 0.3, 0.7}, {0.15, 0.2, 0.7}, {1.2, 0.05, 0.7}}};
-constexpr int kWeightsInTurn = 2;
-
 // Work at one effort: it realizes one of `every` requested deadlines and `between` deadlines per interval, each with
-// all weights or with one of the first weights in turn. A higher effort realizes everything that a lower effort does.
+// all weights or with one of the first weights in turn. `varied` multiplies the number of further weights at wanted
+// deadlines. A higher effort realizes everything that a lower effort does.
 struct EffortLevel {
   int every, between;
   bool all_weights;
+  int varied;
   [[nodiscard]] double density() const { return static_cast<double>(between) / every; }
 };
 EffortLevel level_of(Effort effort) {
   switch (effort) {
     case Effort::low:
-      return {5, 1, false};
+      return {5, 1, false, 1};
     case Effort::normal:
       break;
     case Effort::high:
-      return {1, 4, true};
+      return {1, 4, true, 4};
   }
-  return {1, 1, false};
+  return {1, 1, false, 1};
 }
+
+// A deadline a little before each wanted one is rounded as well, with half as many weights: plans end late, and the
+// relaxed optimum may be easier to round there.
+constexpr double kBeforeWanted = 1.5e-4;
 
 // Relative error of sums over an iteration.
 constexpr double kLastDigits = 1e-10;
@@ -103,17 +104,21 @@ class Candidates {
 
 struct Deadline {
   Seconds time;
-  int weights;  // index into kWeights; kAllWeights: all of them, and the punctual one, so that some plan meets it
+  int weights;     // index into kWeights; kAllWeights: all of them, and the punctual one, so that some plan meets it
+  int varied = 0;  // number of varied weights as well; the best plan of them that ends by `wanted` is realized
+  Seconds wanted = {};
 };
 constexpr int kAllWeights = -1;
 
 // The deadlines to realize, falling from T* to T_min, merged with those of `also`; the last one is 0, so that the
 // sweep runs to its end.
 std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count, const EffortLevel& level,
-                                        const std::vector<Seconds>& also) {
+                                        const std::vector<Seconds>& also, int varied) {
   std::vector<Deadline> deadlines;
-  for (const Seconds t : also) {
-    if (t > t_min && t < t_star) deadlines.push_back({t, kAllWeights});
+  for (const Seconds wanted : also) {
+    for (const auto& [t, number] : {std::pair(wanted, varied), std::pair((1 - kBeforeWanted) * wanted, varied / 2)}) {
+      if (t > t_min && t < t_star) deadlines.push_back({t, kAllWeights, number, wanted});
+    }
   }
   const int steps = std::max(1, count - 1) * level.between;
   for (int step = 0; step < steps; step += level.every) {
@@ -123,7 +128,7 @@ std::vector<Deadline> deadlines_between(Seconds t_min, Seconds t_star, int count
   std::ranges::stable_sort(deadlines, std::greater{}, &Deadline::time);
   const auto same_time = [](const Deadline& a, const Deadline& b) { return a.time == b.time; };
   deadlines.erase(std::unique(deadlines.begin(), deadlines.end(), same_time), deadlines.end());
-  deadlines.push_back({Seconds(0), kAllWeights});
+  deadlines.push_back({Seconds(0), kAllWeights, varied, t_min});
   return deadlines;
 }
 
@@ -197,6 +202,7 @@ class Planner {
       if (deadline.weights != kAllWeights) return add(kWeights[deadline.weights]);
       for (const RoundingWeights& weights : kWeights) add(weights);
       add(Rounding::kPunctual);
+      if (const auto best = best_weights(relaxation, rounding, deadline)) add(*best);
     });
     if (check_.stopped()) return {};
     model::Frontier frontier{candidates.realize(realizer_, check_), relaxation.curve()};
@@ -262,6 +268,22 @@ class Planner {
   // Call after a pass over the DAG that costs this many operations per computation.
   bool stop(long operations) { return check_.stop(operations * static_cast<long>(dag_.computations.size())); }
 
+  // The varied weights whose plan needs least energy of those that end by the wanted deadline.
+  std::optional<RoundingWeights> best_weights(const Relaxation& relaxation, Rounding& rounding,
+                                              const Deadline& deadline) {
+    const graph::Integer latest = std::max(relaxation.ticks(deadline.wanted), relaxation.deadline_ticks());
+    std::optional<RoundingWeights> best;
+    double least_j = std::numeric_limits<double>::infinity();
+    for (int k = 0; k < deadline.varied && !stop(kOperationsOfRounding); ++k) {
+      const RoundingWeights weights = varied_weights(k);
+      rounding.round(weights);
+      if (rounding.makespan_ticks() > latest || rounding.effective_energy_j() >= least_j) continue;
+      least_j = rounding.effective_energy_j();
+      best = weights;
+    }
+    return best;
+  }
+
   // Lowers clocks of each point where time remains, from the fast end, where limits cost most, within the budget.
   void descend(LateClocks& late, std::vector<model::FrontierPoint>& points) {
     long budget = static_cast<long>(kDescentSteps * level_.density() / static_cast<double>(dag_.computations.size()));
@@ -282,7 +304,8 @@ class Planner {
   template <class Realize>
   void sweep(Relaxation& relaxation, Realize realize) {
     const std::vector<Deadline> deadlines =
-        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_);
+        deadlines_between(t_min_, relaxation.t_star(), options_.deadlines, level_, wanted_,
+                          level_.varied * weights_at_wanted(dag_.computations.size()));
     for (std::size_t i = 0; i < deadlines.size(); ++i) {
       relaxation.lower_deadline(deadlines[i].time, check_);
       if (check_.stopped()) return;

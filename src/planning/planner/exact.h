@@ -23,7 +23,8 @@
 namespace perseus::planner {
 
 /// low realizes a fifth of the deadlines; high four times as many, in five ways each, and keeps up to twice as many
-/// points. Each effort realizes all plans of a lower one, so its frontier is no worse unless it drops points.
+/// points. T_max, the usual tolerances and the deadlines of `also` are realized in 16 to 96 ways, four times as many
+/// with high effort. Each effort realizes all plans of a lower one, so its frontier is no worse unless it drops points.
 enum class Effort { low, normal, high };
 
 struct PlannerOptions {
