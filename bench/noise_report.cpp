@@ -1,4 +1,4 @@
-// Prints the table of docs/fidelity.md on noise: claims and losses of plans from noisy profiles. Needs the published
+// Prints the tables of docs/measurements/noise.md: claims and losses of plans from noisy profiles. Needs the published
 // measurements.
 //
 // usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES]]]]     default: 5 seeds of all profiles, noises and samples;
@@ -90,7 +90,7 @@ class Judge {
         best_(planner::plan_exact(dag_)),
         highest_(planner::Realizer(dag_).realize(model::all_maximum_clock(dag_))) {}
 
-  /// Plans as `perseus plan` does.
+  /// Plans as `perseus plan` does, but without the plans of other methods as candidates.
   void judge(const model::Profile& believed, const std::vector<model::Profile>& draws, Verdict& verdict) const {
     const model::ComputationDag dag = model::build_dag(believed, schedule_, costs_).value();
     profiling::DrawnTypes drawn;
