@@ -115,6 +115,12 @@ std::string milliseconds(const calibration::Fitted<Seconds>& time) {
   return fmt::format("{:.3f} +- {:.3f} ms", 1e3 * time.value.value(), 1e3 * time.stddev.value());
 }
 
+/// ", +2.98 % per 100 MHz of the forward"; empty where loading does not depend on the clock.
+std::string clock_effect(const calibration::StageLoading& loading) {
+  if (loading.rise_per_mhz == 0) return "";
+  return fmt::format(", {:+.2f} % per 100 MHz of the forward's clock", 1e4 * loading.rise_per_mhz);
+}
+
 std::string latencies_of(const calibration::Calibration& c) {
   const char* sender = c.blocking_transfers ? "the sender waits" : "the sender goes on computing";
   const model::TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
@@ -162,8 +168,8 @@ std::string summary_of(const Outcome& outcome) {
       100 * e.time_bar, 100 * e.time_coverage, 100 * e.energy_bar, 100 * e.energy_coverage);
   text += latencies_of(c);
   for (const calibration::StageLoading& l : c.loading)
-    text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured)\n", l.stage,
-                        milliseconds(l.per_microbatch), 1e3 * l.measured.value());
+    text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured){}\n", l.stage,
+                        milliseconds(l.per_microbatch), 1e3 * l.measured.value(), clock_effect(l));
   text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
                       c.power.blocking().value.value(), c.power.blocking().stddev.value());
   text += candidates_of(c);
@@ -202,7 +208,8 @@ boost::json::object json_of(const Outcome& outcome) {
   for (const calibration::StageLoading& l : c.loading)
     loading.push_back({{"stage", l.stage},
                        {"per_microbatch_s", fitted(l.per_microbatch.value.value(), l.per_microbatch.stddev.value())},
-                       {"measured_s", l.measured.value()}});
+                       {"measured_s", l.measured.value()},
+                       {"rise_pct_per_100_mhz", 1e4 * l.rise_per_mhz}});
   boost::json::object constants{
       {"microbatches", outcome.constants.microbatches},
       {"transfer_latency_s", latency_json(c.transfer_latency, c.transfer_latency_stddev)},

@@ -23,6 +23,7 @@ struct TrueRun {
   model::TransferLatency transfer_latency = Seconds(0.004);
   bool blocking_transfers = true;
   Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
+  double loading_rise_per_mhz = 0;   ///< on the first stage, relative, above the lowest clock
   Seconds tail = Seconds(0.05);
   double first_backward_factor = 1;  ///< time of the first microbatch's backward, relative to the others
   double time_noise = 0;             ///< relative, of each computation
@@ -30,6 +31,9 @@ struct TrueRun {
 
   [[nodiscard]] Seconds time(int stage, model::Instruction instruction, Megahertz clock) const {
     return Seconds((instruction == model::Instruction::forward ? 60 : 150) * (1 + 0.07 * stage) / clock.value());
+  }
+  [[nodiscard]] Seconds loading_at(int stage, Megahertz clock, Megahertz lowest) const {
+    return loading * (1 + (stage == 0 ? loading_rise_per_mhz : 0) * (clock.value() - lowest.value()));
   }
   [[nodiscard]] Watts power(int stage, Megahertz clock) const {
     return Watts(60 + 5 * stage + (0.12 + 0.01 * stage) * clock.value());
@@ -82,16 +86,21 @@ inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
       dag.computations[c].type = static_cast<int>(c);
     }
     dag.types = types;
-    std::vector<Seconds> busy(run.stages);
+    std::vector<Seconds> busy(run.stages), loading(run.stages);
     plan.energy.resize(run.stages);
     for (int stage = 0; stage < run.stages; ++stage) {
       const auto any_clock = [&] { return clocks[dice.roll(0, static_cast<int>(clocks.size()) - 1)]; };
       const Megahertz steady[] = {any_clock(), any_clock()}, first[] = {any_clock(), any_clock()};
       for (const int c : dag.rank_order[stage]) {
         const model::Instruction instruction = *model::instruction_named(dag.type_of(c).instruction);
-        if (model::is_constant_time(instruction)) continue;
         const bool backward = instruction == model::Instruction::backward,
                    is_first = dag.computations[c].microbatch == 0;
+        if (instruction == model::Instruction::load) {
+          Seconds& time = dag.types[c].options.front().time;
+          time = run.loading_at(stage, (is_first ? first : steady)[0], clocks.back());
+          loading[stage] += time;
+        }
+        if (model::is_constant_time(instruction)) continue;
         const Megahertz clock = (is_first ? first : steady)[backward ? 1 : 0];
         Seconds time = run.time(stage, instruction, clock) * noise(run.time_noise);
         if (backward && is_first) time = time * run.first_backward_factor;
@@ -105,8 +114,7 @@ inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
     for (int stage = 0; stage < run.stages; ++stage) {
       plan.energy[stage] += run.blocking_power * (plan.iteration_time - busy[stage]);
       plan.energy[stage] = plan.energy[stage] * noise(run.iteration_noise);
-      const bool loads = stage == 0 || stage == run.stages - 1;
-      plan.loading.push_back(loads ? run.loading * run.microbatches : Seconds(0));
+      plan.loading.push_back(loading[stage]);
     }
     plan.iteration_time = plan.iteration_time * noise(run.iteration_noise);
     trace.plans.push_back(std::move(plan));

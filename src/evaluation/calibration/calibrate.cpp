@@ -8,23 +8,11 @@
 #include <set>
 
 #include "base/median.h"
-#include "evaluation/calibration/error_size.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/build_dag.h"
 
 namespace perseus::calibration {
 namespace {
-
-/// Mean batch loading time of one microbatch on the stages that load: the first and the last, if the trace has any.
-std::vector<StageLoading> measured_loading(const model::RunTrace& trace, std::span<const int> plans, int microbatches) {
-  std::vector<StageLoading> loading;
-  for (const int stage : std::set<int>{0, trace.num_stages() - 1}) {
-    Seconds mean;
-    for (const int p : plans) mean += trace.plans[p].loading[stage] / static_cast<double>(plans.size() * microbatches);
-    if (mean > Seconds(0)) loading.push_back({stage, mean, {mean, Seconds(0)}});
-  }
-  return loading;
-}
 
 /// The clocks of every computation type, in the order of the stages' instructions.
 using Clocks = std::map<std::pair<int, model::Instruction>, std::set<Megahertz, std::greater<>>>;  // highest first
@@ -52,6 +40,23 @@ void add_constant_time(model::Profile& profile, int stage, model::Instruction in
   profile.entries.push_back({stage,
                              std::string(name_of(instruction)),
                              {{Megahertz(0), time.value, power * time.value, time.stddev, power * time.stddev, 1}}});
+}
+
+/// The least loading of any clock as `load`; what other clocks need beyond it as part of their forward.
+void add_loading(model::Profile& profile, const StageLoading& loading, Watts power) {
+  Fitted<Seconds> least = loading.per_microbatch;
+  const auto forward = std::ranges::find_if(profile.entries, [&](const model::ProfileEntry& entry) {
+    return entry.stage == loading.stage && entry.instruction == name_of(model::Instruction::forward);
+  });
+  if (loading.rise_per_mhz != 0 && forward != profile.entries.end()) {
+    for (const model::Measurement& m : forward->measurements) least.value = std::min(least.value, loading.at(m.clock));
+    for (model::Measurement& m : forward->measurements) {
+      const Seconds more = loading.at(m.clock) - least.value;
+      m.time += more;
+      m.energy += power * more;
+    }
+  }
+  add_constant_time(profile, loading.stage, model::Instruction::load, least, power);
 }
 
 /// A profile of times only, with loading and a tail, for fitting.
@@ -253,8 +258,7 @@ model::Profile make_profile(const Calibration& calibration, const model::RunTrac
     profile.entries.push_back(std::move(entry));
   }
   const Watts blocking = calibration.power.blocking().value;
-  for (const StageLoading& l : calibration.loading)
-    add_constant_time(profile, l.stage, model::Instruction::load, l.per_microbatch, blocking);
+  for (const StageLoading& l : calibration.loading) add_loading(profile, l, blocking);
   for (int stage = 0; stage < trace.num_stages(); ++stage)
     add_constant_time(profile, stage, model::Instruction::optimizer_step, calibration.tail, blocking);
   std::ranges::stable_sort(profile.entries, {}, &model::ProfileEntry::stage);

@@ -20,6 +20,7 @@
 #include "evaluation/calibration/choose_timing.h"
 #include "evaluation/calibration/clock_times.h"
 #include "evaluation/calibration/fitted.h"
+#include "evaluation/calibration/stage_loading.h"
 #include "evaluation/calibration/stage_power.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
@@ -30,12 +31,6 @@ namespace perseus::calibration {
 struct CalibrationOptions {
   StagePowerOptions power;
   TimingOptions timing;
-};
-
-struct StageLoading {
-  int stage = 0;
-  Seconds measured;                ///< mean of one microbatch in the plans of the fit
-  Fitted<Seconds> per_microbatch;  ///< the share of it that delays the pipeline
 };
 
 struct Calibration {
@@ -71,8 +66,9 @@ struct ProfileClocks {
   Megahertz step;
 };
 /// Times with the spread of the samples, energies with the standard deviation of the fitted power; `load` and
-/// `optimizer_step` draw blocking power. Clocks without samples are interpolated and count as one sample without
-/// spread.
+/// `optimizer_step` draw blocking power. Where loading depends on the clock of the forward, `load` has its least time,
+/// and the forward's times and energies contain the rest. Clocks without samples are interpolated and count as one
+/// sample without spread.
 model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, const ProfileClocks& clocks);
 
 /// One plan, measured and simulated.

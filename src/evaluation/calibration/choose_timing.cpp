@@ -11,21 +11,10 @@
 namespace perseus::calibration {
 namespace {
 
-/// A more detailed model must reduce the left-out errors at least to this share.
-constexpr double kClearGain = 0.95;
 constexpr double kNegligibleLatency_s = 1e-3;
 
-/// Whether b's left-out errors are smaller than a's by more than the standard error of the difference.
 bool clearly_better(const TimingCandidate& b, const TimingCandidate& a) {
-  const auto n = static_cast<double>(a.left_out_errors.size());
-  double mean = 0, squares = 0;
-  for (std::size_t p = 0; p < a.left_out_errors.size(); ++p) {
-    const double gain = std::abs(a.left_out_errors[p]) - std::abs(b.left_out_errors[p]);
-    mean += gain / n;
-    squares += gain * gain / n;
-  }
-  const double standard_error = std::sqrt(std::max(0.0, squares - mean * mean) / std::max(1.0, n - 1));
-  return mean > standard_error && b.left_out_mean() < kClearGain * a.left_out_mean();
+  return clearly_smaller(b.left_out_errors, a.left_out_errors);
 }
 
 /// Whether the data determine more than half of its latencies: the prior determines the others.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "evaluation/calibration/doubts.h"
@@ -121,6 +122,36 @@ TEST(Calibrate, PredictsExactPlansThatItNeverSaw) {
   EXPECT_LT(errors.time_max, 1e-3);
   EXPECT_LT(errors.replay_mean, 1e-4);
   EXPECT_LT(errors.energy_max, 2e-3);
+}
+
+TEST(Calibrate, PutsLoadingThatFollowsTheClockIntoTheForward) {
+  TrueRun truth;
+  truth.plans = 40;
+  truth.loading_rise_per_mhz = 1e-3;
+  SeededDice dice(8);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
+  CalibrationOptions options;
+  options.timing.details = {LinkDetail::one};
+  const auto predictions = cross_validate(trace, 5, options);
+  ASSERT_TRUE(predictions) << predictions.error().message;
+  EXPECT_LT(errors_of(*predictions).time_max, 1e-3);
+
+  const Calibration found = calibrated(trace, options);
+  const std::vector<int> plans = all_plans(trace);
+  const model::Profile profile = make_profile(found, trace, {plans, Megahertz(0)});
+  const Megahertz lowest = testing::synthetic_clocks().back();
+  const Seconds load = profile.find(0, "load")->measurements[0].time;
+  for (const model::Measurement& m : profile.find(0, "forward")->measurements) {
+    const Seconds forward = truth.time(0, model::Instruction::forward, m.clock);
+    const Seconds both = m.time + load, loading = both - forward;
+    const double clock_mhz =
+        std::clamp<double>(m.clock.value(), found.loading[0].lowest_mhz, found.loading[0].highest_mhz);
+    const auto clock = Megahertz(static_cast<int>(std::lround(clock_mhz)));
+    // The fit spreads a plan's loading evenly over its microbatches, of which the first has a clock of its own.
+    EXPECT_NEAR(loading / truth.loading_at(0, clock, lowest), 1, 0.05) << m.clock.value();
+    const Joules expected = truth.power(0, m.clock) * forward + truth.blocking_power * (m.time - forward);
+    EXPECT_NEAR(m.energy / expected, 1, 1e-3);
+  }
 }
 
 /// Traces of two nodes where the link between two nodes is slow, and two of the runs were disturbed.
