@@ -30,6 +30,8 @@ struct EmulateOptions {
   std::optional<std::uint64_t> seed;
   std::vector<std::string> methods;
   std::string slowdown;  ///< empty: the scenario's
+  std::optional<model::TransferLatency> transfer_latency;
+  bool blocking_transfers = false;  ///< in addition to the scenario's
   std::string out;
   std::optional<bool> progress;
 };
@@ -79,6 +81,10 @@ std::vector<report::ReportFact> facts_of(const model::Scenario& scenario,
   }
   if (scenario.duration) facts.push_back({"time", fmt::format("{:g} s", scenario.duration->value())});
   if (scenario.iterations) facts.push_back({"iterations", std::to_string(*scenario.iterations)});
+  if (const model::ClusterTiming& t = scenario.timing; !t.transfer_latency.is_zero()) {
+    facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(t.transfer_latency),
+                                                     t.blocking_transfers ? ", the sender waits" : "")});
+  }
   facts.push_back({"stragglers", fmt::format("{}, seed {}", stragglers, scenario.seed)});
   return facts;
 }
@@ -144,6 +150,8 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
     if (!slowdown) return slowdown.error();
     scenario->slowdown = *slowdown;
   }
+  if (options.transfer_latency) scenario->timing.transfer_latency = *options.transfer_latency;
+  if (options.blocking_transfers) scenario->timing.blocking_transfers = true;
   if (Status known = check_methods(scenario->methods); !known) {
     return options.methods.empty()
                ? Error{ErrorCode::invalid_input, fmt::format("{}: {}", options.scenario, known.error().message)}
@@ -179,6 +187,10 @@ void add_emulate(CLI::App& app, Command& command) {
                    "and data/sample_scenario.toml")
       ->required();
   add_slowdown_option(*emulate, options->slowdown);
+  add_transfer_latency(*emulate, "Latency of transfers between ranks, as in 'perseus plan' (default: the scenario's)",
+                       [options](const model::TransferLatency& latency) { options->transfer_latency = latency; });
+  emulate->add_flag("--blocking-transfers", options->blocking_transfers,
+                    "A sending rank waits until the transfer ends (default: the scenario's)");
   emulate->add_option("--seed", options->seed, "Random seed (default: the scenario's)")
       ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");

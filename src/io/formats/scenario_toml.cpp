@@ -150,7 +150,8 @@ class ScenarioReader {
       model::ClusterTiming& t = scenario_.timing;
       if (f.is_list("transfer_latency_s")) {
         std::vector<model::BoundaryLatency> boundaries;
-        for (const double s : f.numbers("transfer_latency_s", kSeconds)) boundaries.push_back({Seconds(s), Seconds(s)});
+        for (const auto& [forward_s, backward_s] : f.pairs("transfer_latency_s", kSeconds))
+          boundaries.push_back({Seconds(forward_s), Seconds(backward_s)});
         t.transfer_latency = model::TransferLatency(std::move(boundaries));
       } else {
         t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", kSeconds));

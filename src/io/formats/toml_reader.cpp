@@ -229,6 +229,26 @@ std::vector<double> TomlFields::numbers(std::string_view key, NumberRange allowe
   return values;
 }
 
+std::vector<std::pair<double, double>> TomlFields::pairs(std::string_view key, NumberRange allowed) {
+  const std::string each = text_of(allowed, false);
+  const std::string expected = fmt::format("a list of at least one, each {} or a list of two such numbers", each);
+  const toml::node* node = take(key, true, expected);
+  if (node == nullptr) return {};
+  const auto* array = node->as_array();
+  std::vector<std::pair<double, double>> values;
+  if (array != nullptr) {
+    for (const toml::node& element : *array) {
+      const auto* pair = element.as_array();
+      if (pair != nullptr && pair->size() != 2) continue;
+      const auto first = number_in(pair != nullptr ? *pair->get(0) : element, allowed, false);
+      const auto second = pair != nullptr ? number_in(*pair->get(1), allowed, false) : first;
+      if (first && second) values.emplace_back(*first, *second);
+    }
+  }
+  if (array == nullptr || array->empty() || values.size() != array->size()) fail(key, expected);
+  return values;
+}
+
 std::vector<std::string> TomlFields::strings(std::string_view key) {
   const std::string expected = "a list of texts, at least one";
   const toml::node* node = take(key, true, expected);

@@ -20,6 +20,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -48,6 +49,8 @@ class TomlFields {
   /// A text or a number, as text; nullopt if it is absent.
   std::optional<std::string> text_or_number(std::string_view key);
   std::vector<double> numbers(std::string_view key, NumberRange allowed);
+  /// A list of numbers or [number, number]; a number stands for both of its pair.
+  std::vector<std::pair<double, double>> pairs(std::string_view key, NumberRange allowed);
   std::vector<std::string> strings(std::string_view key);
   /// The table under `key`, or null.
   const toml::table* table(std::string_view key);

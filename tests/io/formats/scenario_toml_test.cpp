@@ -54,6 +54,15 @@ TEST(ScenarioToml, ReadsTheSample) {
   EXPECT_DOUBLE_EQ(read->sweep->slowdowns.back(), 1.5);
 }
 
+TEST(ScenarioToml, ReadsALatencyPerBoundaryAndDirection) {
+  const auto scenario =
+      parse_scenario(head + "[timing]\ntransfer_latency_s = [0.002, [0.064, 0.07], 1]\n", "s.toml", "");
+  ASSERT_TRUE(scenario.ok()) << scenario.error().message;
+  const model::BoundaryLatency node{Seconds(0.002), Seconds(0.002)}, slow{Seconds(0.064), Seconds(0.07)};
+  EXPECT_EQ(scenario->timing.transfer_latency,
+            model::TransferLatency({node, slow, model::BoundaryLatency{Seconds(1), Seconds(1)}}));
+}
+
 struct Bad {
   std::string text;
   std::string says;
@@ -78,6 +87,11 @@ TEST(ScenarioToml, ErrorsNameFileLineFieldValueAndAllowedValues) {
       {head + "[timing]\nload_s = \"long\"\n",
        "s.toml:10: [timing] load_s: 'long'; allowed: a number from 0 to 1000000000"},
       {head + "[timing]\nload = 1\n", "s.toml:10: [timing] unknown key 'load'; allowed: transfer_latency_s"},
+      {head + "[timing]\ntransfer_latency_s = [0.1, [0.1, 0.2, 0.3]]\n",
+       "s.toml:10: [timing] transfer_latency_s: a list; allowed: a list of at least one, each a number from 0 to "
+       "1000000000 or a list of two such numbers"},
+      {head + "[timing]\ntransfer_latency_s = [[0.1, -1]]\n",
+       "s.toml:10: [timing] transfer_latency_s: a list; allowed"},
       {head + "[server]\nswitch_latency_s = inf\n", "s.toml:10: [server] switch_latency_s: inf; allowed: "},
       {head + "[[pipelines]]\nname = \"whole\"\nprofile = \"q\"\nmicrobatches = 1\ncount = 0\n",
        "s.toml:10: [[pipelines]] name: 'whole'; allowed: a name that no other [[pipelines]] has"},
