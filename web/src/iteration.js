@@ -23,10 +23,24 @@ function incoming(count, rank, sent) {
   return { first, before, latency };
 }
 
+/** Returns [before, after, latency] of the transfers above three times the median latency, as src/io/report/slow_links.h. */
+function slowTransfers(count, rank, { first, before, latency }) {
+  const transfers = [];
+  for (let i = 0; i < count; ++i) {
+    for (let k = first[i]; k < first[i + 1]; ++k) {
+      if (rank[before[k]] !== rank[i]) transfers.push([before[k], i, latency[k]]);
+    }
+  }
+  const sorted = Float64Array.from(transfers, (t) => t[2]).sort();
+  const median = sorted[(sorted.length - 1) >> 1];
+  return transfers.filter((t) => t[2] > 3 * median);
+}
+
 export function readIteration(data) {
   const { type, rank, microbatch } = data.computations;
   const count = type.length;
   const order = [...type.keys()].sort((a, b) => type[a] - type[b] || a - b); // the order in which plans are sent
+  const dependencies = incoming(count, rank, data.dependencies);
   return {
     count,
     type,
@@ -35,7 +49,8 @@ export function readIteration(data) {
     types: data.types,
     ranks: data.accelerators.length,
     waiting: data.accelerators.map((n) => n * data.blocking_power_w),
-    incoming: incoming(count, rank, data.dependencies),
+    incoming: dependencies,
+    slow: slowTransfers(count, rank, dependencies),
     order,
   };
 }

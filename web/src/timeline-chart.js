@@ -33,7 +33,7 @@ export function createTimelineChart(parent, panels) {
     'aria-label': 'Timeline. Arrow keys walk over the computations, plus and minus zoom, 0 shows everything, ' +
       'c goes to the next critical computation.',
     style: `height:${top(panels.length) - head + slider}px` }, surface, ...titles, outline, live);
-  const scale = legend();
+  const scale = legend(panels[0].timeline.iteration.slow.length > 0);
   parent.append(scale.root, holder);
   const chart = createChart(surface);
   const tooltip = createTooltip(holder);
@@ -52,7 +52,7 @@ export function createTimelineChart(parent, panels) {
         width: box.width, height: box.height, pixelRatio: devicePixelRatio,
         from: (box.x - zero) / (one - zero), to: (box.x + box.width - zero) / (one - zero),
         ramp: state.ramp, range: state.range, font: pageFont(),
-        colors: { wait: color('wait'), critical: color('critical'), halo: color('page') },
+        colors: { wait: color('wait'), critical: color('critical'), halo: color('page'), slow: color('max') },
       });
       return { type: 'image', silent: true,
         style: { image: canvases[k], x: box.x, y: box.y, width: box.width, height: box.height } };
@@ -261,7 +261,7 @@ const sliderSeconds = (v) => seconds(Number(v));
 
 
 /** Makes the color scale, marks, and zoom buttons. */
-function legend() {
+function legend(slowTransfers) {
   const ramp = element('i', { class: 'ramp' });
   const low = element('span');
   const high = element('span');
@@ -272,6 +272,7 @@ function legend() {
   const root = element('div', { class: 'timeline-legend' },
     element('span', { class: 'scale' }, 'power of a rank ', low, ramp, high),
     element('span', {}, element('i', { class: 'mark wait' }), 'waits'),
+    ...(slowTransfers ? [element('span', {}, element('i', { class: 'mark slow' }), 'slow transfer')] : []),
     element('span', {}, element('i', { class: 'mark critical' }), 'critical path'), zoom);
   return {
     root,

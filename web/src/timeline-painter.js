@@ -24,6 +24,7 @@ export function paintTimeline(canvas, timeline, view) {
     paint.fillRect(-from * scale, r * rowHeight, timeline.makespan * scale, rowHeight - gap);
   }
   for (let r = 0; r < timeline.rows.length; ++r) paintRow(timeline, r, geometry);
+  paintSlowTransfers(timeline, geometry);
   paintCriticalPath(timeline, geometry);
 }
 
@@ -92,6 +93,21 @@ function paintLabel(timeline, i, x, end, y, color, g) {
   if (g.rowHeight < 13 * g.pixelRatio || end - x < g.paint.measureText(text).width + 3 * g.pixelRatio) return;
   g.paint.fillStyle = g.ramp.texts[color];
   g.paint.fillText(text, (x + end) / 2, y);
+}
+
+/** Paints the transfers over slow links as lines from the sender's row to the receiver's. */
+function paintSlowTransfers(timeline, g) {
+  const middle = (i) => (timeline.iteration.rank[i] + 0.5) * g.rowHeight - g.gap / 2;
+  g.paint.beginPath();
+  for (const [before, after, latency] of timeline.iteration.slow) {
+    const sent = timeline.end[before];
+    if (sent + latency < g.from || sent > g.to) continue;
+    g.paint.moveTo((sent - g.from) * g.scale, middle(before));
+    g.paint.lineTo((sent + latency - g.from) * g.scale, middle(after));
+  }
+  g.paint.strokeStyle = g.colors.slow;
+  g.paint.lineWidth = 1.3 * g.pixelRatio;
+  g.paint.stroke();
 }
 
 /** Paints the critical path along the bottom of its bars and between ranks; leaves out parts closer than a pixel. */

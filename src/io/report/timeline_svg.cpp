@@ -9,6 +9,7 @@
 #include "io/report/drawn_timeline.h"
 #include "io/report/format.h"
 #include "io/report/report.h"
+#include "io/report/slow_links.h"
 #include "io/report/svg_page.h"
 #include "io/report/timeline.h"
 
@@ -19,6 +20,7 @@ constexpr double kWidth = 1280, kLeft = 72, kRight = 24, kHead = 84, kBlockHead 
 constexpr double kDrawnWidth = kWidth - kLeft - kRight;
 constexpr int kMostSingleBars = 4000;  // with more computations than this, bars are merged into columns
 constexpr int kColumnWidth = 2;
+constexpr const char* kSlowLinkClass = "q5";
 constexpr int kColumns = static_cast<int>(kDrawnWidth) / kColumnWidth;
 
 struct Block {
@@ -28,6 +30,7 @@ struct Block {
   Seconds span;  ///< of the whole width
   double top;    ///< of the first row
   double row;    ///< height of a row
+  const std::vector<SlowLink>& slow_links;
   [[nodiscard]] double x(Seconds t) const { return kLeft + t / span * kDrawnWidth; }
   [[nodiscard]] double y(int rank) const { return top + rank * row; }
   [[nodiscard]] double bar_height() const { return row >= 8 ? row - 2 : row * 0.9; }
@@ -81,6 +84,23 @@ void write_columns(const Block& b, const Sink& sink) {
   }
 }
 
+/// Draws the transfers over slow links as lines from the sender's row to the receiver's.
+void write_slow_links(const Block& b, const Sink& sink) {
+  const auto middle = [&](int rank) { return b.y(rank) + b.bar_height() / 2; };
+  for (const SlowLink& link : b.slow_links) {
+    std::string d;
+    for (const model::Dependency& transfer : link.transfers) {
+      const Seconds sent = b.timeline.bars[transfer.before].end;
+      d += fmt::format("M{:.1f} {:.1f}L{:.1f} {:.1f}", b.x(sent), middle(link.from), b.x(sent + transfer.latency),
+                       middle(link.to));
+    }
+    sink(
+        fmt::format("<path class=\"{} qn\" stroke-width=\"1.3\" d=\"{}\"><title>transfers from rank {} to rank {}: {}"
+                    "</title></path>\n",
+                    kSlowLinkClass, d, link.from, link.to, text_of(link.latency)));
+  }
+}
+
 /// Draws the critical path along the bottom of its bars, with lines between ranks; omits points closer than a unit.
 void write_critical_path(const Block& b, const Sink& sink) {
   if (b.timeline.critical_path.empty()) return;
@@ -126,10 +146,11 @@ void write_block(const Block& b, const std::string& name, const Sink& sink) {
     write_single_bars(b, sink);
   else
     write_columns(b, sink);
+  write_slow_links(b, sink);
   write_critical_path(b, sink);
 }
 
-std::string legend(const PowerRange& range, bool critical_path) {
+std::string legend(const PowerRange& range, bool critical_path, bool slow_links) {
   const double step = 9, from = kWidth - kRight - step * kSvgPowerClasses, y = 24;
   std::string svg;
   for (int k = 0; k < kSvgPowerClasses; ++k) svg += svg_box(fmt::format("b p{}", k), {from + k * step, y, step, 12});
@@ -137,6 +158,11 @@ std::string legend(const PowerRange& range, bool critical_path) {
   svg += svg_text(kWidth - kRight, y + 28, "end", "dim s", text_of(range.high) + " per rank");
   svg += svg_box("wait", {from - 236, y, 24, 12});
   svg += svg_text(from - 206, y + 10.5, "start", "dim s", "waits");
+  if (slow_links) {
+    svg += fmt::format("<path class=\"{} qn\" stroke-width=\"1.3\" d=\"M{:.1f} {}l24 -10\"/>\n", kSlowLinkClass,
+                       from - 346, y + 11);
+    svg += svg_text(from - 316, y + 10.5, "start", "dim s", "slow transfer");
+  }
   if (!critical_path) return svg;
   svg += fmt::format("<path class=\"critical n\" stroke-width=\"2.2\" d=\"M{:.1f} {}h24\"/>\n", from - 152, y + 6);
   svg += svg_text(from - 122, y + 10.5, "start", "dim s", "critical path");
@@ -162,14 +188,18 @@ void write_timeline_svg(const model::ComputationDag& dag, const std::vector<Draw
     }
     description += ".";
   }
+  const std::vector<SlowLink> links = slow_links(dag);
+  for (const SlowLink& link : links)
+    description += fmt::format(" Slow link from rank {} to rank {}: {}.", link.from, link.to, text_of(link.latency));
   const double row = row_height(dag.num_ranks());
   const double block = kBlockHead + row * dag.num_ranks() + kBlockFoot;
   sink(open_svg(kWidth, kHead + block * static_cast<double>(timelines.size()), "One iteration, rank by rank",
                 description));
-  sink(svg_text(kLeft, 36, "start", "fg h", "One iteration, rank by rank") + legend(range, critical_path));
+  sink(svg_text(kLeft, 36, "start", "fg h", "One iteration, rank by rank") +
+       legend(range, critical_path, !links.empty()));
   for (std::size_t k = 0; k < timelines.size(); ++k) {
     const double top = kHead + block * static_cast<double>(k) + kBlockHead;
-    write_block({dag, timelines[k].timeline, range, span, top, row}, timelines[k].name, sink);
+    write_block({dag, timelines[k].timeline, range, span, top, row, links}, timelines[k].name, sink);
   }
   sink("</svg>\n");
 }

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
+#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>
@@ -13,6 +14,7 @@
 #include "io/report/dashboard.h"
 #include "io/report/report.h"
 #include "io/report/report_data.h"
+#include "io/report/slow_links.h"
 #include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
@@ -74,6 +76,48 @@ TEST(Svg, TimelineHasABarPerComputationAndPlan) {
   }
   EXPECT_EQ(bars, 2 * sample.dag.computations.size());
   EXPECT_EQ(paths, 2 + 1u);  // one a plan, one in the legend
+}
+
+/// Gives every transfer 1 ms, and those between ranks 1 and 2 `slow`.
+model::ComputationDag dag_with_latencies(Seconds slow) {
+  model::ComputationDag dag = sample_dag(4, 6);
+  for (model::Dependency& d : dag.dependencies) {
+    const int from = dag.computations[d.before].rank, to = dag.computations[d.after].rank;
+    if (from != to) d.latency = from + to == 3 && std::abs(from - to) == 1 ? slow : Seconds(0.001);
+  }
+  return dag;
+}
+
+TEST(SlowLinks, AreThoseAboveThreeTimesTheMedian) {
+  EXPECT_TRUE(slow_links(sample_dag(4, 6)).empty());
+  EXPECT_TRUE(slow_links(dag_with_latencies(Seconds(0.003))).empty());
+  const auto links = slow_links(dag_with_latencies(Seconds(0.02)));
+  ASSERT_EQ(links.size(), 2u);
+  EXPECT_EQ(std::pair(links[0].from, links[0].to), std::pair(1, 2));
+  EXPECT_EQ(std::pair(links[1].from, links[1].to), std::pair(2, 1));
+  for (const SlowLink& link : links) {
+    EXPECT_EQ(link.latency, Seconds(0.02));
+    EXPECT_EQ(link.transfers.size(), 6u);  // one a microbatch
+  }
+}
+
+TEST(SlowLinks, AreLinesOfTheTimeline) {
+  const auto lines_of = [&](Seconds slow) {
+    const model::ComputationDag dag = dag_with_latencies(slow);
+    const std::string text = written([&](const Sink& sink) {
+      write_timeline_svg(dag, {{"all", model::all_maximum_clock(dag)}}, sink);
+    });
+    std::vector<std::string> titles;
+    const auto svg = parse_xml(text).get_child("svg");
+    for (const auto& [name, child] : svg) {
+      if (name == "path" && child.get_optional<std::string>("title")) titles.push_back(child.get<std::string>("title"));
+    }
+    EXPECT_EQ(text.find("slow transfer") != std::string::npos, !titles.empty()) << "in the legend";
+    return titles;
+  };
+  EXPECT_THAT(lines_of(Seconds(0.001)), testing::IsEmpty());
+  EXPECT_THAT(lines_of(Seconds(0.02)),
+              testing::ElementsAre(HasSubstr("from rank 1 to rank 2"), HasSubstr("from rank 2 to rank 1")));
 }
 
 TEST(Svg, ALargeTimelineStaysASmallFile) {
