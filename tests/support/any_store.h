@@ -33,6 +33,13 @@ inline store::Append to(const std::string& job, std::int64_t expected, std::vect
   return append;
 }
 
+/// A minute with that many iterations of 2 s, 7 J each, all under plan 3.
+inline store::HistoryRow minute(const std::string& job, std::int64_t start_s, const std::string& source,
+                                std::int64_t iterations) {
+  const auto n = static_cast<double>(iterations);
+  return {job, 60, start_s, source, {iterations, 2 * n, 2, 2, iterations, 7 * n, iterations, n, 6 * n, 1, 3, 3}};
+}
+
 class AnyStore : public ::testing::TestWithParam<Kind> {
  protected:
   AnyStore() : store_(open()) {}
@@ -59,6 +66,14 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   void sweep(double now_s, double grace_s) {
     const store::Sweep asked{{"input/", "known/"}, now_s, grace_s};
     repeat([&](auto done) { store_->sweep(asked, done); });
+  }
+  void write_history(std::vector<store::HistoryRow> rows) {
+    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->write_history(std::move(rows), done); }).ok());
+  }
+  /// Runs all pending work.
+  void age_history(std::int64_t minutes_before_s, std::int64_t hours_before_s = 0) {
+    const store::AgeHistory age{minutes_before_s, hours_before_s};
+    while (*executor_.outcome<bool>([&](auto done) { store_->age_history(age, done); })) {}
   }
   void pack(const std::string& job) {
     repeat([&](auto done) { store_->pack_job(job, done); });
@@ -197,6 +212,54 @@ TEST_P(AnyStore, FindsBlobsByPrefix) {
   EXPECT_EQ(*store_->blob("q"), "second");
   EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->remove_blob("q", done); }).ok());
   EXPECT_EQ(*store_->blob("q"), std::nullopt);
+}
+
+TEST_P(AnyStore, KeepsTheMinutesOfEachServer) {
+  (void)append(to("a", 0, {"{1}"}));
+  (void)append(to("b", 0, {"{1}"}));
+  const store::HistoryRow first = minute("a", 7200, "one", 5), other = minute("a", 7200, "two", 1);
+  store::HistoryRow later = minute("a", 7260, "one", 1);
+  later.figures.time_s = 0.1 + 0.2;  // read as it was written
+  write_history({first, other, later, minute("b", 7200, "one", 9), minute("absent", 7200, "one", 9)});
+  EXPECT_THAT(*store_->history("a", 0, 10'000), ElementsAre(first, other, later));
+  EXPECT_THAT(*store_->history("a", 7201, 7261), ElementsAre(later));
+  EXPECT_THAT(*store_->history("a", 0, 7200), IsEmpty());
+  EXPECT_THAT(*store_->history("absent", 0, 10'000), IsEmpty());
+  const store::HistoryRow again = minute("a", 7200, "one", 6);
+  write_history({again});
+  EXPECT_THAT(*store_->history("a", 7200, 7201), ElementsAre(again, other)) << "it replaces the row of its server";
+  remove_job("a");
+  EXPECT_THAT(*store_->history("a", 0, 10'000), IsEmpty());
+  EXPECT_EQ(store_->history("b", 0, 10'000)->size(), 1U);
+  EXPECT_EQ(store_->history_bytes()->size(), 1U);
+}
+
+TEST_P(AnyStore, AddsOldMinutesToTheirHours) {
+  for (int i = 0; i < 45; ++i) (void)append(to("job " + std::to_string(i), 0, {"{1}"}));  // more than are done at once
+  for (int i = 0; i < 45; ++i) {
+    const std::string job = "job " + std::to_string(i);
+    write_history({minute(job, 7200, "one", 1), minute(job, 7260, "one", 2), minute(job, 7260, "two", 3),
+                   minute(job, 10'800, "one", 4), minute(job, 14'400, "one", 5)});
+  }
+  age_history(14'400);
+  const auto hour = [](std::int64_t start_s, std::int64_t minutes, std::int64_t iterations) {
+    store::HistoryRow row = minute("job 44", start_s, "", iterations);
+    row.step_s = 3600;
+    row.figures.straggler_iterations = minutes;
+    return row;
+  };
+  EXPECT_THAT(*store_->history("job 44", 0, 20'000),
+              ElementsAre(minute("job 44", 14'400, "one", 5), hour(7200, 3, 6), hour(10'800, 1, 4)));
+  age_history(14'400);
+  EXPECT_EQ(store_->history("job 44", 0, 20'000)->size(), 3U) << "once";
+  write_history({minute("job 44", 7320, "late", 10)});
+  age_history(14'400);
+  EXPECT_THAT(*store_->history("job 44", 7200, 7201), ElementsAre(hour(7200, 4, 16)));
+  age_history(14'400, 10'800);
+  EXPECT_THAT(*store_->history("job 44", 0, 20'000),
+              ElementsAre(minute("job 44", 14'400, "one", 5), hour(10'800, 1, 4)));
+  EXPECT_EQ(store_->history("job 0", 0, 20'000)->size(), 2U);
+  EXPECT_THAT(store_->history_bytes()->front(), (store::HistoryBytes{"job 0", 2 * store::kHistoryRowBytes}));
 }
 
 TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {

@@ -105,6 +105,7 @@ void MemoryStore::remove_job(std::string job, Done<Ok> done) {
   write<Ok>(std::move(done), [this, job = std::move(job)]() mutable {
     if (database_->jobs.erase(job) > 0) tell_others(job, 0);
     release_all("job/" + job);
+    std::erase_if(database_->history, [&](const auto& row) { return std::get<0>(row.first) == job; });
     return Ok{};
   });
 }
@@ -115,6 +116,54 @@ void MemoryStore::pack_job(std::string job, Done<bool> done) {
     if (found != database_->jobs.end()) found->second.index.packed = found->second.index.last_sequence;
     return false;
   });
+}
+
+void MemoryStore::write_history(std::vector<HistoryRow> rows, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, rows = std::move(rows)]() mutable {
+    for (HistoryRow& row : rows) {
+      if (!database_->jobs.contains(row.job)) continue;
+      database_->history[{row.job, row.step_s, row.start_s, row.source}] = row.figures;
+    }
+    return Ok{};
+  });
+}
+
+Result<std::vector<HistoryRow>> MemoryStore::history(std::string_view job, std::int64_t from_s, std::int64_t to_s) {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<HistoryRow> rows;
+  for (const auto& [key, figures] : database_->history) {
+    const auto& [of, step_s, start_s, source] = key;
+    if (of == job && from_s <= start_s && start_s < to_s) rows.push_back({of, step_s, start_s, source, figures});
+  }
+  return rows;
+}
+
+void MemoryStore::age_history(AgeHistory age, Done<bool> done) {
+  write<bool>(std::move(done), [this, age]() mutable {
+    std::vector<HistoryRow> minutes;
+    std::erase_if(database_->history, [&](const auto& entry) {
+      const auto& [job, step_s, start_s, source] = entry.first;
+      const bool is_minute = step_s == kMinute_s;
+      const bool is_old = start_s < (is_minute ? age.minutes_before_s : age.hours_before_s);
+      if (is_old && is_minute) minutes.push_back({job, step_s, start_s, source, entry.second});
+      return is_old;
+    });
+    for (const HistoryRow& hour : hours_of(minutes)) {
+      if (hour.start_s < age.hours_before_s) continue;
+      database_->history[{hour.job, hour.step_s, hour.start_s, hour.source}].add(hour.figures);
+    }
+    return false;
+  });
+}
+
+Result<std::vector<HistoryBytes>> MemoryStore::history_bytes() {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<HistoryBytes> bytes;
+  for (const auto& [key, figures] : database_->history) {
+    if (bytes.empty() || bytes.back().job != std::get<0>(key)) bytes.push_back({std::get<0>(key), 0});
+    bytes.back().bytes += kHistoryRowBytes;
+  }
+  return bytes;
 }
 
 void MemoryStore::put_blob(Blob blob, Done<Ok> done) {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -35,6 +36,8 @@ struct MemoryDatabase {
   };
   std::map<std::string, LoggedJob, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
+  std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::string>, HistoryFigures>
+      history;                                          ///< by job, step, start and source
   std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
   std::map<std::string, double> unused_since;           ///< blobs found unused by a sweep
   std::set<std::string, std::less<>> damaged_blobs;     ///< damage injected by a test
@@ -56,6 +59,10 @@ class MemoryStore final : public Store {
   Result<std::vector<JobIndexRow>> jobs() override;
   void remove_job(std::string job, Done<Ok> done) override;
   void pack_job(std::string job, Done<bool> done) override;
+  void write_history(std::vector<HistoryRow> rows, Done<Ok> done) override;
+  Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) override;
+  void age_history(AgeHistory age, Done<bool> done) override;
+  Result<std::vector<HistoryBytes>> history_bytes() override;
   void put_blob(Blob blob, Done<Ok> done) override;
   Result<std::optional<std::string>> blob(std::string_view key) override;
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override;

@@ -61,6 +61,15 @@ constexpr std::array kPostgresMigrations = {
          SELECT 'job/' || jobs.job, key
          FROM (SELECT key, convert_from(bytes, 'UTF8') AS body FROM blobs WHERE starts_with(key, 'known/')) learned, jobs
          WHERE strpos(body, '"job":"' || jobs.job || '"') > 0 ON CONFLICT DO NOTHING)",
+    R"(CREATE TABLE history(job text COLLATE "C" NOT NULL, step_s bigint NOT NULL, start_s bigint NOT NULL,
+                            source text COLLATE "C" NOT NULL, iterations bigint NOT NULL,
+                            time_s double precision NOT NULL, least_s double precision NOT NULL,
+                            most_s double precision NOT NULL, energy_iterations bigint NOT NULL,
+                            energy_j double precision NOT NULL, planned_iterations bigint NOT NULL,
+                            planned_s double precision NOT NULL, planned_j double precision NOT NULL,
+                            straggler_iterations bigint NOT NULL, first_version bigint NOT NULL,
+                            last_version bigint NOT NULL, crc bigint NOT NULL,
+                            PRIMARY KEY(job, step_s, start_s, source)))",
 };
 constexpr int kPostgresVersion = static_cast<int>(kPostgresMigrations.size());
 /// Held while migrating, so that only one of several servers that start together migrates.

@@ -12,6 +12,7 @@
 #include "server/store/checksum.h"
 #include "server/store/group_commit.h"
 #include "server/store/postgres_connection.h"
+#include "server/store/postgres_history.h"
 #include "server/store/postgres_listener.h"
 #include "server/store/postgres_schema.h"
 #include "server/store/postgres_transaction.h"
@@ -102,12 +103,30 @@ class PostgresStore final : public Store {
       transaction_->run("DELETE FROM events WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM packs WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM holds WHERE holder = 'job/' || $1", {std::string_view(job)});
+      transaction_->run("DELETE FROM history WHERE job = $1", {std::string_view(job)});
       if (removed.affected() > 0) transaction_->notify("removed", 0, job);
     });
   }
 
   void pack_job(std::string job, Done<bool> done) override {
     group_.add<bool>([this, job = std::move(job)] { return transaction_->pack_job(job); }, std::move(done));
+  }
+
+  void write_history(std::vector<HistoryRow> rows, Done<Ok> done) override {
+    group_.add_work(std::move(done), [this, rows = std::move(rows)] { transaction_->write_history(rows); });
+  }
+
+  Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) override {
+    return reading<std::vector<HistoryRow>>(
+        [&](PostgresConnection& connection) { return read_history(connection, std::string(job), from_s, to_s); });
+  }
+
+  void age_history(AgeHistory age, Done<bool> done) override {
+    group_.add<bool>([this, age] { return transaction_->age_history(age); }, std::move(done));
+  }
+
+  Result<std::vector<HistoryBytes>> history_bytes() override {
+    return reading<std::vector<HistoryBytes>>(read_history_bytes);
   }
 
   void put_blob(Blob blob, Done<Ok> done) override {

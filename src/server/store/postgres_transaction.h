@@ -40,6 +40,8 @@ class PostgresTransaction {
   void hold(const std::string& holder, const std::vector<std::string>& keys);
   bool pack_job(const std::string& job);
   bool sweep(const Sweep& sweep);
+  void write_history(const std::vector<HistoryRow>& rows);
+  bool age_history(const AgeHistory& age);
   /// Notifies the other servers when (and if) the transaction commits.
   void notify(std::string_view what, std::int64_t sequence, std::string_view job);
 

@@ -62,6 +62,13 @@ constexpr std::array kSqliteMigrations = {
        INSERT OR IGNORE INTO holds
          SELECT 'job/' || job.job, key FROM blob, job
          WHERE key LIKE 'known/%' AND instr(CAST(blob.bytes AS TEXT), '"job":"' || job.job || '"') > 0;)",
+    R"(CREATE TABLE history(job TEXT NOT NULL, step_s INTEGER NOT NULL, start_s INTEGER NOT NULL, source TEXT NOT NULL,
+                            iterations INTEGER NOT NULL, time_s REAL NOT NULL, least_s REAL NOT NULL,
+                            most_s REAL NOT NULL, energy_iterations INTEGER NOT NULL, energy_j REAL NOT NULL,
+                            planned_iterations INTEGER NOT NULL, planned_s REAL NOT NULL, planned_j REAL NOT NULL,
+                            straggler_iterations INTEGER NOT NULL, first_version INTEGER NOT NULL,
+                            last_version INTEGER NOT NULL, crc INTEGER NOT NULL,
+                            PRIMARY KEY(job, step_s, start_s, source)) WITHOUT ROWID;)",
 };
 constexpr int kSqliteVersion = static_cast<int>(kSqliteMigrations.size());
 

@@ -63,6 +63,29 @@ class SqliteStore final : public Store {
     group_.add<bool>([this, job = std::move(job)] { return tables().pack_job(job); }, std::move(done));
   }
 
+  void write_history(std::vector<HistoryRow> rows, Done<Ok> done) override {
+    group_.add_work(std::move(done), [this, rows = std::move(rows)] { tables().write_history(rows); });
+  }
+
+  Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) override {
+    const std::string id(job);
+    return reading<std::vector<HistoryRow>>([&](SqliteConnection& connection) {
+      connection.run("BEGIN");  // minutes and hours of one moment
+      auto rows = SqliteTables(connection).history(id, from_s, to_s);
+      connection.run("COMMIT");
+      return rows;
+    });
+  }
+
+  void age_history(AgeHistory age, Done<bool> done) override {
+    group_.add<bool>([this, age] { return tables().age_history(age); }, std::move(done));
+  }
+
+  Result<std::vector<HistoryBytes>> history_bytes() override {
+    return reading<std::vector<HistoryBytes>>(
+        [](SqliteConnection& connection) { return SqliteTables(connection).history_bytes(); });
+  }
+
   void put_blob(Blob blob, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, blob = std::move(blob)] { tables().put_blob(blob); });
   }

@@ -92,6 +92,7 @@ void SqliteTables::remove_job(const std::string& job) {
   connection_.run("DELETE FROM pack WHERE job = ?", job);
   connection_.run("DELETE FROM job WHERE job = ?", job);
   connection_.run("DELETE FROM holds WHERE holder = ?", holder_of_job(job));
+  connection_.run("DELETE FROM history WHERE job = ?", job);
 }
 
 bool SqliteTables::pack_job(const std::string& job) {

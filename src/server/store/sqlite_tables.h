@@ -37,6 +37,12 @@ class SqliteTables {
   std::vector<HeldBlob> held_blobs();
   bool sweep(const Sweep& sweep);
 
+  // History.
+  void write_history(const std::vector<HistoryRow>& rows);
+  std::vector<HistoryRow> history(const std::string& job, std::int64_t from_s, std::int64_t to_s);
+  bool age_history(const AgeHistory& age);
+  std::vector<HistoryBytes> history_bytes();
+
   // Claims.
   bool claim(const std::string& work, const std::string& owner, double now_s, double lease_s);
   void release(const std::string& work, const std::string& owner);
@@ -53,6 +59,8 @@ class SqliteTables {
   void hold(const std::string& holder, const std::vector<std::string>& keys);
   /// Inserts a row whose last column, at `index`, is bytes.
   void put_bytes(SQLite::Statement& statement, int index, const std::string& bytes);
+  void put_history(const HistoryRow& row);
+  void age_history_of(const std::string& job, const AgeHistory& age);
   std::vector<std::string> unused_blobs(const Sweep& sweep, std::int64_t limit);
   /// True: it returned pages, and more may be free.
   bool return_free_pages();

@@ -30,6 +30,7 @@
 
 #include "base/result.h"
 #include "server/store/commit_counts.h"
+#include "server/store/history_row.h"
 
 namespace perseus::store {
 
@@ -122,11 +123,23 @@ class Store {
   /// The job's events after that sequence (0: all); none for a job that does not exist.
   virtual Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) = 0;
   virtual Result<std::vector<JobIndexRow>> jobs() = 0;
-  /// Removes its log and its index row; blobs stay until a sweep(), since others may use them.
+  /// Removes its log, its history and its index row; blobs stay until a sweep(), since others may use them.
   virtual void remove_job(std::string job, Done<Ok> done) = 0;
   /// Stores some of the job's events in less space; the result of read() does not change. True: call again, there are
   /// more. A damaged log stays as it is.
   virtual void pack_job(std::string job, Done<bool> done) = 0;
+
+  // History of jobs' iterations; it goes with the job.
+  /// Minutes of one source; a row that exists already is replaced, so a write may be repeated. Rows of jobs that do not
+  /// exist are left out.
+  virtual void write_history(std::vector<HistoryRow> rows, Done<Ok> done) = 0;
+  /// The job's minutes and hours that begin within [from_s, to_s), by step, start and source. An iteration is in a
+  /// minute or in an hour, never in both. Damaged rows are left out.
+  virtual Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) = 0;
+  /// Adds old minutes to their hours, for some jobs in one transaction. True: call again, there are more.
+  virtual void age_history(AgeHistory age, Done<bool> done) = 0;
+  /// Of all jobs with history, by job: an upper limit, as if each job had rows without a gap.
+  virtual Result<std::vector<HistoryBytes>> history_bytes() = 0;
 
   // Blobs.
   virtual void put_blob(Blob blob, Done<Ok> done) = 0;

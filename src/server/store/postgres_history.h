@@ -1,0 +1,23 @@
+// The history of jobs' iterations in a PostgreSQL store: reads.
+//
+// Input:   a connection with the tables of postgres_schema.h.
+// Output:  as in store.h.
+// Errors:  PostgresFailure.
+// Cost:    one round trip per call.
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/store/history_row.h"
+#include "server/store/postgres_connection.h"
+
+namespace perseus::store {
+
+std::vector<HistoryRow> read_history(PostgresConnection& connection, const std::string& job, std::int64_t from_s,
+                                     std::int64_t to_s);
+std::vector<HistoryBytes> read_history_bytes(PostgresConnection& connection);
+
+}  // namespace perseus::store
