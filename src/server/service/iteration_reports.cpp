@@ -73,12 +73,29 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   }
   std::ranges::move(jobs::leave_out_energies(request), std::back_inserter(rejected));
   if (request.last_iteration && counts) {
+    note_measured(live, request);
     note_followed(live, request);
     keep_count(live, request);
   }
   stragglers_.detect(live, request);
   observe_energies(live, request);
   done(jobs::ReportedIterations{std::move(rejected)});
+}
+
+void IterationReports::note_measured(LiveJob& live, const jobs::ReportIterations& request) {
+  const jobs::Job& job = live.job;
+  const auto count = static_cast<std::int64_t>(request.iteration_time.size());
+  const bool controlled = !job.uncontrolled.contains(request.rank);
+  // Reports that do not name their plan follow the one in force from its first iteration on.
+  std::int64_t version = request.plan_version.value_or(0);
+  if (!request.plan_version && job.plan && *request.last_iteration - count + 1 >= job.plan->from_iteration) {
+    version = job.plan->version;
+  }
+  if (!controlled || jobs::plan_of_version(job, version) == nullptr) version = 0;
+  const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
+  history_.add(live, live.measured_iterations.report({request.rank, job.spec.degrees.world_size(), controlled, version,
+                                                      *request.last_iteration, request.iteration_time,
+                                                      request.iteration_energy, straggles}));
 }
 
 void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations& request) {

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/clock.h"
+#include "server/service/iteration_history.h"
 #include "server/service/job_access.h"
 #include "server/service/profiling_windows.h"
 #include "server/service/straggler_notices.h"
@@ -18,8 +19,8 @@ namespace perseus::service {
 class IterationReports {
  public:
   IterationReports(LiveJobs& jobs, const Clock& clock, JobAccess& access, ProfilingWindows& windows,
-                   StragglerNotices& stragglers)
-      : jobs_(jobs), clock_(clock), access_(access), windows_(windows), stragglers_(stragglers) {}
+                   StragglerNotices& stragglers, IterationHistory& history)
+      : jobs_(jobs), clock_(clock), access_(access), windows_(windows), stragglers_(stragglers), history_(history) {}
 
   void report(jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
   /// Writes all reports to the store, before the server stops.
@@ -29,6 +30,7 @@ class IterationReports {
 
  private:
   void take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
+  void note_measured(LiveJob& live, const jobs::ReportIterations& request);
   void note_followed(LiveJob& live, const jobs::ReportIterations& request);
   /// Writes the number of iterations under the plan: at each growth by an eighth, and by FollowUps every five minutes;
   /// for reports that do not name their plan, at the first one and each time the number has doubled.
@@ -41,6 +43,7 @@ class IterationReports {
   JobAccess& access_;
   ProfilingWindows& windows_;
   StragglerNotices& stragglers_;
+  IterationHistory& history_;
   bool stopping_ = false;
 };
 

@@ -28,6 +28,7 @@ bool LiveJob::is_pending(std::string_view blob) const {
 void LiveJob::forget_iterations() {
   progress.reset();
   followed = {};
+  measured_iterations = {};
   schedules.clear();
 }
 

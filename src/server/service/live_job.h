@@ -26,6 +26,7 @@
 #include "server/jobs/job.h"
 #include "server/jobs/job_profiling.h"
 #include "server/jobs/job_progress.h"
+#include "server/jobs/measured_iterations.h"
 #include "server/jobs/straggler_detector.h"
 #include "server/service/done.h"
 #include "server/store/store.h"
@@ -108,6 +109,7 @@ struct LiveJob {
   int subscribers = 0;
   jobs::IterationEnergyMeter energies;
   jobs::FollowedIterations followed;
+  jobs::MeasuredIterations measured_iterations;
   bool reports_without_plan = false;             ///< a rank reported iterations without naming the plan
   std::optional<double> uncounted_since_s;       ///< arrival of the first iteration that is not in the log
   bool replanning = false;                       ///< a profile is being completed with the measured switch latency

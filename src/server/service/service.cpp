@@ -6,6 +6,7 @@
 #include "server/jobs/view_json.h"
 #include "server/service/characterizations.h"
 #include "server/service/follow_ups.h"
+#include "server/service/iteration_history.h"
 #include "server/service/iteration_reports.h"
 #include "server/service/job_operations.h"
 #include "server/service/job_reactions.h"
@@ -19,7 +20,8 @@ namespace perseus::service {
 namespace {
 
 Keep keep_of(const ServiceOptions& options) {
-  return {options.keep_finished_s, options.keep_finished_bytes, options.keep_unused_s};
+  return {options.keep_finished_s, options.keep_finished_bytes, options.keep_unused_s, options.keep_minutes_s,
+          options.keep_hours_s};
 }
 
 }  // namespace
@@ -54,6 +56,7 @@ struct Service::Parts {
   std::shared_ptr<JobFrontiers> frontiers;
   std::shared_ptr<ProfilingWindows> windows;
   std::shared_ptr<StragglerNotices> stragglers;
+  std::shared_ptr<IterationHistory> history;
   IterationReports reports;
   std::shared_ptr<Registrations> registrations;
   JobOperations operations;
@@ -82,7 +85,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       windows(
           std::make_shared<ProfilingWindows>(options, *jobs, *store, clock, executor, *characterizations, *profiles)),
       stragglers(std::make_shared<StragglerNotices>(*jobs, access, executor)),
-      reports(*jobs, clock, access, *windows, *stragglers),
+      history(std::make_shared<IterationHistory>(*store, clock, access, jobs::random_hex_id().substr(0, 16))),
+      reports(*jobs, clock, access, *windows, *stragglers, *history),
       registrations(
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
       operations(*jobs, clock, access, *profiles),
@@ -120,7 +124,7 @@ void Service::Parts::connect(store::Store& to) {
   };
   jobs->on_earlier_wake(earlier);
   reactions.log = options.log;
-  store->earlier_wake = upkeep->earlier_wake = earlier;
+  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
@@ -237,6 +241,10 @@ void Service::ranks(const std::string& job, int after, int limit, Done<jobs::Ran
   parts_->reads.ranks(job, after, limit, std::move(done));
 }
 
+void Service::history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done) {
+  parts_->history->history(query, std::move(done));
+}
+
 StoreHealth Service::store_health() {
   parts_->store->probe();
   return parts_->store->health();
@@ -302,15 +310,16 @@ void Service::tick() {
   parts_->subscriptions->tick(now_s);
   for (const std::string& id : parts_->jobs->take_due(now_s)) parts_->reactions.wake(id);
   parts_->jobs->forget_finished(static_cast<std::size_t>(parts_->options.finished_jobs_in_memory));
+  parts_->history->tick(now_s);
   parts_->upkeep->tick(now_s);
   parts_->stored_bytes->tick(now_s);
 }
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
-  for (const auto& due :
-       {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
-        parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake()}) {
+  for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
+                          parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
+                          parts_->history->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -345,7 +354,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   parts_->waiting.stop();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
-  auto missing = std::make_shared<std::size_t>(jobs.size() + 2);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 3);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
     if (!done) *failed = done.error();
@@ -360,6 +369,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
     }
   }
   parts_->characterizations->stop([one_less] { one_less(Ok{}); });
+  parts_->history->keep(one_less);
   one_less(Ok{});
 }
 

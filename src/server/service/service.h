@@ -27,6 +27,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/jobs/job_history.h"
 #include "server/jobs/requests.h"
 #include "server/service/done.h"
 #include "server/service/energy_figures.h"
@@ -128,6 +129,8 @@ class Service {
   void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
   /// The first `limit` registered ranks after `after`.
   void ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done);
+  /// Measured iterations against the plan over time, see server/service/iteration_history.h.
+  void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;
   /// The last known state. Starts a new check, for the next caller.
   [[nodiscard]] StoreHealth store_health();

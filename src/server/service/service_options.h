@@ -16,6 +16,8 @@ struct ServiceOptions {
   std::int64_t keep_finished_bytes = 0;   ///< size of all logs above which ended jobs are removed; 0: no limit
   double keep_unused_s = 0;               ///< profiles and frontiers that no job needs for this long are removed; 0:
                                           ///< never
+  double keep_minutes_s = 0;              ///< minutes of jobs' history become hours after this time; 0: never
+  double keep_hours_s = 0;                ///< hours are removed after this time; 0: never
   int margin_iterations = 2;              ///< a new plan applies after this many more iterations
   int max_ranks = 1 << 17;                ///< of a job
   int max_computations = 1 << 17;         ///< of a pipeline's iteration

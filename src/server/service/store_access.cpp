@@ -1,7 +1,6 @@
 #include "server/service/store_access.h"
 
 #include <algorithm>
-#include <vector>
 
 namespace perseus::service {
 
@@ -50,6 +49,12 @@ void StoreAccess::pack_job(std::string job, Done<bool> done) {
 }
 void StoreAccess::sweep(store::Sweep sweep, Done<bool> done) {
   write(std::move(done), [&](Done<bool> then) { store_.sweep(std::move(sweep), std::move(then)); });
+}
+void StoreAccess::write_history(std::vector<store::HistoryRow> rows, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.write_history(std::move(rows), std::move(then)); });
+}
+void StoreAccess::age_history(store::AgeHistory age, Done<bool> done) {
+  write(std::move(done), [&](Done<bool> then) { store_.age_history(age, std::move(then)); });
 }
 void StoreAccess::put_blob(store::Blob blob, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.put_blob(std::move(blob), std::move(then)); });

@@ -18,6 +18,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/clock.h"
 #include "server/service/done.h"
@@ -56,6 +57,8 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void remove_job(std::string job, Done<Ok> done);
   void pack_job(std::string job, Done<bool> done);
   void sweep(store::Sweep sweep, Done<bool> done);
+  void write_history(std::vector<store::HistoryRow> rows, Done<Ok> done);
+  void age_history(store::AgeHistory age, Done<bool> done);
   void put_blob(store::Blob blob, Done<Ok> done);
   void remove_blob(std::string key, Done<Ok> done);
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done);

@@ -40,6 +40,12 @@ Result<StoredBytes::ByToken> StoredBytes::count(store::Store& store) {
     bytes[token] += row.bytes;
     token_of.emplace(row.job, token);
   }
+  const auto histories = store.history_bytes();
+  if (!histories) return histories.error();
+  for (const store::HistoryBytes& history : *histories) {
+    const auto token = token_of.find(history.job);
+    if (token != token_of.end()) bytes[token->second] += history.bytes;
+  }
   std::set<std::pair<std::string, std::string>> seen;
   for (const store::HeldBlob& blob : *held) {
     const auto token = token_of.find(blob.job);

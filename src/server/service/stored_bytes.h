@@ -1,8 +1,9 @@
-// Database space of each token's jobs: their logs, and the blobs that they hold.
+// Database space of each token's jobs: their logs, their history, and the blobs that they hold.
 //
 // Input:   writes as they are sent to the store; at intervals the whole index and the held blobs, which correct the
 //          sum. A blob that several jobs of a token hold counts once for it.
-// Output:  bytes by token. Blobs held through others' work (a frontier) count from the next correction on.
+// Output:  bytes by token. Blobs held through others' work (a frontier), and history, count from the next
+//          correction on.
 // Errors:  while the store does not answer, the sum stays as it is.
 // Cost:    a table entry per token; one scan of the index at the start, and every ten minutes on the executor.
 // Threads: io thread.

@@ -77,6 +77,7 @@ void Upkeep::found(const Result<std::vector<store::JobIndexRow>>& jobs) {
     UpkeepWork work = upkeep_of(*jobs, keep_, clock_.now_s());
     for (std::string& job : work.remove) tasks_.push_back({Task::Kind::remove, std::move(job)});
     for (std::string& job : work.pack) tasks_.push_back({Task::Kind::pack, std::move(job)});
+    if (keep_.ages()) tasks_.push_back({Task::Kind::age, ""});
     if (keep_.unused_s > 0) tasks_.push_back({Task::Kind::sweep, ""});
   }
   rest(tasks_.empty() ? kRest_s : 0);
@@ -93,9 +94,20 @@ void Upkeep::begin(Task task) {
       });
     case Task::Kind::pack:
       return store_.pack_job(task.job, end);
+    case Task::Kind::age:
+      return store_.age_history(age(), end);
     case Task::Kind::sweep:
       return store_.sweep({{"frontier/", "input/", "known/"}, clock_.now_s(), keep_.unused_s}, end);
   }
+}
+
+store::AgeHistory Upkeep::age() const {
+  const auto before = [&](double kept_s, std::int64_t step_s) -> std::int64_t {
+    if (kept_s <= 0) return 0;
+    const auto limit_s = static_cast<std::int64_t>(clock_.now_s() - kept_s);
+    return std::max<std::int64_t>(0, limit_s - limit_s % step_s);
+  };
+  return {before(keep_.minutes_s, store::kHour_s), before(keep_.hours_s, store::kHour_s)};
 }
 
 void Upkeep::ended(Task task, const Result<bool>& more) {

@@ -3,8 +3,8 @@
 // Problem: a server that runs for years must not grow without bound, and must answer during cleanup.
 // Input:   retention limits; the store's index, read at intervals on the executor.
 // Output:  jobs that ended too long ago are removed, and the oldest ended ones until all logs together are small
-//          enough; logs of ended jobs, and long ones, are packed; blobs that nothing has held for the set time are
-//          removed.
+//          enough; logs of ended jobs, and long ones, are packed; old minutes of jobs' history become hours; blobs that
+//          nothing has held for the set time are removed.
 // Errors:  operations that fail in the store are repeated at the next scan; damaged jobs are left for manual
 //          inspection.
 // Cost:    one scan of the index every ten minutes, on the executor; then up to 200 short writes per second until
@@ -30,7 +30,10 @@ struct Keep {
   double finished_s = 0;            ///< ended jobs are removed after this time
   std::int64_t finished_bytes = 0;  ///< size of all logs, live jobs included, above which ended jobs are removed
   double unused_s = 0;              ///< blobs that nothing has held for this long are removed
-  [[nodiscard]] bool any() const { return finished_s > 0 || finished_bytes > 0 || unused_s > 0; }
+  double minutes_s = 0;             ///< minutes of jobs' history become hours after this time
+  double hours_s = 0;               ///< hours of jobs' history are removed after this time
+  [[nodiscard]] bool ages() const { return minutes_s > 0 || hours_s > 0; }
+  [[nodiscard]] bool any() const { return finished_s > 0 || finished_bytes > 0 || unused_s > 0 || ages(); }
 };
 
 struct UpkeepWork {
@@ -52,7 +55,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
 
  private:
   struct Task {
-    enum class Kind : unsigned char { remove, pack, sweep } kind;
+    enum class Kind : unsigned char { remove, pack, age, sweep } kind;
     std::string job;
   };
   void look();
@@ -60,6 +63,7 @@ class Upkeep : public std::enable_shared_from_this<Upkeep> {
   void begin(Task task);
   void ended(Task task, const Result<bool>& more);
   void rest(double seconds);
+  [[nodiscard]] store::AgeHistory age() const;
 
   Keep keep_;
   StoreAccess& store_;

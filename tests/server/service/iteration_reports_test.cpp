@@ -38,7 +38,9 @@ class IterationReportsTest : public ::testing::Test, protected testing::ServiceP
   }
 
   std::shared_ptr<StragglerNotices> stragglers = std::make_shared<StragglerNotices>(base.jobs(), access, base);
-  IterationReports reports{base.jobs(), base.clock(), access, *windows, *stragglers};
+  std::shared_ptr<IterationHistory> history =
+      std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), access, "this start");
+  IterationReports reports{base.jobs(), base.clock(), access, *windows, *stragglers, *history};
 };
 
 TEST_F(IterationReportsTest, ImpossibleValuesAreErrors) {

@@ -1,0 +1,76 @@
+// The history of jobs' iterations: collects minutes in memory, writes them to the store, reads them.
+//
+// Problem: an operator wants to see over time what a job measured against its plan, and reports of iterations are too
+//          many for the log.
+// Input:   iterations that all ranks of a job have reported to this server; they count for the minute in which the
+//          last report arrives.
+// Output:  a minute is written once it is over, and in an orderly stop; under a name of its own per server and start,
+//          so that a write whose outcome is unknown is repeated without counting twice. history(): the store's rows,
+//          with the minutes that this server has not written yet.
+// Errors:  while the store does not accept minutes they stay in memory, at most kMostKept (the oldest are dropped).
+//          history(): not_found, and those of the store.
+// Cost:    a lookup per iteration; a write of up to 500 rows at a time, the next one after its answer.
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/jobs/job_history.h"
+#include "server/jobs/measured_iterations.h"
+#include "server/service/job_access.h"
+#include "server/service/store_access.h"
+
+namespace perseus::service {
+
+class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
+ public:
+  /// `source`: unique per server and start.
+  IterationHistory(StoreAccess& store, const Clock& clock, JobAccess& access, std::string source)
+      : store_(store), clock_(clock), access_(access), source_(std::move(source)) {}
+
+  void add(const LiveJob& live, const std::vector<jobs::WholeIteration>& measured);
+  void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
+
+  /// Writes everything, before the server stops.
+  void keep(Done<Ok> done);
+  /// Writes the minutes that are over.
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  std::function<void()> earlier_wake;
+
+  /// Minutes in memory: of 5,000 jobs, those of 40 minutes.
+  static constexpr std::size_t kMostKept = 200'000;
+
+ private:
+  using Minutes = std::map<std::int64_t, store::HistoryFigures>;  ///< by start
+  static constexpr std::size_t kRowsAtOnce = 500;
+
+  /// Minutes that begin before that time, at most kRowsAtOnce.
+  [[nodiscard]] std::vector<store::HistoryRow> rows_before(std::int64_t start_s) const;
+  void write();
+  void written(const std::vector<store::HistoryRow>& rows, const Result<Ok>& done);
+  void forget(const store::HistoryRow& row);
+  void forget_oldest();
+  /// The rows of the store with this server's own minutes.
+  [[nodiscard]] std::vector<store::HistoryRow> with_own(std::vector<store::HistoryRow> rows,
+                                                        const jobs::HistoryQuery& query) const;
+
+  StoreAccess& store_;
+  const Clock& clock_;
+  JobAccess& access_;
+  std::string source_;
+  std::unordered_map<std::string, Minutes> minutes_of_;  ///< by job: not written yet
+  std::size_t size_ = 0;
+  std::optional<double> due_s_;  ///< time of the next write; nothing: there is nothing to write
+  bool writing_ = false;
+  std::vector<Done<Ok>> keepers_;  ///< wait until everything is written
+};
+
+}  // namespace perseus::service
