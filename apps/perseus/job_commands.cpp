@@ -1,13 +1,23 @@
 // perseus job: lists, shows, finishes and deletes a server's jobs.
+#include <fmt/format.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "command.h"
+#include "io/formats/boost_json_text.h"
 #include "io/http/url.h"
 #include "server_action.h"
 #include "server_call.h"
 
 namespace perseus::cli {
 namespace {
+
+namespace json = boost::json;
 
 ListForm job_form() {
   using Use = ListColumn::Use;
@@ -51,14 +61,88 @@ void add_job_list(CLI::App& group, Command& command) {
       ->type_name("LABELS");
 }
 
+ListForm history_form() {
+  using Use = ListColumn::Use;
+  return {"buckets",
+          {{"START", "start_s"},
+           {"ITERATIONS", "iterations", Use::table, ListColumn::Kind::count},
+           {"TIME", "iteration_time_s"},
+           {"PLANNED TIME", "planned_time_s"},
+           {"ENERGY", "iteration_energy_j"},
+           {"PLANNED ENERGY", "planned_energy_j"},
+           {"LEAST TIME", "least_time_s", Use::wide},
+           {"MOST TIME", "most_time_s", Use::wide},
+           {"WITH ENERGY", "energy_iterations", Use::wide, ListColumn::Kind::count},
+           {"UNDER A PLAN", "planned_iterations", Use::wide, ListColumn::Kind::count},
+           {"FIRST PLAN", "first_plan_version", Use::wide},
+           {"PLAN", "last_plan_version"},
+           {"WITH STRAGGLER", "straggler_iterations", Use::table, ListColumn::Kind::count}}};
+}
+
+/// The answer with the buckets of all its pages.
+Result<std::string> history_pages(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s) {
+  json::array buckets;
+  std::string page = from_s ? fmt::format("{}&from={:.0f}", target, *from_s) : target;
+  while (true) {
+    const auto body = call_server(peer, {"GET", page, ""});
+    if (!body) return body.error();
+    boost::system::error_code problem;
+    json::value answer = json::parse(*body, problem);
+    json::value* const rows = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains("buckets");
+    if (rows == nullptr || !rows->is_array()) {
+      return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of buckets", peer.url)};
+    }
+    for (json::value& row : rows->get_array()) buckets.push_back(std::move(row));
+    const json::value* const next = answer.get_object().if_contains("next_s");
+    if (next == nullptr || !next->is_int64()) {
+      answer.get_object()["buckets"] = std::move(buckets);
+      return formats::json_text(answer);
+    }
+    page = fmt::format("{}&from={}", target, next->get_int64());
+  }
+}
+
+void add_job_history(CLI::App& group, Command& command) {
+  struct Wanted {
+    std::string job, step = "minute";
+    std::optional<double> from_s, to_s;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* history = add_list_action(group, command, "history",
+                                  "Show measured time and energy per iteration against the plan over time",
+                                  history_form(), [wanted](const http::HttpPeer& peer) -> Result<std::string> {
+                                    const auto job = job_meant(peer, wanted->job);
+                                    if (!job) return job.error();
+                                    std::string target = job_path(*job, "/history?step=" + wanted->step);
+                                    if (wanted->to_s) target += fmt::format("&to={:.0f}", *wanted->to_s);
+                                    return history_pages(peer, target, wanted->from_s);
+                                  });
+  history->add_option("JOB", wanted->job, kJobMeaning)->required();
+  history->add_option("--step", wanted->step, "Length of a row: minute (kept for a day), hour (kept for a year) or day")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"minute", "hour", "day"}).description(""))
+      ->type_name("STEP");
+  constexpr double latest_s = 1e11;
+  history
+      ->add_option("--from", wanted->from_s,
+                   "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)")
+      ->check(number_within(0, latest_s, "s"))
+      ->type_name("S");
+  history->add_option("--to", wanted->to_s, "End, in seconds since 1970 (default: now)")
+      ->check(number_within(0, latest_s, "s"))
+      ->type_name("S");
+}
+
 }  // namespace
 
 void add_job(CLI::App& app, Command& command) {
   auto* group = add_group(app, "job", "Show, finish and delete a server's jobs",
                           "  perseus job list --state deployed --sort saved --reverse\n"
                           "  perseus job list --selector team=vision,model=gpt3 -o wide\n"
+                          "  perseus job history JOB --step hour -o csv\n"
                           "  perseus job show JOB --server http://planner:7787\n");
   add_job_list(*group, command);
+  add_job_history(*group, command);
   auto job = std::make_shared<std::string>();
   const auto add = [&](const std::string& name, const std::string& meaning, std::function<http::HttpCall()> make) {
     add_action(*group, command, name, meaning, std::move(make), job)->add_option("JOB", *job, kJobMeaning)->required();

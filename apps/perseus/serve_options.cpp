@@ -21,6 +21,8 @@ service::ServiceOptions service_options(const ServeConfig& config) {
   options.keep_finished_s = config.keep_finished_days * day_s;
   options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;
   options.keep_unused_s = config.keep_unused_days * day_s;
+  options.keep_minutes_s = day_s;
+  options.keep_hours_s = 365 * day_s;
   options.max_ranks = config.max_ranks;
   options.plan_deadlines = config.plan_deadlines;
   options.slowdown = config.slowdown;

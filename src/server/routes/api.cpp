@@ -158,6 +158,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
       {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
       {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks},
+      {"GET", "/v1/jobs/{job}/history", read, &Api::history},
       {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},

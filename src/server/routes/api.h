@@ -158,6 +158,7 @@ class Api {
   void register_job(Call call);
   void show_job(Call call);
   void list_ranks(Call call);
+  void history(Call call);
   void register_rank(Call call);
   void next_plan(Call call);
   void drop_plan(Call call);

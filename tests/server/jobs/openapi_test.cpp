@@ -16,6 +16,7 @@
 #include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
 #include "server/jobs/describe_view.h"
+#include "server/jobs/job_history.h"
 
 namespace perseus::jobs {
 namespace {
@@ -220,6 +221,7 @@ TEST(OpenApi, DescribesJobsAndTheirRows) {
   const EnergyFactors factors;
   expect_answer("Job", JobAnswer{view, factors});
   expect_answer("Ranks", RankPage{{RankView{}}, 1});
+  expect_answer("History", HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
   const Shape docs = shape_in_docs(schemas().at("Jobs").as_object());
   expect_same("Jobs.jobs", docs.members.at("jobs"), list_of(shape_of_value(ListedJob{})), Side::answer);
 }
