@@ -33,6 +33,7 @@ class Job:
         self.stragglers, self.policies, self.events = [], [], []
         self.factors, self.total = {}, None
         self.slowest = None  # (seconds, sentence) of a policy
+        self.history = []  # buckets of its history, minutes
         self.listed = {}  # more members of its row in the list
 
     @property
@@ -267,6 +268,11 @@ class Server:
         with cluster.lock:
             if match[2] is None:
                 return send(200, job.detail())
+            if match[2] == "history":
+                from_s = float(query.get("from", 0))
+                step_s = {"minute": 60, "hour": 3600, "day": 86400}[query.get("step", "minute")]
+                shown = [bucket for bucket in job.history if bucket["start_s"] >= from_s and step_s == 60]
+                return send(200, {"step_s": step_s, "buckets": shown})
             if not job.version:
                 return refuse(404, "there is no plan yet")
             if match[2] == "frontier":

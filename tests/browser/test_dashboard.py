@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -229,6 +230,63 @@ class DashboardTest(PageTest):
         self.assertRegex(figures, r"Plan saves in a day\s+[\d.,]+ kWh est\.")
         self.assertNotRegex(figures, r"Saved (?!so far\s+no reports)")
         self.assertNotIn("Saved so far\n0", self.text("#figures"))
+
+    @staticmethod
+    def minutes(first, count, version=1, straggles=0, time_s=1.0, energy_j=900.0):
+        """`count` minutes from `first` minutes before now on."""
+        start_s = 60 * (int(time.time()) // 60 - first)
+        return [{"start_s": start_s + 60 * k, "iterations": 50, "iteration_time_s": time_s, "energy_iterations": 50 if energy_j else 0,
+                 "planned_iterations": 50, "planned_time_s": 0.9, "planned_energy_j": 850.0, "straggler_iterations": straggles,
+                 "first_plan_version": version, "last_plan_version": version, **({"iteration_energy_j": energy_j} if energy_j else {})}
+                for k in range(count)]
+
+    def test_history_of_what_was_measured(self):
+        job = self.deployed(dp=1)
+        self.opened(job)
+        self.wait_for_text("No reports", "#history")
+        self.assertFalse(self.js("() => document.querySelector('.history-chart')"))
+        job.history = self.minutes(50, 10) + self.minutes(30, 20, version=2, straggles=5, time_s=1.5, energy_j=None)
+        self.cluster.change(job, "iterations", "reported")
+        self.open(job, f"{LIVE} && document.querySelector('.history-chart canvas')")
+        for words in ("1,500 iterations", "500 ones with measured energy", "1 change of the plan", "100 iterations with a straggler in force"):
+            self.wait_for_text(words, "#history")
+        before = self.js(PIXELS, ".history-chart")
+        # The keyboard walks over the steps and says what each one is.
+        self.tab_to("#history [name='history']")
+        self.tab_to(".history-chart")
+        said = lambda: self.js("() => document.querySelector('.history-chart').ariaValueText")
+        self.browser.key("End")
+        self.assertIn("energy not measured", said())
+        self.assertIn("straggler in force 5 iterations", said())
+        self.assertIn("plan version 2", said())
+        self.browser.key("Home")
+        self.assertIn("+11.11 % against the plan", said())
+        self.assertIn("900 J", said())
+        self.wait_for_text("plan", ".history-chart .tooltip")
+        self.browser.key("Escape")
+        # Another span, and back.
+        self.js("() => document.querySelector('#history [value=year]').click()")
+        self.wait_for_text("in this year", "#history")
+        self.js("() => document.querySelector('#history [value=hour]').click()")
+        self.browser.wait_until("document.querySelector('.history-chart canvas')")
+        # It follows the job.
+        job.history = job.history + self.minutes(5, 4)
+        self.js("() => document.querySelector('#history [value=day]').click()")
+        self.wait_for_text("1,700 iterations", "#history")
+        self.assertNotEqual(self.js(PIXELS, ".history-chart"), before)
+
+    def test_history_on_a_phone_and_in_the_dark(self):
+        job = self.deployed(dp=1)
+        job.history = self.minutes(50, 30)
+        pictures = []
+        for look in ({}, {"dark": True}, PHONE):
+            with self.subTest(look=look):
+                self.open(job, f"{LIVE} && document.querySelector('.history-chart canvas')", **look)
+                self.wait_for_text("1,500 iterations", "#history")
+                pictures.append(self.js(PIXELS, ".history-chart"))
+                self.assertGreaterEqual(self.js(WORST_CONTRAST)[0], 4.5)
+        self.assertEqual(len(set(pictures)), 3)
+        self.assertLessEqual(self.width(), 360)
 
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")

@@ -23,6 +23,9 @@
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/ranks   { next, ranks: [{ rank, dp_rank, pp_rank, tp_rank, host, accelerator, control, control_reason,
 //                           last_heard_s, waiting }] }; with `next` there is another page, ?after=NEXT
+// GET /v1/jobs/ID/history?step=minute|hour|day&from=S
+//                         { step_s, next_s, buckets: [{ start_s, iterations, iteration_time_s, energy_iterations, iteration_energy_j,
+//                           planned_time_s, planned_energy_j, straggler_iterations, first_plan_version, last_plan_version }] }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
 // GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text }

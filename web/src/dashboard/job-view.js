@@ -8,6 +8,7 @@ import { createTimelineChart } from '../timeline-chart.js';
 import { timelineOf } from '../timeline.js';
 import { createActivity } from './activity.js';
 import { getJson, jobPath } from './api.js';
+import { createHistory } from './history.js';
 import { createPipelines } from './pipelines.js';
 import { createProfiling } from './profiling.js';
 import { createRanks } from './ranks.js';
@@ -42,6 +43,8 @@ export function createJobView(parent, id, onNews) {
   const savingsPart = element('section', { 'aria-label': 'Savings' });
   body.append(savingsPart);
   const savings = createSavings(savingsPart);
+  const historyPart = section('history', 'Measured over time');
+  const history = createHistory(historyPart.made, historyPart.headingLine, id);
   const profiling = createProfiling(section('profiling', 'Profiling').made);
   const stragglers = createStragglers(section('stragglers', 'Stragglers and policies').made);
   const pipelinesPart = section('pipelines', 'Pipelines');
@@ -236,6 +239,7 @@ export function createJobView(parent, id, onNews) {
       }
       showHead(job);
       savings.show(job);
+      history.show(job);
       profiling.show(job);
       stragglers.show(job, (job.now_s ?? Date.now() / 1000) - Date.now() / 1000);
       showPipelines();
@@ -255,6 +259,7 @@ export function createJobView(parent, id, onNews) {
       stragglers.close();
       activity.close();
       ranks.close();
+      history.close();
       noDrawings('');
       root.remove();
     },
