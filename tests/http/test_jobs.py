@@ -192,6 +192,33 @@ class CountsAfterRestarts(JobCase):
     def test_a_killed_server_loses_only_unlogged_iterations(self):
         self.check_iterations_reported_are_those_counted(signal.SIGKILL)
 
+    def history(self, job, step="minute", server=None):
+        status, history = (server or self.server).ask("GET", f"/v1/jobs/{job}/history?step={step}")
+        self.assertEqual(status, 200, history)
+        return history["buckets"]
+
+    def test_an_orderly_restart_keeps_the_history(self):
+        self.push()
+        job = self.job(profile="sample")
+        training = Training(self.server, job)
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        self.assertEqual(self.history(job), [], "nothing was reported")
+        training.run(20)
+        self.restart_server(signal.SIGTERM)
+        training.server = self.server
+        training.run(5)
+        for step in ("minute", "hour", "day"):
+            buckets = self.history(job, step)
+            self.assertEqual(sum(bucket["iterations"] for bucket in buckets), 25)
+            self.assertTrue(any(bucket.get("planned_time_s", 0) > 0 for bucket in buckets), buckets)
+        table = self.server.cli("job", "history", job, "--step", "day", "-o", "csv").stdout.splitlines()
+        self.assertEqual(table[0].split(",")[:3], ["start_s", "iterations", "iteration_time_s"])
+        self.assertEqual(sum(int(line.split(",")[1]) for line in table[1:]), 25)
+        for query in ("step=week", "limit=0", "limit=2001", "from=x", "to=1e300", "since=1"):
+            self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}/history?{query}")[0], 400, query)
+        self.assertEqual(self.server.ask("GET", "/v1/jobs/absent/history")[0], 404)
+
     def test_a_restart_amid_an_iteration_counts_it_once(self):
         self.push()
         training = Training(self.server, self.job(profile="sample"))
@@ -219,6 +246,24 @@ class CountsAfterRestarts(JobCase):
 class CountsAfterRestartsOnPostgres(CountsAfterRestarts):
     # On a busy machine the first count sometimes comes later than this test expects.
     test_a_killed_server_loses_only_what_the_log_did_not_have = None
+
+    def test_histories_of_two_servers_add_up(self):
+        self.push()
+        job = self.job(profile="sample")
+        training = Training(self.server, job)
+        training.register()
+        self.assertTrue(training.poll(0, wait_s=60))
+        training.run(10)
+        other = Server(self.data)
+        try:
+            training.server = other
+            training.run(7)
+            self.server.stop(signal.SIGTERM)
+            self.assertEqual(sum(bucket["iterations"] for bucket in self.history(job, server=other)), 17)
+        finally:
+            other.stop(signal.SIGTERM)
+        self.server = Server(self.data)
+        self.assertEqual(sum(bucket["iterations"] for bucket in self.history(job)), 17)
 
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()

@@ -79,7 +79,7 @@ class SavedSqlite(Folder):
                 self.assertEqual(view["state"], "finished")
                 server.stop()
                 saved = self.database()
-                self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (4,))
+                self.assertEqual(saved.execute("PRAGMA user_version").fetchone(), (5,))
                 self.assertEqual(saved.execute("PRAGMA integrity_check").fetchone(), ("ok",))
                 held = {key for key, in saved.execute("SELECT key FROM holds")}
                 stored = {key for key, in saved.execute("SELECT key FROM blob WHERE key NOT LIKE 'profile/%'")}
