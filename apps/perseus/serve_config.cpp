@@ -219,6 +219,15 @@ ConfigKeys request_settings() {
   };
 }
 
+ConfigKeys alert_settings() {
+  using C = ServeConfig;
+  return {
+      {"alert_after_s", "S", "300",
+       "seconds for which a condition must hold before its alert is raised, or be gone before it is resolved",
+       number(&C::alert_after_s, 0.1, 1e6)},
+  };
+}
+
 ConfigKeys dashboard_and_log_settings() {
   using C = ServeConfig;
   return {
@@ -239,7 +248,7 @@ std::span<const ConfigKey> config_table() {
   static const ConfigKeys table = [] {
     ConfigKeys all;
     for (const auto& settings : {listening_and_storage_settings, planning_settings, retention_settings, limit_settings,
-                                 request_settings, dashboard_and_log_settings}) {
+                                 request_settings, alert_settings, dashboard_and_log_settings}) {
       const ConfigKeys keys = settings();
       all.insert(all.end(), keys.begin(), keys.end());
     }

@@ -34,6 +34,7 @@ service::ServiceOptions service_options(const ServeConfig& config) {
   options.profiling_slowdown_pct = config.profiling_slowdown;
   options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
   options.switch_latency_s = config.switch_latency;
+  options.alert_after_s = config.alert_after_s;
   return options;
 }
 

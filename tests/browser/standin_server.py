@@ -128,6 +128,7 @@ class Cluster:
         with open(os.path.join(folder, "dashboard.html"), "rb") as file:
             self.page = file.read()
         self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
+        self.alerts, self.resolved = [], []
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
@@ -147,6 +148,23 @@ class Cluster:
         if begin + self.page_rows < len(rows):
             page["next"] = page["jobs"][-1]["id"]
         return page
+
+    def alert_page(self, begin):
+        """Pages are short, so that tests follow some."""
+        page = {"alerts": self.alerts[begin:begin + self.page_rows]} | ({} if begin else {"resolved": self.resolved})
+        return page | ({"next": str(begin + self.page_rows)} if begin + self.page_rows < len(self.alerts) else {})
+
+    def alert(self, job, kind, text, age_s=600):
+        with self.lock:
+            now_s = time.time()
+            self.alerts = [{"alert": kind, "state": "raised", "job": job.id, "name": job.name, "text": text, "since_s": now_s - age_s,
+                            "raised_at_s": now_s - age_s / 2}, *self.alerts]
+
+    def resolve(self, job):
+        with self.lock:
+            gone = [alert | {"state": "resolved", "resolved_at_s": time.time()} for alert in self.alerts if alert["job"] == job.id]
+            self.alerts = [alert for alert in self.alerts if alert["job"] != job.id]
+            self.resolved = [*gone, *self.resolved]
 
     def remove(self, job):
         with self.lock:
@@ -257,6 +275,9 @@ class Server:
         if url.path == "/v1/jobs":
             with cluster.lock:
                 return send(200, cluster.list_page(query.get("after")))
+        if url.path == "/v1/alerts":
+            with cluster.lock:
+                return send(200, cluster.alert_page(int(query.get("after", 0))))
         if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)

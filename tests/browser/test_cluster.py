@@ -33,7 +33,9 @@ SCROLL = """async () => {
 }"""
 
 
-class ClusterTest(PageTest):
+class ClusterCase(PageTest):
+    """Helpers for tests of pages about all jobs."""
+
     program = None
 
     @classmethod
@@ -70,6 +72,8 @@ class ClusterTest(PageTest):
     def sort(self, heading):
         self.js("(text) => [...document.querySelectorAll('#cluster-table thead button')].find((b) => b.textContent === text).click()", heading)
 
+
+class ClusterTest(ClusterCase):
     # What is shown
 
     def test_measured_and_estimated_are_apart(self):

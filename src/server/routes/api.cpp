@@ -171,6 +171,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
       {"GET", "/v1/events", read, &Api::all_events},
       {"GET", "/v1/job_changes", read, &Api::job_changes},
+      {"GET", "/v1/alerts", read, &Api::list_alerts},
       {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
       {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},

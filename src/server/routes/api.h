@@ -172,6 +172,7 @@ class Api {
   void timeline(Call call);
   void job_events(Call call);
   void all_events(Call call);
+  void list_alerts(Call call);
   void set_straggler(Call call);
   void set_job_straggler(Call call);
   void withdraw_straggler(Call call);

@@ -48,6 +48,14 @@ MetricFamily jobs_by_state(const service::ServiceCounts& service) {
   return family;
 }
 
+MetricFamily alerts(const service::ServiceCounts& service) {
+  MetricFamily family{"perseus_alerts", "Raised alerts, by kind", MetricType::Gauge, {}};
+  for (std::size_t kind = 0; kind < service.alerts.size(); ++kind) {
+    family.metric.push_back(gauge({{"alert", std::string(jobs::kAlertNames[kind])}}, service.alerts[kind]));
+  }
+  return family;
+}
+
 MetricFamily commit_times(const store::CommitCounts& commits) {
   prometheus::ClientMetric metric;
   std::uint64_t cumulative = 0;
@@ -99,6 +107,7 @@ std::string Metrics::text(const std::string& version, const service::ServiceCoun
           service.plannings_stopped),
       jobs_by_state(service),
       one(Gauge, "ranks", "Expected ranks of live jobs", service.ranks),
+      alerts(service),
       commit_times(service.commits),
       one(Counter, "store_commits_failed_total", "Database commits that failed", service.commits.failed),
   };

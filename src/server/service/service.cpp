@@ -1,9 +1,12 @@
 #include "server/service/service.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
+#include "server/service/alert_watch.h"
 #include "server/service/characterizations.h"
 #include "server/service/follow_ups.h"
 #include "server/service/iteration_history.h"
@@ -22,6 +25,11 @@ namespace {
 Keep keep_of(const ServiceOptions& options) {
   return {options.keep_finished_s, options.keep_finished_bytes, options.keep_unused_s, options.keep_minutes_s,
           options.keep_hours_s};
+}
+
+std::string line_of(const jobs::Alert& alert) {
+  return fmt::format("job {}{}: alert {} {}: {}", alert.job, alert.name.empty() ? "" : " '" + alert.name + "'",
+                     name_of(alert.kind), alert.resolved_s ? "resolved" : "raised", alert.text);
 }
 
 }  // namespace
@@ -63,6 +71,8 @@ struct Service::Parts {
   JobReads reads;
   JobReactions reactions;
   EnergyCounters energy;
+  AlertWatch watch;
+  std::function<void(const jobs::Alert&)> alert_changed;
 };
 
 Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
@@ -91,7 +101,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
       operations(*jobs, clock, access, *profiles),
       reads(clock, access, *frontiers, *characterizations),
-      reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}) {}
+      reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
+      watch(*jobs, clock, options.alert_after_s) {}
 
 JobHooks Service::Parts::hooks() {
   JobHooks hooks;
@@ -124,6 +135,10 @@ void Service::Parts::connect(store::Store& to) {
   };
   jobs->on_earlier_wake(earlier);
   reactions.log = options.log;
+  watch.alerts().changed = [this](const jobs::Alert& alert) {
+    if (options.log) options.log(line_of(alert));
+    if (alert_changed) alert_changed(alert);
+  };
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =
@@ -278,6 +293,7 @@ ServiceCounts Service::counts() const {
   counts.commits = parts_->store->commits();
   counts.database_bytes = parts_->store->size_bytes();
   counts.energy = parts_->energy;
+  counts.alerts = parts_->watch.alerts().counts();
   for (const auto& [id, live] : parts_->jobs->live()) {
     const jobs::Job& job = live->job;
     counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
@@ -290,6 +306,9 @@ ServiceCounts Service::counts() const {
   }
   return counts;
 }
+
+const Alerts& Service::alerts() const { return parts_->watch.alerts(); }
+void Service::on_alert(std::function<void(const jobs::Alert&)> changed) { parts_->alert_changed = std::move(changed); }
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
                         Done<jobs::SubscriptionId> done) {
@@ -313,13 +332,14 @@ void Service::tick() {
   parts_->history->tick(now_s);
   parts_->upkeep->tick(now_s);
   parts_->stored_bytes->tick(now_s);
+  parts_->watch.tick(now_s);
 }
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
   for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
                           parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake()}) {
+                          parts_->history->next_wake(), parts_->watch.next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -341,6 +361,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.profiling_iterations = options.profiling_iterations;
   now.profiling_slowdown_pct = options.profiling_slowdown_pct;
   now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
+  parts_->watch.set_after(options.alert_after_s);
   parts_->characterizations->set_limits(now);
   parts_->upkeep->set_keep(keep_of(now));
   const double now_s = parts_->clock.now_s();

@@ -16,6 +16,7 @@
 // Source:  paper sections 3.2 and 5; docs/decisions/0008.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -27,8 +28,10 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/jobs/alert.h"
 #include "server/jobs/job_history.h"
 #include "server/jobs/requests.h"
+#include "server/service/alerts.h"
 #include "server/service/done.h"
 #include "server/service/energy_figures.h"
 #include "server/service/executor.h"
@@ -59,6 +62,7 @@ struct ServiceCounts {
   std::vector<JobFigures> jobs_in_training;
   std::int64_t ranks_without_control = 0;  ///< of live jobs
   double profiling_window_age_s = 0;       ///< longest time since a job got its last profiling window
+  std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
 };
 
 class Service {
@@ -132,6 +136,9 @@ class Service {
   /// Measured iterations against the plan over time, see server/service/iteration_history.h.
   void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;
+  [[nodiscard]] const Alerts& alerts() const;
+  /// Called with each alert that is raised or resolved.
+  void on_alert(std::function<void(const jobs::Alert&)> changed);
   /// The last known state. Starts a new check, for the next caller.
   [[nodiscard]] StoreHealth store_health();
 
@@ -153,7 +160,7 @@ class Service {
   void on_earlier_wake(std::function<void()> changed);
 
   /// Applies the limits, times and budgets of these options from now on: idle_expiry_s, keep_..., max_ranks,
-  /// planning_budget_s and profiling_... . The other options stay.
+  /// planning_budget_s, profiling_... and alert_after_s. The other options stay.
   void set_limits(const ServiceOptions& options);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes

@@ -6,6 +6,8 @@
 //                           iteration_time_s, saved_pct, saved_j, estimated_saved_j, power_w, all_max_power_w, power_measured,
 //                           labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
+// GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,
+//                           text, since_s, raised_at_s, resolved_at_s }
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
 //                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,

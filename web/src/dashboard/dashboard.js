@@ -2,6 +2,7 @@
 // applies changed rows; it loads the chosen job again when its row changes.
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
+import { createAlertBanner, createAlertsView, loadAlerts } from './alerts.js';
 import { getJson, jobPath } from './api.js';
 import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
@@ -15,7 +16,7 @@ import { createTokenDialog } from './token-dialog.js';
 const part = (id) => document.getElementById(id);
 const main = part('main');
 const narrow = matchMedia('(max-width: 860px)'); // as in dashboard.css: there is no list beside the job there
-const state = { jobs: null, factors: {}, id: null, view: null, job: null, cluster: null };
+const state = { jobs: null, factors: {}, page: 'cluster', id: null, view: null, job: null, cluster: null, alerts: null };
 
 const dialog = createTokenDialog(part('token-dialog'), reconnect);
 part('token-button').addEventListener('click', () => dialog.open());
@@ -52,7 +53,7 @@ let early = []; // changes that arrived while the list was loading
 function showJobs() {
   state.jobs = known.rows();
   list.show(state.jobs);
-  if (state.id === null) showCluster();
+  if (state.page === 'cluster') showCluster();
 }
 const jobs = createRefresher(loadJobs, ({ jobs: all, factors }) => {
   known.replace(all);
@@ -68,6 +69,23 @@ const jobs = createRefresher(loadJobs, ({ jobs: all, factors }) => {
   again = setTimeout(jobs.ask, retry_ms);
 }, listSpacing_ms);
 
+// Alerts
+const alertSpacing_ms = 15_000;
+const alertBanner = createAlertBanner(part('alert-banner'));
+const alerts = createRefresher(loadAlerts, (loaded) => {
+  state.alerts = loaded;
+  showAlerts();
+}, (error) => state.page === 'alerts' && state.view?.fail(error), 1000);
+setInterval(() => listening && alerts.ask(), alertSpacing_ms);
+function showAlerts() {
+  if (state.alerts === null) return;
+  const raised = state.alerts.alerts;
+  alertBanner.show(raised, state.id);
+  if (state.page === 'alerts') state.view?.show(state.alerts);
+  const link = document.querySelector('.pages [data-page="alerts"]');
+  link.replaceChildren('Alerts', ...(raised.length > 0 ? [element('span', { class: 'badge', text: raised.length.toLocaleString('en') })] : []));
+}
+
 function refuse(error) {
   sign.refused(error.message);
   if (state.jobs === null) dialog.open();
@@ -79,6 +97,7 @@ function connect() {
       listening = true;
       early = [];
       jobs.ask(); // the page is live once the jobs are loaded
+      alerts.ask();
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -126,21 +145,27 @@ document.addEventListener('visibilitychange', () => {
 addEventListener('pagehide', pause);
 addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
 
-// Chosen job
+// Pages: by the URL's hash; a job's is #/jobs/ID
+const views = { alerts: createAlertsView };
 const wanted = () => {
-  const [, id] = /^#\/jobs\/([^/]+)/.exec(location.hash) ?? [];
-  return id === undefined ? null : decodeURIComponent(id);
+  const [, page, id] = /^#\/(\w+)(?:\/([^/]+))?/.exec(location.hash) ?? [];
+  if (page === 'jobs' && id !== undefined) return { page: 'job', id: decodeURIComponent(id) };
+  return { page: page in views ? page : 'cluster', id: null };
 };
 
 function route() {
-  const id = wanted();
-  document.documentElement.dataset.view = id === null ? 'cluster' : 'job';
-  if (id !== null && id === state.id && state.view) return;
-  closeJob();
+  const { page, id } = wanted();
+  document.documentElement.dataset.view = page;
+  for (const link of document.querySelectorAll('.pages a')) link.ariaCurrent = link.dataset.page === page ? 'page' : null;
+  if (page === state.page && id === state.id && state.view) return;
+  closeView();
+  state.page = page;
   state.id = id;
   list.choose(id);
-  if (id === null) showCluster();
-  else openJob(id);
+  if (page === 'cluster') showCluster();
+  else if (page === 'job') openJob(id);
+  else openPage(page);
+  showAlerts();
 }
 
 function closeCluster() {
@@ -161,7 +186,13 @@ function openJob(id) {
   state.job.ask();
 }
 
-function closeJob() {
+function openPage(page) {
+  closeCluster();
+  state.view = views[page](main);
+  if (page === 'alerts') alerts.ask();
+}
+
+function closeView() {
   state.job?.close();
   state.view?.close();
   state.job = state.view = null;

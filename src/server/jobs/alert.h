@@ -1,0 +1,47 @@
+// An alert about a job: a condition that an operator should know.
+//
+// Output:  describe(): the members of an alert in GET /v1/alerts, and in the body that the webhook gets.
+// Threads: plain values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace perseus::jobs {
+
+enum class AlertKind : unsigned char {
+  profiling_stuck,  ///< a profiling window gets no results, or profiling has failed
+  no_permission,    ///< ranks cannot set their clocks
+  plan_not_kept,    ///< iterations take longer than planned, or a rank dropped the plan
+  over_power,       ///< the job draws more than its power cap
+};
+inline constexpr std::size_t kNumAlertKinds = 4;
+inline constexpr std::array<std::string_view, kNumAlertKinds> kAlertNames{"profiling_stuck", "no_permission",
+                                                                          "plan_not_kept", "over_power"};
+inline std::string_view name_of(AlertKind kind) { return kAlertNames[static_cast<std::size_t>(kind)]; }
+
+struct Alert {
+  AlertKind kind{};
+  std::string job, name;             ///< the job's id and name
+  std::string text;                  ///< one sentence for people
+  double since_s = 0;                ///< since when the condition holds
+  double raised_s = 0;               ///< when the server raised the alert
+  std::optional<double> resolved_s;  ///< nothing: it is raised
+};
+
+template <class F>
+void describe(F& f, const Alert& alert) {
+  f.always("alert", name_of(alert.kind));
+  f.always("state", std::string_view(alert.resolved_s ? "resolved" : "raised"));
+  f.always("job", alert.job);
+  f("name", alert.name);
+  f.always("text", alert.text);
+  f.always("since_s", alert.since_s);
+  f.always("raised_at_s", alert.raised_s);
+  f("resolved_at_s", alert.resolved_s);
+}
+
+}  // namespace perseus::jobs

@@ -1,0 +1,63 @@
+// Calls of /v1 about alerts.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "server/routes/call_input.h"
+#include "server/service/alerts.h"
+
+namespace perseus::routes {
+namespace {
+
+constexpr std::size_t kPageAlerts = 100, kMostPageAlerts = 1000;
+constexpr std::string_view kAlertLimits = "a number of alerts from 1 to 1000";
+
+std::string alerts_json(const service::Alerts& alerts, const service::Alerts::Query& query) {
+  const service::Alerts::Page page = alerts.page(query);
+  return json_object([&](JsonWriter& f) {
+    f.always("alerts", JsonList{page.alerts, [](const jobs::Alert* alert) -> const jobs::Alert& { return *alert; }});
+    if (page.next) f.always("next", service::format_alert_cursor(*page.next));
+    if (query.after) return;
+    std::vector<const jobs::Alert*> resolved;
+    for (const jobs::Alert& alert : alerts.resolved()) {
+      if (!query.wanted || query.wanted(alert)) resolved.push_back(&alert);
+    }
+    f.always("resolved", JsonList{resolved, [](const jobs::Alert* alert) -> const jobs::Alert& { return *alert; }});
+  });
+}
+
+}  // namespace
+
+void Api::list_alerts(Call call) {
+  Parameters parameters(call.request);
+  const auto limit = parameters.take<std::size_t>("limit", kAlertLimits).value_or(kPageAlerts);
+  const auto after = parameters.text("after");
+  const auto kind = parameters.text("alert");
+  const auto job = parameters.text("job");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (limit < 1 || limit > kMostPageAlerts) {
+    return call.fail(wrong_parameter("limit", std::to_string(limit), kAlertLimits));
+  }
+  if (kind && std::ranges::find(jobs::kAlertNames, *kind) == jobs::kAlertNames.end()) {
+    return call.fail(wrong_parameter("alert", *kind, fmt::format("one of {}", fmt::join(jobs::kAlertNames, ", "))));
+  }
+  service::Alerts::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = service::parse_alert_cursor(*after))) {
+    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
+  }
+  query.wanted = [this, kind, job, identity = call.identity](const jobs::Alert& alert) {
+    return (!kind || *kind == name_of(alert.kind)) && (!job || *job == alert.job) &&
+           reaches(identity, alert.job) == true;
+  };
+  call.answer(alerts_json(service_.alerts(), query));
+}
+
+}  // namespace perseus::routes

@@ -1,0 +1,101 @@
+#include "server/service/alert_watch.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "server/jobs/job_savings.h"
+
+namespace perseus::service {
+namespace {
+
+constexpr double kRound_s = 15;           // between two rounds
+constexpr double kBetweenParts_s = 0.05;  // of one round
+
+void add_permission(const jobs::Job& job, AlertFacts& facts) {
+  for (const int rank : job.uncontrolled) {
+    const jobs::Rank& known = *job.ranks[rank];
+    if (known.control == "advice") continue;  // by choice
+    if (facts.without_permission++ == 0) facts.permission_reason = known.control_reason;
+  }
+}
+
+void add_profiling(const jobs::Job& job, AlertFacts& facts) {
+  if (job.state == jobs::JobState::failed && job.unprofiled) facts.profiling_failed = job.reason;
+  if (job.state != jobs::JobState::profiling || job.windows.empty()) return;
+  facts.window_since_s = job.window_s;
+  facts.windows_overdue = job.windows_overdue;
+}
+
+void add_plan(const LiveJob& live, AlertFacts& facts) {
+  const jobs::Job& job = live.job;
+  for (const std::string& input : job.input_of) {
+    if (const auto dropped = job.dropped.find(input); dropped != job.dropped.end()) {
+      facts.dropped = dropped->second;
+      break;
+    }
+  }
+  if (!job.plan || !job.has_reports()) return;
+  const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+  if (!cost) return;
+  facts.planned = cost->time;
+  if (job.measured_plan) facts.measured = Seconds(job.measured_plan->time_s);
+  const auto policy = job.policies.find("power_cap");
+  if (policy == job.policies.end()) return;
+  const jobs::JobPower power = jobs::power_of(job, *cost);
+  facts.power = power.plan;
+  facts.power_measured = power.measured;
+  if (const auto* cap = std::get_if<jobs::PowerCap>(&policy->second)) facts.cap = cap->average;
+}
+
+}  // namespace
+
+AlertFacts alert_facts(const LiveJob& live) {
+  AlertFacts facts;
+  facts.job = live.job.id;
+  facts.name = live.job.spec.name;
+  add_permission(live.job, facts);
+  add_profiling(live.job, facts);
+  add_plan(live, facts);
+  return facts;
+}
+
+AlertWatch::AlertWatch(const LiveJobs& jobs, const Clock& clock, double after_s)
+    : jobs_(jobs), after_s_(after_s), alerts_(after_s), next_s_(clock.now_s()) {}
+
+void AlertWatch::set_after(double after_s) {
+  after_s_ = after_s;
+  alerts_.set_after(after_s);
+}
+
+std::optional<double> AlertWatch::next_wake() const { return after_s_ > 0 ? std::optional(next_s_) : std::nullopt; }
+
+void AlertWatch::begin_round(double now_s) {
+  std::set<std::string> seen;
+  for (const auto& [id, live] : jobs_.live()) {
+    if (!live->job.live()) continue;
+    left_.push_back(id);
+    seen.insert(id);
+  }
+  for (const std::string& job : alerts_.jobs_with_alerts()) {
+    if (!seen.contains(job)) alerts_.job_over(job, now_s);
+  }
+}
+
+void AlertWatch::look(const std::string& job, double now_s) {
+  const auto found = jobs_.live().find(job);
+  if (found == jobs_.live().end() || !found->second->job.live()) return alerts_.job_over(job, now_s);
+  alerts_.look(alert_facts(*found->second), now_s);
+}
+
+void AlertWatch::tick(double now_s) {
+  if (after_s_ <= 0 || now_s < next_s_) return;
+  if (left_.empty()) begin_round(now_s);
+  for (std::size_t looked = 0; looked < kJobsAtOnce && !left_.empty(); ++looked) {
+    look(left_.front(), now_s);
+    left_.pop_front();
+  }
+  next_s_ = now_s + (left_.empty() ? std::min(kRound_s, after_s_ / 2) : kBetweenParts_s);
+}
+
+}  // namespace perseus::service

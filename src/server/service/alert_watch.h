@@ -1,0 +1,48 @@
+// Looks at the jobs in memory for alerts, a few at a time.
+//
+// Problem: thousands of jobs must not occupy the I/O thread at once.
+// Input:   the jobs in memory; the time. A job that this server has not read is not looked at.
+// Output:  alerts(): see server/service/alerts.h.
+// Errors:  none.
+// Cost:    O(pipelines and ranks without clocks) per job; kJobsAtOnce of them per call, every job once in a round.
+// Threads: io thread.
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "server/service/alerts.h"
+#include "server/service/live_jobs.h"
+
+namespace perseus::service {
+
+/// Of a live job.
+AlertFacts alert_facts(const LiveJob& live);
+
+class AlertWatch {
+ public:
+  static constexpr std::size_t kJobsAtOnce = 128;
+
+  /// `after_s`: see Alerts; 0: no alerts.
+  AlertWatch(const LiveJobs& jobs, const Clock& clock, double after_s);
+  void set_after(double after_s);
+
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  [[nodiscard]] const Alerts& alerts() const { return alerts_; }
+  [[nodiscard]] Alerts& alerts() { return alerts_; }
+
+ private:
+  void begin_round(double now_s);
+  void look(const std::string& job, double now_s);
+
+  const LiveJobs& jobs_;
+  double after_s_;
+  Alerts alerts_;
+  std::deque<std::string> left_;  ///< of this round
+  double next_s_ = 0;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The dashboard's pages beside jobs in a real Chromium, on a server that the test controls (standin_server.py).
+
+usage: test_pages.py SAMPLE_PROGRAM [TEST...]    SAMPLE_PROGRAM: perseus_report_sample
+Exits with 77, which ctest counts as skipped, where there is no Chromium.
+"""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(__file__))
+from chromium import run_tests  # noqa: E402
+from test_cluster import ClusterCase  # noqa: E402
+from test_dashboard import LIVE, PHONE, WORST_CONTRAST  # noqa: E402
+
+LISTED = "document.querySelector('.alert-list li')"
+ITEMS = "() => [...document.querySelectorAll('.alert-list[aria-label^=Raised] li')].map((li) => li.innerText.replace(/\\s+/g, ' '))"
+NO_PERMISSION = "3 of its ranks cannot set their clocks: no permission"
+
+
+class PagesCase(ClusterCase):
+    program = None
+
+
+class AlertsTest(PagesCase):
+    def open_alerts(self, wait=LISTED, **look):
+        self.open(wait=LIVE, **look)
+        self.js("() => { location.hash = '#/alerts'; }")
+        self.browser.wait_until(wait)
+
+    def raised(self):
+        gpt, bert = self.job("gpt"), self.job("bert")
+        self.cluster.alert(gpt, "no_permission", NO_PERMISSION)
+        self.cluster.alert(bert, "over_power", "the job draws 10 kW; its power cap: 9 kW", age_s=7200)
+        return gpt, bert
+
+    def ask_again(self):
+        self.js("() => window.dispatchEvent(new Event('online'))")  # a new connection loads everything
+
+    def test_alerts_are_listed_with_job_and_reason(self):
+        self.raised()
+        self.open_alerts()
+        self.assertEqual(self.js(ITEMS), ["over the power cap bert the job draws 10 kW; its power cap: 9 kW for 2 h",
+                                          f"no permission to set clocks gpt {NO_PERMISSION} for 10 min"])
+        self.assertEqual(self.text(".pages [data-page=alerts]"), "Alerts2")
+        self.assertEqual(self.js("() => document.querySelector('.pages [aria-current]').textContent"), "Alerts2")
+        self.assertEqual(self.js("() => document.title"), "Alerts - Perseus")
+
+    def test_words_and_kind_choose(self):
+        self.raised()
+        self.open_alerts()
+        self.js("() => document.querySelector('#alert-words').focus()")
+        self.browser.type("gpt")
+        self.browser.wait_until("document.querySelectorAll('.alert-list li').length === 1")
+        self.assertEqual(self.text("main .list-summary"), "1 of 2 alerts")
+        self.js("() => { const kind = document.querySelector('#alert-kind'); kind.value = 'over_power'; kind.dispatchEvent(new Event('change')); }")
+        self.wait_for_text("No alert matches.", "main")
+
+    def test_without_alerts_the_page_says_so_and_there_is_no_banner(self):
+        self.job("gpt")
+        self.open_alerts(wait="document.querySelector('main').innerText.includes('No alerts')")
+        self.assertEqual(self.text(".pages [data-page=alerts]"), "Alerts")
+        self.js("() => { location.hash = '#/'; }")
+        self.assertTrue(self.js("() => document.querySelector('#alert-banner').hidden"))
+
+    def test_the_banner_counts_and_names_the_job_s_own(self):
+        gpt, bert = self.raised()
+        self.open(wait=f"{LIVE} && !document.querySelector('#alert-banner').hidden")
+        self.assertIn("2 alerts: over the power cap 1, no permission to set clocks 1", self.text("#alert-banner"))
+        self.js("(id) => { location.hash = `#/jobs/${id}`; }", gpt.id)
+        self.wait_for_text(f"no permission to set clocks: {NO_PERMISSION}", "#alert-banner")
+        self.assertNotIn("10 kW", self.text("#alert-banner"))
+
+    def test_a_resolved_alert_goes_to_the_resolved_ones_and_the_focus_stays(self):
+        gpt, _ = self.raised()
+        self.open_alerts()
+        self.js("() => document.querySelector('.alert-list li a').focus()")
+        self.cluster.resolve(gpt)
+        self.ask_again()
+        self.browser.wait_until("document.querySelectorAll('.alert-list[aria-label^=Raised] li').length === 1")
+        self.assertEqual(self.active(), "bert")
+        self.js("() => { document.querySelector('article details').open = true; }")
+        self.wait_for_text("resolved", ".alert-list[aria-label^=Resolved]")
+        self.assertIn(NO_PERMISSION, self.text(".alert-list[aria-label^=Resolved]"))
+
+    def test_many_alerts_come_in_pages(self):
+        for k in range(130):
+            self.cluster.alert(self.job(f"run-{k}"), "plan_not_kept", "iterations take 2 s; planned: 1 s")
+        self.open_alerts()
+        self.browser.wait_until("document.querySelectorAll('.alert-list li').length === 130")
+        self.assertIn("130", self.text(".pages [data-page=alerts]"))
+
+    def test_texts_are_only_text(self):
+        self.cluster.alert(self.job("<b>gpt</b>"), "no_permission", "<img src=x onerror=alert(1)>")
+        self.open_alerts()
+        self.assertIn("<b>gpt</b>", self.js(ITEMS)[0])
+        self.assertIn("<img src=x", self.js(ITEMS)[0])
+
+    def test_by_keyboard(self):
+        gpt, _ = self.raised()
+        self.open(wait=LIVE)
+        self.tab_to(".pages [data-page=alerts]")
+        self.browser.key("Enter")
+        self.browser.wait_until(LISTED)
+        self.tab_to(f".alert-list li[data-job='{gpt.id}'] a")
+        self.browser.key("Enter")
+        self.browser.wait_until("document.documentElement.dataset.view === 'job'")
+
+    def test_on_a_phone_light_and_dark(self):
+        self.raised()
+        for dark in (False, True):
+            for hash_ in ("#/alerts", "#/"):
+                self.open(wait=LIVE, **PHONE, dark=dark)
+                self.js("(hash) => { location.hash = hash; }", hash_)
+                self.browser.wait_until(LISTED if hash_ == "#/alerts" else "!document.querySelector('#alert-banner').hidden")
+                self.assertLessEqual(self.width(), 360)
+                ratio, text = self.js(WORST_CONTRAST)
+                self.assertGreaterEqual(ratio, 4.5, (text, dark, hash_))
+
+
+if __name__ == "__main__":
+    run_tests(PagesCase, "program")

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Alerts on a real `perseus serve`: what raises and resolves them, and who may read them.
+
+usage: test_alerts.py PERSEUS [unittest's arguments]
+"""
+
+import json
+import signal
+import sys
+import time
+import unittest
+
+import served
+from served import Server
+from test_jobs import JobCase
+from training import Training
+
+FAST = ("--alert-after-s", "0.2")
+NO_CONTROL = {"control": "none", "control_reason": "no permission to set clocks"}
+
+
+class AlertCase(JobCase):
+    def start(self, *settings):
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data, *FAST, *settings)
+        self.push()
+
+    def trained(self, name):
+        training = Training(self.server, self.job(profile="sample", name=name))
+        training.register()
+        return training
+
+    def lose_control(self, training, epoch, rank=1, **control):
+        training.ask("POST", "/ranks", training.registration(rank, epoch=epoch, **(control or NO_CONTROL)))
+
+    def wait_for(self, get):
+        end = time.monotonic() + 120
+        while not (found := get()):
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        return found
+
+    def alerts(self, query="", token=None):
+        status, answer = self.server.ask("GET", "/v1/alerts" + query, token=token)
+        self.assertEqual(status, 200, answer)
+        return answer
+
+
+class Alerts(AlertCase):
+    def test_an_alert_is_raised_shown_and_resolved(self):
+        self.start()
+        training = self.trained("gpt")
+        job = training.view()["id"]
+        self.assertEqual(self.alerts(), {"alerts": [], "resolved": []})
+        self.lose_control(training, 2)
+        [alert] = self.wait_for(lambda: self.alerts()["alerts"])
+        self.assertEqual({name: alert[name] for name in ("alert", "state", "job", "name", "text")},
+                         {"alert": "no_permission", "state": "raised", "job": job, "name": "gpt",
+                          "text": "1 of its ranks cannot set its clock: no permission to set clocks"})
+        self.assertGreaterEqual(alert["raised_at_s"], alert["since_s"])
+        metrics = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+        self.assertIn('perseus_alerts{alert="no_permission"} 1\n', metrics)
+        self.assertIn('perseus_alerts{alert="over_power"} 0\n', metrics)
+        table = self.server.cli("alert", "list", "--job", "gpt", "--kind", "no_permission").stdout
+        self.assertRegex(table, r"ALERT +JOB +NAME +REASON +RAISED\nno_permission +\S+ +gpt +1 of its ranks cannot")
+        listed = json.loads(self.server.cli("alert", "list", "-o", "json").stdout)["alerts"]
+        self.assertEqual([(one["job"], one["text"]) for one in listed], [(job, alert["text"])])
+        self.lose_control(training, 3, control=None)  # another process of the rank, which sets clocks
+        resolved = self.wait_for(lambda: self.alerts()["resolved"])
+        self.assertEqual([one["state"] for one in resolved], ["resolved"])
+        self.assertEqual(self.alerts()["alerts"], [])
+        self.wait_for(lambda: any("alert no_permission resolved" in line for line in self.server.log))
+        self.assertEqual(len([line for line in self.server.log if "alert no_permission raised" in line]), 1)
+
+    def test_power_above_the_cap_is_an_alert(self):
+        self.start()
+        training = self.trained("capped")
+        self.assertTrue(training.poll(0, wait_s=60))
+        training.run(30)
+        self.assertEqual(self.alerts()["alerts"], [])
+        training.ask("PUT", "/policies/power_cap", {"average_w": 10.0})
+        [alert] = self.wait_for(lambda: self.alerts()["alerts"])
+        self.assertEqual(alert["alert"], "over_power")
+        self.assertRegex(alert["text"], r"the job draws [\d.]+ kW( \(est\.\))?; its power cap: 0\.01 kW")
+        training.ask("DELETE", "/policies/power_cap")
+        self.wait_for(lambda: not self.alerts()["alerts"])
+
+    def test_after_a_restart_the_alert_is_there_again_and_an_ended_job_has_none(self):
+        self.start()
+        training = self.trained("gpt")
+        self.lose_control(training, 2)
+        self.wait_for(lambda: self.alerts()["alerts"])
+        self.server.stop(signal.SIGKILL)
+        self.server = Server(self.data, *FAST)
+        training.server = self.server
+        training.view()  # the job is in memory again
+        self.wait_for(lambda: self.alerts()["alerts"])
+        training.ask("POST", "/finish")
+        self.wait_for(lambda: not self.alerts()["alerts"])
+
+    def test_pages_filters_and_mistakes(self):
+        self.start()
+        trainings = [self.trained(f"run-{k}") for k in range(3)]
+        for training in trainings:
+            self.lose_control(training, 2)
+        self.wait_for(lambda: len(self.alerts()["alerts"]) == 3)
+        names, after = [], ""
+        while after is not None:
+            page = self.alerts(f"?limit=1{after and '&after=' + after}")
+            self.assertEqual("resolved" in page, after == "")
+            names += [alert["name"] for alert in page["alerts"]]
+            after = page.get("next")
+        self.assertEqual(sorted(names), ["run-0", "run-1", "run-2"])
+        job = trainings[1].view()["id"]
+        self.assertEqual([alert["job"] for alert in self.alerts(f"?job={job}")["alerts"]], [job])
+        self.assertEqual(self.alerts("?alert=over_power")["alerts"], [])
+        for query, wrong in (("?limit=0", "limit"), ("?limit=1001", "limit"), ("?alert=none", "alert"), ("?after=x", "after"),
+                             ("?page=1", "page")):
+            status, answer = self.server.ask("GET", "/v1/alerts" + query)
+            self.assertEqual((status, wrong in answer["detail"]), (400, True), answer)
+
+    def test_a_job_s_token_reads_its_own_alerts_only(self):
+        self.start()
+        first = self.trained("first")
+        self.lose_control(first, 2)
+        self.wait_for(lambda: self.alerts()["alerts"])
+        root = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, token=self.server.first_secret())[1]["token"]
+        mine = self.server.ask("POST", "/v1/tokens", {"role": "job", "team": "vision"}, token=root)[1]["token"]
+        reader = self.server.ask("POST", "/v1/tokens", {"role": "read-only"}, token=root)[1]["token"]
+        self.assertEqual(self.server.ask("GET", "/v1/alerts")[0], 401)
+        self.assertEqual(len(self.alerts(token=reader)["alerts"]), 1)
+        self.assertEqual(self.alerts(token=mine), {"alerts": [], "resolved": []})
+        status, job = self.server.ask("POST", "/v1/jobs", {"name": "own", "degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile": "sample"}, token=mine)
+        self.assertEqual(status, 200, job)
+        registration = {**first.registration(0), **NO_CONTROL}
+        status, answer = self.server.ask("POST", f"/v1/jobs/{job['job']}/ranks", registration, token=mine)
+        self.assertEqual(status, 200, answer)
+        self.wait_for(lambda: [alert["name"] for alert in self.alerts(token=mine)["alerts"]] == ["own"])
+        self.assertEqual(len(self.alerts(token=root)["alerts"]), 2)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main()
