@@ -269,11 +269,8 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
       "{:g} % slower than\neverything at maximum clock. ",
       100 * *slowdown));
   print(
-      "Shares are of T from T_min to T*; at equal "
-      "T "
-      "each method\nruns its slowest plan that is no slower, and waits. Mean saving: of the first, over the T that "
-      "both "
-      "reach.\n");
+      "Shares are of T from the fastest iteration to\nthe slowest that still saves energy; at equal T each method runs "
+      "its slowest plan that is no slower, and waits.\nMean saving: of the first, over the T that both reach.\n");
   for (const report::ComparedMethod& method : *methods) {
     if (!method.note.empty()) print(fmt::format("{}: {}\n", method.name, method.note));
   }

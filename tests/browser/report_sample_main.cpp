@@ -5,13 +5,40 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/json_writer.h"
 #include "io/report/dashboard.h"
 #include "io/report/report.h"
+#include "io/report/summary.h"
 #include "io/report/timeline.h"
 #include "tests/support/report_sample.h"
 
+namespace {
+
+using namespace perseus;
+
+/// What summarize() chooses for deadlines from below T_min to past T*, as JSON: the page's script must choose the same.
+std::string straggler_choices(const model::ComputationDag& dag, const model::Frontier& frontier) {
+  constexpr int kDeadlines = 60;
+  const Seconds from = 0.9 * frontier.points.back().time, to = 1.3 * frontier.points.front().time;
+  return json_object([&](JsonWriter& f) {
+    std::vector<Seconds> deadlines;
+    for (int k = 0; k <= kDeadlines; ++k) deadlines.push_back(from + (double(k) / kDeadlines) * (to - from));
+    f.always("choices", JsonList{deadlines, [&](Seconds deadline) {
+                                   const report::ReportSummary summary = report::summarize(dag, frontier, deadline);
+                                   return JsonObject{[summary](JsonWriter& choice) {
+                                     choice.always("deadline_s", summary.straggler->deadline);
+                                     choice.always("point", summary.straggler->point);
+                                     choice.always("energy_j", summary.straggler->energy);
+                                     choice.always("all_max_energy_j", summary.straggler->all_max_energy);
+                                     choice.always("saving_pct", summary.straggler->saving_pct);
+                                   }};
+                                 }});
+  });
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
-  using namespace perseus;
   using namespace perseus::report;
   if (argc < 5)
     return std::fputs("usage: perseus_report_sample DIR RANKS MICROBATCHES POINTS [STRAGGLER_S]\n", stderr), 2;
@@ -37,6 +64,7 @@ int main(int argc, char** argv) {
   write("timeline.svg", [&](const report::Sink& sink) { report::write_timeline_svg(dag, plans, sink); });
   write("trace.json", [&](const report::Sink& sink) { report::write_trace(dag, plans, sink); });
   write("dashboard.html", [&](const report::Sink& sink) { sink(report::dashboard_page()); });
+  write("stragglers.json", [&](const report::Sink& sink) { sink(straggler_choices(dag, frontier)); });
   write("report.txt", [&](const report::Sink& sink) {
     sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColor::none}));
     sink(report::terminal_timeline(dag, plans[1], {120, report::TerminalColor::truecolor}));

@@ -185,15 +185,134 @@ class ReportTest(unittest.TestCase):
         for cell in cells:
             self.assertRegex(cell, r"€.*, .* CO₂$")
 
-    def test_energy_switch(self):
+    def test_effective_energy_is_an_experts_switch(self):
         self.open("middle")
+        shown = "() => document.body.innerText"
         drawn = self.js(PIXELS, ".frontier-chart")
+        for words in ("Effective energy leaves out", "minimum effective energy", "T*"):
+            self.assertNotIn(words, self.js(shown))
         self.js("() => document.querySelector('input[value=effective]').click()")
         self.browser.settle()
         self.assertNotEqual(self.js(PIXELS, ".frontier-chart"), drawn)
+        for words in ("Effective energy leaves out", "minimum effective energy (T*)"):
+            self.assertIn(words, self.js(shown))
+        self.assertIn("effective energy", self.tooltip_of_chosen())
         self.js("() => document.querySelector('input[value=total]').click()")
         self.browser.settle()
         self.assertEqual(self.js(PIXELS, ".frontier-chart"), drawn)
+        self.assertNotIn("effective energy", self.tooltip_of_chosen())
+        self.assertNotIn("minimum effective energy", self.js(shown))
+
+    def tooltip_of_chosen(self):
+        self.js("() => document.querySelector('.frontier-chart').focus()")
+        self.browser.key("ArrowRight")
+        text = self.text(".frontier-chart .tooltip")
+        self.browser.key("ArrowLeft")
+        self.js("() => document.activeElement.blur()")
+        self.browser.settle()
+        return text
+
+    def choices_of_cpp(self, shape):
+        with open(os.path.join(self.folder.name, shape, "stragglers.json")) as file:
+            return json.load(file)["choices"]
+
+    def test_the_scripts_rule_for_stragglers_is_that_of_cpp(self):
+        self.open("small")
+        source = os.path.join(os.path.dirname(__file__), "../../web/src/straggler.js")
+        with open(source) as file:
+            rule = file.read().replace("export ", "")
+        for shape in SHAPES:
+            self.open(shape)
+            choices = self.choices_of_cpp(shape)
+            self.assertGreater(len({choice["point"] for choice in choices}), 3)
+            mine = self.js("(deadlines) => {" + rule + """
+                const data = JSON.parse(document.getElementById('perseus-data').textContent);
+                const waiting_w = data.accelerators.reduce((a, b) => a + b, 0) * data.blocking_power_w;
+                return deadlines.map((t) => stragglerChoice({ ...data, waiting_w }, t)); }""",
+                           [choice["deadline_s"] for choice in choices])
+            for wanted, made in zip(choices, mine, strict=True):
+                with self.subTest(shape=shape, deadline_s=wanted["deadline_s"]):
+                    self.assertEqual(made["point"], wanted["point"])
+                    for name in ("energy_j", "all_max_energy_j"):
+                        self.assertAlmostEqual(made[name] / wanted[name], 1, delta=1e-6)
+                    self.assertAlmostEqual(made["saving_pct"], wanted["saving_pct"], delta=1e-4)
+                    t_star = self.js("() => JSON.parse(document.getElementById('perseus-data').textContent).summary.t_star_s")
+                    self.assertEqual(made["t_opt_s"], min(t_star, wanted["deadline_s"]))
+
+    def story(self):
+        return self.js("() => [document.querySelector('#straggler output').textContent,"
+                       " ...[...document.querySelectorAll('#straggler-facts dd')].map((dd) => dd.innerText)]")
+
+    def test_straggler_of_the_report(self):
+        self.open("middle")
+        given = self.js("() => JSON.parse(document.getElementById('perseus-data').textContent).summary.straggler")
+        deadline, plan, saving, energy = self.story()
+        self.assertEqual(deadline, "3.9000 s")
+        self.assertIn(f"point {given['point']}", plan)
+        pct = 100 * (1 - given["energy_j"] / given["all_max_energy_j"])
+        self.assertIn(f"{pct:.2f} %", saving)
+        self.assertIn(f"{given['energy_j']:,.1f} J", energy)
+
+    def test_straggler_by_keyboard(self):
+        self.open("middle")
+        self.js("() => document.getElementById('straggler-time').focus()")
+        self.browser.key("Home")
+        self.assertEqual(self.story()[0], "no straggler")
+        drawn = self.js(PIXELS, ".timeline-chart")
+        last, points = self.points() - 1, []
+        for key in ("ArrowRight",) * 3 + ("End",):
+            self.browser.key(key)
+            points.append(self.point())
+            self.assertIn(f"point {self.point()}", self.story()[1])
+            self.assertTrue(self.titles()[1].startswith(f"Point {self.point()} "), self.titles())
+        self.assertEqual(sorted(points, reverse=True), points)
+        self.assertLess(points[0], last + 1)
+        self.assertEqual(points[-1], 0)
+        self.assertIn("T_opt = T*", self.story()[1])  # past T* the slowest plan stays
+        self.assertNotEqual(self.js(PIXELS, ".timeline-chart"), drawn)
+
+    def test_straggler_is_dragged_in_the_chart(self):
+        self.open("middle")
+        where = ("() => { const b = document.querySelector('.drag-handle').getBoundingClientRect();"
+                 " return [b.left + b.width / 2, b.top + b.height / 2]; }")
+        x, y = self.js(where)
+        before, point = self.story(), self.point()
+        self.browser.mouse("mousePressed", x, y, button="left", clickCount=1)
+        self.browser.mouse("mouseMoved", x + 60, y, button="left", buttons=1)
+        self.browser.mouse("mouseReleased", x + 60, y, button="left", clickCount=1)
+        self.browser.settle()
+        self.assertAlmostEqual(self.js(where)[0], x + 60, delta=1)
+        self.assertGreater(float(self.story()[0].split()[0]), float(before[0].split()[0]))
+        self.assertLess(self.point(), point)
+        self.assertTrue(self.titles()[1].startswith(f"Point {self.point()} "), self.titles())
+        self.assertEqual(self.text("tr[aria-current] th"), str(self.point()))
+
+    def test_clocks_per_stage_are_those_of_the_plan(self):
+        for shape in ("small", "middle"):
+            self.open(shape)
+            data = self.js("() => JSON.parse(document.getElementById('perseus-data').textContent)")
+            types, of = data["types"], data["computations"]["type"]
+            for step in range(2):
+                if step:
+                    self.js("() => document.querySelector('.shortcuts button:last-child').click()")
+                    self.browser.settle()
+                runs = data["plans"]["runs"][data["plans"]["point"].index(self.point())]
+                options = [option for n, option in zip(runs[::2], runs[1::2], strict=True) for _ in range(n)]
+                clocks = {}
+                for i, option in zip(sorted(range(len(of)), key=lambda i: (of[i], i)), options, strict=True):
+                    kind = types[of[i]]
+                    clocks.setdefault((str(kind["stage"]), kind["instruction"]), []).append(kind["clock_mhz"][option])
+                wanted = [[*key, str(min(c)), str(int(sum(c) / len(c) + 0.5)), str(max(c))] for key, c in clocks.items()]
+                rows = self.js("() => [...document.querySelectorAll('#clocks tbody tr')].map((row) =>"
+                               " [...row.cells].slice(0, 5).map((cell) => cell.textContent))")
+                self.assertEqual(rows, wanted)
+                for row in wanted:
+                    self.assertIn(int(row[2]), range(720, 1411))
+                bars = self.js("() => [...document.querySelectorAll('.clock-bar')].map((bar) => {"
+                               " const b = bar.getBoundingClientRect(), i = bar.firstChild.getBoundingClientRect();"
+                               " return (i.left - b.left) / b.width; })")
+                for row, left in zip(wanted, bars, strict=True):
+                    self.assertAlmostEqual(left, (int(row[2]) - 720) / 690, delta=0.01)
 
     def test_timeline_by_keyboard(self):
         for shape in SHAPES:
@@ -230,10 +349,10 @@ class ReportTest(unittest.TestCase):
         self.open("middle")
         count = self.points()
         self.assertEqual(self.js("() => document.querySelector('#points table').getAttribute('aria-rowcount')"), str(count + 1))
-        self.assertLess(self.js("() => document.querySelectorAll('tbody tr').length"), 60)
+        self.assertLess(self.js("() => document.querySelectorAll('#points tbody tr').length"), 60)
         current = "() => Number(document.querySelector('tr[aria-current]').dataset.point)"
         self.assertEqual(self.js(current), count - 1)
-        self.js("() => document.querySelector('.table').focus()")
+        self.js("() => document.querySelector('#points .table').focus()")
         self.browser.key("ArrowUp")
         self.assertEqual(self.point(), count - 2)
         self.browser.key("Home")

@@ -1,6 +1,8 @@
 // Chart of the time-energy frontier: realized points, lower bound, reference points, T', the plan for T', the chosen point.
+// T*, where effective energy is least, is shown with effective energy only.
 // Pointer: shows the nearest point; a click chooses it. Keyboard: the chart is a slider over the points, slower to the right.
 import { element } from './dom.js';
+import { createDragHandle } from './drag-handle.js';
 import { createChart } from './echarts.js';
 import { change, joules, percent, seconds, watts } from './format.js';
 import { color, onThemeChange, pageFont } from './theme.js';
@@ -13,10 +15,11 @@ const symbols = { max: 'triangle', min: 'diamond' };
  *             summary: {all_max, min_energy, straggler?}, waiting_w } (src/io/report/report_data.h)
  * Calls onChoose(point) when the user chooses a point.
  * Returns { choose(point), setEffective(boolean), setPlan(plan), dispose() }. A plan puts a ring around a point and draws
- * labeled lines that give the reason: { point, ink, lines: [{ at_s, label, ink }] }; ink is the name of a color. The
- * report shows the plan for its straggler.
+ * labeled lines that give the reason: { point, ink, lines: [{ at_s, label, ink }] }; ink is the name of a color; without a
+ * point there is no ring. With { onDrag, until_s } the first line has a handle, dragging it calls onDrag(time), and the time
+ * axis reaches until_s.
  */
-export function createFrontierChart(parent, frontier, onChoose) {
+export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_s } = {}) {
   const surface = element('div', { class: 'chart-surface' });
   const holder = element('div', { class: 'chart frontier-chart', tabindex: '0', role: 'slider',
     'aria-label': 'Points of the frontier, slower to the right', 'aria-valuemin': '0' }, surface);
@@ -25,7 +28,8 @@ export function createFrontierChart(parent, frontier, onChoose) {
   const tooltip = createTooltip(holder);
   const { points, summary } = frontier;
   const count = points.time_s.length;
-  const state = { effective: false, chosen: count - 1, plan: underStraggler(summary.straggler) };
+  const handle = onDrag && createDragHandle(holder, chart, onDrag);
+  const state = { effective: false, chosen: count - 1, plan: null };
 
   const energyOf = (effective, total) => (state.effective ? effective : total);
   const pointEnergy = (p) => energyOf(points.effective_energy_j[p], points.energy_j[p]);
@@ -42,9 +46,11 @@ export function createFrontierChart(parent, frontier, onChoose) {
 
   function extents() {
     const marked = [...points.time_s.keys()].map(pointXY);
-    marked.push(costXY(summary.all_max), costXY(summary.min_energy), [frontier.bound.time_s[0], pointEnergy(count - 1)]);
+    marked.push(costXY(summary.all_max), [frontier.bound.time_s[0], pointEnergy(count - 1)]);
+    if (state.effective) marked.push(costXY(summary.min_energy));
     const farthest = farthestLine();
-    for (const { at_s } of state.plan?.lines ?? []) marked.push([Math.min(at_s, farthest), pointEnergy(state.plan.point)]);
+    for (const { at_s } of state.plan?.lines ?? []) marked.push([Math.min(at_s, farthest), pointEnergy(0)]);
+    if (until_s) marked.push([Math.min(until_s, farthest), pointEnergy(0)]);
     return [0, 1].map((axis) => {
       const low = marked.reduce((a, xy) => Math.min(a, xy[axis]), Infinity);
       const high = marked.reduce((a, xy) => Math.max(a, xy[axis]), -Infinity);
@@ -103,13 +109,15 @@ export function createFrontierChart(parent, frontier, onChoose) {
           markLine: { silent: true, symbol: 'none', animation: false, lineStyle: { width: 1.5, type: 'solid' },
             label: { rotate: 90, fontSize: 12 }, data: planLines(x) } },
         marker('max', symbols.max, costXY(summary.all_max), color('max')),
-        marker('min', symbols.min, costXY(summary.min_energy), color('min')),
-        { ...marker('plan', 'circle', plan ? pointXY(plan.point) : [], 'transparent'), symbolSize: 19,
+        marker('min', symbols.min, state.effective ? costXY(summary.min_energy) : [], color('min')),
+        { ...marker('plan', 'circle', plan?.point == null ? [] : pointXY(plan.point), 'transparent'), symbolSize: 19,
           itemStyle: { opacity: 1, color: 'transparent', borderColor: color(plan?.ink ?? 'straggler'), borderWidth: 2.5 } },
         { ...marker('chosen', 'circle', pointXY(state.chosen), color('text')), symbolSize: 13, z: 6,
           itemStyle: { opacity: 1, color: color('accent'), borderColor: color('text'), borderWidth: 2.5 } },
       ],
     }, { notMerge: false });
+    const dragged = plan?.lines[0];
+    handle?.place(dragged ? Math.min(dragged.at_s, farthestLine()) : null);
   }
 
   function facts(p) {
@@ -119,14 +127,14 @@ export function createFrontierChart(parent, frontier, onChoose) {
       ['time', seconds(points.time_s[p])],
       ['energy', joules(energy)],
       ['against maximum clock', change((100 * (energy - summary.all_max.energy_j)) / summary.all_max.energy_j)],
-      ['effective energy', joules(points.effective_energy_j[p])],
+      ...(state.effective ? [['effective energy', joules(points.effective_energy_j[p])]] : []),
       ['gap to the bound', percent((100 * (energy - points.bound_j[p])) / points.bound_j[p])],
       ['mean power', watts(energy / points.time_s[p])],
     ];
   }
 
   const costFacts = (title, cost) => [title, ['time', seconds(cost.time_s)], ['energy', joules(cost.energy_j)],
-    ['effective energy', joules(cost.effective_energy_j)]];
+    ...(state.effective ? [['effective energy', joules(cost.effective_energy_j)]] : [])];
 
   /** Returns the nearest item to the pixel, if it is close enough. */
   function nearest(px, py) {
@@ -139,7 +147,8 @@ export function createFrontierChart(parent, frontier, onChoose) {
       const d = distance(pointXY(p));
       if (d < best.distance) best = { distance: d, point: p, xy: pointXY(p), facts: () => facts(p) };
     }
-    const special = [['Everything at maximum clock', summary.all_max], ['Minimum effective energy (T*)', summary.min_energy]];
+    const special = [['Everything at maximum clock', summary.all_max]];
+    if (state.effective) special.push(['Minimum effective energy (T*)', summary.min_energy]);
     for (const [title, cost] of special) {
       const d = distance(costXY(cost)) - 4;
       if (d < Math.min(12, best.distance)) best = { distance: d, xy: costXY(cost), facts: () => costFacts(title, cost) };
@@ -210,17 +219,11 @@ export function createFrontierChart(parent, frontier, onChoose) {
   };
 }
 
-function underStraggler(straggler) {
-  if (!straggler) return null;
-  const { point, deadline_s } = straggler;
-  return { point, ink: 'straggler', lines: [{ at_s: deadline_s, label: `T′ = ${seconds(deadline_s)}`, ink: 'straggler' }] };
-}
-
 /** Returns the legend as HTML; `plan`, if given, is the label of the plan's ring. */
 export function frontierLegend(plan) {
-  const entry = (mark, text) => element('li', {}, element('i', { class: `mark ${mark}` }), text);
+  const entry = (mark, text, kind) => element('li', { class: kind }, element('i', { class: `mark ${mark}` }), text);
   const entries = [entry('point', 'realized plan'), entry('bound', 'lower bound'),
-    entry('max', 'everything at maximum clock'), entry('min', 'minimum effective energy (T*)'), entry('chosen', 'chosen point')];
+    entry('max', 'everything at maximum clock'), entry('min', 'minimum effective energy (T*)', 'expert'), entry('chosen', 'chosen point')];
   if (plan) entries.push(entry('plan', plan));
   return element('ul', { class: 'legend' }, ...entries);
 }

@@ -11,7 +11,7 @@ const columns = [
   ['energy', (f, p) => joules(f.points.energy_j[p]), (f, p) => f.points.energy_j[p], 'energy_j'],
   ['against max', (f, p) => change(against(f, p)), (f, p) => against(f, p).toFixed(4), 'against_max_pct'],
   ['effective', (f, p) => joules(f.points.effective_energy_j[p]), (f, p) => f.points.effective_energy_j[p],
-    'effective_energy_j', 'wide'],
+    'effective_energy_j', 'wide expert'],
   ['bound', (f, p) => joules(f.points.bound_j[p]), (f, p) => f.points.bound_j[p], 'bound_j', 'wide'],
   ['gap', (f, p) => percent(gap(f, p)), (f, p) => gap(f, p).toFixed(4), 'gap_pct'],
   ['mean power', (f, p) => watts(power(f, p)), (f, p) => power(f, p).toFixed(3), 'average_power_w', 'wide'],

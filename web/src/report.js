@@ -1,12 +1,15 @@
 // Script of report.html: adds the charts to the page that src/io/report/html.cpp writes; all show the same chosen point.
 import { element } from './dom.js';
 import { download } from './download.js';
+import { createEnergySwitch } from './energy-switch.js';
 import { seconds } from './format.js';
 import { createFrontierChart, frontierLegend } from './frontier-chart.js';
 import { allMaximumClock, readIteration, readPlan } from './iteration.js';
 import { pointFacts } from './point-facts.js';
 import { createPointsTable, pointsCsv } from './points-table.js';
 import { createRunCosts } from './run-costs.js';
+import { createStageClocks } from './stage-clocks.js';
+import { createStragglerStory } from './straggler-story.js';
 import { createTimelineChart } from './timeline-chart.js';
 import { timelineOf } from './timeline.js';
 
@@ -41,24 +44,31 @@ function panelOf(point) {
 
 // Frontier
 const frontierPart = section('frontier', 'Frontier');
-const unit = (text, value, checked) => element('label', {},
-  element('input', { type: 'radio', name: 'energy', value, checked, onchange: () => chart.setEffective(value === 'effective') }), text);
-frontierPart.heading.append(element('fieldset', { class: 'switch' }, element('legend', { class: 'visually-hidden', text: 'Energy axis' }),
-  unit('total energy', 'total', true), unit('effective energy', 'effective', false)));
-const chartSide = element('div', { class: 'chart-side' }, frontierLegend(summary.straggler && 'plan under the straggler, T′'));
+const energySwitch = createEnergySwitch(document.documentElement, (effective) => chart.setEffective(effective));
+frontierPart.heading.append(energySwitch.root);
+const chartSide = element('div', { class: 'chart-side' }, frontierLegend('plan for the straggler, T′'));
 const facts = element('dl', { class: 'facts', 'aria-live': 'polite' });
 const shortcut = (text, point) => element('button', { type: 'button', text, onclick: () => choose(point) });
 const leastEnergy = points.energy_j.indexOf(points.energy_j.reduce((a, b) => Math.min(a, b)));
 const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Default', standard), shortcut('Fastest', fastest), shortcut('Least energy', leastEnergy),
   shortcut('Slowest', 0));
-if (summary.straggler) shortcuts.append(shortcut('Under T′', summary.straggler.point));
 frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('aside', { 'aria-label': 'Chosen point' }, facts, shortcuts)));
-const chart = createFrontierChart(chartSide, frontier, choose);
-chartSide.append(element('p', { class: 'note', text: 'Effective energy leaves out what the accelerators would draw anyway ' +
-  'while they wait: it is what a plan can still influence. Click a point, or focus the chart and use the arrow keys.' }));
+const slowest_s = points.time_s[0] + 0.3 * (points.time_s[0] - points.time_s[fastest] || points.time_s[0]);
+const chart = createFrontierChart(chartSide, frontier, choose, { onDrag: (at_s) => story.set(at_s), until_s: slowest_s });
+chartSide.append(energySwitch.note, element('p', { class: 'note', text: 'Click a point, or focus the chart and use the arrow keys.' }));
+
+// Straggler
+const after = (part, id) => part.found.after(element('section', { id, 'aria-labelledby': `${id}-title` }));
+after(frontierPart, 'straggler');
+const stragglerPart = section('straggler', 'While a straggler sets the pace');
+const story = createStragglerStory(stragglerPart.found, frontier, { fastest_s: points.time_s[standard], slowest_s }, (choice, at_s) => {
+  const label = choice ? `T′ = ${seconds(at_s)}` : 'no straggler';
+  chart.setPlan({ point: choice?.point, ink: 'straggler', lines: [{ at_s, label, ink: 'straggler' }] });
+  choose(choice?.point ?? standard);
+});
 
 // Costs
-frontierPart.found.after(element('section', { id: 'costs', 'aria-labelledby': 'costs-title' }));
+after(stragglerPart, 'costs');
 const costs = createRunCosts(section('costs', 'Over a day and a year').found, data);
 
 // Timeline
@@ -73,6 +83,10 @@ const timeline = createTimelineChart(timelinePart.found, [
 ]);
 timelinePart.found.append(element('p', { class: 'note', text: 'Letters are instructions (F forward, B backward), numbers are ' +
   'microbatches. Drag or use the slider to move, Ctrl + wheel to zoom, arrow keys to walk over the computations.' }));
+
+// Clocks
+after(timelinePart, 'clocks');
+const clocks = createStageClocks(section('clocks', 'Clocks per stage').found, iteration);
 
 // Points
 const pointsPart = section('points', 'All points');
@@ -91,7 +105,12 @@ function choose(point) {
   picker.setAttribute('aria-valuetext', `point ${point}, ${seconds(points.time_s[point])}`);
   document.documentElement.dataset.point = String(point);
   cancelAnimationFrame(pending); // a dragged slider changes more often than a large timeline can be drawn
-  pending = requestAnimationFrame(() => timeline.setPanel(1, panelOf(point)));
+  pending = requestAnimationFrame(() => {
+    const panel = panelOf(point);
+    timeline.setPanel(1, panel);
+    clocks.show(panel.timeline.plan);
+  });
 }
+story.set(summary.straggler?.deadline_s ?? points.time_s[standard]);
 choose(standard);
 document.documentElement.dataset.ready = 'true';

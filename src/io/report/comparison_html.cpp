@@ -32,9 +32,10 @@ void write_comparison_html(const ComparisonInput& input, const std::vector<PairC
          {},
          {},
          pair_rows(input, pairs),
-         "Shares are of the deadlines T from T_min to T*. At equal T each method runs its slowest plan that is no "
-         "slower, "
-         "and waits for the rest. Mean saving: of the first against the second, over the T that both reach. A method "
+         "Shares are of the deadlines T from the fastest possible iteration to the slowest one that still saves "
+         "energy. "
+         "At equal T each method runs its slowest plan that is no slower, and waits for the rest. Mean saving: of the "
+         "first against the second, over the T that both reach. A method "
          "dominates where at every T it is at least as good, and at some better."}}},
       sink);
 }

@@ -12,7 +12,7 @@ namespace {
 
 ChartPoint at(Seconds time, Joules energy) { return {time.value(), energy.value()}; }
 
-/// The bound on total energy from T_min to `to`; it increases again past T*: waiting needs energy too.
+/// The bound on total energy from T_min to `to`; it increases again past its slowest vertex: waiting needs energy too.
 ChartSeries bound_series(const ReportInput& input, Seconds to) {
   constexpr int steps = 200;
   const Watts waiting = input.dag.total_blocking_power();
@@ -43,10 +43,6 @@ void write_frontier_svg(const ReportInput& input, const Sink& sink) {
   Seconds last = std::max({input.frontier.points.front().time, s.all_max.time, s.min_energy.time});
   ChartPanel panel;
   panel.series = {
-      {"minimum effective energy, T* = " + text_of(s.min_energy.time),
-       look_of("min-energy"),
-       SeriesKind::marks,
-       {at(s.min_energy.time, s.min_energy.energy)}},
       {"everything at maximum clock", look_of("all-max"), SeriesKind::marks, {at(s.all_max.time, s.all_max.energy)}}};
   if (s.straggler) {
     last = std::max(last, s.straggler->deadline);

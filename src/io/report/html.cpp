@@ -71,11 +71,10 @@ std::string description(const ReportInput& input, const ReportSummary& s) {
   std::string text = fmt::format(
       "One training iteration runs {} computations on {} ranks. With everything at maximum clock it takes {} and {}. "
       "The default plan, the slowest one that is {}, takes {} and {}, that is {} less energy; the fastest "
-      "takes {} and {}, the slowest {} and {}. Slowing down "
-      "further "
-      "than T* = {} saves nothing. No plan can need less energy than the lower bound; the plans are {} above "
-      "it "
-      "on average over T, and {} at most.",
+      "takes {} and {}, the slowest {} and {}. Plans slower than {} save nothing more, even while they wait for a "
+      "straggler. No plan can need less energy than the lower bound; the plans are {} above it on average over T, and "
+      "{} "
+      "at most.",
       input.dag.computations.size(), input.dag.num_ranks(), text_of(s.all_max.time), text_of(s.all_max.energy),
       rule_text(s.rule), text_of(s.default_plan.time), text_of(s.default_plan.energy), percent(s.saving_pct),
       text_of(s.fastest.time), text_of(s.fastest.energy), text_of(slowest.time), text_of(slowest.energy),

@@ -48,7 +48,7 @@ struct DrawnPlan {
 /// report.html: one self-contained page; works from file:// and without a network.
 void write_html(const ReportInput& input, const Sink& sink);
 
-/// frontier.svg: realized points, lower bound, the two reference points and, if given, T'.
+/// frontier.svg: realized points, lower bound, everything at maximum clock and, if given, T'.
 void write_frontier_svg(const ReportInput& input, const Sink& sink);
 
 /// timeline.svg: the iterations below each other on one time axis, bars colored by power.

@@ -1,5 +1,6 @@
 // The view of one job, updated in place, so that focus and scroll position stay.
 import { element } from '../dom.js';
+import { createEnergySwitch } from '../energy-switch.js';
 import { createFrontierChart, frontierLegend } from '../frontier-chart.js';
 import { seconds } from '../format.js';
 import { allMaximumClock, readIteration, readPlan } from '../iteration.js';
@@ -52,18 +53,15 @@ export function createJobView(parent, id, onNews) {
 
   // Frontier
   const frontierPart = section('frontier', 'Frontier');
-  const energyChoice = (text, value, checked) => element('label', {}, element('input', { type: 'radio', name: 'energy', value, checked,
-    onchange: () => state.chart?.setEffective(value === 'effective') }), text);
-  const energySwitch = element('fieldset', { class: 'switch' }, element('legend', { class: 'visually-hidden', text: 'Energy axis' }),
-    energyChoice('total energy', 'total', true), energyChoice('effective energy', 'effective', false));
-  frontierPart.headingLine.append(energySwitch);
+  const energySwitch = createEnergySwitch(root, (effective) => state.chart?.setEffective(effective));
+  frontierPart.headingLine.append(energySwitch.root);
   const frontierEmpty = element('p', { class: 'empty-line' });
   const chartSide = element('div', { class: 'chart-side' }, frontierLegend('plan in force'));
   const chosenFacts = element('dl', { class: 'facts' });
   const follow = element('button', { type: 'button', text: 'Back to the plan in force', hidden: true, onclick: () => browse(null) });
   const split = element('div', { class: 'split', hidden: true }, chartSide,
     element('aside', { 'aria-label': 'Chosen point' }, chosenFacts, element('div', { class: 'shortcuts' }, follow)));
-  frontierPart.made.append(frontierEmpty, split);
+  frontierPart.made.append(frontierEmpty, energySwitch.note, split);
 
   // Timeline
   const timelinePart = section('timeline', 'One iteration, rank by rank');
@@ -109,11 +107,11 @@ export function createJobView(parent, id, onNews) {
     if (!loaded) return noDrawings(waitingFor(state.job));
     if (loaded.pipeline.pipeline !== state.pipeline) return; // the user chose another pipeline meanwhile
     frontierEmpty.hidden = true;
-    split.hidden = energySwitch.hidden = timelinePart.made.hidden = false;
+    split.hidden = energySwitch.root.hidden = timelinePart.made.hidden = false;
     if (state.chartKey !== loaded.key) {
       state.chart?.dispose();
       state.chart = createFrontierChart(chartSide, loaded.frontier, browse);
-      state.chart.setEffective(energySwitch.querySelector(':checked').value === 'effective');
+      state.chart.setEffective(energySwitch.effective());
       state.chartKey = loaded.key;
     }
     showPlan();
@@ -149,7 +147,7 @@ export function createJobView(parent, id, onNews) {
       state[name] = null;
     }
     state.chartKey = state.timelineKey = state.timelineOf = state.panel = null;
-    split.hidden = energySwitch.hidden = timelinePart.made.hidden = true;
+    split.hidden = energySwitch.root.hidden = timelinePart.made.hidden = true;
     frontierEmpty.hidden = false;
     if (frontierEmpty.textContent !== text) frontierEmpty.textContent = text;
   }

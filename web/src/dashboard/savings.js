@@ -56,7 +56,7 @@ export function createSavings(parent) {
       made.push(figure('Saved so far', 'no reports', 'the ranks report no iterations, so nothing is counted'));
     }
     if (plan?.t_opt_s > 0) {
-      made.push(figure('Effective T_opt', seconds(plan.t_opt_s), plan.reason ?? ''));
+      made.push(figure('Planned for, T_opt', seconds(plan.t_opt_s), plan.reason ?? ''));
     }
     figures.replaceChildren(...made);
     figures.hidden = made.length === 0;
