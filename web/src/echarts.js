@@ -9,14 +9,22 @@ echarts.use([
   ScatterChart,
 ]);
 
-/** Creates a chart that follows its element's size until dispose(). */
+const printedWidth = 690; // px: A4 and letter, less their margins
+
+/** Creates a chart that follows its element's size until dispose(), and fits the page when it is printed. */
 export function createChart(element) {
   const chart = echarts.init(element, null, { renderer: 'canvas' });
   const observer = new ResizeObserver(() => chart.resize());
   observer.observe(element);
+  const print = () => chart.resize({ width: Math.min(printedWidth, element.clientWidth) });
+  const printed = () => chart.resize({ width: 'auto' });
+  addEventListener('beforeprint', print);
+  addEventListener('afterprint', printed);
   const dispose = chart.dispose.bind(chart);
   chart.dispose = () => {
     observer.disconnect();
+    removeEventListener('beforeprint', print);
+    removeEventListener('afterprint', printed);
     dispose();
   };
   return chart;

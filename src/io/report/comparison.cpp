@@ -161,20 +161,16 @@ TextRows pair_rows(const ComparisonInput& input, const std::vector<PairCompariso
   return rows;
 }
 
-namespace {
-
-std::string to_text(const TextRows& rows) {
+std::string text_of(const TextRows& rows) {
   TextTable table(rows.header);
   for (const std::vector<std::string>& row : rows.rows) table.add(row);
   return table.to_string();
 }
 
-}  // namespace
-
-std::string terminal_methods(const ComparisonInput& input) { return to_text(method_rows(input)); }
+std::string terminal_methods(const ComparisonInput& input) { return text_of(method_rows(input)); }
 
 std::string terminal_pairs(const ComparisonInput& input, const std::vector<PairComparison>& pairs) {
-  return to_text(pair_rows(input, pairs));
+  return text_of(pair_rows(input, pairs));
 }
 
 }  // namespace perseus::report

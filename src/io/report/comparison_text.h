@@ -14,6 +14,9 @@ struct TextRows {
   std::vector<std::vector<std::string>> rows;
 };
 
+/// Aligned columns, as TextTable.
+std::string text_of(const TextRows& rows);
+
 TextRows method_rows(const ComparisonInput& input);
 TextRows pair_rows(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
 

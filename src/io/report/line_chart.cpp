@@ -15,8 +15,9 @@ constexpr double kPlotLeft = 70, kPlotRight = 16, kPlotTop = 34, kPlotBottom = 3
 constexpr double kFirstLegendLine = 48, kLegendLine = 20, kAxisNameHeight = 34;
 constexpr double kLegendSample = 28;
 constexpr double kOnlyMarkRadius = 7, kMarkRadius = 2.6;
-constexpr double kLeastMarkDistance = 7;     // on a line: denser marks hide it
-constexpr double kLeastPointDistance = 1.5;  // without a line: nearer marks look like one
+constexpr double kLeastMarkDistance = 7;                 // on a line: denser marks hide it
+constexpr double kLeastPointDistance = 1.5;              // without a line: nearer marks look like one
+constexpr double kHitRadius = 9, kLeastHitDistance = 8;  // of the areas that show a tooltip
 
 bool has_line(const ChartSeries& series) { return series.kind != SeriesKind::marks && series.points.size() > 1; }
 bool has_marks(const ChartSeries& series) {
@@ -74,7 +75,23 @@ std::string draw_marks(const Axes& axes, const ChartSeries& series) {
   return marks_path(series.look, path);
 }
 
-std::string draw_panel(const ChartPanel& panel, const AxesFrame& frame) {
+/// Tooltips of a series' points; of points close to each other only the first.
+std::string draw_hits(const Axes& axes, const ChartTexts& texts, const ChartPanel& panel, const ChartSeries& series) {
+  std::string svg;
+  ChartPoint last{INFINITY, INFINITY};
+  for (const ChartPoint& point : series.points) {
+    if (!is_finite(point)) continue;
+    const ChartPoint at = axes.position(point);
+    if (std::hypot(at.x - last.x, at.y - last.y) < kLeastHitDistance) continue;
+    svg += svg_hit_circle(at.x, at.y, kHitRadius,
+                          fmt::format("{}{}{}\n{}: {:.5g}\n{}: {:.5g}", series.name, panel.title.empty() ? "" : ", ",
+                                      panel.title, texts.x_name, point.x, texts.y_name, point.y));
+    last = at;
+  }
+  return svg;
+}
+
+std::string draw_panel(const ChartTexts& texts, const ChartPanel& panel, const AxesFrame& frame) {
   Axes axes(frame);
   for (const ChartSeries& series : panel.series) {
     if (series.kind == SeriesKind::clipped_line) continue;
@@ -99,6 +116,9 @@ std::string draw_panel(const ChartPanel& panel, const AxesFrame& frame) {
       if (has_line(series)) svg += draw_line(axes, series);
       if (has_marks(series)) svg += draw_marks(axes, series);
     }
+  }
+  for (std::size_t i = panel.series.size(); i-- > 0;) {  // in the order of drawing: the topmost series answers
+    if (panel.series[i].kind != SeriesKind::clipped_line) svg += draw_hits(axes, texts, panel, panel.series[i]);
   }
   return svg;
 }
@@ -153,7 +173,7 @@ std::string line_chart(const ChartTexts& texts, const std::vector<ChartPanel>& p
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const std::size_t row = i / columns, column = i % columns;
     const double x = panel_width * static_cast<double>(column), y = head + panel_height * static_cast<double>(row);
-    svg += draw_panel(panels[i],
+    svg += draw_panel(texts, panels[i],
                       {x + kPlotLeft, x + panel_width - kPlotRight, y + kPlotTop, y + panel_height - kPlotBottom});
   }
   svg += svg_text(kChartWidth / 2, height - 12, "middle", "dim", texts.x_name);

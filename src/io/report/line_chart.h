@@ -3,7 +3,7 @@
 // Input:   panels with series of points in ascending x; a series of one point becomes a marker. Series of one name
 //          look the same in every panel and appear in the legend once.
 // Output:  one SVG for light and dark pages and for print. Earlier series are drawn on top of later ones; solid
-//          lines on top of other curves, and single points on top of all.
+//          lines on top of other curves, and single points on top of all. Pointing at a point shows its values.
 // Errors:  none; panels and series without points are drawn empty; a point that is not finite interrupts its line.
 // Cost:    O(points).
 // Threads: pure function.

@@ -13,6 +13,7 @@ namespace {
 
 constexpr double kBarsHead = 76, kGroupTitle = 34, kRow = 36, kBarHeight = 24, kBarsFoot = 14;
 constexpr double kNarrowestLabel = 46;
+constexpr double kNarrowestHit = 10;  // of the area of a part that shows a tooltip
 /// Series classes of io/report/svg_page.h: neighbors differ in lightness as well as hue.
 constexpr std::array<int, 5> kColors{0, 2, 1, 7, 6};
 /// Opacity also distinguishes neighbors.
@@ -44,7 +45,8 @@ struct BarLayout {
   [[nodiscard]] double scale() const { return longest > 0 ? (kChartWidth - left - right) / longest : 0; }
 };
 
-std::string draw_bar(const StackedBar& bar, double y, const BarLayout& layout) {
+std::string draw_bar(const std::vector<std::string>& part_names, const StackedBar& bar, double y,
+                     const BarLayout& layout) {
   const double baseline = y + kBarHeight / 2 + 5;
   std::string svg = svg_text(layout.left - 10, baseline, "end", "fg", bar.name);
   const double sum = sum_of(bar.parts);
@@ -52,6 +54,11 @@ std::string draw_bar(const StackedBar& bar, double y, const BarLayout& layout) {
   for (std::size_t part = 0; part < bar.parts.size(); ++part) {
     const double width = layout.scale() * std::max(0.0, bar.parts[part]);
     svg += part_box(part, {x, y, width, kBarHeight});
+    if (bar.parts[part] > 0) {
+      svg += svg_box(
+          "hit", {x, y - (kRow - kBarHeight) / 2, std::max(width, kNarrowestHit), kRow},
+          fmt::format("{}, {}: {:.2f} % of {}", bar.name, part_names[part], 100 * bar.parts[part] / sum, bar.text));
+    }
     if (width >= kNarrowestLabel) {
       svg += svg_text(x + width / 2, baseline, "middle", "fg s", fmt::format("{:.1f} %", 100 * bar.parts[part] / sum));
     }
@@ -86,7 +93,7 @@ std::string stacked_bars(std::string_view title, const std::vector<std::string>&
       y += kGroupTitle;
     }
     for (const StackedBar& bar : group.bars) {
-      svg += draw_bar(bar, y, layout);
+      svg += draw_bar(part_names, bar, y, layout);
       y += kRow;
     }
   }

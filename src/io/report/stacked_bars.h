@@ -3,7 +3,7 @@
 // Input:   the parts' names, and bars with a value >= 0 for each part, in one unit; a negative value is not drawn.
 //          Bars are in groups with a title, which may be empty.
 // Output:  one SVG for light and dark pages and for print; each bar shows its text, and each part that is wide enough
-//          its share.
+//          its share; pointing at a part shows its name and share.
 // Errors:  none.
 // Cost:    O(bars * parts).
 // Threads: pure function.

@@ -12,10 +12,18 @@ namespace {
 constexpr std::string_view kStaticPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 constexpr std::string_view kOwnStyle =
     "svg{width:100%;height:auto}.table{max-height:none}.table tbody tr{cursor:default}"
-    ".table td:first-child,.table th:first-child{text-align:left}";
+    ".table td:first-child,.table th:first-child{text-align:left}"
+    "@media screen{.drawing{overflow-x:auto}}@media screen and (max-width:640px){.drawing "
+    "svg{width:auto;min-width:760px;max-width:none}}";
 
-std::string table(const TextRows& rows) {
-  std::string html = "<div class=\"table\"><table>\n<thead><tr>";
+/// A part that scrolls where it is wider than the page; it takes the focus, so that arrow keys scroll it too.
+std::string scroller(std::string_view css_class, std::string_view name) {
+  return fmt::format("<div class=\"{}\" tabindex=\"0\" role=\"region\" aria-label=\"{}\">", css_class,
+                     escape_markup(name));
+}
+
+std::string table(const TextRows& rows, std::string_view name) {
+  std::string html = scroller("table", name) + "<table>\n<thead><tr>";
   for (const std::string& cell : rows.header) html += fmt::format("<th scope=\"col\">{}</th>", escape_markup(cell));
   html += "</tr></thead>\n<tbody>\n";
   for (const std::vector<std::string>& row : rows.rows) {
@@ -69,9 +77,13 @@ void write_static_page(const StaticPage& page, const Sink& sink) {
   for (const PageSection& section : page.sections) {
     out << "<section>";
     if (!section.heading.empty()) out << fmt::format("<h2>{}</h2>\n", escape_markup(section.heading));
-    for (const std::string& drawing : section.drawings) out << with_own_ids(drawing, ++drawings);
+    for (const std::string& drawing : section.drawings) {
+      ++drawings;
+      out << scroller("drawing", fmt::format("Drawing {}", drawings)) << with_own_ids(drawing, drawings) << "</div>\n";
+    }
     if (!section.list.empty()) out << list(section.list);
-    if (!section.table.header.empty()) out << table(section.table);
+    if (!section.table.header.empty())
+      out << table(section.table, "Table: " + (section.heading.empty() ? page.title : section.heading));
     if (!section.note.empty()) out << fmt::format("<p class=\"note\">{}</p>", escape_markup(section.note));
     out << "</section>\n";
   }

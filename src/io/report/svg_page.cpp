@@ -42,7 +42,8 @@ std::string style_sheet() {
   return "<style>text{font:13px system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif}"
          ".b{stroke:none}.s{font-size:10.5px}.h{font-size:16px;font-weight:600}.n{fill:none}"
          ".bg{fill:#fff}.fg{fill:#1b2230}.dim{fill:#5b6474}.grid{stroke:#e1e5eb}.wait{fill:#eef1f5}"
-         ".critical{stroke:#00a0bf}.halo{stroke:#fff}" +
+         ".critical{stroke:#00a0bf}.halo{stroke:#fff}.hit{fill:#fff;fill-opacity:0;stroke:none}"
+         ".hit:hover{stroke:#5b6474;stroke-width:1.5}text{pointer-events:none}" +
          power_classes(Theme::light) + series_classes(Theme::light) +
          "@media screen and (prefers-color-scheme:dark){.bg{fill:#10141b}.fg{fill:#e7ebf2}.dim{fill:#9aa5b5}"
          ".grid{stroke:#272e39}.wait{fill:#1b212b}.critical{stroke:#35d6ee}.halo{stroke:#10141b}" +
@@ -68,6 +69,11 @@ std::string svg_box(std::string_view css_class, const SvgBox& box, std::string_v
                   box.y, std::max(0.0, box.width), std::max(0.0, box.height));
   if (tooltip.empty()) return rectangle + "/>\n";
   return rectangle + fmt::format("><title>{}</title></rect>\n", escape_markup(tooltip));
+}
+
+std::string svg_hit_circle(double x, double y, double radius, std::string_view tooltip) {
+  return fmt::format("<circle class=\"hit\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:g}\"><title>{}</title></circle>\n", x, y,
+                     radius, escape_markup(tooltip));
 }
 
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view css_class, std::string_view text) {

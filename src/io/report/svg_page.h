@@ -28,6 +28,8 @@ struct SvgBox {
   double x, y, width, height;
 };
 std::string svg_box(std::string_view css_class, const SvgBox& box, std::string_view tooltip = {});
+/// An invisible circle that shows a tooltip: larger than the marker below it, so that it is easy to point at.
+std::string svg_hit_circle(double x, double y, double radius, std::string_view tooltip);
 /// <text class="..." x y text-anchor> with the text escaped.
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view css_class, std::string_view text);
 
