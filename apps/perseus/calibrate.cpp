@@ -4,19 +4,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/value_from.hpp>
+#include <iterator>
 #include <memory>
 #include <numeric>
 
+#include "calibration_page.h"
 #include "command.h"
 #include "evaluation/calibration/doubts.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/run_trace_csv.h"
-#include "io/report/table.h"
 #include "origin.h"
 #include "output_directory.h"
 #include "planning/model/make_schedule.h"
@@ -37,17 +39,6 @@ struct CalibrateOptions {
   std::string out;
 };
 
-struct Outcome {
-  model::RunTrace trace;
-  int folds = 0;
-  std::vector<calibration::Prediction> predictions;
-  calibration::PredictionErrors errors;
-  calibration::Calibration calibration;
-  model::Profile profile;
-  formats::PipelineConstants constants;
-  std::vector<std::string> doubts;
-};
-
 /// The name of the traced schedule, if it has one.
 std::optional<std::string> name_of(const model::Schedule& traced) {
   for (const std::string& name : model::schedule_names()) {
@@ -58,7 +49,7 @@ std::optional<std::string> name_of(const model::Schedule& traced) {
   return std::nullopt;
 }
 
-Result<Outcome> calibrate_all(const CalibrateOptions& options) {
+Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   auto trace = formats::read_run_trace(options.ops, options.iterations);
   if (!trace) return trace.error();
   calibration::CalibrationOptions fit;
@@ -80,11 +71,11 @@ Result<Outcome> calibrate_all(const CalibrateOptions& options) {
                                        calibration->transfer_latency_stddev};
   const calibration::PredictionErrors errors = calibration::errors_of(*predictions);
   std::vector<std::string> doubts = calibration::doubts_of(*calibration, *predictions, *trace);
-  return Outcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
-                 std::move(profile), constants, std::move(doubts)};
+  return CalibrationOutcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
+                            std::move(profile), constants, std::move(doubts)};
 }
 
-std::string predictions_csv(const Outcome& outcome) {
+std::string predictions_csv(const CalibrationOutcome& outcome) {
   std::string text =
       "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct,replay_error_pct,"
       "energy_error_pct\n";
@@ -96,19 +87,6 @@ std::string predictions_csv(const Outcome& outcome) {
                     p.predicted_energy.value(), 100 * p.time_error(), 100 * p.replay_error(), 100 * p.energy_error());
   }
   return text;
-}
-
-std::string table_of(const Outcome& outcome) {
-  report::TextTable table(
-      {"plan left out", "measured s", "predicted s", "error %", "replayed %", "measured J", "predicted J", "error %"});
-  for (const calibration::Prediction& p : outcome.predictions) {
-    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
-    table.add({fmt::format("{} {}", plan.id, plan.kind), fmt::format("{:.3f}", p.measured_time.value()),
-               fmt::format("{:.3f}", p.predicted_time.value()), fmt::format("{:+.3f}", 100 * p.time_error()),
-               fmt::format("{:+.3f}", 100 * p.replay_error()), fmt::format("{:.1f}", p.measured_energy.value()),
-               fmt::format("{:.1f}", p.predicted_energy.value()), fmt::format("{:+.3f}", 100 * p.energy_error())});
-  }
-  return table.to_string();
 }
 
 std::string milliseconds(const calibration::Fitted<Seconds>& time) {
@@ -138,22 +116,7 @@ std::string latencies_of(const calibration::Calibration& c) {
   return text;
 }
 
-/// All link models that were tried, each with its errors on plans left out (with the plans' own computation times).
-std::string candidates_of(const calibration::Calibration& c) {
-  report::TextTable table({"link model", "sender", "mean |error| of plans left out %", "latencies ms"});
-  for (const calibration::TimingCandidate& candidate : c.timing.candidates) {
-    const auto begin = candidate.fit.unknowns.begin(), end = begin + candidate.links.num_latencies();
-    const auto [least, most] = std::minmax_element(begin, end);
-    table.add({fmt::format("{}{}", name_of(candidate.links.detail), &candidate == &c.timing.best() ? " (chosen)" : ""),
-               candidate.blocking_transfers ? "waits" : "goes on",
-               fmt::format("{:.4f}", 100 * candidate.left_out_mean()),
-               least == most ? fmt::format("{:.2f}", 1e3 * *least)
-                             : fmt::format("{:.2f} to {:.2f}", 1e3 * *least, 1e3 * *most)});
-  }
-  return "\n" + table.to_string();
-}
-
-std::string summary_of(const Outcome& outcome) {
+std::string summary_of(const CalibrationOutcome& outcome) {
   const calibration::Calibration& c = outcome.calibration;
   const calibration::PredictionErrors& e = outcome.errors;
   std::string text = fmt::format(
@@ -172,7 +135,7 @@ std::string summary_of(const Outcome& outcome) {
                         milliseconds(l.per_microbatch), 1e3 * l.measured.value(), clock_effect(l));
   text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
                       c.power.blocking().value.value(), c.power.blocking().stddev.value());
-  text += candidates_of(c);
+  text += "\n" + report::text_of(link_model_rows(c));
   for (const std::string& doubt : outcome.doubts) text += fmt::format("\nwarning: {}", doubt);
   if (!outcome.doubts.empty()) text += "\n";
   return text;
@@ -192,7 +155,7 @@ boost::json::value latency_json(const model::TransferLatency& mean, const model:
   return boundaries;
 }
 
-boost::json::object json_of(const Outcome& outcome) {
+boost::json::object json_of(const CalibrationOutcome& outcome) {
   boost::json::array plans, loading;
   for (const calibration::Prediction& p : outcome.predictions) {
     const model::TracedPlan& plan = outcome.trace.plans[p.plan];
@@ -238,9 +201,10 @@ boost::json::object json_of(const Outcome& outcome) {
           {"origin", origin_json()}};
 }
 
-Status write_output(const std::string& directory, const Outcome& outcome) {
+Status write_output(const std::string& directory, const CalibrationOutcome& outcome,
+                    const std::vector<report::ReportFact>& facts) {
   const auto is_ours = [](std::string_view name) {
-    return name == "profile.csv" || name == "constants.json" || name == "predictions.csv";
+    return name == "profile.csv" || name == "constants.json" || name == "predictions.csv" || name == "report.html";
   };
   auto out = OutputDirectory::create(directory, is_ours);
   if (!out) return out.error();
@@ -251,26 +215,37 @@ Status write_output(const std::string& directory, const Outcome& outcome) {
   };
   for (const auto& written : {write("profile.csv", formats::format_profile_csv(outcome.profile)),
                               write("constants.json", formats::format_pipeline_constants(outcome.constants)),
-                              write("predictions.csv", predictions_csv(outcome))}) {
+                              write("predictions.csv", predictions_csv(outcome)),
+                              write_output_file(*out, "report.html", [&](const report::Sink& sink) {
+                                report::write_static_page(calibration_page(outcome, facts), sink);
+                              })}) {
     if (!written) return written.error();
   }
   return out->commit();
+}
+
+std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
+  std::vector<report::ReportFact> facts{{"computations", options.ops}, {"iterations", options.iterations}};
+  std::ranges::move(origin_facts(), std::back_inserter(facts));
+  return facts;
 }
 
 Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
   const auto outcome = calibrate_all(options);
   if (!outcome) return outcome.error();
   if (!options.out.empty()) {
-    if (Status written = write_output(options.out, *outcome); !written) return written.error();
+    if (Status written = write_output(options.out, *outcome, facts_of(options)); !written) return written.error();
   }
   if (as_json) {
     print(formats::json_text(json_of(*outcome)) + "\n");
     return 0;
   }
-  print(table_of(*outcome) + summary_of(*outcome));
+  print(report::text_of(prediction_rows(*outcome)) + summary_of(*outcome));
   if (!options.out.empty()) {
-    print(fmt::format("\nwritten to {}; next:\n  perseus plan {}/profile.csv --constants {}/constants.json --out DIR\n",
-                      options.out, options.out, options.out));
+    print(
+        fmt::format("\nwritten to {0}; to look at: {0}/report.html; next:\n  perseus plan {0}/profile.csv --constants "
+                    "{0}/constants.json --out DIR\n",
+                    options.out));
   }
   return 0;
 }

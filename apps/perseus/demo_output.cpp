@@ -13,7 +13,6 @@
 #include "io/report/drawn_timeline.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
-#include "io/report/table.h"
 #include "output_directory.h"
 
 namespace perseus::cli {
@@ -162,7 +161,7 @@ report::TextRows cost_rows(const DemoMeasurement& m) {
 }
 
 report::TextRows comparison_rows(const DemoMeasurement& m) {
-  report::TextRows t{{"", "predicted", "measured", "difference"}, {}};
+  report::TextRows t{{"figure", "predicted", "measured", "difference"}, {}};
   const double measured = replay::saving_pct(m.plan.energy_j, m.baseline.energy_j);
   const double predicted = predicted_saving_pct(m.predicted);
   const auto times = [&](const std::string& name, double p, double v) {
@@ -222,12 +221,6 @@ std::vector<report::ReportFact> overheads(const DemoMeasurement& m) {
                            "compensated",
                            m.plan.late_ms, m.plan.lost_ms)},
   };
-}
-
-std::string text_table(const report::TextRows& rows) {
-  report::TextTable table(rows.header);
-  for (const auto& row : rows.rows) table.add(row);
-  return table.to_string();
 }
 
 /// One replica's part of an iteration, as measured.
@@ -365,8 +358,8 @@ Result<bool> write_demo_output(const std::filesystem::path& directory, const mod
 }
 
 std::string demo_table(const DemoMeasurement& m) {
-  std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" + text_table(cost_rows(m)) + "\n" +
-                     text_table(comparison_rows(m)) + "\n";
+  std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" + report::text_of(cost_rows(m)) +
+                     "\n" + report::text_of(comparison_rows(m)) + "\n";
   for (const report::ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
   return text;
 }

@@ -13,7 +13,6 @@
 #include "energy_part_names.h"
 #include "interrupt.h"
 #include "io/report/static_page.h"
-#include "io/report/table.h"
 #include "output_directory.h"
 
 namespace perseus::cli {
@@ -160,12 +159,6 @@ report::TextRows scaling_table(const std::vector<emulator::ScalingRow>& scaling)
   return rows;
 }
 
-std::string as_text(const report::TextRows& rows) {
-  report::TextTable table(rows.header);
-  for (const auto& row : rows.rows) table.add(row);
-  return table.to_string();
-}
-
 std::string methods_csv(const EmulationReport& report) {
   std::string text = "method,iterations";
   for (const RunFigure& f : kFigures) text += fmt::format(",{}", f.key);
@@ -258,10 +251,10 @@ std::string emulation_text(const EmulationReport& report) {
   std::string text;
   for (const report::ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
   if (!report.methods.empty()) {
-    text += "\n" + as_text(method_table(report.methods)) + "\n" + as_text(energy_table(report.methods)) + "\n" +
-            as_text(power_table(report.methods));
+    text += "\n" + report::text_of(method_table(report.methods)) + "\n" +
+            report::text_of(energy_table(report.methods)) + "\n" + report::text_of(power_table(report.methods));
   }
-  if (!report.scaling.empty()) text += "\n" + as_text(scaling_table(report.scaling));
+  if (!report.scaling.empty()) text += "\n" + report::text_of(scaling_table(report.scaling));
   return text;
 }
 

@@ -15,6 +15,7 @@
 #include "io/report/format.h"
 #include "io/report/table.h"
 #include "origin.h"
+#include "partition_page.h"
 #include "pipeline.h"
 #include "planning/model/blocking_power.h"
 #include "planning/partitioner/balance.h"
@@ -45,6 +46,7 @@ struct PartitionOptions {
   bool list = false;
   std::string profile_out;
   std::string layers_out;
+  std::string page_out;
 };
 
 /// The model to partition, and its name.
@@ -251,6 +253,12 @@ Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
       return written.error();
     }
   }
+  if (!options.page_out.empty()) {
+    std::string page;
+    report::write_static_page(partition_page({model->title, model->layers, answer->partition, answer->energy}),
+                              [&](std::string_view piece) { page += piece; });
+    if (Status written = formats::write_file(options.page_out, page); !written) return written.error();
+  }
   print(as_json_text ? as_json(*model, *answer) : as_text(*model, *answer));
   return 0;
 }
@@ -327,6 +335,8 @@ void add_partition(CLI::App& app, Command& command) {
       ->type_name("FILE");
   partition->add_option("--layers-out", options->layers_out, "Write the layers in the format of LAYERS.csv")
       ->type_name("FILE");
+  partition->add_option("--page-out", options->page_out, "Write a page with the stages as bars, and the saving")
+      ->type_name("FILE.html");
   add_zoo_options(*partition, *options);
   add_energy_options(*partition, *options);
   add_json_flag(*partition, command);

@@ -1,5 +1,6 @@
 // perseus reproduce: the paper's emulated tables and figures from the published artifact's profiles.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -244,6 +245,13 @@ std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut&
          "\n";
 }
 
+std::vector<report::ReportFact> facts_of_page(const ReproduceOptions& options, const LeftOut& left_out) {
+  std::vector<report::ReportFact> facts{{"data", options.data}};
+  if (!left_out.all().empty()) facts.push_back({"left out", fmt::format("{}", fmt::join(left_out.all(), "; "))});
+  std::ranges::move(origin_facts(), std::back_inserter(facts));
+  return facts;
+}
+
 Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   const Result<std::vector<int>> microbatches = checked_microbatches(options.microbatches);
   if (!microbatches) return microbatches.error();
@@ -281,7 +289,7 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   }
   if (cases.empty()) return *first;
   note_what_is_unpublished(cases);
-  const Status written = write_reproduction(options.out, cases);
+  const Status written = write_reproduction(options.out, cases, facts_of_page(options, left_out));
   die_if_interrupted();
   if (!written) return written.error();
   if (as_json) {
@@ -292,8 +300,8 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   print(
       fmt::format("\nwritten to {}: table5.csv, table6.csv, figure7.csv, figure8.csv, non_straggler.csv, cases.csv, "
                   "frontiers.csv and "
-                  "pictures\n",
-                  options.out));
+                  "pictures; to look at: {}/index.html\n",
+                  options.out, options.out));
   if (!left_out.all().empty()) print(fmt::format("left out: {} (see the notes)\n", left_out.all().size()));
   return 0;
 }

@@ -13,13 +13,14 @@
 #include "io/report/stacked_bars.h"
 #include "output_directory.h"
 #include "planning/baselines/methods.h"
+#include "reproduction_page.h"
 
 namespace perseus::cli {
 namespace {
 
-constexpr std::array<std::string_view, 8> kWholeFiles{"table5.csv",        "table6.csv",   "cases.csv",
-                                                      "figure7.csv",       "figure7.svg",  "figure8.csv",
-                                                      "non_straggler.csv", "frontiers.csv"};
+constexpr std::array<std::string_view, 9> kWholeFiles{"index.html",  "table5.csv",        "table6.csv",
+                                                      "cases.csv",   "figure7.csv",       "figure7.svg",
+                                                      "figure8.csv", "non_straggler.csv", "frontiers.csv"};
 constexpr double kFigure7Slowdown = 1.2;
 constexpr int kFigure7Gpus = 1024;
 constexpr int kFigure8First_pct = 101;
@@ -364,7 +365,8 @@ Status check_reproduction(const std::filesystem::path& directory) {
   return Ok{};
 }
 
-Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases) {
+Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases,
+                          const std::vector<report::ReportFact>& facts) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_reproduction);
   if (!out) return out.error();
@@ -373,18 +375,25 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
     file.append(text);
     return file.close();
   };
+  ReproductionPictures pictures{figure7_picture(cases), {}, {}};
   for (const Status& written :
        {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
         write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
-        write("figure7.svg", figure7_picture(cases)), write("figure8.csv", figure8_csv(cases)),
+        write("figure7.svg", pictures.figure7), write("figure8.csv", figure8_csv(cases)),
         write("non_straggler.csv", non_straggler_csv(cases)), write("frontiers.csv", frontiers_csv(cases))}) {
     if (!written) return written;
   }
   for (const auto& group : by_model_and_gpu(cases)) {
     const std::string name = fmt::format("{}+{}.svg", group[0]->model, group[0]->gpu);
-    if (Status written = write("figure8_" + name, figure8_picture(group)); !written) return written;
-    if (Status written = write("frontiers_" + name, frontier_picture(group)); !written) return written;
+    if (Status written = write("figure8_" + name, pictures.figure8.emplace_back(figure8_picture(group))); !written)
+      return written;
+    if (Status written = write("frontiers_" + name, pictures.frontiers.emplace_back(frontier_picture(group))); !written)
+      return written;
   }
+  const Status page = write_output_file(*out, "index.html", [&](const report::Sink& sink) {
+    report::write_static_page(reproduction_page(cases, pictures, facts), sink);
+  });
+  if (!page) return page;
   // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
 }

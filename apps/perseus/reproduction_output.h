@@ -15,6 +15,7 @@
 
 #include "base/result.h"
 #include "evaluation/reproduction/emulated_case.h"
+#include "io/report/report.h"
 
 namespace perseus::cli {
 
@@ -44,6 +45,8 @@ std::string frontiers_csv(const std::vector<ReproducedCase>& cases);
 
 /// Fails early if the directory cannot be written.
 Status check_reproduction(const std::filesystem::path& directory);
-Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases);
+/// `facts`: where the result comes from, for the page index.html.
+Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases,
+                          const std::vector<report::ReportFact>& facts);
 
 }  // namespace perseus::cli

@@ -41,6 +41,13 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   EXPECT_EQ(profile.at(0), "stage,instruction,frequency,time,energy,time_stddev,energy_stddev,samples");
   EXPECT_EQ(lines_of(content_of(scratch.path("fitted/predictions.csv"))).size(), 21u);
 
+  const std::string page = content_of(scratch.path("fitted/report.html"));
+  EXPECT_THAT(page,
+              ::testing::ContainsRegex("<h1>predicts new plans within [0-9.]+ % of time and [0-9.]+ % of energy"));
+  for (const char* part : {"<h2>Plans left out", "<h2>Link models", "<h2>Doubts", "<h2>Constants",
+                           "<span>Perseus</span>", "<span>SHA-256 of run.ops.csv</span>"})
+    EXPECT_THAT(page, HasSubstr(part));
+
   const std::vector<std::string> plan{"plan",        scratch.path("fitted/profile.csv"),
                                       "--constants", scratch.path("fitted/constants.json"),
                                       "--json",      "--no-progress"};

@@ -72,6 +72,18 @@ TEST_F(PartitionCommand, ZooToProfileAndBack) {
   EXPECT_THAT(energy.text(), HasSubstr("\"all_tried\":false"));
 }
 
+TEST_F(PartitionCommand, WritesAPage) {
+  const std::string page_path = (folder / "p.html").string();
+  const testing::Outcome cut = run_partition(
+      "--model gpt3-1b --gpu A100-PCIe --stages 4 --objective energy -m 4 --max-planned 20 --page-out " + page_path);
+  EXPECT_EQ(cut.exit_code, 0) << cut.text();
+  std::ifstream file(page_path);
+  const std::string page((std::istreambuf_iterator<char>(file)), {});
+  for (const char* part : {"<h1>4 stages, longest over shortest ", "stage 3, forward: ", "balanced</td>",
+                           "<span>command</span>", "least energy</td>"})
+    EXPECT_THAT(page, HasSubstr(part));
+}
+
 TEST_F(PartitionCommand, Refuses) {
   const std::string bad = file("bad.csv", "name,forward_s\na,1\nb,-1\n");
   const std::string good = file("good.csv", "name,forward_s\na,1\nb,1\n");

@@ -76,8 +76,8 @@ class Reproduce : public ::testing::Test {
 TEST_F(Reproduce, WritesEveryTableForTheAvailableData) {
   ASSERT_EQ(run("data --out out --microbatches 4,2 --no-progress"), 0) << said_;
   EXPECT_THAT(said_, HasSubstr("no --blocking-power gpu_x=W was given"));
-  EXPECT_EQ(names("out"), (std::set<std::string>{"table5.csv", "table6.csv", "cases.csv", "figure7.csv", "figure7.svg",
-                                                 "figure8.csv", "frontiers.csv", "non_straggler.csv",
+  EXPECT_EQ(names("out"), (std::set<std::string>{"index.html", "table5.csv", "table6.csv", "cases.csv", "figure7.csv",
+                                                 "figure7.svg", "figure8.csv", "frontiers.csv", "non_straggler.csv",
                                                  "figure8_tiny+gpu_x.svg", "frontiers_tiny+gpu_x.svg"}));
   EXPECT_THAT(said_, HasSubstr("no EnvPipe result, so these fields are empty: tiny+gpu_x (2, 4)"));
   EXPECT_EQ(
@@ -102,6 +102,15 @@ TEST_F(Reproduce, WritesEveryTableForTheAvailableData) {
               HasSubstr(",bound_pct,envpipe_pct,envpipe_recomputed_pct,zeus_global_pct,zeus_per_stage_pct,"));
   EXPECT_THAT(figure8[1], HasSubstr(",,")) << "no EnvPipe was published: an empty field";
   EXPECT_THAT(figure8.back(), HasSubstr(",1.50,"));
+
+  const std::string page = read("out/index.html");
+  EXPECT_THAT(page,
+              ::testing::ContainsRegex("<h1>saves -?[0-9]+[.][0-9] %, the published method -?[0-9]+[.][0-9] %</h1>"));
+  EXPECT_THAT(page, HasSubstr("<td>tiny on gpu_x</td><td>4</td>"));
+  for (const char* heading : {"Table 6", "Figure 7", "Figure 8", "Time-energy frontiers"})
+    EXPECT_THAT(page, HasSubstr(std::string("<h2>") + heading));
+  for (const char* fact : {"<span>Perseus</span>", "<span>written</span>", "<span>command</span>", "<span>data</span>"})
+    EXPECT_THAT(page, HasSubstr(fact));
 
   // A second run replaces the files with the same bytes.
   const std::string before = read("out/frontiers.csv");

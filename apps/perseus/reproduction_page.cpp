@@ -1,0 +1,98 @@
+#include "reproduction_page.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace perseus::cli {
+namespace {
+
+using Savings = reproduction::EmulatedCase::Savings;
+
+/// A column of table 6, in percent.
+struct SavingColumn {
+  const char* name;
+  std::optional<double> (*value_pct)(const Savings&);
+};
+constexpr std::array kSavingColumns{
+    SavingColumn{"paper planned", [](const Savings& s) { return std::optional(s.paper_planned_pct); }},
+    SavingColumn{"paper realized", [](const Savings& s) { return std::optional(s.paper_realized_pct); }},
+    SavingColumn{"ours", [](const Savings& s) { return std::optional(s.ours_realized_pct); }},
+    SavingColumn{"ours at T_min", [](const Savings& s) { return std::optional(s.ours_fastest_pct); }},
+    SavingColumn{"bound", [](const Savings& s) { return std::optional(s.bound_pct); }},
+    SavingColumn{"EnvPipe", [](const Savings& s) { return s.envpipe_pct; }}};
+
+double mean_pct(const std::vector<ReproducedCase>& cases, double Savings::*saving_pct) {
+  double sum = 0;
+  for (const ReproducedCase& c : cases) sum += c.plans.at_fastest().*saving_pct;
+  return sum / static_cast<double>(cases.size());
+}
+
+std::string headline(const std::vector<ReproducedCase>& cases) {
+  return fmt::format("saves {:.1f} %, the published method {:.1f} %", mean_pct(cases, &Savings::ours_realized_pct),
+                     mean_pct(cases, &Savings::paper_planned_pct));
+}
+
+report::TextRows table6(const std::vector<ReproducedCase>& cases) {
+  report::TextRows table{{"saving [%]", "microbatches"}, {}};
+  for (const SavingColumn& column : kSavingColumns) table.header.emplace_back(column.name);
+  for (const ReproducedCase& c : cases) {
+    const Savings savings = c.plans.at_fastest();
+    std::vector<std::string> row{fmt::format("{} on {}", c.model, c.gpu), std::to_string(c.microbatches)};
+    for (const SavingColumn& column : kSavingColumns) {
+      const std::optional<double> pct = column.value_pct(savings);
+      row.push_back(pct ? fmt::format("{:.2f}", *pct) : "-");
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+/// How far the published frontiers are from those of the published method as computed here.
+report::TextRows deviations(const std::vector<ReproducedCase>& cases) {
+  report::TextRows table{{"published frontier", "microbatches", "points", "in common", "mean deviation", "largest"},
+                         {}};
+  for (const ReproducedCase& c : cases) {
+    if (!c.published) continue;
+    table.rows.push_back({fmt::format("{} on {}", c.model, c.gpu), std::to_string(c.microbatches),
+                          std::to_string(c.published->published_points), std::to_string(c.published->common_points),
+                          fmt::format("{:.3g} %", c.published->mean_deviation_pct),
+                          fmt::format("{:.3g} %", c.published->largest_deviation_pct)});
+  }
+  if (table.rows.empty()) table.header.clear();
+  return table;
+}
+
+}  // namespace
+
+report::StaticPage reproduction_page(const std::vector<ReproducedCase>& cases, const ReproductionPictures& pictures,
+                                     const std::vector<report::ReportFact>& facts) {
+  report::StaticPage page{"Perseus reproduction of the paper", headline(cases), facts, {}};
+  page.sections.push_back(
+      {"Table 6: saving without a straggler",
+       {},
+       {},
+       table6(cases),
+       fmt::format(
+           "Against everything at maximum clock. The headline is the mean over all {} rows of ours, the plan that "
+           "is no slower than maximum clock, and of the paper's plans as they were planned; realized: the same "
+           "plans at the measured time and energy of their clocks. Bound: no plan that fast saves more.",
+           cases.size())});
+  page.sections.push_back({"Figure 7: intrinsic and extrinsic bloat",
+                           {pictures.figure7},
+                           {},
+                           {},
+                           "The saving of the whole job while one pipeline is 1.2 times slower."});
+  page.sections.push_back({"Figure 8: savings over the straggler's slowdown",
+                           pictures.figure8,
+                           {},
+                           {},
+                           "The saving of the whole job beyond the fastest plan's. The circle is the slowest plan that "
+                           "still saves energy."});
+  page.sections.push_back({"Time-energy frontiers", pictures.frontiers, {}, deviations(cases), ""});
+  return page;
+}
+
+}  // namespace perseus::cli
