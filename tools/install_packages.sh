@@ -33,3 +33,5 @@ PERSEUS_BUILD_PACKAGES=(g++ cmake ninja-build libfmt-dev libcli11-dev libboost-j
   libsqlitecpp-dev libsqlite3-dev pkg-config libpq-dev prometheus-cpp-dev)
 PERSEUS_TEST_PACKAGES=(libgtest-dev libgmock-dev librapidcheck-dev coinor-libclp-dev libbenchmark-dev postgresql prometheus python3 python3-jsonschema python3-yaml groff mandoc zsh fish shellcheck python3-pip python3-setuptools python3-wheel chromium mkdocs mkdocs-material
   clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 lld-14)
+# For the web bundle and the accessibility tests. Node from elsewhere brings its own npm, which Debian's would conflict with.
+command -v npm >/dev/null || PERSEUS_TEST_PACKAGES+=(nodejs npm)

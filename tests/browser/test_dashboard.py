@@ -507,7 +507,7 @@ class DashboardTest(PageTest):
         self.tab_to(".frontier-chart")
         self.browser.key("End")
         self.wait_for_point(0)
-        self.tab_to("aside button")
+        self.tab_to("[aria-label='Chosen point'] button")
         self.browser.key("Enter")
         self.wait_for_point(len(self.cluster.data["points"]["time_s"]) - 1)
         self.tab_to(".timeline-chart")

@@ -52,7 +52,7 @@ const shortcut = (text, point) => element('button', { type: 'button', text, oncl
 const leastEnergy = points.energy_j.indexOf(points.energy_j.reduce((a, b) => Math.min(a, b)));
 const shortcuts = element('div', { class: 'shortcuts' }, shortcut('Default', standard), shortcut('Fastest', fastest), shortcut('Least energy', leastEnergy),
   shortcut('Slowest', 0));
-frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('aside', { 'aria-label': 'Chosen point' }, facts, shortcuts)));
+frontierPart.found.append(element('div', { class: 'split' }, chartSide, element('div', { role: 'group', 'aria-label': 'Chosen point' }, facts, shortcuts)));
 const slowest_s = points.time_s[0] + 0.3 * (points.time_s[0] - points.time_s[fastest] || points.time_s[0]);
 const chart = createFrontierChart(chartSide, frontier, choose, { onDrag: (at_s) => story.set(at_s), until_s: slowest_s });
 chartSide.append(energySwitch.note, element('p', { class: 'note', text: 'Click a point, or focus the chart and use the arrow keys.' }));

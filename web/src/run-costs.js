@@ -22,7 +22,7 @@ export function createRunCosts(parent, { accelerators, points, summary }) {
     element('div', { class: 'factor-fields' }, ...fields.map(([key, label]) =>
       element('div', {}, element('label', { for: `run-${key}`, text: label }), inputs[key]))),
     element('table', { class: 'costs' },
-      element('thead', {}, element('tr', {}, ...['', 'chosen plan', 'everything at maximum clock', 'saved'].map((text) =>
+      element('thead', {}, element('tr', {}, ...['period', 'chosen plan', 'everything at maximum clock', 'saved'].map((text) =>
         element('th', { scope: 'col', text })))), rows),
     element('p', { class: 'note', text: `Assumed: every ${gpus} GPUs are a pipeline like this one; iterations follow ` +
       'each other without a pause; the column of maximum clock runs the same number of iterations. It is the energy of the GPUs alone, ' +

@@ -60,7 +60,7 @@ export function createJobView(parent, id, onNews) {
   const chosenFacts = element('dl', { class: 'facts' });
   const follow = element('button', { type: 'button', text: 'Back to the plan in force', hidden: true, onclick: () => browse(null) });
   const split = element('div', { class: 'split', hidden: true }, chartSide,
-    element('aside', { 'aria-label': 'Chosen point' }, chosenFacts, element('div', { class: 'shortcuts' }, follow)));
+    element('div', { role: 'group', 'aria-label': 'Chosen point' }, chosenFacts, element('div', { class: 'shortcuts' }, follow)));
   frontierPart.made.append(frontierEmpty, energySwitch.note, split);
 
   // Timeline
