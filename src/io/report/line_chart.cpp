@@ -84,7 +84,7 @@ std::string draw_hits(const Axes& axes, const ChartTexts& texts, const ChartPane
     const ChartPoint at = axes.position(point);
     if (std::hypot(at.x - last.x, at.y - last.y) < kLeastHitDistance) continue;
     svg += svg_hit_circle(at.x, at.y, kHitRadius,
-                          fmt::format("{}{}{}\n{}: {:.5g}\n{}: {:.5g}", series.name, panel.title.empty() ? "" : ", ",
+                          fmt::format("{}{}{}; {}: {:.5g}; {}: {:.5g}", series.name, panel.title.empty() ? "" : ", ",
                                       panel.title, texts.x_name, point.x, texts.y_name, point.y));
     last = at;
   }

@@ -188,7 +188,7 @@ TEST(LineChart, ShowsTheValuesOfAPointThatIsPointedAt) {
   const ChartSeries line{"a<b", kExact, SeriesKind::marked_line, {{1, 4}, {2, 5.25}}};
   const std::string svg = line_chart({"title", "time [s]", "energy [J]"}, {{"one", {line}}});
   EXPECT_EQ(count(svg, "class=\"hit\""), 2u);
-  EXPECT_THAT(svg, HasSubstr("<title>a&lt;b, one\ntime [s]: 2\nenergy [J]: 5.25</title></circle>"));
+  EXPECT_THAT(svg, HasSubstr("<title>a&lt;b, one; time [s]: 2; energy [J]: 5.25</title></circle>"));
   ChartSeries dense{"a", kExact, SeriesKind::line};
   for (int i = 0; i < 100'000; ++i) dense.points.push_back({i * 1e-5, 1 - i * 1e-5});
   EXPECT_LT(count(line_chart({"title", "x", "y"}, {{"", {dense}}}), "class=\"hit\""), 130u);
