@@ -11,6 +11,7 @@
 #include "base/terminal_text.h"
 #include "command.h"
 #include "effort.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -227,7 +228,8 @@ void add_advise(CLI::App& app, Command& command) {
   add_progress_flag(*advise, options->progress);
   add_json_flag(*advise, command);
   advise->footer(
-      help_footer("  perseus advise gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --gpus 1024\n"
+      help_footer(kFileErrors,
+                  "  perseus advise gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --gpus 1024\n"
                   "  perseus advise gpt3.csv -m 12 --gpus 1024 --price 0.12 --currency EUR --carbon 350 --json\n"));
   advise->callback(
       [options, &command] { command.run = [options, &command] { return run_advise(*options, command.json); }; });

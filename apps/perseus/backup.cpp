@@ -1,16 +1,24 @@
 // perseus backup: a copy of a server's database, while it runs.
 #include <fmt/format.h>
 
+#include <array>
 #include <filesystem>
 #include <memory>
 
 #include "base/json_writer.h"
 #include "command.h"
 #include "server/store/sqlite_backup.h"
+#include "exit_codes.h"
 #include "server/store/sqlite_store.h"
 #include "server_store.h"
 
 namespace perseus::cli {
+namespace {
+
+constexpr std::array kBackupErrors{ErrorCode::invalid_input, ErrorCode::usage,    ErrorCode::not_found,
+                                   ErrorCode::cannot_write,  ErrorCode::internal, ErrorCode::unavailable};
+
+}  // namespace
 
 void add_backup(CLI::App& app, Command& command) {
   struct Options {
@@ -23,7 +31,8 @@ void add_backup(CLI::App& app, Command& command) {
       ->type_name("DIR");
   backup->add_option("FILE", options->to, "File to write; it must not exist")->required();
   add_json_flag(*backup, command);
-  backup->footer(help_footer("  perseus backup --data /var/lib/perseus /backup/perseus-$(date +%F).db\n"));
+  backup->footer(
+      help_footer(kBackupErrors, "  perseus backup --data /var/lib/perseus /backup/perseus-$(date +%F).db\n"));
   backup->callback([options, &command] {
     command.run = [options, &command]() -> Result<int> {
       const std::string database = sqlite_file_in(options->data);

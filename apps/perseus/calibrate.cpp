@@ -15,6 +15,7 @@
 #include "calibration_page.h"
 #include "command.h"
 #include "evaluation/calibration/doubts.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
@@ -287,9 +288,9 @@ void add_calibrate(CLI::App& app, Command& command) {
       ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
       ->type_name("DIR");
   add_json_flag(*calibrate, command);
-  calibrate->footer(
-      help_footer("  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"
-                  "  perseus plan fitted/profile.csv --constants fitted/constants.json --out plans\n"));
+  calibrate->footer(help_footer(kFileErrors,
+                                "  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"
+                                "  perseus plan fitted/profile.csv --constants fitted/constants.json --out plans\n"));
   calibrate->callback(
       [options, &command] { command.run = [options, &command] { return run_calibrate(*options, command.json); }; });
 }

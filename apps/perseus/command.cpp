@@ -7,7 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/error_table.h"
 #include "base/terminal_text.h"
 #include "io/formats/number.h"
 #include "io/formats/transfer_latency_text.h"
@@ -17,16 +16,6 @@ namespace perseus::cli {
 
 CLI::Option* add_json_flag(CLI::App& subcommand, Command& command) {
   return subcommand.add_flag("--json", command.json, "Print one JSON object instead of text, for errors too");
-}
-
-std::string help_footer(std::string_view examples) {
-  return fmt::format("Examples:\n{}\n{}", examples, exit_codes_text());
-}
-
-std::string exit_codes_text() {
-  std::string text = "Exit codes:\n   0  done\n";
-  for (const ErrorEntry& entry : error_table()) text += fmt::format("  {:2}  {}\n", entry.exit_code, entry.meaning);
-  return text;
 }
 
 namespace {

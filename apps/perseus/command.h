@@ -49,9 +49,6 @@ void add_manual(CLI::App& app, Command& command);
 
 /// --json, on every subcommand.
 CLI::Option* add_json_flag(CLI::App& subcommand, Command& command);
-/// Examples, then the table of exit codes: the end of every --help.
-std::string help_footer(std::string_view examples);
-std::string exit_codes_text();
 
 /// A finite number within [least, most]; the message names unit and limits.
 CLI::Validator number_within(double least, double most, std::string unit);

@@ -17,6 +17,7 @@
 
 #include "command.h"
 #include "effort.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
@@ -315,7 +316,8 @@ void add_compare(CLI::App& app, Command& command) {
   add_progress_flag(*compare, options->progress)->group(output);
   add_json_flag(*compare, command);
   compare->footer(
-      help_footer("  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"
+      help_footer(kFileErrors,
+                  "  perseus compare gpt3.csv --schedule 1f1b -m 12 --blocking-power 83.64 --out comparison\n"
                   "  perseus verify comparison/envpipe\n"
                   "  perseus compare huge.csv -m 512 --methods exact,zeus-per-stage,all-max --effort low\n"));
   compare->callback(

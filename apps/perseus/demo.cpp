@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "demo_run.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
 #include "origin.h"
@@ -251,6 +252,7 @@ void add_demo(CLI::App& app, Command& command) {
       ->type_name("DIR");
   add_json_flag(*demo, command);
   demo->footer(help_footer(
+      kServiceErrors,
       "  perseus demo\n"
       "  perseus demo --keep --server-port 7787\n"
       "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3 --time-scale 0.2\n"));

@@ -12,6 +12,7 @@
 
 #include "command.h"
 #include "examined_gpu.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
@@ -344,7 +345,7 @@ void add_doctor(CLI::App& app, Command& command) {
       "Change the clock 40 times, measure the switch latency, and give the clock back; without this option, no "
       "clock changes. Skips GPUs on which other processes compute");
   add_json_flag(*doctor, command);
-  doctor->footer(help_footer("  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
+  doctor->footer(help_footer(kDeviceErrors, "  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
                  "   1  no GPU found, a clock that cannot be set from here, or a failed control test\n"
                  "  69  a control test could not give a clock back\n");
   doctor->callback(

@@ -10,6 +10,7 @@
 
 #include "command.h"
 #include "emulation_output.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/profile_csv.h"
@@ -207,9 +208,9 @@ void add_emulate(CLI::App& app, Command& command) {
       ->type_name("DIR");
   add_progress_flag(*emulate, options->progress);
   add_json_flag(*emulate, command);
-  emulate->footer(
-      help_footer("  perseus emulate data/sample_scenario.toml --out emulation\n"
-                  "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"));
+  emulate->footer(help_footer(kFileErrors,
+                              "  perseus emulate data/sample_scenario.toml --out emulation\n"
+                              "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"));
   emulate->callback(
       [options, &command] { command.run = [options, &command] { return run_emulate(*options, command.json); }; });
 }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "command.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
@@ -118,9 +119,9 @@ void add_lookup(CLI::App& app, Command& command) {
       ->excludes(deadline)
       ->type_name("R");
   add_json_flag(*lookup, command);
-  lookup->footer(
-      help_footer("  perseus lookup plans --ratio 1.2\n"
-                  "  perseus lookup plans/plans.json --deadline 3.4 --json\n"));
+  lookup->footer(help_footer(kFileErrors,
+                             "  perseus lookup plans --ratio 1.2\n"
+                             "  perseus lookup plans/plans.json --deadline 3.4 --json\n"));
   lookup->callback(
       [options, &command] { command.run = [options, &command] { return run_lookup(*options, command.json); }; });
 }

@@ -13,6 +13,7 @@
 #include "base/terminal_text.h"
 #include "command.h"
 #include "demo.h"
+#include "exit_codes.h"
 #include "help_formatter.h"
 #include "io/formats/boost_json_text.h"
 #include "origin.h"
@@ -79,7 +80,7 @@ Result<std::vector<std::string>> without_help_command(const CLI::App& app, std::
 void add_help(CLI::App& app) {
   auto* help = app.add_subcommand("help", "Print the help of a command");
   help->add_option("COMMAND", "Command and its subcommands (default: list all commands)")->expected(0, -1);
-  help->footer(help_footer("  perseus help plan\n  perseus help job list\n"));
+  help->footer(help_footer(kTextErrors, "  perseus help plan\n  perseus help job list\n"));
 }
 
 /// In the order of --help.
@@ -119,7 +120,7 @@ int run(int argc, char** argv) {
   app.footer(
       "'perseus help COMMAND' describes each command.\n"
       "Start with: perseus plan PROFILE.csv --schedule 1f1b --microbatches 12 --blocking-power 83.6 --out DIR\n\n" +
-      exit_codes_text());
+      exit_codes_text(kAllErrors));
 
   Command command;
   add_commands(app, command);

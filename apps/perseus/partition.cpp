@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/format_profile_csv.h"
@@ -341,7 +342,8 @@ void add_partition(CLI::App& app, Command& command) {
   add_energy_options(*partition, *options);
   add_json_flag(*partition, command);
   partition->footer(
-      help_footer("  perseus partition layers.csv --stages 4\n"
+      help_footer(kFileErrors,
+                  "  perseus partition layers.csv --stages 4\n"
                   "  perseus partition --model gpt3-1b --gpu A100-PCIe --stages 4 --profile-out gpt3.csv\n"
                   "  perseus partition --model llama3-70b --gpu H100-SXM --stages 8 --objective energy -m 32\n"));
   partition->callback(

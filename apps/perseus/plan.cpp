@@ -11,6 +11,7 @@
 
 #include "command.h"
 #include "effort.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
@@ -312,7 +313,8 @@ void add_plan(CLI::App& app, Command& command) {
   add_output_options(*plan, *options);
   add_json_flag(*plan, command);
   plan->footer(
-      help_footer("  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"
+      help_footer(kFileErrors,
+                  "  perseus plan gpt3.csv --schedule 1f1b --microbatches 12 --blocking-power 83.64 --out plans\n"
                   "  perseus plan gpt3.csv --schedule interleaved-1f1b --chunks 2 -m 16 --straggler 1.2\n"
                   "  perseus plan gpt3.csv --slowdown 0.3% --out plans\n"
                   "  perseus plan gpt3.csv --schedule best --memory memory.csv --memory-limit 80 --out plans\n"

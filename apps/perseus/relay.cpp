@@ -3,16 +3,20 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <csignal>
 #include <memory>
 
 #include "command.h"
+#include "exit_codes.h"
 #include "io/http/http_server.h"
 
 namespace perseus::cli {
 namespace {
+
+constexpr std::array kRelayErrors{ErrorCode::usage, ErrorCode::cannot_write, ErrorCode::unavailable};
 
 struct RelaySettings {
   std::string listen = "127.0.0.1:7788";
@@ -79,7 +83,7 @@ void add_relay(CLI::App& app, Command& command) {
       ->check(number_within(0.1, 4, "s"))
       ->capture_default_str();
   add_json_flag(*relay, command);
-  relay->footer(help_footer("  perseus relay --server https://head:7787 --ca /etc/perseus/ca.pem\n"));
+  relay->footer(help_footer(kRelayErrors, "  perseus relay --server https://head:7787 --ca /etc/perseus/ca.pem\n"));
   relay->callback(
       [server, settings, &command] { command.run = [server, settings] { return run_relay(*server, *settings); }; });
 }

@@ -13,6 +13,7 @@
 #include "command.h"
 #include "effort.h"
 #include "evaluation/reproduction/artifact.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
@@ -341,10 +342,10 @@ void add_reproduce(CLI::App& app, Command& command) {
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*reproduce, options->progress);
   add_json_flag(*reproduce, command);
-  reproduce->footer(
-      help_footer("  perseus reproduce sosp24_data --out reproduction\n"
-                  "  perseus reproduce sosp24_data --out small --microbatches 12 --effort low\n"
-                  "  perseus reproduce my_data --out mine --blocking-power h100=110 --tau h100=0.001\n"));
+  reproduce->footer(help_footer(kFileErrors,
+                                "  perseus reproduce sosp24_data --out reproduction\n"
+                                "  perseus reproduce sosp24_data --out small --microbatches 12 --effort low\n"
+                                "  perseus reproduce my_data --out mine --blocking-power h100=110 --tau h100=0.001\n"));
   reproduce->callback(
       [options, &command] { command.run = [options, &command] { return run_reproduce(*options, command.json); }; });
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "command.h"
+#include "exit_codes.h"
 #include "open_files.h"
 #include "serve_config.h"
 #include "server_process.h"
@@ -37,9 +38,9 @@ void add_serve(CLI::App& app, Command& command) {
   serve->add_option("--config", options->file, "TOML file with any of these settings")->type_name("FILE");
   serve->add_flag("--print-config", options->print_config, "Print the effective settings as a TOML file and exit");
   add_json_flag(*serve, command);
-  serve->footer(
-      help_footer("  perseus serve --listen 127.0.0.1:7787 --data DIR\n"
-                  "  perseus serve --config /etc/perseus.toml\n"));
+  serve->footer(help_footer(kServiceErrors,
+                            "  perseus serve --listen 127.0.0.1:7787 --data DIR\n"
+                            "  perseus serve --config /etc/perseus.toml\n"));
   serve->callback([options, &command] {
     command.run = [options]() -> Result<int> {
       if (options->print_config) {

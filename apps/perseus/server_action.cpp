@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "server_call.h"
 
@@ -41,7 +42,7 @@ bool has_ended(const json::object& row) {
 CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& meaning, const std::string& examples) {
   auto* group = app.add_subcommand(name, meaning);
   group->require_subcommand(1);
-  group->footer(help_footer(examples));
+  group->footer(help_footer(kAllErrors, examples));
   return group;
 }
 

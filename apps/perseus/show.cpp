@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/frequency_plan.h"
@@ -192,10 +193,10 @@ void add_show(CLI::App& app, Command& command) {
       ->group("The pipeline");
   add_pipeline_options(*show, options->pipeline);
   add_json_flag(*show, command);
-  show->footer(
-      help_footer("  perseus show plans --point 0 --compare\n"
-                  "  perseus show plans --out timeline.svg\n"
-                  "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
+  show->footer(help_footer(kFileErrors,
+                           "  perseus show plans --point 0 --compare\n"
+                           "  perseus show plans --out timeline.svg\n"
+                           "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
   show->callback(
       [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
 }

@@ -7,6 +7,7 @@
 
 #include "command.h"
 #include "effort.h"
+#include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/site_toml.h"
@@ -93,9 +94,6 @@ void add_site_plan(CLI::App& group, Command& command) {
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*plan, options->progress);
   add_json_flag(*plan, command);
-  plan->footer(
-      help_footer("  perseus site plan data/sample_site.toml\n"
-                  "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"));
   plan->callback(
       [options, &command] { command.run = [options, &command] { return run_site_plan(*options, command.json); }; });
 }
@@ -105,6 +103,9 @@ void add_site_plan(CLI::App& group, Command& command) {
 void add_site(CLI::App& app, Command& command) {
   auto* group = app.add_subcommand("site", "One power budget for all jobs of a site");
   group->require_subcommand(1);
+  group->footer(help_footer(kFileErrors,
+                            "  perseus site plan data/sample_site.toml\n"
+                            "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"));
   add_site_plan(*group, command);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/terminal_text.h"
 #include "command.h"
+#include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
@@ -284,7 +285,7 @@ void add_verify(CLI::App& app, Command& command) {
       ->check(whole_number_within(0, 1000000000))
       ->type_name("N");
   add_json_flag(*verify, command);
-  verify->footer(help_footer("  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +
+  verify->footer(help_footer(kFileErrors, "  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +
                  "   1  a claim does not hold\n");
   verify->callback(
       [arguments, &command] { command.run = [arguments, &command] { return run_verify(*arguments, command.json); }; });

@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +32,20 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 std::string sample_profile() { return PERSEUS_SOURCE_DIR "/data/sample_profile.csv"; }
 
+namespace {
+
+/// Every exit code that a test sees is in the command's help, as tests/apps/golden has it.
+void expect_in_help(const std::string& command, int exit_code) {
+  const fs::path help = fs::path(PERSEUS_SOURCE_DIR) / "tests/apps/golden" / ("help_" + command + ".txt");
+  if (exit_code < 0 || command.find('/') != std::string::npos || !fs::exists(help)) return;
+  const std::string text = content_of(help);
+  const std::string wanted = (exit_code < 10 ? "\n   " : "\n  ") + std::to_string(exit_code) + "  ";
+  EXPECT_NE(text.find(wanted, std::min(text.size(), text.find("Exit codes:"))), std::string::npos)
+      << "exit code " << exit_code << " of perseus " << command << " is not in its help";
+}
+
+}  // namespace
+
 Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions& options) {
   const ScratchFolder said;
   std::string name = PERSEUS_PROGRAM;
@@ -60,6 +75,7 @@ Outcome run_perseus(const std::vector<std::string>& arguments, const RunOptions&
   if (WIFSIGNALED(status)) outcome.signal = WTERMSIG(status);
   outcome.out = content_of(out);
   outcome.err = content_of(err);
+  if (options.program.empty() && !arguments.empty()) expect_in_help(arguments.front(), outcome.exit_code);
   return outcome;
 }
 

@@ -1,4 +1,4 @@
-// Runs the real program and captures its output.
+// Runs the real program and captures its output. An exit code that the command's help lacks fails the test.
 #pragma once
 
 #include <sys/types.h>
