@@ -32,6 +32,11 @@ install(DIRECTORY data DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT perseus)
 install(DIRECTORY examples DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT perseus PATTERN __pycache__ EXCLUDE
         PATTERN CMakeLists.txt EXCLUDE)
 
+# Examples for operators: of the node's client for Slurm, of the server the rest.
+install(DIRECTORY deploy/slurm DESTINATION ${CMAKE_INSTALL_DATADIR}/perseus COMPONENT client USE_SOURCE_PERMISSIONS)
+install(DIRECTORY deploy/grafana deploy/helm deploy/kubernetes deploy/prometheus
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/perseus COMPONENT perseus)
+
 install(DIRECTORY ${CMAKE_BINARY_DIR}/manual/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT perseus
         FILES_MATCHING PATTERN *.1)
 install(FILES packaging/man/perseus-clockd.8 DESTINATION ${CMAKE_INSTALL_MANDIR}/man8 COMPONENT client)

@@ -898,6 +898,11 @@ class Operations(ServerCase):
             wrong = "'0.3' is not a percentage"
             self.assertRegex(run("", "--slowdown", "0.3").stderr, f"^perseus: --slowdown: {wrong}")
             self.assertRegex(run("", PERSEUS_SLOWDOWN="0.3").stderr, f"^perseus: PERSEUS_SLOWDOWN: {wrong}")
+            for value in ("many", "0", "-3", "2.5"):
+                for arguments in ((), ("--print-config",)):
+                    done = run("workers = 3", *arguments, PERSEUS_WORKERS=value)
+                    self.assertEqual((done.returncode, done.stdout), (64, ""))
+                    self.assertRegex(done.stderr, f"^perseus: PERSEUS_WORKERS: '{value}' is not a number from 1")
         printed = subprocess.run([PERSEUS, "serve", "--print-config"], capture_output=True, text=True, check=True).stdout
         self.assertIn(printed, (ROOT / "docs/serve.md").read_text(), "docs/serve.md shows the settings as they are")
 

@@ -60,10 +60,13 @@ class Prefix(unittest.TestCase):
         for name in ("bin/perseus", "bin/perseus-clockd", "lib/libperseus.so.1", "lib/perseus/perseus-replay",
                      "lib/perseus/libcuda-simulated.so", "lib/perseus/simulated/libnvidia-ml.so.1", "include/perseus/perseus.hpp",
                      "lib/systemd/system/perseus-server.service", "lib/sysusers.d/perseus-server.conf", "etc/perseus/server.toml",
-                     "share/doc/perseus/docs/serve.md",
+                     "share/doc/perseus/docs/serve.md", "share/perseus/slurm/job_submit.lua", "share/perseus/helm/perseus/values.yaml",
+                     "share/perseus/kubernetes/kustomization.yaml", "share/perseus/prometheus/perseus.rules.yml",
+                     "share/perseus/grafana/perseus.json",
                      "share/doc/perseus/examples/megatron_gpt.py", "share/man/man1/perseus-plan.1",
                      "share/man/man8/perseus-clockd.8", "share/bash-completion/completions/perseus", "share/licenses/perseus/LICENSE"):
             self.assertTrue((self.prefix / name).exists(), name)
+        self.assertTrue(os.access(self.prefix / "share/perseus/slurm/epilog.sh", os.X_OK))
         unit = (self.prefix / "lib/systemd/system/perseus-clockd.service").read_text()
         self.assertIn(f"ExecStart={self.scratch}/first/bin/perseus-clockd --daemon", unit)
 

@@ -17,6 +17,8 @@ class Version(unittest.TestCase):
     def test_it_is_the_same_everywhere(self):
         for name, pattern in (("CITATION.cff", r"^version: (\S+)$"), ("CHANGELOG.md", r"^## (\S+)"),
                               ("python/pyproject.toml", r'^version = "(.*)"$'),
+                              ("deploy/helm/perseus/Chart.yaml", r"^version: (\S+)$"),
+                              ("deploy/helm/perseus/Chart.yaml", r"^appVersion: (\S+)$"),
                               ("packaging/man/perseus-clockd.8", r'"perseus (.*?)"')):
             found = re.search(pattern, (ROOT / name).read_text(), re.M)
             self.assertIsNotNone(found, name)
