@@ -1,17 +1,20 @@
 #include "demo_gpus.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <tuple>
 
-#include "simulation/replay/kernel_state.h"
+#include "command.h"
 #include "simulation/replay/simulated_ranks.h"
+#include "training/clock_control/lease.h"
 
 namespace perseus::cli {
 namespace {
@@ -20,7 +23,8 @@ namespace fs = std::filesystem;
 
 // In the profile's own time, before --time-scale: typical of data-center GPUs, more on the way down.
 constexpr Seconds kLeastSwitchLatency(0.002), kMostSwitchLatency(0.006);
-constexpr std::chrono::seconds kUnlocking(5);
+constexpr std::chrono::milliseconds kBetweenLooks(10);
+constexpr double kBetweenRestores_s = 1;
 
 }  // namespace
 
@@ -72,33 +76,74 @@ void DemoGpus::uncap(int replica) {
   for (int w = replica * ranks; w < (replica + 1) * ranks; ++w) gpus_[w]->set_power_limit(limits_[w]);
 }
 
+replay::UnlockWait::Seen DemoGpus::seen() const {
+  replay::UnlockWait::Seen seen;
+  for (const auto& [worker, pid, state] : helpers()) seen.helpers.push_back({pid, state.state, state.cpu_ticks});
+  for (std::size_t w = 0; w < gpus_.size(); ++w) {
+    if (gpus_[w]->locked()) seen.locked.push_back(static_cast<int>(w));
+  }
+  return seen;
+}
+
 Status DemoGpus::wait_until_unlocked() const {
-  std::string locked;
-  const auto until = std::chrono::steady_clock::now() + kUnlocking;
-  do {
-    locked.clear();
-    for (std::size_t w = 0; w < gpus_.size(); ++w) {
-      if (gpus_[w]->locked()) locked += fmt::format(" {}", w);
+  using Advice = replay::UnlockWait::Advice;
+  const auto began = std::chrono::steady_clock::now();
+  replay::UnlockWait wait;
+  double restored_s = -kBetweenRestores_s;
+  while (true) {
+    const double now_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    const replay::UnlockWait::Seen seen = this->seen();
+    const Advice advice = wait.look(now_s, seen);
+    if (advice == Advice::done) return Ok{};
+    if (advice == Advice::stuck) {
+      return Error{
+          ErrorCode::unavailable,
+          fmt::format("clocks are still locked on the GPUs of workers {}, and nothing has changed for {:g} s; "
+                      "of their helpers there is {}",
+                      fmt::join(seen.locked, ", "), replay::UnlockWait::kSilence_s, replay::text_of(seen.helpers))};
     }
-    if (locked.empty()) return Ok{};
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  } while (std::chrono::steady_clock::now() < until);
-  return Error{ErrorCode::unavailable,
-               fmt::format("clocks are still locked on the GPUs of workers{}: their helpers do not end", locked)};
+    if (advice == Advice::give_back && now_s - restored_s >= kBetweenRestores_s) {
+      restored_s = now_s;
+      restore_expired();
+    }
+    continue_stopped_helpers();
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+}
+
+void DemoGpus::restore_expired() {
+  for (const auto& [lease, restored] : clock_control::restore_expired_leases()) {
+    note(restored
+             ? "a helper was killed before it could give its clock back; the demo has given it back"
+             : fmt::format("a helper was killed, and its clock cannot be given back: {}", restored.error().message));
+  }
+}
+
+std::vector<DemoGpus::FoundHelper> DemoGpus::helpers() const {
+  std::vector<FoundHelper> found;
+  for (const pid_t pid : replay::all_processes()) {
+    auto state = replay::kernel_state_of(pid);
+    if (!state || state->state == 'Z' || state->name.find("clockd") == std::string::npos) continue;
+    const std::vector<std::string> arguments = replay::arguments_of(pid);
+    for (std::size_t w = 0; w < files_.size(); ++w) {
+      if (std::ranges::find(arguments, "simulated:" + files_[w]) == arguments.end()) continue;
+      found.push_back({static_cast<int>(w), pid, *state});
+    }
+  }
+  return found;
 }
 
 std::vector<HelperProcess> DemoGpus::stopped_helpers() const {
   std::vector<HelperProcess> stopped;
-  for (const pid_t pid : replay::all_processes()) {
-    const auto state = replay::kernel_state_of(pid);
-    if (!state || !state->stopped || !state->name.starts_with("clockd-")) continue;
-    const std::vector<std::string> arguments = replay::arguments_of(pid);
-    for (std::size_t w = 0; w < files_.size(); ++w) {
-      if (std::ranges::find(arguments, "simulated:" + files_[w]) == arguments.end()) continue;
-      stopped.push_back({static_cast<int>(w), pid, state->name == "clockd-super"});
-    }
+  for (const auto& [worker, pid, state] : helpers()) {
+    if (!state.stopped || !state.name.starts_with("clockd-")) continue;
+    stopped.push_back({worker, pid, state.name == "clockd-super"});
   }
   return stopped;
+}
+
+void DemoGpus::continue_stopped_helpers() const {
+  for (const HelperProcess& helper : stopped_helpers()) kill(helper.pid, SIGCONT);
 }
 
 }  // namespace perseus::cli

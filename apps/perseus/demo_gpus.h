@@ -17,6 +17,8 @@
 #include "base/result.h"
 #include "demo_job.h"
 #include "demo_scratch.h"
+#include "simulation/replay/kernel_state.h"
+#include "simulation/replay/unlock_wait.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 
 namespace perseus::cli {
@@ -45,14 +47,26 @@ class DemoGpus {
 
   void cap(int replica, Watts limit);
   void uncap(int replica);
-  /// Waits until no clock is locked.
+  /// Waits until no clock is locked, as long as helpers are at work, and continues those that a signal has stopped.
+  /// Unlocks in place of helpers that were killed (a note says so).
   [[nodiscard]] Status wait_until_unlocked() const;
 
   /// This demo's stopped helper processes: by the names that perseus-clockd gives its processes, and the GPU in their
   /// arguments.
   [[nodiscard]] std::vector<HelperProcess> stopped_helpers() const;
+  void continue_stopped_helpers() const;
 
  private:
+  struct FoundHelper {
+    int worker;
+    pid_t pid;
+    replay::KernelState state;
+  };
+  /// The processes of helpers on these GPUs, dead ones excepted.
+  [[nodiscard]] std::vector<FoundHelper> helpers() const;
+  [[nodiscard]] replay::UnlockWait::Seen seen() const;
+  static void restore_expired();
+
   const DemoOptions& o_;
   const DemoJob& job_;
   const DemoScratch& scratch_;

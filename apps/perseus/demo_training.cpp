@@ -6,7 +6,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
-#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -146,7 +145,7 @@ void DemoTraining::tidy() {
 }
 
 void DemoTraining::continue_stopped() const {
-  for (const HelperProcess& helper : gpus_.stopped_helpers()) kill(helper.pid, SIGCONT);
+  gpus_.continue_stopped_helpers();
   server_.continue_if_stopped();
 }
 

@@ -17,10 +17,15 @@ std::optional<KernelState> kernel_state_of(pid_t pid) {
   const std::size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   std::istringstream rest(text.substr(close + 1));
-  char state = 0;
-  KernelState result{text.substr(open + 1, close - open - 1), 0, false};
-  if (!(rest >> state >> result.parent)) return std::nullopt;
-  result.stopped = state == 'T' || state == 't';
+  KernelState result;
+  result.name = text.substr(open + 1, close - open - 1);
+  if (!(rest >> result.state >> result.parent)) return std::nullopt;
+  result.stopped = result.state == 'T' || result.state == 't';
+  constexpr int between = 9;  // pgrp to cmajflt: utime and stime are the fields 14 and 15
+  std::string skipped;
+  for (int i = 0; i < between; ++i) rest >> skipped;
+  long user = 0, system = 0;
+  if (rest >> user >> system) result.cpu_ticks = user + system;
   return result;
 }
 

@@ -1,7 +1,7 @@
 // Reads processes and their states from /proc.
 //
-// Output:  all processes, and of each its name (as the kernel keeps it, at most 15 bytes), parent, and whether a
-//          signal (SIGSTOP) stops it.
+// Output:  all processes, and of each its name (as the kernel keeps it, at most 15 bytes), parent, state, whether a
+//          signal (SIGSTOP) stops it, and its time on a processor.
 // Errors:  an empty result where there is no such process.
 // Cost:    reads one file a process.
 // Threads: pure.
@@ -19,6 +19,8 @@ struct KernelState {
   std::string name;
   pid_t parent = 0;
   bool stopped = false;
+  char state = 0;
+  long cpu_ticks = 0;  ///< of itself, in user and kernel mode
 };
 
 std::optional<KernelState> kernel_state_of(pid_t pid);

@@ -399,6 +399,23 @@ TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
   expect_nothing_left(scratch);
 }
 
+/// As when the kernel ends the processes that take most memory: no later helper gives these clocks back.
+TEST(Demo, ClocksOfHelpersThatDieWithTheirWorkersAreGivenBack) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
+                                        const auto workers = processes_of(scratch, "perseus-replay");
+                                        for (const pid_t worker : workers) kill(worker, SIGSTOP);
+                                        for (const pid_t helper : processes_of(scratch, "perseus-clockd"))
+                                          kill(helper, SIGKILL);
+                                        EXPECT_FALSE(locked_gpus(scratch).empty());
+                                        for (const pid_t worker : workers) kill(worker, SIGKILL);
+                                      }));
+  EXPECT_EQ(outcome.exit_code, 69);
+  EXPECT_THAT(outcome.err, HasSubstr("the demo has given it back"));
+  EXPECT_THAT(outcome.err, Not(HasSubstr("still locked")));
+  expect_nothing_left(scratch);
+}
+
 /// Both processes of the helper are stopped; which of the two the demo sees as stopped for two iterations may differ.
 TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
