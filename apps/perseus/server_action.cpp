@@ -32,11 +32,6 @@ Result<json::array> jobs_in(const http::HttpPeer& peer, const std::string& filte
   return json::parse(*body).at("jobs").as_array();  // call_pages() made it
 }
 
-bool has_ended(const json::object& row) {
-  const std::string state = text_in(row, "state");
-  return state == "finished" || state == "expired" || state == "damaged";
-}
-
 }  // namespace
 
 CLI::App* add_group(CLI::App& app, const std::string& name, const std::string& meaning, const std::string& examples) {
@@ -108,32 +103,20 @@ Result<std::string> job_meant(const http::HttpPeer& peer, const std::string& tex
 }
 
 Result<std::string> list_over_jobs(const http::HttpPeer& peer, const std::string& job, const std::string& member) {
-  std::vector<std::string> ids;
-  if (!job.empty()) {
-    auto meant = job_meant(peer, job);
-    if (!meant) return meant.error();
-    ids.push_back(*std::move(meant));
-  } else {
-    const auto jobs = jobs_in(peer, "");
-    if (!jobs) return jobs.error();
-    for (const json::value& row : *jobs) {
-      if (!has_ended(row.as_object())) ids.push_back(text_in(row.as_object(), "id"));
-    }
-  }
+  if (job.empty()) return call_pages(peer, {"GET", fmt::format("/v1/{}?limit=1000", member), ""}, member);
+  const auto id = job_meant(peer, job);
+  if (!id) return id.error();
+  const auto body = call_server(peer, {"GET", job_path(*id), ""});
+  if (!body) return body.error();
+  boost::system::error_code problem;
+  const json::value view = json::parse(*body, problem);
+  const json::value* const things = problem || !view.is_object() ? nullptr : view.get_object().if_contains(member);
   json::array all;
-  for (const std::string& id : ids) {
-    const auto body = call_server(peer, {"GET", job_path(id), ""});
-    if (!body && body.error().code == ErrorCode::not_found && job.empty()) continue;  // deleted meanwhile
-    if (!body) return body.error();
-    boost::system::error_code problem;
-    const json::value view = json::parse(*body, problem);
-    const json::value* const things = problem || !view.is_object() ? nullptr : view.get_object().if_contains(member);
-    if (things == nullptr || !things->is_array()) continue;
-    for (const json::value& thing : things->get_array()) {
-      json::object row{{"job", id}, {"job_name", text_in(view.get_object(), "name")}};
-      for (const auto& [name, value] : thing.as_object()) row[name] = value;
-      all.push_back(std::move(row));
-    }
+  if (things == nullptr || !things->is_array()) return formats::json_text(json::object{{member, std::move(all)}});
+  for (const json::value& thing : things->get_array()) {
+    json::object row{{"job", *id}, {"job_name", text_in(view.get_object(), "name")}};
+    for (const auto& [name, value] : thing.as_object()) row[name] = value;
+    all.push_back(std::move(row));
   }
   return formats::json_text(json::object{{member, std::move(all)}});
 }

@@ -38,7 +38,7 @@ std::string job_path(const std::string& job, const std::string& rest = {});
 /// none, so that the server answers.
 Result<std::string> job_meant(const http::HttpPeer& peer, const std::string& text);
 /// What jobs have in the list `member`, as a response with that list: each element gets its job's id and name. `job`:
-/// only of this one; empty: of all jobs that have not ended, one request each.
+/// only of this one; empty: of all jobs that have not ended, in pages.
 Result<std::string> list_over_jobs(const http::HttpPeer& peer, const std::string& job, const std::string& member);
 
 }  // namespace perseus::cli

@@ -4,6 +4,7 @@
 usage: test_lists.py PERSEUS [unittest's arguments]
 """
 
+import collections
 import gzip
 import http.client
 import json
@@ -54,6 +55,53 @@ class ListCase(ServedCase):
     def tokens(self):
         boss = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]
         return [boss] + [self.server.ask("POST", "/v1/tokens", {"role": "job"}, boss)[1]["token"] for _ in range(2)]
+
+
+class ListsOfAllJobs(ListCase):
+    def test_pages_of_stragglers_and_policies(self):
+        jobs = [self.job(f"job {i}") for i in range(4)]
+        for job in jobs[1:]:
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})[0], 200)
+            self.assertEqual(self.server.ask("PUT", f"/v1/jobs/{job}/policies/max_slowdown", {"slowdown": 1.1})[0], 200)
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{jobs[3]}/finish", {})[0], 200)
+        for member in ("stragglers", "policies"):
+            rows, after, pages = [], "", 0
+            while after is not None:
+                status, page = self.server.ask("GET", f"/v1/{member}?limit=1{after}")
+                self.assertEqual(status, 200, page)
+                rows += page[member]
+                pages += 1
+                after = "&after=" + urllib.parse.quote(page["next"]) if "next" in page else None
+            self.assertEqual([(row["job"], row["job_name"]) for row in rows], [(jobs[2], "job 2"), (jobs[1], "job 1")])
+            self.assertEqual(pages, 3, "pages of live jobs")
+            self.assertEqual(self.server.ask("GET", f"/v1/{member}")[1], {member: rows})
+            self.assertEqual(self.server.ask("GET", f"/v1/{member}?limit=0")[0], 400)
+            self.assertEqual(self.server.ask("GET", f"/v1/{member}?after=x")[0], 400)
+
+    def test_a_token_sees_the_stragglers_of_its_jobs(self):
+        boss, one, other = self.tokens()
+        jobs = [self.job("mine", one), self.job("not mine", other)]
+        for job in jobs:
+            notice = {"pipeline": 0, "degree": 1.2}
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", notice, boss)[0], 200)
+        for token, expected in ((one, jobs[:1]), (other, jobs[1:]), (boss, jobs[::-1])):
+            rows = self.server.ask("GET", "/v1/stragglers", token=token)[1]["stragglers"]
+            self.assertEqual([row["job"] for row in rows], expected)
+        self.assertEqual(self.server.ask("GET", "/v1/stragglers")[0], 401)
+
+    def requests(self):
+        text = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+        found = re.findall(r'^perseus_requests_seconds_count\{route="([^"]*)".*\} (\d+)$', text, re.M)
+        return collections.Counter({route: int(count) for route, count in found})
+
+    def test_the_command_line_asks_once_for_all_jobs(self):
+        for i in range(5):
+            self.job(f"job {i}")
+        for command in ("straggler", "policy"):
+            before = self.requests()
+            self.server.cli(command, "list")
+            routes = self.requests() - before
+            self.assertEqual(routes.total(), 2, routes)  # and the metrics
 
 
 class Stream:

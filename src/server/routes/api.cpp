@@ -172,6 +172,8 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/events", read, &Api::all_events},
       {"GET", "/v1/job_changes", read, &Api::job_changes},
       {"GET", "/v1/alerts", read, &Api::list_alerts},
+      {"GET", "/v1/stragglers", read, &Api::list_stragglers},
+      {"GET", "/v1/policies", read, &Api::list_policies},
       {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
       {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},

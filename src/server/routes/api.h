@@ -173,6 +173,11 @@ class Api {
   void job_events(Call call);
   void all_events(Call call);
   void list_alerts(Call call);
+  using RowsOfJob = std::vector<std::string> (*)(const jobs::JobView&);
+  /// Answers with the rows of a page of live jobs, as JSON objects.
+  void list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_of);
+  void list_stragglers(Call call);
+  void list_policies(Call call);
   void set_straggler(Call call);
   void set_job_straggler(Call call);
   void withdraw_straggler(Call call);

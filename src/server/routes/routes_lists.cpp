@@ -1,0 +1,94 @@
+// Calls of /v1 that list what live jobs have: stragglers and policies.
+#include <memory>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "server/jobs/describe_view.h"
+#include "server/routes/api.h"
+#include "server/routes/call_input.h"
+#include "server/service/job_list.h"
+
+namespace perseus::routes {
+namespace {
+
+constexpr std::size_t kPageJobs = 100, kMostPageJobs = 1000;
+constexpr std::string_view kJobLimits = "a number of jobs from 1 to 1000";
+
+/// A page of jobs, while their views are read.
+struct JobPage {
+  std::size_t left = 0;
+  std::vector<std::vector<std::string>> rows;  ///< per job, in the order of the list
+  std::optional<Error> failed;
+  std::string next;  ///< empty: no more jobs
+};
+
+/// An element of a job's list, after the job's id and name.
+template <class Element>
+std::string row_of(const jobs::JobView& view, const Element& element) {
+  return json_object([&](JsonWriter& f) {
+    f.always("job", view.row.job);
+    f.always("job_name", view.row.name);
+    describe(f, element);
+  });
+}
+
+std::vector<std::string> straggler_rows(const jobs::JobView& view) {
+  std::vector<std::string> rows;
+  for (const auto& straggler : view.stragglers) rows.push_back(row_of(view, straggler));
+  return rows;
+}
+
+std::vector<std::string> policy_rows(const jobs::JobView& view) {
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < view.policies.size(); ++i)
+    rows.push_back(row_of(view, jobs::PolicyInForce{view.policies[i], view.policy_texts[i]}));
+  return rows;
+}
+
+void answer_page(const Call& call, std::string_view list, const JobPage& page) {
+  if (page.failed) return call.fail(*page.failed);
+  std::vector<std::string> all;
+  for (const auto& rows : page.rows) all.insert(all.end(), rows.begin(), rows.end());
+  call.answer(json_object([&](JsonWriter& f) {
+    f.always(list, JsonList{all, [](const std::string& row) { return JsonRaw{row}; }});
+    if (!page.next.empty()) f.always("next", page.next);
+  }));
+}
+
+}  // namespace
+
+void Api::list_stragglers(Call call) { list_of_jobs(call, "stragglers", straggler_rows); }
+void Api::list_policies(Call call) { list_of_jobs(call, "policies", policy_rows); }
+
+void Api::list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_of) {
+  Parameters parameters(call.request);
+  const auto limit = parameters.take<std::size_t>("limit", kJobLimits).value_or(kPageJobs);
+  const auto after = parameters.text("after");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (limit < 1 || limit > kMostPageJobs) return call.fail(wrong_parameter("limit", std::to_string(limit), kJobLimits));
+  service::JobList::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = service::parse_cursor(*after))) {
+    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
+  }
+  query.wanted = [&](const service::JobList::Place& place, const service::JobList::Row& row) {
+    return row.is_live && row.state != service::kDamagedState && reaches(call.identity, place.job) == true;
+  };
+  const service::JobList::Page found = service_.job_list().page(query);
+  const auto page = std::make_shared<JobPage>();
+  page->left = found.rows.size();
+  page->rows.resize(found.rows.size());
+  if (found.next) page->next = service::format_cursor(*found.next);
+  if (found.rows.empty()) return answer_page(call, list, *page);
+  std::vector<std::string> ids;  // reading a job may change the list
+  for (const auto& [place, row] : found.rows) ids.push_back(place->job);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    service_.job(ids[i], [call, list, page, i, rows_of](const Result<jobs::JobView>& view) {
+      if (view) page->rows[i] = rows_of(*view);
+      // Others were deleted meanwhile, or are damaged.
+      if (!view && view.error().code == ErrorCode::unavailable) page->failed = view.error();
+      if (--page->left == 0) answer_page(call, list, *page);
+    });
+  }
+}
+
+}  // namespace perseus::routes
