@@ -5,6 +5,7 @@
 #   dev      headers, libperseus.so, the CMake package and the pkg-config file
 # The result may be moved: programs find each other, and libraries, relative to themselves.
 include(CMakePackageConfigHelpers)
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON) # of cpack too, which would build tests and benchmarks
 
 file(RELATIVE_PATH lib_from_bin /${CMAKE_INSTALL_BINDIR} /${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH lib_from_private /${PERSEUS_PRIVATE_DIR} /${CMAKE_INSTALL_LIBDIR})
@@ -68,6 +69,8 @@ configure_file(packaging/perseus.pc.in ${CMAKE_BINARY_DIR}/perseus.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/perseus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT dev)
 
 include(PerseusPackages)
+# What packages contain, and no more: `cpack` does not build all targets.
+add_custom_target(packaged DEPENDS perseus perseus-clockd perseus-replay libperseus nvml_simulated cuda_simulated)
 foreach(component ${CPACK_COMPONENTS_ALL}) # last: it compresses installed files
   install(CODE "
     set(COMPONENT ${component})

@@ -15,13 +15,15 @@ set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
-set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS_PRIVATE_DIRS ${CMAKE_BINARY_DIR})
+# Explicit, since packaging/bundle_debs.cmake copies the libraries whose packages have other names in the next Debian;
+# dpkg-shlibdeps would name them nevertheless. libssl3 and the others are in Debian 12 and 13.
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
+set(system_libraries "libc6 (>= 2.36), libgcc-s1, libssl3 (>= 3.0), libstdc++6 (>= 12), zlib1g")
 set(same_version "(= ${PROJECT_VERSION}-1)")
 set(deb ${CMAKE_SOURCE_DIR}/packaging/deb)
 
 set(CPACK_DEBIAN_PERSEUS_PACKAGE_NAME perseus)
-set(CPACK_DEBIAN_PERSEUS_PACKAGE_DEPENDS "perseus-client ${same_version}")
+set(CPACK_DEBIAN_PERSEUS_PACKAGE_DEPENDS "perseus-client ${same_version}, libpq5, libsqlite3-0, ${system_libraries}")
 set(CPACK_DEBIAN_PERSEUS_DESCRIPTION "GPU clocks that save energy in pipeline-parallel training
 Plans a GPU clock for every computation of a training iteration, so that
 each ends just in time: less energy, no slower. This package contains the
@@ -38,6 +40,7 @@ Runs the server that plans GPU clocks for all training jobs of a cluster, as
 a systemd service, and contains a unit for the relay of a host.")
 
 set(CPACK_DEBIAN_CLIENT_PACKAGE_NAME perseus-client)
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "${system_libraries}")
 set(CPACK_DEBIAN_CLIENT_PACKAGE_CONTROL_EXTRA ${deb}/client/postinst ${deb}/client/prerm ${deb}/client/postrm
     ${deb}/client/shlibs ${deb}/client/triggers)
 set(CPACK_DEBIAN_CLIENT_DESCRIPTION "library and clock daemon for training nodes (Perseus)

@@ -1,8 +1,12 @@
-# perseus_bundle(FOLDER FILE...): copies the shared libraries that programs and libraries FILE need to a folder, each with the
-# license text of its Debian package. The C and C++ runtime, OpenSSL and zlib stay those of the system that runs them.
+# perseus_bundle(FOLDER FILE... [EXCEPT NAME...]): copies the shared libraries that programs and libraries FILE need to a
+# folder, each with the license text of its Debian package. The C and C++ runtime, OpenSSL and zlib stay those of the system that
+# runs them, and so do the libraries libNAME.
 function(perseus_bundle folder)
-  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${ARGN} RESOLVED_DEPENDENCIES_VAR needed
-       PRE_EXCLUDE_REGEXES "^(ld-linux|lib(c|m|dl|rt|pthread|resolv|gcc_s|stdc\\+\\+|asan|ubsan|tsan|ssl|crypto|z|perseus))[-.]")
+  cmake_parse_arguments(PARSE_ARGV 1 bundle "" "" EXCEPT)
+  set(systems c m dl rt pthread resolv gcc_s "stdc\\+\\+" asan clang_rt ubsan tsan ssl crypto z perseus ${bundle_EXCEPT})
+  list(JOIN systems "|" systems)
+  file(GET_RUNTIME_DEPENDENCIES EXECUTABLES ${bundle_UNPARSED_ARGUMENTS} RESOLVED_DEPENDENCIES_VAR needed
+       PRE_EXCLUDE_REGEXES "^(ld-linux|lib(${systems}))[-.]")
   foreach(library IN LISTS needed)
     get_filename_component(real ${library} REALPATH)
     get_filename_component(name ${library} NAME)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs in the fresh Debian that test_debs.sh makes: installs the packages in /debs, runs the README's commands and the
-# demo, builds a C program, and removes everything.
+# Runs in each fresh Debian that test_debs.sh makes: installs the packages in /debs, runs the README's commands and the
+# demo, builds a C program, installs the wheel in an environment of its own, and removes everything.
 set -euo pipefail
 cd /debs
 wrong() { echo "wrong: $1" && exit 1; }
@@ -39,6 +39,22 @@ C
 cc main.c -o main $(pkg-config --cflags --libs perseus)
 [ "perseus $(./main)" = "$(perseus --version | cut -d' ' -f1,2)" ] || wrong "the C program has another version"
 
+for wheel in /debs/*.whl; do
+  [ -e "$wheel" ] || continue
+  apt-get install -y -qq --no-install-recommends python3-venv >/tmp/apt.log 2>&1 || { cat /tmp/apt.log && exit 1; }
+  python3 -m venv /tmp/environment
+  /tmp/environment/bin/pip install --quiet --no-index --no-deps "$wheel"
+  # Its own library, not that of the packages.
+  loaded=$(cd / && /tmp/environment/bin/python -c '
+from perseus import library
+loaded = library.load()
+print(loaded.version().decode(), loaded.path)')
+  case $loaded in
+    "$(./main) /tmp/environment/"*) ;;
+    *) wrong "the wheel loads another library: $loaded" ;;
+  esac
+done
+
 mkdir -p /var/lib/perseus
 packages=(perseus perseus-server perseus-client libperseus-dev)
 apt-get remove -y -qq "${packages[@]}" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log && wrong "remove"; }
@@ -47,4 +63,3 @@ apt-get remove -y -qq "${packages[@]}" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log 
 dpkg --purge "${packages[@]}" >/tmp/apt.log 2>&1 || { cat /tmp/apt.log && wrong "purge"; }
 left=$(find /etc /usr /var/lib/perseus /var/lib/systemd -name '*perseus*' 2>/dev/null || true)
 [ -z "$left" ] || wrong "left after purge: $left"
-echo "installed, used, removed"
