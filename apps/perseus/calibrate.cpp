@@ -23,6 +23,7 @@
 #include "origin.h"
 #include "output_directory.h"
 #include "planning/model/make_schedule.h"
+#include "progress.h"
 
 namespace perseus::cli {
 namespace {
@@ -38,6 +39,7 @@ struct CalibrateOptions {
   int clock_step_mhz = 0;
   int ranks_per_node = 0;
   std::string out;
+  std::optional<bool> progress;
 };
 
 /// The name of the traced schedule, if it has one.
@@ -58,6 +60,9 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
   const int folds = options.leave_one_out ? num_plans : options.folds;
+  ProgressLine progress("calibrating", options.progress);
+  // The fit to all plans comes last, and takes as long as one of the folds.
+  if (const auto show = progress.callback()) fit.progress = [=](double done) { show(done * folds / (folds + 1)); };
   auto predictions = calibration::cross_validate(*trace, folds, fit);
   if (!predictions)
     return Error{predictions.error().code, fmt::format("{}: {}", options.ops, predictions.error().message)};
@@ -287,6 +292,7 @@ void add_calibrate(CLI::App& app, Command& command) {
   calibrate
       ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
       ->type_name("DIR");
+  add_progress_flag(*calibrate, options->progress);
   add_json_flag(*calibrate, command);
   calibrate->footer(help_footer(kFileErrors,
                                 "  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"

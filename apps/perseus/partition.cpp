@@ -25,6 +25,7 @@
 #include "planning/partitioner/megatron_layout.h"
 #include "planning/partitioner/model_zoo.h"
 #include "planning/partitioner/stage_profile.h"
+#include "progress.h"
 
 namespace perseus::cli {
 namespace {
@@ -48,6 +49,7 @@ struct PartitionOptions {
   std::string profile_out;
   std::string layers_out;
   std::string page_out;
+  std::optional<bool> progress;
 };
 
 /// The model to partition, and its name.
@@ -124,6 +126,8 @@ Result<Answer> cut(const Model& model, const PartitionOptions& options) {
     note(fmt::format("no --blocking-power: {} is assumed, a fifth of the highest power",
                      report::text_of(goal.blocking_power)));
   }
+  ProgressLine progress("planning partitions", options.progress, "a smaller --max-planned is faster");
+  goal.progress = progress.callback();
   const auto best = partitioner::least_energy(model.layers, options.stages, goal);
   if (!best) return best.error();
   return Answer{best->partition, *best};
@@ -340,6 +344,7 @@ void add_partition(CLI::App& app, Command& command) {
       ->type_name("FILE.html");
   add_zoo_options(*partition, *options);
   add_energy_options(*partition, *options);
+  add_progress_flag(*partition, options->progress);
   add_json_flag(*partition, command);
   partition->footer(
       help_footer(kFileErrors,

@@ -20,6 +20,7 @@
 #include "planning/checker/verify_plan.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
+#include "progress.h"
 #include "slowdown.h"
 #include "verify_files.h"
 #include "verify_search.h"
@@ -30,12 +31,14 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kFindingsShown = 20;
+constexpr double kCertifyingShare = 0.5;  // of the time, roughly
 constexpr std::size_t kCertificateBytes = std::size_t{256} << 20;
 
 struct VerifyArguments {
   std::string plans, profile;
   std::optional<double> noise_pct;
   int certificates = 1000;
+  std::optional<bool> progress;
 };
 
 /// A number that `perseus plan` wrote into the file; `otherwise` if it is missing.
@@ -84,8 +87,15 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   const model::ComputationDag& dag = file->dag;
 
   const std::vector<Seconds> deadlines = deadlines_worth_certifying(*file, arguments.certificates);
-  const planner::LowerBoundResult bound = planner::compute_lower_bound(dag, deadlines);
+  ProgressLine progress("verifying", arguments.progress);
+  const auto show = progress.callback();
+  const auto part = [&show](double from, double share) -> std::function<void(double)> {
+    if (!show) return {};
+    return [=, &show](double done) { show(from + share * done); };
+  };
+  const planner::LowerBoundResult bound = planner::compute_lower_bound(dag, deadlines, part(0, kCertifyingShare));
   checker::VerifyOptions options;
+  options.progress = part(kCertifyingShare, 1 - kCertifyingShare);
   options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
   const auto method = file->metadata.find("method");
   options.reaches_both_ends = options.switch_latency == Seconds(0) && noted(*file, "min_dwell_s", 0) == 0 &&
@@ -284,6 +294,7 @@ void add_verify(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->check(whole_number_within(0, 1000000000))
       ->type_name("N");
+  add_progress_flag(*verify, arguments->progress);
   add_json_flag(*verify, command);
   verify->footer(help_footer(kFileErrors, "  perseus verify plans\n  perseus verify plans --profile gpt3.csv\n") +
                  "   1  a claim does not hold\n");

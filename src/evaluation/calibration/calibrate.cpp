@@ -297,6 +297,7 @@ Result<std::vector<Prediction>> cross_validate(const model::RunTrace& trace, int
     if (!calibration) return calibration.error();
     for (const Prediction& prediction : predict(*calibration, trace, left_out))
       predictions[prediction.plan] = prediction;
+    if (options.progress) options.progress(static_cast<double>(fold + 1) / folds);
   }
   return predictions;
 }

@@ -12,6 +12,7 @@
 // Source:  paper section 6.1; docs/fidelity.md.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,6 +32,7 @@ namespace perseus::calibration {
 struct CalibrationOptions {
   StagePowerOptions power;
   TimingOptions timing;
+  std::function<void(double done)> progress = {};  ///< called by cross_validate() with 0..1, once per fold
 };
 
 struct Calibration {

@@ -36,7 +36,7 @@ std::string name_of_unknown(const Calibration& calibration, int unknown) {
 
 void add_undetermined(const Calibration& calibration, std::vector<std::string>& doubts, std::set<int>& unclear) {
   const TimingCandidate& best = calibration.timing.best();
-  for (int k = 0; k < best.links.num_latencies(); ++k) {
+  for (int k = 0; k < static_cast<int>(best.fit.unknowns.size()); ++k) {
     const double value_s = best.fit.unknowns[k], stddev_s = best.error_inflation() * best.fit.stddev(k);
     if (value_s <= 0 || stddev_s < value_s) continue;
     unclear.insert(k);

@@ -1,7 +1,8 @@
 // Uncertainties of a calibration, as sentences for its report.
 //
 // Input:   a Calibration, and the relative errors of the iteration times of plans left out (replayed).
-// Output:  one sentence per doubt: latencies smaller than their uncertainty, pairs of constants that the data cannot
+// Output:  one sentence per doubt: latencies, loading and tail smaller than their
+//          uncertainty, pairs of constants that the data cannot
 //          separate, other link models that predict as well, plans with an unusually large error, a network that is the
 //          bottleneck; and the runs that would resolve the first three. Empty: none.
 // Errors:  none.

@@ -29,7 +29,11 @@ class FrontierCheck {
 
   Verification run(std::span<const model::BoundCertificate> certificates) {
     check_curve(certificates);
-    for (std::size_t i = 0; i < frontier_.points.size(); ++i) check_point(static_cast<int>(i));
+    const std::size_t points = frontier_.points.size();
+    for (std::size_t i = 0; i < points; ++i) {
+      check_point(static_cast<int>(i));
+      if (options_.progress) options_.progress(static_cast<double>(i + 1) / static_cast<double>(points));
+    }
     for (std::size_t i = 1; i < frontier_.points.size(); ++i) check_order(static_cast<int>(i));
     if (frontier_.points.empty())
       report(-1, "points", 0, 1, "frontier has no points");

@@ -10,6 +10,7 @@
 // Source:  paper sections 3.1, 4.1, eq. (1).
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct VerifyOptions {
   /// The frontier claims to reach both ends: the least makespan of all plans and the least effective energy of all
   /// plans. False for baselines and for plans with a minimum dwell or switch latency.
   bool reaches_both_ends = true;
+  std::function<void(double done)> progress = {};  ///< called with 0..1, once per point
 };
 
 /// One claim that does not hold.

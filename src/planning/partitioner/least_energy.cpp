@@ -190,9 +190,11 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
   }
 
   const Seconds in_time = answer.deadline * (1 + kNoise);
+  const int most = answer.all_tried ? static_cast<int>(starts.size()) : goal.max_planned;
   const auto consider = [&](const Partition& partition) {
     if (candidates.planned() >= goal.max_planned || candidates.fastest(partition) > in_time) return false;
     const Joules energy = candidates.energy(partition, answer.deadline);
+    if (goal.progress) goal.progress(static_cast<double>(candidates.planned()) / most);
     if (!answer.partition.boundaries.empty() && energy >= answer.energy * (1 - kNoise)) return false;
     answer.partition = partition;
     answer.energy = energy;

@@ -36,6 +36,8 @@ struct EnergyGoal {
   /// Makes the DAG of a partition's profile, always of the same shape; a partition for which it fails is left out.
   /// Empty: 1F1B with `microbatches` and `blocking_power`.
   std::function<Result<model::ComputationDag>(const model::Profile&)> make_dag = {};
+  /// Called with 0..1, once per planned partition. A descent may end long before 1.
+  std::function<void(double done)> progress = {};
 };
 
 struct LeastEnergy {

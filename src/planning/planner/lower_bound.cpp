@@ -9,7 +9,8 @@
 
 namespace perseus::planner {
 
-LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at) {
+LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at,
+                                     const std::function<void(double done)>& progress) {
   const Kinds kinds = make_kinds(dag);
   Relaxation relaxation(dag, kinds);
   LowerBoundResult result;
@@ -17,9 +18,11 @@ LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std
   std::vector<int> by_falling_deadline(certify_at.size());
   std::iota(by_falling_deadline.begin(), by_falling_deadline.end(), 0);
   std::ranges::sort(by_falling_deadline, std::greater{}, [&](int i) { return certify_at[i]; });
+  std::size_t proven = 0;
   for (const int i : by_falling_deadline) {
     relaxation.lower_deadline(certify_at[i]);
     result.certificates[i] = relaxation.certificate();
+    if (progress) progress(static_cast<double>(++proven) / static_cast<double>(certify_at.size()));
   }
   relaxation.lower_deadline(Seconds(0));
   result.bound = relaxation.curve();

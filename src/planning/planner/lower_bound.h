@@ -9,6 +9,7 @@
 // Source:  docs/decisions/0005 and 0006.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "base/units.h"
@@ -24,6 +25,8 @@ struct LowerBoundResult {
   std::vector<model::BoundCertificate> certificates;
   long pivots = 0;  ///< operation count of the parametric flow, for the benchmarks
 };
-LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at = {});
+/// Calls `progress` with 0..1, one call per certificate.
+LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std::vector<Seconds>& certify_at = {},
+                                     const std::function<void(double done)>& progress = {});
 
 }  // namespace perseus::planner

@@ -59,23 +59,51 @@ class Terminal {
   std::string shown_;
 };
 
-TEST(TerminalProgress, IsShownAndStaysOnOneLine) {
+constexpr std::string_view kEraseRest = "\x1b[K";
+
+/// Runs the program until it has drawn its progress three times, and checks that each drawing fits into one line.
+void expect_progress_on_one_line(const std::vector<std::string>& arguments, const std::string& begins_with) {
   constexpr std::size_t columns = 24;
-  constexpr std::string_view erase_rest = "\x1b[K";
   Terminal terminal(columns);
-  // It takes minutes.
-  const std::vector<std::string> plan{"plan", sample_profile(), "--schedule", "1f1b",   "--blocking-power", "90",
-                                      "-m",   "1024",           "--method",   "perseus"};
-  run_perseus(plan, terminal.until(std::string(erase_rest), 3));
+  run_perseus(arguments, terminal.until(std::string(kEraseRest), 3));
   const std::string& shown = terminal.shown();
-  ASSERT_TRUE(shown.starts_with("\rplanning")) << shown;
+  EXPECT_THAT(shown, ::testing::HasSubstr("\r" + begins_with));
   std::size_t longest = 0;
-  for (std::size_t begins = 1, ends = 0; (ends = shown.find(erase_rest, begins)) != std::string::npos;) {
+  for (std::size_t ends = shown.find(kEraseRest); ends != std::string::npos; ends = shown.find(kEraseRest, ends + 1)) {
+    const std::size_t begins = shown.rfind('\r', ends) + 1;
     longest = std::max(longest, display_columns(shown.substr(begins, ends - begins)));
-    begins = ends + erase_rest.size() + 1;
   }
   EXPECT_GT(longest, 10u);
   EXPECT_LT(longest, columns) << shown;
+}
+
+// Each takes minutes.
+TEST(TerminalProgress, OfPlanStaysOnOneLine) {
+  expect_progress_on_one_line(
+      {"plan", sample_profile(), "--schedule", "1f1b", "--blocking-power", "90", "-m", "1024", "--method", "perseus"},
+      "planning");
+}
+
+TEST(TerminalProgress, OfPartitionStaysOnOneLine) {
+  expect_progress_on_one_line(
+      {"partition", "--model", "gpt3-175b", "--gpu", "A100", "--stages", "8", "-m", "64", "--objective", "energy"},
+      "planning partitions");
+}
+
+TEST(TerminalProgress, OfVerifyStaysOnOneLine) {
+  const ScratchFolder scratch;
+  const std::vector<std::string> plan{
+      "plan", sample_profile(), "--schedule",         "1f1b", "--blocking-power", "90", "-m",
+      "48",   "--out",          scratch.path("plans")};
+  ASSERT_EQ(run_perseus(plan).exit_code, 0);
+  expect_progress_on_one_line({"verify", scratch.path("plans")}, "verifying");
+}
+
+TEST(TerminalProgress, OfDemoStaysOnOneLine) {
+  const ScratchFolder scratch;
+  expect_progress_on_one_line({"demo", "--known-profile", "--stages", "2", "-m", "2", "--dp", "1", "--time-scale",
+                               "0.2", "--out", scratch.path("out"), "--scratch", scratch.path("work")},
+                              "          iteration");
 }
 
 TEST(TerminalOutput, HelpIsAsWideAsTheTerminal) {

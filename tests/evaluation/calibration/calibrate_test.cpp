@@ -227,6 +227,31 @@ TEST(Calibrate, DoubtsNameDisturbedRunsAndTheMissingMeasurement) {
   EXPECT_THAT(doubts, ::testing::Contains(HasSubstr("plan 17 took")));
 }
 
+TEST(Calibrate, WarnsOfConstantsSmallerThanTheirUncertainty) {
+  TrueRun truth;
+  SeededDice dice(21);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
+  Calibration found = calibrated(trace);
+  const auto smaller_than_uncertainty = [&] {
+    std::vector<std::string> about;
+    for (const std::string& doubt : doubts_of(found, {}, trace)) {
+      if (const auto at = doubt.find(" is smaller than its uncertainty"); at != std::string::npos)
+        about.push_back(doubt.substr(0, at));
+    }
+    return about;
+  };
+  EXPECT_THAT(smaller_than_uncertainty(), ::testing::IsEmpty());
+  found.timing.candidates.resize(1);  // one latency for all boundaries
+  found.timing.chosen = 0;
+  TimingFit& fit = found.timing.candidates[0].fit;
+  for (int k = 0; k < static_cast<int>(fit.unknowns.size()); ++k) {
+    fit.unknowns[k] = 0.007;
+    fit.covariance(k, k) = 0.0272 * 0.0272;
+  }
+  EXPECT_THAT(smaller_than_uncertainty(),
+              ::testing::ElementsAre("the transfer latency", "loading of stage 0", "loading of stage 2", "the tail"));
+}
+
 TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
   TrueRun truth;
   truth.transfer_latency = Seconds(1);
@@ -236,6 +261,16 @@ TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
   EXPECT_GT(found.outside_computing, 0.5);
   EXPECT_THAT(doubts_of(found, predict(found, trace, all_plans(trace)), trace),
               ::testing::Contains(HasSubstr("the network is the bottleneck")));
+}
+
+TEST(Calibrate, CrossValidationReportsItsProgress) {
+  SeededDice dice(5);
+  const model::RunTrace trace = synthetic_trace({}, dice);
+  CalibrationOptions options;
+  std::vector<double> told;
+  options.progress = [&](double done) { told.push_back(done); };
+  EXPECT_TRUE(cross_validate(trace, 4, options));
+  EXPECT_THAT(told, ::testing::ElementsAre(0.25, 0.5, 0.75, 1));
 }
 
 TEST(Calibrate, TakesABlockingPowerThatIsKnown) {

@@ -126,6 +126,14 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"CurveNan", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(kNan); }, -1, "bound"}),
     [](const auto& lie) { return std::string(lie.param.name); });
 
+TEST(VerifyFrontier, ReportsItsProgress) {
+  VerifyOptions options;
+  std::vector<double> reported;
+  options.progress = [&](double done) { reported.push_back(done); };
+  EXPECT_THAT(verify_frontier(one_computation(), its_frontier(), its_certificates(), options).findings, IsEmpty());
+  EXPECT_THAT(reported, ::testing::ElementsAre(1.0 / 3, 2.0 / 3, 1));
+}
+
 TEST(VerifyFrontier, ErrorsNameClaimedAndActualValues) {
   model::Frontier frontier = its_frontier();
   frontier.points[1].energy = Joules(20);
