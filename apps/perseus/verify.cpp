@@ -31,7 +31,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kFindingsShown = 20;
-constexpr double kCertifyingShare = 0.5;  // of the time, roughly
+constexpr double kCertifyingShare = 0.1, kPointsShare = 0.2;  // of the time, roughly; the rest: files
 constexpr std::size_t kCertificateBytes = std::size_t{256} << 20;
 
 struct VerifyArguments {
@@ -95,7 +95,7 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   };
   const planner::LowerBoundResult bound = planner::compute_lower_bound(dag, deadlines, part(0, kCertifyingShare));
   checker::VerifyOptions options;
-  options.progress = part(kCertifyingShare, 1 - kCertifyingShare);
+  options.progress = part(kCertifyingShare, kPointsShare);
   options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
   const auto method = file->metadata.find("method");
   options.reaches_both_ends = options.switch_latency == Seconds(0) && noted(*file, "min_dwell_s", 0) == 0 &&
@@ -103,7 +103,8 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   CheckedPlans checked;
   checked.verified = checker::verify_frontier(dag, file->frontier, bound.certificates, options);
   for (const checker::Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
-  checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory);
+  checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory,
+                                   part(kCertifyingShare + kPointsShare, 1 - kCertifyingShare - kPointsShare));
   std::ranges::move(checked.files.findings, std::back_inserter(checked.findings));
   if (planned_with != nullptr) {
     std::ranges::move(checker::check_against_profile(dag, planned_with->profile), std::back_inserter(checked.findings));

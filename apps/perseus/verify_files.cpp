@@ -35,13 +35,15 @@ bool differ(double a, double b, double tolerance) {
 }
 
 /// Checks that the .py files, which are deployed, have the same clocks.
-void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked) {
+void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked,
+                           const std::function<void(double done)>& progress) {
   const fs::path folder = path.parent_path() / "plans";
   if (!fs::is_directory(folder)) {
     if (needed) checked.findings.push_back(folder.string() + " is missing");
     return;
   }
   for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    if (progress) progress(static_cast<double>(point) / static_cast<double>(file.frontier.points.size()));
     const fs::path clocks = frequency_plan_path(path, point);
     if (clocks.empty()) {
       checked.findings.push_back(
@@ -147,7 +149,8 @@ std::string compare_csv(const std::string& text, const std::string& expected, co
 }
 
 CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
-                              const model::DefaultRule& rule, bool whole_directory) {
+                              const model::DefaultRule& rule, bool whole_directory,
+                              const std::function<void(double done)>& progress) {
   CheckedFiles checked;
   std::error_code ignored;
   const auto beside = [&](const char* name) { return path.parent_path() / name; };
@@ -181,7 +184,7 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
                                ": other clocks, times or energies than plans.json has at maximum clock or of the "
                                "default plan");
   }
-  check_frequency_plans(file, path, needed, checked);
+  check_frequency_plans(file, path, needed, checked, progress);
   return checked;
 }
 

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,8 +26,10 @@ struct CheckedFiles {
   bool trace = false;
 };
 
+/// Calls `progress` with 0..1, once per point.
 CheckedFiles check_plan_files(const formats::PlanFile& file, const std::filesystem::path& path, Seconds switch_latency,
-                              const model::DefaultRule& rule, bool whole_directory);
+                              const model::DefaultRule& rule, bool whole_directory,
+                              const std::function<void(double done)>& progress);
 
 /// The first difference of a CSV file's text from the expected one, or nullopt. Numbers may differ in their last
 /// digits.

@@ -86,7 +86,7 @@ TEST(TerminalProgress, OfPlanStaysOnOneLine) {
 
 TEST(TerminalProgress, OfPartitionStaysOnOneLine) {
   expect_progress_on_one_line(
-      {"partition", "--model", "gpt3-175b", "--gpu", "A100", "--stages", "8", "-m", "64", "--objective", "energy"},
+      {"partition", "--model", "gpt3-175b", "--gpu", "A100-SXM", "--stages", "8", "-m", "64", "--objective", "energy"},
       "planning partitions");
 }
 
@@ -94,7 +94,7 @@ TEST(TerminalProgress, OfVerifyStaysOnOneLine) {
   const ScratchFolder scratch;
   const std::vector<std::string> plan{
       "plan", sample_profile(), "--schedule",         "1f1b", "--blocking-power", "90", "-m",
-      "48",   "--out",          scratch.path("plans")};
+      "96",   "--out",          scratch.path("plans")};
   ASSERT_EQ(run_perseus(plan).exit_code, 0);
   expect_progress_on_one_line({"verify", scratch.path("plans")}, "verifying");
 }

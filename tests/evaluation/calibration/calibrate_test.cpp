@@ -240,14 +240,19 @@ TEST(Calibrate, WarnsOfConstantsSmallerThanTheirUncertainty) {
     }
     return about;
   };
-  EXPECT_THAT(smaller_than_uncertainty(), ::testing::IsEmpty());
   found.timing.candidates.resize(1);  // one latency for all boundaries
   found.timing.chosen = 0;
   TimingFit& fit = found.timing.candidates[0].fit;
-  for (int k = 0; k < static_cast<int>(fit.unknowns.size()); ++k) {
-    fit.unknowns[k] = 0.007;
-    fit.covariance(k, k) = 0.0272 * 0.0272;
-  }
+  found.timing.candidates[0].left_out_errors = fit.errors;
+  const auto set_all = [&fit](double value_s, double stddev_s) {
+    for (int k = 0; k < static_cast<int>(fit.unknowns.size()); ++k) {
+      fit.unknowns[k] = value_s;
+      fit.covariance(k, k) = stddev_s * stddev_s;
+    }
+  };
+  set_all(0.007, 0.0001);
+  EXPECT_THAT(smaller_than_uncertainty(), ::testing::IsEmpty());
+  set_all(0.007, 0.0272);
   EXPECT_THAT(smaller_than_uncertainty(),
               ::testing::ElementsAre("the transfer latency", "loading of stage 0", "loading of stage 2", "the tail"));
 }
