@@ -12,7 +12,8 @@
 PERSEUS_DISABLE=1 turns the client off.
 
 Errors:  no function raises, blocks or ends the process during training. The logger "perseus" logs each problem once, and
-         training continues at maximum clock. A wrong PERSEUS_... variable is ignored; with a wrong argument, the process
+         training continues at maximum clock. Without any configuration of logging its messages appear on standard error
+         (PERSEUS_LOG=off, warning or info; perseus/visible_log.py). A wrong PERSEUS_... variable is ignored; with a wrong argument, the process
          runs without a client. With PERSEUS_STRICT=1, start() raises on both.
 Cost:    see bench/python_bench.py.
 Threads: as in perseus.h; a process has one client.
@@ -27,7 +28,7 @@ import os
 import sys
 import threading
 
-from perseus import job_id, library
+from perseus import job_id, library, visible_log
 from perseus import options as option_values
 
 log = logging.getLogger("perseus")
@@ -292,9 +293,14 @@ def _start(client, rendezvous, arguments):
         rendezvous.give_up()
         return
     ignored = None if _strict() else []
+    wrong_level = visible_log.prepare(log)
+    if wrong_level:
+        say_once("%s", wrong_level)
     options = option_values.collect(arguments, ignored=ignored)
     for remark in ignored or ():
         say_once("%s", remark)
+    if options.get("rank", 0) == 0:
+        visible_log.show_job(log)
     used_library = library.load()
     client._cuda = _note_torch(options)
     if not rendezvous.joins(options):

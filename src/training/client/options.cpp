@@ -21,6 +21,22 @@ void log_to_stderr(LogLevel level, const std::string& message) {
   std::fprintf(stderr, "perseus: %s%s\n", names[static_cast<int>(level)], message.c_str());
 }
 
+/// Logs to standard error, from the level on that PERSEUS_LOG names.
+Complaints::Log stderr_log(std::vector<std::string>& remarks) {
+  const char* const variable = std::getenv("PERSEUS_LOG");
+  const std::string_view wanted = variable == nullptr ? "" : variable;
+  if (wanted == "off") return [](LogLevel, const std::string&) {};
+  if (wanted == "warning") {
+    return [](LogLevel level, const std::string& message) {
+      if (level != LogLevel::info) log_to_stderr(level, message);
+    };
+  }
+  if (!wanted.empty() && wanted != "info") {
+    remarks.push_back(fmt::format("PERSEUS_LOG is '{}', ignored; allowed: off, warning, info", wanted));
+  }
+  return log_to_stderr;
+}
+
 std::map<std::string, std::string> read_pairs(const char* name, std::string_view pairs, char separator,
                                               std::vector<std::string>& remarks) {
   std::map<std::string, std::string> read;
@@ -123,7 +139,7 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
       log(context, static_cast<int>(level), message.c_str());
     };
   } else {
-    o.log = log_to_stderr;
+    o.log = stderr_log(remarks);
   }
   return o;
 }

@@ -38,5 +38,25 @@ TEST(Options, ThePlanTolerance) {
   EXPECT_EQ(read(), 0.03);
 }
 
+TEST(Options, TheLogOnStandardError) {
+  std::vector<std::string> remarks;
+  const auto printed = [&](const char* level) {
+    device::Environment variable("PERSEUS_LOG", level);
+    ::testing::internal::CaptureStderr();
+    const ClientOptions options = read_options(nullptr, remarks);
+    options.log(LogLevel::info, "a plan");
+    options.log(LogLevel::warning, "a problem");
+    return ::testing::internal::GetCapturedStderr();
+  };
+  const std::string all = "perseus: a plan\nperseus: warning: a problem\n";
+  EXPECT_EQ(printed(nullptr), all);
+  EXPECT_EQ(printed("info"), all);
+  EXPECT_EQ(printed("warning"), "perseus: warning: a problem\n");
+  EXPECT_EQ(printed("off"), "");
+  EXPECT_TRUE(remarks.empty());
+  EXPECT_EQ(printed("loud"), all);
+  EXPECT_THAT(remarks, ::testing::ElementsAre("PERSEUS_LOG is 'loud', ignored; allowed: off, warning, info"));
+}
+
 }  // namespace
 }  // namespace perseus::client
