@@ -100,6 +100,10 @@ class Tokens(SecurityCase):
                     status, answer = self.server.ask(method, path, {} if method != "GET" else None, token)
                     self.assertEqual(status, 403, (method, template, who, answer))
 
+    def test_a_caller_of_the_api_learns_the_header(self):
+        self.first_token()
+        self.assertIn("send the header 'Authorization: Bearer TOKEN'", self.server.ask("GET", "/v1/jobs")[1]["detail"])
+
     def test_the_password_of_a_url_is_a_token(self):
         boss = self.first_token()
         for scheme in ("Basic", "basic"):

@@ -29,6 +29,16 @@ bool is_restarted() {
   return count != nullptr && std::atoi(count) > 0;
 }
 
+/// What a server answered that refuses its service, and what to do about a refused token.
+std::string refusal_of(const http::HttpPeer& peer, const std::string& shown_url, const http::HttpReply& reply) {
+  constexpr int unauthorized = 401;
+  if (reply.status == unauthorized && peer.token.empty()) {
+    return fmt::format("{} requires a token: set PERSEUS_TOKEN, or the option token", shown_url);
+  }
+  return fmt::format("{} answered {}: {}{}", shown_url, reply.status, read_refusal(reply.body),
+                     reply.status == unauthorized ? " (PERSEUS_TOKEN, or the option token)" : "");
+}
+
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<std::int64_t>(std::max(seconds, 0.001) * 1000));
 }
@@ -138,7 +148,7 @@ std::optional<http::HttpReply> Session::State::call(http::HttpConnection& by, co
     return std::nullopt;
   }
   if (reply->status >= 500 || reply->status == 401 || reply->status == 403 || reply->status == 429) {
-    failed(Cause::server, fmt::format("{} answered {}: {}", shown_url, reply->status, read_refusal(reply->body)));
+    failed(Cause::server, refusal_of(peer, shown_url, *reply));
     return std::nullopt;
   }
   return std::move(*reply);

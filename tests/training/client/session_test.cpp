@@ -149,6 +149,7 @@ TEST_F(SessionTest, AFailingServerIsLoggedOnceUntilItRecovers) {
 }
 
 TEST_F(SessionTest, AServerThatRejectsTheRankIsLoggedOnceAndRetried) {
+  options.token = "perseus_known_elsewhere";
   for (const int status : {401, 403, 429}) {
     ScriptedServer server([=](const http::HttpRequest&) { return std::pair(status, R"({"detail":"not you"})"); });
     start(server.url());
@@ -162,6 +163,25 @@ TEST_F(SessionTest, AServerThatRejectsTheRankIsLoggedOnceAndRetried) {
     version = 0;
     said.forget();
   }
+}
+
+TEST_F(SessionTest, AMissingTokenIsAMatterOfPerseusToken) {
+  ScriptedServer server([](const http::HttpRequest&) {
+    return std::pair(401, R"({"detail":"a token is required: send the header 'Authorization: Bearer TOKEN'"})");
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->failures() > 1; }));
+  EXPECT_EQ(said.count("requires a token: set PERSEUS_TOKEN, or the option token"), 1);
+  EXPECT_EQ(said.count("header"), 0) << "a training script sends no headers";
+}
+
+TEST_F(SessionTest, ARefusedTokenIsAMatterOfPerseusToken) {
+  ScriptedServer server(
+      [](const http::HttpRequest&) { return std::pair(401, R"({"detail":"this token has expired"})"); });
+  options.token = "perseus_old";
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return session->failures() > 1; }));
+  EXPECT_EQ(said.count("answered 401: this token has expired (PERSEUS_TOKEN, or the option token)"), 1);
 }
 
 TEST_F(SessionTest, RecoversFromRunningOutOfDescriptors) {

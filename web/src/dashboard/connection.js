@@ -2,7 +2,8 @@
 import { element } from '../dom.js';
 import { clockTime } from './words.js';
 
-/** line: a short text; banner: the error, with a button. Returns { live(), lost(error, retryAt_ms), refused(message) }. */
+/** line: a short text; banner: the error, with a button. Returns { live(), lost(error, retryAt_ms),
+    refused(message) }. */
 export function createConnectionSign(line, banner, { onRetry, onToken }) {
   let timer = 0;
   let heard_s = null; // time of the server's last response
@@ -41,9 +42,10 @@ export function createConnectionSign(line, banner, { onRetry, onToken }) {
       tick();
       timer = setInterval(tick, 1000);
     },
+    /** message: why the server refuses the token; empty: there is none. */
     refused(message) {
       set('refused', 'token needed');
-      text.textContent = `The server requires a token: ${message}.`.replace('..', '.');
+      text.textContent = message ? `The server refuses the token: ${message}.`.replace('..', '.') : 'The server requires a token.';
     },
   };
 }

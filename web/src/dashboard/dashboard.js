@@ -3,7 +3,7 @@
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
 import { createAlertBanner, createAlertsView, loadAlerts } from './alerts.js';
-import { getJson, jobPath } from './api.js';
+import { getJson, jobPath, token } from './api.js';
 import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
 import { createJobList } from './job-list.js';
@@ -87,7 +87,7 @@ function showAlerts() {
 }
 
 function refuse(error) {
-  sign.refused(error.message);
+  sign.refused(token.get() ? error.message : '');
   if (state.jobs === null) dialog.open();
 }
 
