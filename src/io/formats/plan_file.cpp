@@ -83,7 +83,7 @@ std::string runs_of(const model::Plan& plan, const std::vector<int>& order) {
 
 void write_noise(JsonWriter& f, std::string_view key, const model::ProfileNoise& noise) {
   if (noise == model::ProfileNoise{}) return;
-  f.always(key, std::tuple(noise.lateness, noise.time_stddev, noise.energy_stddev));
+  f.always(key, std::tuple(noise.lateness, noise.time_stddev, noise.energy_stddev, noise.saving_stddev));
 }
 
 // ---- Reading.
@@ -204,16 +204,19 @@ Result<model::LowerBound> read_bound(const JsonReader& json) {
   return bound;
 }
 
-/// Lateness, and standard deviations of time and energy; all 0 if the profile counts as exact.
+/// Lateness, and standard deviations of time, energy and saving; all 0 if the profile counts as exact. Earlier versions
+/// wrote no standard deviation of the saving.
 Result<model::ProfileNoise> read_noise(JsonFields& fields, std::string_view key) {
   const std::optional<JsonReader> json = fields.optional(key);
   if (!json) return model::ProfileNoise{};
   const auto values = json->numbers();
   if (!values) return values.error();
-  if (values->size() != 3 || (*values)[1] < 0 || (*values)[2] < 0) {
-    return json->error("an array of lateness_s, and of time_stddev_s and energy_stddev_j >= 0");
+  const std::size_t count = values->size();
+  if (count < 3 || count > 4 || std::any_of(values->begin() + 1, values->end(), [](double v) { return v < 0; })) {
+    return json->error("an array of lateness_s, and of time_stddev_s, energy_stddev_j and saving_stddev >= 0");
   }
-  return model::ProfileNoise{Seconds((*values)[0]), Seconds((*values)[1]), Joules((*values)[2])};
+  return model::ProfileNoise{Seconds((*values)[0]), Seconds((*values)[1]), Joules((*values)[2]),
+                             count > 3 ? (*values)[3] : 0};
 }
 
 Result<std::vector<model::FrontierPoint>> read_points(const JsonReader& json, const model::ComputationDag& dag) {

@@ -40,6 +40,8 @@ struct ProfileNoise {
   Seconds lateness;
   Seconds time_stddev;
   Joules energy_stddev;
+  /// Of the share of energy saved against everything at maximum clock, each at its own time; 0 at maximum clock.
+  double saving_stddev = 0;
   bool operator==(const ProfileNoise&) const = default;
 };
 

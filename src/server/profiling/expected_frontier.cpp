@@ -30,10 +30,18 @@ class Lanes {
     }
   }
 
-  model::ProfileNoise of(const model::Plan& plan) {
-    const std::vector<double> makespan_s = makespans_s(plan);
+  /// `highest_j`: of everything at maximum clock.
+  model::ProfileNoise of(const model::Plan& plan, const std::vector<double>& highest_j) {
+    const std::vector<double> makespan_s = makespans_s(plan), energy_j = energies_j(plan);
     const auto [time_s, time_stddev_s] = spread(makespan_s);
-    return {Seconds(time_s - makespan_s.back()), Seconds(time_stddev_s), Joules(spread(energies_j(plan)).second)};
+    return {Seconds(time_s - makespan_s.back()), Seconds(time_stddev_s), Joules(spread(energy_j).second),
+            share_stddev(energy_j, highest_j)};
+  }
+
+  /// One standard deviation of the share that the energies are of others, each draw giving both.
+  [[nodiscard]] double share_stddev(std::vector<double> energy_j, const std::vector<double>& of_j) const {
+    for (std::size_t k = 0; k < energy_j.size(); ++k) energy_j[k] /= of_j[k];
+    return spread(energy_j).second;
   }
 
   /// Of iterations that end at their own times, or wait for the deadline.
@@ -100,9 +108,11 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
   if (draws.empty()) return frontier;
   Lanes lanes(dag, draws);
   const Watts waiting = dag.total_blocking_power();
-  frontier.maximum_clock_noise = lanes.of(model::all_maximum_clock(dag));
+  const model::Plan highest = model::all_maximum_clock(dag);
+  const std::vector<double> highest_j = lanes.energies_j(highest);
+  frontier.maximum_clock_noise = lanes.of(highest, highest_j);
   for (model::FrontierPoint& point : frontier.points) {
-    point.noise = lanes.of(point.plan);
+    point.noise = lanes.of(point.plan, highest_j);
     point.time += point.noise.lateness;
     point.energy += waiting * point.noise.lateness;
     point.bound = frontier.bound.at(point.time) + waiting * point.time;
@@ -116,10 +126,7 @@ double saving_stddev(const model::ComputationDag& dag, const DrawnTypes& draws, 
                      std::optional<Seconds> deadline) {
   Lanes lanes(dag, draws);
   const Seconds end = deadline.value_or(Seconds(0));
-  std::vector<double> share = lanes.energies_j(plan, end);
-  const std::vector<double> highest_j = lanes.energies_j(model::all_maximum_clock(dag), end);
-  for (std::size_t k = 0; k < share.size(); ++k) share[k] /= highest_j[k];
-  return lanes.spread(share).second;
+  return lanes.share_stddev(lanes.energies_j(plan, end), lanes.energies_j(model::all_maximum_clock(dag), end));
 }
 
 }  // namespace perseus::profiling

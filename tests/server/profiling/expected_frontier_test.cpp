@@ -93,6 +93,7 @@ TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
     EXPECT_GT(noise.energy_stddev, Joules(0));
   };
   for (const model::FrontierPoint& point : p.expected.points) {
+    EXPECT_NEAR(point.noise.saving_stddev, saving_stddev(p.dag, p.drawn, point.plan), 1e-12);
     check(point.plan, point.time, point.noise);
     EXPECT_NEAR(point.energy / (point.effective_energy + p.dag.total_blocking_power() * point.time), 1, 1e-12);
     EXPECT_LE(point.bound, (1 + 1e-12) * point.energy);
@@ -126,6 +127,9 @@ TEST(ExpectedFrontier, IsWrittenToThePlanFileAndVerifies) {
   model::Frontier wrong = p.expected;
   wrong.points[0].noise.lateness += 1e-3 * wrong.points[0].time;
   EXPECT_EQ(checker::check_expected(p.dag, wrong, p.profile, p.draws, 8).size(), 1U);
+  model::Frontier surer = p.expected;
+  surer.points[0].noise.saving_stddev /= 2;
+  EXPECT_EQ(checker::check_expected(p.dag, surer, p.profile, p.draws, 8).size(), 1U);
   EXPECT_EQ(checker::check_expected(p.dag, p.expected, p.profile, {}, 8).size(), 1U);
   EXPECT_FALSE(checker::verify_frontier(p.dag, wrong).ok());
   // Plans without such claims pass.
