@@ -97,7 +97,10 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
       "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
       "time; a slower iteration means fewer iterations a day",
       pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
-                             : "+-: one standard deviation, by the spread of the profile's measurements"};
+      : pipeline.modeled ? "all but one clock are modeled, not measured: no plan is made from this. +-: one standard "
+                           "deviation, by the "
+                           "range of GPUs that the model allows"
+                         : "+-: one standard deviation, by the spread of the profile's measurements"};
   all.emplace_back(gpus == gpus_of(pipeline.dag)
                        ? "one pipeline: none waits for a slower one; --gpus N for more"
                        : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
@@ -113,7 +116,8 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
 
 std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
                         const std::vector<std::string>& assumptions) {
-  std::vector<std::string> titles{"situation", "iteration", "saving", "+-", "kWh a day", "kWh a year"};
+  const char* const saving = pipeline.modeled ? "saving (modeled)" : "saving";
+  std::vector<std::string> titles{"situation", "iteration", saving, "+-", "kWh a day", "kWh a year"};
   if (options.price_per_kwh) titles.push_back(options.currency.empty() ? "cost a year" : options.currency + " a year");
   if (options.carbon_g_per_kwh) titles.emplace_back("kg CO2 a year");
   report::TextTable table(std::move(titles), 1);
@@ -154,6 +158,7 @@ json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline,
   json::object answer{{"inputs", std::move(inputs)},
                       {"advice", std::move(rows)},
                       {"assumptions", json::array(assumptions.begin(), assumptions.end())}};
+  if (pipeline.modeled) answer["modeled"] = true;
   answer["origin"] = origin_json();
   if (!options.currency.empty()) answer["currency"] = options.currency;
   return answer;
@@ -209,6 +214,11 @@ void add_advise(CLI::App& app, Command& command) {
   advise->add_option("--gpus", options->gpus, "GPUs of the whole job (default: those of one pipeline)")
       ->check(whole_number_within(1, 10'000'000))
       ->type_name("N")
+      ->group(job);
+  advise
+      ->add_option("--model-clocks", options->pipeline.modeled_gpu,
+                   "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
+      ->type_name("GPU")
       ->group(job);
   auto* price = advise->add_option("--price", options->price_per_kwh, "Price of a kWh")
                     ->check(number_within(0, 1e6, ""))

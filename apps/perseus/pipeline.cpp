@@ -19,6 +19,8 @@
 #include "planning/model/make_schedule.h"
 #include "planning/model/profile_doubts.h"
 #include "planning/model/schedule.h"
+#include "planning/partitioner/gpu_model.h"
+#include "server/profiling/modeled_profile.h"
 #include "server/profiling/pooled_profile.h"
 
 namespace perseus::cli {
@@ -221,6 +223,33 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
 
 }  // namespace
 
+namespace {
+
+/// The pooled profile and its draws; or, of a profile of one clock, those of a model of the GPU.
+Status take_profile(const model::Profile& profile, const PipelineOptions& options, Measurements& measured) {
+  if (options.modeled_gpu.empty()) {
+    profiling::PooledProfile pooled = pooled_by(profile, options.noise_pct);
+    measured.profile = std::move(pooled.profile);
+    measured.draws = std::move(pooled.draws);
+    if (pooled.changed) {
+      measured.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
+                                                                 100 * pooled.time_noise, 100 * pooled.power_noise)});
+    }
+    return Ok{};
+  }
+  const auto gpu = partitioner::gpu_named(options.modeled_gpu);
+  if (!gpu) return gpu.error();
+  auto modeled = profiling::model_clocks(profile, partitioner::clocks_of(*gpu));
+  if (!modeled) return Error{modeled.error().code, fmt::format("{}: {}", options.profile, modeled.error().message)};
+  measured.profile = std::move(modeled->profile);
+  measured.draws = std::move(modeled->draws);
+  measured.modeled = true;
+  measured.facts.push_back({"clocks", fmt::format("one measured, the other clocks of {} modeled", gpu->name)});
+  return Ok{};
+}
+
+}  // namespace
+
 Result<Measurements> read_measurements(const PipelineOptions& given) {
   Result<PipelineOptions> completed = with_constants(given);
   if (!completed) return completed.error();
@@ -234,21 +263,15 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   for (const std::string& doubt : model::profile_doubts(*profile, blocking_power)) {
     note(fmt::format("{}: {}", options.profile, doubt));
   }
-  profiling::PooledProfile pooled = pooled_by(*profile, options.noise_pct);
-  measured.profile = std::move(pooled.profile);
-  measured.draws = std::move(pooled.draws);
+  if (Status taken = take_profile(*profile, options, measured); !taken) return taken.error();
   const Watts blocking =
       options.blocking_power_w ? Watts(*options.blocking_power_w) : model::guessed_blocking_power(measured.profile);
   measured.costs = {blocking, options.transfer_latency, options.blocking_transfers};
   measured.default_blocking = !options.blocking_power_w;
-  measured.facts = {
-      {"profile", file_name(options.profile)},
-      {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? " (a guess)" : "")},
-  };
-  if (pooled.changed) {
-    measured.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
-                                                               100 * pooled.time_noise, 100 * pooled.power_noise)});
-  }
+  measured.facts.insert(
+      measured.facts.begin(),
+      {{"profile", file_name(options.profile)},
+       {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? " (a guess)" : "")}});
   if (!options.transfer_latency.is_zero()) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits" : "")});
@@ -283,6 +306,7 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   pipeline.drawn = *std::move(drawn);
   pipeline.title = file_name(options.profile);
   pipeline.default_blocking = measured->default_blocking;
+  pipeline.modeled = measured->modeled;
   pipeline.facts = std::move(measured->facts);
   pipeline.origin = origin_facts();
   pipeline.facts.insert(

@@ -34,6 +34,8 @@ struct PipelineOptions {
   std::string constants;  ///< instead of the four above and the schedule: a file, see io/formats/pipeline_constants.h
   std::optional<double> split_backward;
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nullopt: estimated from the profile
+  /// Of the GPU whose other clocks a model adds to a profile of one clock; empty: none. For advice only.
+  std::string modeled_gpu = {};
 };
 
 struct Pipeline {
@@ -41,8 +43,9 @@ struct Pipeline {
   profiling::DrawnTypes drawn;  ///< alternatives that a noisy profile leaves possible; none where the profile counts
                                 ///< as exact
   std::string title;
-  bool default_blocking = false;          ///< the blocking power is a default, see planning/model/blocking_power.h
-  std::vector<report::ReportFact> facts;  ///< the inputs, for reports
+  bool default_blocking = false;  ///< the blocking power is a default, see planning/model/blocking_power.h
+  bool modeled = false;           ///< most of the profile was not measured, see server/profiling/modeled_profile.h
+  std::vector<report::ReportFact> facts;        ///< the inputs, for reports
   std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h
 };
 
@@ -65,6 +68,7 @@ struct Measurements {
                                            ///< profile counts as exact
   model::PipelineCosts costs;
   bool default_blocking = false;
+  bool modeled = false;
   std::vector<report::ReportFact> facts;
 };
 /// Requires a profile.

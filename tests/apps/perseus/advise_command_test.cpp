@@ -96,6 +96,36 @@ TEST(AdviseCommand, ANoisyProfileGivesErrorBars) {
   }
 }
 
+/// The sample profile, whose highest clock is 1500 MHz, at that clock alone.
+std::string at_one_clock() {
+  const std::string path = ::testing::TempDir() + "at_one_clock.csv";
+  std::ifstream from(sample_profile());
+  std::ofstream to(path);
+  for (std::string line; std::getline(from, line);) {
+    if (line.starts_with("stage,") || line.find(",1500,") != std::string::npos) to << line << "\n";
+  }
+  return path;
+}
+
+TEST(AdviseCommand, AModelCompletesAProfileOfOneClock) {
+  std::vector<std::string> words = words_about_sample("advise", {"--effort", "low", "--model-clocks", "H100-SXM"});
+  const Outcome several = run_perseus(words);
+  EXPECT_EQ(several.exit_code, 65);
+  EXPECT_THAT(several.err, HasSubstr("only a profile of one clock is completed by a model"));
+  words[1] = at_one_clock();
+  const Outcome plain = run_perseus(words);
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_THAT(plain.out,
+              AllOf(HasSubstr("saving (modeled)"), HasSubstr("one measured, the other clocks of H100-SXM modeled"),
+                    HasSubstr("all but one clock are modeled, not measured")));
+  words.emplace_back("--json");
+  const json::object advised = json_of(words);
+  EXPECT_TRUE(advised.at("modeled").as_bool());
+  for (const json::value& row : advised.at("advice").as_array()) EXPECT_GT(number(row, "saving_stddev_pct"), 2);
+  words[words.size() - 2] = "H900";
+  EXPECT_THAT(run_perseus(words).out, HasSubstr("unknown GPU 'H900'; allowed: A40"));
+}
+
 TEST(AdviseCommand, PrintsATableAndItsAssumptions) {
   const Outcome plain = run_perseus(words_about_sample("advise", {"--noise", "0", "--gpus", "8"}));
   EXPECT_THAT(plain.out, AllOf(HasSubstr("no slower than maximum clock"), HasSubstr("0.3 % slower allowed"),
