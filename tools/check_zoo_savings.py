@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Compares the modelled rows of README's table "Does it help me?" with what the planner computes now.
+"""Compares the modeled rows of README's table "Does it help me?" with what the planner computes now.
 
-A modelled row names a model of the zoo in backquotes, and its GPU. Its figures are those of
+A modeled row names a model of the zoo in backquotes, and its GPU. Its figures are those of
 
     perseus partition --model MODEL --gpu GPU --stages N --profile-out PROFILE.csv
     perseus advise PROFILE.csv -m M --blocking-power W --effort low
@@ -45,7 +45,7 @@ def main(perseus: str, readme: str) -> int:
     for line in pathlib.Path(readme).read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         name = re.search(r"`([\w.-]+)`", cells[0])
-        if not name or len(cells) != 7 or cells[6] != "modelled":
+        if not name or len(cells) != 7 or cells[6] != "modeled":
             continue
         rows += 1
         computed = savings_pct(perseus, name[1], cells[1], cells[2], cells[3])
@@ -55,7 +55,7 @@ def main(perseus: str, readme: str) -> int:
         cells[4:6] = [f"{value:.1f} %" for value in computed]
         print(f"| {' | '.join(cells)} |{'   differs' if differs else ''}", flush=True)
     if rows < 3:
-        sys.exit(f"{readme}: {rows} modelled rows; expected at least 3")
+        sys.exit(f"{readme}: {rows} modeled rows; expected at least 3")
     return 1 if differing else 0
 
 

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <ctime>
@@ -17,8 +18,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::string_view kEstimated = "per_iteration";  // savings of an iteration, from the profile
-constexpr double kFirstInstant = 1e9;                     // no duration is 31 years long
+// Savings of an iteration, from the profile, under the plan in force and if all ranks set their clocks.
+constexpr std::array<std::string_view, 2> kEstimated{"per_iteration", "possible"};
+constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
 
 std::string span_text(double s) {
   constexpr double minute = 60, hour = 3600, day = 86400;
@@ -75,7 +77,7 @@ void append_lines(std::string& text, const json::value& value, const std::string
       std::string_view key(name.data(), name.size());
       const Unit* own = is_quantity(member) ? unit_of(key) : nullptr;
       if (own != nullptr) key.remove_suffix(own->ending.size());
-      const bool estimated = key == kEstimated;
+      const bool estimated = std::ranges::find(kEstimated, key) != kEstimated.end();
       text += fmt::format("{}{}{}:{}", indent, key, estimated ? " (est.)" : "", has_lines(member) ? "\n" : " ");
       append_lines(text, member, has_lines(member) ? indent + "  " : "", own);
     }

@@ -31,6 +31,7 @@ ListForm job_form() {
            {"PIPELINES", "pipelines", Use::wide, Kind::count},
            {"ITERATION", "iteration_time_s"},
            {"PLAN SAVES", "saved_pct", Use::table, Kind::estimate},
+           {"WOULD SAVE", "possible_saving_pct", Use::wide, Kind::estimate},
            {"SAVED", "saved_j", Use::table, Kind::estimate, "estimated_saved_j"},
            {"STRAGGLERS", "stragglers", Use::table, Kind::count},
            {"LABELS", "labels", Use::wide, Kind::pairs},

@@ -35,6 +35,7 @@ class Job:
         self.slowest = None  # (seconds, sentence) of a policy
         self.history = []  # buckets of its history, minutes
         self.listed = {}  # more members of its row in the list
+        self.possible = {}  # more members of its savings
 
     @property
     def world_size(self):
@@ -105,7 +106,7 @@ class Job:
                 p["point"] = count - 1 if p["straggler"] else self.point_for(t_opt)
                 p.update(points=count, time_s=points["time_s"][p["point"]], energy_j=points["energy_j"][p["point"]], frontier="f1")
             counted = {"total": self.total} if self.total else {"no_total_because": "no reports of iterations"}
-            out["savings"] = {"per_iteration": self.per_iteration(), **counted, "factors": self.factors}
+            out["savings"] = {"per_iteration": self.per_iteration(), **counted, "factors": self.factors, **self.possible}
         return out
 
     def frontier(self):

@@ -288,6 +288,17 @@ class DashboardTest(PageTest):
         self.assertEqual(len(set(pictures)), 3)
         self.assertLessEqual(self.width(), 360)
 
+    def test_a_saving_that_would_be_is_not_one_in_force(self):
+        job = self.deployed("advice")
+        job.possible = {"possible": {"saving_pct": 14.03, "saving_stddev_pct": 0.31}, "none_because": "rank 0 runs in advice mode"}
+        job.listed = {"possible_saving_pct": 14.03, "saved_pct": 0}
+        self.opened(job)
+        self.wait_for_text("Would save", "#figures")
+        self.assertRegex(self.text("#figures"), r"Would save\s+14\.0\d? % \(±0\.31\) est\.\s+if all ranks set their clocks")
+        self.assertRegex(self.text("#figures"), "rank 0 runs in advice mode")
+        self.wait_for_text("would save 14.0", "#job-list")
+        self.assertNotIn("plan saves", self.text("#job-list"))
+
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")
         self.opened(job)

@@ -77,6 +77,8 @@ void describe(F& f, S& s) {
   f("stragglers", s.stragglers);
   f("iteration_time_s", s.iteration_time);
   f("saved_pct", s.saved_pct);
+  f("possible_saving_pct", s.possible_saving_pct);
+  f("possible_saving_stddev_pct", s.possible_saving_stddev_pct);
   f("saved_j", s.saved);
   f("estimated_saved_j", s.estimated_saved);
   f("power_w", s.power);

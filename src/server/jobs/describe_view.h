@@ -29,6 +29,7 @@ struct SavingsShown {
   const EnergyFactors& factors;
   const std::optional<JobView::Measured>&measured, &measured_all_max;
   const std::string& none_because;
+  const std::optional<JobView::PossibleSaving>& possible;
 };
 struct JobAnswer {
   const JobView& view;
@@ -47,6 +48,11 @@ void describe(F& f, const PolicyInForce& in_force) {
   describe(f, static_cast<const PolicyMembers&>(members_of(in_force.policy)));
 }
 template <class F>
+void describe(F& f, const JobView::PossibleSaving& possible) {
+  f.always("saving_pct", possible.saving_pct);
+  f("saving_stddev_pct", possible.stddev_pct);
+}
+template <class F>
 void describe(F& f, const SavingsShown& savings) {
   f("per_iteration", savings.per_iteration);
   f("total", savings.total);
@@ -54,6 +60,7 @@ void describe(F& f, const SavingsShown& savings) {
   f("measured", savings.measured);
   f("measured_all_max", savings.measured_all_max);
   f("none_because", savings.none_because);
+  f("possible", savings.possible);
   f("factors", savings.factors);
 }
 
@@ -184,7 +191,7 @@ void describe(F& f, const JobAnswer& answer) {
   f.always("policies", policies);
   if (view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty()) {
     f.always("savings", SavingsShown{view.per_iteration, view.total, view.no_total, answer.factors, view.measured,
-                                     view.measured_all_max, view.no_savings});
+                                     view.measured_all_max, view.no_savings, view.possible});
   }
 }
 template <class F>

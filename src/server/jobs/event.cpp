@@ -216,6 +216,7 @@ void describe(F& f, S& e) {
   f("t_opt_s", e.t_opt_s);
   f("reason", e.reason);
   f("saving_pct", e.saving_pct);
+  f("saving_stddev_pct", e.saving_stddev_pct);
 }
 template <class F, class S>
 requires is_one_of<S, IterationsCounted>

@@ -171,7 +171,7 @@ struct PlanDeployed {
   std::optional<double> t_straggler_s, t_opt_s;
   std::string reason;
   /// Estimated when it was deployed, of the job's energy at maximum clock, as if every rank could set clocks.
-  std::optional<double> saving_pct = {};
+  std::optional<double> saving_pct = {}, saving_stddev_pct = {};
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };

@@ -92,8 +92,32 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
   const auto cost = iteration_cost(job, frontiers);
   if (!cost) return text;
   const auto now = iteration_cost(job, frontiers, CountedRanks::as_they_are);
-  return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} % if all ranks set their clocks",
-                            now ? std::max(0.0, now->saved_pct()) : 0.0, cost->saved_pct());
+  const auto stddev_pct = saving_stddev_pct(*job.plan, job, frontiers);
+  return text + fmt::format("; the plan saves {:.2f} %, and would save {:.2f} %{} if all ranks set their clocks",
+                            now ? std::max(0.0, now->saved_pct()) : 0.0, cost->saved_pct(),
+                            stddev_pct ? fmt::format(" (+- {:.2f} %)", *stddev_pct) : "");
+}
+
+std::optional<double> saving_stddev_pct(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers) {
+  double sum_pct = 0, sum_j = 0;
+  for (const int choice : plan.choice_of) {
+    const auto found = frontiers.find(plan.choices[choice].input);
+    if (plan.choices[choice].point < 0 || found == frontiers.end()) return std::nullopt;
+    const CharacterizedPipeline& pipeline = *found->second;
+    const double highest_j = (scale_of(job, pipeline) * (pipeline.all_max_effective_energy +
+                                                         pipeline.dag.total_blocking_power() * pipeline.all_max_time))
+                                 .value();
+    sum_pct += 100 * pipeline.frontier.points[plan.choices[choice].point].noise.saving_stddev * highest_j;
+    sum_j += highest_j;
+  }
+  return sum_pct > 0 && sum_j > 0 ? std::optional(sum_pct / sum_j) : std::nullopt;
+}
+
+std::optional<JobView::PossibleSaving> possible_saving(const Job& job, const Frontiers& frontiers) {
+  if (job.uncontrolled.empty()) return std::nullopt;
+  const auto cost = iteration_cost(job, frontiers);
+  if (!cost) return std::nullopt;
+  return JobView::PossibleSaving{cost->saved_pct(), saving_stddev_pct(*job.plan, job, frontiers)};
 }
 
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {

@@ -47,6 +47,12 @@ bool awaits_frontiers(const Job& job, const Frontiers& frontiers);
 /// The plan in force or one of the last ones before it; null: no plan has that version, or it is too old.
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version);
 
+/// One standard deviation of the plan's saving by the noise of the profiles, as if all pipelines erred alike; nothing
+/// if the profiles count as exact or a pipeline has no frontier.
+std::optional<double> saving_stddev_pct(const PlanDeployed& plan, const Job& job, const Frontiers& frontiers);
+/// What the plan in force would save if all ranks set their clocks; nothing while they do.
+std::optional<JobView::PossibleSaving> possible_saving(const Job& job, const Frontiers& frontiers);
+
 /// Why the plan saves nothing, or less than possible: ranks that set no clocks. Empty: all ranks set clocks.
 std::string without_control(const Job& job, const Frontiers& frontiers);
 

@@ -110,6 +110,9 @@ struct StageSchedule {
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
   std::optional<Seconds> all_max_time;    ///< everything at maximum clock
   std::optional<double> saving_pct;       ///< planned, of the whole job's energy at maximum clock
+  /// One standard deviation of saving_pct by the profile's noise; nothing: the profile counts as exact.
+  std::optional<double> saving_stddev_pct = {};
+  bool only_possible = false;             ///< a rank sets no clocks: saving_pct is what would be saved if all did
   bool slower_on_purpose = false;         ///< than necessary: `reason` names the cause (a straggler, a policy)
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
@@ -253,8 +256,10 @@ struct JobSummary {
   int stragglers = 0;                     ///< pipelines that straggle
   std::optional<Seconds> iteration_time;  ///< of the whole job, under the plan in force; nothing once it has ended
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
-  std::optional<Joules> saved;            ///< so far; nothing without reports
-  Joules estimated_saved;                 ///< part of `saved` that is estimated from the profile
+  /// The same if all ranks set their clocks, and its standard deviation; nothing while they do.
+  std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
+  std::optional<Joules> saved;  ///< so far; nothing without reports
+  Joules estimated_saved;       ///< part of `saved` that is estimated from the profile
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
@@ -357,8 +362,15 @@ struct JobView {
       return all_max_energy > Joules(0) ? 100 * (1 - energy / all_max_energy) : 0;
     }
   };
-  /// The whole job, under the plan in force: an estimate from the profile. Nothing once the job has ended.
+  /// The whole job, under the plan in force: an estimate from the profile, in which ranks that set no clocks run at
+  /// maximum clock. Nothing once the job has ended.
   std::optional<PerIteration> per_iteration;
+  /// What the plan would save if all ranks set their clocks.
+  struct PossibleSaving {
+    double saving_pct = 0;                  ///< of the energy at maximum clock
+    std::optional<double> stddev_pct = {};  ///< by the profile's noise; nothing: the profile counts as exact
+  };
+  std::optional<PossibleSaving> possible;  ///< nothing while all ranks set clocks, and once the job has ended
   /// Measured by the ranks' own counters; nothing until all ranks have reported.
   struct Measured {
     Joules energy;

@@ -92,7 +92,12 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
   // Rounded, since a number that was read from the job's log may differ in its last bit.
-  if (job.plan->saving_pct) schedule->saving_pct = std::round(100 * *job.plan->saving_pct) / 100;
+  const auto rounded = [](const std::optional<double>& percent) {
+    return percent ? std::optional(std::round(100 * *percent) / 100) : std::nullopt;
+  };
+  schedule->saving_pct = rounded(job.plan->saving_pct);
+  schedule->saving_stddev_pct = rounded(job.plan->saving_stddev_pct);
+  schedule->only_possible = !job.uncontrolled.empty();
   schedule->slower_on_purpose = *schedule->iteration_time > time_without_straggler(pipeline);
   return schedule;
 }

@@ -56,7 +56,10 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
   plan->version = job.version + 1;
   plan->from_iteration = live.next_common_iteration(now_s, options_.margin_iterations);
-  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers)) plan->saving_pct = cost->saved_pct();
+  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers)) {
+    plan->saving_pct = cost->saved_pct();
+    plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers);
+  }
   return *std::move(plan);
 }
 

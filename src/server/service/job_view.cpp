@@ -169,6 +169,10 @@ jobs::JobSummary summary_of(const LiveJob& live) {
           job.live() ? jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are) : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
+    if (const auto possible = jobs::possible_saving(job, live.frontiers)) {
+      summary.possible_saving_pct = possible->saving_pct;
+      summary.possible_saving_stddev_pct = possible->stddev_pct;
+    }
     if (job.has_reports()) {
       const jobs::JobPower power = jobs::power_of(job, *cost);
       summary.power = power.plan;
@@ -221,7 +225,10 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     view.total = total_of(live);
     if (!view.total) view.no_total = "no reports of iterations";
   }
-  if (job.live()) view.per_iteration = jobs::iteration_cost(job, live.frontiers);
+  if (job.live()) {
+    view.per_iteration = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+    view.possible = jobs::possible_saving(job, live.frontiers);
+  }
   const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
     return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
              : std::nullopt;

@@ -53,6 +53,8 @@ jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
   const jobs::JobSummary stored = jobs::parse_summary(row->second.summary);
   summary.iteration_time = stored.iteration_time;
   summary.saved_pct = stored.saved_pct;
+  summary.possible_saving_pct = stored.possible_saving_pct;
+  summary.possible_saving_stddev_pct = stored.possible_saving_stddev_pct;
   summary.saved = stored.saved;
   summary.estimated_saved = stored.estimated_saved;
   summary.power = stored.power;

@@ -17,10 +17,18 @@ std::string_view without_maximum_clock(std::string_view reason) {
   return reason;
 }
 
-std::string message_of(const ClockPlan& plan) {
+std::string message_of(const ClockPlan& plan, bool sets_clocks) {
+  const bool would = !sets_clocks || plan.only_possible;
+  std::string saving;
+  if (plan.saving_pct) {
+    const std::string stddev = plan.saving_stddev_pct ? fmt::format(" (+- {:.1f} %)", *plan.saving_stddev_pct) : "";
+    saving = would ? fmt::format("would save {:.1f} %{} of the energy if clocks were set (estimated)", *plan.saving_pct,
+                                 stddev)
+                   : fmt::format("{:.1f} %{} less energy (estimated)", *plan.saving_pct, stddev);
+  }
   std::string text = fmt::format("{:.4g} s per iteration", plan.iteration_time_s);
   if (plan.maximum_clock_time_s > 0) text += fmt::format(" ({:.4g} s at maximum clock)", plan.maximum_clock_time_s);
-  if (plan.saving_pct) text += fmt::format(", {:.1f} % less energy (estimated)", *plan.saving_pct);
+  if (!saving.empty()) text = would ? fmt::format("{}, at {}", saving, text) : fmt::format("{}, {}", text, saving);
   if (!plan.slower_because.empty()) {
     text += fmt::format("; slower because {}", plan.slower_because);
   } else if (!plan.reason.empty()) {
@@ -52,7 +60,7 @@ std::string start_message(std::string_view job, const ClientOptions& options, co
       facts.host, gpu.name.empty() ? "no GPU" : gpu.name, clocks);
 }
 
-std::optional<std::string> PlanMessages::arrived(std::string_view job, const ClockPlan& plan) {
+std::optional<std::string> PlanMessages::arrived(std::string_view job, const ClockPlan& plan, bool sets_clocks) {
   std::string text;
   switch (plan.kind) {
     case ClockPlan::Kind::maximum_clock:
@@ -64,7 +72,7 @@ std::optional<std::string> PlanMessages::arrived(std::string_view job, const Clo
       if (every_change_) text = fmt::format("job {} is being profiled: clocks vary for some iterations", job);
       break;
     case ClockPlan::Kind::plan:
-      if (every_change_) text = fmt::format("job {}: plan {}: {}", job, plan.version, message_of(plan));
+      if (every_change_) text = fmt::format("job {}: plan {}: {}", job, plan.version, message_of(plan, sets_clocks));
       break;
   }
   if (text.empty() || std::exchange(last_, text) == text) return std::nullopt;

@@ -32,7 +32,8 @@ class PlanMessages {
  public:
   explicit PlanMessages(bool every_change) : every_change_(every_change) {}
   /// The line for a plan that has just arrived; nothing if it says no more than the last one.
-  std::optional<std::string> arrived(std::string_view job, const ClockPlan& plan);
+  /// Where this rank, or another one, sets no clocks, the saving is one that would be.
+  std::optional<std::string> arrived(std::string_view job, const ClockPlan& plan, bool sets_clocks = true);
 
  private:
   bool every_change_;

@@ -210,10 +210,18 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
     if (!seconds) return seconds.error();
     *value = *seconds;
   }
-  if (const auto saving = fields.optional("saving_pct")) {
+  for (const auto& [key, value] :
+       {std::pair{"saving_pct", &plan.saving_pct}, std::pair{"saving_stddev_pct", &plan.saving_stddev_pct}}) {
+    const auto saving = fields.optional(key);
+    if (!saving) continue;
     const auto percent = saving->number();
     if (!percent) return percent.error();
-    plan.saving_pct = *percent;
+    *value = *percent;
+  }
+  if (const auto possible = fields.optional("only_possible")) {
+    const auto yes = possible->boolean();
+    if (!yes) return yes.error();
+    plan.only_possible = *yes;
   }
   for (const auto& [key, value] :
        {std::pair{"slower_because", &plan.slower_because}, std::pair{"reason", &plan.reason}}) {

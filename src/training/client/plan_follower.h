@@ -42,6 +42,8 @@ struct ClockPlan {
   double iteration_time_s = 0;
   double maximum_clock_time_s = 0;   ///< the same with the highest clock on all ranks; 0: not known
   std::optional<double> saving_pct;  ///< of the job's energy at the highest clock, planned
+  std::optional<double> saving_stddev_pct = {};
+  bool only_possible = false;  ///< a rank sets no clocks: saving_pct is what would be saved if all did
   std::string reason;
   std::string slower_because;  ///< why it is slower than necessary: a straggler, a policy; empty: it is not
   std::vector<PlannedClock> clocks;

@@ -147,7 +147,8 @@ void TrainingClient::open_session() {
     if (options_.rank == 0) complaints_.say(LogLevel::info, start_message(job, options_, facts_, gpu));
   };
   listener.on_plan = [this, messages = PlanMessages(options_.rank == 0)](std::unique_ptr<ClockPlan> plan) mutable {
-    if (const auto message = messages.arrived(job(), *plan)) complaints_.say(LogLevel::info, *message);
+    const bool sets_clocks = !options_.advice_only && control_ != nullptr;
+    if (const auto message = messages.arrived(job(), *plan, sets_clocks)) complaints_.say(LogLevel::info, *message);
     guard_.arrives(*plan);
     hold_as_needed();
     calls_.follower().put(std::move(plan));

@@ -218,6 +218,7 @@ TEST(OpenApi, DescribesLearnedProfiles) {
 TEST(OpenApi, DescribesJobsAndTheirRows) {
   JobView view;
   view.no_savings = "x";
+  view.possible = JobView::PossibleSaving{14, 0.3};
   const EnergyFactors factors;
   expect_answer("Job", JobAnswer{view, factors});
   expect_answer("Ranks", RankPage{{RankView{}}, 1});

@@ -307,6 +307,12 @@ void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
   view.measured = measured_in("measured");
   view.measured_all_max = measured_in("measured_all_max");
   view.no_savings = text_in(savings, "none_because");
+  if (const auto possible = savings.optional("possible")) {
+    formats::JsonFields fields(*possible);
+    jobs::JobView::PossibleSaving saving{fields.number("saving_pct"), std::nullopt};
+    if (fields.optional("saving_stddev_pct")) saving.stddev_pct = fields.number("saving_stddev_pct");
+    view.possible = saving;
+  }
 }
 
 }  // namespace

@@ -495,8 +495,10 @@ class Player {
     texts["no_savings"] = view->no_savings;
     texts["dropped"] = view->dropped.empty() ? "" : view->dropped.front();
     numbers["dropped_plans"] = static_cast<double>(view->dropped.size());
-    if (view->per_iteration) {
-      numbers["would_save_pct"] = 100 * (1 - view->per_iteration->energy / view->per_iteration->all_max_energy);
+    if (view->per_iteration) numbers["saves_pct"] = view->per_iteration->saved_pct();
+    if (view->possible) {
+      numbers["would_save_pct"] = view->possible->saving_pct;
+      numbers["would_save_stddev_pct"] = view->possible->stddev_pct.value_or(0);
     }
     if (view->per_iteration && view->per_iteration->time > Seconds(0)) {
       numbers["power_w"] = (view->per_iteration->energy / view->per_iteration->time).value();

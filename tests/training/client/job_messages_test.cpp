@@ -56,6 +56,18 @@ TEST(JobMessages, EachChangeOfPlanIsOneLine) {
   EXPECT_THAT(messages.arrived("j1", plan), Optional(HasSubstr("slower because pipeline 1 is 1.2 times slower")));
 }
 
+TEST(JobMessages, WithoutClocksASavingIsOneThatWouldBe) {
+  ClockPlan plan = plan_with_saving();
+  plan.saving_stddev_pct = 0.31;
+  const std::string would =
+      "job j1: plan 3: would save 15.9 % (+- 0.3 %) of the energy if clocks were set (estimated), at 2.837 s per "
+      "iteration (2.837 s at maximum clock); no straggler";
+  EXPECT_THAT(PlanMessages(true).arrived("j1", plan, false), Optional(would)) << "this rank sets none";
+  EXPECT_THAT(PlanMessages(true).arrived("j1", plan), Optional(HasSubstr(", 15.9 % (+- 0.3 %) less energy")));
+  plan.only_possible = true;
+  EXPECT_THAT(PlanMessages(true).arrived("j1", plan), Optional(would)) << "another rank sets none";
+}
+
 TEST(JobMessages, ProfilingIsOneLineForAllItsWindows) {
   PlanMessages messages(true);
   ClockPlan window;

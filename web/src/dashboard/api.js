@@ -3,8 +3,8 @@
 //
 // GET /v1/jobs            { next, factors: { price_per_kwh, currency, carbon_g_per_kwh },
 //                           jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers, accelerator,
-//                           iteration_time_s, saved_pct, saved_j, estimated_saved_j, power_w, all_max_power_w, power_measured,
-//                           labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
+//                           iteration_time_s, saved_pct, possible_saving_pct, possible_saving_stddev_pct, saved_j, estimated_saved_j,
+//                           power_w, all_max_power_w, power_measured, labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,
 //                           text, since_s, raised_at_s, resolved_at_s }
@@ -22,6 +22,7 @@
 //                                      total: { iterations, saved_j, all_max_energy_j, measured, estimated_iterations, estimated_saved_j },
 //                                      no_total_because (instead of total),
 //                                      measured, measured_all_max: { energy_j, time_s, iterations }, none_because,
+//                                      possible: { saving_pct, saving_stddev_pct },
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/ranks   { next, ranks: [{ rank, dp_rank, pp_rank, tp_rank, host, accelerator, control, control_reason,
 //                           last_heard_s, waiting }] }; with `next` there is another page, ?after=NEXT

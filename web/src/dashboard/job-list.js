@@ -57,7 +57,8 @@ export function createJobList(parent) {
     const [text, kind] = stateWords(job.state);
     const few = job.ranks_registered < job.ranks && !isOver(job.state) ? `${job.ranks_registered} of ` : '';
     const facts = [job.ranks > 0 && few + count(job.ranks, 'rank'), job.iteration_time_s > 0 && seconds(job.iteration_time_s),
-      job.saved_pct != null && `plan saves ${estimate(percent(job.saved_pct))}`].filter(Boolean);
+      job.possible_saving_pct != null ? `would save ${estimate(percent(job.possible_saving_pct))}`
+        : job.saved_pct != null && `plan saves ${estimate(percent(job.saved_pct))}`].filter(Boolean);
     if (facts.length === 0 && job.created_at_s > 0) facts.push(`since ${clockTime(job.created_at_s)}`);
     const link = item.firstChild;
     const face = JSON.stringify([job.name, text, kind, facts, job.stragglers]);

@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
 import { createFactors, figure } from './factors.js';
-import { count, energy, estimate, kilowattHours } from './words.js';
+import { count, energy, estimate, kilowattHours, possibleText } from './words.js';
 
 /** Makes the figures at the top of a job. Returns { show(job) }. */
 export function createSavings(parent) {
@@ -35,6 +35,10 @@ export function createSavings(parent) {
     factors.use(savings?.factors);
     const now = savings?.per_iteration;
     const made = [];
+    if (savings?.possible) {
+      made.push(figure('Would save', estimate(possibleText(savings.possible)), 'if all ranks set their clocks',
+        savings.none_because ?? ''));
+    }
     if (now) {
       const saved = now.all_max_energy_j - now.energy_j;
       const perDay = (saved / now.time_s) * 86_400;

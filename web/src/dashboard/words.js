@@ -1,4 +1,5 @@
 // States, times and amounts as text for display.
+import { percent } from '../format.js';
 
 const states = {
   registered: ['registered', 'waiting'],
@@ -15,6 +16,10 @@ export const isOver = (state) => stateWords(state)[1] === 'over';
 
 /** Marks an estimate; what is measured has no mark. */
 export const estimate = (text, estimated = true) => (estimated ? `${text} est.` : text);
+
+/** A saving that would be, with its error bar: "14.0 % (±0.3)". */
+export const possibleText = ({ saving_pct, saving_stddev_pct }) =>
+  percent(saving_pct) + (saving_stddev_pct > 0 ? ` (±${saving_stddev_pct.toPrecision(2)})` : '');
 
 /** Words of a filter, and whether a job has them all. */
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
