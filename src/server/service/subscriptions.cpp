@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "server/jobs/event_text.h"
+
 namespace perseus::service {
 
 void Subscriptions::subscribe(const std::string& job, std::int64_t after, Take take, Done<jobs::SubscriptionId> done) {

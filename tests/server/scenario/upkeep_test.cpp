@@ -172,7 +172,7 @@ class LaterVersion : public ::testing::Test {
   }
   /// Writes an event as a server of a later version would.
   void writes(const std::string& body) {
-    store::MemoryDatabase::Job& stored = target_.database().jobs.at(job_);
+    store::MemoryDatabase::LoggedJob& stored = target_.database().jobs.at(job_);
     stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
     stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size());
   }

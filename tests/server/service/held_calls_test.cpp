@@ -7,10 +7,10 @@
 namespace perseus::service {
 namespace {
 
-using Kind = HeldCalls::Kind;
+using HeldKind = HeldCalls::Kind;
 using ::testing::HasSubstr;
 
-HeldCalls::Caller caller(const std::string& token, const std::string& address, Kind kind) {
+HeldCalls::Caller caller(const std::string& token, const std::string& address, HeldKind kind) {
   Identity identity;
   identity.token = token;
   return {identity, address, kind};
@@ -18,30 +18,30 @@ HeldCalls::Caller caller(const std::string& token, const std::string& address, K
 
 TEST(HeldCalls, AreLimitedPerTokenAndPerAddress) {
   HeldCalls held({.waits_per_token = 2, .streams_per_token = 2, .streams_per_address = 3});
-  const auto a = caller("aaaa", "192.0.2.1", Kind::stream), b = caller("bbbb", "192.0.2.1", Kind::stream);
+  const auto a = caller("aaaa", "192.0.2.1", HeldKind::stream), b = caller("bbbb", "192.0.2.1", HeldKind::stream);
   const HeldCalls::Id first = held.add(a, [] {});
   held.add(a, [] {});
   ASSERT_TRUE(held.full(a));
   EXPECT_THAT(*held.full(a), HasSubstr("the token aaaa: 2; allowed: 2"));
-  EXPECT_FALSE(held.full(caller("aaaa", "192.0.2.1", Kind::wait))) << "waits are counted apart";
+  EXPECT_FALSE(held.full(caller("aaaa", "192.0.2.1", HeldKind::wait))) << "waits are counted apart";
   held.add(b, [] {});
   ASSERT_TRUE(held.full(b));
   EXPECT_THAT(*held.full(b), HasSubstr("from 192.0.2.1: 3; allowed: 3"));
-  EXPECT_FALSE(held.full(caller("bbbb", "192.0.2.2", Kind::stream)));
+  EXPECT_FALSE(held.full(caller("bbbb", "192.0.2.2", HeldKind::stream)));
   held.remove(first);
   EXPECT_FALSE(held.full(a));
 }
 
 TEST(HeldCalls, WithoutTokensOnLoopbackThereIsNoLimit) {
   HeldCalls held({.waits_per_token = 0, .streams_per_token = 0, .streams_per_address = 0});
-  EXPECT_FALSE(held.full(caller("", "127.0.0.1", Kind::wait)));
-  EXPECT_FALSE(held.full(caller("", "127.0.0.1", Kind::stream)));
-  EXPECT_TRUE(held.full(caller("", "192.0.2.1", Kind::stream)));
+  EXPECT_FALSE(held.full(caller("", "127.0.0.1", HeldKind::wait)));
+  EXPECT_FALSE(held.full(caller("", "127.0.0.1", HeldKind::stream)));
+  EXPECT_TRUE(held.full(caller("", "192.0.2.1", HeldKind::stream)));
 }
 
 TEST(HeldCalls, AnEndedCallReleasesItsSlot) {
   HeldCalls held({.waits_per_token = 1, .streams_per_token = 1, .streams_per_address = 1});
-  const auto wait = caller("aaaa", "192.0.2.1", Kind::wait);
+  const auto wait = caller("aaaa", "192.0.2.1", HeldKind::wait);
   int ended = 0;
   held.add(wait, [&] { ++ended; });
   held.end_unless([](const Identity&) { return false; });
