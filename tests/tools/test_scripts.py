@@ -33,7 +33,7 @@ class Scripts(unittest.TestCase):
         for option in ("--bogus", "--al", "12x"):
             done = run("test", option)
             self.assertEqual((done.returncode, done.stdout), (64, ""))
-            self.assertEqual(done.stderr, f"./test: '{option}' is not an option; allowed: --all, --frameworks, --help, a number of "
+            self.assertEqual(done.stderr, f"./test: '{option}' is not an option; allowed: --all, --packages, --frameworks, --help, a number of "
                                           "inputs per fuzzer\n")
 
 
