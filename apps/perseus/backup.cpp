@@ -7,8 +7,8 @@
 
 #include "base/json_writer.h"
 #include "command.h"
-#include "server/store/sqlite_backup.h"
 #include "exit_codes.h"
+#include "server/store/sqlite_backup.h"
 #include "server/store/sqlite_store.h"
 #include "server_store.h"
 

@@ -25,7 +25,8 @@ struct ServeConfig {
   std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency;
   double idle_expiry_s = 0, keep_finished_days = 0, keep_unused_days = 0, grace_s = 0, price_per_kwh = 0,
          carbon_g_per_kwh = 0, profiling_tolerance_pct = 0, profiling_slowdown = 0, profiling_worst_slowdown = 0,
-         slowdown = 0, switch_latency = 0, alert_after_s = 0, planning_budget_s = 0, max_wait_s = 0, max_planner_s_per_token = 0;
+         slowdown = 0, switch_latency = 0, alert_after_s = 0, planning_budget_s = 0, max_wait_s = 0,
+         max_planner_s_per_token = 0;
   int workers = 0, max_connections = 0, max_connections_per_address = 0, max_waits_per_token = 0,
       max_live_jobs_per_token = 0, metrics_jobs = 0, max_ranks_per_token = 0, max_streams_per_token = 0,
       max_streams_per_address = 0, max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0,

@@ -2,10 +2,9 @@
 //
 // Problem: a condition that comes and goes around its limit must not raise an alert each time.
 // Input:   facts of a job, looked at again and again; the time.
-// Output:  an alert once its condition has held for `after_s`, or at once where a delay tells nothing more; resolved
-// once
-//          the condition has been gone for `after_s`, or the job has ended. Between the limits at which a condition
-//          begins and ends, an alert stays as it is. Each change calls `changed` once.
+// Output:  an alert once its condition has held for `after_s`, or at once where a delay tells nothing more. It is
+//          resolved once the condition has been gone for `after_s`, or the job has ended. Between the limits at which
+//          a condition begins and ends, an alert stays as it is. Each change calls `changed` once.
 // Errors:  none.
 // Cost:    O(log alerts) per look. Resolved alerts are kept up to kMostResolved.
 // Threads: io thread; no clock of its own.

@@ -60,8 +60,8 @@ struct ServiceCounts {
   std::optional<std::int64_t> database_bytes;  ///< nothing: not known yet
   EnergyCounters energy;
   std::vector<JobFigures> jobs_in_training;
-  std::int64_t ranks_without_control = 0;  ///< of live jobs
-  double profiling_window_age_s = 0;       ///< longest time since a job got its last profiling window
+  std::int64_t ranks_without_control = 0;                   ///< of live jobs
+  double profiling_window_age_s = 0;                        ///< longest time since a job got its last profiling window
   std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
 };
 

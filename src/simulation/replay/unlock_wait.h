@@ -1,8 +1,7 @@
 // Decides how long to wait for clock helpers to give their clocks back after the training has ended.
 //
 // Problem: helpers end by themselves, but a busy machine may delay them for longer than any fixed time, and a helper
-// whose
-//          two processes are both killed never gives its clock back.
+//          whose two processes are both killed never gives its clock back.
 // Input:   look(), repeatedly, with the time (so that tests control it), the GPUs whose clocks are locked, and the
 //          helper processes, read before the locks: then a lock without a process has been left behind.
 // Output:  the action to take.
