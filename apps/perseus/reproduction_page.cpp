@@ -9,37 +9,37 @@
 namespace perseus::cli {
 namespace {
 
-using Savings = reproduction::EmulatedCase::Savings;
+using CaseSavings = reproduction::EmulatedCase::CaseSavings;
 
 /// A column of table 6, in percent.
 struct SavingColumn {
   const char* name;
-  std::optional<double> (*value_pct)(const Savings&);
+  std::optional<double> (*value_pct)(const CaseSavings&);
 };
 constexpr std::array kSavingColumns{
-    SavingColumn{"paper planned", [](const Savings& s) { return std::optional(s.paper_planned_pct); }},
-    SavingColumn{"paper realized", [](const Savings& s) { return std::optional(s.paper_realized_pct); }},
-    SavingColumn{"ours", [](const Savings& s) { return std::optional(s.ours_realized_pct); }},
-    SavingColumn{"ours at T_min", [](const Savings& s) { return std::optional(s.ours_fastest_pct); }},
-    SavingColumn{"bound", [](const Savings& s) { return std::optional(s.bound_pct); }},
-    SavingColumn{"EnvPipe", [](const Savings& s) { return s.envpipe_pct; }}};
+    SavingColumn{"paper planned", [](const CaseSavings& s) { return std::optional(s.paper_planned_pct); }},
+    SavingColumn{"paper realized", [](const CaseSavings& s) { return std::optional(s.paper_realized_pct); }},
+    SavingColumn{"ours", [](const CaseSavings& s) { return std::optional(s.ours_realized_pct); }},
+    SavingColumn{"ours at T_min", [](const CaseSavings& s) { return std::optional(s.ours_fastest_pct); }},
+    SavingColumn{"bound", [](const CaseSavings& s) { return std::optional(s.bound_pct); }},
+    SavingColumn{"EnvPipe", [](const CaseSavings& s) { return s.envpipe_pct; }}};
 
-double mean_pct(const std::vector<ReproducedCase>& cases, double Savings::*saving_pct) {
+double mean_pct(const std::vector<ReproducedCase>& cases, double CaseSavings::*saving_pct) {
   double sum = 0;
   for (const ReproducedCase& c : cases) sum += c.plans.at_fastest().*saving_pct;
   return sum / static_cast<double>(cases.size());
 }
 
 std::string headline(const std::vector<ReproducedCase>& cases) {
-  return fmt::format("saves {:.1f} %, the published method {:.1f} %", mean_pct(cases, &Savings::ours_realized_pct),
-                     mean_pct(cases, &Savings::paper_planned_pct));
+  return fmt::format("saves {:.1f} %, the published method {:.1f} %", mean_pct(cases, &CaseSavings::ours_realized_pct),
+                     mean_pct(cases, &CaseSavings::paper_planned_pct));
 }
 
 report::TextRows table6(const std::vector<ReproducedCase>& cases) {
   report::TextRows table{{"saving [%]", "microbatches"}, {}};
   for (const SavingColumn& column : kSavingColumns) table.header.emplace_back(column.name);
   for (const ReproducedCase& c : cases) {
-    const Savings savings = c.plans.at_fastest();
+    const CaseSavings savings = c.plans.at_fastest();
     std::vector<std::string> row{fmt::format("{} on {}", c.model, c.gpu), std::to_string(c.microbatches)};
     for (const SavingColumn& column : kSavingColumns) {
       const std::optional<double> pct = column.value_pct(savings);
