@@ -324,6 +324,13 @@ class OwnApi(ServerCase):
         check("POST", dropped, f"{ranks}/99/plan_dropped", slow, 404)
         check("POST", dropped, f"{ranks}/0/plan_dropped", {"reason": "slow"}, 422)
         self.assertIn("rank 0 dropped plan", check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["plans_dropped"][0])
+        history = "/v1/jobs/{job}/history"
+        check("GET", history, f"/v1/jobs/{job}/history?step=hour")
+        check("GET", history, f"/v1/jobs/{job}/history?step=week", expect=400)
+        check("GET", history, "/v1/jobs/absent/history", expect=404)
+        for path in ("/v1/stragglers", "/v1/policies", "/v1/alerts"):
+            check("GET", path, path)
+            check("GET", path, f"{path}?limit=0", expect=400)
         check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
         check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{job}")
         check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{job}", expect=404)
