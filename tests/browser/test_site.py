@@ -85,7 +85,9 @@ class SiteTest(unittest.TestCase):
         self.open("index.html")
         self.js("() => { document.querySelector('.md-search__input').focus(); }")
         self.browser.type("perseus_time_with_cuda")
-        self.browser.wait_until("document.querySelector('.md-search-result__link')")
+        # A key before the search's worker listens may be lost, so each look sends another.
+        self.browser.wait_until("document.querySelector('.md-search__input').dispatchEvent(new Event('keyup', { bubbles: true }))"
+                                " && document.querySelector('.md-search-result__link')")
         found = self.js("() => [...document.querySelectorAll('.md-search-result__link')].map((link) => link.pathname)")
         self.assertIn("/docs/api_c.html", found)
         self.check_nothing_else_is_loaded()

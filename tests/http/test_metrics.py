@@ -166,6 +166,8 @@ class Scraped(MetricsCase):
             with urllib.request.urlopen(url, timeout=30) as answer:
                 return json.load(answer)["data"]
         except urllib.error.HTTPError as error:
+            if error.code == 503:
+                return None  # it is starting
             self.fail(f"{url}: {error.read().decode()}")
         except OSError:
             return None  # it is starting
