@@ -32,7 +32,7 @@ TEST(SiteCommand, EveryIntervalOfTheSampleKeepsEveryLimit) {
     for (const json::value& domain : interval.at("domains").as_array()) {
       const double used_w = domain.at("used_w").to_number<double>();
       const json::value* limit = domain.as_object().if_contains("limit_w");
-      if (limit != nullptr) EXPECT_LE(used_w, limit->to_number<double>() * (1 + 1e-9));
+      if (limit != nullptr) { EXPECT_LE(used_w, limit->to_number<double>() * (1 + 1e-9)); }
       EXPECT_EQ(domain.at("missing_w").to_number<double>(), 0);
     }
     for (const json::value& job : interval.at("jobs").as_array()) {
