@@ -16,8 +16,7 @@ namespace {
 double saving_pct(const partitioner::LeastEnergy& energy) { return 100 * (1 - energy.energy / energy.balanced_energy); }
 
 std::string headline(const PartitionResult& result, double imbalance) {
-  const std::string stages =
-      fmt::format("{} stages, longest over shortest {:.3f}", result.partition.num_stages(), imbalance);
+  std::string stages = fmt::format("{} stages, longest over shortest {:.3f}", result.partition.num_stages(), imbalance);
   if (!result.energy) return stages;
   if (result.energy->partition == result.energy->balanced)
     return stages + "; the balanced partition needs least energy";

@@ -390,7 +390,7 @@ Status write_reproduction(const std::filesystem::path& directory, const std::vec
     if (Status written = write("frontiers_" + name, pictures.frontiers.emplace_back(frontier_picture(group))); !written)
       return written;
   }
-  const Status page = write_output_file(*out, "index.html", [&](const report::Sink& sink) {
+  Status page = write_output_file(*out, "index.html", [&](const report::Sink& sink) {
     report::write_static_page(reproduction_page(cases, pictures, facts), sink);
   });
   if (!page) return page;

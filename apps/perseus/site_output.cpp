@@ -253,10 +253,12 @@ report::ChartPanel what_if_panel(const SitePlanReport& report, const DomainWhatI
   report::ChartSeries best{"optimum", report::look_of("exact"), report::SeriesKind::marked_line};
   report::ChartSeries equal{"equal shares, best plans", report::look_of("zeus-global"),
                             report::SeriesKind::marked_line};
-  for (auto row = what_if.curve.rbegin(); row != what_if.curve.rend(); ++row) {
-    best.points.push_back({row->limit.value() / 1000, 100 * row->best.throughput});
-    equal.points.push_back({row->limit.value() / 1000, 100 * row->equal_shares.throughput});
+  for (const auto& row : what_if.curve) {
+    best.points.push_back({row.limit.value() / 1000, 100 * row.best.throughput});
+    equal.points.push_back({row.limit.value() / 1000, 100 * row.equal_shares.throughput});
   }
+  std::ranges::reverse(best.points);
+  std::ranges::reverse(equal.points);
   return {report.planned->timed.site.domains[what_if.domain].name, {std::move(best), std::move(equal)}};
 }
 

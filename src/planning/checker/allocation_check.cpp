@@ -30,7 +30,7 @@ class AllocationCheck {
       }
     }
     for (const auto check : {&AllocationCheck::limits, &AllocationCheck::floors, &AllocationCheck::bound}) {
-      if (const auto wrong = (this->*check)()) return wrong;
+      if (auto wrong = (this->*check)()) return wrong;
     }
     return std::nullopt;
   }
