@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tests that each check fails: plants a violation in a copy and expects the check to report its file and line.
 
-A check that has never failed may not work.   usage: test_checks.py layers|format|comments|tidy|gcc|links|snippets|web_bundle
+A check that has never failed may not work.   usage: test_checks.py layers|format|comments|tidy|gcc|links|snippets|web_bundle|commits
 """
 
 import json
@@ -25,6 +25,12 @@ def expect(what: str, result: tuple[int, str], fails: bool, says: str = "") -> N
     if (code != 0) != fails or says not in output:
         sys.exit(f"{what}: expected {'a failure' if fails else 'success'} that says '{says}', got {code}:\n{output}")
     print(f"{what}: as expected")
+
+
+def expect_skipped(what: str, result: tuple[int, str]) -> None:
+    if result[0] != 77 or "skipped: " not in result[1]:
+        sys.exit(f"{what}: expected 77 and a reason, got {result[0]}:\n{result[1]}")
+    print(f"{what}: skipped as expected")
 
 
 def copy_sources(folder: str) -> pathlib.Path:
@@ -212,7 +218,38 @@ def test_web_bundle() -> None:
         expect("licenses changed", run(check, copy), fails=True, says="LICENSES differ")
 
 
+def test_commits() -> None:
+    check = TOOLS / "check_commits.py"
+    with tempfile.TemporaryDirectory() as folder:
+        root = pathlib.Path(folder) / "repository"
+
+        def git(*arguments: str) -> None:
+            subprocess.run(["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false",
+                            *arguments], check=True, capture_output=True)
+
+        (root / "src/planning/planner").mkdir(parents=True)
+        (root / "src/planning/planner/exact.cpp").write_text("\n")
+        (root / "README.md").write_text("\n")
+        expect_skipped("no history", run(check, "HEAD", root))
+        git("init")
+        git("add", ".")
+        git("commit", "-m", "anything, as the first commit")
+        git("tag", "first")
+        expect_skipped("a history without that commit", run(check, "none", root))
+        for subject, wrong in [
+            ("planner: price slack in both sweeps", ""), ("planning/planner, README: speed up the sweeps", ""), ("all: rename the rounding", ""),
+            ("planner, tests: price slack", "area 'tests'; allowed: a folder"), ("price slack", "no 'area: ' before the summary"),
+            ("planner: prices slack", "begins with 'prices'; allowed: a verb in the imperative"), ("planner: priced slack", "begins with 'priced'"),
+            ("planner: the price of slack", "begins with 'the'"), ("planner: price slack.", "a period at the end"),
+            ("planner: price " + 58 * "x", "73 characters; allowed: 72"),
+        ]:
+            git("commit", "--allow-empty", "-m", subject)
+            expect(subject, run(check, "first", root), fails=bool(wrong), says=f"'{subject}': " if wrong else "1 commits, 0 violations")
+            expect(subject, run(check, "first", root), fails=bool(wrong), says=wrong)
+            git("reset", "--soft", "HEAD~")
+
+
 if __name__ == "__main__":
     tests = {"layers": test_layers, "format": test_format, "tidy": test_tidy, "gcc": test_gcc, "links": test_links,
-             "web_bundle": test_web_bundle, "comments": test_comments, "snippets": test_snippets}
+             "web_bundle": test_web_bundle, "comments": test_comments, "snippets": test_snippets, "commits": test_commits}
     tests[sys.argv[1]]()
