@@ -3,11 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <system_error>
 #include <tuple>
 
-#include "io/formats/csv.h"
+#include "io/formats/csv_table.h"
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
@@ -21,55 +22,18 @@ namespace fs = std::filesystem;
 constexpr double kTimeScale = 10;
 constexpr double kEnergyScale = 80;
 
-/// Rows of a CSV file by column name.
-class NamedColumns {
- public:
-  NamedColumns(std::string_view text, std::string name) : csv_(text, std::move(name)) {}
-
-  Status read_header(const std::vector<std::string_view>& wanted) {
-    Result<bool> more = csv_.next();
-    if (!more) return more.error();
-    if (!*more) return csv_.error("an empty file; expected a header line");
-    for (const std::string_view column : wanted) {
-      const auto found = std::ranges::find(csv_.fields(), column);
-      if (found == csv_.fields().end()) return csv_.error(fmt::format("missing column: {}", column));
-      columns_.emplace_back(column, found - csv_.fields().begin());
-    }
-    width_ = csv_.fields().size();
-    return Ok{};
-  }
-  Result<bool> next() {
-    while (true) {
-      Result<bool> more = csv_.next();
-      if (!more || !*more) return more;
-      if (!csv_.blank()) return true;
-    }
-  }
-  /// Call for every row before its fields.
-  [[nodiscard]] Status check_width() const {
-    if (csv_.fields().size() == width_) return Ok{};
-    return csv_.error(fmt::format("{} fields; the header has {}", csv_.fields().size(), width_));
-  }
-  /// `column` is an index into the columns passed to read_header().
-  [[nodiscard]] std::string_view text(std::size_t column) const { return csv_.fields()[columns_[column].second]; }
-  [[nodiscard]] Result<double> positive(std::size_t column) const {
-    const auto value = formats::number_in<double>(text(column));
-    if (value && *value > 0 && *value <= 1e15) return *value;
-    return csv_.error(fmt::format("{}: '{}'; allowed: a number above 0 and up to 1e15", columns_[column].first,
-                                  text(column).substr(0, 64)));
-  }
-  [[nodiscard]] Result<int> count(std::size_t column) const {
-    const auto value = formats::number_in<int>(text(column));
-    if (value && *value > 0) return *value;
-    return csv_.error(
-        fmt::format("{}: '{}'; allowed: a whole number above 0", columns_[column].first, text(column).substr(0, 64)));
-  }
-
- private:
-  formats::CsvReader csv_;
-  std::vector<std::pair<std::string_view, std::size_t>> columns_;
-  std::size_t width_ = 0;
+struct EnvPipeColumn {
+  enum : std::size_t { model, gpu, microbatches, time, energy };
 };
+constexpr std::array<formats::CsvColumn, 5> kEnvPipeColumns{
+    {{"model", true}, {"device", true}, {"num_microbatches", true}, {"iteration_time", true}, {"energy", true}}};
+
+struct FrontierColumn {
+  enum : std::size_t { time, energy };
+};
+constexpr std::array<formats::CsvColumn, 2> kFrontierColumns{{{"time", true}, {"energy", true}}};
+
+constexpr formats::CsvRange kPositive{false, 1e15, "a number > 0 and <= 1e15"};
 
 /// The file, or its gzipped form; nothing if neither exists.
 std::optional<fs::path> either_form(fs::path path) {
@@ -79,16 +43,14 @@ std::optional<fs::path> either_form(fs::path path) {
   return fs::exists(path, error) ? std::optional(path) : std::nullopt;
 }
 
-Result<PublishedIteration> envpipe_row(const NamedColumns& rows) {
-  if (Status whole = rows.check_width(); !whole) return whole.error();
-  const Result<int> microbatches = rows.count(2);
-  if (!microbatches) return microbatches.error();
-  const Result<double> time_s = rows.positive(3);
-  if (!time_s) return time_s.error();
-  const Result<double> energy_j = rows.positive(4);
-  if (!energy_j) return energy_j.error();
-  return PublishedIteration{std::string(rows.text(0)), std::string(rows.text(1)), *microbatches,
-                            Seconds(*time_s / kTimeScale), Joules(*energy_j / kEnergyScale)};
+Result<PublishedIteration> envpipe_row(formats::CsvTable& table) {
+  const int microbatches = table.integer(EnvPipeColumn::microbatches, 1, 1 << 30);
+  const double time_s = table.number(EnvPipeColumn::time, kPositive);
+  const double energy_j = table.number(EnvPipeColumn::energy, kPositive);
+  if (const auto error = table.take_error()) return *error;
+  return PublishedIteration{std::string(table.field(EnvPipeColumn::model)),
+                            std::string(table.field(EnvPipeColumn::gpu)), microbatches, Seconds(time_s / kTimeScale),
+                            Joules(energy_j / kEnergyScale)};
 }
 
 /// Adds the usable rows; skips the others.
@@ -97,15 +59,15 @@ void read_envpipe(const fs::path& folder, Artifact& artifact) {
   if (!path) return;
   const Result<std::string> text = formats::read_file(path->string());
   if (!text) return artifact.left_out.push_back(text.error().message);
-  NamedColumns rows(*text, path->string());
-  if (Status header = rows.read_header({"model", "device", "num_microbatches", "iteration_time", "energy"}); !header) {
+  formats::CsvTable table(*text, path->string());
+  if (Status header = table.read_header(kEnvPipeColumns, formats::OtherColumns::ignored); !header) {
     return artifact.left_out.push_back(header.error().message);
   }
   while (true) {
-    const Result<bool> more = rows.next();
+    const Result<bool> more = table.next();
     if (!more) return artifact.left_out.push_back(more.error().message);
     if (!*more) return;
-    const Result<PublishedIteration> row = envpipe_row(rows);
+    const Result<PublishedIteration> row = envpipe_row(table);
     if (row) {
       artifact.envpipe.push_back(*row);
     } else {
@@ -220,23 +182,21 @@ Result<std::optional<std::vector<PublishedPoint>>> read_published_frontier(const
   if (!path) return std::optional<std::vector<PublishedPoint>>{};
   const Result<std::string> text = formats::read_file(path->string());
   if (!text) return text.error();
-  NamedColumns rows(*text, path->string());
-  if (Status header = rows.read_header({"time", "energy"}); !header) return header.error();
+  formats::CsvTable table(*text, path->string());
+  if (Status header = table.read_header(kFrontierColumns, formats::OtherColumns::ignored); !header) {
+    return header.error();
+  }
   std::vector<PublishedPoint> points;
   while (true) {
-    const Result<bool> more = rows.next();
+    const Result<bool> more = table.next();
     if (!more) return more.error();
     if (!*more) break;
-    if (Status whole = rows.check_width(); !whole) return whole.error();
-    const Result<double> time_s = rows.positive(0);
-    if (!time_s) return time_s.error();
-    const Result<double> energy_j = rows.positive(1);
-    if (!energy_j) return energy_j.error();
-    points.push_back({Seconds(*time_s), Joules(*energy_j)});
+    const Seconds time(table.number(FrontierColumn::time, kPositive));
+    const Joules energy(table.number(FrontierColumn::energy, kPositive));
+    if (const auto error = table.take_error()) return *error;
+    points.push_back({time, energy});
   }
-  if (points.empty()) {
-    return Error{ErrorCode::invalid_input, fmt::format("{}: no rows after the header", path->string())};
-  }
+  if (points.empty()) return table.no_rows("a row per point");
   return std::optional(std::move(points));
 }
 

@@ -5,132 +5,64 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <optional>
 
 #include "io/formats/csv.h"
+#include "io/formats/csv_table.h"
 #include "io/formats/file.h"
-#include "io/formats/number.h"
+#include "io/formats/limits.h"
 
 namespace perseus::formats {
 namespace {
 
 constexpr std::size_t kMaxCsvLayers = 100'000;
 
-/// Field index of each column in a record; -1: the file has no such column.
-struct Columns {
-  int name = -1, forward = -1, kind = -1, clock = -1, backward = -1, forward_energy = -1, backward_energy = -1;
+struct LayerColumn {
+  enum : std::size_t { name, forward, kind, clock, backward, forward_energy, backward_energy };
 };
+constexpr std::array<CsvColumn, 7> kLayerColumns{
+    {{"name", true}, {"forward_s", true}, {"kind"}, {"frequency_mhz"}, {"backward_s"}, {"forward_j"}, {"backward_j"}}};
 
-struct ColumnName {
-  const char* name;
-  int Columns::*column;
-};
-constexpr std::array kColumnNames = {
-    ColumnName{"name", &Columns::name},
-    ColumnName{"forward_s", &Columns::forward},
-    ColumnName{"kind", &Columns::kind},
-    ColumnName{"frequency_mhz", &Columns::clock},
-    ColumnName{"backward_s", &Columns::backward},
-    ColumnName{"forward_j", &Columns::forward_energy},
-    ColumnName{"backward_j", &Columns::backward_energy},
-};
-
-std::string known_columns() {
-  std::string names;
-  for (const ColumnName& known : kColumnNames) names += fmt::format("{}{}", names.empty() ? "" : ", ", known.name);
-  return names;
+/// Energies come in pairs and with the backward's time.
+Status check_energy_columns(const CsvTable& table) {
+  const bool has_energy = table.has(LayerColumn::forward_energy);
+  if (has_energy != table.has(LayerColumn::backward_energy)) {
+    return table.error_here("forward_j and backward_j: one without the other; allowed: both or neither");
+  }
+  if (has_energy && !table.has(LayerColumn::backward)) {
+    return table.error_here("missing columns: backward_s, which energies need");
+  }
+  return Ok{};
 }
 
-Result<Columns> read_header(const CsvReader& csv) {
-  Columns columns;
-  const auto& fields = csv.fields();
-  for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
-    const auto known = std::ranges::find(kColumnNames, fields[i], &ColumnName::name);
-    if (known == kColumnNames.end()) {
-      return csv.error(fmt::format("column '{}'; allowed: {}", fields[i].substr(0, 64), known_columns()));
-    }
-    int& column = columns.*known->column;
-    if (column != -1) return csv.error(fmt::format("column '{}' appears twice", fields[i]));
-    column = i;
-  }
-  if (columns.name == -1) return csv.error("missing column: name");
-  if (columns.forward == -1) return csv.error("missing column: forward_s");
-  if ((columns.forward_energy == -1) != (columns.backward_energy == -1)) {
-    return csv.error("forward_j and backward_j: one without the other; allowed: both or neither");
-  }
-  if (columns.forward_energy != -1 && columns.backward == -1) return csv.error("missing column: backward_s");
-  return columns;
-}
-
-struct Row {
+struct LayerRow {
   std::string name;
   model::LayerKind kind = model::LayerKind::transformer;
   model::LayerCost cost;
 };
 
-/// Reads one record; keeps the first error.
-class RowReader {
- public:
-  RowReader(const CsvReader& csv, const Columns& columns) : csv_(csv), columns_(columns) {}
-
-  Result<Row> read() {
-    if (csv_.fields().size() > kColumnNames.size()) return csv_.error("more fields than the header has columns");
-    Row row;
-    row.name = field(columns_.name);
-    if (row.name.empty() || row.name.size() > 64) fail("name", row.name, "1 to 64 characters");
-    if (columns_.kind != -1 && !field(columns_.kind).empty()) {
-      const auto kind = model::layer_kind_named(field(columns_.kind));
-      if (!kind) fail("kind", field(columns_.kind), "embedding, transformer, mtp, head, other");
-      row.kind = kind.value_or(model::LayerKind::other);
-    }
-    if (columns_.clock != -1) row.cost.clock = Megahertz(clock());
-    row.cost.forward = Seconds(time(columns_.forward, "forward_s"));
-    row.cost.backward = Seconds(time(columns_.backward, "backward_s"));
-    row.cost.forward_energy = Joules(energy(columns_.forward_energy, "forward_j"));
-    row.cost.backward_energy = Joules(energy(columns_.backward_energy, "backward_j"));
-    if (error_) return *error_;
-    return row;
+Result<LayerRow> read_layer_row(CsvTable& table) {
+  const auto time = [&](std::size_t column) { return Seconds(table.has(column) ? table.number(column, kTimes) : 0); };
+  const auto energy = [&](std::size_t column) {
+    return Joules(table.has(column) ? table.number(column, kEnergies) : 0);
+  };
+  LayerRow row;
+  row.name = table.field(LayerColumn::name);
+  if (row.name.empty() || row.name.size() > 64) table.fail(LayerColumn::name, "1 to 64 characters");
+  if (const std::string_view name = table.field(LayerColumn::kind); !name.empty()) {
+    const auto kind = model::layer_kind_named(name);
+    if (!kind) table.fail(LayerColumn::kind, "embedding, transformer, mtp, head, other");
+    row.kind = kind.value_or(model::LayerKind::other);
   }
-
- private:
-  [[nodiscard]] std::string_view field(int column) const {
-    const auto& fields = csv_.fields();
-    return column < static_cast<int>(fields.size()) ? fields[column] : std::string_view();
+  if (table.has(LayerColumn::clock)) {
+    row.cost.clock = Megahertz(table.integer(LayerColumn::clock, 1, kMaxFrequency_mhz));
   }
-
-  void fail(const char* column, std::string_view value, const char* allowed) {
-    if (error_) return;
-    error_ = csv_.error(value.empty() ? fmt::format("{}: is missing; allowed: {}", column, allowed)
-                                      : fmt::format("{}: '{}'; allowed: {}", column, value.substr(0, 64), allowed));
-  }
-
-  int clock() {
-    const auto value = number_in<int>(field(columns_.clock));
-    if (value && *value >= 1 && *value <= 1'000'000) return *value;
-    fail("frequency_mhz", field(columns_.clock), "an integer from 1 to 1000000");
-    return 1;
-  }
-
-  double time(int column, const char* name) {
-    if (column == -1) return 0;
-    const auto value = number_in<double>(field(column));
-    if (value && *value > 0 && *value <= 1e6) return *value;
-    fail(name, field(column), "a number > 0 and <= 1e6 (seconds)");
-    return 1;
-  }
-
-  double energy(int column, const char* name) {
-    if (column == -1) return 0;
-    const auto value = number_in<double>(field(column));
-    if (value && *value >= 0 && *value <= 1e15) return *value;
-    fail(name, field(column), "a number >= 0 and <= 1e15 (joules)");
-    return 0;
-  }
-
-  const CsvReader& csv_;
-  const Columns& columns_;
-  std::optional<Error> error_;
-};
+  row.cost.forward = time(LayerColumn::forward);
+  row.cost.backward = time(LayerColumn::backward);
+  row.cost.forward_energy = energy(LayerColumn::forward_energy);
+  row.cost.backward_energy = energy(LayerColumn::backward_energy);
+  if (const auto error = table.take_error()) return *error;
+  return row;
+}
 
 /// Sorts each layer's clocks; an error if a layer lacks a clock that another has.
 Status align_clocks(std::vector<model::Layer>& layers, const std::string& name) {
@@ -154,42 +86,38 @@ Status align_clocks(std::vector<model::Layer>& layers, const std::string& name) 
 }  // namespace
 
 Result<std::vector<model::Layer>> parse_layers_csv(std::string_view text, const std::string& name) {
-  CsvReader csv(text, name);
-  std::optional<Columns> columns;
+  CsvTable table(text, name);
+  if (Status header = table.read_header(kLayerColumns, OtherColumns::refused); !header) return header.error();
+  if (Status energies = check_energy_columns(table); !energies) return energies.error();
+  const bool has_clocks = table.has(LayerColumn::clock);
   std::vector<model::Layer> layers;
   std::map<std::string, std::size_t> by_name;  // only layers with clocks
   for (;;) {
-    const auto more = csv.next();
+    const Result<bool> more = table.next();
     if (!more) return more.error();
     if (!*more) break;
-    if (csv.blank()) continue;
-    if (!columns) {
-      const auto header = read_header(csv);
-      if (!header) return header.error();
-      columns = *header;
-      continue;
-    }
-    auto row = RowReader(csv, *columns).read();
+    const auto row = read_layer_row(table);
     if (!row) return row.error();
     auto at = layers.size();
-    if (columns->clock != -1) at = by_name.emplace(row->name, at).first->second;
+    if (has_clocks) at = by_name.emplace(row->name, at).first->second;
     if (at == layers.size()) {
-      if (at == kMaxCsvLayers) return csv.error(fmt::format("more than the {} layers that are allowed", kMaxCsvLayers));
+      if (at == kMaxCsvLayers) {
+        return table.error_here(fmt::format("more than the {} layers that are allowed", kMaxCsvLayers));
+      }
       layers.push_back({row->name, row->kind, {}});
     }
     model::Layer& layer = layers[at];
     if (layer.kind != row->kind) {
-      return csv.error(fmt::format("kind: '{}'; layer '{}' is '{}' in another row", model::name_of(row->kind),
-                                   layer.name, model::name_of(layer.kind)));
+      return table.error_here(fmt::format("kind: '{}'; layer '{}' is '{}' in another row", model::name_of(row->kind),
+                                          layer.name, model::name_of(layer.kind)));
     }
     if (std::ranges::find(layer.costs, row->cost.clock, &model::LayerCost::clock) != layer.costs.end()) {
-      return csv.error(fmt::format("frequency_mhz: layer '{}' has {} MHz twice", layer.name, row->cost.clock.value()));
+      return table.error_here(
+          fmt::format("frequency_mhz: layer '{}' has {} MHz twice", layer.name, row->cost.clock.value()));
     }
     layer.costs.push_back(row->cost);
   }
-  if (layers.empty()) {
-    return Error{ErrorCode::invalid_input, fmt::format("{}: has no layers; expected a header and rows", name)};
-  }
+  if (layers.empty()) return table.no_rows("a row per layer");
   if (const Status status = align_clocks(layers, name); !status) return status.error();
   return layers;
 }

@@ -1,6 +1,7 @@
 #include "io/formats/profile_csv.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -12,10 +13,9 @@
 #include <tuple>
 #include <vector>
 
-#include "io/formats/csv.h"
+#include "io/formats/csv_table.h"
 #include "io/formats/file.h"
 #include "io/formats/limits.h"
-#include "io/formats/number.h"
 #include "planning/model/instruction.h"
 
 namespace perseus::formats {
@@ -23,12 +23,34 @@ namespace {
 
 constexpr int kMaxSamples = 1'000'000;
 
-/// Field index of each column in a record; -1: the file has no such column.
-struct Columns {
-  int stage = -1, instruction = -1, frequency = -1, time = -1, energy = -1;
-  int rank = -1, dp_rank = -1, tp_rank = -1;
-  int time_stddev = -1, energy_stddev = -1, samples = -1;
+struct ProfileColumn {
+  enum : std::size_t {
+    stage,
+    instruction,
+    frequency,
+    time,
+    energy,
+    rank,
+    dp_rank,
+    tp_rank,
+    time_stddev,
+    energy_stddev,
+    samples
+  };
 };
+constexpr std::array<CsvColumn, 11> kProfileColumns{{{"stage", true, "", "pp_rank"},
+                                                     {"instruction", true},
+                                                     {"frequency", true, "frequency_mhz"},
+                                                     {"time", true, "time_s"},
+                                                     {"energy", true, "energy_j"},
+                                                     {"rank"},
+                                                     {"dp_rank"},
+                                                     {"tp_rank"},
+                                                     {"time_stddev", false, "time_stddev_s"},
+                                                     {"energy_stddev", false, "energy_stddev_j"},
+                                                     {"samples"}}};
+constexpr CsvRange kTimeSpreads{true, kMaxTime_s, "a number >= 0 and <= 1e6 (seconds)"};
+constexpr int kMaxRank = 1 << 30;
 
 struct Row {
   int stage = 0;
@@ -42,61 +64,6 @@ struct Row {
   int samples = 1;  ///< number of samples in the row's mean
 };
 
-struct ColumnName {
-  const char* name;
-  int Columns::*column;
-};
-constexpr std::array kColumnNames = {
-    ColumnName{"stage", &Columns::stage},
-    ColumnName{"instruction", &Columns::instruction},
-    ColumnName{"frequency", &Columns::frequency},
-    ColumnName{"frequency_mhz", &Columns::frequency},
-    ColumnName{"time", &Columns::time},
-    ColumnName{"time_s", &Columns::time},
-    ColumnName{"energy", &Columns::energy},
-    ColumnName{"energy_j", &Columns::energy},
-    ColumnName{"rank", &Columns::rank},
-    ColumnName{"dp_rank", &Columns::dp_rank},
-    ColumnName{"tp_rank", &Columns::tp_rank},
-    ColumnName{"time_stddev", &Columns::time_stddev},
-    ColumnName{"time_stddev_s", &Columns::time_stddev},
-    ColumnName{"energy_stddev", &Columns::energy_stddev},
-    ColumnName{"energy_stddev_j", &Columns::energy_stddev},
-    ColumnName{"samples", &Columns::samples},
-};
-
-Result<Columns> read_header(const CsvReader& csv) {
-  Columns columns;
-  int pp_rank = -1;
-  const auto& fields = csv.fields();
-  for (int i = 0; i < static_cast<int>(fields.size()); ++i) {
-    if (fields[i] == "pp_rank") pp_rank = i;
-    for (const ColumnName& known : kColumnNames) {
-      if (fields[i] != known.name) continue;
-      int& column = columns.*known.column;
-      if (column != -1) {
-        return csv.error(fmt::format("columns '{}' and '{}' have the same meaning; allowed: one of them",
-                                     fields[column], fields[i]));
-      }
-      column = i;
-    }
-  }
-  if (columns.stage == -1) columns.stage = pp_rank;
-  std::string missing;
-  const auto need = [&](int column, const char* name) {
-    if (column == -1) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", name);
-  };
-  need(columns.stage, "stage (or pp_rank)");
-  need(columns.instruction, "instruction");
-  need(columns.frequency, "frequency");
-  need(columns.time, "time");
-  need(columns.energy, "energy");
-  if (!missing.empty()) {
-    return csv.error(fmt::format("missing columns: {}; found: {}", missing, fmt::join(fields, ", ")));
-  }
-  return columns;
-}
-
 /// The instruction, with '-' read as '_'.
 std::optional<model::Instruction> instruction_in(std::string_view field) {
   if (const auto known = model::instruction_named(field)) return known;
@@ -106,89 +73,48 @@ std::optional<model::Instruction> instruction_in(std::string_view field) {
 }
 
 std::string allowed_instructions() {
-  std::string names;
-  for (int i = 0; i < model::kNumInstructions; ++i) {
-    names += fmt::format("{}{}", i == 0 ? "" : ", ", model::name_of(static_cast<model::Instruction>(i)));
-  }
-  return names;
+  std::vector<std::string_view> names;
+  for (int i = 0; i < model::kNumInstructions; ++i) names.push_back(model::name_of(static_cast<model::Instruction>(i)));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Reads one record; keeps the first error.
-class RowReader {
- public:
-  RowReader(const CsvReader& csv, const Columns& columns) : csv_(csv), columns_(columns) {}
+/// 0 without a value; data frames write the spread of a single sample as nan.
+double spread_in(CsvTable& table, std::size_t column, const CsvRange& range) {
+  const std::string_view text = table.field(column);
+  return text.empty() || text == "nan" || text == "NaN" ? 0 : table.number(column, range);
+}
 
-  Result<Row> read() {
-    Row row;
-    row.stage = integer(columns_.stage, "stage", 0, kMaxStage);
-    const std::string_view name = field(columns_.instruction);
-    if (const auto instruction = instruction_in(name)) {
-      row.instruction = *instruction;
-    } else {
-      fail("instruction", name, allowed_instructions());
-    }
-    if (!model::is_constant_time(row.instruction)) {
-      row.clock = integer(columns_.frequency, "frequency", 1, kMaxFrequency_mhz);
-    }
-    row.time = number(columns_.time, "time", 0, kMaxTime_s, "a number > 0 and <= 1e6 (seconds)");
-    if (row.time == 0) fail("time", field(columns_.time), "a number > 0 and <= 1e6 (seconds)");
-    row.energy = number(columns_.energy, "energy", 0, kMaxEnergy_j, "a number >= 0 and <= 1e15 (joules)");
-    row.time_stddev = spread(columns_.time_stddev, "time_stddev", kMaxTime_s, "a number >= 0 and <= 1e6 (seconds)");
-    row.energy_stddev =
-        spread(columns_.energy_stddev, "energy_stddev", kMaxEnergy_j, "a number >= 0 and <= 1e15 (joules)");
-    if (!field(columns_.samples).empty()) row.samples = integer(columns_.samples, "samples", 1, kMaxSamples);
-    if (columns_.rank != -1) {
-      row.rank = integer(columns_.rank, "rank", 0, 1 << 30);
-    } else {
-      if (columns_.dp_rank != -1) row.rank = integer(columns_.dp_rank, "dp_rank", 0, 1 << 30);
-      if (columns_.tp_rank != -1) row.rank = (row.rank << 31) + integer(columns_.tp_rank, "tp_rank", 0, 1 << 30);
-    }
-    if (error_) return *error_;
-    return row;
+/// A number that identifies the rank within its stage.
+std::int64_t rank_in(CsvTable& table) {
+  const auto part = [&](std::size_t column) -> std::int64_t {
+    return table.has(column) ? table.integer(column, 0, kMaxRank) : 0;
+  };
+  if (table.has(ProfileColumn::rank)) return part(ProfileColumn::rank);
+  return (part(ProfileColumn::dp_rank) << 31) + part(ProfileColumn::tp_rank);
+}
+
+Result<Row> read_row(CsvTable& table) {
+  Row row;
+  row.stage = table.integer(ProfileColumn::stage, 0, kMaxStage);
+  if (const auto instruction = instruction_in(table.field(ProfileColumn::instruction))) {
+    row.instruction = *instruction;
+  } else {
+    table.fail(ProfileColumn::instruction, allowed_instructions());
   }
-
- private:
-  std::string_view field(int column) const {
-    const auto& fields = csv_.fields();
-    return column >= 0 && column < static_cast<int>(fields.size()) ? fields[column] : std::string_view();
+  if (!model::is_constant_time(row.instruction)) {
+    row.clock = table.integer(ProfileColumn::frequency, 1, kMaxFrequency_mhz);
   }
-
-  void fail(const char* column, std::string_view value, const std::string& allowed) {
-    if (error_) return;
-    const std::string_view shown = value.substr(0, 64);
-    error_ = csv_.error(value.empty() ? fmt::format("{}: is missing; allowed: {}", column, allowed)
-                                      : fmt::format("{}: '{}'; allowed: {}", column, shown, allowed));
+  row.time = table.number(ProfileColumn::time, kTimes);
+  row.energy = table.number(ProfileColumn::energy, kEnergies);
+  row.time_stddev = spread_in(table, ProfileColumn::time_stddev, kTimeSpreads);
+  row.energy_stddev = spread_in(table, ProfileColumn::energy_stddev, kEnergies);
+  if (!table.field(ProfileColumn::samples).empty()) {
+    row.samples = table.integer(ProfileColumn::samples, 1, kMaxSamples);
   }
-
-  double number(int column, const char* name, double least, double most, const char* allowed) {
-    const std::string_view text = field(column);
-    const auto value = number_in<double>(text);
-    if (value && *value >= least && *value <= most) return *value;
-    fail(name, text, allowed);
-    return least;
-  }
-
-  /// 0 without a value; data frames write the spread of a single sample as nan.
-  double spread(int column, const char* name, double most, const char* allowed) {
-    const std::string_view text = field(column);
-    if (text.empty() || text == "nan" || text == "NaN") return 0;
-    return number(column, name, 0, most, allowed);
-  }
-
-  /// An integer, also in the form 1410.0 (as data frames write it).
-  int integer(int column, const char* name, int least, int most) {
-    const std::string_view text = field(column);
-    if (const auto value = number_in<int>(text); value && *value >= least && *value <= most) return *value;
-    const auto value = number_in<double>(text);
-    if (value && *value >= least && *value <= most && *value == std::floor(*value)) return static_cast<int>(*value);
-    fail(name, text, fmt::format("an integer from {} to {}", least, most));
-    return least;
-  }
-
-  const CsvReader& csv_;
-  const Columns& columns_;
-  std::optional<Error> error_;
-};
+  row.rank = rank_in(table);
+  if (const auto error = table.take_error()) return *error;
+  return row;
+}
 
 struct Spread {
   double mean = 0;
@@ -265,7 +191,7 @@ int distinct_ranks(std::span<const Row> rows) {
   return static_cast<int>(std::unique(ranks.begin(), ranks.end()) - ranks.begin());
 }
 
-struct Table {
+struct Rows {
   std::vector<Row> rows;
   /// First row of each instruction of a stage, counted from 1; 0: none.
   std::vector<std::array<int, model::kNumInstructions>> appearance;
@@ -275,49 +201,23 @@ Error invalid_file(const std::string& name, const std::string& what) {
   return {ErrorCode::invalid_input, fmt::format("{}: {}", name, what)};
 }
 
-/// A row with more cells than the header has, as decimal commas make them, would be read wrongly.
-Status check_width(const CsvReader& csv, std::size_t num_columns) {
-  const auto& fields = csv.fields();
-  for (std::size_t i = num_columns; i < fields.size(); ++i) {
-    if (fields[i].empty()) continue;
-    return csv.error(fmt::format("{} cells; allowed: {}, as in the header (decimals take a point, not a comma)",
-                                 fields.size(), num_columns));
-  }
-  return Ok{};
-}
-
-Result<Table> read_table(std::string_view text, const std::string& name) {
-  CsvReader csv(text, name);
-  std::optional<Columns> columns;
-  std::size_t num_columns = 0;
-  Table table;
+Result<Rows> read_rows(std::string_view text, const std::string& name) {
+  CsvTable table(text, name);
+  if (Status header = table.read_header(kProfileColumns, OtherColumns::ignored); !header) return header.error();
+  Rows read;
   for (;;) {
-    const auto more = csv.next();
+    const Result<bool> more = table.next();
     if (!more) return more.error();
     if (!*more) break;
-    if (csv.blank()) continue;
-    if (!columns) {
-      auto header = read_header(csv);
-      if (!header) return header.error();
-      columns = *header;
-      num_columns = csv.fields().size();
-      continue;
-    }
-    if (Status fits = check_width(csv, num_columns); !fits) return fits.error();
-    auto row = RowReader(csv, *columns).read();
+    const Result<Row> row = read_row(table);
     if (!row) return row.error();
-    if (row->stage >= static_cast<int>(table.appearance.size())) table.appearance.resize(row->stage + 1);
-    int& first = table.appearance[row->stage][static_cast<std::size_t>(row->instruction)];
-    table.rows.push_back(*row);
-    if (first == 0) first = static_cast<int>(table.rows.size());
+    if (row->stage >= static_cast<int>(read.appearance.size())) read.appearance.resize(row->stage + 1);
+    int& first = read.appearance[row->stage][static_cast<std::size_t>(row->instruction)];
+    read.rows.push_back(*row);
+    if (first == 0) first = static_cast<int>(read.rows.size());
   }
-  if (!columns) {
-    return invalid_file(name, "empty; a header line with stage, instruction, frequency, time, energy is needed");
-  }
-  if (table.rows.empty()) {
-    return invalid_file(name, "a header but no rows; at least a forward and a backward per stage are needed");
-  }
-  return table;
+  if (read.rows.empty()) return table.no_rows("at least a forward and a backward per stage");
+  return read;
 }
 
 /// Adds a stage. Fails if no clock of an instruction was measured by all its ranks.
@@ -344,11 +244,11 @@ Status add_stage(model::Profile& profile, std::span<const Row> of_stage) {
 
 Result<model::Profile> parse_profile_csv(std::string_view text, const std::string& name) {
   if (text.size() > kMaxFileBytes) return invalid_file(name, "larger than the 256 MiB that are allowed");
-  auto table = read_table(text, name);
-  if (!table) return table.error();
-  std::vector<Row>& rows = table->rows;
+  auto read = read_rows(text, name);
+  if (!read) return read.error();
+  std::vector<Row>& rows = read->rows;
   std::ranges::stable_sort(rows, {}, [&](const Row& row) {
-    return std::tuple(row.stage, table->appearance[row.stage][static_cast<std::size_t>(row.instruction)], -row.clock,
+    return std::tuple(row.stage, read->appearance[row.stage][static_cast<std::size_t>(row.instruction)], -row.clock,
                       row.rank);
   });
   model::Profile profile;

@@ -161,7 +161,7 @@ TEST(BadInput, MeasurementsThatNoGpuMakes) {
     EXPECT_EQ(std::ranges::count(notes, '\n'), 1) << notes;
   }
   const std::string comma = scratch.file("comma.csv", header + "0,forward,1400,0,1,30\n");
-  expect_failure({"plan", comma}, invalid_input, ":2: 6 cells; allowed: 5");
+  expect_failure({"plan", comma}, invalid_input, ":2: 6 fields; allowed: 5");
 }
 
 TEST(BadInput, WrongCommands) { expect_failure({"no-such-command"}, usage, "unknown command 'no-such-command'"); }

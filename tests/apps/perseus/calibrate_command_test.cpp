@@ -94,7 +94,7 @@ TEST(CalibrateCommand, ErrorsNameFileLineFieldAndAllowedValues) {
     int exit_code;
     std::string says;
   } bad[] = {
-      {"", good.iterations, 65, "ops.csv: empty; a header line with plan, stage, op"},
+      {"", good.iterations, 65, "ops.csv: empty; needed: a header line with plan, stage, op"},
       {good.iterations, good.iterations, 65, "ops.csv:1: missing columns: op, instruction"},
       {with(good.ops, "0,0,0,forward", "0,0,0,forwards"), good.iterations, 65,
        "ops.csv:2: instruction: 'forwards'; allowed: forward, backward"},

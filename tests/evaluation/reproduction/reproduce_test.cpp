@@ -125,12 +125,13 @@ TEST(ReadArtifact, SkipsBadRowsNamingFileAndLine) {
       {"emulation/stage_profile/notes.txt", "", "notes.txt: not named MODEL+GPU_bf16.csv"},
       {"emulation/stage_profile/cut+gpu_x_bf16.csv.gz", "\x1f\x8b\x08", "cut+gpu_x_bf16.csv.gz: broken gzip file"},
       {profile_name + ".gz", profile_text, "also exists without .gz"},
-      {envpipe_name, "", "empty file"},
-      {envpipe_name, "model,device\n", "envpipe_result.csv:1: missing column: num_microbatches"},
-      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; allowed: a number above 0"},
+      {envpipe_name, "", "envpipe_result.csv: empty; needed: a header line with model, device"},
+      {envpipe_name, "model,device\n", "envpipe_result.csv:1: missing columns: num_microbatches"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,4,2,0,5\n", ":2: iteration_time: '0'; allowed: a number > 0"},
       {envpipe_name, header + "tiny,bf16,gpu_x,4,2,5,nan\n", ":2: energy: 'nan'"},
-      {envpipe_name, header + "tiny,bf16,gpu_x,four,2,5,5\n", ":2: num_microbatches: 'four'; allowed: a whole number"},
-      {envpipe_name, header + "tiny,bf16\n", ":2: 2 fields; the header has 7"},
+      {envpipe_name, header + "tiny,bf16,gpu_x,four,2,5,5\n",
+       ":2: num_microbatches: 'four'; allowed: an integer from 1"},
+      {envpipe_name, header + "tiny,bf16\n", ":2: num_microbatches: is missing"},
   };
   for (const auto& [name, content, says] : bad) {
     const Folder folder;
@@ -146,7 +147,8 @@ TEST(ReadArtifact, SkipsBadRowsNamingFileAndLine) {
   folder.file(profile_name, profile_text);
   folder.file(envpipe_name, header + "tiny,bf16,gpu_x,1,2,1,1\nshort\ntiny,bf16,gpu_x,2,2,1,1\n\"never ends,1\n");
   const Artifact artifact = read_artifact(folder.path()).value();
-  EXPECT_THAT(artifact.left_out, ElementsAre(HasSubstr(":3: 1 fields"), HasSubstr(":5: a quote that never ends")));
+  EXPECT_THAT(artifact.left_out,
+              ElementsAre(HasSubstr(":3: num_microbatches: is missing"), HasSubstr(":5: a quote that never ends")));
   EXPECT_EQ(artifact.envpipe.size(), 2u) << "rows before and after a bad one";
   folder.file(frontier_name, "time,energy\n");
   EXPECT_THAT(read_published_frontier(folder.path(), artifact.profiles[0], 4).error().message, HasSubstr("no rows"));

@@ -58,19 +58,20 @@ TEST(LayersCsv, ClocksInAnyOrder) {
 }
 
 TEST(LayersCsv, ErrorsNameTheProblemAndItsLine) {
-  EXPECT_THAT(refusal(""), HasSubstr("has no layers"));
-  EXPECT_THAT(refusal("name,forward_s\n"), HasSubstr("has no layers"));
-  EXPECT_THAT(refusal("name\na\n"), HasSubstr("l.csv:1: missing column: forward_s"));
-  EXPECT_THAT(refusal("forward_s\n1\n"), HasSubstr("missing column: name"));
-  EXPECT_THAT(refusal("name,forward_s,forward\na,1,1\n"), HasSubstr("column 'forward'; allowed: name, forward_s"));
-  EXPECT_THAT(refusal("name,forward_s,name\na,1,b\n"), HasSubstr("column 'name' appears twice"));
+  EXPECT_THAT(refusal(""), HasSubstr("l.csv: empty; needed: a header line with name, forward_s"));
+  EXPECT_THAT(refusal("name,forward_s\n"), HasSubstr("l.csv: a header but no rows; needed: a row per layer"));
+  EXPECT_THAT(refusal("name\na\n"), HasSubstr("l.csv:1: missing columns: forward_s; found: name"));
+  EXPECT_THAT(refusal("forward_s\n1\n"), HasSubstr("missing columns: name; found: forward_s"));
+  EXPECT_THAT(refusal("name,forward_s,forward\na,1,1\n"), HasSubstr("column: 'forward'; allowed: name, forward_s"));
+  EXPECT_THAT(refusal("name,forward_s,name\na,1,b\n"), HasSubstr("columns: 'name' and 'name'; allowed: one of them"));
   EXPECT_THAT(refusal("name,forward_s,forward_j,backward_s\na,1,1,1\n"), HasSubstr("one without the other"));
-  EXPECT_THAT(refusal("name,forward_s,forward_j,backward_j\na,1,1,1\n"), HasSubstr("missing column: backward_s"));
+  EXPECT_THAT(refusal("name,forward_s,forward_j,backward_j\na,1,1,1\n"),
+              HasSubstr("missing columns: backward_s, which energies need"));
   for (const char* bad : {"0", "-1", "nan", "inf", "1e7", "", "1s"}) {
     EXPECT_THAT(refusal(std::string("name,forward_s\na,1\nb,") + bad + "\n"), HasSubstr("l.csv:3: forward_s: ")) << bad;
   }
   EXPECT_THAT(refusal("name,forward_s\n,1\n"), HasSubstr("name: is missing"));
-  EXPECT_THAT(refusal("name,forward_s\na,1,1,1,1,1,1,1\n"), HasSubstr("more fields"));
+  EXPECT_THAT(refusal("name,forward_s\na,1,1,1,1,1,1,1\n"), HasSubstr("l.csv:2: 8 fields; allowed: 2"));
   EXPECT_THAT(refusal("name,kind,forward_s\na,hed,1\n"), HasSubstr("l.csv:2: kind: 'hed'; allowed: embedding"));
   EXPECT_THAT(refusal("name,frequency_mhz,forward_s\na,0,1\n"), HasSubstr("frequency_mhz: '0'"));
   EXPECT_THAT(refusal("name,frequency_mhz,forward_s\na,9,1\na,9,1\n"), HasSubstr("l.csv:3: frequency_mhz: layer 'a'"));

@@ -158,10 +158,12 @@ TEST(ProfileCsv, ConstantTimeInstructionsHaveOneOptionAtClockZero) {
 TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndAllowedValues) {
   EXPECT_THAT(error_of(""), HasSubstr("p.csv: empty"));
   EXPECT_THAT(error_of("\n\n"), HasSubstr("p.csv: empty"));
-  EXPECT_THAT(error_of(header), HasSubstr("p.csv: a header but no rows"));
+  EXPECT_THAT(error_of(header), HasSubstr("p.csv: a header but no rows; needed: at least a forward"));
   EXPECT_EQ(error_of("stage,frequency,x\n"),
             "p.csv:1: missing columns: instruction, time, energy; found: stage, frequency, x");
-  EXPECT_THAT(error_of("stage,instruction,frequency,time,time_s,energy\n"), HasSubstr("'time' and 'time_s'"));
+  EXPECT_THAT(error_of("x\n"), HasSubstr("missing columns: stage (or pp_rank), instruction"));
+  EXPECT_THAT(error_of("stage,instruction,frequency,time,time_s,energy\n"),
+              HasSubstr("columns: 'time' and 'time_s'; allowed: one of them"));
   EXPECT_EQ(error_of(good + "0,forward,1395,nan,3\n"),
             "p.csv:5: time: 'nan'; allowed: a number > 0 and <= 1e6 (seconds)");
   for (const char* bad : {"inf", "-1", "0", "0.0", "1e7", "x", "", "1 2", "1,", "0x1"}) {

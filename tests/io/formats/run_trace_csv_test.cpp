@@ -54,18 +54,21 @@ TEST(RunTraceCsv, WithoutARowForTheWholeTheLongestStageCounts) {
 }
 
 TEST(RunTraceCsv, ErrorsNameTheLineAndTheProblem) {
-  EXPECT_EQ(error_of("", iters),
-            "ops.csv: empty; a header line with plan, stage, op, instruction, microbatch, frequency_mhz, time_s is "
-            "needed");
-  EXPECT_EQ(error_of(ops_header, iters), "ops.csv: a header but no rows");
+  EXPECT_EQ(
+      error_of("", iters),
+      "ops.csv: empty; needed: a header line with plan, stage, op, instruction, microbatch, frequency_mhz, time_s");
+  EXPECT_EQ(error_of(ops_header, iters), "ops.csv: a header but no rows; needed: a row per computation");
   EXPECT_THAT(error_of(iters, iters), HasSubstr("ops.csv:1: missing columns: op, instruction, microbatch"));
   EXPECT_THAT(error_of(ops, ops), HasSubstr("iters.csv:1: missing columns: iter_time_s, iter_energy_j; found: plan"));
+  EXPECT_THAT(error_of(with(ops, "microbatch,", "stage,"), iters),
+              HasSubstr("ops.csv:1: columns: 'stage' and 'stage'; allowed: one of them"));
+  EXPECT_THAT(error_of(with(ops, "1200,0.2", "1200,0,2"), iters), HasSubstr("ops.csv:3: 8 fields; allowed: 7"));
   EXPECT_EQ(error_of(with(ops, "1200,0.2", "1200,-0.2"), iters),
-            "ops.csv:3: time_s: '-0.2'; allowed: a number > 0 and <= 1e+09");
+            "ops.csv:3: time_s: '-0.2'; allowed: a number > 0 and <= 1e9 (seconds)");
   EXPECT_EQ(error_of(with(ops, "1200,0.2", "1200,nan"), iters),
-            "ops.csv:3: time_s: 'nan'; allowed: a number > 0 and <= 1e+09");
+            "ops.csv:3: time_s: 'nan'; allowed: a number > 0 and <= 1e9 (seconds)");
   EXPECT_EQ(error_of(with(ops, "1200,0.2", "1200"), iters),
-            "ops.csv:3: time_s: is missing; allowed: a number > 0 and <= 1e+09");
+            "ops.csv:3: time_s: is missing; allowed: a number > 0 and <= 1e9 (seconds)");
   EXPECT_EQ(error_of(with(ops, "0,1200", "0,0"), iters),
             "ops.csv:3: frequency_mhz: '0'; allowed: an integer from 1 to 1000000");
   EXPECT_THAT(error_of(with(ops, "backward", "sideways"), iters),
@@ -77,9 +80,9 @@ TEST(RunTraceCsv, ErrorsNameTheLineAndTheProblem) {
   EXPECT_EQ(error_of(ops, iters + "7,perseus,1,1,1,,1\n"),
             "iters.csv:5: stage: '1'; allowed: one row for each stage of plan 7");
   EXPECT_EQ(error_of(ops, with(iters, "140", "0")),
-            "iters.csv:2: iter_energy_j: '0'; allowed: a number > 0 and <= 1e+18");
+            "iters.csv:2: iter_energy_j: '0'; allowed: a number > 0 and <= 1e18 (joules)");
   EXPECT_EQ(error_of(ops, with(iters, "0.05", "-1")),
-            "iters.csv:2: load_total_s: '-1'; allowed: a number >= 0 and <= 1e+09");
+            "iters.csv:2: load_total_s: '-1'; allowed: a number >= 0 and <= 1e9 (seconds)");
   EXPECT_EQ(error_of(ops, iters_header + "7,perseus,0,0.7,140,0.05,3\n"),
             "iters.csv: no row for plan 7, stage 1, which ops.csv has");
 }
