@@ -6,14 +6,12 @@ Exits with 77, which ctest counts as skipped, where there is no Chromium.
 """
 
 import os
-import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.dirname(__file__))
 from chromium import run_tests  # noqa: E402
-from standin_server import Cluster, Server, fill  # noqa: E402
-from test_dashboard import DRAWN, LIVE, PHONE, WORST_CONTRAST, PageTest  # noqa: E402
+from page_cases import DRAWN, LIVE, PHONE, StandInTest  # noqa: E402
+from standin_server import fill  # noqa: E402
 
 TABLE = "document.querySelector('#cluster-table tbody tr')"
 NAMES = "() => [...document.querySelectorAll('#cluster-table tbody a')].map((a) => a.textContent)"
@@ -33,25 +31,8 @@ SCROLL = """async () => {
 }"""
 
 
-class ClusterCase(PageTest):
+class ClusterCase(StandInTest):
     """Helpers for tests of pages about all jobs."""
-
-    program = None
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-cluster-")
-        subprocess.run([cls.program, cls.folder.name, "4", "8", "60"], check=True, stdout=subprocess.DEVNULL)
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.cluster = Cluster(self.folder.name)
-        self.server = Server(self.cluster)
 
     def job(self, name, state="deployed", **listed):
         job = self.cluster.add(name, 1)
@@ -242,31 +223,22 @@ class ClusterTest(ClusterCase):
     def test_everything_that_takes_the_focus_has_a_name(self):
         self.filled(20)
         self.choose("group", "gpu")
-        nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
-        focusable = [n for n in nodes if not n.get("ignored") and n["role"]["value"] not in ("RootWebArea", "main")
-                     and any(p["name"] == "focusable" and p["value"]["value"] for p in n.get("properties", []))]
-        self.assertGreater(len(focusable), 20)
-        for node in focusable:
-            self.assertTrue(node["name"].get("value", "").strip(), node)
+        self.assert_focusable_are_named(more_than=20)
 
     def test_fits_a_narrow_phone(self):
         self.job("a_name_without_any_space_that_is_longer_than_a_phone_is_wide_by_far", labels={"a_label_as_long_as_this_one_is_as_well": "x"})
         self.filled(50, **PHONE)
-        self.assertLessEqual(self.width(), 360)
         self.assertFalse(self.js("() => document.querySelector('#jobs').checkVisibility()"))
         self.assertEqual(self.js("() => [...document.querySelectorAll('#cluster-table thead th')].filter((h) => h.checkVisibility()).map((h) => h.textContent)"),
                          ["Job", "State", "Saved", "Age"])
-        small = self.js("() => [...document.querySelectorAll('main button, main select, main input, main summary')].filter((b) => b.checkVisibility())"
-                        ".filter((b) => b.getBoundingClientRect().height < 24).map((b) => b.textContent)")
-        self.assertEqual(small, [])
+        self.assert_fits_a_phone("main button, main select, main input, main summary")
 
     def test_text_stands_out_from_its_background(self):
         for dark in (False, True):
             with self.subTest(dark=dark):
                 self.filled(30, dark=dark)
                 self.choose("group", "state")
-                ratio, text = self.js(WORST_CONTRAST)
-                self.assertGreaterEqual(ratio, 4.5, text)
+                self.assert_readable()
 
     def test_print_has_every_row(self):
         self.filled(400)

@@ -7,120 +7,16 @@ Exits with 77, which ctest counts as skipped, where there is no Chromium.
 
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
-import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
-from chromium import Browser, run_tests  # noqa: E402
-from standin_server import Cluster, Server, populate  # noqa: E402
-
-PHONE = {"width": 360, "height": 740, "phone": True}
-LIVE = "document.documentElement.dataset.connection === 'live'"
-DRAWN = "document.querySelector('.frontier-chart canvas') && document.querySelector('.timeline-chart canvas')"
-# What a chart shows, as a number that changes with it; read through a copy, since reading a canvas makes Chromium warn.
-PIXELS = """(selector) => [...document.querySelectorAll(selector + ' canvas')].reduce((sum, canvas) => {
-  const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext('2d', { willReadFrequently: true });
-  copy.drawImage(canvas, 0, 0);
-  return new Uint32Array(copy.getImageData(0, 0, canvas.width, canvas.height).data.buffer).reduce((s, p) => (s * 31 + p) >>> 0, sum);
-}, 7)"""
-# Contrast of every visible text to its background, where that is one color: [ratio, text] of the worst.
-WORST_CONTRAST = """() => {
-  const context = new OffscreenCanvas(1, 1).getContext('2d', { willReadFrequently: true });
-  const rgba = (css) => { context.clearRect(0, 0, 1, 1); context.fillStyle = css; context.fillRect(0, 0, 1, 1);
-    return [...context.getImageData(0, 0, 1, 1).data]; };
-  const luminance = (c) => [0.2126, 0.7152, 0.0722].reduce((sum, w, k) => {
-    const v = c[k] / 255; return sum + w * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); }, 0);
-  const behind = (node) => { for (; node; node = node.parentElement) {
-    const c = rgba(getComputedStyle(node).backgroundColor); if (c[3] === 255) return c; } return rgba(getComputedStyle(document.documentElement).getPropertyValue('--page')); };
-  let worst = [99, ''];
-  for (const node of document.querySelectorAll('body *')) {
-    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!own || !node.checkVisibility() || node.closest('script, style, .visually-hidden, .skip, [disabled]')) continue;
-    const [a, b] = [luminance(rgba(getComputedStyle(node).color)), luminance(behind(node))];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    if (ratio < worst[0]) worst = [ratio, node.textContent.trim().slice(0, 40)];
-  }
-  return worst;
-}"""
+from chromium import run_tests  # noqa: E402
+from page_cases import DRAWN, LIVE, PHONE, PIXELS, StandInTest  # noqa: E402
+from standin_server import Server, populate  # noqa: E402
 
 
-class PageTest(unittest.TestCase):
-    """Helpers for tests of the page on any server: self.server with `url` and close()."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.browser = Browser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-
-    def tearDown(self):
-        errors = self.browser.errors()
-        self.browser.events.clear()
-        self.browser.open_url("about:blank")
-        self.server.close()
-        self.assertEqual(errors, [])
-
-    def open(self, job=None, wait=LIVE, **look):
-        self.browser.look(**look)
-        self.browser.open_url("about:blank")
-        self.browser.open_url(self.server.url + (f"#/jobs/{job.id}" if job else ""))
-        self.browser.wait_until(wait)
-
-    def opened(self, job, **look):
-        self.open(job, f"{LIVE} && {DRAWN}", **look)
-
-    def js(self, script, *arguments):
-        return self.browser.run(f"({script})({', '.join(json.dumps(a) for a in arguments)})")
-
-    def text(self, selector="body"):
-        return self.js("(s) => document.querySelector(s).innerText", selector)
-
-    def wait_for_text(self, wanted, selector="body"):
-        self.browser.wait_until(f"document.querySelector({json.dumps(selector)})?.innerText.includes({json.dumps(wanted)})")
-
-    def wait_for_point(self, point):
-        self.browser.wait_until(f"document.documentElement.dataset.point === '{point}'")
-        self.wait_for_text(f"Point {point}", ".timeline-chart")
-
-    def active(self):
-        return self.js("() => document.activeElement.innerText || document.activeElement.ariaLabel || document.activeElement.id")
-
-    def tab_to(self, wanted):
-        """Presses Tab until the focus is on what matches the selector."""
-        for _ in range(60):
-            self.browser.key("Tab")
-            if self.js("(s) => document.activeElement.matches(s)", wanted):
-                self.assertTrue(self.js("() => document.activeElement.matches(':focus-visible')"))
-                return
-        self.fail(f"Tab does not reach {wanted}")
-
-    def width(self):
-        return self.js("() => document.documentElement.scrollWidth")
-
-
-class DashboardTest(PageTest):
-    program = None
-
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.folder = tempfile.TemporaryDirectory(prefix="perseus-dashboard-")
-        subprocess.run([cls.program, cls.folder.name, "4", "8", "60"], check=True, stdout=subprocess.DEVNULL)
-
-    @classmethod
-    def tearDownClass(cls):
-        super().tearDownClass()
-        cls.folder.cleanup()
-
-    def setUp(self):
-        self.cluster = Cluster(self.folder.name)
-        self.server = Server(self.cluster)
-
+class DashboardTest(StandInTest):
     def deployed(self, name="gpt3-6.7b", dp=4):
         job = self.cluster.add(name, dp)
         self.cluster.deploy(job, job.plan()[2])
@@ -284,7 +180,7 @@ class DashboardTest(PageTest):
                 self.open(job, f"{LIVE} && document.querySelector('.history-chart canvas')", **look)
                 self.wait_for_text("1,500 iterations", "#history")
                 pictures.append(self.js(PIXELS, ".history-chart"))
-                self.assertGreaterEqual(self.js(WORST_CONTRAST)[0], 4.5)
+                self.assert_readable()
         self.assertEqual(len(set(pictures)), 3)
         self.assertLessEqual(self.width(), 360)
 
@@ -533,12 +429,7 @@ class DashboardTest(PageTest):
         for dialog in (False, True):
             if dialog:
                 self.js("() => document.querySelector('#token-button').click()")
-            nodes = self.browser.call("Accessibility.getFullAXTree")["nodes"]
-            focusable = [n for n in nodes if not n.get("ignored") and n["role"]["value"] not in ("RootWebArea", "main", "dialog")
-                         and any(p["name"] == "focusable" and p["value"]["value"] for p in n.get("properties", []))]
-            self.assertGreater(len(focusable), 2 if dialog else 15)
-            for node in focusable:
-                self.assertTrue(node["name"].get("value", "").strip(), node)
+            self.assert_focusable_are_named(more_than=2 if dialog else 15)
 
     def test_fits_a_narrow_phone(self):
         populate(self.cluster)
@@ -553,10 +444,7 @@ class DashboardTest(PageTest):
                 self.assertFalse(self.js("() => document.querySelector('#jobs').checkVisibility()"))
         self.browser.wait_until(DRAWN)
         self.assertEqual(self.text("#job-title"), wide.name)
-        self.assertLessEqual(self.width(), 360)
-        small = self.js("() => [...document.querySelectorAll('button, .switch label, summary, .back')].filter((b) => b.checkVisibility())"
-                        ".filter((b) => b.getBoundingClientRect().height < 24).map((b) => b.textContent)")
-        self.assertEqual(small, [])  # large enough for touch
+        self.assert_fits_a_phone("button, .switch label, summary, .back")
         self.js("() => document.querySelector('.back').click()")
         self.browser.wait_until("document.querySelector('.cluster')?.checkVisibility()")
 
@@ -589,8 +477,7 @@ class DashboardTest(PageTest):
             for job in (live, failed):
                 with self.subTest(dark=dark, state=job.state):
                     self.open(job, f"{LIVE} && document.querySelector('.job-body:not([hidden])')", dark=dark)
-                    ratio, text = self.js(WORST_CONTRAST)
-                    self.assertGreaterEqual(ratio, 4.5, text)
+                    self.assert_readable()
 
 
 if __name__ == "__main__":

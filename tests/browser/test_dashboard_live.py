@@ -14,14 +14,13 @@ import sys
 import tempfile
 import threading
 import types
-import unittest
 import urllib.error
 import urllib.request
 
 sys.path[:0] = [os.path.dirname(__file__), os.path.join(os.path.dirname(__file__), "../http")]
 from chromium import run_tests  # noqa: E402
+from page_cases import DRAWN, LIVE, PHONE, PIXELS, PageTest  # noqa: E402
 from served import until  # noqa: E402
-from test_dashboard import DRAWN, LIVE, PHONE, PIXELS, PageTest  # noqa: E402
 
 
 class PerseusServe:
