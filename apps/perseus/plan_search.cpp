@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -47,7 +48,8 @@ std::string description_of(const search::Configuration& c) {
 /// A configuration that equals an earlier one adds nothing: `best` may choose the measured one.
 bool is_repeated(const search::Configuration& c, const std::vector<search::Configuration>& earlier) {
   return std::ranges::any_of(earlier, [&](const search::Configuration& e) {
-    return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes && e.microbatches == c.microbatches;
+    return e.choice.schedule == c.choice.schedule && e.recomputes == c.recomputes && e.microbatches == c.microbatches &&
+           e.layers == c.layers;
   });
 }
 
@@ -66,24 +68,29 @@ void add_configurations(const search::SearchedJob& job, const std::vector<search
   }
 }
 
-/// Adds every configuration once more, on the partition that is best at the default plan's deadline.
-void add_partitions(const search::SearchedJob& job, std::vector<int> stage_layers, const model::DefaultRule& rule,
+/// Adds every configuration once more, on the partition that is best at the default plan's deadline. Where the memory
+/// of other partitions is limited, also those that do not fit, or do not differ, on the measured one.
+void add_partitions(const search::SearchedJob& job, const std::vector<search::ConfigurationChoice>& choices,
+                    std::vector<int> stage_layers, const model::DefaultRule& rule,
                     std::vector<search::Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
   if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());
   const model::ComputationDag& reference = configurations.front().dag;
   const Seconds deadline =
       (1 + rule.slowdown) * report::timeline_of(reference, model::all_maximum_clock(reference)).makespan;
-  const std::size_t measured = configurations.size();
-  for (std::size_t c = 0; c < measured; ++c) {
-    const search::ConfigurationChoice choice = configurations[c].choice;
+  std::vector<search::Configuration> moved;
+  for (const search::ConfigurationChoice& choice : choices) {
+    const bool is_measured = std::ranges::find(configurations, search::name_of(choice), &search::Configuration::name) !=
+                             configurations.end();
+    if (!is_measured && !(job.layer_memory && job.memory_limit_gib)) continue;
     const auto cut = search::with_best_partition(job, choice, stage_layers, deadline);
     Result<search::Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
-    if (made) {
-      configurations.push_back(*std::move(made));
-    } else {
+    if (!made && is_measured) {
       left_out.push_back({search::name_of(choice) + search::kPartitionVariant, made.error().message});
+    } else if (made && !is_repeated(*made, moved)) {
+      moved.push_back(*std::move(made));
     }
   }
+  std::ranges::move(moved, std::back_inserter(configurations));
 }
 
 Status write_search(const SearchPlanner& planner, const SearchReport& report,
@@ -146,10 +153,11 @@ Status check_memory(const SearchOptions& options) {
   if (options.memory_limit_gib && !knows_memory) {
     return Error{ErrorCode::usage, "--memory-limit: --memory FILE.csv or --memory-model NAME is needed"};
   }
-  if (!options.stage_layers.empty() && knows_memory) {
-    return Error{
-        ErrorCode::usage,
-        "--stage-layers, --memory, --memory-model: the memory of other partitions is not known; allowed: one of them"};
+  if (!options.stage_layers.empty() && !options.memory.empty()) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--stage-layers with --memory: {} has the memory of the measured stages, not that of "
+                             "other partitions; allowed: --stage-layers with --memory-model NAME",
+                             options.memory)};
   }
   return Ok{};
 }
@@ -196,7 +204,8 @@ Result<SearchedConfigurations> configurations_of(Measurements& measured, const S
   SearchedConfigurations searched{*std::move(job), *std::move(choices), {}, {}};
   add_configurations(searched.job, searched.choices, searched.configurations, searched.left_out);
   if (!options.stage_layers.empty()) {
-    add_partitions(searched.job, options.stage_layers, planner.rule, searched.configurations, searched.left_out);
+    add_partitions(searched.job, searched.choices, options.stage_layers, planner.rule, searched.configurations,
+                   searched.left_out);
   }
   for (std::size_t j = 1; j < jobs->size(); ++j) {
     add_configurations((*jobs)[j], searched.choices, searched.configurations, searched.left_out);

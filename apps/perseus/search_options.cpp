@@ -57,7 +57,8 @@ void add_memory_options(CLI::App& app, SearchOptions& options) {
                     ->type_name("NAME")
                     ->excludes(memory)
                     ->group(kGroup);
-  app.add_option("--memory-layers", options.memory_layers, "Transformer layers of each stage (default: equally many)")
+  app.add_option("--memory-layers", options.memory_layers,
+                 "Transformer layers of each stage (default: --stage-layers, or equally many)")
       ->delimiter(',')
       ->check(whole_number_within(1, 10000))
       ->type_name("N,...")

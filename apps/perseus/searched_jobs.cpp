@@ -52,9 +52,22 @@ Result<std::vector<std::string>> ordered_schedules(const PipelineOptions& option
   return schedules;
 }
 
+/// One number for every stage, or one for each.
+std::vector<int> layers_per_stage(std::vector<int> given, int stages) {
+  if (given.size() == 1) given.resize(stages, given.front());
+  return given;
+}
+
 /// Transformer layers of each stage of that model: those given, or equally many.
 Result<std::vector<int>> layers_of(const SearchOptions& search, const partitioner::Workload& workload, int stages) {
-  if (!search.memory_layers.empty()) return search.memory_layers;
+  const std::vector<int> of_memory = layers_per_stage(search.memory_layers, stages);
+  const std::vector<int> of_profile = layers_per_stage(search.stage_layers, stages);
+  if (!of_memory.empty() && !of_profile.empty() && of_memory != of_profile) {
+    return usage(fmt::format("--memory-layers {}: --stage-layers are {}; allowed: the same layers, or one of them",
+                             fmt::join(of_memory, ","), fmt::join(of_profile, ",")));
+  }
+  if (!of_memory.empty()) return of_memory;
+  if (!of_profile.empty()) return of_profile;
   const auto work = partitioner::zoo_layers(search.memory_model, workload);
   if (!work) return work.error();
   const auto all =
@@ -63,18 +76,21 @@ Result<std::vector<int>> layers_of(const SearchOptions& search, const partitione
     return usage(fmt::format("--memory-model: {} has {} layers, the profile {} stages; --memory-layers is needed",
                              search.memory_model, all, stages));
   }
-  return std::vector<int>{all / stages};
+  return std::vector<int>(stages, all / stages);
 }
 
-/// From the file or the model; nullopt if neither is given.
-Result<std::vector<model::StageMemory>> memory_of(const SearchOptions& search, int stages) {
-  if (!search.memory.empty()) {
-    Result<std::vector<model::StageMemory>> memory = formats::read_memory_csv(search.memory);
-    if (!memory || static_cast<int>(memory->size()) == stages) return memory;
-    return Error{ErrorCode::invalid_input,
-                 fmt::format("{}: {} stages; the profile has {}", search.memory, memory->size(), stages)};
+Status read_memory(const SearchOptions& search, search::SearchedJob& job) {
+  Result<std::vector<model::StageMemory>> memory = formats::read_memory_csv(search.memory);
+  if (!memory) return memory.error();
+  if (static_cast<int>(memory->size()) != job.profile.num_stages()) {
+    return Error{ErrorCode::invalid_input, fmt::format("{}: {} stages; the profile has {}", search.memory,
+                                                       memory->size(), job.profile.num_stages())};
   }
-  if (search.memory_model.empty()) return std::vector<model::StageMemory>();
+  job.memory = *std::move(memory);
+  return Ok{};
+}
+
+Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
   const auto entry = partitioner::zoo_entry(search.memory_model);
   if (!entry) return entry.error();
   partitioner::Workload workload = entry->workload;
@@ -83,9 +99,29 @@ Result<std::vector<model::StageMemory>> memory_of(const SearchOptions& search, i
   if (search.tensor_parallel) workload.tensor_parallel = *search.tensor_parallel;
   if (!search.precision.empty())
     workload.precision = search.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
-  const Result<std::vector<int>> layers = layers_of(search, workload, stages);
+  Result<std::vector<int>> layers = layers_of(search, workload, job.profile.num_stages());
   if (!layers) return layers.error();
-  return partitioner::zoo_memory(search.memory_model, workload, stages, *layers);
+  job.layer_memory = {*std::move(layers), [name = search.memory_model, workload](const std::vector<int>& each) {
+                        return partitioner::zoo_memory(name, workload, static_cast<int>(each.size()), each);
+                      }};
+  Result<std::vector<model::StageMemory>> memory = job.layer_memory->of(job.layer_memory->layers);
+  if (!memory) return memory.error();
+  job.memory = *std::move(memory);
+  job.assumptions.push_back(
+      fmt::format("memory as computed for {}: weights and Adam's state at 16 bytes a "
+                  "parameter, no sharded optimizer",
+                  search.memory_model));
+  return Ok{};
+}
+
+/// Memory of microbatches of another size.
+std::vector<model::StageMemory> with_size(std::vector<model::StageMemory> memory, double size) {
+  for (model::StageMemory& stage : memory) {
+    stage.activations_gib *= size;
+    stage.checkpoint_gib *= size;
+    if (stage.recompute_gib) *stage.recompute_gib *= size;
+  }
+  return memory;
 }
 
 struct MicrobatchProfile {
@@ -122,10 +158,12 @@ Result<search::SearchedJob> with_microbatches(const search::SearchedJob& job, co
   Result<search::SearchedJob> changed = job_of(*measured, search);
   if (!changed) return changed.error();
   const double size = static_cast<double>(job.microbatches) / other.count;  // of a microbatch, against the given one
-  for (model::StageMemory& stage : changed->memory) {
-    stage.activations_gib *= size;
-    stage.checkpoint_gib *= size;
-    if (stage.recompute_gib) *stage.recompute_gib *= size;
+  changed->memory = with_size(std::move(changed->memory), size);
+  if (changed->layer_memory) {
+    changed->layer_memory->of = [size, given = job.layer_memory->of](const std::vector<int>& layers) {
+      Result<std::vector<model::StageMemory>> memory = given(layers);
+      return memory ? with_size(*std::move(memory), size) : memory;
+    };
   }
   changed->variant = fmt::format("+microbatches-{}", other.count);
   changed->assumptions.push_back(fmt::format(
@@ -168,16 +206,11 @@ Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& 
   job.input_gradient_fraction = measured.options.split_backward;
   if (search.measured_with == "recomputation") job.measured_with = search::MeasuredWith::recomputation;
   if (search.measured_with == "no-recomputation") job.measured_with = search::MeasuredWith::no_recomputation;
-  Result<std::vector<model::StageMemory>> memory = memory_of(search, job.profile.num_stages());
-  if (!memory) return memory.error();
-  job.memory = *std::move(memory);
   job.memory_limit_gib = search.memory_limit_gib;
-  if (!search.memory_model.empty()) {
-    job.assumptions.push_back(
-        fmt::format("memory as computed for {}: weights and Adam's state at 16 bytes a "
-                    "parameter, no sharded optimizer",
-                    search.memory_model));
-  }
+  Status known = Ok{};
+  if (!search.memory.empty()) known = read_memory(search, job);
+  if (!search.memory_model.empty()) known = compute_memory(search, job);
+  if (!known) return known.error();
   return job;
 }
 

@@ -24,15 +24,22 @@ namespace {
 /// Differences below this are rounding errors.
 constexpr double kNoise = 1e-9;
 
-/// One pipeline whose computations take their options from one partition after another.
+constexpr double kInfinite = std::numeric_limits<double>::infinity();
+
+Result<model::ComputationDag> one_f_one_b(const model::Profile& profile, const EnergyGoal& goal) {
+  const auto schedule = model::make_schedule("1f1b", {profile.num_stages(), goal.microbatches, 1});
+  if (!schedule) return schedule.error();
+  return model::build_dag(profile, *schedule, {goal.blocking_power, Seconds(0)});
+}
+
+/// The pipeline of one partition after another.
 class Candidates {
  public:
-  Candidates(const std::vector<model::Layer>& layers, const EnergyGoal& goal, model::ComputationDag dag)
-      : layers_(layers), goal_(goal), dag_(std::move(dag)) {}
+  Candidates(const std::vector<model::Layer>& layers, const EnergyGoal& goal) : layers_(layers), goal_(goal) {}
 
   /// Iteration time with every computation at its fastest; infinite for an impossible partition. O(computations).
   Seconds fastest(const Partition& partition) {
-    if (!set_options(partition)) return Seconds(std::numeric_limits<double>::infinity());
+    if (!make_dag(partition)) return Seconds(kInfinite);
     std::vector<Seconds> of_type;
     of_type.reserve(dag_.types.size());
     for (const model::ComputationType& type : dag_.types) {
@@ -45,7 +52,7 @@ class Candidates {
   Joules energy(const Partition& partition, Seconds deadline) {
     const auto [bound, is_new] = bounds_.try_emplace(partition.boundaries);
     if (is_new) {
-      PERSEUS_CHECK(set_options(partition), "only possible partitions are planned");
+      PERSEUS_CHECK(make_dag(partition), "only possible partitions are planned");
       bound->second = planner::compute_lower_bound(dag_).bound;
     }
     return bound->second.at(deadline) + dag_.total_blocking_power() * deadline;
@@ -54,25 +61,35 @@ class Candidates {
   /// Number of partitions planned so far.
   [[nodiscard]] int planned() const { return static_cast<int>(bounds_.size()); }
 
+  /// Why the first impossible partition is impossible; nullopt: all were possible.
+  [[nodiscard]] const std::optional<Error>& refusal() const { return refusal_; }
+
  private:
-  bool set_options(const Partition& partition) {
+  /// Sets dag_ and before_ to those of the partition; false: it is impossible.
+  bool make_dag(const Partition& partition) {
     const Result<model::Profile> profile = profile_of(layers_, partition);
     PERSEUS_CHECK(profile.ok(), "the first partition had a profile");
-    if (goal_.make_dag) {
-      Result<model::ComputationDag> dag = goal_.make_dag(*profile);
-      if (!dag) return false;
-      dag_.types = std::move(dag->types);
+    if (!goal_.make_dag && !dag_.types.empty()) {  // 1F1B always has the same shape
+      for (model::ComputationType& type : dag_.types)
+        type.options = profile->find(type.stage, type.instruction)->measurements;
       return true;
     }
-    for (model::ComputationType& type : dag_.types)
-      type.options = profile->find(type.stage, type.instruction)->measurements;
+    Result<model::ComputationDag> dag =
+        goal_.make_dag ? goal_.make_dag(partition, *profile) : one_f_one_b(*profile, goal_);
+    if (!dag) {
+      if (!refusal_) refusal_ = dag.error();
+      return false;
+    }
+    dag_ = *std::move(dag);
+    before_ = model::neighbors_before<Seconds>(dag_, &model::Dependency::latency);
     return true;
   }
 
   const std::vector<model::Layer>& layers_;
   const EnergyGoal& goal_;
   model::ComputationDag dag_;
-  model::Neighbors<Seconds> before_ = model::neighbors_before<Seconds>(dag_, &model::Dependency::latency);
+  model::Neighbors<Seconds> before_;
+  std::optional<Error> refusal_;
   std::vector<Seconds> end_;
   std::map<std::vector<int>, model::LowerBound> bounds_;
 };
@@ -151,13 +168,6 @@ Partition descend_to_least_time(Candidates& candidates, const std::vector<Partit
   }
 }
 
-Result<model::ComputationDag> dag_of(const model::Profile& profile, const EnergyGoal& goal) {
-  if (goal.make_dag) return goal.make_dag(profile);
-  const auto schedule = model::make_schedule("1f1b", {profile.num_stages(), goal.microbatches, 1});
-  if (!schedule) return schedule.error();
-  return model::build_dag(profile, *schedule, {goal.blocking_power, Seconds(0)});
-}
-
 }  // namespace
 
 Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int stages, const EnergyGoal& goal) {
@@ -165,9 +175,7 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
   if (!first) return first.error();
   const auto profile = profile_of(layers, *first);
   if (!profile) return profile.error();
-  auto dag = dag_of(*profile, goal);
-  if (!dag) return dag.error();
-  Candidates candidates(layers, goal, *std::move(dag));
+  Candidates candidates(layers, goal);
 
   LeastEnergy answer;
   const int num_layers = static_cast<int>(layers.size());
@@ -178,10 +186,16 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
     list_partitions(num_layers, stages, begun, starts);
   } else {
     starts = balanced_starts(layers, stages);
+    starts.insert(starts.end(), goal.starts.begin(), goal.starts.end());
     starts.push_back(descend_to_least_time(candidates, starts));
   }
   Seconds least_time = candidates.fastest(starts.front());
   for (const Partition& start : starts) least_time = std::min(least_time, candidates.fastest(start));
+  if (!std::isfinite(least_time.value())) {
+    const Error& refusal = *candidates.refusal();
+    return Error{refusal.code, fmt::format("no partition{} is possible; one of them: {}",
+                                           answer.all_tried ? "" : " that was tried", refusal.message)};
+  }
   answer.deadline = goal.deadline.value_or(least_time);
   if (answer.deadline < least_time) {
     return Error{ErrorCode::invalid_input, fmt::format("no partition {} finishes in {} s; the fastest takes {} s",
@@ -209,7 +223,9 @@ Result<LeastEnergy> least_energy(const std::vector<model::Layer>& layers, int st
   answer.fastest = candidates.fastest(answer.partition);
   answer.balanced = *first;
   answer.balanced_fastest = candidates.fastest(*first);
-  answer.balanced_energy = candidates.energy(*first, std::max(answer.deadline, answer.balanced_fastest));
+  answer.balanced_energy = std::isfinite(answer.balanced_fastest.value())
+                               ? candidates.energy(*first, std::max(answer.deadline, answer.balanced_fastest))
+                               : Joules(kInfinite);
   return answer;
 }
 

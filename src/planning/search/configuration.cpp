@@ -81,8 +81,7 @@ class Configurer {
       assume(fmt::format("{} measured stages are merged into one: their times and energies add up",
                          job_.profile.num_stages() / num_stages));
     }
-    if (!job_.memory.empty()) memory_ = with_stages(job_.memory, num_stages);
-
+    if (Status known = find_memory(num_stages); !known) return known.error();
     if (Status chosen = choose_recomputation(); !chosen) return chosen.error();
     if (Status fits = check_memory(); !fits) return fits.error();
     if (Status derived = derive_profile(); !derived) return derived.error();
@@ -106,6 +105,22 @@ class Configurer {
   void assume(std::string what) { answer_.assumptions.push_back(std::move(what)); }
 
   [[nodiscard]] bool fits(double gib) const { return gib <= *job_.memory_limit_gib * (1 + 1e-9); }
+
+  Status find_memory(int num_stages) {
+    const auto layers = job_.layer_memory ? with_stages(job_.layer_memory->layers, num_stages) : std::nullopt;
+    if (layers) answer_.layers = *layers;
+    if (num_stages == job_.profile.num_stages()) memory_ = job_.memory;
+    if (job_.memory.empty() || !memory_.empty()) return Ok{};
+    if (!layers) {
+      memory_ = with_stages(job_.memory, num_stages);
+      if (num_stages > job_.profile.num_stages()) assume("chunks of a stage take equal shares of its memory");
+      return Ok{};
+    }
+    Result<std::vector<model::StageMemory>> memory = job_.layer_memory->of(*layers);
+    if (!memory) return memory.error();
+    memory_ = *std::move(memory);
+    return Ok{};
+  }
 
   Status choose_recomputation() {
     const bool measured = job_.measured_with == MeasuredWith::recomputation;

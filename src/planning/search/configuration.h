@@ -12,6 +12,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -26,6 +27,13 @@ namespace perseus::search {
 /// Whether the backward of a profile includes the recomputation of its forward.
 enum class MeasuredWith { unknown, recomputation, no_recomputation };
 
+/// The memory of a model whose layers are divided among stages in any way.
+struct LayerMemory {
+  std::vector<int> layers;  ///< transformer layers of each stage of the profile
+  /// Memory of stages with so many transformer layers each; the last one also has the head.
+  std::function<Result<std::vector<model::StageMemory>>(const std::vector<int>& layers)> of;
+};
+
 struct SearchedJob {
   model::Profile profile;
   int num_ranks = 0;  ///< 0: a rank per stage of the profile
@@ -33,8 +41,9 @@ struct SearchedJob {
   model::PipelineCosts costs;
   std::optional<double> input_gradient_fraction;  ///< of a backward; nullopt: kAssumedInputGradientFraction
   MeasuredWith measured_with = MeasuredWith::unknown;
-  std::vector<model::StageMemory> memory;  ///< per stage of the profile; empty: unknown
-  std::optional<double> memory_limit_gib;  ///< of each rank; needs `memory`
+  std::vector<model::StageMemory> memory;   ///< per stage of the profile; empty: unknown
+  std::optional<LayerMemory> layer_memory;  ///< of other chunks and partitions; nullopt: unknown
+  std::optional<double> memory_limit_gib;   ///< of each rank; needs `memory`
   // For a derived profile (repartition.h):
   std::string variant = {};  ///< "+partition-best", the end of its configurations' names
   std::vector<std::string> assumptions = {};
@@ -68,6 +77,7 @@ struct Configuration {
   bool is_derived = false;  ///< some of its times and energies were not measured
   int microbatches = 0;
   std::vector<bool> recomputes;    ///< per stage; empty: unknown
+  std::vector<int> layers;         ///< transformer layers per stage; empty: unknown
   std::vector<double> memory_gib;  ///< per rank; empty: unknown
   std::vector<int> in_flight;      ///< per rank: microbatches of its stages held at once, at most
   std::vector<std::string> assumptions;

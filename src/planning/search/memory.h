@@ -18,9 +18,10 @@
 
 namespace perseus::search {
 
-/// The same model cut into another number of stages, as with_stages() of planning/search/stage_count.h does. Chunks
-/// share weights and activations equally, and the checkpoint too if layers recompute one by one (recompute_gib is
-/// given); otherwise the checkpoint is the input of a stage, and each chunk keeps one of that size.
+/// The same model cut into another number of stages, as with_stages() of planning/search/stage_count.h does, where only
+/// the memory of the given stages is known. Chunks share weights and activations equally, and the checkpoint too if
+/// layers recompute one by one (recompute_gib is given); otherwise the checkpoint is the input of a stage, and each
+/// chunk keeps one of that size.
 std::vector<model::StageMemory> with_stages(const std::vector<model::StageMemory>& memory, int num_stages);
 
 std::vector<double> peak_memory_gib(const model::Schedule& schedule, const std::vector<model::StageMemory>& memory,

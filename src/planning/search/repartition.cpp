@@ -49,6 +49,31 @@ model::LayerCost rest_of(const model::LayerCost& whole, const model::LayerCost& 
           whole.forward_energy - taken.forward_energy, whole.backward_energy - taken.backward_energy};
 }
 
+/// The head counts as the last stage's.
+std::vector<int> transformer_layers_of(const partitioner::Partition& partition, bool has_head) {
+  std::vector<int> layers;
+  for (int stage = 0; stage < partition.num_stages(); ++stage) layers.push_back(partition.layers_of(stage));
+  if (has_head) --layers.back();
+  return layers;
+}
+
+partitioner::Partition measured_partition(const std::vector<int>& layers_per_stage, bool has_head) {
+  partitioner::Partition partition{{0}};
+  for (const int layers : layers_per_stage) partition.boundaries.push_back(partition.boundaries.back() + layers);
+  if (has_head) ++partition.boundaries.back();
+  return partition;
+}
+
+/// Where memory follows from layers: the memory of stages with these.
+Status set_memory(const std::vector<int>& layers, SearchedJob& job) {
+  if (!job.layer_memory) return Ok{};
+  Result<std::vector<model::StageMemory>> memory = job.layer_memory->of(layers);
+  if (!memory) return memory.error();
+  job.memory = *std::move(memory);
+  job.layer_memory->layers = layers;
+  return Ok{};
+}
+
 bool is_positive(const model::LayerCost& c) {
   return c.forward > Seconds() && c.backward > Seconds() && c.forward_energy > Joules() && c.backward_energy > Joules();
 }
@@ -97,16 +122,19 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
     return Error{ErrorCode::usage,
                  fmt::format("{}+partition-best: only schedules with one stage on each rank", name_of(choice))};
   }
-  if (!job.memory.empty()) {
+  if (!job.memory.empty() && !job.layer_memory) {
     return Error{ErrorCode::usage,
                  fmt::format("{}+partition-best: the memory of other partitions is not known", name_of(choice))};
   }
+  PERSEUS_CHECK(!job.layer_memory || job.layer_memory->layers == layers_per_stage, "profile and memory: same layers");
   const auto layers = layers_of(job.profile, layers_per_stage);
   if (!layers) return layers.error();
 
   // The job with one partition's stages: instructions other than forward and backward keep their stage.
-  const auto job_with = [&](const model::Profile& cut) {
+  const bool has_head = layers->back().kind == model::LayerKind::head;
+  const auto job_with = [&](const partitioner::Partition& partition, const model::Profile& cut) -> Result<SearchedJob> {
     SearchedJob other = job;
+    if (Status known = set_memory(transformer_layers_of(partition, has_head), other); !known) return known.error();
     std::erase_if(other.profile.entries, [](const model::ProfileEntry& entry) {
       const auto instruction = model::instruction_named(entry.instruction);
       return !instruction || !model::is_constant_time(*instruction);
@@ -118,23 +146,29 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
   partitioner::EnergyGoal goal;
   goal.deadline = deadline;
   goal.blocking_power = job.costs.blocking_power;
-  goal.make_dag = [&](const model::Profile& cut) -> Result<model::ComputationDag> {
-    Result<Configuration> made = configure(job_with(cut), choice);
+  goal.make_dag = [&](const partitioner::Partition& partition,
+                      const model::Profile& cut) -> Result<model::ComputationDag> {
+    const Result<SearchedJob> other = job_with(partition, cut);
+    if (!other) return other.error();
+    Result<Configuration> made = configure(*other, choice);
     if (!made) return made.error();
     return std::move(made->dag);
   };
+  goal.starts.push_back(measured_partition(layers_per_stage, has_head));
   const auto best = partitioner::least_energy(*layers, stages, goal);
   if (!best)
     return Error{best.error().code, fmt::format("{}+partition-best: {}", name_of(choice), best.error().message)};
   const auto profile = partitioner::profile_of(*layers, best->partition);
   if (!profile) return profile.error();
-  Repartitioned answer{job_with(*profile), best->partition, best->all_tried};
+  Result<SearchedJob> moved = job_with(best->partition, *profile);
+  if (!moved) return moved.error();
+  Repartitioned answer{*std::move(moved), best->partition, best->all_tried};
   answer.job.variant += kPartitionVariant;
   answer.job.is_derived = true;
-  answer.job.assumptions.push_back(fmt::format(
-      "partition {}{}: the layers of a measured stage are alike{}", text_of(best->partition),
-      best->all_tried ? "" : ", the best of those that were tried",
-      layers->back().kind == model::LayerKind::head ? "; the last stage's remainder is one more layer, the head" : ""));
+  answer.job.assumptions.push_back(
+      fmt::format("partition {}{}: the layers of a measured stage are alike{}", text_of(best->partition),
+                  best->all_tried ? "" : ", the best of those that were tried",
+                  has_head ? "; the last stage's remainder is one more layer, the head" : ""));
   return answer;
 }
 

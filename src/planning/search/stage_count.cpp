@@ -95,4 +95,17 @@ Result<model::Profile> with_stages(const model::Profile& profile, int num_stages
       fmt::format("{} stages are needed and {} were measured; allowed: a multiple or a divisor", num_stages, measured));
 }
 
+std::optional<std::vector<int>> with_stages(const std::vector<int>& layers_per_stage, int num_stages) {
+  const int known = static_cast<int>(layers_per_stage.size()), parts = std::max(known, num_stages);
+  PERSEUS_CHECK(num_stages % known == 0 || known % num_stages == 0, "a multiple or a divisor");
+  const int chunks = parts / known;
+  std::vector<int> result(num_stages);
+  for (int part = 0; part < parts; ++part) {
+    const int layers = layers_per_stage[part * known / parts];
+    if (layers % chunks != 0) return std::nullopt;
+    result[part * num_stages / parts] += layers / chunks;
+  }
+  return result;
+}
+
 }  // namespace perseus::search

@@ -10,8 +10,11 @@
 // Errors:  invalid_input: neither multiple nor divisor; merged stages that share no clock for an instruction, that have
 //          different instructions or different numbers of accelerators.
 // Cost:    O(measurements).
-// Threads: pure function.
+// Threads: pure functions.
 #pragma once
+
+#include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "planning/model/profile.h"
@@ -19,5 +22,8 @@
 namespace perseus::search {
 
 Result<model::Profile> with_stages(const model::Profile& profile, int num_stages);
+
+/// The layers of each stage after the same change; nullopt: a stage's layers do not divide equally among its chunks.
+std::optional<std::vector<int>> with_stages(const std::vector<int>& layers_per_stage, int num_stages);
 
 }  // namespace perseus::search

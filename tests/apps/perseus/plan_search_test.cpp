@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "program.h"
@@ -209,6 +210,32 @@ TEST(PlanSearch, OtherPartitionsAreTriedAndVerify) {
   EXPECT_EQ(run_perseus({"verify", out}).exit_code, 0);
 }
 
+TEST(PlanSearch, OtherPartitionsStayWithinTheMemoryOfAModel) {
+  const auto found_within = [](const std::string& gib) {
+    return search_json_of({"--schedule", "1f1b,gpipe", "--stage-layers", "6", "--slowdown", "0.3%", "--memory-model",
+                           "gpt3-1b", "--microbatch-size", "1", "--precision", "bf16", "--memory-limit", gib});
+  };
+  const auto memory_gib = [](const json::object& found) {
+    std::map<std::string, double> all;
+    for (const json::value& c : found.at("configurations").as_array()) {
+      all[std::string(c.at("name").as_string())] = c.at("memory_gib").to_number<double>();
+    }
+    return all;
+  };
+  const std::map<std::string, double> wide = memory_gib(found_within("80"));
+  ASSERT_EQ(wide.size(), 4u);
+  // 1F1B's best partition gives a seventh layer to stage 0, which holds four microbatches.
+  EXPECT_GT(wide.at("1f1b+partition-best"), wide.at("1f1b") + 2);
+  const std::map<std::string, double> tight = memory_gib(found_within("19"));
+  EXPECT_EQ(tight.size(), 2u);
+  EXPECT_LE(tight.at("1f1b+partition-best"), 19);
+  // GPipe fits only on another partition than the measured one.
+  const std::map<std::string, double> between = memory_gib(found_within("24"));
+  EXPECT_EQ(between.count("gpipe"), 0u);
+  EXPECT_LE(between.at("gpipe+partition-best"), 24);
+  EXPECT_GT(wide.at("gpipe"), 24);
+}
+
 TEST(PlanSearch, RefusesInOneClearSentence) {
   const auto refusal = [](const std::vector<std::string>& more) {
     const Outcome outcome = run_perseus(search_words(more));
@@ -222,7 +249,11 @@ TEST(PlanSearch, RefusesInOneClearSentence) {
   EXPECT_THAT(refusal({"--schedule", "best,1f1b"}), HasSubstr("'best,1f1b': best stands for every schedule"));
   EXPECT_THAT(refusal({"--ranks", "3"}), HasSubstr("3 stages are needed and 4 were measured"));
   EXPECT_THAT(refusal({"--stage-layers", "3", "--memory", "memory.csv"}),
-              HasSubstr("--stage-layers, --memory, --memory-model: "));
+              HasSubstr("memory.csv has the memory of the measured stages, not that of other partitions; allowed: "
+                        "--stage-layers with --memory-model NAME"));
+  EXPECT_THAT(refusal({"--stage-layers", "6", "--memory-model", "gpt3-1b", "--memory-layers", "6,6,7,5"}),
+              HasSubstr("--memory-layers 6,6,7,5: --stage-layers are 6,6,6,6"));
+  EXPECT_THAT(refusal({"--stage-layers", "3", "--memory-model", "gpt3-1b"}), HasSubstr("12 layers on 4 stages"));
   EXPECT_THAT(refusal({"--schedule", "1f1b,1f1b"}), HasSubstr("1f1b is named twice"));
   EXPECT_THAT(refusal({"--schedule", "1f1b,gpipe", "--reference-schedule", "zbv"}),
               HasSubstr("zbv is not tried; allowed: 1f1b, gpipe"));

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 
 #include "oracles/brute_force.h"
 #include "oracles/dice.h"
@@ -16,6 +17,8 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "planning/search/configuration.h"
+#include "planning/search/repartition.h"
+#include "planning/search/stage_count.h"
 #include "planning/search/union_frontier.h"
 
 namespace perseus::checker {
@@ -173,6 +176,110 @@ RC_GTEST_PROP(Search, TheBestRecomputationIsTheBestOfAllThatFit, ()) {
     }
   }
   if (fitting == 0) RC_ASSERT(!best.ok());
+}
+
+/// Memory of `job`'s stages with so many layers each, the head on the last one.
+search::LayerMemory random_layer_memory(Dice& dice, std::vector<int> layers) {
+  const model::StageMemory layer{dice.real(0.5, 2), dice.real(0.1, 1), dice.real(0, 0.2), {}};
+  const double embedding = dice.real(0, 2), head = dice.real(0, 2);
+  return {std::move(layers), [=](const std::vector<int>& each) -> Result<std::vector<model::StageMemory>> {
+            std::vector<model::StageMemory> memory;
+            for (const int count : each) {
+              memory.push_back(
+                  {count * layer.weights_gib, count * layer.activations_gib, count * layer.checkpoint_gib, {}});
+            }
+            memory.front().weights_gib += embedding;
+            memory.back().activations_gib += head;
+            return memory;
+          }};
+}
+
+struct DividedJob {
+  search::SearchedJob job;
+  std::vector<int> layers;  ///< of each stage, without the head
+  bool has_head = false;
+};
+
+DividedJob random_divided_job(Dice& dice) {
+  DividedJob divided{random_job(dice, 3, 4, 2), {}, false};
+  search::SearchedJob& job = divided.job;
+  for (int s = 0; s < job.profile.num_stages(); ++s) divided.layers.push_back(dice.roll(1, 3));
+  job.layer_memory = random_layer_memory(dice, divided.layers);
+  job.memory = job.layer_memory->of(divided.layers).value();
+  job.memory_limit_gib = dice.real(3, 15);
+  divided.has_head = search::layers_of(job.profile, divided.layers).value().back().kind == model::LayerKind::head;
+  return divided;
+}
+
+/// Transformer layers per stage.
+std::vector<int> layers_of(const partitioner::Partition& partition, bool has_head) {
+  std::vector<int> layers;
+  for (int s = 0; s < partition.num_stages(); ++s) layers.push_back(partition.layers_of(s));
+  layers.back() -= has_head ? 1 : 0;
+  return layers;
+}
+
+/// Every way to give `layers` to `stages`, at least one to each.
+void list_divisions(int layers, int stages, std::vector<int>& begun, std::vector<std::vector<int>>& all) {
+  if (stages == 1) {
+    all.push_back(begun);
+    all.back().push_back(layers);
+    return;
+  }
+  for (int first = 1; first <= layers - stages + 1; ++first) {
+    begun.push_back(first);
+    list_divisions(layers - first, stages - 1, begun, all);
+    begun.pop_back();
+  }
+}
+
+/// Whether some partition fits, if a stage may stop recomputing or not.
+bool some_partition_fits(const DividedJob& divided, const search::ConfigurationChoice& choice) {
+  const search::SearchedJob& job = divided.job;
+  const int stages = job.profile.num_stages();
+  const model::Schedule schedule = model::make_schedule(choice.schedule, {stages, job.microbatches, 1}).value();
+  std::vector<std::vector<int>> all;
+  std::vector<int> begun;
+  list_divisions(std::accumulate(divided.layers.begin(), divided.layers.end(), 0), stages, begun, all);
+  return std::ranges::any_of(all, [&](const std::vector<int>& layers) {
+    const auto peaks = [&](bool recomputes) {
+      return search::peak_memory_gib(schedule, job.layer_memory->of(layers).value(),
+                                     std::vector<bool>(stages, recomputes));
+    };
+    std::vector<double> least = peaks(job.measured_with == search::MeasuredWith::recomputation);
+    if (choice.recomputing == search::Recomputing::best) {
+      std::ranges::transform(peaks(false), peaks(true), least.begin(),
+                             [](double a, double b) { return std::min(a, b); });
+    }
+    return std::ranges::max(least) <= *job.memory_limit_gib;
+  });
+}
+
+/// The highest peak of a rank, computed from the layers of its stages.
+double peak_gib(const search::SearchedJob& job, const search::Configuration& c, const std::vector<int>& layers) {
+  const model::Schedule schedule =
+      model::make_schedule(c.choice.schedule, {job.profile.num_stages(), job.microbatches, c.choice.chunks}).value();
+  return std::ranges::max(search::peak_memory_gib(schedule, job.layer_memory->of(layers).value(), c.recomputes));
+}
+
+RC_GTEST_PROP(Search, NoConfigurationExceedsItsLimitUnderItsPartition, ()) {
+  ShrinkingDice dice;
+  const DividedJob divided = random_divided_job(dice);
+  const search::SearchedJob& job = divided.job;
+  for (const search::Configuration& c : all_configurations(job)) {
+    const auto layers = search::with_stages(divided.layers, job.profile.num_stages() * c.choice.chunks);
+    if (layers) RC_ASSERT(peak_gib(job, c, *layers) <= *job.memory_limit_gib * (1 + 1e-9));
+  }
+  const std::string schedule = std::array{"1f1b", "gpipe", "zero-bubble"}[dice.roll(0, 2)];
+  for (const search::Recomputing recomputing : {search::Recomputing::as_measured, search::Recomputing::best}) {
+    const search::ConfigurationChoice choice{schedule, 1, recomputing};
+    const auto found = search::with_best_partition(job, choice, divided.layers, Seconds(1e3));
+    // A head alone on a stage may not be possible for another reason.
+    if (!divided.has_head) RC_ASSERT(found.ok() == some_partition_fits(divided, choice));
+    if (!found) continue;
+    const search::Configuration c = search::configure(found->job, choice).value();
+    RC_ASSERT(peak_gib(job, c, layers_of(found->partition, divided.has_head)) <= *job.memory_limit_gib * (1 + 1e-9));
+  }
 }
 
 }  // namespace

@@ -200,6 +200,38 @@ TEST(SearchConfiguration, RefusesUnknownNames) {
   EXPECT_THAT(early.error().message, HasSubstr("no stage recomputes"));
 }
 
+/// A layer takes 1 GiB, the embedding on the first stage 4 GiB, nothing else any.
+LayerMemory weights_only(std::vector<int> layers) {
+  return {std::move(layers), [](const std::vector<int>& each) -> Result<std::vector<model::StageMemory>> {
+            std::vector<model::StageMemory> memory;
+            for (const int count : each) memory.push_back({static_cast<double>(count), 0, 0, {}});
+            memory.front().weights_gib += 4;
+            return memory;
+          }};
+}
+
+TEST(SearchConfiguration, ChunksTakeTheMemoryOfTheirLayers) {
+  SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
+  job.layer_memory = weights_only({2, 2});
+  job.memory = job.layer_memory->of({2, 2}).value();
+  // Rank 0 has the first and the last chunk, a layer each; by equal shares both ranks would have 4 GiB.
+  const Configuration known = configure(job, {"zbv", 2}).value();
+  EXPECT_THAT(known.memory_gib, ElementsAre(6, 2));
+  EXPECT_THAT(known.layers, ElementsAre(1, 1, 1, 1));
+  EXPECT_THAT(configure(job, {"1f1b", 1}).value().memory_gib, ElementsAre(6, 2));
+  job.layer_memory = weights_only({3, 1});
+  job.memory = job.layer_memory->of({3, 1}).value();
+  const Configuration uneven = configure(job, {"zbv", 2}).value();
+  EXPECT_THAT(uneven.memory_gib, ElementsAre(4, 4));
+  EXPECT_THAT(uneven.assumptions, Contains("chunks of a stage take equal shares of its memory"));
+}
+
+TEST(SearchStages, DivideAndMergeLayers) {
+  EXPECT_EQ(with_stages(std::vector<int>{4, 2}, 4), std::vector<int>({2, 2, 1, 1}));
+  EXPECT_EQ(with_stages(std::vector<int>{2, 2, 1, 1}, 2), std::vector<int>({4, 2}));
+  EXPECT_EQ(with_stages(std::vector<int>{4, 3}, 4), std::nullopt);
+}
+
 TEST(SearchPartition, LayersAddUpToTheirStages) {
   const model::Profile profile = testing::uniform_profile(3, {{"forward", 1}, {"backward", 2}});
   const std::vector<model::Layer> equal = layers_of(profile, {4, 4, 4}).value();
@@ -237,6 +269,31 @@ TEST(SearchPartition, MovesALayerAwayFromTheSlowStage) {
   const auto none = with_best_partition(job, {}, {3, 1}, Seconds(1));
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, HasSubstr("no partition at all finishes in 1 s"));
+}
+
+TEST(SearchPartition, StaysWithinTheMemory) {
+  // Stage 1 has three of the four layers, and the embedding makes stage 0 full: 2 + 2 would be the fastest.
+  model::Profile profile = testing::uniform_profile(2, {{"forward", 1}, {"backward", 2}});
+  for (model::ProfileEntry& entry : profile.entries) {
+    if (entry.stage == 1) {
+      entry.measurements[0].time = entry.measurements[0].time * 3;
+      entry.measurements[0].energy = entry.measurements[0].energy * 3;
+    }
+  }
+  SearchedJob job = job_of(profile);
+  job.layer_memory = weights_only({1, 3});
+  job.memory = job.layer_memory->of({1, 3}).value();
+  const auto partition = [&](double limit_gib) {
+    job.memory_limit_gib = limit_gib;
+    const auto best = with_best_partition(job, {}, {1, 3}, Seconds(1000));
+    return best ? text_of(best->partition) : best.error().message;
+  };
+  EXPECT_EQ(partition(6), "0 2 4");
+  EXPECT_EQ(partition(5.5), "0 1 4");
+  EXPECT_THAT(partition(4.5),
+              HasSubstr("no partition is possible; one of them: 1f1b: rank 0 needs 7 GiB; the limit is 4.5 GiB"));
+  job.layer_memory.reset();
+  EXPECT_THAT(partition(6), HasSubstr("the memory of other partitions is not known"));
 }
 
 model::Frontier frontier_of(const std::vector<std::pair<double, double>>& time_and_effective, Watts waiting) {
