@@ -101,12 +101,9 @@ Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
     workload.precision = search.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
   Result<std::vector<int>> layers = layers_of(search, workload, job.profile.num_stages());
   if (!layers) return layers.error();
-  job.layer_memory = {*std::move(layers), [name = search.memory_model, workload](const std::vector<int>& each) {
-                        return partitioner::zoo_memory(name, workload, static_cast<int>(each.size()), each);
-                      }};
-  Result<std::vector<model::StageMemory>> memory = job.layer_memory->of(job.layer_memory->layers);
-  if (!memory) return memory.error();
-  job.memory = *std::move(memory);
+  const Status known =
+      search::set_memory(search::zoo_layer_memory(search.memory_model, workload, *std::move(layers)), job);
+  if (!known) return known.error();
   job.assumptions.push_back(
       fmt::format("memory as computed for {}: weights and Adam's state at 16 bytes a "
                   "parameter, no sharded optimizer",

@@ -223,6 +223,14 @@ class Configurer {
 
 }  // namespace
 
+Status set_memory(LayerMemory memory, SearchedJob& job) {
+  Result<std::vector<model::StageMemory>> stages = memory.of(memory.layers);
+  if (!stages) return stages.error();
+  job.memory = *std::move(stages);
+  job.layer_memory = std::move(memory);
+  return Ok{};
+}
+
 Result<Configuration> configure(const SearchedJob& job, const ConfigurationChoice& choice) {
   return Configurer(job, choice).run();
 }

@@ -12,7 +12,6 @@
 // Threads: pure functions.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,19 +19,13 @@
 #include "base/result.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/search/layer_memory.h"
 #include "planning/search/memory.h"
 
 namespace perseus::search {
 
 /// Whether the backward of a profile includes the recomputation of its forward.
 enum class MeasuredWith { unknown, recomputation, no_recomputation };
-
-/// The memory of a model whose layers are divided among stages in any way.
-struct LayerMemory {
-  std::vector<int> layers;  ///< transformer layers of each stage of the profile
-  /// Memory of stages with so many transformer layers each; the last one also has the head.
-  std::function<Result<std::vector<model::StageMemory>>(const std::vector<int>& layers)> of;
-};
 
 struct SearchedJob {
   model::Profile profile;
@@ -82,6 +75,9 @@ struct Configuration {
   std::vector<int> in_flight;      ///< per rank: microbatches of its stages held at once, at most
   std::vector<std::string> assumptions;
 };
+
+/// Sets the memory of the job's stages to that of their layers. Errors: those of `memory.of`.
+Status set_memory(LayerMemory memory, SearchedJob& job);
 
 Result<Configuration> configure(const SearchedJob& job, const ConfigurationChoice& choice);
 

@@ -64,16 +64,6 @@ partitioner::Partition measured_partition(const std::vector<int>& layers_per_sta
   return partition;
 }
 
-/// Where memory follows from layers: the memory of stages with these.
-Status set_memory(const std::vector<int>& layers, SearchedJob& job) {
-  if (!job.layer_memory) return Ok{};
-  Result<std::vector<model::StageMemory>> memory = job.layer_memory->of(layers);
-  if (!memory) return memory.error();
-  job.memory = *std::move(memory);
-  job.layer_memory->layers = layers;
-  return Ok{};
-}
-
 bool is_positive(const model::LayerCost& c) {
   return c.forward > Seconds() && c.backward > Seconds() && c.forward_energy > Joules() && c.backward_energy > Joules();
 }
@@ -134,7 +124,10 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
   const bool has_head = layers->back().kind == model::LayerKind::head;
   const auto job_with = [&](const partitioner::Partition& partition, const model::Profile& cut) -> Result<SearchedJob> {
     SearchedJob other = job;
-    if (Status known = set_memory(transformer_layers_of(partition, has_head), other); !known) return known.error();
+    if (job.layer_memory) {
+      const Status known = set_memory({transformer_layers_of(partition, has_head), job.layer_memory->of}, other);
+      if (!known) return known.error();
+    }
     std::erase_if(other.profile.entries, [](const model::ProfileEntry& entry) {
       const auto instruction = model::instruction_named(entry.instruction);
       return !instruction || !model::is_constant_time(*instruction);

@@ -204,8 +204,7 @@ DividedJob random_divided_job(Dice& dice) {
   DividedJob divided{random_job(dice, 3, 4, 2), {}, false};
   search::SearchedJob& job = divided.job;
   for (int s = 0; s < job.profile.num_stages(); ++s) divided.layers.push_back(dice.roll(1, 3));
-  job.layer_memory = random_layer_memory(dice, divided.layers);
-  job.memory = job.layer_memory->of(divided.layers).value();
+  RC_ASSERT(search::set_memory(random_layer_memory(dice, divided.layers), job).ok());
   job.memory_limit_gib = dice.real(3, 15);
   divided.has_head = search::layers_of(job.profile, divided.layers).value().back().kind == model::LayerKind::head;
   return divided;

@@ -212,15 +212,13 @@ LayerMemory weights_only(std::vector<int> layers) {
 
 TEST(SearchConfiguration, ChunksTakeTheMemoryOfTheirLayers) {
   SearchedJob job = job_of(testing::uniform_profile(2, {{"forward", 1}, {"backward", 3}}));
-  job.layer_memory = weights_only({2, 2});
-  job.memory = job.layer_memory->of({2, 2}).value();
+  ASSERT_TRUE(set_memory(weights_only({2, 2}), job).ok());
   // Rank 0 has the first and the last chunk, a layer each; by equal shares both ranks would have 4 GiB.
   const Configuration known = configure(job, {"zbv", 2}).value();
   EXPECT_THAT(known.memory_gib, ElementsAre(6, 2));
   EXPECT_THAT(known.layers, ElementsAre(1, 1, 1, 1));
   EXPECT_THAT(configure(job, {"1f1b", 1}).value().memory_gib, ElementsAre(6, 2));
-  job.layer_memory = weights_only({3, 1});
-  job.memory = job.layer_memory->of({3, 1}).value();
+  ASSERT_TRUE(set_memory(weights_only({3, 1}), job).ok());
   const Configuration uneven = configure(job, {"zbv", 2}).value();
   EXPECT_THAT(uneven.memory_gib, ElementsAre(4, 4));
   EXPECT_THAT(uneven.assumptions, Contains("chunks of a stage take equal shares of its memory"));
@@ -281,8 +279,7 @@ TEST(SearchPartition, StaysWithinTheMemory) {
     }
   }
   SearchedJob job = job_of(profile);
-  job.layer_memory = weights_only({1, 3});
-  job.memory = job.layer_memory->of({1, 3}).value();
+  ASSERT_TRUE(set_memory(weights_only({1, 3}), job).ok());
   const auto partition = [&](double limit_gib) {
     job.memory_limit_gib = limit_gib;
     const auto best = with_best_partition(job, {}, {1, 3}, Seconds(1000));
