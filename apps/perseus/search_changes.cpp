@@ -32,21 +32,60 @@ std::string name_of(Change change) {
 ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary, Change largest,
                  Seconds deadline) {
   ChangeRow row;
+  row.deadline = deadline;
   std::vector<const model::Frontier*> allowed;
-  for (const PlannedConfiguration& configuration : configurations) {
+  std::vector<int> indices;
+  for (int c = 0; c < static_cast<int>(configurations.size()); ++c) {
+    const PlannedConfiguration& configuration = configurations[c];
     if (configuration.change > largest) continue;
     allowed.push_back(&configuration.frontier);
+    indices.push_back(c);
     const auto point = search::cheapest_in_time(configuration.frontier, deadline);
     if (!point) continue;
     const model::FrontierPoint& found = configuration.frontier.points[*point];
     if (row.plan && row.plan->energy <= found.energy) continue;
     row.plan = found;
     row.configuration = configuration.name;
+    row.configuration_index = c;
   }
   const Watts blocking_power = configurations.front().dag.total_blocking_power();
   row.most_pct = saving_pct_of(summary, search::least_energy_in_time(allowed, blocking_power, deadline));
   if (row.plan) row.saving_pct = saving_pct_of(summary, row.plan->energy);
+  row.line = search::union_of(allowed, blocking_power);
+  for (search::Origin& origin : row.line.origins) origin.configuration = indices[origin.configuration];
   return row;
+}
+
+std::string assumption_of(Change change) {
+  switch (change) {
+    case Change::clocks:
+      return "schedule, recomputation, partition and microbatches stay as they are";
+    case Change::recomputation:
+      return "the framework lets each stage recompute or not";
+    case Change::schedule:
+      return "the framework runs the schedule";
+    case Change::partition:
+      return "layers can move between stages";
+    case Change::microbatches:
+      return "the microbatch size may change";
+  }
+  return "";
+}
+
+/// The assumptions behind the configurations on the row's line that no row above has.
+void add_assumptions(const std::vector<PlannedConfiguration>& configurations, const std::vector<ChangeRow>& above,
+                     ChangeRow& row) {
+  const auto is_known = [&](const std::string& assumption) {
+    const auto has = [&](const ChangeRow& r) { return std::ranges::find(r.assumes, assumption) != r.assumes.end(); };
+    return has(row) || std::ranges::any_of(above, has);
+  };
+  const auto add_all = [&](int c) {
+    for (const std::string& assumption : configurations[c].assumptions) {
+      if (!is_known(assumption)) row.assumes.push_back(assumption);
+    }
+  };
+  if (row.plan) add_all(row.configuration_index);
+  for (const search::Origin& origin : row.line.origins) add_all(origin.configuration);
 }
 
 }  // namespace
@@ -56,19 +95,22 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
   const Seconds t_max = model::allowed_time(summary.all.frontier, summary.reference.time);
   const Seconds deadline = (1 + summary.rule.slowdown) * t_max;
   std::vector<ChangeRow> rows;
-  const auto add = [&](std::string change, Change largest, Seconds within) {
+  const auto add = [&](std::string change, std::string assumption, Change largest, Seconds within) {
     ChangeRow row = row_of(configurations, summary, largest, within);
     row.change = std::move(change);
+    row.assumes.push_back(std::move(assumption));
+    add_assumptions(configurations, rows, row);
     row.more_pct = row.saving_pct - (rows.empty() ? 0 : rows.back().saving_pct);
     rows.push_back(std::move(row));
   };
-  add(name_of(Change::clocks), Change::clocks, t_max);
-  if (summary.rule.slowdown > 0) {
-    add(fmt::format("+ {:g} % of time", 100 * summary.rule.slowdown), Change::clocks, deadline);
+  add(name_of(Change::clocks), assumption_of(Change::clocks), Change::clocks, t_max);
+  if (const double pct = 100 * summary.rule.slowdown; pct > 0) {
+    add(fmt::format("+ {:g} % of time", pct), fmt::format("an iteration may take {:g} % longer", pct), Change::clocks,
+        deadline);
   }
   for (const Change change : {Change::recomputation, Change::schedule, Change::partition, Change::microbatches}) {
     const bool tried = std::ranges::find(configurations, change, &PlannedConfiguration::change) != configurations.end();
-    if (tried) add(name_of(change), change, deadline);
+    if (tried) add(name_of(change), assumption_of(change), change, deadline);
   }
   return rows;
 }
@@ -91,7 +133,9 @@ report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
 json::array changes_json(const std::vector<ChangeRow>& changes) {
   json::array array;
   for (const ChangeRow& row : changes) {
-    json::object object{{"change", row.change}, {"most_pct", row.most_pct}};
+    json::object object{{"change", row.change},
+                        {"most_pct", row.most_pct},
+                        {"assumes", json::array(row.assumes.begin(), row.assumes.end())}};
     if (row.plan) {
       object["configuration"] = row.configuration;
       object["time_s"] = row.plan->time.value();

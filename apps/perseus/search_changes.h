@@ -3,8 +3,9 @@
 // Input:   planned configurations, the reference first, each with the largest change that it needs.
 // Output:  a row per kind of change that was tried, in the order of Change: the plan of least energy within the
 //          deadline among the configurations that need no larger change, its saving against the reference at maximum
-//          clock, how much of that is new, and the most that any plan of these configurations saves (proven). A
-//          tolerated slowdown has a row of its own after clocks alone; all later rows use it.
+//          clock, how much of that is new, the most that any plan of these configurations saves (proven), their
+//          frontier, and what the row assumes beyond those above it. A tolerated slowdown has a row of its own after
+//          clocks alone; all later rows use it.
 // Errors:  none; a row without a plan within the deadline says so.
 // Cost:    O(points * configurations).
 // Threads: pure.
@@ -24,8 +25,12 @@ namespace perseus::cli {
 struct ChangeRow {
   std::string change;  ///< "clocks alone", "+ recomputation"
   std::string configuration;
+  int configuration_index = 0;
   std::optional<model::FrontierPoint> plan;  ///< nullopt: none meets the deadline
   double saving_pct = 0, more_pct = 0, most_pct = 0;
+  Seconds deadline;
+  search::UnionFrontier line;        ///< of all configurations that need no larger change
+  std::vector<std::string> assumes;  ///< not empty
 };
 
 std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& configurations,

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <iterator>
 
+#include "change_page.h"
 #include "io/report/comparison.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
@@ -279,23 +280,16 @@ void write_search_html(const SearchReport& report, const report::Sink& sink) {
   std::vector<report::ReportFact> left_out;
   for (const SkippedConfiguration& out : report.left_out) left_out.push_back({out.name, out.reason});
   std::vector<report::PageSection> sections{
-      {"", {drawing}, {}, {}, "The reference, and every configuration that is best at some deadline."},
-      {"What each change saves",
-       {},
-       {},
-       change_rows(changes_of(report.configurations, s)),
-       "One after the other: each row may use the changes above it. At most: no plan of these configurations saves "
-       "more "
-       "(proven)."},
+      change_section(report, changes_of(report.configurations, s)),
       {"Configurations",
-       {},
+       {drawing},
        {{"Default plan", default_text(report)}, {"Best at each deadline", spans_text(report)}},
        configuration_rows(report),
-       fmt::format(
-           "Saving: against {} with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
-           "{}. Wins: the share of deadlines at which it needs the least energy.",
-           report.configurations.front().name, report::text_of(s.reference.time), report::text_of(s.reference.energy),
-           rule_text(s.rule))}};
+       fmt::format("Drawn: the reference, and every configuration that is best at some deadline. Saving: against {} "
+                   "with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
+                   "{}. Wins: the share of deadlines at which it needs the least energy.",
+                   report.configurations.front().name, report::text_of(s.reference.time),
+                   report::text_of(s.reference.energy), rule_text(s.rule))}};
   if (const auto facts = assumption_facts(report); !facts.empty()) {
     sections.push_back(
         {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});

@@ -16,7 +16,7 @@ from chromium import Browser, run_tests  # noqa: E402
 
 PAPER_PX = 718  # A4 without its margins, at 96 dpi; letter is wider
 PHONE = {"width": 390, "height": 844, "phone": True}
-DRAWN = ("comparison", "emulation", "reproduction", "partition")
+DRAWN = ("configurations", "comparison", "emulation", "reproduction", "partition")
 
 
 class PagesTest(unittest.TestCase):
@@ -75,6 +75,35 @@ class PagesTest(unittest.TestCase):
                                  " const b = hits[hits.length - 1].getBoundingClientRect();"
                                  " return document.elementFromPoint(b.left + b.width / 2, b.top + b.height / 2)?.classList.contains('hit'); }")
                 self.assertTrue(on_top)
+
+    def test_one_picture_has_a_line_for_each_change(self):
+        self.browser.look()
+        self.browser.open(self.pages["configurations"])
+        self.js("() => { window.chart = document.querySelector('.drawing svg'); }")
+        lines = ["clocks alone", "+ recomputation", "+ schedule", "+ partition", "+ microbatch size"]
+        points = ["+ 0.3 % of time", "everything at maximum clock"]
+        names = self.js("() => [...chart.querySelectorAll('text')].map((text) => text.textContent)")
+        for name in lines + points + ["0.3 % slower"]:
+            self.assertIn(name, names)
+        # In the plot and in the legend: stroked paths of one look; the dotted line is the deadline.
+        strokes = self.js("() => [...chart.querySelectorAll('path.qn')].map((path) => [path.getAttribute('class'),"
+                          " path.getAttribute('stroke-dasharray'), path.getBoundingClientRect().width])")
+        looks = {(style, dashes) for style, dashes, width in strokes if width > 60}
+        self.assertEqual(len(looks), len(lines), strokes)
+        self.assertIn(["q7 qn", "1 4", 0], [[style, dashes, round(width)] for style, dashes, width in strokes])
+        tips = self.js("() => [...chart.querySelectorAll('.hit title')].map((title) => title.textContent.split(';')[0])")
+        for name in lines + points:
+            self.assertIn(name, tips)
+        # A later change never needs more: the lowest point of each line is no higher.
+        lowest = self.js("""(names) => names.map((name) => Math.min(...[...chart.querySelectorAll('.hit title')]
+            .map((title) => title.textContent).filter((text) => text.startsWith(name + ';'))
+            .map((text) => Number(text.split(': ').at(-1)))))""", lines)
+        self.assertEqual(lowest, sorted(lowest, reverse=True))
+        assumed = self.js("() => [...document.querySelector('main section').querySelectorAll('li')].map((item) => item.textContent)")
+        self.assertEqual([text.split(": ")[0] for text in assumed], [lines[0], points[0], *lines[1:]])
+        for text, assumption in zip(assumed, ["stay as they are", "0.3 % longer", "recompute or not", "runs the schedule",
+                                              "layers can move", "of 2 times the size"]):
+            self.assertIn(assumption, text.split("Assumes: ")[1])
 
     def test_print_fits_the_paper(self):
         for name, page in self.pages.items():

@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kStaticPolicy = "default-src 'none'; style-src 'unsafe-inline'";
 constexpr std::string_view kOwnStyle =
     "svg{width:100%;height:auto}.table{max-height:none}.table tbody tr{cursor:default}"
-    ".table td:first-child,.table th:first-child{text-align:left}"
+    ".table td:first-child,.table th:first-child{text-align:left}main li{overflow-wrap:anywhere}"
     "@media screen{.drawing{overflow-x:auto}}@media screen and (max-width:640px){.drawing "
     "svg{width:auto;min-width:760px;max-width:none}}";
 

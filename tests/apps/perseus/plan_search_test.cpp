@@ -274,6 +274,7 @@ TEST(PlanSearch, PrintsTheSavingOfEachChange) {
     const double saving_pct = row.at("saving_pct").to_number<double>();
     EXPECT_GE(saving_pct, before_pct) << names.back() << ": a change that is allowed need not be made";
     EXPECT_GE(row.at("most_pct").to_number<double>(), saving_pct) << names.back();
+    EXPECT_FALSE(row.at("assumes").as_array().empty()) << names.back();
     sum_pct += row.at("more_pct").to_number<double>();
     before_pct = saving_pct;
   }
