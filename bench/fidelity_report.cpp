@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "evaluation/calibration/calibrate.h"
+#include "evaluation/calibration/error_size.h"
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
 #include "io/formats/run_trace_csv.h"
@@ -136,8 +137,35 @@ void print_constants(const std::vector<Workload>& workloads) {
       loading += fmt::format("{}{:.2f} ± {:.2f}", loading.empty() ? "" : ", ", 1e3 * l.per_microbatch.value.value(),
                              1e3 * l.per_microbatch.stddev.value());
     fmt::print("| {} | {} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name, latency,
-               c.blocking_transfers ? "waits" : "goes on", loading, 1e3 * c.tail.value.value(),
-               1e3 * c.tail.stddev.value(), c.power.blocking().value.value(), c.power.blocking().stddev.value());
+               name_of(c.timing.best().sending), loading, 1e3 * c.tail.value.value(), 1e3 * c.tail.stddev.value(),
+               c.power.blocking().value.value(), c.power.blocking().stddev.value());
+  }
+}
+
+/// Whether one flag for all senders is enough: left-out errors of replayed plans, where senders wait everywhere,
+/// nowhere, within nodes only, and between nodes only.
+void print_senders(const std::vector<Workload>& workloads) {
+  calibration::CalibrationOptions options;
+  options.timing.details = {calibration::LinkDetail::one, calibration::LinkDetail::per_node,
+                            calibration::LinkDetail::per_boundary};
+  options.timing.sending = {calibration::Sending::waits, calibration::Sending::computes,
+                            calibration::Sending::waits_within_nodes, calibration::Sending::waits_between_nodes};
+  fmt::print("\n| workload | link model |");
+  for (const calibration::Sending sending : options.timing.sending) fmt::print(" {} |", name_of(sending));
+  fmt::print(" mixed clearly better |\n| --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Workload& w : workloads) {
+    const auto calibration = calibration::calibrate(w.trace, all_plans(w.trace), options);
+    if (!calibration) continue;
+    const auto& all = calibration->timing.candidates;
+    for (std::size_t first = 0; first + 3 < all.size(); first += 4) {
+      const auto* waits = &all[first];
+      fmt::print("| {} | {} |", w.name, name_of(waits[0].links.detail));
+      for (int s = 0; s < 4; ++s) fmt::print(" {:.4f} |", 100 * waits[s].left_out_mean());
+      const auto& uniform = waits[waits[0].left_out_mean() < waits[1].left_out_mean() ? 0 : 1];
+      const auto& mixed = waits[waits[2].left_out_mean() < waits[3].left_out_mean() ? 2 : 3];
+      fmt::print(" {} |\n",
+                 calibration::clearly_smaller(mixed.left_out_errors, uniform.left_out_errors) ? "yes" : "no");
+    }
   }
 }
 
@@ -263,6 +291,7 @@ int main(int argc, char** argv) {
   }
   perseus::print_predictions(workloads);
   perseus::print_constants(workloads);
+  perseus::print_senders(workloads);
   perseus::print_savings(folder, workloads);
   for (const auto& workload : workloads) perseus::print_plans(workload);
   return 0;

@@ -70,7 +70,7 @@ report::TextRows link_model_rows(const calibration::Calibration& c) {
     const auto [least, most] = std::minmax_element(begin, end);
     table.rows.push_back(
         {fmt::format("{}{}", name_of(candidate.links.detail), &candidate == &c.timing.best() ? " (chosen)" : ""),
-         candidate.blocking_transfers ? "waits" : "goes on", fmt::format("{:.4f}", 100 * candidate.left_out_mean()),
+         std::string(name_of(candidate.sending)), fmt::format("{:.4f}", 100 * candidate.left_out_mean()),
          least == most ? fmt::format("{:.2f}", 1e3 * *least)
                        : fmt::format("{:.2f} to {:.2f}", 1e3 * *least, 1e3 * *most)});
   }

@@ -125,12 +125,10 @@ model::ComputationDag replay_of(const model::ComputationDag& dag, const Calibrat
 
 Result<TimedProblem> timing_problem(const model::RunTrace& trace, std::span<const int> plans,
                                     const model::Profile& profile, const model::Schedule& schedule) {
-  auto waiting = model::build_dag(profile, schedule, {Watts(0), Seconds(1), true});
-  if (!waiting) return waiting.error();
-  auto computing = model::build_dag(profile, schedule, {Watts(0), Seconds(1), false});
-  if (!computing) return computing.error();
-  TimedProblem problem{*std::move(waiting), *std::move(computing), {}};
-  const model::ComputationDag& dag = problem.waiting;
+  auto built = model::build_dag(profile, schedule, {});
+  if (!built) return built.error();
+  TimedProblem problem{*std::move(built), {}};
+  const model::ComputationDag& dag = problem.dag;
   for (const int p : plans) {
     const model::TracedPlan& plan = trace.plans[p];
     TimedPlan& row = problem.plans.emplace_back();
@@ -194,7 +192,7 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
     latency_s.push_back(constant(k, 1).value.value());
     stddev_s.push_back(constant(k, 1).stddev.value());
   }
-  calibration.blocking_transfers = best.blocking_transfers;
+  calibration.blocking_transfers = best.sending == Sending::waits;
   calibration.transfer_latency = best.links.latencies(latency_s);
   calibration.transfer_latency_stddev = best.links.latencies(stddev_s);
   calibration.tail = constant(static_cast<int>(best.fit.unknowns.size()) - 1, 1);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <optional>
 
 #include "base/result.h"
@@ -29,9 +30,10 @@ bool is_determined(const TimingCandidate& candidate) {
 }
 
 /// The better of two candidates with equally many unknowns: the one with clearly smaller left-out errors, else the
-/// more likely one.
+/// more likely one of those without a queue.
 bool preferred(const TimingCandidate& b, const TimingCandidate& a) {
   if (clearly_better(b, a)) return true;
+  if (b.sending == Sending::queues) return false;
   return !clearly_better(a, b) && b.fit.objective < a.fit.objective;
 }
 
@@ -86,7 +88,7 @@ double TimingCandidate::error_inflation() const {
 
 TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& options) {
   TimingChoice choice;
-  const int ranks = problem.waiting.num_ranks();
+  const int ranks = problem.dag.num_ranks();
   const auto links_with = [&](LinkDetail detail) {
     const int half = ranks % 2 == 0 ? ranks / 2 : ranks;
     return LinkModel{detail, ranks, options.ranks_per_node > 0 ? options.ranks_per_node : half};
@@ -96,7 +98,7 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
       return options.ranks_per_node == 0 || links_with(LinkDetail::per_node).is_one();
     return !links.is_one();
   };
-  std::optional<int> simpler[2];
+  std::map<Sending, int> simpler;
   std::optional<int> best;
   bool per_boundary_determined = false;
   for (const LinkDetail detail : options.details) {
@@ -108,11 +110,11 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
       continue;
     }
     std::optional<int> best_of_detail;
-    for (const bool blocking : {true, false}) {
-      TimedPipeline pipeline(blocking ? problem.waiting : problem.computing, links);
+    for (const Sending sending : options.sending) {
+      TimedPipeline pipeline(problem.dag, links, sending);
       std::vector<std::vector<double>> starts;
-      if (const auto& before = simpler[blocking ? 1 : 0]) {
-        const TimingCandidate& known = choice.candidates[*before];
+      if (const auto before = simpler.find(sending); before != simpler.end()) {
+        const TimingCandidate& known = choice.candidates[before->second];
         for (const std::vector<double>& end : known.fit.ends)
           starts.push_back(as_start(end, known.links, pipeline, links));
       }
@@ -120,10 +122,10 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
       if (starts.empty() || detail != LinkDetail::per_direction) {
         std::ranges::move(starts_for(pipeline, problem.plans), std::back_inserter(starts));
       }
-      TimingCandidate candidate{links, blocking, fit_timing(pipeline, problem.plans, starts, options.errors), {}};
+      TimingCandidate candidate{links, sending, fit_timing(pipeline, problem.plans, starts, options.errors), {}};
       candidate.left_out_errors = left_out_errors(pipeline, problem.plans, candidate.fit, options);
       const int number = static_cast<int>(choice.candidates.size());
-      simpler[blocking ? 1 : 0] = number;
+      simpler[sending] = number;
       choice.candidates.push_back(std::move(candidate));
       const auto& all = choice.candidates;
       if (!best_of_detail || preferred(all[number], all[*best_of_detail])) best_of_detail = number;

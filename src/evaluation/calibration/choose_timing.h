@@ -1,11 +1,11 @@
 // Selects the number of latencies of a pipeline, and whether senders wait, by predicting plans that a fit did not see.
 //
-// Method:  candidates are the link details of link_model.h, each with senders that wait and senders that compute during
-//          a transfer. It fits every candidate to all plans and, part by part, to all plans but one part; the
-//          candidate's left-out errors are those of the parts. A more detailed candidate replaces a simpler one only if
-//          its left-out errors are smaller by 5 % and by more than the standard error of the difference, and if the
-//          data determine more than half of its latencies.
-// Input:   a TimedProblem: one DAG per way of sending and the plans' durations and measured times.
+// Method:  candidates are the link details of link_model.h, each with senders that wait, senders that compute during a
+//          transfer, and where asked for, transfers that queue. It fits every candidate to all plans and, part by part,
+//          to all plans but one part; the candidate's left-out errors are those of the parts. A more detailed candidate
+//          replaces a simpler one only if its left-out errors are smaller by 5 % and by more than the standard error of
+//          the difference, and if the data determine more than half of its latencies.
+// Input:   a TimedProblem: the DAG and the plans' durations and measured times.
 // Output:  all candidates with their fits and left-out errors; the chosen one.
 // Errors:  none.
 // Cost:    about 50 fits, see fit_timing().
@@ -22,13 +22,13 @@
 namespace perseus::calibration {
 
 struct TimedProblem {
-  model::ComputationDag waiting, computing;  ///< DAGs with senders that wait, and with senders that compute meanwhile
-  std::vector<TimedPlan> plans;              ///< durations by the indices of both DAGs, which agree
+  model::ComputationDag dag;     ///< without latencies
+  std::vector<TimedPlan> plans;  ///< durations by the DAG's indices
 };
 
 struct TimingCandidate {
   LinkModel links;
-  bool blocking_transfers = false;
+  Sending sending = Sending::waits;
   TimingFit fit;
   std::vector<double> left_out_errors;  ///< per plan, relative, by a fit that did not see the plan
 
@@ -42,6 +42,8 @@ struct TimingOptions {
   /// Simplest first. The first one that the pipeline supports is always a candidate.
   std::vector<LinkDetail> details = {LinkDetail::one, LinkDetail::per_node, LinkDetail::per_boundary,
                                      LinkDetail::per_direction};
+  /// One that costs a DAG more, queues, replaces the others only if it predicts clearly better.
+  std::vector<Sending> sending = {Sending::waits, Sending::computes};
   int ranks_per_node = 0;  ///< 0: half of the ranks, if their number is even
   ErrorModel errors = ErrorModel::student_t;
   int folds = 5;

@@ -69,12 +69,13 @@ bool add_alternatives(const Calibration& calibration, std::vector<std::string>& 
   for (const TimingCandidate& other : calibration.timing.candidates) {
     if (&other == &best || other.left_out_mean() > kAsGood * best.left_out_mean()) continue;
     const double ratio = slowest_s(other) / std::max(1e-9, slowest_s(best));
-    if (other.blocking_transfers == best.blocking_transfers && ratio < differs && ratio > 1 / differs) continue;
+    if (other.sending == best.sending && ratio < differs && ratio > 1 / differs) continue;
     any = true;
     doubts.push_back(fmt::format(
-        "{}{} predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen {:.2f} "
+        "{}, {}, predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen "
+        "{:.2f} "
         "ms",
-        name_of(other.links.detail), other.blocking_transfers ? ", senders wait," : ", senders compute meanwhile,",
+        name_of(other.links.detail), other.sending == Sending::waits ? "senders wait" : "senders compute meanwhile",
         100 * other.left_out_mean(), 100 * best.left_out_mean(), 1e3 * slowest_s(other), 1e3 * slowest_s(best)));
   }
   return any;

@@ -1,5 +1,5 @@
 // Which transfers share a latency: all, those within nodes and those between nodes, those of a boundary, or those of a
-// boundary and direction.
+// boundary and direction. What waits for a transfer besides its receiver: its sender, or the link's next transfer.
 //
 // Input:   ranks of a pipeline with one stage per rank; a transfer goes from a rank to one of its neighbors. Ranks per
 //          node, where known; by default half of the ranks, because with two equal nodes the slow boundary is the
@@ -67,5 +67,37 @@ struct LinkModel {
   }
   [[nodiscard]] model::TransferLatency latencies(std::span<const double> seconds) const;
 };
+
+/// What a transfer delays besides its receiver.
+enum class Sending {
+  waits,                ///< its sender, which computes again when the transfer has ended
+  computes,             ///< nothing: a link carries any number of transfers at a time
+  queues,               ///< the link's next transfer in the same direction: a link carries one at a time
+  waits_within_nodes,   ///< its sender, if the transfer stays within a node; see docs/decisions/0039
+  waits_between_nodes,  ///< its sender, if it does not
+};
+
+constexpr std::string_view name_of(Sending sending) {
+  switch (sending) {
+    case Sending::waits:
+      return "waits";
+    case Sending::computes:
+      return "goes on";
+    case Sending::queues:
+      return "goes on, transfers queue";
+    case Sending::waits_within_nodes:
+      return "waits within nodes";
+    case Sending::waits_between_nodes:
+      break;
+  }
+  return "waits between nodes";
+}
+
+/// Whether the sender of a transfer over `boundary` waits for its end.
+constexpr bool waits(Sending sending, const LinkModel& links, int boundary) {
+  if (sending == Sending::waits_within_nodes) return !links.between_nodes(boundary);
+  if (sending == Sending::waits_between_nodes) return links.between_nodes(boundary);
+  return sending == Sending::waits;
+}
 
 }  // namespace perseus::calibration

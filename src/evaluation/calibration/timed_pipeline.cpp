@@ -1,51 +1,83 @@
 #include "evaluation/calibration/timed_pipeline.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 namespace perseus::calibration {
 
-TimedPipeline::TimedPipeline(const model::ComputationDag& dag, const LinkModel& links) : links_(links) {
-  const std::size_t n = dag.computations.size();
+TimedPipeline::TimedPipeline(const model::ComputationDag& dag, const LinkModel& links, Sending sending)
+    : links_(links) {
   for (const model::ComputationType& type : dag.types) {
     if (type.instruction == name_of(model::Instruction::load)) loading_stages_.push_back(type.stage);
   }
-  scaled_by_.assign(n, kNoUnknown);
-  for (std::size_t i = 0; i < n; ++i) {
-    const model::ComputationType& type = dag.type_of(static_cast<int>(i));
-    if (type.instruction == name_of(model::Instruction::load)) {
-      const auto found = std::ranges::find(loading_stages_, type.stage);
-      scaled_by_[i] = num_latencies() + static_cast<int>(found - loading_stages_.begin());
-    } else if (type.instruction == name_of(model::Instruction::optimizer_step)) {
-      scaled_by_[i] = tail_unknown();
-    }
+  std::vector<Edge> edges;
+  const std::vector<Sender> senders = add_nodes(dag, sending, edges);
+  for (const model::Dependency& d : dag.dependencies) {
+    const bool same_rank = dag.computations[d.before].rank == dag.computations[d.after].rank;
+    edges.push_back({same_rank ? senders[d.before].own : senders[d.before].others, senders[d.after].own.node});
   }
-  // The link that a computation sends over. A blocking sender has its latency on its own rank's next edge as well.
-  std::vector<int> sends_over(n, kNoUnknown);
+  before_ = {static_cast<int>(nodes_.size()), static_cast<int>(edges.size()), [&](int e) { return edges[e].after; },
+             [&](int e) { return edges[e].before; }};
+}
+
+std::vector<TimedPipeline::Sender> TimedPipeline::add_nodes(const model::ComputationDag& dag, Sending sending,
+                                                            std::vector<Edge>& edges) {
+  std::vector<int> sends_to(dag.computations.size(), kNone);
   for (const model::Dependency& d : dag.dependencies) {
     const int from = dag.computations[d.before].rank, to = dag.computations[d.after].rank;
-    if (from != to) sends_over[d.before] = links.latency_of(from, to);
+    if (from != to) sends_to[d.before] = to;
   }
-  before_ = model::neighbors_before<int>(
-      dag, [&](const model::Dependency& d) { return d.latency > Seconds(0) ? sends_over[d.before] : kNoUnknown; });
+  std::map<std::pair<int, int>, int> last_on_link;
+  std::vector<Sender> senders;
+  for (int i = 0; i < static_cast<int>(sends_to.size()); ++i) {
+    const int node = static_cast<int>(nodes_.size());
+    nodes_.push_back({i, unknown_of(dag.type_of(i))});
+    Sender& sender = senders.emplace_back(Sender{{node, kNone}, {node, kNone}});
+    if (sends_to[i] == kNone) continue;
+    const int from = dag.computations[i].rank, to = sends_to[i], latency = links_.latency_of(from, to);
+    if (waits(sending, links_, std::min(from, to))) sender.own.latency = latency;
+    sender.others.latency = latency;
+    if (sending != Sending::queues) continue;
+    sender.others = {node + 1, kNone};
+    nodes_.push_back({kNone, latency});
+    edges.push_back({{node, kNone}, node + 1});
+    const auto [last, is_first] = last_on_link.try_emplace({from, to}, node + 1);
+    if (!is_first) edges.push_back({{std::exchange(last->second, node + 1), kNone}, node + 1});
+  }
+  return senders;
+}
+
+int TimedPipeline::unknown_of(const model::ComputationType& type) const {
+  if (type.instruction == name_of(model::Instruction::optimizer_step)) return tail_unknown();
+  if (type.instruction != name_of(model::Instruction::load)) return kNone;
+  const auto found = std::ranges::find(loading_stages_, type.stage);
+  return num_latencies() + static_cast<int>(found - loading_stages_.begin());
 }
 
 TimedPipeline::Makespan TimedPipeline::at(std::span<const double> durations, std::span<const double> unknowns) {
-  const auto factor_of = [&](int i) { return scaled_by_[i] == tail_unknown() ? 1.0 : durations[i]; };
-  const auto duration_of = [&](int i) {
-    return scaled_by_[i] == kNoUnknown ? durations[i] : factor_of(i) * unknowns[scaled_by_[i]];
+  const auto factor_of = [&](const Node& node) {
+    return node.computation == kNone || node.unknown == tail_unknown() ? 1.0 : durations[node.computation];
   };
-  const auto latency_of = [&](const model::Neighbor<int>& b) {
-    return b.latency == kNoUnknown ? 0.0 : unknowns[b.latency];
+  const auto arrival = [&](const Before& before) {
+    return end_[before.node] + (before.latency == kNone ? 0.0 : unknowns[before.latency]);
   };
-  Makespan makespan{model::longest_path(before_, duration_of, latency_of, end_), std::vector<double>(num_unknowns())};
-  for (int i = static_cast<int>(std::ranges::max_element(end_) - end_.begin());;) {
-    if (scaled_by_[i] != kNoUnknown) makespan.gradient[scaled_by_[i]] += factor_of(i);
+  end_.resize(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    double start = 0;
+    for (const Before& before : before_.of(static_cast<int>(i))) start = std::max(start, arrival(before));
+    const Node& node = nodes_[i];
+    end_[i] = start + (node.unknown == kNone ? durations[node.computation] : factor_of(node) * unknowns[node.unknown]);
+  }
+  const auto last = std::ranges::max_element(end_);
+  Makespan makespan{*last, std::vector<double>(num_unknowns())};
+  for (int i = static_cast<int>(last - end_.begin());;) {
+    if (nodes_[i].unknown != kNone) makespan.gradient[nodes_[i].unknown] += factor_of(nodes_[i]);
     const auto before = before_.of(i);
     if (before.empty()) break;
-    const auto critical = std::ranges::max_element(
-        before, {}, [&](const model::Neighbor<int>& b) { return end_[b.computation] + latency_of(b); });
-    if (critical->latency != kNoUnknown) makespan.gradient[critical->latency] += 1;
-    i = critical->computation;
+    const auto critical = std::ranges::max_element(before, {}, arrival);
+    if (critical->latency != kNone) makespan.gradient[critical->latency] += 1;
+    i = critical->node;
   }
   return makespan;
 }

@@ -1,7 +1,9 @@
 // The makespan of a pipeline as a function of the unknowns of its DAG: latencies, loading, tail.
 //
 // Problem: a fit needs the makespan of every traced plan, and its derivative for each unknown, many times.
-// Input:   a valid ComputationDag with one stage per rank, built with a latency > 0 and with `load` and
+// Method:  a transfer is a latency between two computations. Where transfers queue, it is a node of its own, and the
+//          link's next transfer follows it.
+// Input:   a valid ComputationDag with one stage per rank, built without latencies and with `load` and
 //          `optimizer_step` types where such time is possible; durations per computation (of a load: the measured
 //          seconds that its unknown scales; of a tail: ignored).
 // Output:  makespan and gradient of one critical path. The makespan is convex and piecewise linear in the unknowns.
@@ -14,16 +16,16 @@
 #include <span>
 #include <vector>
 
+#include "base/adjacency_lists.h"
 #include "evaluation/calibration/link_model.h"
 #include "planning/model/computation_dag.h"
-#include "planning/model/neighbors.h"
 
 namespace perseus::calibration {
 
 class TimedPipeline {
  public:
   /// Unknowns: the latencies of `links` (s), one factor per stage that loads, and last the tail (s).
-  TimedPipeline(const model::ComputationDag& dag, const LinkModel& links);
+  TimedPipeline(const model::ComputationDag& dag, const LinkModel& links, Sending sending);
 
   [[nodiscard]] int num_unknowns() const { return tail_unknown() + 1; }
   [[nodiscard]] int num_latencies() const { return links_.num_latencies(); }
@@ -37,10 +39,33 @@ class TimedPipeline {
   Makespan at(std::span<const double> durations, std::span<const double> unknowns);
 
  private:
-  static constexpr int kNoUnknown = -1;
+  static constexpr int kNone = -1;
+  /// A computation or a transfer. It lasts as long as its computation, its unknown, or the product of both.
+  struct Node {
+    int computation = kNone;
+    int unknown = kNone;
+  };
+  struct Before {
+    int node = kNone;
+    int latency = kNone;  ///< its unknown
+  };
+  struct Edge {
+    Before before;
+    int after = kNone;
+  };
+  /// From where the computations after a computation are reached.
+  struct Sender {
+    Before own;     ///< on its rank
+    Before others;  ///< on other ranks
+  };
+
+  /// Adds the nodes, and the edges to transfers.
+  std::vector<Sender> add_nodes(const model::ComputationDag& dag, Sending sending, std::vector<Edge>& edges);
+  [[nodiscard]] int unknown_of(const model::ComputationType& type) const;
+
   LinkModel links_;
-  model::Neighbors<int> before_;  ///< latency: its unknown, or kNoUnknown
-  std::vector<int> scaled_by_;    ///< per computation: the unknown that scales its duration, or kNoUnknown
+  std::vector<Node> nodes_;  ///< in a topological order
+  AdjacencyLists<Before> before_;
   std::vector<int> loading_stages_;
   std::vector<double> end_;
 };
