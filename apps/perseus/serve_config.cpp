@@ -10,6 +10,7 @@
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "io/formats/toml_reader.h"
+#include "server/service/alert_receiver.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -44,6 +45,28 @@ Status hosts(ServeConfig& config, const std::string& value) {
     }
     config.hosts.emplace_back(name);
   }
+  return Ok{};
+}
+
+Status alert_webhook(ServeConfig& config, const std::string& value) {
+  config.alert_webhook = value;
+  return value.empty() ? Status(Ok{}) : service::check_receiver_url(value);
+}
+
+/// The file's only line.
+Status alert_token(ServeConfig& config, const std::string& file) {
+  config.alert_webhook_token = file;
+  config.alert_token.clear();
+  if (file.empty()) return Ok{};
+  const auto content = formats::read_file(file);
+  if (!content) return content.error();
+  const std::size_t end = content->find_last_not_of(" \t\r\n");
+  const std::string token = content->substr(0, end == std::string::npos ? 0 : end + 1);
+  const bool is_text = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; });
+  if (token.empty() || !is_text) {
+    return Error{ErrorCode::usage, fmt::format("'{}' does not contain a token on one line, without spaces", file)};
+  }
+  config.alert_token = token;
   return Ok{};
 }
 
@@ -225,6 +248,9 @@ ConfigKeys alert_settings() {
       {"alert_after_s", "S", "300",
        "seconds for which a condition must hold before its alert is raised, or be gone before it is resolved",
        number(&C::alert_after_s, 0.1, 1e6)},
+      {"alert_webhook", "URL", "", "URL to which alerts are sent, in the format of Prometheus Alertmanager",
+       alert_webhook},
+      {"alert_webhook_token", "FILE", "", "file with the bearer token for alert_webhook", alert_token},
   };
 }
 
@@ -323,7 +349,8 @@ Result<std::string> format_config(const std::map<std::string, std::string>& flag
   std::string text;
   for (const ConfigKey& key : config_table()) {
     std::string value = settings->at(std::string(key.name)).value;
-    if (key.name == "database" && !value.empty()) value = "********";  // a password may be anywhere in it
+    const bool has_secret = key.name == "database" || key.name == "alert_webhook";  // anywhere in it
+    if (has_secret && !value.empty()) value = "********";
     const bool is_number = formats::number_in<double>(value).has_value();
     text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
                         key.name, is_number ? value : fmt::format("\"{}\"", value));

@@ -22,7 +22,8 @@
 namespace perseus::cli {
 
 struct ServeConfig {
-  std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency;
+  std::string listen, data, database, tls_certificate, tls_key, log_level, log_file, currency, alert_webhook,
+      alert_webhook_token;
   double idle_expiry_s = 0, keep_finished_days = 0, keep_unused_days = 0, grace_s = 0, price_per_kwh = 0,
          carbon_g_per_kwh = 0, profiling_tolerance_pct = 0, profiling_slowdown = 0, profiling_worst_slowdown = 0,
          slowdown = 0, switch_latency = 0, alert_after_s = 0, planning_budget_s = 0, max_wait_s = 0,
@@ -32,6 +33,7 @@ struct ServeConfig {
       max_streams_per_address = 0, max_body_mb = 0, max_ranks = 0, request_time_s = 0, plan_deadlines = 0,
       profiling_iterations = 0, keep_finished_mb = 0, max_stored_mb_per_token = 0;
   std::vector<std::string> hosts;
+  std::string alert_token;                   ///< content of the file alert_webhook_token
   std::map<std::string, std::string> texts;  ///< every setting by name, as it was given
 };
 

@@ -35,6 +35,7 @@ service::ServiceOptions service_options(const ServeConfig& config) {
   options.profiling_worst_slowdown_pct = config.profiling_worst_slowdown;
   options.switch_latency_s = config.switch_latency;
   options.alert_after_s = config.alert_after_s;
+  options.alert_receiver = {config.alert_webhook, config.alert_token};
   return options;
 }
 

@@ -66,8 +66,8 @@ int ServerProcess::run() {
   manager_.ready("serving on " + where_);
   io_.run();
   log_.info("stopped");
-  // Threads that wait for an unresponsive store cannot be ended in any other way. Everything acknowledged is durable.
-  if (service_->store_access()->is_busy()) std::_Exit(exit_code_);
+  // Such threads cannot be ended in any other way. Everything acknowledged is durable.
+  if (service_->has_busy_thread()) std::_Exit(exit_code_);
   return exit_code_;
 }
 

@@ -4,9 +4,15 @@
 usage: test_alerts.py PERSEUS [unittest's arguments]
 """
 
+import http.server
 import json
+import os
+import pathlib
+import re
 import signal
+import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -17,6 +23,43 @@ from training import Training
 
 FAST = ("--alert-after-s", "0.2")
 NO_CONTROL = {"control": "none", "control_reason": "no permission to set clocks"}
+
+
+class Receiver:
+    """Receives messages; answers with the next of `statuses` and then with 200; None: not before the test's end."""
+
+    def __init__(self, *statuses):
+        self.requests, statuses, self.over = [], list(statuses), threading.Event()
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                outer.requests.append((self.path, dict(self.headers), json.loads(body)))
+                status = statuses.pop(0) if statuses else 200
+                if status is None:
+                    outer.over.wait()
+                self.send_response(status or 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.http = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.http.server_port}/hook?key=private"
+        threading.Thread(target=self.http.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.over.set()
+        self.http.shutdown()
+        self.http.server_close()
+
+    def states(self):
+        return [body["status"] for _, _, body in self.requests]
 
 
 class AlertCase(JobCase):
@@ -137,6 +180,99 @@ class Alerts(AlertCase):
         self.assertEqual(status, 200, answer)
         self.wait_for(lambda: [alert["name"] for alert in self.alerts(token=mine)["alerts"]] == ["own"])
         self.assertEqual(len(self.alerts(token=root)["alerts"]), 2)
+
+
+class Webhook(AlertCase):
+    def receiver(self, *statuses):
+        receiver = Receiver(*statuses)
+        self.addCleanup(receiver.close)
+        return receiver
+
+    def serve(self, *settings):
+        return subprocess.run([served.PROGRAM, "serve", "--listen", "127.0.0.1:0", *settings], capture_output=True, text=True)
+
+    def metric(self, name):
+        text = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+        return float(re.search(rf"^perseus_alert_webhook_{name} (\S+)$", text, re.M)[1])
+
+    def test_the_receiver_gets_the_begin_and_the_end_of_an_alert(self):
+        receiver = self.receiver()
+        token = pathlib.Path(self.folder.name) / "token"
+        token.write_text("receiver-secret\n")
+        self.start("--alert-webhook", receiver.url, "--alert-webhook-token", str(token))
+        training = self.trained("gpt")
+        job = training.view()["id"]
+        self.lose_control(training, 2)
+        self.wait_for(lambda: receiver.states() == ["firing"])
+        path, headers, body = receiver.requests[0]
+        self.assertEqual((path, headers["Authorization"], headers["Content-Type"]),
+                         ("/hook?key=private", "Bearer receiver-secret", "application/json"))
+        [alert] = body["alerts"]
+        self.assertEqual((body["version"], alert["status"], alert["endsAt"]), ("4", "firing", "0001-01-01T00:00:00Z"))
+        self.assertEqual(alert["labels"], {"alertname": "PerseusNoPermission", "alert": "no_permission", "training_job": job,
+                                           "name": "gpt", "severity": "warning"})
+        self.assertEqual(alert["annotations"]["description"],
+                         "1 of its ranks cannot set its clock: no permission to set clocks")
+        self.lose_control(training, 3, control=None)
+        self.wait_for(lambda: receiver.states() == ["firing", "resolved"])
+        end = receiver.requests[1][2]
+        self.assertEqual(end["groupKey"], body["groupKey"])
+        self.assertGreater(end["alerts"][0]["endsAt"], alert["startsAt"])
+        self.wait_for(lambda: self.metric("sent_total") == 2)
+        self.assertEqual([self.metric(name) for name in ("failed_total", "dropped_total", "waiting")], [0, 0, 0])
+        self.assertFalse([line for line in self.server.log if "private" in line or "receiver-secret" in line])
+
+    def test_an_answer_of_500_is_followed_by_another_try(self):
+        receiver = self.receiver(500)
+        self.start("--alert-webhook", receiver.url)
+        training = self.trained("gpt")
+        self.lose_control(training, 2)
+        self.wait_for(lambda: receiver.states() == ["firing", "firing"])
+        self.wait_for(lambda: self.metric("sent_total") == 1)
+        self.assertEqual((self.metric("failed_total"), self.metric("dropped_total")), (1, 0))
+        self.wait_for(lambda: any("webhook of alerts" in line and "answered 500" in line for line in self.server.log))
+
+    def test_a_receiver_that_does_not_answer_delays_neither_the_server_nor_its_end(self):
+        receiver = self.receiver(None)
+        self.start("--alert-webhook", receiver.url)
+        training = self.trained("gpt")
+        self.lose_control(training, 2)
+        self.wait_for(lambda: receiver.states() == ["firing"])
+        other = self.trained("other")
+        self.assertTrue(other.poll(0, wait_s=60))  # planned meanwhile
+        self.assertEqual(self.metric("sent_total"), 0)
+        self.assertEqual(self.metric("waiting"), 1)
+        began = time.monotonic()
+        self.assertEqual(self.server.stop(), 0)
+        self.assertLess(time.monotonic() - began, 8, "it does not wait for the answer, which has 10 s")
+
+    def test_a_receiver_that_is_configured_later_gets_the_raised_alerts(self):
+        config = pathlib.Path(self.folder.name) / "perseus.toml"
+        config.write_text("")
+        self.start("--config", str(config))
+        training = self.trained("gpt")
+        self.lose_control(training, 2)
+        self.wait_for(lambda: self.alerts()["alerts"])
+        receiver = self.receiver()
+        config.write_text(f"alert_webhook = '{receiver.url}'\n")
+        self.server.process.send_signal(signal.SIGHUP)
+        self.wait_for(lambda: receiver.states() == ["firing"])
+        self.wait_for(lambda: any("changed: alert_webhook" in line for line in self.server.log))
+
+    def test_wrong_settings_are_refused_without_their_secrets(self):
+        empty = pathlib.Path(self.folder.name) / "empty"
+        empty.write_text("\n")
+        for settings, why in ((("--alert-webhook", "https://any:private@host/"), "contains a user"),
+                              (("--alert-webhook", "host/private"), "is not a URL"),
+                              (("--alert-webhook-token", str(empty)), "does not contain a token"),
+                              (("--alert-webhook-token", str(empty) + "-none"), "empty-none")):
+            refused = self.serve("--data", self.folder.name + "/other", *settings)
+            self.assertEqual(refused.returncode, 64, refused.stderr)
+            self.assertIn(why, refused.stderr)
+            self.assertNotIn("private", refused.stderr)
+        self.assertFalse(os.path.exists(self.folder.name + "/other"))
+        printed = self.serve("--alert-webhook", "https://host/private", "--print-config").stdout
+        self.assertIn('alert_webhook = "********"', printed)
 
 
 if __name__ == "__main__":

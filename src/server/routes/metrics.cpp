@@ -56,6 +56,16 @@ MetricFamily alerts(const service::ServiceCounts& service) {
   return family;
 }
 
+void add_webhook(std::vector<MetricFamily>& families, const service::WebhookCounts& webhook) {
+  using enum MetricType;
+  families.push_back(
+      one(Counter, "alert_webhook_sent_total", "Messages that the webhook's receiver took", webhook.sent));
+  families.push_back(one(Counter, "alert_webhook_failed_total", "Calls of the webhook that failed", webhook.failed));
+  families.push_back(
+      one(Counter, "alert_webhook_dropped_total", "Messages of the webhook that were given up", webhook.dropped));
+  families.push_back(one(Gauge, "alert_webhook_waiting", "Messages that wait for the webhook", webhook.waiting));
+}
+
 MetricFamily commit_times(const store::CommitCounts& commits) {
   prometheus::ClientMetric metric;
   std::uint64_t cumulative = 0;
@@ -111,6 +121,7 @@ std::string Metrics::text(const std::string& version, const service::ServiceCoun
       commit_times(service.commits),
       one(Counter, "store_commits_failed_total", "Database commits that failed", service.commits.failed),
   };
+  add_webhook(families, service.webhook);
   for (MetricFamily& family : energy_metrics(service, most_jobs)) families.push_back(std::move(family));
   if (service.database_bytes) {
     families.push_back(one(Gauge, "database_bytes", "Size of the database on disk", *service.database_bytes));

@@ -6,6 +6,8 @@
 
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
+#include "server/service/alert_claims.h"
+#include "server/service/alert_message.h"
 #include "server/service/alert_watch.h"
 #include "server/service/characterizations.h"
 #include "server/service/follow_ups.h"
@@ -42,6 +44,7 @@ struct Service::Parts {
   /// Reads the store, on this thread: for the start.
   Status read(store::Store& from);
   void connect(store::Store& to);
+  void use(const AlertReceiver& receiver);
 
   ServiceOptions options;
   const Clock& clock;
@@ -72,7 +75,8 @@ struct Service::Parts {
   JobReactions reactions;
   EnergyCounters energy;
   AlertWatch watch;
-  std::function<void(const jobs::Alert&)> alert_changed;
+  std::shared_ptr<AlertClaims> claims;
+  AlertWebhook webhook;
 };
 
 Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
@@ -102,7 +106,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       operations(*jobs, clock, access, *profiles),
       reads(clock, access, *frontiers, *characterizations),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
-      watch(*jobs, clock, options.alert_after_s) {}
+      watch(*jobs, clock, options.alert_after_s),
+      claims(std::make_shared<AlertClaims>(options.owner, *store, clock)) {}
 
 JobHooks Service::Parts::hooks() {
   JobHooks hooks;
@@ -137,9 +142,11 @@ void Service::Parts::connect(store::Store& to) {
   reactions.log = options.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options.log) options.log(line_of(alert));
-    if (alert_changed) alert_changed(alert);
+    claims->changed(alert);
   };
-  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
+  claims->send = [this](const jobs::Alert& alert) { webhook.send(format_alert_message(alert)); };
+  use(options.alert_receiver);
+  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
@@ -148,6 +155,12 @@ void Service::Parts::connect(store::Store& to) {
                    if (const auto live = weak.lock()) live->on_foreign(job, sequence);
                  },
                  options.tokens_changed});
+}
+
+void Service::Parts::use(const AlertReceiver& receiver) {
+  options.alert_receiver = receiver;
+  webhook.set_receiver(receiver);
+  claims->enable(!receiver.url.empty());
 }
 
 Service::Service(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -265,6 +278,7 @@ StoreHealth Service::store_health() {
   return parts_->store->health();
 }
 
+bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook.is_running(); }
 std::shared_ptr<StoreAccess> Service::store_access() const { return parts_->store; }
 
 ServiceCounts Service::counts() const {
@@ -294,6 +308,7 @@ ServiceCounts Service::counts() const {
   counts.database_bytes = parts_->store->size_bytes();
   counts.energy = parts_->energy;
   counts.alerts = parts_->watch.alerts().counts();
+  counts.webhook = parts_->webhook.counts();
   for (const auto& [id, live] : parts_->jobs->live()) {
     const jobs::Job& job = live->job;
     counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
@@ -308,7 +323,6 @@ ServiceCounts Service::counts() const {
 }
 
 const Alerts& Service::alerts() const { return parts_->watch.alerts(); }
-void Service::on_alert(std::function<void(const jobs::Alert&)> changed) { parts_->alert_changed = std::move(changed); }
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
                         Done<jobs::SubscriptionId> done) {
@@ -333,13 +347,17 @@ void Service::tick() {
   parts_->upkeep->tick(now_s);
   parts_->stored_bytes->tick(now_s);
   parts_->watch.tick(now_s);
+  parts_->claims->tick(now_s);
+  for (const std::string& line : parts_->webhook.take_lines()) {
+    if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
+  }
 }
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
   for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
                           parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake(), parts_->watch.next_wake()}) {
+                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -362,6 +380,7 @@ void Service::set_limits(const ServiceOptions& options) {
   now.profiling_slowdown_pct = options.profiling_slowdown_pct;
   now.profiling_worst_slowdown_pct = options.profiling_worst_slowdown_pct;
   parts_->watch.set_after(options.alert_after_s);
+  parts_->use(options.alert_receiver);
   parts_->characterizations->set_limits(now);
   parts_->upkeep->set_keep(keep_of(now));
   const double now_s = parts_->clock.now_s();
@@ -373,6 +392,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   parts_->reports.stop();
   parts_->windows->stop();
   parts_->waiting.stop();
+  parts_->webhook.stop();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
   auto missing = std::make_shared<std::size_t>(jobs.size() + 3);

@@ -31,6 +31,7 @@
 #include "server/jobs/alert.h"
 #include "server/jobs/job_history.h"
 #include "server/jobs/requests.h"
+#include "server/service/alert_webhook.h"
 #include "server/service/alerts.h"
 #include "server/service/done.h"
 #include "server/service/energy_figures.h"
@@ -63,6 +64,7 @@ struct ServiceCounts {
   std::int64_t ranks_without_control = 0;                   ///< of live jobs
   double profiling_window_age_s = 0;                        ///< longest time since a job got its last profiling window
   std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
+  WebhookCounts webhook;
 };
 
 class Service {
@@ -137,8 +139,6 @@ class Service {
   void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;
   [[nodiscard]] const Alerts& alerts() const;
-  /// Called with each alert that is raised or resolved.
-  void on_alert(std::function<void(const jobs::Alert&)> changed);
   /// The last known state. Starts a new check, for the next caller.
   [[nodiscard]] StoreHealth store_health();
 
@@ -160,13 +160,16 @@ class Service {
   void on_earlier_wake(std::function<void()> changed);
 
   /// Applies the limits, times and budgets of these options from now on: idle_expiry_s, keep_..., max_ranks,
-  /// planning_budget_s, profiling_... and alert_after_s. The other options stay.
+  /// planning_budget_s, profiling_..., alert_after_s and alert_receiver. The other options stay.
   void set_limits(const ServiceOptions& options);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
   /// the ranks' reports to the store. Calls `kept` once that is durable, or with the error of the store. From now on,
   /// store calls have `store_answers_s` each.
   void drain(double store_answers_s, Done<Ok> kept = {});
+  /// True if a thread would delay the end of the process: one that waits for a store, or for the name of the receiver
+  /// of alerts, cannot be ended.
+  [[nodiscard]] bool has_busy_thread() const;
   /// The service's access to the store, for other work of the io thread.
   [[nodiscard]] std::shared_ptr<StoreAccess> store_access() const;
 
