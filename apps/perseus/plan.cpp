@@ -101,7 +101,9 @@ Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const Pl
   std::ranges::copy(deadlines, std::back_inserter(planner.also));
   planner.progress = progress.callback();
   baselines::OtherMethods others;
-  if (planner.effort == planner::Effort::high) others.published_unit_time = Seconds(options.tau_s);
+  if (planner.effort == planner::Effort::low) others.published = baselines::PublishedMethod::no;
+  if (planner.effort == planner::Effort::high) others.published = baselines::PublishedMethod::always;
+  others.published_unit_time = Seconds(options.tau_s);
   return baselines::plan_best_of_all(dag, planner, others);
 }
 
@@ -240,7 +242,7 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
                   "--bound-only");
   }
   if (options.method == "perseus") return refuse({"--effort", "--deadlines"}, "--method perseus");
-  if (options.effort != "high") return refuse({"--tau"}, "--method exact below --effort high");
+  if (options.effort == "low") return refuse({"--tau"}, "--method exact with --effort low");
   return Ok{};
 }
 
@@ -251,8 +253,7 @@ void add_planner_options(CLI::App& plan, PlanOptions& options) {
       ->check(CLI::IsMember({"exact", "perseus"}).description(""))
       ->type_name("NAME")
       ->group(planner);
-  plan.add_option("--tau", options.tau_s,
-                  "Time unit of the published method, in seconds (with --method perseus or --effort high)")
+  plan.add_option("--tau", options.tau_s, "Time unit of the published method, in seconds (not with --effort low)")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")

@@ -14,18 +14,26 @@ namespace {
 
 constexpr double kMostUnits = 1e7;
 
+// Cost per computation of a step, in elementary operations (base/stop_check.h).
+constexpr long kOperationsOfStep = 10;
+
+/// Each computation at its option with the least of `key`.
+template <class Key>
+Seconds iteration_time(const model::ComputationDag& dag, Key key) {
+  model::Plan plan;
+  for (const model::Computation& computation : dag.computations) {
+    const auto& options = dag.types[computation.type].options;
+    plan.push_back(static_cast<std::uint16_t>(std::ranges::min_element(options, {}, key) - options.begin()));
+  }
+  return Realizer(dag).realize(plan).time;
+}
+
 Status check_unit_time(const model::ComputationDag& dag, Seconds unit) {
   if (!(unit > Seconds(0)) || !std::isfinite(unit.value())) {
     return Error{ErrorCode::usage,
                  fmt::format("unit time is {} s; it must be a positive number of seconds", unit.value())};
   }
-  model::Plan slowest;
-  for (const model::Computation& computation : dag.computations) {
-    const auto& options = dag.types[computation.type].options;
-    slowest.push_back(
-        static_cast<std::uint16_t>(std::ranges::max_element(options, {}, &model::Measurement::time) - options.begin()));
-  }
-  const Seconds longest = Realizer(dag).realize(slowest).time;
+  const Seconds longest = iteration_time(dag, [](const model::Measurement& m) { return -m.time.value(); });
   if (longest / unit > kMostUnits) {
     return Error{ErrorCode::usage, fmt::format("unit time is {} s, of which the slowest iteration, {} s, has {:.3g}; "
                                                "at most {:.0e} are allowed",
@@ -106,7 +114,17 @@ model::Frontier PerseusRun::frontier() const {
   return frontier;
 }
 
+double estimated_perseus_steps(const model::ComputationDag& dag, Seconds unit_time) {
+  const Seconds slowest = iteration_time(dag, &model::Measurement::energy);
+  return (slowest - iteration_time(dag, &model::Measurement::time)) / unit_time;
+}
+
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options) {
+  StopCheck never;
+  return plan_perseus(dag, options, never);
+}
+
+Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options, StopCheck& check) {
   const Seconds unit = options.unit_time;
   if (auto status = check_unit_time(dag, unit); !status.ok()) return status.error();
 
@@ -143,6 +161,7 @@ Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusO
 
   CapacityDag::Changes changes;
   while (capacity_dag.find_cut(changes)) {
+    if (check.stop(kOperationsOfStep * static_cast<long>(durations.size()))) return planning_stopped();
     bool clocks_changed = false;
     const auto change = [&](int i, std::int64_t by) {
       const CostCurve& curve = curves.of(i);

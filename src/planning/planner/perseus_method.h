@@ -16,6 +16,7 @@
 //          realized (measured) time and energy of each, and any step's plan. Planned times fall by exactly tau. No
 //          lower bound: see compute_lower_bound() in planning/planner/exact.h.
 // Errors:  usage: tau is not a positive number, or so small that the slowest iteration has over 10^7 units.
+//          unavailable: `check` stopped it.
 // Cost:    O(steps * (V + E)) in practice; memory 56 bytes a step.
 // Threads: single-threaded; it calls `progress` on the caller's thread.
 // Source:  paper sections 4.2, 4.3, appendices "Continuous Relaxation" and "Full Details of GetNextSchedule";
@@ -28,6 +29,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/stop_check.h"
 #include "base/units.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
@@ -62,7 +64,8 @@ class PerseusRun {
   [[nodiscard]] const CostCurves& curves() const { return curves_; }
 
  private:
-  friend Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options);
+  friend Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options,
+                                         StopCheck& check);
   void apply_changes(std::size_t step, std::vector<std::int64_t>& durations) const;
   [[nodiscard]] model::Plan realize(const std::vector<std::int64_t>& durations) const;
 
@@ -73,5 +76,9 @@ class PerseusRun {
 };
 
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options = {});
+Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options, StopCheck& check);
+
+/// Number of steps of plan_perseus(), from the measured times of the slowest and the fastest plan. O(V + E).
+double estimated_perseus_steps(const model::ComputationDag& dag, Seconds unit_time);
 
 }  // namespace perseus::planner
