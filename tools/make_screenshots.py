@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes docs/screenshots/: the report and the dashboard, light and dark, in Chromium.
+"""Makes docs/screenshots/: the report, and the server's pages of the cluster and of a job, light and dark, in Chromium.
 
 usage: make_screenshots.py [PERSEUS [FOLDER]]    default: build/release/apps/perseus docs/screenshots
 
-The report is that of 'perseus plan' on data/sample_profile.csv; the dashboard shows the job of 'perseus demo',
-on simulated GPUs, while it runs the plan for its straggler; this takes a minute. Debian's pngquant, where it is installed, makes the files a third as large.
+The report is that of 'perseus plan' on data/sample_profile.csv; the server's pages show the job of 'perseus demo',
+on simulated GPUs, while it runs the plan for its straggler; this takes two minutes. Debian's pngquant, where it is installed, makes the files a third as large.
 """
 
 import pathlib
@@ -31,39 +31,46 @@ def save(browser: Browser, path: pathlib.Path) -> None:
     print(f"{path}: {path.stat().st_size} bytes")
 
 
+def save_schemes(browser: Browser, folder: pathlib.Path, name: str) -> None:
+    """The page as it is, light and dark."""
+    for scheme in SCHEMES:
+        browser.look(dark=scheme == "dark", **SIZE)
+        browser.run("document.activeElement.blur()")  # no ring around the part that has the keyboard's focus
+        browser.settle()
+        save(browser, folder / f"{name}_{scheme}.png")
+
+
 def of_report(browser: Browser, program: str, folder: pathlib.Path, scratch: str) -> None:
     shutil.copy(ROOT / "data/sample_profile.csv", scratch)
     command = "perseus plan sample_profile.csv --schedule 1f1b -m 12 --blocking-power 90 --out plans"
     subprocess.run(command.split(), executable=program, cwd=scratch, check=True, stdout=subprocess.DEVNULL)
-    for scheme in SCHEMES:
-        browser.look(dark=scheme == "dark", **SIZE)
-        browser.open(f"{scratch}/plans/report.html")
-        save(browser, folder / f"report_{scheme}.png")
+    browser.look(**SIZE)
+    browser.open(f"{scratch}/plans/report.html")
+    save_schemes(browser, folder, "report")
 
 
-def wait_for_straggler_plan(lines) -> str:
-    """Reads the demo's output until the job has the plan for the straggler. Returns the dashboard's address."""
-    url, announced = "", False
+def line_with(lines, text: str) -> str:
+    """Reads the demo's output to the first line that contains the text."""
     for line in lines:
-        if "dashboard: " in line:
-            url = line.split("dashboard: ")[1].strip()
-        announced |= "notice to the server" in line
-        if announced and "s per iteration" in line:
-            return url
-    sys.exit("make_screenshots.py: the demo ended before the plan for its straggler; 'perseus demo --known-profile' shows why")
+        if text in line:
+            return line
+    sys.exit(f"make_screenshots.py: the demo ended before '{text}'; 'perseus demo --known-profile' shows why")
 
 
-def of_dashboard(browser: Browser, program: str, folder: pathlib.Path, scratch: str) -> None:
-    demo = subprocess.Popen([program, "demo", "--known-profile", "--out", f"{scratch}/demo"], stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True)
+def of_server(browser: Browser, program: str, folder: pathlib.Path, scratch: str) -> None:
+    demo = subprocess.Popen([program, "demo", "--known-profile", "--iterations", "20", "--out", f"{scratch}/demo"],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        url = wait_for_straggler_plan(demo.stdout)
-        for scheme in SCHEMES:
-            browser.look(dark=scheme == "dark", **SIZE)
-            browser.open_url(url)
-            browser.wait_until("[...document.querySelectorAll('canvas')].some((canvas) => canvas.width > 0)")
-            browser.settle()
-            save(browser, folder / f"dashboard_{scheme}.png")
+        url = line_with(demo.stdout, "dashboard: ").split("dashboard: ")[1].strip()
+        line_with(demo.stdout, "notice to the server")
+        line_with(demo.stdout, "s per iteration")
+        browser.look(**SIZE)
+        browser.open_url(url)
+        browser.wait_until("document.querySelector('tbody a')")
+        save_schemes(browser, folder, "cluster")
+        browser.run("document.querySelector('tbody a').click()")
+        browser.wait_until("[...document.querySelectorAll('canvas')].some((canvas) => canvas.width > 0)")
+        save_schemes(browser, folder, "dashboard")
     finally:
         demo.send_signal(signal.SIGINT)
         demo.communicate()
@@ -77,7 +84,7 @@ def main() -> None:
     try:
         with tempfile.TemporaryDirectory(prefix="perseus-screenshots-") as scratch:
             of_report(browser, program, folder, scratch)
-            of_dashboard(browser, program, folder, scratch)
+            of_server(browser, program, folder, scratch)
     finally:
         browser.close()
 

@@ -22,7 +22,7 @@ const columns = [
     : job.power_w == null ? '' : estimate(kilowatts(job.power_w), !job.power_measured)), 'sum-cell wide',
     (sum) => (sum.powered > 0 ? estimate(kilowatts(sum.power_w), sum.estimated > 0) : '')],
   ['plan', 'Plan saves', (job) => job.saved_pct, (job) => (job.possible_saving_pct != null
-    ? `would: ${estimate(percent(job.possible_saving_pct))}` : job.saved_pct == null ? '' : estimate(percent(job.saved_pct))), 'wide'],
+    ? `would: ${estimate(percent(job.possible_saving_pct))}` : job.saved_pct == null ? '' : estimate(percent(job.saved_pct))), 'sum-cell wide'],
   ['saved', 'Saved', (job) => (isSilent(job) && !job.saved_j ? null : job.saved_j), (job) => (isSilent(job) && !job.saved_j ? quiet
     : job.saved_j ? estimate(kilowattHours(job.saved_j), job.estimated_saved_j > 0) : ''), 'sum-cell',
     (sum) => (sum.saved_j ? estimate(kilowattHours(sum.saved_j), sum.estimated_j > 0) : '')],
