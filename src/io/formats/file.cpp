@@ -12,28 +12,12 @@
 #include <mutex>
 #include <utility>
 
+#include "base/owned_fd.h"
 #include "io/formats/gunzip.h"
 #include "io/formats/sha256.h"
 
 namespace perseus::formats {
 namespace {
-
-/// A file descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  [[nodiscard]] int get() const { return fd_; }
-  /// Closes now; false if the system reports a delayed error.
-  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
-
- private:
-  int fd_;
-};
 
 bool write_all(int fd, std::string_view content) {
   while (!content.empty()) {
@@ -84,8 +68,8 @@ ReadLog& read_log() {
 }
 
 Status write_in_place(const std::string& path, std::string_view content) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-  if (file.get() < 0 || !write_all(file.get(), content) || !file.close()) return cannot_write(path);
+  OwnedFd file(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+  if (!file.valid() || !write_all(file.get(), content) || !file.close()) return cannot_write(path);
   return Ok{};
 }
 
@@ -95,8 +79,8 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   const auto cannot = [&] {
     return Error{ErrorCode::not_found, fmt::format("{}: cannot be read: {}", path, reason())};
   };
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (file.get() < 0) return cannot();
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return cannot();
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) return cannot();
   if (S_ISDIR(facts.st_mode)) {
@@ -137,8 +121,8 @@ Status write_file(const std::string& path, std::string_view content) {
     ::unlink(temporary.c_str());
     return error;
   };
-  Descriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (file.get() < 0 || !write_all(file.get(), content)) return cannot();
+  OwnedFd file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file.valid() || !write_all(file.get(), content)) return cannot();
   // mkostemp makes files private; set the mode that open() would set.
   const mode_t mask = ::umask(0);
   ::umask(mask);

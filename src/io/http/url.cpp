@@ -83,19 +83,6 @@ Result<HttpTarget> parse_target(std::string_view target) {
   return parsed;
 }
 
-std::string percent_encode(std::string_view text) {
-  constexpr std::string_view kept = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
-  std::string encoded;
-  for (const char c : text) {
-    if (kept.find(c) != std::string_view::npos) {
-      encoded += c;
-    } else {
-      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return encoded;
-}
-
 std::optional<HostText> split_host(std::string_view text) {
   const bool bracketed = text.starts_with('[');
   const std::size_t end = std::min(text.find(bracketed ? ']' : ':'), text.size());

@@ -2,7 +2,7 @@
 //
 // Input:   text of clients, command lines and settings.
 // Output:  decoded parts. A path's segment or query may contain any byte; percent_encode() keeps only letters, digits
-//          and -._~
+//          and -._~ (base/percent_encode.h).
 // Errors:  usage, with the text and what is expected; the part of a URL before '@' is never shown.
 // Cost:    O(length).
 // Threads: pure functions.
@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/percent_encode.h"
 #include "base/result.h"
 
 namespace perseus::http {
@@ -29,8 +30,7 @@ struct HttpTarget {
 Result<HttpTarget> parse_target(std::string_view target);
 /// The segments between a path's slashes, each decoded: a "%2F" is a part of its segment. `path`: of parse_target().
 std::vector<std::string> path_segments(std::string_view path);
-/// For paths and query values: everything but letters, digits and -._~ becomes %XX.
-std::string percent_encode(std::string_view text);
+using perseus::percent_encode;  // of paths and query values
 
 struct HostPort {
   std::string host;

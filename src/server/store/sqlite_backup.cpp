@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "base/owned_fd.h"
 #include "server/store/sqlite_schema.h"
 
 namespace perseus::store {
@@ -18,10 +19,8 @@ namespace {
 
 /// A power failure after this leaves the file, or folder, as it is now.
 bool flush_to_disk(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  const bool flushed = file >= 0 && ::fsync(file) == 0;
-  if (file >= 0) ::close(file);
-  return flushed;
+  const OwnedFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.valid() && ::fsync(file.get()) == 0;
 }
 
 }  // namespace

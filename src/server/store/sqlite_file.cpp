@@ -9,8 +9,8 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <utility>
 
+#include "base/percent_encode.h"
 #include "server/store/sqlite_schema.h"
 
 namespace perseus::store {
@@ -23,24 +23,18 @@ bool means_no_room(int problem) { return problem == EROFS || problem == ENOSPC |
 Result<DatabaseLock> DatabaseLock::take(const std::string& database) {
   const std::string path = database + ".lock";
   DatabaseLock lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (lock.descriptor_ < 0 && means_no_room(errno)) {
-    lock.descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (lock.descriptor_ < 0) return lock;  // the lock file does not exist, so no server uses the database
-  } else if (lock.descriptor_ < 0) {
+  if (!lock.is_held() && means_no_room(errno)) {
+    lock.descriptor_ = OwnedFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!lock.is_held()) return lock;  // the lock file does not exist, so no server uses the database
+  } else if (!lock.is_held()) {
     return Error{ErrorCode::cannot_write, fmt::format("{}: cannot be created: {}", path, std::strerror(errno))};
   }
-  if (::flock(lock.descriptor_, LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(lock.descriptor_.get(), LOCK_EX | LOCK_NB) != 0) {
     return Error{ErrorCode::conflict, database +
                                           ": in use by another server; one at a time may open a SQLite file "
                                           "(PostgreSQL serves several)"};
   }
   return lock;
-}
-
-DatabaseLock::DatabaseLock(DatabaseLock&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-DatabaseLock::~DatabaseLock() {
-  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 Result<SqliteConnections> connect_sqlite(const std::string& path, const SqliteOptions& options) {
@@ -53,8 +47,7 @@ Result<SqliteConnections> connect_sqlite(const std::string& path, const SqliteOp
 Result<SqliteConnections> connect_sqlite_read_only(const std::string& path) {
   std::error_code missing;
   const bool has_log = std::filesystem::file_size(path + "-wal", missing) > 0 && !missing;
-  std::string uri = "file:";
-  for (const char c : path) uri += c == '?' || c == '#' || c == '%' ? fmt::format("%{:02X}", c) : std::string(1, c);
+  std::string uri = "file:" + percent_encode(path);
   // The only connection indexes the log in memory, without locks; without a log, the file is complete.
   uri += has_log ? "?mode=ro&vfs=unix-none" : "?immutable=1";
   auto reader = std::make_unique<SqliteConnection>(uri, SQLite::OPEN_READONLY | SQLite::OPEN_URI);
@@ -65,12 +58,11 @@ Result<SqliteConnections> connect_sqlite_read_only(const std::string& path) {
 
 bool has_room_beside(const std::string& path) {
   const std::string name = path + ".room";
-  const int file = ::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-  if (file < 0) return false;
+  const OwnedFd file(::open(name.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (!file.valid()) return false;
   const std::string page(1U << 16U, 'x');
   const bool written =
-      ::write(file, page.data(), page.size()) == static_cast<ssize_t>(page.size()) && ::fsync(file) == 0;
-  ::close(file);
+      ::write(file.get(), page.data(), page.size()) == static_cast<ssize_t>(page.size()) && ::fsync(file.get()) == 0;
   ::unlink(name.c_str());
   return written;
 }

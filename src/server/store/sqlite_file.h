@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "server/store/sqlite_connection.h"
 #include "server/store/sqlite_store.h"
@@ -20,15 +21,12 @@ namespace perseus::store {
 class DatabaseLock {
  public:
   static Result<DatabaseLock> take(const std::string& database);
-  DatabaseLock(DatabaseLock&& other) noexcept;
-  DatabaseLock& operator=(DatabaseLock&&) = delete;
-  ~DatabaseLock();
   /// False: there is no space for the lock's file, and another server would find it missing too.
-  [[nodiscard]] bool is_held() const { return descriptor_ >= 0; }
+  [[nodiscard]] bool is_held() const { return descriptor_.valid(); }
 
  private:
   explicit DatabaseLock(int descriptor) : descriptor_(descriptor) {}
-  int descriptor_;
+  OwnedFd descriptor_;
 };
 
 struct SqliteConnections {

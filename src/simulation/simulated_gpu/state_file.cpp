@@ -16,6 +16,8 @@
 #include <limits>
 #include <memory>
 
+#include "base/owned_fd.h"
+
 namespace perseus::simulated_gpu {
 
 struct Content {
@@ -48,16 +50,6 @@ std::uint64_t hash_of(const Spec& spec) {
   for (std::size_t i = 0; i < sizeof spec; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
   return hash;
 }
-
-struct Descriptor {
-  int fd;
-  explicit Descriptor(int opened) : fd(opened) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd >= 0) close(fd);
-  }
-};
 
 Error failed(ErrorCode code, const std::string& path, int number) {
   return {code, fmt::format("{}: {}", path, std::strerror(number))};
@@ -116,15 +108,15 @@ Result<std::unique_ptr<StateFile>> StateFile::create(const std::string& path, Sp
     return Error{ErrorCode::invalid_input, fmt::format("a simulated GPU cannot be made of this: {}", why)};
   }
   const std::string unfinished = fmt::format("{}.{}.new", path, getpid());
-  const Descriptor file(open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.fd < 0) return failed(ErrorCode::cannot_write, path, errno);
+  const OwnedFd file(open(unfinished.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  if (!file.valid()) return failed(ErrorCode::cannot_write, path, errno);
   // Reserved now: a full disk is an error here instead of a SIGBUS later.
-  const int reserved = posix_fallocate(file.fd, 0, sizeof(Content));
+  const int reserved = posix_fallocate(file.get(), 0, sizeof(Content));
   if (reserved != 0) {
     unlink(unfinished.c_str());
     return failed(ErrorCode::cannot_write, path, reserved);
   }
-  const Result<Content*> mapped = map(file.fd, path);
+  const Result<Content*> mapped = map(file.get(), path);
   if (!mapped) {
     unlink(unfinished.c_str());
     return mapped.error();
@@ -149,15 +141,15 @@ Result<std::unique_ptr<StateFile>> StateFile::create(const std::string& path, Sp
 Result<std::unique_ptr<StateFile>> StateFile::attach(const std::string& path, TimeSource now) {
   const bool real_time = !now;
   if (real_time) now = monotonic_s;
-  const Descriptor file(open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (file.fd < 0) return failed(ErrorCode::not_found, path, errno);
+  const OwnedFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.valid()) return failed(ErrorCode::not_found, path, errno);
   struct stat status {};
-  if (fstat(file.fd, &status) != 0) return failed(ErrorCode::not_found, path, errno);
+  if (fstat(file.get(), &status) != 0) return failed(ErrorCode::not_found, path, errno);
   if (!S_ISREG(status.st_mode)) return no_gpu(path, "it is no regular file");
   if (status.st_size != sizeof(Content)) {
     return no_gpu(path, fmt::format("it has {} bytes, not {}", status.st_size, sizeof(Content)));
   }
-  const Result<Content*> mapped = map(file.fd, path);
+  const Result<Content*> mapped = map(file.get(), path);
   if (!mapped) return mapped.error();
   std::unique_ptr<StateFile> file_of_gpu(new StateFile(path, **mapped, std::move(now), real_time));
   // A read may overlap with the work of another process on the other state; two changes during one read are unlikely,

@@ -52,21 +52,6 @@ std::string program_folder() {
 
 }  // namespace
 
-OwnedFd& OwnedFd::operator=(OwnedFd&& other) noexcept {
-  if (this != &other) {
-    reset();
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int OwnedFd::release() { return std::exchange(fd_, -1); }
-
-void OwnedFd::reset() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
-
 device::DeviceResult<std::string> find_helper(const std::string& given) {
   const char* named = ::secure_getenv("PERSEUS_CLOCKD");
   const std::string only = !given.empty() ? given : named != nullptr ? named : "";

@@ -14,25 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "training/device/gpu.h"
 
 namespace perseus::clock_control {
-
-/// A file descriptor that closes itself.
-class OwnedFd {
- public:
-  explicit OwnedFd(int fd = -1) : fd_(fd) {}
-  OwnedFd(OwnedFd&& other) noexcept : fd_(other.release()) {}
-  OwnedFd& operator=(OwnedFd&& other) noexcept;
-  ~OwnedFd() { reset(); }
-  [[nodiscard]] int get() const { return fd_; }
-  [[nodiscard]] bool valid() const { return fd_ >= 0; }
-  int release();
-  void reset();
-
- private:
-  int fd_;
-};
 
 /// Path of the program: `given`; if empty, the path that ClockControllerOptions::helper describes.
 device::DeviceResult<std::string> find_helper(const std::string& given);

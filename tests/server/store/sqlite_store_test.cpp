@@ -16,6 +16,7 @@
 #include <random>
 
 #include "server/store/sqlite_backup.h"
+#include "server/store/sqlite_file.h"
 #include "tests/support/killed_writer.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
@@ -146,6 +147,14 @@ TEST_F(SqliteFile, MovesItsLogIntoTheFileWhileItIsWrittenTo) {
   }
   store.reset();
   EXPECT_EQ(open()->read("job", 0)->size(), static_cast<std::size_t>(last));
+}
+
+TEST_F(SqliteFile, IsReadUnderAnyName) {
+  for (const char* name : {"plain.db", "what?.db", "a#b.db", "100%25 \xc3\xa4.db"}) {
+    const std::string file = folder_.path(name);
+    ASSERT_TRUE(connect_sqlite(file, {}).ok()) << name;
+    EXPECT_TRUE(connect_sqlite_read_only(file).ok()) << name;
+  }
 }
 
 TEST_F(SqliteFile, IsRefusedToASecondServer) {
