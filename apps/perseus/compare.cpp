@@ -241,10 +241,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
-  if (pipeline->default_blocking) {
-    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
-                     dag.blocking_power.value()));
-  }
+  if (pipeline->default_blocking) note_assumed_blocking(dag.blocking_power);
   if (!options.out.empty()) {
     const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
     if (!probe) return probe.error();

@@ -11,6 +11,7 @@
 #include "interrupt.h"
 #include "io/formats/number.h"
 #include "origin.h"
+#include "pipeline.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 #include "slowdown.h"
@@ -54,10 +55,7 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& jo
 }
 
 void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
-  if (!o.profile.empty() && !o.blocking_power_w) {
-    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
-                     job.blocking_power.value()));
-  }
+  if (!o.profile.empty() && !o.blocking_power_w) note_assumed_blocking(job.blocking_power);
   if (job.backward_was_split) {
     note(
         fmt::format("{} runs the two halves of backward apart: each takes half of it, unless --split-backward "

@@ -123,8 +123,7 @@ Result<Answer> cut(const Model& model, const PartitionOptions& options) {
     const auto profile = partitioner::profile_of(model.layers, whole);
     if (!profile) return profile.error();
     goal.blocking_power = model::guessed_blocking_power(*profile);
-    note(fmt::format("no --blocking-power: {} is assumed, a fifth of the highest power",
-                     report::text_of(goal.blocking_power)));
+    note_assumed_blocking(goal.blocking_power);
   }
   ProgressLine progress("planning partitions", options.progress, "a smaller --max-planned is faster");
   goal.progress = progress.callback();

@@ -60,6 +60,11 @@ Result<Pipeline> pipeline_from_dag(const PipelineOptions& options) {
 
 }  // namespace
 
+void note_assumed_blocking(Watts assumed) {
+  note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
+                   assumed.value()));
+}
+
 std::vector<report::ReportFact> described_inputs(const Pipeline& pipeline) {
   std::vector<report::ReportFact> facts = pipeline.facts;
   facts.insert(facts.end(), pipeline.origin.begin(), pipeline.origin.end());

@@ -54,6 +54,8 @@ struct Pipeline {
 /// one name, for its help; empty: none.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
+/// Prints the blocking power that is assumed because no --blocking-power was given.
+void note_assumed_blocking(Watts assumed);
 /// Facts and origin, for files.
 std::vector<report::ReportFact> described_inputs(const Pipeline& pipeline);
 

@@ -183,10 +183,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
-  if (pipeline->default_blocking) {
-    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
-                     dag.blocking_power.value()));
-  }
+  if (pipeline->default_blocking) note_assumed_blocking(dag.blocking_power);
   if (options.bound_only) {
     print_bound(dag, planner::compute_lower_bound(dag).bound, as_json);
     return 0;

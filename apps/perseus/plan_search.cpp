@@ -136,10 +136,7 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
 
 /// Reports what is assumed about the measurements.
 void note_assumptions(const Measurements& measured) {
-  if (measured.default_blocking) {
-    note(fmt::format("no --blocking-power was given: {:.3g} W is assumed, a fifth of the highest power in the profile",
-                     measured.costs.blocking_power.value()));
-  }
+  if (measured.default_blocking) note_assumed_blocking(measured.costs.blocking_power);
   if (!measured.draws.empty()) {
     note(
         "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is longer; "
