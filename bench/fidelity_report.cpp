@@ -4,6 +4,7 @@
 // usage: fidelity_report [FOLDER]   FOLDER has measured/*.ops.csv.gz and *.iters.csv; tables 3 and 4, if present, are
 //                                   FOLDER/../paper/table*.csv
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -124,21 +125,22 @@ void print_constants(const std::vector<Workload>& workloads) {
     };
     std::string latency = ms(c.transfer_latency.common, c.transfer_latency_stddev.common);
     if (const auto& boundaries = c.transfer_latency.boundaries; !boundaries.empty()) {
-      latency.clear();
+      std::vector<std::string> latencies;
       for (std::size_t b = 0; b < boundaries.size(); ++b) {
         const model::BoundaryLatency& error = c.transfer_latency_stddev.boundaries[b];
-        latency += fmt::format("{}{}", b == 0 ? "" : "; ", ms(boundaries[b].forward, error.forward));
+        latencies.push_back(ms(boundaries[b].forward, error.forward));
         if (boundaries[b].forward != boundaries[b].backward)
-          latency += fmt::format(" / {}", ms(boundaries[b].backward, error.backward));
+          latencies.back() += fmt::format(" / {}", ms(boundaries[b].backward, error.backward));
       }
+      latency = fmt::format("{}", fmt::join(latencies, "; "));
     }
-    std::string loading;
+    std::vector<std::string> loading;
     for (const calibration::StageLoading& l : c.loading)
-      loading += fmt::format("{}{:.2f} ± {:.2f}", loading.empty() ? "" : ", ", 1e3 * l.per_microbatch.value.value(),
-                             1e3 * l.per_microbatch.stddev.value());
+      loading.push_back(
+          fmt::format("{:.2f} ± {:.2f}", 1e3 * l.per_microbatch.value.value(), 1e3 * l.per_microbatch.stddev.value()));
     fmt::print("| {} | {} | {} | {} | {:.2f} ± {:.2f} | {:.1f} ± {:.1f} |\n", w.name, latency,
-               name_of(c.timing.best().sending), loading, 1e3 * c.tail.value.value(), 1e3 * c.tail.stddev.value(),
-               c.power.blocking().value.value(), c.power.blocking().stddev.value());
+               name_of(c.timing.best().sending), fmt::join(loading, ", "), 1e3 * c.tail.value.value(),
+               1e3 * c.tail.stddev.value(), c.power.blocking().value.value(), c.power.blocking().stddev.value());
   }
 }
 

@@ -1,5 +1,6 @@
 // perseus doctor: reports what this machine's GPUs can do for Perseus, and why not more.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -78,16 +79,16 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
 }
 
 std::string reasons_of(const device::ClockEvents& events) {
-  std::string reasons;
-  const auto add = [&](bool is, const char* word) {
-    if (is) reasons += (reasons.empty() ? "" : ", ") + std::string(word);
+  std::vector<std::string_view> reasons;
+  const auto add = [&](bool is, std::string_view word) {
+    if (is) reasons.push_back(word);
   };
   add(events.power_cap, "the power limit");
   add(events.thermal, "heat");
   add(events.power_brake, "the power brake or hardware slowdown");
   add(events.sync_boost, "sync boost");
   add(events.idle, "idleness");
-  return reasons.empty() ? "nothing" : reasons;
+  return reasons.empty() ? "nothing" : fmt::format("{}", fmt::join(reasons, ", "));
 }
 
 /// The distance of most neighbors; clocks are highest first.

@@ -1,6 +1,7 @@
 #include "man_page.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -46,12 +47,10 @@ std::string option_list(const CommandEntry& command) {
       text += fmt::format(".PP\n{}\n", escaped(option.group));
     }
     group = option.group;
-    std::string names;
-    for (const std::string& name : option.names) {
-      names += fmt::format("{}\\fB{}\\fR", names.empty() ? "" : ", ", escaped(name));
-    }
-    if (!option.value.empty()) names += fmt::format(" \\fI{}\\fR", escaped(option.value));
-    text += fmt::format(".TP\n{}\n{}\n", names, escaped(option.description));
+    std::vector<std::string> names;
+    for (const std::string& name : option.names) names.push_back(fmt::format("\\fB{}\\fR", escaped(name)));
+    const std::string value = option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", escaped(option.value));
+    text += fmt::format(".TP\n{}{}\n{}\n", fmt::join(names, ", "), value, escaped(option.description));
   }
   return text;
 }

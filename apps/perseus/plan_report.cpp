@@ -1,6 +1,7 @@
 #include "plan_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -23,14 +24,14 @@ int least_energy_point(const std::vector<PointFigures>& figures) {
 
 /// "fastest, default"
 std::string role_of(int point, const report::ReportSummary& summary, const std::vector<PointFigures>& figures) {
-  std::string roles;
-  const auto add = [&](bool has, const char* role) {
-    if (has) roles += (roles.empty() ? "" : ", ") + std::string(role);
+  std::vector<std::string_view> roles;
+  const auto add = [&](bool has, std::string_view role) {
+    if (has) roles.push_back(role);
   };
   add(point + 1 == static_cast<int>(figures.size()), "fastest");
   add(point == summary.default_point, "default");
   add(point == least_energy_point(figures), "least energy");
-  return roles;
+  return fmt::format("{}", fmt::join(roles, ", "));
 }
 
 /// Points evenly spread over time; those that have a role and the straggler's always.

@@ -1,6 +1,7 @@
 #include "point_figures.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -83,10 +84,10 @@ std::span<const Column> point_columns() { return kColumns; }
 std::span<const RankColumn> rank_columns() { return kColumnsPerRank; }
 
 std::string frontier_csv(const std::vector<PointFigures>& figures) {
-  std::string text;
-  for (const Column& column : kColumns) text += fmt::format("{}{}", text.empty() ? "" : ",", column.name);
-  for (const RankColumn& column : kColumnsPerRank) text += fmt::format(",{}", column.name);
-  text += '\n';
+  std::vector<std::string_view> names;
+  for (const Column& column : kColumns) names.emplace_back(column.name);
+  for (const RankColumn& column : kColumnsPerRank) names.emplace_back(column.name);
+  std::string text = fmt::format("{}\n", fmt::join(names, ","));
   for (const PointFigures& point : figures) {
     for (const Column& column : kColumns) fmt::format_to(std::back_inserter(text), "{},", column.value(point));
     for (const RankColumn& column : kColumnsPerRank) {

@@ -66,11 +66,12 @@ Result<std::map<std::string, double>> by_gpu(const char* option, const std::vect
                    fmt::format("{}: '{}' is not GPU=NUMBER with a number from {:g} to 1e+06", option, text, least)};
     }
     if (std::ranges::find(artifact.profiles, gpu, &reproduction::EmulatedProfile::gpu) == artifact.profiles.end()) {
-      std::string known;
+      std::vector<std::string_view> known;
       for (const reproduction::EmulatedProfile& p : artifact.profiles) {
-        if (known.find(p.gpu) == std::string::npos) known += (known.empty() ? "" : ", ") + p.gpu;
+        if (std::ranges::find(known, p.gpu) == known.end()) known.push_back(p.gpu);
       }
-      return Error{ErrorCode::usage, fmt::format("{}: no profile is of '{}'; there are {}", option, gpu, known)};
+      return Error{ErrorCode::usage,
+                   fmt::format("{}: no profile is of '{}'; there are {}", option, gpu, fmt::join(known, ", "))};
     }
     if (!values.emplace(gpu, *value).second) {
       return Error{ErrorCode::usage, fmt::format("{}: '{}' is given twice", option, gpu)};

@@ -1,6 +1,7 @@
 #include "search_output.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -50,13 +51,13 @@ report::TextRows configuration_rows(const SearchReport& report) {
 /// "from 2.8 s zero-bubble, from 3.1 s 1f1b".
 std::string spans_text(const SearchReport& report) {
   const std::vector<search::WinningSpan> spans = search::winning_spans(report.summary.all);
-  std::string text;
+  std::vector<std::string> texts;
   for (std::size_t i = 0; i < std::min(spans.size(), kSpansShown); ++i) {
-    text += fmt::format("{}from {} {}", i == 0 ? "" : ", ", report::text_of(spans[i].from),
-                        report.configurations[spans[i].configuration].name);
+    texts.push_back(
+        fmt::format("from {} {}", report::text_of(spans[i].from), report.configurations[spans[i].configuration].name));
   }
-  if (spans.size() > kSpansShown) text += fmt::format(", and {} more changes", spans.size() - kSpansShown);
-  return text;
+  if (spans.size() > kSpansShown) texts.push_back(fmt::format("and {} more changes", spans.size() - kSpansShown));
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string default_text(const SearchReport& report) {

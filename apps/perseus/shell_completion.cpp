@@ -1,6 +1,7 @@
 #include "shell_completion.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <functional>
 
@@ -53,20 +54,21 @@ std::string bash_completion(const CommandEntry& program) {
   text += path_lines(program, "\"${COMP_WORDS[@]:1:COMP_CWORD-1}\"");
   text += "  local choices=\n  case \"$command\" in\n";
   visit(program, [&](const CommandEntry& command) {
-    std::string choices, with_value;
-    for (const CommandEntry& sub : command.subcommands) choices += " " + last_word(sub.name);
+    std::vector<std::string> choices, with_value;
+    for (const CommandEntry& sub : command.subcommands) choices.push_back(last_word(sub.name));
     for (const OptionEntry& option : command.options) {
       if (option.is_positional) continue;
       for (const std::string& name : option.names) {
-        choices += " " + name;
-        if (!option.value.empty()) with_value += (with_value.empty() ? "" : "|") + name;
+        choices.push_back(name);
+        if (!option.value.empty()) with_value.push_back(name);
       }
     }
     text += fmt::format("    \"{}\")\n", command.name);
     if (!with_value.empty()) {
-      text += fmt::format("      case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in {}) return ;; esac\n", with_value);
+      text += fmt::format("      case \"${{COMP_WORDS[COMP_CWORD-1]}}\" in {}) return ;; esac\n",
+                          fmt::join(with_value, "|"));
     }
-    text += fmt::format("      choices=\"{}\" ;;\n", choices.empty() ? "" : choices.substr(1));
+    text += fmt::format("      choices=\"{}\" ;;\n", fmt::join(choices, " "));
   });
   text += "  esac\n  local current=${COMP_WORDS[COMP_CWORD]}\n";
   text += "  if [[ $current == -* || $choices != -* ]]; then\n";

@@ -1,6 +1,7 @@
 #include "planning/model/schedule.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -18,13 +19,11 @@ constexpr std::uint16_t bit(Instruction i) { return static_cast<std::uint16_t>(1
 bool once_per_iteration(Instruction i) { return i == Instruction::all_reduce || i == Instruction::optimizer_step; }
 
 std::string names_in(unsigned bits) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (int i = 0; i < kNumInstructions; ++i) {
-    if ((bits >> i & 1U) == 0) continue;
-    if (!names.empty()) names += " + ";
-    names += name_of(static_cast<Instruction>(i));
+    if ((bits >> i & 1U) != 0) names.push_back(name_of(static_cast<Instruction>(i)));
   }
-  return names.empty() ? "nothing" : names;
+  return names.empty() ? "nothing" : fmt::format("{}", fmt::join(names, " + "));
 }
 
 bool is_complete(unsigned computations) {

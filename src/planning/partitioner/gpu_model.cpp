@@ -1,6 +1,7 @@
 #include "planning/partitioner/gpu_model.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -90,12 +91,13 @@ class Roofline {
 std::span<const GpuModel> known_gpus() { return kGpus; }
 
 Result<GpuModel> gpu_named(std::string_view name) {
-  std::string names;
+  std::vector<std::string_view> names;
   for (const GpuModel& gpu : kGpus) {
     if (lower(gpu.name) == lower(name)) return gpu;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", gpu.name);
+    names.emplace_back(gpu.name);
   }
-  return Error{ErrorCode::not_found, fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), names)};
+  return Error{ErrorCode::not_found,
+               fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), fmt::join(names, ", "))};
 }
 
 std::vector<Megahertz> clocks_of(const GpuModel& gpu) {

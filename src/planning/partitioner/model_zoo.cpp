@@ -1,6 +1,7 @@
 #include "planning/partitioner/model_zoo.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -146,12 +147,13 @@ const std::vector<Model>& models() {
 Result<const Model*> model_named(std::string_view name) {
   std::string wanted(name);
   std::ranges::transform(wanted, wanted.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  std::string names;
+  std::vector<std::string_view> names;
   for (const Model& model : models()) {
     if (model.entry.name == wanted) return &model;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", model.entry.name);
+    names.emplace_back(model.entry.name);
   }
-  return Error{ErrorCode::not_found, fmt::format("unknown model '{}'; allowed: {}", name.substr(0, 64), names)};
+  return Error{ErrorCode::not_found,
+               fmt::format("unknown model '{}'; allowed: {}", name.substr(0, 64), fmt::join(names, ", "))};
 }
 
 Status check(const Workload& workload) {
@@ -199,13 +201,13 @@ Result<std::vector<model::StageMemory>> zoo_memory(std::string_view name, const 
   if (const Status status = check(workload); !status) return status.error();
   const auto* shape = std::get_if<TransformerShape>(&(*model)->shape);
   if (shape == nullptr || !has_known_memory(*shape)) {
-    std::string known;
+    std::vector<std::string_view> known;
     for (const Model& other : models()) {
       const auto* its = std::get_if<TransformerShape>(&other.shape);
-      if (its == nullptr || !has_known_memory(*its)) continue;
-      known += fmt::format("{}{}", known.empty() ? "" : ", ", other.entry.name);
+      if (its != nullptr && has_known_memory(*its)) known.emplace_back(other.entry.name);
     }
-    return Error{ErrorCode::usage, fmt::format("the memory of {} is not known; allowed: {}", name, known)};
+    return Error{ErrorCode::usage,
+                 fmt::format("the memory of {} is not known; allowed: {}", name, fmt::join(known, ", "))};
   }
   if (layers_per_stage.size() == 1) layers_per_stage.resize(static_cast<std::size_t>(stages), layers_per_stage.front());
   const int sum = std::accumulate(layers_per_stage.begin(), layers_per_stage.end(), 0);

@@ -1,6 +1,7 @@
 #include "server/jobs/job_lines.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -35,15 +36,15 @@ std::string start_text(const Job& job) {
 }
 
 std::string points_text(const Job& job, const PlanDeployed& plan) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const PlanDeployed::Choice& choice : plan.choices) {
     const auto facts = job.characterized.find(choice.input);
-    text += text.empty() ? "" : ", ";
-    text += choice.point < 0                   ? "highest clocks"
-            : facts == job.characterized.end() ? fmt::format("point {}", choice.point)
-                                               : fmt::format("point {} of {}", choice.point, facts->second.points);
+    texts.push_back(choice.point < 0 ? "highest clocks"
+                    : facts == job.characterized.end()
+                        ? fmt::format("point {}", choice.point)
+                        : fmt::format("point {} of {}", choice.point, facts->second.points));
   }
-  return text;
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 /// True if the plan uses a frontier that the plan before it did not use.

@@ -1,6 +1,7 @@
 #include "server/routes/api.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <random>
@@ -46,13 +47,13 @@ struct Found {
 Found route_of(const http::HttpRequest& request) {
   const std::vector<std::string> path = http::path_segments(request.path);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
-  Found found;
+  std::vector<std::string_view> allowed;
   for (const Pattern& pattern : patterns()) {
     if (!matches(pattern.segments, path)) continue;
     if (pattern.route->method == method) return {&pattern, ""};
-    found.allowed += (found.allowed.empty() ? "" : ", ") + std::string(pattern.route->method);
+    allowed.emplace_back(pattern.route->method);
   }
-  return found;
+  return {nullptr, fmt::format("{}", fmt::join(allowed, ", "))};
 }
 
 http::HttpResponse nowhere(const http::HttpRequest& request, const std::string& allowed) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,11 +47,9 @@ std::set<std::pair<int, int>> talking_pairs(const model::ComputationDag& dag, in
 }
 
 std::string links_text(const std::map<int, int>& ends) {
-  std::string text;
-  for (const auto& [peer, descriptor] : ends) {
-    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", peer, descriptor);
-  }
-  return text;
+  std::vector<std::string> links;
+  for (const auto& [peer, descriptor] : ends) links.push_back(fmt::format("{}:{}", peer, descriptor));
+  return fmt::format("{}", fmt::join(links, ","));
 }
 
 }  // namespace
@@ -168,16 +167,15 @@ std::string TrainingReplay::silent_workers() const {
   if (const auto found = iterations_.find(next_); found != iterations_.end()) {
     for (const RankReport& report : found->second.workers) reported[report.worker] = true;
   }
-  std::string stopped, silent;
+  std::vector<std::string> stopped, silent;
   for (std::size_t w = 0; w < workers_.size(); ++w) {
     const auto state = kernel_state_of(workers_[w].pid());
     const bool is_stopped = state && state->stopped;
     if (!is_stopped && reported[w]) continue;
-    std::string& list = is_stopped ? stopped : silent;
-    list += fmt::format("{}worker {} (process {})", list.empty() ? "" : ", ", w, workers_[w].pid());
+    (is_stopped ? stopped : silent).push_back(fmt::format("worker {} (process {})", w, workers_[w].pid()));
   }
-  return stopped.empty() ? fmt::format("no report of iteration {} from {}", next_, silent)
-                         : fmt::format("stopped by a signal: {}", stopped);
+  return stopped.empty() ? fmt::format("no report of iteration {} from {}", next_, fmt::join(silent, ", "))
+                         : fmt::format("stopped by a signal: {}", fmt::join(stopped, ", "));
 }
 
 Result<JobIteration> TrainingReplay::next_iteration() {

@@ -1,6 +1,7 @@
 #include "simulation/replay/unlock_wait.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,11 +19,11 @@ UnlockWait::Advice UnlockWait::look(double now_s, Seen seen) {
 }
 
 std::string text_of(const std::vector<UnlockWait::Helper>& helpers) {
-  std::string text;
+  std::vector<std::string> texts;
   for (const UnlockWait::Helper& helper : helpers) {
-    text += fmt::format("{}process {} (state {})", text.empty() ? "" : ", ", helper.pid, helper.state);
+    texts.push_back(fmt::format("process {} (state {})", helper.pid, helper.state));
   }
-  return text.empty() ? "no process" : text;
+  return texts.empty() ? "no process" : fmt::format("{}", fmt::join(texts, ", "));
 }
 
 }  // namespace perseus::replay

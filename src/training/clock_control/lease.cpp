@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -165,7 +166,7 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
   lease.selector_ = device::stable_selector(gpu, selector);
   lease.uuid_ = device::stable_id(gpu);
   lease.ceiling_ = ceiling;
-  std::string tried;
+  std::vector<std::string> tried;
   for (const std::string& folder : lease_directories()) {
     ::mkdir(folder.c_str(), 0700);
     const std::string path = folder + "/" + file_name_of(gpu);
@@ -174,11 +175,12 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
       lease.path_ = path;
       break;
     }
-    tried += (tried.empty() ? "" : ", ") + folder;
+    tried.push_back(folder);
   }
   if (lease.fd_ < 0) {
-    return device::DeviceError{device::DeviceFault::no_permission,
-                               fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, tried)};
+    return device::DeviceError{
+        device::DeviceFault::no_permission,
+        fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, fmt::join(tried, ", "))};
   }
   if (!hold(lease.fd_, wait_s)) {
     return device::DeviceError{device::DeviceFault::busy,

@@ -1,4 +1,6 @@
 // `perseus plan` with several configurations as a user runs it: its output, its files, their verification, its errors.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -300,8 +302,7 @@ std::string twice_the_size(const ScratchFolder& scratch, double factor) {
     if (!csv.empty()) {
       for (const std::size_t f : {3, 4}) all[f] = std::to_string(factor * std::stod(all[f]));
     }
-    for (std::size_t f = 0; f < all.size(); ++f) csv += (f == 0 ? "" : ",") + all[f];
-    csv += '\n';
+    csv += fmt::format("{}\n", fmt::join(all, ","));
   }
   const std::string path = scratch.path("twice.csv");
   std::ofstream(path) << csv;

@@ -3,6 +3,7 @@
 #include "server/relay/relay.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -146,13 +147,13 @@ TEST_F(RelayTest, ReportsAreAnsweredInTheirOrder) {
   }
   int answered = 0;
   while (answered < 5) {
-    std::string text = R"({"reports":[)";
+    std::vector<std::string> answers;
     // Each rank gets the answer for the rank that it named.
     for (std::size_t at = 0; (at = asked.body.find(R"({\"rank\":)", at)) != std::string::npos; ++answered) {
       at += std::string_view(R"({\"rank\":)").size();
-      text += fmt::format(R"({}{{"status":200,"body":"{}"}})", text.back() == '[' ? "" : ",", asked.body[at]);
+      answers.push_back(fmt::format(R"({{"status":200,"body":"{}"}})", asked.body[at]));
     }
-    answer(asked, text + R"(],"waits":[]})");
+    answer(asked, fmt::format(R"({{"reports":[{}],"waits":[]}})", fmt::join(answers, ",")));
     if (answered < 5) asked = exchange();
   }
   for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(reports[rank].get()->body, std::to_string(rank));

@@ -1,6 +1,7 @@
 #include "zeusd_stand_in.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -126,13 +127,14 @@ std::string ZeusdStandIn::answer(const std::string& head, const std::string& bod
   if (!habits_.nonsense.empty()) return habits_.nonsense;
   if (path == "/discover") {
     if (habits_.older) return http(404);
-    std::string gpus;
+    std::vector<std::string> gpus;
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      gpus += fmt::format(R"({}{{"id":{},"name":"{}","pci_address":"{}","cumulative_energy_available":true}})",
-                          i == 0 ? "" : ",", i, gpus_[i]->name(), gpus_[i]->pci_bus_id());
+      gpus.push_back(fmt::format(R"({{"id":{},"name":"{}","pci_address":"{}","cumulative_energy_available":true}})", i,
+                                 gpus_[i]->name(), gpus_[i]->pci_bus_id()));
     }
-    return http(200, fmt::format(R"({{"gpus":[{}],"cpus":[],"enabled_api_groups":[{}"gpu-read"],"auth_required":{}}})",
-                                 gpus, habits_.controls ? R"("gpu-control",)" : "", !habits_.token.empty()));
+    return http(200,
+                fmt::format(R"({{"gpus":[{}],"cpus":[],"enabled_api_groups":[{}"gpu-read"],"auth_required":{}}})",
+                            fmt::join(gpus, ","), habits_.controls ? R"("gpu-control",)" : "", !habits_.token.empty()));
   }
   if (!habits_.token.empty() && head.find("Authorization: Bearer " + habits_.token + "\r\n") == std::string::npos) {
     return http(401, R"({"error":"invalid token"})");
