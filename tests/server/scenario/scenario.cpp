@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
@@ -11,77 +10,14 @@
 
 #include "base/error_table.h"
 #include "io/formats/number.h"
+#include "tests/server/scenario/scenario_facts.h"
+#include "tests/server/scenario/scenario_step.h"
 #include "tests/server/scenario/training.h"
 
 namespace perseus::testing {
 namespace {
 
 using namespace jobs;
-
-/// One line: words, and name=value (name~value, name>value, name<value) among them.
-struct Step {
-  std::vector<std::string> words;
-  struct Option {
-    std::string name;
-    char relation;
-    std::string value;
-  };
-  std::vector<Option> options;
-
-  [[nodiscard]] std::optional<std::string> find(const std::string& name) const {
-    for (const Option& option : options) {
-      if (option.name == name) return option.value;
-    }
-    return std::nullopt;
-  }
-  [[nodiscard]] std::string text(const std::string& name, const std::string& otherwise = "") const {
-    return find(name).value_or(otherwise);
-  }
-  [[nodiscard]] double number(const std::string& name, double otherwise) const {
-    const auto value = find(name);
-    return value ? formats::number_in<double>(*value).value_or(NAN) : otherwise;
-  }
-  [[nodiscard]] int whole(const std::string& name, int otherwise) const {
-    return static_cast<int>(number(name, otherwise));
-  }
-  [[nodiscard]] std::int64_t epoch() const {
-    return formats::number_in<std::int64_t>(find("epoch").value_or("0")).value_or(-1);
-  }
-};
-
-std::vector<std::string> split(const std::string& line) {
-  std::vector<std::string> parts;
-  std::string part;
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '#' && !quoted) break;
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ' ' && !quoted) {
-      if (!part.empty()) parts.push_back(part);
-      part.clear();
-    } else {
-      part += c;
-    }
-  }
-  if (!part.empty()) parts.push_back(part);
-  return parts;
-}
-
-Step parse(const std::string& line) {
-  Step step;
-  for (const std::string& part : split(line)) {
-    const std::size_t relation = part.find_first_of("=~<>");
-    if (relation == std::string::npos || relation == 0) {
-      step.words.push_back(part);
-    } else {
-      step.options.push_back({part.substr(0, relation), part[relation], part.substr(relation + 1)});
-    }
-  }
-  return step;
-}
-
-Error wrong(const std::string& message) { return {ErrorCode::usage, message}; }
 
 template <class T>
 Status status_of(const Result<T>& result) {
@@ -95,25 +31,25 @@ class Player {
 
   /// Ok, or the difference from the line's expectation.
   Status play_line(const std::string& line) {
-    Step step = parse(line);
+    ScenarioStep step = parse_step(line);
     if (step.words.empty()) return Ok{};
     if (step.words[0] == "fails") {
-      if (step.words.size() < 3) return wrong("fails CODE STEP...");
+      if (step.words.size() < 3) return wrong_step("fails CODE STEP...");
       const std::string code = step.words[1];
       step.words.erase(step.words.begin(), step.words.begin() + 2);
       const Status done = play_step(step);
-      if (done) return wrong(fmt::format("expected the error {}, but it was done", code));
+      if (done) return wrong_step(fmt::format("expected the error {}, but it was done", code));
       if (entry_of(done.error().code).name == code) return Ok{};
-      return wrong(fmt::format("expected the error {}, found {}: {}", code, entry_of(done.error().code).name,
-                               done.error().message));
+      return wrong_step(fmt::format("expected the error {}, found {}: {}", code, entry_of(done.error().code).name,
+                                    done.error().message));
     }
     return play_step(step);
   }
 
  private:
-  using Action = Status (Player::*)(const Step&);
+  using Action = Status (Player::*)(const ScenarioStep&);
 
-  Status play_step(const Step& step) {
+  Status play_step(const ScenarioStep& step) {
     static const std::map<std::string, Action> actions{
         {"profile", &Player::profile},
         {"job", &Player::job},
@@ -147,20 +83,20 @@ class Player {
         {"drop", &Player::drop},
     };
     const auto action = actions.find(step.words[0]);
-    if (action == actions.end()) return wrong(fmt::format("no step '{}'", step.words[0]));
+    if (action == actions.end()) return wrong_step(fmt::format("no step '{}'", step.words[0]));
     return (this->*action->second)(step);
   }
 
-  [[nodiscard]] std::string id(const Step& step) const {
+  [[nodiscard]] std::string id(const ScenarioStep& step) const {
     const std::string name = step.words.size() > 1 ? step.words[1] : "";
     const auto known = job_ids_.find(name);
     return known == job_ids_.end() ? name : known->second;
   }
 
-  [[nodiscard]] Result<jobs::NamedProfile> read_profile(const Step& step) const {
-    if (step.words.size() < 3) return wrong("profile|upload NAME FILE.csv microbatches=M ...");
+  [[nodiscard]] Result<jobs::NamedProfile> read_profile(const ScenarioStep& step) const {
+    if (step.words.size() < 3) return wrong_step("profile|upload NAME FILE.csv microbatches=M ...");
     std::ifstream file(folder_ + "/" + step.words[2]);
-    if (!file) return wrong(fmt::format("cannot read {}", step.words[2]));
+    if (!file) return wrong_step(fmt::format("cannot read {}", step.words[2]));
     std::stringstream content;
     content << file.rdbuf();
     jobs::NamedProfile profile{step.words[1], content.str(), {}, ""};
@@ -170,19 +106,19 @@ class Player {
     return profile;
   }
 
-  Status profile(const Step& step) {
+  Status profile(const ScenarioStep& step) {
     const auto profile = read_profile(step);
     return profile ? target_.put_profile(*profile) : Status(profile.error());
   }
 
-  Status upload(const Step& step) {
+  Status upload(const ScenarioStep& step) {
     auto profile = read_profile(step);
     if (!profile) return profile.error();
     profile->name.clear();
     return target_.upload_profile(id(step), *profile);
   }
 
-  Status job(const Step& step) {
+  Status job(const ScenarioStep& step) {
     jobs::RegisterJob request;
     request.name = step.words.size() > 1 ? step.words[1] : "";
     request.degrees = {step.whole("dp", 1), step.whole("pp", 1), step.whole("tp", 1)};
@@ -221,7 +157,7 @@ class Player {
     return Ok{};
   }
 
-  jobs::RegisterRank rank_request(const Step& step, int rank) {
+  jobs::RegisterRank rank_request(const ScenarioStep& step, int rank) {
     const jobs::Degrees d = degrees_[step.words[1]];
     jobs::RegisterRank request;
     request.job = id(step);
@@ -238,7 +174,7 @@ class Player {
     return request;
   }
 
-  Status measured(const Step& step) {
+  Status measured(const ScenarioStep& step) {
     jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
@@ -247,7 +183,7 @@ class Player {
     return target_.register_rank(request);
   }
 
-  Status drop(const Step& step) {
+  Status drop(const ScenarioStep& step) {
     jobs::DropPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
@@ -259,14 +195,14 @@ class Player {
     return target_.drop_plan(request);
   }
 
-  Status ranks(const Step& step) {
+  Status ranks(const ScenarioStep& step) {
     for (int rank = 0; rank < degrees_[step.words[1]].world_size(); ++rank) {
       if (Status registered = target_.register_rank(rank_request(step, rank)); !registered) return registered;
     }
     return Ok{};
   }
 
-  Status rank(const Step& step) {
+  Status rank(const ScenarioStep& step) {
     jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
     request.dp_rank = step.whole("dp", request.dp_rank);
     request.pp_rank = step.whole("pp", request.pp_rank);
@@ -284,7 +220,7 @@ class Player {
     return target_.register_rank(request);
   }
 
-  Status report(const Step& step) {
+  Status report(const ScenarioStep& step) {
     jobs::ReportIterations request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
@@ -308,9 +244,9 @@ class Player {
     return Ok{};
   }
 
-  Status train(const Step& step) {
+  Status train(const ScenarioStep& step) {
     const auto training = training_.find(step.words.size() > 1 ? step.words[1] : "");
-    if (training == training_.end()) return wrong("no such job with profile_online=yes");
+    if (training == training_.end()) return wrong_step("no such job with profile_online=yes");
     if (!step.find("windows")) return training->second.run_until_plan(step.whole("most", 200));
     std::set<int> silent;
     std::stringstream ranks(step.text("silent"));
@@ -321,9 +257,9 @@ class Player {
     return Ok{};
   }
 
-  Status finish(const Step& step) { return target_.finish_job(id(step)); }
+  Status finish(const ScenarioStep& step) { return target_.finish_job(id(step)); }
 
-  Status straggler(const Step& step) {
+  Status straggler(const ScenarioStep& step) {
     jobs::SetStraggler request;
     if (step.words.size() > 1 && step.words[1] != "any") request.job = id(step);
     request.target.accelerator = step.text("accelerator");
@@ -337,19 +273,19 @@ class Player {
     return Ok{};
   }
 
-  Status withdraw(const Step& step) {
-    if (step.words.size() < 3) return wrong("withdraw JOB NOTICE");
+  Status withdraw(const ScenarioStep& step) {
+    if (step.words.size() < 3) return wrong_step("withdraw JOB NOTICE");
     const auto known = notices_.find(step.words[2]);
     return target_.withdraw_straggler({id(step), known == notices_.end() ? step.words[2] : known->second});
   }
 
-  Status policy(const Step& step) {
+  Status policy(const ScenarioStep& step) {
     const auto set = [&](jobs::Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
     if (step.find("power_cap")) return set(jobs::PowerCap{Watts(step.number("power_cap", 0))});
     if (step.find("pinned_point")) return set(jobs::Pin{std::nullopt, step.whole("pinned_point", 0)});
     if (step.find("pinned_time")) return set(jobs::Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
     if (!step.find("slowdown"))
-      return wrong("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
+      return wrong_step("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
     jobs::MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
     if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
     std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
@@ -357,17 +293,17 @@ class Player {
       const std::size_t colon = sample.find(':');
       const auto from = formats::number_in<double>(std::string_view(sample).substr(0, colon));
       const auto value = formats::number_in<double>(std::string_view(sample).substr(colon + 1));
-      if (!from || !value) return wrong(fmt::format("signal: {}", sample));
+      if (!from || !value) return wrong_step(fmt::format("signal: {}", sample));
       slowdown.signal.push_back({start_s_ + *from, *value});
     }
     return set(slowdown);
   }
 
-  Status clear(const Step& step) {
+  Status clear(const ScenarioStep& step) {
     return target_.clear_policy({id(step), step.words.size() > 2 ? step.words[2] : ""});
   }
 
-  Status wait(const Step& step) {
+  Status wait(const ScenarioStep& step) {
     jobs::WaitForPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
@@ -387,154 +323,32 @@ class Player {
     return answer && *answer && (*answer)->schedule ? (*answer)->schedule->version : 0;
   }
 
-  Status waiting(const Step& step) {
+  Status waiting(const ScenarioStep& step) {
     const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
-    if (wait == waits_.end()) return wrong("no such wait");
+    if (wait == waits_.end()) return wrong_step("no such wait");
     if (const auto answer = target_.answer_of(wait->second)) {
-      return wrong(fmt::format("expected to wait still, but there is an answer: version {}",
-                               *answer && (*answer)->schedule ? (*answer)->schedule->version : -1));
+      return wrong_step(fmt::format("expected to wait still, but there is an answer: version {}",
+                                    *answer && (*answer)->schedule ? (*answer)->schedule->version : -1));
     }
     return Ok{};
   }
 
-  Status answered(const Step& step) {
+  Status answered(const ScenarioStep& step) {
     const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
-    if (wait == waits_.end()) return wrong("no such wait");
+    if (wait == waits_.end()) return wrong_step("no such wait");
     const auto answer = target_.answer_of(wait->second);
-    if (!answer) return wrong("expected an answer, but it still waits");
+    if (!answer) return wrong_step("expected an answer, but it still waits");
     if (!*answer) return answer->error();
-    const auto& schedule = (*answer)->schedule;
-    std::map<std::string, double> numbers{{"unchanged", schedule ? 0 : 1}};
-    std::map<std::string, std::string> texts;
-    if (schedule) {
-      numbers["version"] = static_cast<double>(schedule->version);
-      numbers["from_iteration"] = static_cast<double>(schedule->from_iteration);
-      numbers["instructions"] = static_cast<double>(schedule->clocks.size());
-      int highest = 0;
-      int lowest = 1 << 30;
-      for (const formats::ClockedInstruction& c : schedule->clocks) {
-        highest = std::max(highest, c.clock.value());
-        lowest = std::min(lowest, c.clock.value());
-      }
-      numbers["highest"] = highest;
-      numbers["lowest"] = lowest;
-      texts["kind"] = schedule->kind == jobs::StageSchedule::Kind::plan               ? "plan"
-                      : schedule->kind == jobs::StageSchedule::Kind::profiling_window ? "profiling_window"
-                                                                                      : "maximum_clock";
-      texts["reason"] = schedule->reason;
-      texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
-      if (schedule->iteration_time && schedule->all_max_time) {
-        numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;
-      }
-    }
-    return compare(step, numbers, texts);
+    return compare(step, facts_of(**answer));
   }
 
-  Status expect(const Step& step) {
+  Status expect(const ScenarioStep& step) {
     const auto view = target_.job(id(step));
     if (!view) return view.error();
-    std::map<std::string, double> numbers{
-        {"ranks", view->ranks_registered},
-        {"events", static_cast<double>(view->sequence)},
-        {"policies", static_cast<double>(view->policies.size())},
-        {"version", view->plan ? static_cast<double>(view->plan->version) : 0},
-        {"from_iteration", view->plan ? static_cast<double>(view->plan->from_iteration) : 0},
-    };
-    std::map<std::string, std::string> texts{{"state", view->row.state}, {"why", view->reason}};
-    std::vector<int> straggling;
-    int pending = 0;
-    for (const auto& notice : view->stragglers) pending += notice.in_force ? 0 : 1;
-    numbers["pending"] = pending;
-    numbers["in_force"] = static_cast<double>(view->stragglers.size()) - pending;
-    for (const auto& p : view->pipelines) {
-      const std::string name = fmt::format("pipeline.{}", p.pipeline);
-      texts[name] = p.straggler ? "straggler" : "normal";
-      if (!p.point) continue;
-      numbers[name + ".point"] = *p.point;
-      numbers[name + ".from_fastest"] = p.points - 1 - *p.point;
-      if (view->plan && view->plan->t_min) numbers[name + ".slowdown"] = p.time / *view->plan->t_min;
-    }
-    if (view->plan) {
-      texts["reason"] = view->plan->reason;
-      if (view->plan->t_min && view->plan->t_opt) numbers["t_opt"] = *view->plan->t_opt / *view->plan->t_min;
-      if (view->plan->t_min && view->plan->t_star) numbers["t_star"] = *view->plan->t_star / *view->plan->t_min;
-      if (view->plan->t_min && view->plan->t_straggler)
-        numbers["t_straggler"] = *view->plan->t_straggler / *view->plan->t_min;
-      texts["has_straggler"] = view->plan->t_straggler ? "yes" : "no";
-    }
-    if (const auto& profiling = view->profiling) {
-      texts["profiling"] = profiling->over ? "over" : "under way";
-      texts["measured"] = profiling->text;
-      numbers["windows"] = profiling->windows;
-      numbers["profiling_iterations"] = profiling->iterations;
-      numbers["waiting_for"] = static_cast<double>(profiling->waiting_for.size());
-      numbers["rejected"] = static_cast<double>(profiling->rejected);
-      if (profiling->uncertainty_pct) numbers["uncertainty"] = *profiling->uncertainty_pct;
-      if (profiling->cost) {
-        numbers["cost_iterations"] = static_cast<double>(profiling->cost->iterations);
-        numbers["cost_s"] = profiling->cost->time.value();
-        numbers["cost_mean_pct"] = profiling->cost->mean_slowdown_pct;
-        numbers["cost_worst_pct"] = profiling->cost->worst_slowdown_pct;
-        if (profiling->cost->earned_back_after) numbers["earned_back_after"] = *profiling->cost->earned_back_after;
-      }
-    }
-    if (const auto& trial = view->profile_trial) {
-      texts["trial"] = trial->state;
-      texts["trial_text"] = trial->text;
-    }
-    if (const auto found = view->facts.find("profile"); found != view->facts.end()) texts["profile"] = found->second;
-    if (view->total) {
-      numbers["iterations"] = static_cast<double>(view->total->iterations);
-      numbers["saved_j"] = view->total->saved.value();
-      texts["savings"] = view->total->measured ? "measured" : "estimated";
-    } else {
-      texts["savings"] = view->no_total;
-    }
-    if (view->measured) numbers["measured_j"] = view->measured->energy.value();
-    if (view->measured_all_max) numbers["measured_all_max_j"] = view->measured_all_max->energy.value();
-    texts["no_savings"] = view->no_savings;
-    texts["dropped"] = view->dropped.empty() ? "" : view->dropped.front();
-    numbers["dropped_plans"] = static_cast<double>(view->dropped.size());
-    if (view->per_iteration) numbers["saves_pct"] = view->per_iteration->saved_pct();
-    if (view->possible) {
-      numbers["would_save_pct"] = view->possible->saving_pct;
-      numbers["would_save_stddev_pct"] = view->possible->stddev_pct.value_or(0);
-    }
-    if (view->per_iteration && view->per_iteration->time > Seconds(0)) {
-      numbers["power_w"] = (view->per_iteration->energy / view->per_iteration->time).value();
-    }
-    return compare(step, numbers, texts);
+    return compare(step, facts_of(*view));
   }
 
-  static Status compare(const Step& step, const std::map<std::string, double>& numbers,
-                        const std::map<std::string, std::string>& texts) {
-    for (const Step::Option& option : step.options) {
-      if (const auto text = texts.find(option.name); text != texts.end()) {
-        const bool holds = option.relation == '~' ? text->second.find(option.value) != std::string::npos
-                                                  : text->second == option.value;
-        if (!holds) {
-          return wrong(
-              fmt::format("expected {}{}{}, found '{}'", option.name, option.relation, option.value, text->second));
-        }
-        continue;
-      }
-      const auto number = numbers.find(option.name);
-      const auto wanted = formats::number_in<double>(option.value);
-      if (number == numbers.end() || !wanted) {
-        return wrong(
-            fmt::format("expected {}{}{}, but there is no such thing now", option.name, option.relation, option.value));
-      }
-      const double found = number->second;
-      const bool equal = std::abs(found - *wanted) <= 1e-6 * std::max(1.0, std::abs(*wanted));
-      const bool holds = option.relation == '<' ? found < *wanted : option.relation == '>' ? found > *wanted : equal;
-      if (!holds) {
-        return wrong(fmt::format("expected {}{}{}, found {}", option.name, option.relation, option.value, found));
-      }
-    }
-    return Ok{};
-  }
-
-  Status at(const Step& step) {
+  Status at(const ScenarioStep& step) {
     std::string time = step.words.size() > 1 ? step.words[1] : "";
     double unit = 1;
     if (!time.empty()) {
@@ -542,40 +356,44 @@ class Player {
       time.pop_back();
     }
     const auto seconds = formats::number_in<double>(time);
-    if (!seconds) return wrong("at TIME, for example 30s, 5m, 2h, 7d");
+    if (!seconds) return wrong_step("at TIME, for example 30s, 5m, 2h, 7d");
     target_.go_to(*seconds * unit);
     return Ok{};
   }
-  Status hold(const Step&) { return target_.hold_work(true) ? Status(Ok{}) : wrong("this target cannot hold work"); }
-  Status go(const Step&) { return target_.hold_work(false) ? Status(Ok{}) : wrong("this target cannot hold work"); }
-  Status stop(const Step&) {
+  Status hold(const ScenarioStep&) {
+    return target_.hold_work(true) ? Status(Ok{}) : wrong_step("this target cannot hold work");
+  }
+  Status go(const ScenarioStep&) {
+    return target_.hold_work(false) ? Status(Ok{}) : wrong_step("this target cannot hold work");
+  }
+  Status stop(const ScenarioStep&) {
     target_.stop_and_start();
     return Ok{};
   }
-  Status restart(const Step&) {
+  Status restart(const ScenarioStep&) {
     target_.restart();
     return Ok{};
   }
-  Status break_store(const Step&) {
-    return target_.break_store(true) ? Status(Ok{}) : wrong("this target cannot break its store");
+  Status break_store(const ScenarioStep&) {
+    return target_.break_store(true) ? Status(Ok{}) : wrong_step("this target cannot break its store");
   }
-  Status freeze_store(const Step&) {
-    return target_.freeze_store(true) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  Status freeze_store(const ScenarioStep&) {
+    return target_.freeze_store(true) ? Status(Ok{}) : wrong_step("this target cannot freeze its store");
   }
-  Status thaw_store(const Step&) {
-    return target_.freeze_store(false) ? Status(Ok{}) : wrong("this target cannot freeze its store");
+  Status thaw_store(const ScenarioStep&) {
+    return target_.freeze_store(false) ? Status(Ok{}) : wrong_step("this target cannot freeze its store");
   }
-  Status fill_disk(const Step&) {
-    return target_.fill_disk(true) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  Status fill_disk(const ScenarioStep&) {
+    return target_.fill_disk(true) ? Status(Ok{}) : wrong_step("this target cannot fill its disk");
   }
-  Status make_room(const Step&) {
-    return target_.fill_disk(false) ? Status(Ok{}) : wrong("this target cannot fill its disk");
+  Status make_room(const ScenarioStep&) {
+    return target_.fill_disk(false) ? Status(Ok{}) : wrong_step("this target cannot fill its disk");
   }
-  Status vanish(const Step& step) {
-    return target_.lose_job(id(step)) ? Status(Ok{}) : wrong("this target cannot lose a job");
+  Status vanish(const ScenarioStep& step) {
+    return target_.lose_job(id(step)) ? Status(Ok{}) : wrong_step("this target cannot lose a job");
   }
-  Status mend_store(const Step&) {
-    return target_.break_store(false) ? Status(Ok{}) : wrong("this target cannot mend its store");
+  Status mend_store(const ScenarioStep&) {
+    return target_.break_store(false) ? Status(Ok{}) : wrong_step("this target cannot mend its store");
   }
 
   std::string folder_;
