@@ -67,9 +67,8 @@ std::string PostgresServer::programs() {
   return newest;
 }
 
-PostgresServer::PostgresServer(Flush flush) : flush_(flush) {
-  folder_ = (fs::temp_directory_path() / "perseus_postgres_XXXXXX").string();
-  PERSEUS_CHECK(::mkdtemp(folder_.data()) != nullptr, "no scratch folder");
+PostgresServer::PostgresServer(Flush flush)
+    : flush_(flush), folder_(fs::path(scratch_.path("log")).parent_path().string()) {
   fs::permissions(folder_, fs::perms::all);
   PERSEUS_CHECK(succeeds(programs() + "/initdb",
                          {"-D", folder_ + "/data", "-U", "perseus", "-A", "trust", "-E", "UTF8", "--locale=C",
@@ -81,8 +80,6 @@ PostgresServer::PostgresServer(Flush flush) : flush_(flush) {
 
 PostgresServer::~PostgresServer() {
   if (server_ > 0) stop();
-  std::error_code ignored;
-  fs::remove_all(folder_, ignored);
 }
 
 void PostgresServer::start() {

@@ -11,6 +11,8 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/scratch_folder.h"
+
 namespace perseus::testing {
 
 class PostgresServer {
@@ -32,6 +34,7 @@ class PostgresServer {
 
  private:
   Flush flush_;
+  ScratchFolder scratch_;
   std::string folder_;
   pid_t server_ = -1;
   int databases_ = 0;

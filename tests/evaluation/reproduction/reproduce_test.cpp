@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "evaluation/reproduction/artifact.h"
@@ -11,6 +10,7 @@
 #include "planning/baselines/methods.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
+#include "tests/support/scratch_folder.h"
 
 namespace perseus::reproduction {
 namespace {
@@ -19,28 +19,17 @@ namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// An artifact's folder that the destructor removes.
+/// An artifact's folder.
 class Folder {
  public:
-  Folder() {
-    std::string name = (fs::temp_directory_path() / "perseus_artifact_XXXXXX").string();
-    PERSEUS_CHECK(::mkdtemp(name.data()) != nullptr, "no scratch folder");
-    path_ = name;
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
   void file(const std::string& name, const std::string& content) const {
-    fs::create_directories((path_ / name).parent_path());
-    std::ofstream(path_ / name, std::ios::binary) << content;
+    fs::create_directories(fs::path(scratch_.path(name)).parent_path());
+    (void)scratch_.file(name, content);
   }
-  [[nodiscard]] const fs::path& path() const { return path_; }
+  [[nodiscard]] fs::path path() const { return scratch_.path(); }
 
  private:
-  fs::path path_;
+  testing::ScratchFolder scratch_;
 };
 
 const std::string profile_text =
