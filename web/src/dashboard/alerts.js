@@ -33,7 +33,7 @@ export async function loadAlerts(signal) {
 
 /** The line above the page: of all jobs, or of the one with that id. Returns { show(alerts, id) }. */
 export function createAlertBanner(banner) {
-  let shown = null;
+  let shown = '';
   return {
     show(alerts, id) {
       const chosen = id === null ? alerts : alerts.filter(({ job }) => job === id);
@@ -41,9 +41,9 @@ export function createAlertBanner(banner) {
       const words = id === null
         ? [`${count(chosen.length, 'alert')}: ${Object.entries(byKind).map(([kind, list]) => `${kindWords(kind)} ${list.length}`).join(', ')}`]
         : chosen.map(({ alert, text }) => `${kindWords(alert)}: ${text}`);
-      const face = JSON.stringify([id, words, chosen.length]);
-      if (face === shown) return;
-      shown = face;
+      const wanted = JSON.stringify([id, words, chosen.length]);
+      if (wanted === shown) return;
+      shown = wanted;
       banner.hidden = chosen.length === 0;
       banner.replaceChildren(...words.map((text) => element('span', { text })), element('a', { href: '#/alerts', text: 'All alerts' }));
     },

@@ -36,9 +36,9 @@ export function createClusterFilter(parent, onChange) {
   const selects = new Map(); // facet -> its select
 
   function options(select, wanted) {
-    const face = JSON.stringify(wanted);
-    if (select.dataset.face === face) return;
-    select.dataset.face = face;
+    const shown = JSON.stringify(wanted);
+    if (select.dataset.shown === shown) return;
+    select.dataset.shown = shown;
     const { value } = select;
     select.replaceChildren(...wanted.map(([key, text]) => element('option', { value: key, text })));
     select.value = wanted.some(([key]) => key === value) ? value : '';

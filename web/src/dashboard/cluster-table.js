@@ -73,19 +73,19 @@ export function createClusterTable(parent) {
     const focus = job ? element('a', { href: jobLink(job.id) })
       : element('button', { type: 'button', onclick: () => toggle(group) });
     const cells = columns.map(([, , , , kind], k) => (k === 0 ? element('th', { scope: 'row', class: kind }, focus) : element('td', { class: kind })));
-    return { tr: element('tr', { class: job ? '' : 'group', 'data-job': job?.id }, ...cells), focus, cells, job: null, face: '' };
+    return { tr: element('tr', { class: job ? '' : 'group', 'data-job': job?.id }, ...cells), focus, cells, job: null, shown: '' };
   }
   function fillJob(one, job) {
-    const face = columns.map(([, , , text]) => text(job, state.now_s));
-    if (one.job === job && one.face === face.at(-1)) return;
+    const shown = columns.map(([, , , text]) => text(job, state.now_s));
+    if (one.job === job && one.shown === shown.at(-1)) return;
     one.job = job;
-    one.face = face.at(-1);
-    one.focus.textContent = one.focus.title = face[0];
+    one.shown = shown.at(-1);
+    one.focus.textContent = one.focus.title = shown[0];
     for (let k = 1; k < columns.length; ++k) {
-      one.cells[k].textContent = face[k];
-      one.cells[k].classList.toggle('quiet', face[k] === quiet);
+      one.cells[k].textContent = shown[k];
+      one.cells[k].classList.toggle('quiet', shown[k] === quiet);
     }
-    one.cells[1].replaceChildren(element('span', { class: `state ${stateWords(job.state)[1]}`, text: face[1] }));
+    one.cells[1].replaceChildren(element('span', { class: `state ${stateWords(job.state)[1]}`, text: shown[1] }));
     one.tr.toggleAttribute('data-over', isOver(job.state));
   }
   function fillGroup(one, { group, sum }) {

@@ -61,9 +61,9 @@ export function createJobList(parent) {
         : job.saved_pct != null && `plan saves ${estimate(percent(job.saved_pct))}`].filter(Boolean);
     if (facts.length === 0 && job.created_at_s > 0) facts.push(`since ${clockTime(job.created_at_s)}`);
     const link = item.firstChild;
-    const face = JSON.stringify([job.name, text, kind, facts, job.stragglers]);
-    if (link.dataset.face !== face) {
-      link.dataset.face = face;
+    const shown = JSON.stringify([job.name, text, kind, facts, job.stragglers]);
+    if (link.dataset.shown !== shown) {
+      link.dataset.shown = shown;
       link.replaceChildren(
         element('span', { class: 'job-name', text: job.name || job.id }),
         element('span', { class: `state ${kind}`, text }),

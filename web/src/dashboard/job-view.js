@@ -206,7 +206,7 @@ export function createJobView(parent, id, onNews) {
     title.textContent = job.name || job.id;
     document.title = `${job.name || job.id} - Perseus`;
     const fact = (name, value) => value && element('li', {}, element('span', { text: name }), ` ${value}`);
-    const face = [
+    const shown = [
       ['job', job.name && job.id],
       ['schedule', job.schedule],
       ['degrees', degrees && ['dp', 'pp', 'tp'].filter((d) => degrees[d] > 0).map((d) => `${d.toUpperCase()} ${degrees[d]}`).join(' · ')],
@@ -219,7 +219,7 @@ export function createJobView(parent, id, onNews) {
       ['deployed', plan?.deployed_at_s > 0 && clockTime(plan.deployed_at_s)],
       ['registered', job.created_at_s > 0 && clockTime(job.created_at_s)],
     ];
-    facts.replaceChildren(...face.map(([name, value]) => fact(name, value)).filter(Boolean));
+    facts.replaceChildren(...shown.map(([name, value]) => fact(name, value)).filter(Boolean));
     reason.hidden = !job.reason;
     reason.className = `reason ${kind}`;
     reason.textContent = job.reason ?? '';

@@ -20,9 +20,9 @@ export function createPipelines(parent, onChoose) {
     button.classList.toggle('straggler', Boolean(straggler));
     const lines = [`Pipeline ${pipeline}`, straggler ? 'straggler' : '',
       point == null ? 'maximum clock' : `point ${point}${points > 0 ? ` of ${points}` : ''}`, time_s > 0 ? seconds(time_s) : ''];
-    const face = lines.join('|');
-    if (button.dataset.face === face) return;
-    button.dataset.face = face;
+    const shown = lines.join('|');
+    if (button.dataset.shown === shown) return;
+    button.dataset.shown = shown;
     button.replaceChildren(element('b', { text: lines[0] }), element('span', { class: 'badge', text: lines[1], hidden: !straggler }),
       element('span', { text: lines[2] }), element('span', { text: lines[3] }));
   }
