@@ -292,7 +292,7 @@ int main(int argc, char** argv) {
   }
   fmt::print(
       "| clocks asked for | set() p50 us | p99 us | to the device p50 ms | p99 ms | helper's processor time per clock "
-      "us | % of a core | % woken | told |\n|---|---|---|---|---|---|---|---|---|\n");
+      "us | % of a core | % woken | applied |\n|---|---|---|---|---|---|---|---|---|\n");
   const std::string_view only = argc > 2 ? argv[2] : "";
   const auto wanted = [&](const char* name) { return std::string_view(name).find(only) != std::string_view::npos; };
   struct Case {

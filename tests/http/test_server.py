@@ -818,8 +818,8 @@ class Operations(ServerCase):
         unknown = normal(pipeline=1)
         self.assertEqual(unknown["id"], "")
         self.assertEqual(unknown["nothing_done"], "no notice of pipeline 1 exists, so nothing ended")
-        told = self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1").stdout
-        self.assertIn("nothing_done: no notice of pipeline 1 exists, so nothing ended\n", told)
+        printed = self.server.cli("straggler", "set", "--job", job, "--pipeline", "1", "--degree", "1").stdout
+        self.assertIn("nothing_done: no notice of pipeline 1 exists, so nothing ended\n", printed)
         self.server.ask("POST", stragglers, {"rank": 5, "degree": 1.2})
         self.assertIn("; s1 of rank 5 slows pipeline 1", normal(pipeline=1)["nothing_done"], "what may have been meant")
         ended = normal(rank=5)

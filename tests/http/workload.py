@@ -273,9 +273,9 @@ class Workload:
             return
         text = json.dumps(plan, sort_keys=True)
         with self.lock:
-            told = self.plans.setdefault((job, rank, plan["version"]), text)
+            first = self.plans.setdefault((job, rank, plan["version"]), text)
             self.newest[job] = max(self.newest.get(job, 0), plan["version"])
-        assert told == text, f"{job}: plan {plan['version']} of rank {rank} was {told} and is {text}"
+        assert first == text, f"{job}: plan {plan['version']} of rank {rank} was {first} and is {text}"
 
     @staticmethod
     def expect(answer):
@@ -319,8 +319,8 @@ class Workload:
                 assert notice not in shown, f"notice {notice} was withdrawn: {view}"
             elif notice not in job.maybe_withdrawn:
                 assert notice in shown, f"notice {notice} is lost: {view}"
-                told = shown[notice]
-                assert (told["pipeline"], told["degree"], told["at_s"]) == (pipeline, degree, at_s), (at_s, told)
+                found = shown[notice]
+                assert (found["pipeline"], found["degree"], found["at_s"]) == (pipeline, degree, at_s), (at_s, found)
         for notice in shown.values():
             assert notice["state"] == "pending" or notice["at_s"] <= view["now_s"], f"too early: {notice}"
         cap = [policy["power_cap"]["average_w"] for policy in view["policies"]]

@@ -52,15 +52,15 @@ def main(server, rank, ranks, microbatches, job, device, table=None):
     )  # fmt: skip
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
-    told = False
+    reported = False
     while not over.is_set():
         schedule.step()
         started = client.current()
         statistics = started.statistics()
         if statistics["iteration"] == 1:
             say(f"job {started.job}")
-        if not told and statistics["plan_version"] > 0 and (device == "none" or statistics["clocks_applied"] > 0):
-            told = True
+        if not reported and statistics["plan_version"] > 0 and (device == "none" or statistics["clocks_applied"] > 0):
+            reported = True
             say("planned")
     statistics = started.statistics()
     client.stop()

@@ -272,10 +272,10 @@ TEST(Calibrate, CrossValidationReportsItsProgress) {
   SeededDice dice(5);
   const model::RunTrace trace = synthetic_trace({}, dice);
   CalibrationOptions options;
-  std::vector<double> told;
-  options.progress = [&](double done) { told.push_back(done); };
+  std::vector<double> reported;
+  options.progress = [&](double done) { reported.push_back(done); };
   EXPECT_TRUE(cross_validate(trace, 4, options));
-  EXPECT_THAT(told, ::testing::ElementsAre(0.25, 0.5, 0.75, 1));
+  EXPECT_THAT(reported, ::testing::ElementsAre(0.25, 0.5, 0.75, 1));
 }
 
 TEST(Calibrate, TakesABlockingPowerThatIsKnown) {

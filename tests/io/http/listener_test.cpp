@@ -47,7 +47,7 @@ TEST_F(ListenerTest, AcceptsInOrderWhileTheServerIsBusy) {
   ASSERT_TRUE(run_until(io_, [&] { return arrivals_ > 0; }));
   if (io_.stopped()) io_.restart();
   io_.poll();
-  EXPECT_EQ(arrivals_, 1) << "told once of all that wait";
+  EXPECT_EQ(arrivals_, 1) << "one notification for all that wait";
   for (const tcp::socket& client : clients_) EXPECT_EQ(listener_->take()->peer, client.local_endpoint());
   EXPECT_FALSE(listener_->take());
   connect();

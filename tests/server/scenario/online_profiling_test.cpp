@@ -50,11 +50,11 @@ TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   EXPECT_EQ(view(job).profiling->waiting_for.size(), 6U);
 
   ASSERT_EQ(training.run_window().value(), 12);
-  EXPECT_EQ(training.told(0)->kind, Kind::profiling_window);
-  EXPECT_EQ(training.told(11)->window, 0);
+  EXPECT_EQ(training.received(0)->kind, Kind::profiling_window);
+  EXPECT_EQ(training.received(11)->window, 0);
   const Status planned = training.run_until_plan(100);
   ASSERT_TRUE(planned.ok()) << planned.error().message;
-  EXPECT_EQ(training.told(11)->kind, Kind::plan);
+  EXPECT_EQ(training.received(11)->kind, Kind::plan);
 
   const jobs::JobView now = view(job);
   EXPECT_EQ(now.row.state, "deployed");

@@ -46,24 +46,24 @@ Status Training::register_ranks() {
 
 Result<int> Training::run_window(const std::set<int>& silent) {
   for (int rank = 0; rank < degrees_.world_size(); ++rank) {
-    const std::int64_t have = told_.contains(rank) ? told_[rank]->version : 0;
+    const std::int64_t have = received_.contains(rank) ? received_[rank]->version : 0;
     const int wait = target_.wait_for_plan({job_, rank, have, iteration_, 0});
     const auto answer = target_.answer_of(wait);
     if (!answer || !*answer) return answer ? answer->error() : Error{ErrorCode::internal, "no answer"};
-    if ((*answer)->schedule) told_[rank] = (*answer)->schedule;
+    if ((*answer)->schedule) received_[rank] = (*answer)->schedule;
   }
   const auto now = window();
   if (!now) return 0;
   // Until the window begins, everything runs at the highest clock.
-  iteration_ = std::max(iteration_, told(0)->from_iteration) + now->iterations;
+  iteration_ = std::max(iteration_, received(0)->from_iteration) + now->iterations;
   int reported = 0;
   for (int dp = 0; dp < degrees_.dp; ++dp) {
     for (const profiling::RankResult& result : simulated_.run(*now)) {
       const int rank = (dp * degrees_.pp + result.rank) * degrees_.tp + result.replica;
       const auto run = run_.find(rank);
-      if (silent.contains(rank) || (run != run_.end() && run->second == told(rank)->version)) continue;
-      run_[rank] = told(rank)->version;
-      if (Status told = target_.report_iterations(report(rank, result)); !told) return told.error();
+      if (silent.contains(rank) || (run != run_.end() && run->second == received(rank)->version)) continue;
+      run_[rank] = received(rank)->version;
+      if (Status sent = target_.report_iterations(report(rank, result)); !sent) return sent.error();
       ++reported;
     }
   }
@@ -74,7 +74,7 @@ Result<int> Training::run_window(const std::set<int>& silent) {
 std::optional<profiling::ProfilingWindow> Training::window() const {
   profiling::ProfilingWindow window;
   for (int pp = 0; pp < degrees_.pp; ++pp) {
-    const auto schedule = told(pp * degrees_.tp);
+    const auto schedule = received(pp * degrees_.tp);
     if (!schedule || schedule->kind != jobs::StageSchedule::Kind::profiling_window) return std::nullopt;
     window.number = schedule->window;
     window.iterations = schedule->iterations;
@@ -116,14 +116,14 @@ Status Training::run_until_plan(int most_windows) {
   for (int w = 0; w < most_windows; ++w) {
     const auto ran = run_window();
     if (!ran) return ran.error();
-    if (told(0) && told(0)->kind != jobs::StageSchedule::Kind::profiling_window) return Ok{};
+    if (received(0) && received(0)->kind != jobs::StageSchedule::Kind::profiling_window) return Ok{};
   }
   return Error{ErrorCode::usage, "no plan after " + std::to_string(most_windows) + " windows"};
 }
 
-std::shared_ptr<const jobs::StageSchedule> Training::told(int rank) const {
-  const auto found = told_.find(rank);
-  return found == told_.end() ? nullptr : found->second;
+std::shared_ptr<const jobs::StageSchedule> Training::received(int rank) const {
+  const auto found = received_.find(rank);
+  return found == received_.end() ? nullptr : found->second;
 }
 
 }  // namespace perseus::testing

@@ -32,8 +32,8 @@ class Training {
   std::optional<jobs::ReportIterations> report_of(int rank);
   /// Runs windows until ranks get a plan (or the maximum clock), at most this many.
   Status run_until_plan(int most_windows);
-  /// The rank's last answer; null: none yet.
-  [[nodiscard]] std::shared_ptr<const jobs::StageSchedule> told(int rank) const;
+  /// The last schedule that the rank received; null: none yet.
+  [[nodiscard]] std::shared_ptr<const jobs::StageSchedule> received(int rank) const;
   [[nodiscard]] const model::ComputationDag& truth() const { return simulated_.dag(); }
 
  private:
@@ -45,7 +45,7 @@ class Training {
   jobs::Degrees degrees_;
   SimulatedJob simulated_;
   bool energies_ = true, begins_ = true;
-  std::map<int, std::shared_ptr<const jobs::StageSchedule>> told_;
+  std::map<int, std::shared_ptr<const jobs::StageSchedule>> received_;
   std::int64_t iteration_ = 10;      ///< the next one
   std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
 };

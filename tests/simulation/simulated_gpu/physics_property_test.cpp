@@ -78,7 +78,7 @@ void happen(const Event& event, const Spec& spec, State& state, Marks& marks) {
 }
 
 /// Runs the events, and reads the state this many times between two events.
-State told(const Story& story, int looks, Marks& marks) {
+State state_after(const Story& story, int looks, Marks& marks) {
   const Spec& spec = *story.spec;
   State state = initial_state(spec, 450, marks);
   double now_s = spec.made_s;
@@ -163,7 +163,7 @@ TEST(PhysicsProperty, LookingChangesNothing) {
   const bool holds = rc::check([] {
     const Story story = any_story();
     const auto marks = std::make_unique<Marks>();
-    const State once = told(story, 0, *marks), often = told(story, *rc::gen::inRange(1, 20), *marks);
+    const State once = state_after(story, 0, *marks), often = state_after(story, *rc::gen::inRange(1, 20), *marks);
     RC_ASSERT(near(once.energy_j, often.energy_j));
     RC_ASSERT(near(once.counter_j, often.counter_j) || story.spec->refresh_s > 0);
     RC_ASSERT(std::abs(once.counter_j - often.counter_j) <= 1e-6);
@@ -182,7 +182,7 @@ TEST(PhysicsProperty, SmallStepsComeToTheSame) {
   const bool holds = rc::check([] {
     const Story story = any_story();
     const auto marks = std::make_unique<Marks>();
-    const State exact = told(story, 2, *marks);
+    const State exact = state_after(story, 2, *marks);
     constexpr double dt = 1e-4;
     const Naive naive = naively(story, dt);
     // Each event, end of a computation and switch may be late by one step.
@@ -208,7 +208,7 @@ TEST(PhysicsProperty, TheRemainingTimeIsTheTimeTaken) {
     const Story story = any_story();
     const Spec& spec = *story.spec;
     const auto marks = std::make_unique<Marks>();
-    State state = told(story, 0, *marks);
+    State state = state_after(story, 0, *marks);
     lock(spec, state, *marks, *rc::gen::inRange(0, int{spec.clocks}));
     begin(spec, state, *marks, 0);
     const std::int64_t before = state.truth[0].runs;

@@ -307,9 +307,9 @@ TEST_F(ClientGpuTest, ClocksThatBecomeSettableAreReportedThen) {
                                ::testing::HasSubstr(R"("control_reason":"the helper )")));
   std::filesystem::create_symlink(PERSEUS_CLOCKD, options.helper);
   ASSERT_TRUE(trains_until([&] {
-    const std::string told = server.asked("POST", "/ranks").back();
-    return told.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos &&
-           told.find(R"("control":"clocks")") != std::string::npos;
+    const std::string request = server.asked("POST", "/ranks").back();
+    return request.find(R"("clocks_mhz":[1410,1200,900])") != std::string::npos &&
+           request.find(R"("control":"clocks")") != std::string::npos;
   })) << client->status();
 }
 
@@ -571,12 +571,13 @@ TEST_F(ClientGpuTest, ReportsSwitchLatencyAndInstructionsToTheServer) {
   ScriptedServer server([&](const http::HttpRequest& request) { return well(request, window_plan); });
   options.server = server.url();
   start();
-  const auto told = [&](const std::string& member) {
+  const auto registered_with = [&](const std::string& member) {
     return std::ranges::any_of(server.asked("POST", "/ranks"),
                                [&](const std::string& body) { return body.find(member) != std::string::npos; });
   };
   ASSERT_TRUE(trains_until([&] {
-    return told(R"("instructions":["forward","forward","backward","backward"])") && told(R"("switch_latency_s":)");
+    return registered_with(R"("instructions":["forward","forward","backward","backward"])") &&
+           registered_with(R"("switch_latency_s":)");
   })) << client->status();
 }
 

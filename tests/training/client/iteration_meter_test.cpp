@@ -172,17 +172,17 @@ TEST(IterationMeter, BlockingPowerIsMeasuredFromWaitsAtEveryClock) {
     rank.end_step();
   }
   EXPECT_NEAR(rank.meter->facts().blocking.power_w, 90, 2);
-  int told = 0;
+  int measured = 0;
   for (const MeasuredPower& power : rank.meter->facts().powers) {
     if (power.work != "blocking") continue;
-    ++told;
+    ++measured;
     const auto clock = std::ranges::find(spec.clocks, Megahertz(power.clock_mhz));
     EXPECT_NEAR(power.power.power_w, spec.blocking_power[static_cast<std::size_t>(clock - spec.clocks.begin())].value(),
                 2)
         << power.clock_mhz;
     EXPECT_LT(power.power.stddev_w, 3);
   }
-  EXPECT_EQ(told, 4);
+  EXPECT_EQ(measured, 4);
 }
 
 /// Computations whose time is unknown.

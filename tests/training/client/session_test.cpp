@@ -235,10 +235,10 @@ TEST_F(SessionTest, ALaterProcessOfARankHasAGreaterEpoch) {
   session.reset();
   start(server.url());
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/ranks").size() == 3; }));
-  const std::vector<std::string> told = server.asked("POST", "/ranks");
-  EXPECT_GT(epoch_of(told[0]), 0);
-  EXPECT_EQ(epoch_of(told[0]), epoch_of(told[1]));
-  EXPECT_LT(epoch_of(told[1]), epoch_of(told[2]));
+  const std::vector<std::string> requests = server.asked("POST", "/ranks");
+  EXPECT_GT(epoch_of(requests[0]), 0);
+  EXPECT_EQ(epoch_of(requests[0]), epoch_of(requests[1]));
+  EXPECT_LT(epoch_of(requests[1]), epoch_of(requests[2]));
 }
 
 TEST_F(SessionTest, SendsOneIdempotencyKeyUntilTheJobIsRegistered) {
@@ -319,11 +319,11 @@ TEST_F(SessionTest, ADroppedPlanIsReportedOnceEvenAfterAnOutage) {
   session->report(iteration(1, 1));
   session->report(iteration(2, 2));
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/iterations").empty(); }));
-  const std::vector<std::string> told = server.asked("POST", "/plan_dropped");
-  EXPECT_EQ(told.back(), R"({"version":1,"reason":"it is \"slow\"","measured_time_s":0.75,"promised_time_s":0.5})");
+  const std::vector<std::string> reports = server.asked("POST", "/plan_dropped");
+  EXPECT_EQ(reports.back(), R"({"version":1,"reason":"it is \"slow\"","measured_time_s":0.75,"promised_time_s":0.5})");
   session->report(iteration(3, 3));
   ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() > 1; }));
-  EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), told.size());
+  EXPECT_EQ(server.asked("POST", "/plan_dropped").size(), reports.size());
 }
 
 TEST_F(SessionTest, NoServer) {

@@ -181,7 +181,7 @@ TEST(Resting, SleepsUntilTheWindowNapsInItAndSleepsAgainAfterIt) {
     const Rest in = rest_until(window, now_ns, -1);
     EXPECT_EQ(in.how, HelperRest::awake) << now_ns;
     EXPECT_GT(in.limit_ns, 0);
-    EXPECT_LE(in.limit_ns, 110'000) << "that late is a request told to the device";
+    EXPECT_LE(in.limit_ns, 110'000) << "a request reaches the device that late";
   }
   const Rest after = rest_until(window, 110 * kMs, -1);
   EXPECT_EQ(after.how, HelperRest::asleep);

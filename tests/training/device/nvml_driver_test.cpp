@@ -55,18 +55,18 @@ TEST_F(NvmlDriver, TheClockIsTheSMs) { EXPECT_EQ(*open()->clock(), Megahertz(141
 
 TEST_F(NvmlDriver, EveryThrottleReasonIsReported) {
   const auto gpu = open();
-  const auto told = [&](unsigned long long reason) {
+  const auto events_for = [&](unsigned long long reason) {
     driver_->reasons = reason;
     return *gpu->clock_events();
   };
-  EXPECT_TRUE(told(nvml::reason_power_cap).power_cap);
-  EXPECT_TRUE(told(nvml::reason_sw_thermal).thermal);
-  EXPECT_TRUE(told(nvml::reason_hw_thermal).thermal);
-  EXPECT_TRUE(told(nvml::reason_hw_slowdown).power_brake);
-  EXPECT_TRUE(told(nvml::reason_power_brake).power_brake);
-  EXPECT_TRUE(told(nvml::reason_sync_boost).sync_boost);
-  EXPECT_TRUE(told(nvml::reason_idle).idle);
-  EXPECT_FALSE(told(nvml::reason_idle | nvml::reason_sync_boost).throttled());
+  EXPECT_TRUE(events_for(nvml::reason_power_cap).power_cap);
+  EXPECT_TRUE(events_for(nvml::reason_sw_thermal).thermal);
+  EXPECT_TRUE(events_for(nvml::reason_hw_thermal).thermal);
+  EXPECT_TRUE(events_for(nvml::reason_hw_slowdown).power_brake);
+  EXPECT_TRUE(events_for(nvml::reason_power_brake).power_brake);
+  EXPECT_TRUE(events_for(nvml::reason_sync_boost).sync_boost);
+  EXPECT_TRUE(events_for(nvml::reason_idle).idle);
+  EXPECT_FALSE(events_for(nvml::reason_idle | nvml::reason_sync_boost).throttled());
 }
 
 TEST_F(NvmlDriver, AFieldHasACodeOfItsOwn) {
