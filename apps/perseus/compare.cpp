@@ -22,6 +22,9 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
 #include "io/report/comparison.h"
+#include "io/report/comparison_html.h"
+#include "io/report/comparison_svg.h"
+#include "io/report/comparison_text.h"
 #include "io/report/timeline.h"
 #include "output_directory.h"
 #include "pipeline.h"
@@ -262,7 +265,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     return 0;
   }
   for (const report::ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
-  print("\n" + report::terminal_methods(input) + "\n" + report::terminal_pairs(input, pairs));
+  print("\n" + text_of(report::method_rows(input)) + "\n" + text_of(report::pair_rows(input, pairs)));
   print(fmt::format(
       "\nsaving: against everything at maximum clock, each at its own time. In time: the slowest plan that is at most "
       "{:g} % slower than\neverything at maximum clock. ",

@@ -10,9 +10,9 @@
 
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
-#include "io/report/drawn_timeline.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
+#include "io/report/timeline_svg.h"
 #include "output_directory.h"
 
 namespace perseus::cli {

@@ -8,7 +8,7 @@
 #include <iterator>
 
 #include "change_page.h"
-#include "io/report/comparison.h"
+#include "io/report/comparison_svg.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
 #include "io/report/table.h"

@@ -55,14 +55,4 @@ struct ComparisonInput {
   double slowdown = 0;  ///< tolerated beyond T_max for the plan shown as "in time"
 };
 
-/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock plus the
-/// tolerance), its ends, and their savings against everything at maximum clock.
-std::string terminal_methods(const ComparisonInput& input);
-/// A line per pair.
-std::string terminal_pairs(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
-/// The frontiers in one drawing, as in the paper's figure 9.
-void write_comparison_svg(const ComparisonInput& input, const Sink& sink);
-/// One self-contained page without scripts: the drawing and both tables.
-void write_comparison_html(const ComparisonInput& input, const std::vector<PairComparison>& pairs, const Sink& sink);
-
 }  // namespace perseus::report

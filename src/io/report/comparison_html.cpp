@@ -1,7 +1,8 @@
-// A comparison as one page: the drawing and both tables, without scripts.
+#include "io/report/comparison_html.h"
+
 #include <fmt/format.h>
 
-#include "io/report/comparison.h"
+#include "io/report/comparison_svg.h"
 #include "io/report/comparison_text.h"
 #include "io/report/static_page.h"
 

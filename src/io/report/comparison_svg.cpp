@@ -1,9 +1,9 @@
-// The frontiers of several methods in one drawing: energy of one iteration against its time.
+#include "io/report/comparison_svg.h"
+
 #include <fmt/format.h>
 
 #include <string>
 
-#include "io/report/comparison.h"
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
 

@@ -17,7 +17,10 @@ struct TextRows {
 /// Aligned columns, as TextTable.
 std::string text_of(const TextRows& rows);
 
+/// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock plus the
+/// tolerance), its ends, and their savings against everything at maximum clock.
 TextRows method_rows(const ComparisonInput& input);
+/// A line per pair.
 TextRows pair_rows(const ComparisonInput& input, const std::vector<PairComparison>& pairs);
 
 }  // namespace perseus::report

@@ -1,11 +1,11 @@
-// frontier.svg: energy of one iteration against its time.
+#include "io/report/frontier_svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
-#include "io/report/report.h"
 
 namespace perseus::report {
 namespace {

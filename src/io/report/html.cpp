@@ -1,5 +1,5 @@
-// report.html: the content that needs no script (title, inputs, key figures, a description), the elements that the
-// script fills, the data, and the script itself. Its content security policy forbids every request.
+#include "io/report/html.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +7,6 @@
 #include "io/report/bundle.h"
 #include "io/report/escape.h"
 #include "io/report/format.h"
-#include "io/report/report.h"
 #include "io/report/report_data.h"
 
 namespace perseus::report {

@@ -1,6 +1,7 @@
-// All presentations of a plan. The one header that callers of src/io/report need.
+// The input of all presentations of a plan.
 //
-// Problem: show a frontier and the iterations behind its points to people (HTML, SVG, terminal) and to tools (trace).
+// Problem: show a frontier and the iterations behind its points to people (html.h, frontier_svg.h, timeline_svg.h,
+//          terminal.h) and to tools (trace.h).
 // Input:   a valid DAG, and a Frontier with at least one point or plans that fit the DAG.
 // Output:  UTF-8 text through a sink, in pieces of some tens of kB, so that memory use stays small.
 // Errors:  none; the sink's owner writes and reports.
@@ -44,27 +45,5 @@ struct DrawnPlan {
   std::string name;
   const model::Plan& plan;
 };
-
-/// report.html: one self-contained page; works from file:// and without a network.
-void write_html(const ReportInput& input, const Sink& sink);
-
-/// frontier.svg: realized points, lower bound, everything at maximum clock and, if given, T'.
-void write_frontier_svg(const ReportInput& input, const Sink& sink);
-
-/// timeline.svg: the iterations below each other on one time axis, bars colored by power.
-void write_timeline_svg(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
-
-/// Chrome/Perfetto trace: a process per plan, a thread per rank, power as counters.
-void write_trace(const model::ComputationDag& dag, const std::vector<DrawnPlan>& plans, const Sink& sink);
-
-enum class TerminalColor { none, ansi256, truecolor };
-
-struct TerminalStyle {
-  int width = 100;  ///< columns of the terminal
-  TerminalColor color = TerminalColor::none;
-};
-
-/// One iteration as text, a row per rank, block height and color by power.
-std::string terminal_timeline(const model::ComputationDag& dag, const DrawnPlan& plan, const TerminalStyle& style);
 
 }  // namespace perseus::report

@@ -1,4 +1,5 @@
-// Reports as text for a terminal.
+#include "io/report/terminal.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +9,6 @@
 #include "io/report/columns.h"
 #include "io/report/format.h"
 #include "io/report/power_ramp.h"
-#include "io/report/report.h"
 #include "io/report/timeline.h"
 
 namespace perseus::report {

@@ -1,4 +1,5 @@
-// timeline.svg: iterations below each other, a row per rank, bars colored by power.
+#include "io/report/timeline_svg.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,9 +7,7 @@
 #include <cmath>
 
 #include "io/report/columns.h"
-#include "io/report/drawn_timeline.h"
 #include "io/report/format.h"
-#include "io/report/report.h"
 #include "io/report/slow_links.h"
 #include "io/report/svg_page.h"
 #include "io/report/timeline.h"

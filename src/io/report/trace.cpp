@@ -1,4 +1,5 @@
-// trace.json: the trace event format of Chrome's about:tracing and Perfetto.
+#include "io/report/trace.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +10,6 @@
 
 #include "base/json_writer.h"
 #include "io/report/pieces.h"
-#include "io/report/report.h"
 #include "io/report/timeline.h"
 
 namespace perseus::report {

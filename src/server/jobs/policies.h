@@ -45,6 +45,6 @@ using Policy = std::variant<PowerCap, Pin, MaxSlowdown>;
 inline constexpr std::array<std::string_view, std::variant_size_v<Policy>> kPolicyKinds{"power_cap", "pinned",
                                                                                         "max_slowdown"};
 /// One of kPolicyKinds.
-std::string_view kind_of(const Policy& policy);
+inline std::string_view kind_of(const Policy& policy) { return kPolicyKinds[policy.index()]; }
 
 }  // namespace perseus::jobs

@@ -8,6 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "io/report/comparison_html.h"
+#include "io/report/comparison_svg.h"
+#include "io/report/comparison_text.h"
+
 namespace perseus::report {
 namespace {
 
@@ -108,8 +112,8 @@ TEST(CompareMethods, IsDrawnAndPrinted) {
   EXPECT_THAT(html, HasSubstr(svg));
   EXPECT_THAT(html, Not(HasSubstr("<script")));
   // Against everything at maximum clock: 220 J.
-  EXPECT_THAT(terminal_methods(input), HasSubstr("220.00 J"));
-  EXPECT_THAT(terminal_pairs(input, pairs), HasSubstr("21.7"));
+  EXPECT_THAT(text_of(method_rows(input)), HasSubstr("220.00 J"));
+  EXPECT_THAT(text_of(pair_rows(input, pairs)), HasSubstr("21.7"));
 }
 
 }  // namespace

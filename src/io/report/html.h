@@ -1,0 +1,11 @@
+// report.html: one self-contained page; works from file:// and without a network.
+// Input, output, errors, cost, threads: as io/report/report.h.
+#pragma once
+
+#include "io/report/report.h"
+
+namespace perseus::report {
+
+void write_html(const ReportInput& input, const Sink& sink);
+
+}  // namespace perseus::report
