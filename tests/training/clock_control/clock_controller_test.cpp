@@ -199,10 +199,10 @@ TEST_F(Controller, PermissionThatIsGrantedLateIsUsed) {
 TEST_F(Controller, AGpuHeldByAnotherProcessIsTriedUntilItIsFree) {
   make_gpu();
   start();
-  ClockControllerOptions patient = options();
-  patient.restart = {0.001, 0.02};
-  patient.start_limit_s = 3;  // on a busy machine a helper takes a second to get ready
-  const auto second = ClockController::start(patient);
+  ClockControllerOptions waits_longer = options();
+  waits_longer.restart = {0.001, 0.02};
+  waits_longer.start_limit_s = 3;  // on a busy machine a helper takes a second to get ready
+  const auto second = ClockController::start(waits_longer);
   ASSERT_TRUE(second);
   (*second)->set(Megahertz(350));
   EXPECT_EQ((*second)->state(), ControlState::gone);

@@ -162,7 +162,7 @@ TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
   ask(700);
   EXPECT_EQ(worker_.work(), -1);
   EXPECT_EQ(mailbox_.state, HelperState::refused);
-  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
+  EXPECT_EQ(mailbox_.why_ended.read(), "injected fault");
   EXPECT_EQ(record(), "");
   EXPECT_TRUE(answered());
   EXPECT_THAT(gpu_.calls, ElementsAre(700));
@@ -210,7 +210,7 @@ TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
   ASSERT_TRUE(next.begin());
   (void)next.work();
   EXPECT_EQ(mailbox_.state, HelperState::refused);
-  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
+  EXPECT_EQ(mailbox_.why_ended.read(), "injected fault");
   EXPECT_EQ(mailbox_.failed, 1);
 }
 
@@ -232,7 +232,7 @@ TEST_F(Worker, ALostGpuEndsItAndItsLockStaysOnRecord) {
   ask(700);
   (void)worker_.work();
   EXPECT_TRUE(worker_.ended());
-  EXPECT_EQ(mailbox_.why_ended.read(), "fate");
+  EXPECT_EQ(mailbox_.why_ended.read(), "injected fault");
   EXPECT_FALSE(worker_.give_back());
   EXPECT_NE(record(), "");
   gpu_.faults.clear();

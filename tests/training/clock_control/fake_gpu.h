@@ -38,7 +38,7 @@ class FakeGpu final : public device::Gpu {
     if (!faults.empty()) {
       const device::DeviceFault fault = faults.front();
       faults.pop_front();
-      return device::DeviceError{fault, "fate"};
+      return device::DeviceError{fault, "injected fault"};
     }
     locked_mhz = mhz;
     return Ok{};

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Opens FakeGpus and records the calls on them.
-struct Workshop {
+struct FakeGpuOpener {
   OpenGpu open() {
     return [this](const std::string& selector) -> device::DeviceResult<std::unique_ptr<device::Gpu>> {
       opened.push_back(selector);
@@ -53,7 +53,7 @@ class Leases : public ::testing::Test {
   }
   LeaseFolder folder_;
   FakeGpu gpu_;
-  Workshop workshop_;
+  FakeGpuOpener opener_;
 };
 
 TEST_F(Leases, OneHolderAtATime) {
@@ -82,42 +82,42 @@ TEST_F(Leases, TheNextHolderLearnsOfARecordLeftBehind) {
 TEST_F(Leases, ARecordOfAnEarlierBootIsVoid) {
   const std::string path = abandoned();
   std::ofstream(path) << "perseus clock lease\nboot 00000000-0000-0000-0000-000000000000\ngpu fake:1\npid 1\n";
-  EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
-  EXPECT_THAT(workshop_.opened, IsEmpty());
+  EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
+  EXPECT_THAT(opener_.opened, IsEmpty());
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 
 TEST_F(Leases, ExpiredOnesAreRestoredOnce) {
   const std::string first = abandoned("GPU-a"), second = abandoned("GPU-b");
-  const auto expired = restore_expired_leases(workshop_.open());
+  const auto expired = restore_expired_leases(opener_.open());
   ASSERT_EQ(expired.size(), 2U);
   EXPECT_EQ(expired[0].path, first);
   EXPECT_TRUE(expired[0].restored && expired[1].restored);
-  EXPECT_THAT(workshop_.opened, ElementsAre("fake:GPU-a", "fake:GPU-b"));
-  EXPECT_THAT(restore_expired_leases(workshop_.open()), IsEmpty());
+  EXPECT_THAT(opener_.opened, ElementsAre("fake:GPU-a", "fake:GPU-b"));
+  EXPECT_THAT(restore_expired_leases(opener_.open()), IsEmpty());
   EXPECT_EQ(LeaseFolder::text_of(second), "");
 }
 
 TEST_F(Leases, OnesThatAreHeldAreLeftAlone) {
   auto held = take();
   ASSERT_TRUE(held && held->record());
-  EXPECT_THAT(restore_expired_leases(workshop_.open()), IsEmpty());
-  EXPECT_EQ(restore_lease(held->path(), 0.01, workshop_.open()).error().fault, device::DeviceFault::busy);
-  EXPECT_THAT(workshop_.opened, IsEmpty());
+  EXPECT_THAT(restore_expired_leases(opener_.open()), IsEmpty());
+  EXPECT_EQ(restore_lease(held->path(), 0.01, opener_.open()).error().fault, device::DeviceFault::busy);
+  EXPECT_THAT(opener_.opened, IsEmpty());
   EXPECT_NE(LeaseFolder::text_of(held->path()), "");
 }
 
 TEST_F(Leases, ALockThatCannotBeReleasedStaysOnRecord) {
   const std::string path = abandoned();
-  workshop_.faults = {device::DeviceFault::no_permission};
-  EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, device::DeviceFault::no_permission);
+  opener_.faults = {device::DeviceFault::no_permission};
+  EXPECT_EQ(restore_lease(path, 0, opener_.open()).error().fault, device::DeviceFault::no_permission);
   EXPECT_NE(LeaseFolder::text_of(path), "");
-  workshop_.fault = device::DeviceFault::busy;
-  EXPECT_FALSE(restore_lease(path, 0, workshop_.open()));
+  opener_.fault = device::DeviceFault::busy;
+  EXPECT_FALSE(restore_lease(path, 0, opener_.open()));
   EXPECT_NE(LeaseFolder::text_of(path), "");
-  workshop_.fault.reset();
-  workshop_.faults = {device::DeviceFault::busy, device::DeviceFault::busy};
-  EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
+  opener_.fault.reset();
+  opener_.faults = {device::DeviceFault::busy, device::DeviceFault::busy};
+  EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 
@@ -125,19 +125,19 @@ TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
   const std::string path = abandoned();
   for (const device::DeviceFault fault :
        {device::DeviceFault::lost, device::DeviceFault::no_driver, device::DeviceFault::not_supported}) {
-    workshop_.fault = fault;  // the GPU cannot be opened
-    EXPECT_EQ(restore_lease(path, 0, workshop_.open()).error().fault, fault);
+    opener_.fault = fault;  // the GPU cannot be opened
+    EXPECT_EQ(restore_lease(path, 0, opener_.open()).error().fault, fault);
     EXPECT_NE(LeaseFolder::text_of(path), "");
-    workshop_.fault.reset();
-    workshop_.faults = {fault};  // the reset fails
-    const device::DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+    opener_.fault.reset();
+    opener_.faults = {fault};  // the reset fails
+    const device::DeviceStatus restored = restore_lease(path, 0, opener_.open());
     ASSERT_FALSE(restored);
     EXPECT_EQ(restored.error().fault, fault);
     EXPECT_THAT(restored.error().message, HasSubstr("may still be locked"));
     EXPECT_NE(LeaseFolder::text_of(path), "");
-    workshop_.faults.clear();
+    opener_.faults.clear();
   }
-  EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
+  EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
 }
 
@@ -152,12 +152,12 @@ TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
   std::string record = LeaseFolder::text_of(path);
   const std::string boot = record.substr(0, record.find("\ngpu ") + 1);
   std::ofstream(path) << boot << "gpu nvml:0\npid 1\n";
-  EXPECT_TRUE(restore_lease(path, 0, workshop_.open()));
-  EXPECT_THAT(workshop_.opened, ElementsAre("nvml:GPU-2"));
+  EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
+  EXPECT_THAT(opener_.opened, ElementsAre("nvml:GPU-2"));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
   // Without UUIDs as selectors, a restore uses the index only if the GPU behind it has the lease's UUID.
   std::ofstream(path) << boot << "gpu amdsmi:0\npid 1\n";
-  const device::DeviceStatus restored = restore_lease(path, 0, workshop_.open());
+  const device::DeviceStatus restored = restore_lease(path, 0, opener_.open());
   ASSERT_FALSE(restored);
   EXPECT_THAT(restored.error().message, HasSubstr("is another GPU here: GPU-number-0"));
   EXPECT_NE(LeaseFolder::text_of(path), "");
@@ -189,11 +189,11 @@ TEST_F(Leases, LinksAndOtherThingsAreNotFollowed) {
   ASSERT_EQ(::mkfifo(folder_.file("clock-lease-fifo").c_str(), 0600), 0);
   std::ofstream(folder_.file("clock-lease-text")) << "no lease at all";
   std::ofstream(folder_.file("other")) << LeaseFolder::text_of(path);
-  EXPECT_FALSE(restore_lease(link, 0, workshop_.open()));
-  EXPECT_FALSE(restore_lease(folder_.file("clock-lease-fifo"), 0, workshop_.open()));
-  EXPECT_FALSE(restore_lease(folder_.file("none"), 0, workshop_.open()));
-  EXPECT_EQ(restore_expired_leases(workshop_.open()).size(), 2U);  // an expired and an invalid lease
-  EXPECT_THAT(workshop_.opened, ElementsAre("fake:GPU-dead"));
+  EXPECT_FALSE(restore_lease(link, 0, opener_.open()));
+  EXPECT_FALSE(restore_lease(folder_.file("clock-lease-fifo"), 0, opener_.open()));
+  EXPECT_FALSE(restore_lease(folder_.file("none"), 0, opener_.open()));
+  EXPECT_EQ(restore_expired_leases(opener_.open()).size(), 2U);  // an expired and an invalid lease
+  EXPECT_THAT(opener_.opened, ElementsAre("fake:GPU-dead"));
 }
 
 TEST_F(Leases, AFolderThatOthersCanWriteToIsNotUsed) {

@@ -88,14 +88,14 @@ TEST_F(Watching, TheFirstCallsMayStartADriver) {
 }
 
 TEST_F(Watching, ASlowWayToTheDeviceHasALimitOfItsOwn) {
-  Watchdog patient([] { return 'S'; }, [] { return 'S'; }, Watchdog::kPatience);
+  Watchdog with_long_limit([] { return 'S'; }, [] { return 'S'; }, Watchdog::kPatience);
   seen_.call_began_ns = seen_.now_ns;
   while (seen_.now_ns - seen_.call_began_ns < Watchdog::kPatience - Watchdog::kTick) {
     seen_.now_ns += Watchdog::kTick;
-    ASSERT_EQ(patient.look(seen_), Advice::look_again);
+    ASSERT_EQ(with_long_limit.look(seen_), Advice::look_again);
   }
   seen_.now_ns += Watchdog::kTick;
-  EXPECT_EQ(patient.look(seen_), Advice::worker_hangs);
+  EXPECT_EQ(with_long_limit.look(seen_), Advice::worker_hangs);
 }
 
 TEST_F(Watching, ASuspendedMachineIsNoHungWorker) {
