@@ -2,7 +2,7 @@
 """Prints the figures of docs/measurements/code.md as a Markdown table: lines, long functions and files, modules and their
 arrows, type names that occur twice.
 
-Counts src/, apps/ and include/; a function is long above 60 lines, a file above 450. Needs universal-ctags (Debian).
+Counts src/, apps/ and include/, and the last row tests/ and bench/; a function is long above 60 lines, a file above 450. Needs universal-ctags (Debian).
 
 usage: code_figures.py [--list]    --list: also names the long functions and files
 """
@@ -54,6 +54,9 @@ def main() -> int:
     files = [(len(f.read_text().splitlines()), str(f.relative_to(ROOT))) for f in code]
     long_files = sorted((f for f in files if f[0] > LONG_FILE), reverse=True)
     functions = long_functions(code)
+    beside = [*tests, *sources("bench")]
+    test_functions = long_functions(beside)
+    long_test_files = sorted(((n, str(f.relative_to(ROOT))) for f in beside if (n := lines([f])) > LONG_FILE), reverse=True)
     back_up = sum(1 for _ in check_layers.violations_of_order(modules))
     comments = sum(bool(re.match(r"\s*//", line)) for file in code for line in file.read_text().splitlines())
     rows = [
@@ -65,12 +68,13 @@ def main() -> int:
         ("type names that occur twice in headers", str(sum(n > 1 for n in types.values()))),
         (f"functions over {LONG_FUNCTION} lines", f"{len(functions)}" + (f", longest {functions[0][0]}" if functions else "")),
         (f"files over {LONG_FILE} lines", f"{len(long_files)}" + (f", longest {long_files[0][0]}" if long_files else "")),
+        ("in tests and bench: functions; files that are longer", f"{len(test_functions)}; {len(long_test_files)}"),
     ]
     print("| figure | value |\n| --- | --- |")
     for name, value in rows:
         print(f"| {name} | {value} |")
     if "--list" in sys.argv[1:]:
-        for length, where in [*functions, *long_files]:
+        for length, where in [*functions, *long_files, *test_functions, *long_test_files]:
             print(f"{length:5} {where}")
     return 0
 
