@@ -21,29 +21,11 @@
 
 #include "base/json_writer.h"
 #include "bench/load_connections.h"
+#include "bench/load_parts.h"
 #include "bench/load_requests.h"
 
 namespace perseus::bench {
 namespace {
-
-struct Row {
-  std::string what, unit;
-  double value, must, aim;
-};
-void describe(JsonWriter& f, const Row& row) {
-  f.always("what", row.what);
-  f.always("unit", row.unit);
-  f.always("value", with_digits(row.value, 4));
-  f.always("must", with_digits(row.must, 4));
-  f.always("aim", with_digits(row.aim, 4));
-}
-
-struct Load {
-  const char* program;
-  std::string csv;
-  int ranks, stages;
-  std::string data;  ///< a folder of its own
-};
 
 /// The same profile with all times longer by this factor, which gives another frontier.
 std::string scaled(const std::string& csv, double factor) {
@@ -386,118 +368,6 @@ void measure_start(const Load& load, std::vector<Row>& rows) {
   one.once("GET", "/readyz", "");
   rows.push_back({"start with 10,000 stored jobs until ready", "s", since(begin), 3, 0.5});
   rows.push_back({"start: server CPU", "s", server.cpu_s(), 0, 0});
-}
-
-/// Effect of lists, dashboards and event streams on ranks, on a server with 5,000 jobs.
-void measure_readers(const Load& load, std::vector<Row>& rows) {
-  constexpr int jobs = 5000, few = 500;
-  const Server server(load.program, load.data + "/readers", {"--plan-deadlines", "20"});
-  Clients one(server.port, 1);
-  one.once("PUT", "/v1/profiles/load", pipeline_json(load.csv, 8));
-  Clients waiting(server.port, jobs);
-  std::vector<std::string> ids(jobs), versions(jobs, "0");
-  const auto rank = [&](int j, int number, const std::string& accelerator) {
-    return rank_json(number, load.stages, accelerator, j);
-  };
-  for (int j = 0; j < jobs; ++j) {
-    waiting.ask(j, "POST", "/v1/jobs", job_json(2, load.stages, kProfile), [&, j](const std::string& made) {
-      ids[j] = member(made, "job");
-      const std::string path = "/v1/jobs/" + ids[j] + "/ranks";
-      waiting.ask(j, "POST", path, rank(j, 0, fmt::format("own{}", j)), [&, j, path](const std::string&) {
-        const std::string slow = rank(j, load.stages, j < few ? "few" : "many");
-        waiting.ask(j, "POST", path, slow, [](const std::string&) {});
-      });
-    });
-  }
-  waiting.run();
-  const auto plan_path = [&](int j) { return fmt::format("/v1/jobs/{}/ranks/0/plan?have=", ids[j]); };
-  const auto wait_anew = [&](const std::function<void(int)>& answered) {
-    for (int j = 0; j < jobs; ++j) {
-      waiting.ask(j, "GET", plan_path(j) + versions[j], "", [&, j, answered](const std::string& plan) {
-        versions[j] = member(plan, "version");
-        answered(j);
-      });
-    }
-  };
-  wait_anew([](int) {});
-  waiting.run();
-  std::vector<double> took_s;
-  const auto ask_plans_while = [&](const std::function<bool()>& going_on) {
-    took_s.clear();
-    for (int turn = 0; going_on(); ++turn) {
-      const auto begin = Clock::now();
-      one.once("GET", plan_path(turn % jobs) + "0&wait_s=0", "");
-      took_s.push_back(since(begin));
-      waiting.take(1);
-    }
-    std::sort(took_s.begin(), took_s.end());
-  };
-  const auto row = [&](const std::string& what, double must, double aim) {
-    rows.push_back({fmt::format("5,000 jobs, {}: worst of {} plan requests (median {:.2g} ms)", what, took_s.size(),
-                                1e3 * took_s[took_s.size() / 2]),
-                    "ms", 1e3 * took_s.back(), must, aim});
-  };
-  {
-    const std::string head = "HEAD /v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    const std::size_t count = (std::size_t{61} << 10U) / head.size();
-    std::string all;
-    for (std::size_t i = 0; i < count; ++i) all += head;
-    const auto begin = Clock::now();
-    const Readers pipelining(server.port, 1, all);
-    ask_plans_while([&] { return pipelining.answers() < count; });
-    row("61 KB of pipelined HEAD /v1/jobs", 50, 10);
-    rows.push_back(
-        {fmt::format("5,000 jobs, {} pipelined HEAD /v1/jobs: all answered", count), "s", since(begin), 0, 0});
-  }
-  {
-    const double cpu = server.cpu_s();
-    const Readers dashboards(server.port, 200, "GET /v1/job_changes HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    Clients notices(server.port, 1);
-    int noticed = 0;
-    const std::function<void()> notify = [&] {
-      notices.ask(0, "POST", "/v1/jobs/" + ids[noticed % jobs] + "/stragglers",
-                  straggler_json(1, 1.01 + 0.001 * (noticed % 97)), [&](const std::string&) { ++noticed, notify(); });
-    };
-    notify();
-    const auto begin = Clock::now();
-    ask_plans_while([&] { return notices.take(), since(begin) < 5; });
-    row("200 dashboards, a notice after the other", 50, 10);
-    rows.push_back({fmt::format("5,000 jobs, 200 dashboards, {} notices in 5 s: server CPU", noticed), "s",
-                    server.cpu_s() - cpu, 0, 0});
-    notices.run_out();
-  }
-  const Readers streams(server.port, 200, "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  while (streams.answers() < 200) std::this_thread::yield();
-  double last = 0;
-  Clock::time_point begin;
-  int answered = 0;
-  Clients notices(server.port, 2);
-  const auto notice = [&](int client, const std::string& accelerator, double degree, double& took) {
-    notices.ask(client, "POST", "/v1/stragglers", json_object([&](JsonWriter& f) {
-                  f.always("accelerator", accelerator);
-                  f.always("degree", degree);
-                }),
-                [&](const std::string&) { took = since(begin); });
-  };
-  double few_took = 0, many_took = 0;
-  begin = Clock::now();
-  notice(0, "few", 1.3, few_took);
-  ask_plans_while([&] { return notices.take(), few_took == 0; });
-  rows.push_back({"500 jobs, a notice in all of them, 200 event streams: acknowledged", "s", few_took, 1, 0.3});
-  notices.run();
-  std::fill(versions.begin(), versions.end(), "0");
-  wait_anew([](int) {});
-  waiting.run();
-  wait_anew([&](int) { ++answered, last = since(begin); });
-  while (one.once("GET", "/metrics", "").find("perseus_waiting_ranks 5000\n") == std::string::npos) waiting.take(1);
-  begin = Clock::now();
-  notice(0, "few", 1.2, few_took);
-  notice(1, "many", 1.2, many_took);
-  ask_plans_while([&] { return notices.take(), answered < jobs; });
-  rows.push_back({"5,000 jobs, a notice in all of them, 200 event streams: last rank", "s", last, 1, 0.3});
-  row("a notice in all of them, 200 event streams", 50, 20);
-  notices.run();
-  if (std::getenv("PERSEUS_LOAD_METRICS") != nullptr) fmt::print(stderr, "{}", one.once("GET", "/metrics", ""));
 }
 
 }  // namespace
