@@ -150,7 +150,7 @@ TEST(ReadArtifact, SkipsBadRowsNamingFileAndLine) {
 // tau = 0.5 s floors the durations to 1.0, 2.0 and 2.0: planned times 4.0 (the start, not published), 3.5, 3.0;
 // measured ones 4.5 and 3.4. Effective energies are planned with floored durations, too: forward 90 and 40 J, by a
 // straight line 65 J at 1.5 s, which no clock reaches; backward 180 J. The reference is 90 + 176 J.
-TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
+EmulatedCase case_by_hand() {
   const Folder folder;
   folder.file(profile_name,
               "stage,instruction,frequency,time,energy\n"
@@ -161,7 +161,13 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
                        {Watts(10), Seconds(0)})
           .value();
   const report::IterationCost envpipe{Seconds(3.4), Joules(300), {}};
-  const EmulatedCase plans = EmulatedCase::plan(dag, Seconds(0.5), {}, envpipe).value();
+  return EmulatedCase::plan(dag, Seconds(0.5), {}, envpipe).value();
+}
+
+constexpr double kOfAll = 90 + 176 + 10 * 5.1;  // J of a pipeline at maximum clock that waits for 5.1 s
+
+TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
+  const EmulatedCase plans = case_by_hand();
   EXPECT_NEAR(plans.all_max().time.value(), 3.4, 1e-12);
   EXPECT_NEAR(plans.all_max().energy.value(), 300, 1e-9);
   EXPECT_NEAR(plans.planned_fastest().value(), 3.0, 1e-12);
@@ -182,15 +188,17 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(little.ours_realized_pct, 0, 1e-9);
   // T' = 1.5 * 3.4 = 5.1 s: the slow forward fits and saves 90 - 39 J.
   const EmulatedCase::CaseSavings slow = plans.at_slowdown(1.5);
-  const double of_all = 90 + 176 + 10 * 5.1;
-  EXPECT_NEAR(slow.paper_realized_pct, 100 * 51 / of_all, 1e-9);
-  EXPECT_NEAR(slow.ours_realized_pct, 100 * 51 / of_all, 1e-9);
-  EXPECT_NEAR(slow.bound_pct, 100 * 51 / of_all, 1e-6);
+  EXPECT_NEAR(slow.paper_realized_pct, 100 * 51 / kOfAll, 1e-9);
+  EXPECT_NEAR(slow.ours_realized_pct, 100 * 51 / kOfAll, 1e-9);
+  EXPECT_NEAR(slow.bound_pct, 100 * 51 / kOfAll, 1e-6);
   EXPECT_NEAR(*slow.envpipe_pct, 0, 1e-9);
+}
 
+TEST(EmulatedCase, CountsAJobWithAStraggler) {
+  const EmulatedCase plans = case_by_hand();
   // Three pipelines, one of them a straggler at 1.5 times the energy of its fastest plan; the other two save 51 J each.
   const EmulatedCase::OfCluster job = plans.of_cluster(1.5, 3);
-  const double whole = 2 * of_all + 1.5 * 300;
+  const double whole = 2 * kOfAll + 1.5 * 300;
   EXPECT_NEAR(job.ours_realized.intrinsic_pct, 0, 1e-9);
   EXPECT_NEAR(job.ours_realized.total_pct, 100 * 2 * 51 / whole, 1e-9);
   EXPECT_NEAR(job.ours_realized.beyond_fastest_pct, 100 * 2 * 51 / whole, 1e-9);
@@ -202,7 +210,11 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
   EXPECT_NEAR(job.paper_planned.total_pct, 100 * (1 - planned / planned_max), 1e-4);
   EXPECT_NEAR(job.paper_planned.intrinsic_pct, 100 * (1 - planned_fast / planned_max), 1e-4);
   EXPECT_NEAR(job.paper_planned.beyond_fastest_pct, 100 * (1 - planned / planned_fast), 1e-4);
+}
 
+TEST(EmulatedCase, HasTheBaselinesOnTheSameDag) {
+  const EmulatedCase plans = case_by_hand();
+  const EmulatedCase::CaseSavings little = plans.at_slowdown(1.2), slow = plans.at_slowdown(1.5);
   // The baselines on the same DAG: a plan of 4.5 s saves nothing if T' is less, else 51 J.
   for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
     const std::string name(baselines::baseline_methods()[k].name);
@@ -211,7 +223,7 @@ TEST(EmulatedCase, AccountsForPlannedAndForMeasuredTimes) {
     ASSERT_EQ(little.baselines_pct[k].has_value(), has_fast_plan) << name;
     EXPECT_NEAR(little.baselines_pct[k].value_or(0), 0, 1e-9) << name;
     ASSERT_TRUE(slow.baselines_pct[k].has_value()) << name;
-    EXPECT_NEAR(*slow.baselines_pct[k], has_slow_plan ? 100 * 51 / of_all : 0, 1e-9) << name;
+    EXPECT_NEAR(*slow.baselines_pct[k], has_slow_plan ? 100 * 51 / kOfAll : 0, 1e-9) << name;
   }
 }
 

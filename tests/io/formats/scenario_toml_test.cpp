@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <span>
 #include <sstream>
 
 namespace perseus::formats {
@@ -68,9 +69,17 @@ struct Bad {
   std::string says;
 };
 
+void expect_errors(std::span<const Bad> cases) {
+  for (const Bad& bad : cases) {
+    const Result<model::Scenario> scenario = parse_scenario(bad.text, "s.toml");
+    ASSERT_FALSE(scenario.ok()) << bad.says;
+    EXPECT_THAT(scenario.error().message, ::testing::StartsWith(bad.says));
+    EXPECT_EQ(scenario.error().code, ErrorCode::invalid_input);
+    EXPECT_EQ(scenario.error().message.find('\n'), std::string::npos);
+  }
+}
+
 TEST(ScenarioToml, ErrorsNameFileLineFieldValueAndAllowedValues) {
-  const std::string straggler =
-      "[[straggler]]\ncause = \"thermal\"\npipeline = 1\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n";  // lines 9 to 14
   const Bad cases[] = {
       {"", "s.toml:1: cluster: is missing; allowed: a table [cluster] with blocking_power_w"},
       {"duration_s = \n", "s.toml:1: "},
@@ -99,6 +108,14 @@ TEST(ScenarioToml, ErrorsNameFileLineFieldValueAndAllowedValues) {
        "s.toml:12: [[pipelines]] microbatches: 1.5; allowed: an integer from 1 to 1048576"},
       {head + "[[pipelines]]\nname = \"b\"\nprofile = \"q\"\nschedule = \"2f2b\"\nmicrobatches = 1\ncount = 0\n",
        "s.toml:12: [[pipelines]] schedule: '2f2b'; allowed: gpipe, 1f1b"},
+  };
+  expect_errors(cases);
+}
+
+TEST(ScenarioToml, ErrorsOfStragglersAndSweeps) {
+  const std::string straggler =
+      "[[straggler]]\ncause = \"thermal\"\npipeline = 1\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n";  // lines 9 to 14
+  const Bad cases[] = {
       {head + "[[straggler]]\ncause = \"laziness\"\n",
        "s.toml:10: [[straggler]] cause: 'laziness'; allowed: thermal, power, storage, failure"},
       {head + "[[straggler]]\ncause = \"thermal\"\npipeline = 4\nslowdown = 1.2\nat_s = 1\nfor_s = 1\n",
@@ -133,13 +150,7 @@ TEST(ScenarioToml, ErrorsNameFileLineFieldValueAndAllowedValues) {
       {"sweep = 3\n" + head, "s.toml:1: sweep: 3; allowed: a table, [sweep]"},
       {"straggler = 3\n" + head, "s.toml:1: straggler: 3; allowed: tables, each under [[straggler]]"},
   };
-  for (const Bad& bad : cases) {
-    const Result<model::Scenario> scenario = parse_scenario(bad.text, "s.toml");
-    ASSERT_FALSE(scenario.ok()) << bad.says;
-    EXPECT_THAT(scenario.error().message, ::testing::StartsWith(bad.says));
-    EXPECT_EQ(scenario.error().code, ErrorCode::invalid_input);
-    EXPECT_EQ(scenario.error().message.find('\n'), std::string::npos);
-  }
+  expect_errors(cases);
 }
 
 TEST(ScenarioToml, NoListOfAllowedKeysNamesAKeyTwice) {

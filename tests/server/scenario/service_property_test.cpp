@@ -177,67 +177,73 @@ class Story {
   void one_step() {
     switch (dice_.below(10)) {
       case 0:
-      case 1: {
-        jobs::RegisterRank request = rank_request(random_rank());
-        if (dice_.below(6) == 0) request.pp_rank = dice_.below(3);
-        const bool possible = !acknowledged_.finished;
-        if (target_.register_rank(request)) {
-          RC_ASSERT(possible);
-          acknowledged_.ranks.insert(request.rank);
-        }
-        break;
-      }
+      case 1:
+        return register_a_rank();
       case 2:
-      case 3: {
-        jobs::SetStraggler request;
-        request.job = job_;
-        if (dice_.below(2) == 0) request.target.pipeline = dice_.below(degrees_.dp + 1);
-        if (dice_.below(4) == 0) request.target.rank = random_rank();
-        if (dice_.below(4) == 0) request.target.accelerator = "gpu-" + std::to_string(random_rank());
-        request.delay = Seconds(dice_.below(3) == 0 ? 0 : 10 * dice_.below(5));
-        request.degree = dice_.below(3) == 0 ? 1 : 0.9 + 0.1 * dice_.below(6);
-        const int times = dice_.below(4) == 0 ? 2 : 1;  // a retry
-        for (int i = 0; i < times; ++i) {
-          const auto set = target_.set_straggler(request);
-          if (set && !set->notices.at(0).id.empty()) acknowledged_.notices.insert(set->notices[0].id);
-        }
-        break;
-      }
-      case 4: {
-        const std::string id = "s" + std::to_string(dice_.below(12));
-        (void)target_.withdraw_straggler({job_, id}).ok();
-        break;
-      }
+      case 3:
+        return set_a_straggler();
+      case 4:
+        (void)target_.withdraw_straggler({job_, "s" + std::to_string(dice_.below(12))}).ok();
+        return;
       case 5:
-        if (dice_.below(2) == 0) {
-          (void)target_.set_policy({job_, jobs::Pin{std::nullopt, dice_.below(40)}}).ok();
-        } else {
-          const double now_s = target_.now_s();
-          (void)target_
-              .set_policy(
-                  {job_, jobs::MaxSlowdown{1.0 + 0.1 * dice_.below(4), 5, {{now_s - 5, 9}, {now_s + 25, 1}}, "EUR"}})
-              .ok();
-        }
-        break;
+        return set_a_policy();
       case 6:
         (void)target_.clear_policy({job_, dice_.below(2) == 0 ? "pinned" : "max_slowdown"}).ok();
-        break;
-      case 7: {
-        jobs::WaitForPlan request{job_, random_rank(), dice_.below(2) == 0 ? 0 : acknowledged_.version, 7,
-                                  std::nullopt};
-        const int wait = target_.wait_for_plan(request);
-        if (const auto answer = target_.answer_of(wait); answer && *answer && (*answer)->schedule) {
-          RC_ASSERT((*answer)->schedule->version >= acknowledged_.version);
-          acknowledged_.version = (*answer)->schedule->version;
-        }
-        break;
-      }
+        return;
+      case 7:
+        return wait_for_a_plan();
       case 8:
         seconds_ += dice_.below(40);
         target_.go_to(seconds_);
-        break;
+        return;
       default:
         crash_or_finish();
+    }
+  }
+
+  void register_a_rank() {
+    jobs::RegisterRank request = rank_request(random_rank());
+    if (dice_.below(6) == 0) request.pp_rank = dice_.below(3);
+    const bool possible = !acknowledged_.finished;
+    if (target_.register_rank(request)) {
+      RC_ASSERT(possible);
+      acknowledged_.ranks.insert(request.rank);
+    }
+  }
+
+  void set_a_straggler() {
+    jobs::SetStraggler request;
+    request.job = job_;
+    if (dice_.below(2) == 0) request.target.pipeline = dice_.below(degrees_.dp + 1);
+    if (dice_.below(4) == 0) request.target.rank = random_rank();
+    if (dice_.below(4) == 0) request.target.accelerator = "gpu-" + std::to_string(random_rank());
+    request.delay = Seconds(dice_.below(3) == 0 ? 0 : 10 * dice_.below(5));
+    request.degree = dice_.below(3) == 0 ? 1 : 0.9 + 0.1 * dice_.below(6);
+    const int times = dice_.below(4) == 0 ? 2 : 1;  // a retry
+    for (int i = 0; i < times; ++i) {
+      const auto set = target_.set_straggler(request);
+      if (set && !set->notices.at(0).id.empty()) acknowledged_.notices.insert(set->notices[0].id);
+    }
+  }
+
+  void set_a_policy() {
+    if (dice_.below(2) == 0) {
+      (void)target_.set_policy({job_, jobs::Pin{std::nullopt, dice_.below(40)}}).ok();
+    } else {
+      const double now_s = target_.now_s();
+      (void)target_
+          .set_policy(
+              {job_, jobs::MaxSlowdown{1.0 + 0.1 * dice_.below(4), 5, {{now_s - 5, 9}, {now_s + 25, 1}}, "EUR"}})
+          .ok();
+    }
+  }
+
+  void wait_for_a_plan() {
+    jobs::WaitForPlan request{job_, random_rank(), dice_.below(2) == 0 ? 0 : acknowledged_.version, 7, std::nullopt};
+    const int wait = target_.wait_for_plan(request);
+    if (const auto answer = target_.answer_of(wait); answer && *answer && (*answer)->schedule) {
+      RC_ASSERT((*answer)->schedule->version >= acknowledged_.version);
+      acknowledged_.version = (*answer)->schedule->version;
     }
   }
 
