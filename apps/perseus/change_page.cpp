@@ -8,7 +8,6 @@
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
-#include "io/report/timeline.h"
 #include "planning/model/reference_plans.h"
 
 namespace perseus::cli {
@@ -28,11 +27,10 @@ std::string frontier_chart(const SearchReport& report, const std::vector<ChangeR
   int lines = 0;
   for (const ChangeRow& row : changes) {
     if (is_tolerance(row)) {
-      if (!row.plan) continue;
       panel.series.push_back({row.change,
                               report::variant_of(report::look_of("", 0)),
                               report::SeriesKind::marks,
-                              {chart_point(row.plan->time, row.plan->energy)}});
+                              {chart_point(row.plan.time, row.plan.energy)}});
     } else {
       report::ChartSeries series{row.change, report::look_of("", lines++), report::SeriesKind::marked_line};
       for (const model::FrontierPoint& point : row.line.frontier.points) {
@@ -40,10 +38,8 @@ std::string frontier_chart(const SearchReport& report, const std::vector<ChangeR
       }
       panel.series.push_back(std::move(series));
     }
-    if (row.plan) {
-      description +=
-          fmt::format("{}: {} in {}. ", row.change, report::text_of(row.plan->energy), report::text_of(row.plan->time));
-    }
+    description +=
+        fmt::format("{}: {} in {}. ", row.change, report::text_of(row.plan.energy), report::text_of(row.plan.time));
   }
   panel.series.push_back({kAtMaximumClock,
                           report::look_of("all-max"),
@@ -56,20 +52,24 @@ std::string frontier_chart(const SearchReport& report, const std::vector<ChangeR
       {panel});
 }
 
-report::StackedBar energy_bar(const std::string& name, const model::ComputationDag& dag, const model::Plan& plan) {
-  const report::Timeline timeline = report::timeline_of(dag, plan);
+/// `energy`: of an iteration under the plan, which a noisy profile makes later.
+report::StackedBar energy_bar(const std::string& name, const model::ComputationDag& dag, const model::Plan& plan,
+                              Joules energy) {
   Joules computing;
-  for (const report::TimelineBar& bar : timeline.bars) computing += bar.energy;
-  return {name, report::text_of(timeline.energy), {computing.value(), (timeline.energy - computing).value()}};
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    computing += dag.types[dag.computations[i].type].options[plan[i]].energy;
+  }
+  return {name, report::text_of(energy), {computing.value(), (energy - computing).value()}};
 }
 
 std::string energy_bars(const SearchReport& report, const std::vector<ChangeRow>& changes) {
   const model::ComputationDag& reference = report.configurations.front().dag;
   report::BarGroup group;
-  group.bars.push_back(energy_bar(kAtMaximumClock, reference, model::all_maximum_clock(reference)));
+  group.bars.push_back(
+      energy_bar(kAtMaximumClock, reference, model::all_maximum_clock(reference), report.summary.reference.energy));
   for (const ChangeRow& row : changes) {
-    if (!row.plan) continue;
-    group.bars.push_back(energy_bar(row.change, report.configurations[row.configuration_index].dag, row.plan->plan));
+    const model::ComputationDag& dag = report.configurations[row.configuration_index].dag;
+    group.bars.push_back(energy_bar(row.change, dag, row.plan.plan, row.plan.energy));
   }
   return report::stacked_bars("Energy of an iteration", {"computing", "waiting"}, {group});
 }
@@ -77,10 +77,10 @@ std::string energy_bars(const SearchReport& report, const std::vector<ChangeRow>
 std::vector<report::ReportFact> change_facts(const std::vector<ChangeRow>& changes) {
   std::vector<report::ReportFact> facts;
   for (const ChangeRow& row : changes) {
-    const std::string saves =
-        row.plan ? fmt::format("saves {:.2f} % ({:+.2f}) with {}", row.saving_pct, row.more_pct, row.configuration)
-                 : std::string("no plan is in time");
-    facts.push_back({row.change, fmt::format("{}. Assumes: {}.", saves, fmt::join(row.assumes, "; "))});
+    facts.push_back(
+        {row.change, fmt::format("saves {:.2f} % ({:+.2f}) with {}{}. Assumes: {}.", row.saving_pct, row.more_pct,
+                                 row.configuration, row.is_late ? ", by its fastest plan, which is late" : "",
+                                 fmt::join(row.assumes, "; "))});
   }
   return facts;
 }

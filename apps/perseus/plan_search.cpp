@@ -23,6 +23,7 @@
 #include "point_figures.h"
 #include "search_output.h"
 #include "searched_jobs.h"
+#include "server/profiling/expected_frontier.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -139,9 +140,8 @@ void note_assumptions(const Measurements& measured) {
   if (measured.default_blocking) note_assumed_blocking(measured.costs.blocking_power);
   if (!measured.draws.empty()) {
     note(
-        "the profile is noisy: configurations are compared by its pooled means, and a plan's expected time is longer; "
-        "plan the chosen configuration alone to see by how much (--schedule NAME alone takes the profile's stages "
-        "as chunks, so zbv and dualpipev need a profile of their chunks for that)");
+        "the profile is noisy: times and energies are expected values; partitions and recomputation are chosen by the "
+        "pooled means");
   }
 }
 
@@ -216,6 +216,9 @@ Result<std::vector<model::Frontier>> plan_each(const std::vector<search::Configu
   for (const search::Configuration& c : configurations) {
     Result<model::Frontier> frontier =
         planner.plan(c.dag, fmt::format("{} ({} of {})", c.name, frontiers.size() + 1, configurations.size()));
+    if (!frontier) return frontier.error();
+    StopCheck never;
+    frontier = profiling::expected_frontier(c.dag, c.drawn, *std::move(frontier), never);
     if (!frontier) return frontier.error();
     frontiers.push_back(*std::move(frontier));
   }

@@ -28,31 +28,31 @@ std::string name_of(Change change) {
   return "";
 }
 
-/// The best plan within the deadline of configurations with changes up to `largest`.
+/// The best plan within the deadline of configurations with changes up to `largest`; the fastest if none is in time.
 ChangeRow row_of(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary, Change largest,
                  Seconds deadline) {
   ChangeRow row;
-  row.deadline = deadline;
   std::vector<const model::Frontier*> allowed;
   std::vector<int> indices;
   for (int c = 0; c < static_cast<int>(configurations.size()); ++c) {
-    const PlannedConfiguration& configuration = configurations[c];
-    if (configuration.change > largest) continue;
-    allowed.push_back(&configuration.frontier);
+    if (configurations[c].change > largest) continue;
+    allowed.push_back(&configurations[c].frontier);
     indices.push_back(c);
-    const auto point = search::cheapest_in_time(configuration.frontier, deadline);
-    if (!point) continue;
-    const model::FrontierPoint& found = configuration.frontier.points[*point];
-    if (row.plan && row.plan->energy <= found.energy) continue;
-    row.plan = found;
-    row.configuration = configuration.name;
-    row.configuration_index = c;
   }
   const Watts blocking_power = configurations.front().dag.total_blocking_power();
-  row.most_pct = saving_pct_of(summary, search::least_energy_in_time(allowed, blocking_power, deadline));
-  if (row.plan) row.saving_pct = saving_pct_of(summary, row.plan->energy);
   row.line = search::union_of(allowed, blocking_power);
+  const std::vector<model::FrontierPoint>& points = row.line.frontier.points;
+  const std::optional<int> in_time = search::cheapest_in_time(row.line.frontier, deadline);
+  const int chosen = in_time.value_or(static_cast<int>(points.size()) - 1);
+  row.is_late = !in_time;
+  row.deadline = in_time ? deadline : points[chosen].time;
+  row.most_pct = saving_pct_of(summary, search::least_energy_in_time(allowed, blocking_power, row.deadline));
   for (search::Origin& origin : row.line.origins) origin.configuration = indices[origin.configuration];
+  const search::Origin origin = row.line.origins[chosen];
+  row.configuration_index = origin.configuration;
+  row.configuration = configurations[origin.configuration].name;
+  row.plan = configurations[origin.configuration].frontier.points[origin.point];
+  row.saving_pct = saving_pct_of(summary, row.plan.energy);
   return row;
 }
 
@@ -84,7 +84,7 @@ void add_assumptions(const std::vector<PlannedConfiguration>& configurations, co
       if (!is_known(assumption)) row.assumes.push_back(assumption);
     }
   };
-  if (row.plan) add_all(row.configuration_index);
+  add_all(row.configuration_index);
   for (const search::Origin& origin : row.line.origins) add_all(origin.configuration);
 }
 
@@ -119,13 +119,9 @@ report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
   report::TextRows rows{{"change", "saving", "more", "at most", "configuration", "time", "energy"}, {}};
   for (const ChangeRow& row : changes) {
     const std::string at_most = fmt::format("{:.2f} %", row.most_pct);
-    if (row.plan) {
-      rows.rows.push_back({row.change, fmt::format("{:.2f} %", row.saving_pct), fmt::format("{:+.2f}", row.more_pct),
-                           at_most, row.configuration, report::text_of(row.plan->time),
-                           report::text_of(row.plan->energy)});
-    } else {
-      rows.rows.push_back({row.change, "-", "-", at_most, "none is in time", "-", "-"});
-    }
+    rows.rows.push_back({row.change, fmt::format("{:.2f} %", row.saving_pct), fmt::format("{:+.2f}", row.more_pct),
+                         at_most, row.configuration, report::text_of(row.plan.time) + (row.is_late ? ", late" : ""),
+                         report::text_of(row.plan.energy)});
   }
   return rows;
 }
@@ -134,15 +130,14 @@ json::array changes_json(const std::vector<ChangeRow>& changes) {
   json::array array;
   for (const ChangeRow& row : changes) {
     json::object object{{"change", row.change},
+                        {"configuration", row.configuration},
+                        {"time_s", row.plan.time.value()},
+                        {"is_late", row.is_late},
+                        {"energy_j", row.plan.energy.value()},
+                        {"saving_pct", row.saving_pct},
+                        {"more_pct", row.more_pct},
                         {"most_pct", row.most_pct},
                         {"assumes", json::array(row.assumes.begin(), row.assumes.end())}};
-    if (row.plan) {
-      object["configuration"] = row.configuration;
-      object["time_s"] = row.plan->time.value();
-      object["energy_j"] = row.plan->energy.value();
-      object["saving_pct"] = row.saving_pct;
-      object["more_pct"] = row.more_pct;
-    }
     array.push_back(std::move(object));
   }
   return array;

@@ -6,13 +6,12 @@
 //          clock, how much of that is new, the most that any plan of these configurations saves (proven), their
 //          frontier, and what the row assumes beyond those above it. A tolerated slowdown has a row of its own after
 //          clocks alone; all later rows use it.
-// Errors:  none; a row without a plan within the deadline says so.
+// Errors:  none; where no plan is within the deadline the fastest one is in the row, which says so.
 // Cost:    O(points * configurations).
 // Threads: pure.
 #pragma once
 
 #include <boost/json/array.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,9 +25,10 @@ struct ChangeRow {
   std::string change;  ///< "clocks alone", "+ recomputation"
   std::string configuration;
   int configuration_index = 0;
-  std::optional<model::FrontierPoint> plan;  ///< nullopt: none meets the deadline
+  model::FrontierPoint plan;
+  bool is_late = false;  ///< no plan meets the deadline: this is the fastest, as where a noisy profile delays all
   double saving_pct = 0, more_pct = 0, most_pct = 0;
-  Seconds deadline;
+  Seconds deadline;                  ///< of a late plan: its time
   search::UnionFrontier line;        ///< of all configurations that need no larger change
   std::vector<std::string> assumes;  ///< not empty
 };

@@ -102,12 +102,14 @@ SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configur
   summary.rule = {rule.slowdown, false};
   const model::ComputationDag& reference = configurations.front().dag;
   const report::Timeline at_maximum = report::timeline_of(reference, model::all_maximum_clock(reference));
-  summary.reference = {at_maximum.makespan, at_maximum.energy, at_maximum.effective_energy};
+  const Seconds lateness = configurations.front().frontier.maximum_clock_noise.lateness;
+  summary.reference = {at_maximum.makespan + lateness, at_maximum.energy + reference.total_blocking_power() * lateness,
+                       at_maximum.effective_energy};
   std::vector<const model::Frontier*> frontiers;
   for (const PlannedConfiguration& c : configurations) frontiers.push_back(&c.frontier);
   summary.all = search::union_of(frontiers, reference.total_blocking_power());
   const std::vector<model::FrontierPoint>& points = summary.all.frontier.points;
-  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, at_maximum.makespan);
+  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, summary.reference.time);
   // Where no plan is as fast as the reference, the fastest.
   summary.default_point =
       search::cheapest_in_time(summary.all.frontier, deadline).value_or(static_cast<int>(points.size()) - 1);

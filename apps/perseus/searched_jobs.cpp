@@ -197,6 +197,7 @@ Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOption
 Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& search) {
   search::SearchedJob job;
   job.profile = std::move(measured.profile);
+  job.draws = std::move(measured.draws);
   job.num_ranks = search.ranks.value_or(0);
   job.microbatches = measured.options.microbatches;
   job.costs = measured.costs;

@@ -20,7 +20,7 @@ namespace perseus::cli {
 Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
                                                             const SearchOptions& search);
 
-/// Takes the profile out of `measured`.
+/// Takes the profile and its draws out of `measured`.
 Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& search);
 
 /// The job as it is, then with microbatches of each other size.

@@ -7,7 +7,7 @@ namespace perseus::partitioner {
 Result<model::Profile> profile_of(const std::vector<model::Layer>& layers, const Partition& partition) {
   for (const model::Layer& layer : layers) {
     for (const model::LayerCost& cost : layer.costs) {
-      if (cost.clock > Megahertz(0) && cost.backward > Seconds(0) && cost.forward_energy > Joules(0)) continue;
+      if (cost.clock > Megahertz(0) && cost.backward != Seconds(0) && cost.forward_energy != Joules(0)) continue;
       return Error{ErrorCode::invalid_input,
                    fmt::format("layer '{}': a profile needs clock, backward time and energies of every layer (columns "
                                "frequency_mhz, backward_s, forward_j, backward_j)",

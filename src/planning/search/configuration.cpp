@@ -55,7 +55,9 @@ void recompute_only(const std::vector<bool>& recomputes, model::Schedule& schedu
 
 class Configurer {
  public:
-  Configurer(const SearchedJob& job, const ConfigurationChoice& choice) : job_(job), choice_(choice) {}
+  /// `recomputes`: per stage, in place of what the choice says; empty: the choice decides.
+  Configurer(const SearchedJob& job, const ConfigurationChoice& choice, std::vector<bool> recomputes = {})
+      : job_(job), choice_(choice), recomputes_(std::move(recomputes)) {}
 
   Result<Configuration> run() {
     const int num_ranks = job_.num_ranks > 0 ? job_.num_ranks : job_.profile.num_stages();
@@ -90,6 +92,7 @@ class Configurer {
     answer_.name = name_of(choice_) + job_.variant;
     answer_.choice = choice_;
     answer_.dag = *std::move(dag);
+    if (Status drawn = draw_types(); !drawn) return drawn.error();
     answer_.microbatches = job_.microbatches;
     const std::vector<int> in_flight = microbatches_in_flight(schedule_);
     for (const std::vector<int>& stages : stages_of_ranks(schedule_, profile_)) {
@@ -102,6 +105,23 @@ class Configurer {
   }
 
  private:
+  Status draw_types() {
+    if (job_.draws.empty()) return Ok{};
+    SearchedJob drawn = job_;
+    drawn.draws.clear();
+    for (const model::Profile& draw : job_.draws) {
+      drawn.profile = draw;
+      Result<Configuration> made = Configurer(drawn, choice_, recomputes_).run();
+      if (!made) {
+        return invalid(fmt::format("{}: not for every profile that the noise leaves possible: {}", name_of(choice_),
+                                   made.error().message));
+      }
+      PERSEUS_CHECK(made->dag.types.size() == answer_.dag.types.size(), "a draw has the same computations");
+      answer_.drawn.push_back(std::move(made->dag.types));
+    }
+    return Ok{};
+  }
+
   void assume(std::string what) { answer_.assumptions.push_back(std::move(what)); }
 
   [[nodiscard]] bool fits(double gib) const { return gib <= *job_.memory_limit_gib * (1 + 1e-9); }
@@ -125,6 +145,10 @@ class Configurer {
   Status choose_recomputation() {
     const bool measured = job_.measured_with == MeasuredWith::recomputation;
     const bool early = has(schedule_, model::Instruction::recompute);
+    if (!recomputes_.empty()) {
+      recompute_only(recomputes_, schedule_);
+      return Ok{};
+    }
     recomputes_.assign(schedule_.num_stages, measured);
     if (choice_.recomputing == Recomputing::none) recomputes_.assign(schedule_.num_stages, false);
     if (choice_.recomputing == Recomputing::all) recomputes_.assign(schedule_.num_stages, true);

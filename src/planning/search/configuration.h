@@ -4,11 +4,12 @@
 //          behind that: how a backward splits (configuration.cpp), chunks of a stage (stage_count.h), the cost of
 //          recomputation (recomputation.h), and what fits a memory limit (memory.h).
 // Input:   a SearchedJob (the measurements and what must not change) and a ConfigurationChoice (what may change).
-// Output:  a valid DAG of the choice on the job's ranks; memory per rank if it is known.
+// Output:  a valid DAG of the choice on the job's ranks, and its types under each draw of a noisy profile; memory per
+//          rank if it is known.
 // Errors:  usage or invalid_input, with the reason against this choice: a schedule's shape, the memory limit, an
 //          unknown recomputation, an error of build_dag(). A search leaves such a configuration out and shows the
 //          reason.
-// Cost:    O(computations).
+// Cost:    O(computations), for each draw too.
 // Threads: pure functions.
 #pragma once
 
@@ -29,7 +30,8 @@ enum class MeasuredWith { unknown, recomputation, no_recomputation };
 
 struct SearchedJob {
   model::Profile profile;
-  int num_ranks = 0;  ///< 0: a rank per stage of the profile
+  std::vector<model::Profile> draws = {};  ///< alternatives that a noisy profile leaves possible
+  int num_ranks = 0;                       ///< 0: a rank per stage of the profile
   int microbatches = 12;
   model::PipelineCosts costs;
   std::optional<double> input_gradient_fraction;  ///< of a backward; nullopt: kAssumedInputGradientFraction
@@ -67,6 +69,8 @@ struct Configuration {
   std::string name;  ///< usable as a folder name: "zero-bubble", "1f1b+recompute-best"
   ConfigurationChoice choice;
   model::ComputationDag dag;
+  /// [draw][type]: as in dag.types, from the job's draws, with the same recomputation.
+  std::vector<std::vector<model::ComputationType>> drawn = {};
   bool is_derived = false;  ///< some of its times and energies were not measured
   int microbatches = 0;
   std::vector<bool> recomputes;    ///< per stage; empty: unknown

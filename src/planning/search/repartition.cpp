@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "planning/model/instruction.h"
 #include "planning/partitioner/least_energy.h"
@@ -68,9 +69,9 @@ bool is_positive(const model::LayerCost& c) {
   return c.forward > Seconds() && c.backward > Seconds() && c.forward_energy > Joules() && c.backward_energy > Joules();
 }
 
-}  // namespace
-
-Result<std::vector<model::Layer>> layers_of(const model::Profile& profile, const std::vector<int>& layers_per_stage) {
+/// `head`: whether the last stage has one; nullopt: if its time exceeds that of its layers at every clock.
+Result<std::vector<model::Layer>> divided(const model::Profile& profile, const std::vector<int>& layers_per_stage,
+                                          std::optional<bool> head_wanted) {
   const int stages = profile.num_stages();
   if (static_cast<int>(layers_per_stage.size()) != stages) {
     return no_layers(fmt::format("{} numbers; the profile has {} stages", layers_per_stage.size(), stages));
@@ -89,7 +90,7 @@ Result<std::vector<model::Layer>> layers_of(const model::Profile& profile, const
       if (stage == 0 || stage + 1 < stages) continue;
       const model::LayerCost before = share_of((*costs)[stage - 1][c], 1.0 / layers_per_stage[stage - 1]);
       const model::LayerCost rest = rest_of((*costs)[stage][c], share_of(before, count));
-      if (!is_positive(rest)) continue;
+      if (!head_wanted.value_or(is_positive(rest))) continue;
       head.push_back(rest);
     }
     const bool has_head = !head.empty() && head.size() == each.size();
@@ -103,6 +104,39 @@ Result<std::vector<model::Layer>> layers_of(const model::Profile& profile, const
     if (has_head) layers.push_back({"head", model::LayerKind::head, head});
   }
   return layers;
+}
+
+/// The profile with a partition's stages: instructions other than forward and backward keep their stage.
+model::Profile with_cut(model::Profile profile, const model::Profile& cut) {
+  std::erase_if(profile.entries, [](const model::ProfileEntry& entry) {
+    const auto instruction = model::instruction_named(entry.instruction);
+    return !instruction || !model::is_constant_time(*instruction);
+  });
+  std::ranges::copy(cut.entries, std::back_inserter(profile.entries));
+  std::ranges::stable_sort(profile.entries, {}, &model::ProfileEntry::stage);
+  return profile;
+}
+
+/// The same partition of each draw.
+Result<std::vector<model::Profile>> cut_draws(const std::vector<model::Profile>& draws,
+                                              const std::vector<int>& layers_per_stage, bool has_head,
+                                              const partitioner::Partition& partition) {
+  std::vector<model::Profile> all;
+  for (const model::Profile& draw : draws) {
+    const auto layers = divided(draw, layers_per_stage, has_head);
+    if (!layers) return layers.error();
+    const auto cut = partitioner::profile_of(*layers, partition);
+    if (!cut) return cut.error();
+    all.push_back(with_cut(draw, *cut));
+    if (Status valid = all.back().validate(); !valid) return valid.error();
+  }
+  return all;
+}
+
+}  // namespace
+
+Result<std::vector<model::Layer>> layers_of(const model::Profile& profile, const std::vector<int>& layers_per_stage) {
+  return divided(profile, layers_per_stage, std::nullopt);
 }
 
 Result<Repartitioned> with_best_partition(const SearchedJob& job, const ConfigurationChoice& choice,
@@ -120,20 +154,16 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
   const auto layers = layers_of(job.profile, layers_per_stage);
   if (!layers) return layers.error();
 
-  // The job with one partition's stages: instructions other than forward and backward keep their stage.
   const bool has_head = layers->back().kind == model::LayerKind::head;
+  SearchedJob mean = job;
+  mean.draws.clear();
   const auto job_with = [&](const partitioner::Partition& partition, const model::Profile& cut) -> Result<SearchedJob> {
-    SearchedJob other = job;
+    SearchedJob other = mean;
     if (job.layer_memory) {
       const Status known = set_memory({transformer_layers_of(partition, has_head), job.layer_memory->of}, other);
       if (!known) return known.error();
     }
-    std::erase_if(other.profile.entries, [](const model::ProfileEntry& entry) {
-      const auto instruction = model::instruction_named(entry.instruction);
-      return !instruction || !model::is_constant_time(*instruction);
-    });
-    std::ranges::copy(cut.entries, std::back_inserter(other.profile.entries));
-    std::ranges::stable_sort(other.profile.entries, {}, &model::ProfileEntry::stage);
+    other.profile = with_cut(std::move(other.profile), cut);
     return other;
   };
   partitioner::EnergyGoal goal;
@@ -156,6 +186,9 @@ Result<Repartitioned> with_best_partition(const SearchedJob& job, const Configur
   Result<SearchedJob> moved = job_with(best->partition, *profile);
   if (!moved) return moved.error();
   Repartitioned answer{*std::move(moved), best->partition, best->all_tried};
+  auto draws = cut_draws(job.draws, layers_per_stage, has_head, best->partition);
+  if (!draws) return draws.error();
+  answer.job.draws = *std::move(draws);
   answer.job.variant += kPartitionVariant;
   answer.job.is_derived = true;
   answer.job.assumptions.push_back(

@@ -5,8 +5,9 @@
 //          stage.
 // Input:   a SearchedJob with one accelerator count everywhere; layers per stage (without the head); a schedule with
 //          one stage per rank; the allowed iteration time.
-// Output:  the SearchedJob with the profile and memory of the partition that planning/partitioner/least_energy.h
-//          finds, which descends from the measured one too. With a memory limit, only partitions that fit count.
+// Output:  the SearchedJob with the profile, draws and memory of the partition that planning/partitioner/least_energy.h
+//          finds by the profile, without its draws; it descends from the measured one too. With a memory limit, only
+//          partitions that fit count.
 // Errors:  invalid_input or usage: the profile cannot be divided into layers, memory is known of the measured stages
 //          only, no partition fits the memory, or none is fast enough.
 // Cost:    a lower-bound curve per planned partition.

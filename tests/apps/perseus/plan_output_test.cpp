@@ -10,7 +10,6 @@
 #include <boost/json.hpp>
 #include <cmath>
 #include <csignal>
-#include <cstdint>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -251,30 +250,6 @@ TEST(PlanOutput, VerifyMissesNoFile) {
     fs::rename(aside, plans + "/" + name);
   }
   EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0);
-}
-
-/// The sample profile with 2 % of noise on every time and energy, from a fixed sequence.
-std::string noisy_sample(const ScratchFolder& scratch) {
-  std::string csv;
-  std::uint64_t state = 1;
-  const auto noise = [&] {  // a sum of four uniform numbers is normal enough
-    double sum = 0;
-    for (int i = 0; i < 4; ++i) {
-      state = state * 6364136223846793005U + 1442695040888963407U;
-      sum += static_cast<double>(state >> 11U) * 0x1p-53 - 0.5;
-    }
-    return 1 + 0.02 * std::sqrt(3.0) * sum;
-  };
-  for (const std::string& line : lines_of(content_of(sample_profile()))) {
-    const std::size_t energy = line.rfind(','), time = line.rfind(',', energy - 1);
-    if (csv.empty()) {
-      csv = line + "\n";
-      continue;
-    }
-    csv += fmt::format("{},{:.9f},{:.9f}\n", line.substr(0, time), std::stod(line.substr(time + 1)) * noise(),
-                       std::stod(line.substr(energy + 1)) * noise());
-  }
-  return scratch.file("noisy.csv", csv);
 }
 
 TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {

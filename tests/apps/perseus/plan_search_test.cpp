@@ -290,6 +290,32 @@ TEST(PlanSearch, PrintsTheSavingOfEachChange) {
   EXPECT_EQ(all.at("changes").as_array().front().at("energy_j"), alone.at("default_plan").at("energy_j"));
 }
 
+TEST(PlanSearch, ANoisyProfileHasExpectedValues) {
+  const ScratchFolder scratch;
+  const std::string noisy = noisy_sample(scratch), out = scratch.path("plans");
+  std::vector<std::string> words{"plan", noisy, "-m", "6", "--blocking-power", "90", "--deadlines", "50", "--json"};
+  const json::value alone = json::parse(run_perseus(words).out);
+  words.insert(words.end(), {"--schedule", "1f1b,zero-bubble,zbv", "--recompute", "best", "--measured-with",
+                             "recomputation", "--stage-layers", "6", "--out", out});
+  const Outcome outcome = run_perseus(words);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("expected values"));
+  const json::value all = json::parse(outcome.out);
+  // Clocks alone are the plan of that schedule by itself: expected values on both sides.
+  const json::value &clocks = all.at("changes").at(0), &chosen = alone.at("default_plan");
+  EXPECT_GT(chosen.at("time_s").to_number<double>(), chosen.at("time_of_means_s").to_number<double>());
+  EXPECT_EQ(clocks.at("time_s"), chosen.at("time_s"));
+  EXPECT_EQ(clocks.at("energy_j"), chosen.at("energy_j"));
+  EXPECT_EQ(all.at("reference").at("time_s"), alone.at("t_max_s"));
+  for (const json::value& configuration : all.at("configurations").as_array()) {
+    const std::string name(configuration.at("name").as_string());
+    const json::value file = json::parse(content_of(fs::path(out) / name / "plans.json"));
+    EXPECT_GT(file.at("maximum_clock_noise").at(1).to_number<double>(), 0) << name;
+  }
+  const Outcome verified = run_perseus({"verify", out, "--profile", noisy});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+}
+
 /// The sample with microbatches of twice the size, which take `factor` times the time and energy.
 std::string twice_the_size(const ScratchFolder& scratch, double factor) {
   std::istringstream sample(content_of(sample_profile()));

@@ -1,11 +1,14 @@
 #include "program.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -96,6 +99,29 @@ Outcome run_perseus_line(std::string_view arguments, const RunOptions& options) 
     }
   }
   return run_perseus(words, options);
+}
+
+std::string noisy_sample(const ScratchFolder& scratch) {
+  std::string csv;
+  std::uint64_t state = 1;
+  const auto noise = [&] {  // a sum of four uniform numbers is normal enough
+    double sum = 0;
+    for (int i = 0; i < 4; ++i) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      sum += static_cast<double>(state >> 11U) * 0x1p-53 - 0.5;
+    }
+    return 1 + 0.02 * std::sqrt(3.0) * sum;
+  };
+  for (const std::string& line : lines_of(content_of(sample_profile()))) {
+    const std::size_t energy = line.rfind(','), time = line.rfind(',', energy - 1);
+    if (csv.empty()) {
+      csv = line + "\n";
+      continue;
+    }
+    csv += fmt::format("{},{:.9f},{:.9f}\n", line.substr(0, time), std::stod(line.substr(time + 1)) * noise(),
+                       std::stod(line.substr(energy + 1)) * noise());
+  }
+  return scratch.file("noisy.csv", csv);
 }
 
 }  // namespace perseus::testing

@@ -37,5 +37,7 @@ std::vector<std::string> lines_of(const std::string& text);
 
 /// The project's own sample profile.
 std::string sample_profile();
+/// The path of that profile with 2 % of noise on every time and energy, always the same.
+std::string noisy_sample(const ScratchFolder& scratch);
 
 }  // namespace perseus::testing

@@ -200,6 +200,43 @@ TEST(SearchConfiguration, RefusesUnknownNames) {
   EXPECT_THAT(early.error().message, HasSubstr("no stage recomputes"));
 }
 
+model::Profile scaled(model::Profile profile, double factor) {
+  for (model::ProfileEntry& entry : profile.entries) {
+    for (model::Measurement& m : entry.measurements) m.time = m.time * factor, m.energy = m.energy * factor;
+  }
+  return profile;
+}
+
+TEST(SearchConfiguration, DrawsBecomeWhatTheProfileBecomes) {
+  // The last stage takes longer: a head.
+  model::Profile profile = testing::uniform_profile(3, {{"forward", 1}, {"backward", 3}});
+  for (model::ProfileEntry& entry : profile.entries) {
+    if (entry.stage == 2) entry.measurements[0].time = entry.measurements[0].time * 1.25;
+    if (entry.stage == 2) entry.measurements[0].energy = entry.measurements[0].energy * 1.25;
+  }
+  SearchedJob job = job_of(profile);
+  job.measured_with = MeasuredWith::recomputation;
+  job.draws = {scaled(profile, 1.1), scaled(profile, 0.9)};
+  const auto expect_scaled = [](const Configuration& c) {
+    ASSERT_EQ(c.drawn.size(), 2u);
+    for (std::size_t t = 0; t < c.dag.types.size(); ++t) {
+      EXPECT_EQ(c.drawn[0][t].instruction, c.dag.types[t].instruction);
+      EXPECT_NEAR(c.drawn[0][t].options[0].time / c.dag.types[t].options[0].time, 1.1, 1e-9);
+      EXPECT_NEAR(c.drawn[1][t].options[0].energy / c.dag.types[t].options[0].energy, 0.9, 1e-9);
+    }
+  };
+  expect_scaled(configure(job, {"zero-bubble", 1, Recomputing::best}).value());
+  expect_scaled(configure(job, {"zbv", 2, Recomputing::best}).value());
+  const auto moved = with_best_partition(job, {"1f1b", 1, Recomputing::best}, {4, 4, 4}, Seconds(1000));
+  ASSERT_TRUE(moved.ok()) << moved.error().message;
+  expect_scaled(configure(moved->job, {"1f1b", 1, Recomputing::best}).value());
+  // A draw whose backward is shorter than its forward cannot recompute.
+  job.draws[0].entries[1].measurements[0].time = Seconds(0.5);
+  const auto impossible = configure(job, {"1f1b", 1, Recomputing::none});
+  ASSERT_FALSE(impossible.ok());
+  EXPECT_THAT(impossible.error().message, HasSubstr("not for every profile that the noise leaves possible"));
+}
+
 /// A layer takes 1 GiB, the embedding on the first stage 4 GiB, nothing else any.
 LayerMemory weights_only(std::vector<int> layers) {
   return {std::move(layers), [](const std::vector<int>& each) -> Result<std::vector<model::StageMemory>> {
