@@ -34,6 +34,7 @@
 #include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
 #include "progress.h"
+#include "server/profiling/expected_frontier.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -249,8 +250,15 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
     if (!probe) return probe.error();
   }
-  const Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
+  Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
+  for (report::ComparedMethod& method : *methods) {
+    StopCheck never;
+    Result<model::Frontier> expected =
+        profiling::expected_frontier(dag, pipeline->drawn, std::move(method.frontier), never);
+    if (!expected) return expected.error();
+    method.frontier = *std::move(expected);
+  }
   const std::vector<report::PairComparison> pairs = report::compare_pairs(dag, *methods);
   const report::ComparisonInput input{dag, *methods, pipeline->title, described_inputs(*pipeline), *slowdown};
   if (!options.out.empty()) {

@@ -19,6 +19,7 @@
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
+#include "server/profiling/pooled_profile.h"
 #include "simulation/emulator/drawn_stragglers.h"
 #include "simulation/emulator/scaling.h"
 #include "slowdown.h"
@@ -62,6 +63,19 @@ Result<std::vector<model::Profile>> read_profiles(const model::Scenario& scenari
     profiles.push_back(*std::move(profile));
   }
   return profiles;
+}
+
+/// The emulator takes every profile as true: it says so of noisy ones.
+void add_noise(const model::Scenario& scenario, const std::vector<model::Profile>& profiles,
+               std::vector<report::ReportFact>& facts) {
+  for (std::size_t k = 0; k < profiles.size(); ++k) {
+    const profiling::PooledProfile pooled = profiling::pool(profiles[k]);
+    if (!pooled.changed) continue;
+    facts.push_back({fmt::format("noise of '{}'", scenario.kinds[k].name),
+                     fmt::format("{:.2g} % of time, {:.2g} % of power in a sample; the profile counts as true here, so "
+                                 "plans save less and take longer than this on average",
+                                 100 * pooled.time_noise, 100 * pooled.power_noise)});
+  }
 }
 
 std::vector<report::ReportFact> facts_of(const model::Scenario& scenario,
@@ -137,6 +151,7 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.scaling = *std::move(rows);
   }
   report.facts = facts_of(scenario, kinds, num_stragglers);
+  add_noise(scenario, *profiles, report.facts);
   report.origin = origin_facts();
   return report;
 }

@@ -14,7 +14,9 @@ namespace perseus::report {
 
 TextRows method_rows(const ComparisonInput& input) {
   const Timeline reference = timeline_of(input.dag, model::all_maximum_clock(input.dag));
-  const Joules all_max = reference.energy;
+  const Seconds lateness = input.methods.front().frontier.maximum_clock_noise.lateness;
+  const Seconds t_max = reference.makespan + lateness;
+  const Joules all_max = reference.energy + input.dag.total_blocking_power() * lateness;
   TextRows rows{
       {"method", "points", "in time", "saving", "fastest", "energy", "saving", "gap", "slowest", "energy", "saving"},
       {}};
@@ -23,8 +25,8 @@ TextRows method_rows(const ComparisonInput& input) {
     const model::FrontierPoint& slowest = method.frontier.points.front();
     const auto saving = [&](const model::FrontierPoint& p) { return percent(100 * ((all_max - p.energy) / all_max)); };
     const model::FrontierPoint& in_time =
-        method.frontier.points[model::default_point(method.frontier, reference.makespan, {input.slowdown, false})];
-    const bool is_late = in_time.time > model::kSameTime * (1 + input.slowdown) * reference.makespan;
+        method.frontier.points[model::default_point(method.frontier, t_max, {input.slowdown, false})];
+    const bool is_late = in_time.time > model::kSameTime * (1 + input.slowdown) * t_max;
     rows.rows.push_back({method.name, fmt::format("{}", method.frontier.points.size()),
                          is_late ? "-" : text_of(in_time.time), is_late ? "-" : saving(in_time), text_of(fastest.time),
                          text_of(fastest.energy), saving(fastest), percent(std::max(0.0, fastest.gap_pct())),

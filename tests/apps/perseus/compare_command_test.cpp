@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -49,6 +50,24 @@ TEST_F(CompareCommand, WritesFrontiersPairsAPageAndPlansThatVerify) {
     EXPECT_EQ(verified.exit_code, 0) << method << ": " << verified.text();
   }
   EXPECT_EQ(run_perseus_line(compare + "--out '" + out + "'").exit_code, 0) << "an earlier comparison is replaced";
+}
+
+TEST_F(CompareCommand, JudgesEveryMethodOfANoisyProfileByExpectedValues) {
+  const testing::ScratchFolder scratch;
+  const std::string noisy = "'" + testing::noisy_sample(scratch) + "' -m 6 --blocking-power 90 --json ";
+  const boost::json::value planned = boost::json::parse(run_perseus_line("plan " + noisy).out);
+  const Outcome outcome =
+      run_perseus_line("compare " + noisy + "--methods exact,all-max --out '" + scratch.path("out") + "'");
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.text();
+  const boost::json::value compared = boost::json::parse(outcome.out);
+  const boost::json::array& methods = compared.at("methods").as_array();
+  EXPECT_EQ(methods.at(0).at("points").as_array().back().at("time_s"), planned.at("fastest_plan").at("time_s"));
+  EXPECT_EQ(methods.at(0).at("points").as_array().back().at("energy_j"), planned.at("fastest_plan").at("energy_j"));
+  EXPECT_EQ(methods.at(1).at("points").at(0).at("time_s"), planned.at("t_max_s"));
+  EXPECT_EQ(methods.at(1).at("points").at(0).at("energy_j"), planned.at("all_maximum_clock").at("energy_j"));
+  for (const char* method : {"/exact'", "/all-max'"}) {
+    EXPECT_EQ(run_perseus_line("verify '" + scratch.path("out") + method).exit_code, 0) << method;
+  }
 }
 
 TEST_F(CompareCommand, PrintsJson) {

@@ -114,6 +114,19 @@ TEST(EmulateCommand, WritesAPageTablesAndPictures) {
   EXPECT_GT(number(methods[1], "extrinsic_saving_pct"), 0);
 }
 
+TEST(EmulateCommand, SaysThatANoisyProfileCountsAsTrue) {
+  const ScratchFolder scratch;
+  std::string scenario = small_scenario("iterations = 10\n");
+  const auto emulated = [&](const std::string& text) {
+    return run_perseus({"emulate", scratch.file("s.toml", text), "--methods", "all-max"});
+  };
+  EXPECT_THAT(emulated(scenario).out, ::testing::Not(HasSubstr("counts as true")));
+  const std::size_t at = scenario.find(sample_profile());
+  const Outcome noisy = emulated(scenario.replace(at, sample_profile().size(), noisy_sample(scratch)));
+  EXPECT_EQ(noisy.exit_code, 0) << noisy.err;
+  EXPECT_THAT(noisy.out, HasSubstr("noise of 'whole': 2.2 % of time"));
+}
+
 TEST(EmulateCommand, SameSeedSameBytes) {
   const ScratchFolder scratch;
   const std::vector<std::string> command{"emulate", kSampleScenario, "--json", "--seed"};
