@@ -106,7 +106,9 @@ std::string clock_effect(const calibration::StageLoading& loading) {
 }
 
 std::string latencies_of(const calibration::Calibration& c) {
-  const char* sender = c.blocking_transfers ? "the sender waits" : "the sender goes on computing";
+  const char* sender = c.blocking_transfers ? "the sender waits"
+                       : c.serial_transfers ? "a link carries one at a time"
+                                            : "the sender goes on computing";
   const model::TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
   if (mean.boundaries.empty()) {
     return fmt::format("transfer latency  {}, {}\n", milliseconds({mean.common, stddev.common}), sender);
@@ -184,6 +186,7 @@ boost::json::object json_of(const CalibrationOutcome& outcome) {
       {"transfer_latency_s", latency_json(c.transfer_latency, c.transfer_latency_stddev)},
       {"link_model", name_of(c.timing.best().links.detail)},
       {"blocking_transfers", c.blocking_transfers},
+      {"serial_transfers", c.serial_transfers},
       {"loading", loading},
       {"tail_s", fitted(c.tail.value.value(), c.tail.stddev.value())},
       {"blocking_power_w", fitted(c.power.blocking().value.value(), c.power.blocking().stddev.value())},

@@ -101,11 +101,13 @@ report::StaticPage calibration_page(const CalibrationOutcome& outcome, const std
            outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
            100 * e.time_max, 100 * e.energy_rms, 100 * e.energy_max, 100 * calibration::kErrorBarShare)});
   page.sections.push_back({"Constants", {}, {}, constant_rows(outcome.calibration), ""});
-  page.sections.push_back({"Link models",
-                           {},
-                           {},
-                           link_model_rows(outcome.calibration),
-                           "Sender: whether a stage waits until its output has been sent, or goes on computing."});
+  page.sections.push_back(
+      {"Link models",
+       {},
+       {},
+       link_model_rows(outcome.calibration),
+       "Sender: whether a stage waits until its output has been sent, or goes on computing. Transfers queue: a "
+       "link carries one per direction at a time."});
   return page;
 }
 

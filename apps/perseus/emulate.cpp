@@ -34,6 +34,7 @@ struct EmulateOptions {
   std::string slowdown;  ///< empty: the scenario's
   std::optional<model::TransferLatency> transfer_latency;
   bool blocking_transfers = false;  ///< in addition to the scenario's
+  bool serial_transfers = false;    ///< likewise
   std::string out;
   std::optional<bool> progress;
 };
@@ -98,7 +99,9 @@ std::vector<report::ReportFact> facts_of(const model::Scenario& scenario,
   if (scenario.iterations) facts.push_back({"iterations", std::to_string(*scenario.iterations)});
   if (const model::ClusterTiming& t = scenario.timing; !t.transfer_latency.is_zero()) {
     facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(t.transfer_latency),
-                                                     t.blocking_transfers ? ", the sender waits" : "")});
+                                                     t.blocking_transfers ? ", the sender waits"
+                                                     : t.serial_transfers ? ", transfers queue"
+                                                                          : "")});
   }
   facts.push_back({"stragglers", fmt::format("{}, seed {}", stragglers, scenario.seed)});
   return facts;
@@ -168,6 +171,7 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
   }
   if (options.transfer_latency) scenario->timing.transfer_latency = *options.transfer_latency;
   if (options.blocking_transfers) scenario->timing.blocking_transfers = true;
+  if (options.serial_transfers) scenario->timing.serial_transfers = true;
   if (Status known = check_methods(scenario->methods); !known) {
     return options.methods.empty()
                ? Error{ErrorCode::invalid_input, fmt::format("{}: {}", options.scenario, known.error().message)}
@@ -207,6 +211,8 @@ void add_emulate(CLI::App& app, Command& command) {
                        [options](const model::TransferLatency& latency) { options->transfer_latency = latency; });
   emulate->add_flag("--blocking-transfers", options->blocking_transfers,
                     "A sending rank waits until the transfer ends (default: the scenario's)");
+  emulate->add_flag("--serial-transfers", options->serial_transfers,
+                    "A link carries one transfer per direction at a time (default: the scenario's)");
   emulate->add_option("--seed", options->seed, "Random seed (default: the scenario's)")
       ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");

@@ -92,7 +92,7 @@ constexpr const char* kPipelineGroup = "The pipeline";
 /// The options that --action-table, --constants or --dag may exclude.
 struct DeclaredOptions {
   CLI::Option *schedule = nullptr, *microbatches = nullptr, *chunks = nullptr;
-  CLI::Option *power = nullptr, *latency = nullptr, *blocking = nullptr;
+  CLI::Option *power = nullptr, *latency = nullptr, *blocking = nullptr, *serial = nullptr;
   CLI::Option *split = nullptr, *noise = nullptr;
 };
 
@@ -155,6 +155,11 @@ void add_cost_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& 
   declared.blocking = app.add_flag("--blocking-transfers", options.blocking_transfers,
                                    "A sending rank waits until the transfer ends (default: it computes meanwhile)")
                           ->group(kPipelineGroup);
+  declared.serial = app.add_flag("--serial-transfers", options.serial_transfers,
+                                 "A link carries one transfer per direction at a time; further ones wait (default: "
+                                 "transfers do not delay each other)")
+                        ->excludes(declared.blocking)
+                        ->group(kPipelineGroup);
 }
 
 void add_profile_options(CLI::App& app, PipelineOptions& options, DeclaredOptions& declared) {
@@ -181,7 +186,8 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
                      "and transfers")
           ->type_name("FILE.json")
           ->group(kPipelineGroup);
-  for (auto* option : {declared.schedule, declared.microbatches, declared.power, declared.latency, declared.blocking})
+  for (auto* option :
+       {declared.schedule, declared.microbatches, declared.power, declared.latency, declared.blocking, declared.serial})
     constants->excludes(option);
   app.add_option("--dag", options.dag, "DAG of computations, see docs/formats.md; replaces profile and schedule")
       ->type_name("FILE.json")
@@ -190,6 +196,7 @@ void add_replacing_files(CLI::App& app, PipelineOptions& options, const Declared
       ->excludes(declared.chunks)
       ->excludes(declared.latency)
       ->excludes(declared.blocking)
+      ->excludes(declared.serial)
       ->excludes(constants)
       ->excludes(table)
       ->excludes(declared.split)
@@ -223,6 +230,7 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
   options.blocking_power_w = constants->costs.blocking_power.value();
   options.transfer_latency = constants->costs.transfer_latency;
   options.blocking_transfers = constants->costs.blocking_transfers;
+  options.serial_transfers = constants->costs.serial_transfers;
   return options;
 }
 
@@ -271,7 +279,7 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   if (Status taken = take_profile(*profile, options, measured); !taken) return taken.error();
   const Watts blocking =
       options.blocking_power_w ? Watts(*options.blocking_power_w) : model::guessed_blocking_power(measured.profile);
-  measured.costs = {blocking, options.transfer_latency, options.blocking_transfers};
+  measured.costs = {blocking, options.transfer_latency, options.blocking_transfers, options.serial_transfers};
   measured.default_blocking = !options.blocking_power_w;
   measured.facts.insert(
       measured.facts.begin(),
@@ -279,7 +287,9 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
        {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? " (a guess)" : "")}});
   if (!options.transfer_latency.is_zero()) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
-                                                              options.blocking_transfers ? ", the sender waits" : "")});
+                                                              options.blocking_transfers ? ", the sender waits"
+                                                              : options.serial_transfers ? ", transfers queue"
+                                                                                         : "")});
   }
   return measured;
 }

@@ -31,7 +31,8 @@ struct PipelineOptions {
   std::optional<double> blocking_power_w;
   model::TransferLatency transfer_latency;
   bool blocking_transfers = false;
-  std::string constants;  ///< instead of the four above and the schedule: a file, see io/formats/pipeline_constants.h
+  bool serial_transfers = false;
+  std::string constants;  ///< instead of the five above and the schedule: a file, see io/formats/pipeline_constants.h
   std::optional<double> split_backward;
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nullopt: estimated from the profile
   /// Of the GPU whose other clocks a model adds to a profile of one clock; empty: none. For advice only.

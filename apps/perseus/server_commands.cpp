@@ -26,6 +26,7 @@ struct ProfilePush {
   std::optional<model::TransferLatency> transfer_latency;
   std::optional<double> blocking_power_w, switch_latency_s, split_backward;
   bool blocking_transfers = false;
+  bool serial_transfers = false;
 };
 
 /// The path of a profile with a valid name, else the server would look for another path.
@@ -58,6 +59,7 @@ Result<http::HttpCall> push_call(const ProfilePush& push) {
   }
   if (push.switch_latency_s) pipeline["switch_latency_s"] = *push.switch_latency_s;
   if (push.blocking_transfers) pipeline["blocking_transfers"] = true;
+  if (push.serial_transfers) pipeline["serial_transfers"] = true;
   if (push.split_backward) pipeline["split_backward"] = *push.split_backward;
   json::object body{{"profile_csv", *csv}, {"pipeline", pipeline}};
   if (!push.accelerator.empty()) body["accelerator"] = push.accelerator;
@@ -148,6 +150,8 @@ void add_profile_push(CLI::App& group, Command& command, const std::shared_ptr<P
       ->type_name("S");
   action->add_flag("--blocking-transfers", push->blocking_transfers,
                    "A sending rank waits until the transfer ends (default: it computes meanwhile)");
+  action->add_flag("--serial-transfers", push->serial_transfers,
+                   "A link carries one transfer per direction at a time (default: transfers do not delay each other)");
   action
       ->add_option("--split-backward", push->split_backward,
                    "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "

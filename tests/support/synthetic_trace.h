@@ -11,6 +11,7 @@
 #include "planning/model/make_schedule.h"
 #include "planning/model/run_trace.h"
 #include "tests/oracles/dice.h"
+#include "tests/oracles/link_queue.h"
 
 namespace perseus::testing {
 
@@ -22,6 +23,7 @@ struct TrueRun {
   Watts blocking_power = Watts(70);
   model::TransferLatency transfer_latency = Seconds(0.004);
   bool blocking_transfers = true;
+  bool queues = false;               ///< a link carries one transfer per direction at a time; senders do not wait
   Seconds loading = Seconds(0.006);  ///< per microbatch, on the first and the last stage
   double loading_rise_per_mhz = 0;   ///< on the first stage, relative, above the lowest clock
   Seconds tail = Seconds(0.05);
@@ -44,6 +46,17 @@ inline std::vector<Megahertz> synthetic_clocks() {
   std::vector<Megahertz> clocks;
   for (int mhz = 1410; mhz >= 810; mhz -= 120) clocks.emplace_back(mhz);
   return clocks;
+}
+
+/// By a simulation of ranks and links that shares no code with plans or calibration.
+inline Seconds queued_makespan(const model::ComputationDag& dag, const model::TransferLatency& latency) {
+  std::vector<double> durations_s;
+  for (std::size_t c = 0; c < dag.computations.size(); ++c) {
+    durations_s.push_back(dag.type_of(static_cast<int>(c)).options.front().time.value());
+  }
+  return Seconds(LinkQueueOracle(dag, durations_s).makespan_s([&](int from, int to) {
+    return latency.between(from, to, dag.num_ranks()).value().value();
+  }));
 }
 
 /// Each plan gives each stage's forwards and backwards their own clock, and the first microbatch another.
@@ -110,7 +123,8 @@ inline model::RunTrace synthetic_trace(const TrueRun& run, Dice& dice) {
         busy[stage] += time;
       }
     }
-    plan.iteration_time = checker::run_plan(dag, model::Plan(dag.computations.size())).makespan;
+    plan.iteration_time = run.queues ? queued_makespan(dag, run.transfer_latency)
+                                     : checker::run_plan(dag, model::Plan(dag.computations.size())).makespan;
     for (int stage = 0; stage < run.stages; ++stage) {
       plan.energy[stage] += run.blocking_power * (plan.iteration_time - busy[stage]);
       plan.energy[stage] = plan.energy[stage] * noise(run.iteration_noise);

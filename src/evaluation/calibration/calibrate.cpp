@@ -178,7 +178,10 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
 
   const auto problem = timing_problem(trace, plans, profile, calibration.schedule);
   if (!problem) return problem.error();
-  calibration.timing = choose_timing(*problem, options.timing);
+  calibration.outside_computing = outside_computing(trace, plans);
+  TimingOptions timing = options.timing;
+  if (calibration.outside_computing > kNetworkBound) timing.sending.push_back(Sending::queues);
+  calibration.timing = choose_timing(*problem, timing);
   const TimingCandidate& best = calibration.timing.best();
   // The error bar of a constant comes from the errors on plans left out, not from those of the fit.
   const double inflation = best.error_inflation();
@@ -193,6 +196,7 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
     stddev_s.push_back(constant(k, 1).stddev.value());
   }
   calibration.blocking_transfers = best.sending == Sending::waits;
+  calibration.serial_transfers = best.sending == Sending::queues;
   calibration.transfer_latency = best.links.latencies(latency_s);
   calibration.transfer_latency_stddev = best.links.latencies(stddev_s);
   calibration.tail = constant(static_cast<int>(best.fit.unknowns.size()) - 1, 1);
@@ -201,7 +205,6 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
     Fitted<Seconds>& loading = calibration.loading[l].per_microbatch;
     loading = constant(latencies + l, loading.value.value());
   }
-  calibration.outside_computing = outside_computing(trace, plans);
   const auto beyond = [](const std::string& what) {
     return Error{ErrorCode::invalid_input, "times and energies too far apart to be fitted: " + what};
   };

@@ -29,6 +29,8 @@
 
 namespace perseus::calibration {
 
+constexpr double kNetworkBound = 0.5;
+
 struct CalibrationOptions {
   StagePowerOptions power;
   TimingOptions timing;
@@ -43,18 +45,19 @@ struct Calibration {
   model::TransferLatency transfer_latency{};
   model::TransferLatency transfer_latency_stddev{};
   bool blocking_transfers = false;      ///< see PipelineCosts
+  bool serial_transfers = false;        ///< likewise; tried where the network is the bottleneck
   std::vector<StageLoading> loading{};  ///< of the first and the last stage, if the trace has any
   Fitted<Seconds> tail{};
   /// Factor on the times in profiles that makes iteration times right on average: a profile has one time per clock,
   /// but the first and last microbatches, which the whole pipeline waits for, run a little faster than others.
   double time_correction = 1;
-  /// Share of an iteration in which the busiest stage does not compute. Above one half the network is the bottleneck,
-  /// and constants that ignore other transfers are unreliable.
+  /// Share of an iteration in which the busiest stage does not compute. Above kNetworkBound the network is the
+  /// bottleneck.
   double outside_computing = 0;
   double time_residual = 0;  ///< rms of relative errors of fitted iteration times, with computations as measured
 
   [[nodiscard]] model::PipelineCosts costs() const {
-    return {power.blocking().value, transfer_latency, blocking_transfers};
+    return {power.blocking().value, transfer_latency, blocking_transfers, serial_transfers};
   }
 };
 

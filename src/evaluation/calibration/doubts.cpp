@@ -5,14 +5,19 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace perseus::calibration {
 namespace {
 
-constexpr double kNotApart = 0.95;     // correlation above which two constants are inseparable
-constexpr double kAsGood = 1.1;        // left-out error relative to that of the chosen model
-constexpr double kNetworkBound = 0.5;  // share of an iteration
+constexpr double kNotApart = 0.95;  // correlation above which two constants are inseparable
+constexpr double kAsGood = 1.1;     // left-out error relative to that of the chosen model
+
+std::string_view senders_of(Sending sending) {
+  if (sending == Sending::queues) return "transfers queue";
+  return sending == Sending::waits ? "senders wait" : "senders compute meanwhile";
+}
 
 /// "latency of boundary 3, forward", "loading of stage 0", "tail".
 std::string name_of_unknown(const Calibration& calibration, int unknown) {
@@ -75,10 +80,34 @@ bool add_alternatives(const Calibration& calibration, std::vector<std::string>& 
         "{}, {}, predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen "
         "{:.2f} "
         "ms",
-        name_of(other.links.detail), other.sending == Sending::waits ? "senders wait" : "senders compute meanwhile",
-        100 * other.left_out_mean(), 100 * best.left_out_mean(), 1e3 * slowest_s(other), 1e3 * slowest_s(best)));
+        name_of(other.links.detail), senders_of(other.sending), 100 * other.left_out_mean(), 100 * best.left_out_mean(),
+        1e3 * slowest_s(other), 1e3 * slowest_s(best)));
   }
   return any;
+}
+
+/// The network is the bottleneck: with which errors links that serve one transfer at a time explain the iterations, and
+/// links that serve any number.
+std::string network_doubt(const Calibration& calibration) {
+  const auto least_pct = [&](bool queues) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const TimingCandidate& candidate : calibration.timing.candidates) {
+      if ((candidate.sending == Sending::queues) == queues) least = std::min(least, 100 * candidate.left_out_mean());
+    }
+    return least;
+  };
+  const double any_pct = least_pct(false), one_pct = least_pct(true);
+  std::string text = fmt::format(
+      "the busiest stage computes in only {:.0f} % of an iteration: the network is the bottleneck, and a calibration "
+      "on computations alone is not to be trusted",
+      100 * (1 - calibration.outside_computing));
+  if (std::isinf(one_pct)) return text;
+  return text + fmt::format(
+                    "; error on plans left out: {:.3f} % with links that carry one transfer at a time, {:.3f} % "
+                    "with transfers that do not delay each other ({})",
+                    one_pct, any_pct,
+                    calibration.serial_transfers ? "the first is chosen: serial_transfers"
+                                                 : "the first is not clearly better, and not chosen");
 }
 
 }  // namespace
@@ -95,12 +124,7 @@ std::vector<std::string> doubts_of(const Calibration& calibration, std::span<con
                     "either the run was disturbed, or it shows something that no other run shows; repeat it",
                     trace.plans[p.plan].id, p.measured_time.value(), p.replayed_time.value(), 100 * p.replay_error()));
   }
-  if (calibration.outside_computing > kNetworkBound) {
-    doubts.push_back(fmt::format(
-        "the busiest stage computes in only {:.0f} % of an iteration: the network is the bottleneck, and latencies "
-        "that do not depend on other transfers are unreliable",
-        100 * (1 - calibration.outside_computing)));
-  }
+  if (calibration.outside_computing > kNetworkBound) doubts.push_back(network_doubt(calibration));
   std::set<int> unclear;
   add_undetermined(calibration, doubts, unclear);
   add_not_apart(calibration, doubts, unclear);

@@ -57,11 +57,15 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   };
   constants.costs.transfer_latency = latency("transfer_latency_s", true);
   constants.transfer_latency_stddev = latency("transfer_latency_stddev_s", false);
-  if (const auto blocking = fields.optional("blocking_transfers")) {
-    const auto value = blocking->boolean();
-    if (value) constants.costs.blocking_transfers = *value;
+  const auto flag = [&](std::string_view key) {
+    const auto reader = fields.optional(key);
+    if (!reader) return false;
+    const auto value = reader->boolean();
     if (!value && !error) error = value.error();
-  }
+    return value && *value;
+  };
+  constants.costs.blocking_transfers = flag("blocking_transfers");
+  constants.costs.serial_transfers = flag("serial_transfers");
   fields.reject_others();
   if (fields.error()) return *fields.error();
   if (error) return *error;
@@ -84,6 +88,7 @@ std::string format_pipeline_constants(const PipelineConstants& constants) {
     f.always("transfer_latency_s", JsonRaw{format_transfer_latency(constants.costs.transfer_latency)});
     f.always("transfer_latency_stddev_s", JsonRaw{format_transfer_latency(constants.transfer_latency_stddev)});
     f.always("blocking_transfers", constants.costs.blocking_transfers);
+    f("serial_transfers", constants.costs.serial_transfers);
   };
   return json_object(members, JsonLayout::lines) + "\n";
 }

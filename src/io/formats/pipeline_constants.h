@@ -5,7 +5,8 @@
 // latency is a number, or a list with one entry per boundary, see io/formats/transfer_latency_text.h:
 //
 //   {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
-//    "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": true}
+//    "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": false,
+//    "serial_transfers": true}
 //
 // Errors:  "file: JSON path: found; expected", including unknown keys.
 // Cost:    linear.

@@ -33,9 +33,9 @@ constexpr auto kRootKeys =
 constexpr auto kClusterKeys = std::to_array<std::string_view>({"tensor_parallel", "blocking_power_w", "idle_power_w"});
 constexpr auto kPipelineKeys =
     std::to_array<std::string_view>({"name", "profile", "schedule", "chunks", "microbatches", "count"});
-constexpr auto kTimingKeys =
-    std::to_array<std::string_view>({"transfer_latency_s", "blocking_transfers", "load_s", "synchronization_s",
-                                     "optimizer_s", "synchronization_power_w", "optimizer_power_w"});
+constexpr auto kTimingKeys = std::to_array<std::string_view>(
+    {"transfer_latency_s", "blocking_transfers", "serial_transfers", "load_s", "synchronization_s", "optimizer_s",
+     "synchronization_power_w", "optimizer_power_w"});
 constexpr auto kServerKeys = std::to_array<std::string_view>({"notice_delay_s", "deploy_s", "switch_latency_s"});
 constexpr auto kStragglerKeys = std::to_array<std::string_view>(
     {"cause", "slowdown", "gpus", "stage", "becomes", "restart_s", "pipeline", "at_s", "for_s"});
@@ -157,6 +157,7 @@ class ScenarioReader {
         t.transfer_latency = Seconds(f.number_or(0, "transfer_latency_s", kSeconds));
       }
       t.blocking_transfers = f.boolean_or(false, "blocking_transfers");
+      t.serial_transfers = f.boolean_or(false, "serial_transfers");
       t.load = Seconds(f.number_or(0, "load_s", kSeconds));
       t.synchronization = Seconds(f.number_or(0, "synchronization_s", kSeconds));
       t.optimizer = Seconds(f.number_or(0, "optimizer_s", kSeconds));

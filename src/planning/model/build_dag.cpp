@@ -11,6 +11,7 @@
 
 #include "planning/model/computation_dag.h"
 #include "planning/model/derived_instructions.h"
+#include "planning/model/queued_transfers.h"
 #include "planning/model/topological_order.h"
 
 namespace perseus::model {
@@ -322,6 +323,9 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
   dag.rank_order.resize(schedule.num_ranks());
   add_computations(dag, nodes, number, options);
   if (Status status = add_dependencies(dag, nodes, edges, number, costs); !status) return status.error();
+  if (costs.serial_transfers && !costs.blocking_transfers) {
+    if (Status status = add_queued_transfers(dag); !status) return status.error();
+  }
   return dag;
 }
 

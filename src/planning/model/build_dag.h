@@ -24,6 +24,9 @@ struct PipelineCosts {
   /// true: a sending rank waits until its transfer is done (synchronous sends, as measured frameworks do); false: it
   /// computes meanwhile.
   bool blocking_transfers = false;
+  /// A link carries one transfer per direction at a time, see planning/model/queued_transfers.h. Where senders wait, it
+  /// never has two.
+  bool serial_transfers = false;
 };
 
 /// The DAG of `schedule` with `profile`'s options. Stage s of the profile is stage s of the schedule. Edges: F(s,m)
@@ -35,9 +38,10 @@ struct PipelineCosts {
 /// profile has only forward and backward, planning/model/derived_instructions.h derives the two missing instructions.
 /// Types are ordered by stage, then instruction; computations breadth-first from those without predecessors.
 /// A dependency between two ranks has the latency of their link, see planning/model/transfer_latency.h.
+/// With serial transfers, further dependencies between ranks stand for the queues of the links.
 /// Errors: stage counts that differ, ranks that send without a latency of their link, an instruction without
 /// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of
-/// accelerators. Cost: O(computations).
+/// accelerators, those of queues. Cost: O(computations), and that of queues.
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs);
 
 }  // namespace perseus::model

@@ -69,6 +69,7 @@ struct ScenarioKind {
 struct ClusterTiming {
   TransferLatency transfer_latency;
   bool blocking_transfers = false;
+  bool serial_transfers = false;               ///< a link carries one transfer per direction at a time
   Seconds load;                                ///< before each iteration; all ranks wait
   Seconds synchronization;                     ///< all-reduce of gradients after the slowest pipeline
   std::optional<Watts> synchronization_power;  ///< of one GPU; default: blocking power

@@ -26,6 +26,7 @@ void describe(F& f, S& s) {
   f("blocking_power_w", s.blocking_power);
   f("transfer_latency_s", formats::TransferLatencyMember{s.transfer_latency});
   f("blocking_transfers", s.blocking_transfers);
+  f("serial_transfers", s.serial_transfers);
   f("split_backward", s.split_backward);
   f("switch_latency_s", s.switch_latency);
   f("min_dwell_s", s.min_dwell);

@@ -56,6 +56,7 @@ PipelineShape with_constants_of(PipelineShape shape, const PipelineShape& profil
   if (!shape.transfer_latency) {
     shape.transfer_latency = profile.transfer_latency;
     shape.blocking_transfers = shape.blocking_transfers || profile.blocking_transfers;
+    shape.serial_transfers = shape.serial_transfers || profile.serial_transfers;
   }
   if (!shape.blocking_power) shape.blocking_power = profile.blocking_power;
   if (!shape.switch_latency) shape.switch_latency = profile.switch_latency;

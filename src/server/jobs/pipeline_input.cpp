@@ -87,7 +87,7 @@ Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stage
 
 model::PipelineCosts costs_of(const PipelineShape& shape) {
   return {shape.blocking_power.value_or(Watts(0)), shape.transfer_latency.value_or(model::TransferLatency()),
-          shape.blocking_transfers};
+          shape.blocking_transfers, shape.serial_transfers};
 }
 
 Result<model::ComputationDag> dag_of(const PipelineInput& input, const model::Profile& profile) {

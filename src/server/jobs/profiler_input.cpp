@@ -58,6 +58,7 @@ Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::v
   profiled.blocking_power = job.spec.shape->blocking_power;
   profiled.transfer_latency = shape.transfer_latency.value_or(model::TransferLatency());
   profiled.blocking_transfers = shape.blocking_transfers;
+  profiled.serial_transfers = shape.serial_transfers;
   profiled.measure_links = !shape.transfer_latency;
   // This may differ after a restart: it only affects future windows.
   profiled.switch_latency = shape.switch_latency.value_or(Seconds(0));

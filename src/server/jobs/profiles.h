@@ -22,6 +22,7 @@ struct PipelineShape {
   std::optional<Watts> blocking_power;
   std::optional<model::TransferLatency> transfer_latency;
   bool blocking_transfers = false;
+  bool serial_transfers = false;         ///< a link carries one transfer per direction at a time
   std::optional<double> split_backward;  ///< see planning/model/derived_instructions.h
   std::optional<Seconds> switch_latency;
   std::optional<Seconds> min_dwell;

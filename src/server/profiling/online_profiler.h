@@ -50,6 +50,7 @@ struct ProfilingJob {
   std::optional<Watts> blocking_power;         ///< of one accelerator; default: estimated from the results
   model::TransferLatency transfer_latency;
   bool blocking_transfers = false;
+  bool serial_transfers = false;
   bool measure_links = false;  ///< use the links that ranks measure in place of both
   Seconds switch_latency;      ///< until a requested clock arrives; 0: not known
 };

@@ -103,7 +103,8 @@ Result<PlanningProblem> PlanningProblem::build(const Layout& layout, const Sampl
     }
     return profile;
   };
-  const model::PipelineCosts costs{model.blocking_power(), layout.job.transfer_latency, layout.job.blocking_transfers};
+  const model::PipelineCosts costs{model.blocking_power(), layout.job.transfer_latency, layout.job.blocking_transfers,
+                                   layout.job.serial_transfers};
   auto mean = model::build_dag(profile_to(&ClockRange::last), layout.job.schedule, costs);
   if (!mean) return mean.error();
   auto reaching = model::build_dag(profile_to(&ClockRange::reach), layout.job.schedule, costs);

@@ -93,7 +93,8 @@ Result<PipelineKind> make_kind(const model::Profile& profile, const model::Scena
   if (!schedule) return named(schedule.error());
   Result<model::ComputationDag> dag =
       model::build_dag(profile, *schedule,
-                       {scenario.blocking_power, scenario.timing.transfer_latency, scenario.timing.blocking_transfers});
+                       {scenario.blocking_power, scenario.timing.transfer_latency, scenario.timing.blocking_transfers,
+                        scenario.timing.serial_transfers});
   if (!dag) return named(dag.error());
   PipelineKind made{kind.name, *std::move(dag), {}, kind.pipelines, scenario.tensor_parallel};
   made.bound = planner::compute_lower_bound(made.dag).bound;

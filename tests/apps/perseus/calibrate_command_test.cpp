@@ -67,6 +67,42 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   EXPECT_THAT(in_words.out, HasSubstr("the default plan is known to +- "));
 }
 
+TEST(CalibrateCommand, WritesConstantsOfLinksThatCarryOneTransferAtATime) {
+  const ScratchFolder scratch;
+  TrueRun run;
+  run.plans = 20;
+  run.microbatches = 8;
+  run.tail = Seconds(0);
+  run.transfer_latency = Seconds(0.5);
+  run.queues = true;
+  SeededDice dice(2);
+  const TraceText text = trace_text(synthetic_trace(run, dice));
+  const Outcome calibrated = run_perseus({"calibrate", scratch.file("ops.csv", text.ops),
+                                          scratch.file("iters.csv", text.iterations), "--out", scratch.path("fitted")});
+  ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
+  EXPECT_THAT(calibrated.out, HasSubstr("a link carries one at a time"));
+  EXPECT_THAT(calibrated.out, HasSubstr("computations alone is not to be trusted"));
+  EXPECT_THAT(content_of(scratch.path("fitted/constants.json")), HasSubstr("\"serial_transfers\": true"));
+  // Options and constants give the same plans, which wait for queues.
+  const auto fastest_s = [&](const std::vector<std::string>& links) {
+    std::vector<std::string> plan{"plan", scratch.path("fitted/profile.csv"), "--json", "--no-progress"};
+    plan.insert(plan.end(), links.begin(), links.end());
+    const Outcome planned = run_perseus(plan);
+    EXPECT_EQ(planned.exit_code, 0) << planned.err;
+    return json::parse(planned.out).at("points").as_array().back().at("time_s").to_number<double>();
+  };
+  std::vector<std::string> options{"--microbatches", "8", "--transfer-latency", "0.5", "--blocking-power", "70"};
+  const double free_s = fastest_s(options);
+  options.emplace_back("--serial-transfers");
+  const double serial_s = fastest_s(options);
+  EXPECT_GT(serial_s, free_s + 0.3);
+  EXPECT_NEAR(fastest_s({"--constants", scratch.path("fitted/constants.json")}) / serial_s, 1, 1e-2);
+  options.emplace_back("--blocking-transfers");
+  std::vector<std::string> both{"plan", scratch.path("fitted/profile.csv")};
+  both.insert(both.end(), options.begin(), options.end());
+  EXPECT_EQ(run_perseus(both).exit_code, 64);
+}
+
 TEST(CalibrateCommand, JsonAgreesWithTheText) {
   const ScratchFolder scratch;
   const TraceText text = noisy_trace();

@@ -72,6 +72,10 @@ TEST(EmulateCommand, TakesTransferLatenciesFromTheCommandLine) {
   std::vector<std::string> blocking = slow_forward;
   blocking.emplace_back("--blocking-transfers");
   EXPECT_GT(iteration_s(scenario, blocking, "c"), forward_s);
+  // Transfers over the slow link queue, but the sender of all computes meanwhile.
+  std::vector<std::string> serial = slow_forward;
+  serial.emplace_back("--serial-transfers");
+  EXPECT_GT(iteration_s(scenario, serial, "d"), forward_s);
   const Outcome wrong = run_perseus({"emulate", scenario, "--transfer-latency", "0.1,0.1"});
   EXPECT_NE(wrong.exit_code, 0);
   EXPECT_THAT(wrong.err, HasSubstr("boundar"));

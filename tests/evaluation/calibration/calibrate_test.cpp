@@ -268,6 +268,57 @@ TEST(Calibrate, WarnsWhereTheNetworkIsTheBottleneck) {
               ::testing::Contains(HasSubstr("the network is the bottleneck")));
 }
 
+/// Where the network is the bottleneck: 1F1B of four stages, transfers as long as a forward and a backward.
+TrueRun network_bound_run() {
+  TrueRun truth;
+  truth.stages = 4;
+  truth.plans = 24;
+  truth.microbatches = 10;
+  truth.tail = Seconds(0);
+  truth.blocking_transfers = false;
+  truth.transfer_latency = Seconds(0.5);
+  return truth;
+}
+
+TEST(Calibrate, FindsLinksThatCarryOneTransferAtATime) {
+  TrueRun truth = network_bound_run();
+  truth.queues = true;
+  truth.iteration_noise = 1e-4;
+  SeededDice dice(31);
+  const model::RunTrace trace = synthetic_trace(truth, dice);
+  CalibrationOptions options;
+  options.timing.details = {LinkDetail::one};
+  const Calibration found = calibrated(trace, options);
+  EXPECT_GT(found.outside_computing, kNetworkBound);
+  EXPECT_TRUE(found.serial_transfers);
+  EXPECT_TRUE(found.costs().serial_transfers);
+  EXPECT_FALSE(found.blocking_transfers);
+  EXPECT_NEAR(found.transfer_latency.largest().value(), 0.5, 1e-3);
+  double unlimited = 1;
+  for (const TimingCandidate& candidate : found.timing.candidates) {
+    if (candidate.sending != Sending::queues) unlimited = std::min(unlimited, candidate.left_out_mean());
+  }
+  EXPECT_LT(found.timing.best().left_out_mean(), 3e-4);
+  EXPECT_GT(unlimited, 2e-3);
+  // Plans, checker and files use the same links.
+  const auto predictions = cross_validate(trace, 4, options);
+  ASSERT_TRUE(predictions) << predictions.error().message;
+  EXPECT_LT(errors_of(*predictions).replay_mean, 5e-4);
+  EXPECT_THAT(doubts_of(found, *predictions, trace), ::testing::Contains(HasSubstr("serial_transfers")));
+}
+
+TEST(Calibrate, ChoosesNoQueueWhereThereIsNone) {
+  SeededDice dice(32);
+  const model::RunTrace trace = synthetic_trace(network_bound_run(), dice);
+  CalibrationOptions options;
+  options.timing.details = {LinkDetail::one};
+  const Calibration found = calibrated(trace, options);
+  EXPECT_GT(found.outside_computing, kNetworkBound);
+  EXPECT_FALSE(found.serial_transfers);
+  EXPECT_NEAR(found.transfer_latency.largest().value(), 0.5, 1e-6);
+  EXPECT_THAT(doubts_of(found, {}, trace), ::testing::Contains(HasSubstr("not chosen")));
+}
+
 TEST(Calibrate, CrossValidationReportsItsProgress) {
   SeededDice dice(5);
   const model::RunTrace trace = synthetic_trace({}, dice);

@@ -42,12 +42,21 @@ TEST(PipelineConstants, LatenciesPerBoundaryReadBackAsWritten) {
   EXPECT_EQ(read->transfer_latency_stddev, latency);
 }
 
+TEST(PipelineConstants, SerialTransfersReadBackAsWritten) {
+  const PipelineConstants written{"1f1b", 8, {Watts(70), Seconds(0.5), false, true}, Watts(1), Seconds(0)};
+  const auto read = parse_pipeline_constants(format_pipeline_constants(written), "c.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_TRUE(read->costs.serial_transfers);
+  EXPECT_FALSE(read->costs.blocking_transfers);
+}
+
 TEST(PipelineConstants, MayOmitValuesWithADefault) {
   const auto read =
       parse_pipeline_constants(R"({"microbatches": 4, "blocking_power_w": 70, "transfer_latency_s": 0})", "c.json");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_FALSE(read->schedule);
   EXPECT_FALSE(read->costs.blocking_transfers);
+  EXPECT_FALSE(read->costs.serial_transfers);
 }
 
 TEST(PipelineConstants, ErrorsNameTheProblem) {

@@ -91,6 +91,22 @@ model::ComputationDag dag_with_latencies(Seconds slow) {
   return dag;
 }
 
+TEST(SlowLinks, AreNotTransfersThatWaitInAQueue) {
+  model::ComputationDag dag = dag_with_latencies(Seconds(0.001));
+  const std::vector<model::Dependency> all = dag.dependencies;
+  for (const model::Dependency& first : all) {
+    for (const model::Dependency& second : all) {
+      const auto& ranks = dag.computations;
+      if (first.before >= second.before || first.latency == Seconds(0) || second.latency == Seconds(0)) continue;
+      if (ranks[first.before].rank != ranks[second.before].rank) continue;
+      if (ranks[first.after].rank != ranks[second.after].rank) continue;
+      dag.dependencies.push_back({first.before, second.after, Seconds(0.005)});
+    }
+  }
+  EXPECT_GT(dag.dependencies.size(), 2 * all.size());
+  EXPECT_TRUE(slow_links(dag).empty());
+}
+
 TEST(SlowLinks, AreThoseAboveThreeTimesTheMedian) {
   EXPECT_TRUE(slow_links(sample_dag(4, 6)).empty());
   EXPECT_TRUE(slow_links(dag_with_latencies(Seconds(0.003))).empty());

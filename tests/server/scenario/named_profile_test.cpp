@@ -49,5 +49,15 @@ TEST_F(NamedProfileTest, GivesWayToAJobThatNamesItsLinks) {
   EXPECT_NEAR(t_min_s(shape), 0.9, 1e-9);
 }
 
+TEST_F(NamedProfileTest, LetsTransfersQueueWhereTheJobSaysSo) {
+  // The second forward is sent at 0.2 s and arrives at 0.7 s, or, after the first, at 1.1 s.
+  jobs::PipelineShape shape;
+  shape.microbatches = 2;
+  shape.transfer_latency = Seconds(0.5);
+  EXPECT_NEAR(t_min_s(shape), 1.9, 1e-9);
+  shape.serial_transfers = true;
+  EXPECT_NEAR(t_min_s(shape), 2.1, 1e-9);
+}
+
 }  // namespace
 }  // namespace perseus::testing
