@@ -36,7 +36,7 @@ void add_plan(const LiveJob& live, AlertFacts& facts) {
     }
   }
   if (!job.plan || !job.has_reports()) return;
-  const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+  const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return;
   facts.planned = cost->time;
   if (job.measured_plan) facts.measured = Seconds(job.measured_plan->time_s);

@@ -17,9 +17,9 @@ namespace {
 bool revalues_iterations(const LiveJob& live, const jobs::EventBody& body) {
   if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) return live.has_rank(rank->rank);
   if (const auto* rank = std::get_if<jobs::RankMeasured>(&body)) return rank->control.has_value();
-  if (std::holds_alternative<jobs::ReportsKept>(body)) return !live.reports_name_plans();
+  if (std::holds_alternative<jobs::ReportsKept>(body)) return !live.reports.name_plans(live.job);
   if (const auto* measured = std::get_if<jobs::EnergyMeasured>(&body)) {
-    return measured->version == 0 || !live.reports_name_plans();
+    return measured->version == 0 || !live.reports.name_plans(live.job);
   }
   return std::holds_alternative<jobs::PlanDeployed>(body) || std::holds_alternative<jobs::StragglerTookEffect>(body) ||
          std::holds_alternative<jobs::StragglerWithdrawn>(body) || std::holds_alternative<jobs::JobFinished>(body) ||

@@ -18,7 +18,7 @@ constexpr double kSeenShare = 0.125;  // of the idle time: how often the log rec
 std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!job.live()) return std::nullopt;
-  if (!live.waiters.empty()) live.last_seen_s = now_s;
+  if (!live.calls.waiters.empty()) live.last_seen_s = now_s;
   if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
   if (const jobs::Notice* next = jobs::next_pending(job); next != nullptr && next->effective_s <= now_s) {
@@ -34,9 +34,9 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
     if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
     return std::nullopt;
   }
-  if (live.uncounted_since_s && now_s >= *live.uncounted_since_s + kCountInterval_s) {
+  if (live.reports.uncounted_since_s && now_s >= *live.reports.uncounted_since_s + kCountInterval_s) {
     if (const auto counts = counts_since(live); !counts.empty()) return counts.front();
-    live.uncounted_since_s.reset();
+    live.reports.uncounted_since_s.reset();
   }
   if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
   jobs::CharacterizationStarted start;
@@ -52,13 +52,14 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
 std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
-  auto plan = jobs::desired_deployment(job, live.frontiers, options_.slowdown, now_s);
+  auto plan = jobs::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
   plan->version = job.version + 1;
-  plan->from_iteration = live.next_common_iteration(now_s, options_.margin_iterations);
-  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers)) {
+  plan->from_iteration =
+      live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
+  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers.all())) {
     plan->saving_pct = cost->saved_pct();
-    plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers);
+    plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());
   }
   return *std::move(plan);
 }
@@ -70,7 +71,7 @@ std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) co
   if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   if (live.retry_s) next = std::min(next, *live.retry_s);
-  if (live.uncounted_since_s) next = std::min(next, *live.uncounted_since_s + kCountInterval_s);
+  if (live.reports.uncounted_since_s) next = std::min(next, *live.reports.uncounted_since_s + kCountInterval_s);
   if (jobs::is_profiled(job)) {
     const double over_s = job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);

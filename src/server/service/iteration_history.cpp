@@ -37,7 +37,7 @@ void IterationHistory::add(const LiveJob& live, const std::vector<jobs::WholeIte
     if (plan != nullptr) {
       figures.first_version = figures.last_version = one.version;
       if (std::exchange(cost_of, one.version) != one.version) {
-        cost = jobs::cost_under(*plan, live.job, live.frontiers, jobs::CountedRanks::as_they_are);
+        cost = jobs::cost_under(*plan, live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
       }
       if (cost) {
         figures.planned_iterations = 1;

@@ -50,14 +50,15 @@ void IterationReports::report(jobs::ReportIterations request, Done<jobs::Reporte
 void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
   const jobs::Job& job = live.job;
   if (Status held = check_holder(job, request.rank, request.epoch); !held) return done(held.error());
-  live.record_call(request.rank, clock_.now_s());
+  live.calls.record(request.rank, clock_.now_s());
   if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
   if (!job.live()) return done(job_is_over(job));
   if (Status checked = jobs::check_report(request); !checked) return done(checked.error());
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
-      !live.note_progress(request.rank, *request.last_iteration, *request.last_iteration, clock_.now_s())) {
+      !live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.last_iteration,
+                                  *request.last_iteration, clock_.now_s())) {
     rejected.push_back(fmt::format(
         "last_iteration: {}; {}", *request.last_iteration,
         job.spec.degrees.world_size() > 1 ? "no other rank has reached it" : "no later report has continued from it"));
@@ -93,15 +94,15 @@ void IterationReports::note_measured(LiveJob& live, const jobs::ReportIterations
   }
   if (!controlled || jobs::plan_of_version(job, version) == nullptr) version = 0;
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
-  history_.add(live, live.measured_iterations.report({request.rank, job.spec.degrees.world_size(), controlled, version,
-                                                      *request.last_iteration, request.iteration_time,
-                                                      request.iteration_energy, straggles}));
+  history_.add(live, live.reports.measured.report({request.rank, job.spec.degrees.world_size(), controlled, version,
+                                                   *request.last_iteration, request.iteration_time,
+                                                   request.iteration_energy, straggles}));
 }
 
 void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations& request) {
   const jobs::Job& job = live.job;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
-  if (!request.plan_version) live.reports_without_plan = true;
+  if (!request.plan_version) live.reports.without_plan = true;
   if (!request.plan_version || count == 0) return;
   // From the first report that names its plan on, only such reports count: those before are counted first.
   if (!job.kept) {
@@ -119,8 +120,8 @@ void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations
   const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
   const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
-  live.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
-                        *request.last_iteration, count, request.iteration_energy, straggles});
+  live.reports.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
+                                *request.last_iteration, count, request.iteration_energy, straggles});
 }
 
 void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& request) {
@@ -131,12 +132,12 @@ void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& r
     if (now == nullptr || !job.live() || !job.plan) return {};
     // Counts that are not written are lost with this server: no other server has these reports.
     const std::int64_t enough = std::clamp(job.total.iterations / 8, kLeastCounted, kMostUncounted);
-    if (now->reports_name_plans()) {
-      if (std::ssize(now->followed.whole()) < enough) return {};  // in memory, including counts being written
+    if (now->reports.name_plans(now->job)) {
+      if (std::ssize(now->reports.followed.whole()) < enough) return {};  // in memory, including counts being written
     } else {
-      if (now->plan_held_back) return {};
+      if (now->replan.plan_held_back) return {};
       if (job.counted_to < 0) {
-        const auto first = jobs::first_count(job, now->frontiers, last, reported);
+        const auto first = jobs::first_count(job, now->frontiers.all(), last, reported);
         return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
       }
       if (last - job.counted_to < enough) return {};
@@ -148,8 +149,8 @@ void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& r
   };
   const double now_s = clock_.now_s();
   if (count(live.job).empty()) {
-    if (live.uncounted_since_s || counts_since(live).empty()) return;
-    live.uncounted_since_s = now_s;
+    if (live.reports.uncounted_since_s || counts_since(live).empty()) return;
+    live.reports.uncounted_since_s = now_s;
     return jobs_.set_wake(live, now_s);
   }
   jobs_.execute(live.job.id, {[count](const jobs::Job& now, double) -> Result<Decision> {
@@ -172,8 +173,8 @@ void IterationReports::keep(LiveJob& live, Done<Ok> done) {
                                   counted_to = count.last_iteration;
                                   decision.events.emplace_back(count);
                                 }
-                                if (!now->followed.known()) return decision;
-                                jobs::ReportsKept kept = now->followed.kept(counted_to);
+                                if (!now->reports.followed.known()) return decision;
+                                jobs::ReportsKept kept = now->reports.followed.kept(counted_to);
                                 if (kept != job.kept) decision.events.emplace_back(std::move(kept));
                                 return decision;
                               },
@@ -193,15 +194,15 @@ void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterati
     // The first iterations of a training warm up. The first ones after a plan still run at its clocks, on this rank or
     // on another.
     constexpr std::int64_t warm_up = 2;
-    const std::int64_t comparable = *version == 0 ? std::max(live.followed.settled_from(), warm_up) : warm_up;
+    const std::int64_t comparable = *version == 0 ? std::max(live.reports.followed.settled_from(), warm_up) : warm_up;
     const std::int64_t first = *request.last_iteration - std::ssize(times) + 1;
     const auto left_out = std::clamp<std::int64_t>(comparable - first, 0, std::ssize(times));
     times.erase(times.begin(), times.begin() + left_out);
     energies.erase(energies.begin(), energies.begin() + std::min<std::int64_t>(left_out, std::ssize(energies)));
     if (times.empty()) return;
   }
-  live.energies.report(*version, request.rank, energies, times);
-  const auto measured = live.energies.take(*version, job.spec.degrees.world_size());
+  live.reports.energies.report(*version, request.rank, energies, times);
+  const auto measured = live.reports.energies.take(*version, job.spec.degrees.world_size());
   if (!measured) return;
   jobs_.execute(job.id, {[measured = *measured](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;

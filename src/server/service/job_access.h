@@ -50,7 +50,7 @@ class JobAccess {
   /// True if the job had expired and is being revived; the rank must ask again (job_is_revived()).
   bool revive_if_expired(LiveJob& live);
 
-  /// Answers with the result of `make` for the job as clients may see it, see LiveJob::answered_job(). A job in memory
+  /// Answers with the result of `make` for the job as clients may see it, see ShownJob. A job in memory
   /// is shown also while the store does not answer.
   template <class T, class Make>
   void show(const std::string& id, Make make, Done<T> done) {
@@ -58,7 +58,7 @@ class JobAccess {
       if (!live) return done(live.error());
       // The callback changes the job itself.
       done([&]() -> Result<T> {
-        const AsShown as_shown(**live, (*live)->answered_job());
+        const AsShown as_shown(**live, (*live)->shown.to_clients());
         return make(**live);
       }());
     });

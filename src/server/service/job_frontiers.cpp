@@ -28,11 +28,7 @@ void JobFrontiers::forget_unneeded(LiveJob& live) {
   std::set<std::string> needed;
   for (const std::string& key : jobs::frontiers_needed(job)) needed.insert(key);
   if (job.live()) needed.insert(job.characterizing.begin(), job.characterizing.end());
-  std::erase_if(live.wanted, [&](const std::string& key) {
-    if (needed.contains(key)) return false;
-    characterizations_.forget(key, job.id);
-    return true;
-  });
+  for (const std::string& key : live.frontiers.withdraw_except(needed)) characterizations_.forget(key, job.id);
 }
 
 void JobFrontiers::want_to_show(LiveJob& live) {
@@ -40,7 +36,7 @@ void JobFrontiers::want_to_show(LiveJob& live) {
   if (live.job.live()) keys.insert(keys.end(), live.job.characterizing.begin(), live.job.characterizing.end());
   for (const std::string& key : keys) {
     // want() is called again when the profile is durable.
-    if (live.frontiers.contains(key) || live.is_pending("input/" + key) || !live.wanted.insert(key).second) continue;
+    if (live.is_pending("input/" + key) || !live.frontiers.request(key)) continue;
     characterizations_.want(key, {live.job.id, planning_owner_of(live.job)},
                             [weak = weak_from_this(), id = live.job.id, key](const auto& frontier) {
                               if (const auto self = weak.lock()) self->came(id, key, frontier);
@@ -84,7 +80,7 @@ Result<Decision> decide_frontier(const jobs::Job& job, const std::string& key,
 }  // namespace
 
 void JobFrontiers::job_removed(LiveJob& live) {
-  for (const std::string& key : std::exchange(live.wanted, {})) characterizations_.forget(key, live.job.id);
+  for (const std::string& key : live.frontiers.withdraw_except({})) characterizations_.forget(key, live.job.id);
 }
 
 void JobFrontiers::retry(LiveJob& live) {
@@ -97,9 +93,9 @@ void JobFrontiers::came(const std::string& id, const std::string& key,
   LiveJob* live = jobs_.in_memory(id);
   if (live == nullptr) return;
   const bool is_quick = frontier && (*frontier)->key != key;  // the full one will follow
-  if (!is_quick) live->wanted.erase(key);
+  if (!is_quick) live->frontiers.answered(key);
   if (!frontier && frontier.error().code == ErrorCode::unavailable) { return retry(*live); }
-  if (frontier) live->frontiers[(*frontier)->key] = *frontier;
+  if (frontier) live->frontiers.add(*frontier);
   jobs_.index().note(id);
   live->settled = false;
   // A write that the store rejects is repeated.
@@ -107,7 +103,7 @@ void JobFrontiers::came(const std::string& id, const std::string& key,
     const auto self = weak.lock();
     LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
     if (done || now == nullptr || done.error().code != ErrorCode::unavailable) return;
-    if (now->job.characterizing.contains(key)) now->frontiers.erase(key);
+    if (now->job.characterizing.contains(key)) now->frontiers.drop(key);
     self->retry(*now);
   };
   jobs_.execute(

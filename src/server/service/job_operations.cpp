@@ -29,7 +29,7 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged
     if (!set) return done(set.error());
     const LiveJob* const now = jobs_.in_memory(id);
     if (now == nullptr) return done(jobs::PolicyChanged{});
-    done(jobs::PolicyChanged{jobs::policy_not_kept(now->job, now->frontiers, kind, clock_.now_s())});
+    done(jobs::PolicyChanged{jobs::policy_not_kept(now->job, now->frontiers.all(), kind, clock_.now_s())});
   };
   access_.execute(id, command_for_live_job(decide, changed));
 }

@@ -10,7 +10,7 @@ void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& e
   bool new_version = false;
   for (const SequencedEvent& event : events) new_version |= take(live, event);
   if (new_version && live.detector) live.detector->forget_times();
-  if (new_version) live.energies.forget_before(live.job.version);
+  if (new_version) live.reports.energies.forget_before(live.job.version);
   if (new_version || !live.job.live()) parts_.waiting.answer(live);
   parts_.frontiers.want(live);
   parts_.windows.go_on(live);
@@ -23,12 +23,11 @@ bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
   if (log) {
-    if (const std::string line = jobs::log_line(live.job, live.frontiers, event.event); !line.empty()) log(line);
+    if (const std::string line = jobs::log_line(live.job, live.frontiers.all(), event.event); !line.empty()) log(line);
   }
   const jobs::EventBody& body = event.event.body;
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {
-    live.followed.counted_to(count->last_iteration);
-    live.uncounted_since_s.reset();
+    live.reports.counted_to(count->last_iteration);
   }
   if (const auto* rank = std::get_if<jobs::RankRegistered>(&body); rank != nullptr && rank->epoch > 0) {
     parts_.waiting.end_earlier(live, rank->rank);

@@ -21,7 +21,7 @@ Result<Frontier> frontier_of(const LiveJob& live, int pipeline, const Characteri
                  fmt::format("job {}: no pipeline {}; it has 0 to {}", job.id, pipeline, job.num_pipelines() - 1)};
   }
   const std::string& input = jobs::ruling_frontier(job, pipeline);
-  if (const auto frontier = live.frontiers.find(input); frontier != live.frontiers.end()) return frontier->second;
+  if (auto loaded = live.frontiers.find(input)) return loaded;
   if (auto known = characterizations.known(input)) return known;
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};
 }
@@ -35,7 +35,7 @@ Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const
 jobs::RankPage ranks_of(const LiveJob& live, int after, int limit) {
   const auto& ranks = live.job.ranks;
   std::set<int> waiting;
-  for (const auto& [id, waiter] : live.waiters) waiting.insert(waiter.rank);
+  for (const auto& [id, waiter] : live.calls.waiters) waiting.insert(waiter.rank);
   jobs::RankPage page;
   for (int rank = std::max(0, after + 1); rank < static_cast<int>(ranks.size()); ++rank) {
     if (!ranks[rank]) continue;
@@ -47,8 +47,7 @@ jobs::RankPage ranks_of(const LiveJob& live, int after, int limit) {
     jobs::RankView& view = page.ranks.emplace_back(
         jobs::RankView{rank, known.dp_rank, known.pp_rank, known.tp_rank, known.host, known.accelerator, known.control,
                        known.control_reason, known.restarts, std::nullopt, waiting.contains(rank)});
-    const bool heard = static_cast<std::size_t>(rank) < live.last_call_s.size() && live.last_call_s[rank] > 0;
-    if (heard) view.last_heard_s = live.last_call_s[rank];
+    view.last_heard_s = live.calls.last_s(rank);
   }
   return page;
 }

@@ -1,7 +1,7 @@
-// The view that ranks have of a job while the store does not accept what time makes due: see LiveJob.
+// The view that ranks have of a job while the store does not accept what time makes due: see ShownJob.
 //
 // Input:   jobs whose store is late: it failed, or has not answered an append for a second.
-// Output:  LiveJob::shadow, recast every second; JobHooks::shown when ranks see another version.
+// Output:  ShownJob::shadow, recast every second; JobHooks::shown when ranks see another version.
 // Errors:  none.
 // Cost:    a copy of the job, O(ranks), when the store becomes late.
 // Threads: io thread.

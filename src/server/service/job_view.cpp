@@ -13,19 +13,16 @@ namespace perseus::service {
 std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.live()) return {};
-  if (live.reports_name_plans()) return jobs::counted_as_reported(job, live.frontiers, live.followed);
+  if (live.reports.name_plans(live.job))
+    return jobs::counted_as_reported(job, live.frontiers.all(), live.reports.followed);
   // The first report of a client that names its process also names the plan that it followed.
-  if (live.no_plan_followed() || (job.names_processes && !live.reports_without_plan)) return {};
-  const auto since = jobs::counted(job, live.frontiers, live.progress ? live.progress->finished() : 0);
+  if (live.no_plan_followed() || (job.names_processes && !live.reports.without_plan)) return {};
+  const auto since =
+      jobs::counted(job, live.frontiers.all(), live.reports.progress ? live.reports.progress->finished() : 0);
   return since ? std::vector{*since} : std::vector<jobs::IterationsCounted>{};
 }
 
 namespace {
-
-const jobs::CharacterizedPipeline* frontier_of(const LiveJob& live, const std::string& input) {
-  const auto found = live.frontiers.find(input);
-  return found == live.frontiers.end() ? nullptr : found->second.get();
-}
 
 jobs::JobView::PlanInForce plan_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
@@ -37,7 +34,7 @@ jobs::JobView::PlanInForce plan_of(const LiveJob& live) {
   if (job.plan->t_straggler_s) plan.t_straggler = Seconds(*job.plan->t_straggler_s);
   if (job.plan->t_opt_s) plan.t_opt = Seconds(*job.plan->t_opt_s);
   for (const jobs::PlanDeployed::Choice& choice : job.plan->choices) {
-    const jobs::CharacterizedPipeline* pipeline = frontier_of(live, choice.input);
+    const auto pipeline = live.frontiers.find(choice.input);
     if (pipeline == nullptr) continue;
     plan.t_max = std::max(plan.t_max.value_or(Seconds(0)), pipeline->all_max_time);
     plan.t_min = std::max(plan.t_min.value_or(Seconds(0)), pipeline->frontier.points.back().time);
@@ -62,7 +59,7 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
     }
     if (!job.plan || job.plan->of(p).point < 0) continue;
     view.point = job.plan->of(p).point;
-    const jobs::CharacterizedPipeline* pipeline = frontier_of(live, input);
+    const auto pipeline = live.frontiers.find(input);
     if (pipeline == nullptr) continue;
     view.time = pipeline->frontier.points[*view.point].time;
     view.energy = jobs::scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
@@ -76,7 +73,7 @@ std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   if (job.measured_plan && job.measured_highest) {
     return Joules(job.measured_highest->energy_j - job.measured_plan->energy_j);
   }
-  const auto cost = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
+  const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   return cost->all_max_energy - cost->energy;
 }
@@ -165,11 +162,11 @@ jobs::JobSummary summary_of(const LiveJob& live) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
   }
-  if (const auto cost =
-          job.live() ? jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are) : std::nullopt) {
+  if (const auto cost = job.live() ? jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are)
+                                   : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
-    if (const auto possible = jobs::possible_saving(job, live.frontiers)) {
+    if (const auto possible = jobs::possible_saving(job, live.frontiers.all())) {
       summary.possible_saving_pct = possible->saving_pct;
       summary.possible_saving_stddev_pct = possible->stddev_pct;
     }
@@ -193,7 +190,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
   view.reason = job.reason;
   if (job.unknown_events > 0) view.reason = later_version(job.id).message;
-  if (view.reason.empty() && job.live() && live.plan_held_back) {
+  if (view.reason.empty() && job.live() && live.replan.plan_held_back) {
     view.reason = "the ranks run at their highest clock until their switch latency is known and planned with";
   }
   if (view.reason.empty() && job.live() && std::ranges::any_of(job.characterizing, [&](const std::string& input) {
@@ -207,7 +204,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.microbatches = job.microbatches;
   view.degrees = job.spec.degrees;
   view.ranks_registered = job.ranks_registered;
-  view.ranks_waiting = static_cast<int>(live.waiters.size());
+  view.ranks_waiting = static_cast<int>(live.calls.waiters.size());
   view.facts = job.spec.facts;
   view.labels = job.spec.labels;
   if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
@@ -226,8 +223,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     if (!view.total) view.no_total = "no reports of iterations";
   }
   if (job.live()) {
-    view.per_iteration = jobs::iteration_cost(job, live.frontiers, jobs::CountedRanks::as_they_are);
-    view.possible = jobs::possible_saving(job, live.frontiers);
+    view.per_iteration = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+    view.possible = jobs::possible_saving(job, live.frontiers.all());
   }
   const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
     return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
@@ -235,7 +232,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   };
   view.measured = measured(job.measured_plan);
   view.measured_all_max = measured(job.measured_highest);
-  view.no_savings = jobs::without_control(job, live.frontiers);
+  view.no_savings = jobs::without_control(job, live.frontiers.all());
   for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);
   for (const jobs::Notice& n : job.notices) {

@@ -11,31 +11,31 @@ namespace perseus::service {
 
 std::optional<Seconds> LatencyReplans::latency_to_replan(const LiveJob& live, const std::string& input) {
   const auto latency = jobs::latency_to_plan_with(live.job, input);
-  const auto failed = live.not_replanned.find(input);
-  if (latency && failed != live.not_replanned.end() && failed->second == *latency) return std::nullopt;
+  if (latency && live.replan.has_failed(input, *latency)) return std::nullopt;
   return latency;
 }
 
 void LatencyReplans::go_on(LiveJob& live) {
   const jobs::Job& job = live.job;
-  if (live.replanning || !job.live() || jobs::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s)) return;
+  if (live.replan.under_way || !job.live() || jobs::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s))
+    return;
   std::string input;
   for (const auto& [known, planned] : job.planned_with) {
     if (latency_to_replan(live, known)) input = known;
   }
   if (input.empty()) return;
   const Seconds latency = *latency_to_replan(live, input);
-  live.replanning = true;
+  live.replan.under_way = true;
   store_.read<std::optional<std::string>>(
       [input](store::Store& from) { return from.blob("input/" + input); },
       [weak = weak_from_this(), id = job.id, input, latency](const Result<std::optional<std::string>>& text) {
         const auto self = weak.lock();
         LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
         if (now == nullptr) return;
-        now->replanning = text && *text;
-        if (now->replanning) return self->replan(id, input, latency, **text);
+        now->replan.under_way = text && *text;
+        if (now->replan.under_way) return self->replan(id, input, latency, **text);
         if (text || text.error().code == ErrorCode::internal) {  // for example, damaged
-          now->not_replanned[input] = latency;
+          now->replan.failed(input, latency);
           return self->release_first_plan(*now);
         }
         now->retry_s = self->clock_.now_s() + kRetryAfter_s;
@@ -66,10 +66,10 @@ void LatencyReplans::replan(const std::string& id, const std::string& input, Sec
 void LatencyReplans::replanned(const std::string& id, const std::string& input, Seconds latency,
                                const Result<jobs::KnownInput>& known) {
   LiveJob* const now = jobs_.in_memory(id);
-  if (now != nullptr) now->replanning = false;
+  if (now != nullptr) now->replan.under_way = false;
   if (!known) {
     if (now == nullptr) return;
-    now->not_replanned[input] = latency;
+    now->replan.failed(input, latency);
     return release_first_plan(*now);
   }
   const auto decide = [input, known = *known](const jobs::Job& current, double) -> Result<Decision> {
@@ -86,7 +86,7 @@ void LatencyReplans::replanned(const std::string& id, const std::string& input, 
 
 bool LatencyReplans::first_plan_waits(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
-  if (live.plan_handed_out) return false;
+  if (live.replan.plan_handed_out) return false;
   if (jobs::awaits_latencies(job, now_s, options_.latency_wait_s)) return true;
   return std::ranges::any_of(job.planned_with, [&](const auto& planned) {
     const auto& [input, with] = planned;
@@ -97,8 +97,8 @@ bool LatencyReplans::first_plan_waits(const LiveJob& live, double now_s) const {
 }
 
 void LatencyReplans::release_first_plan(LiveJob& live) {
-  if (!live.plan_held_back || first_plan_waits(live, clock_.now_s())) return;
-  live.plan_held_back = false;
+  if (!live.replan.plan_held_back || first_plan_waits(live, clock_.now_s())) return;
+  live.replan.plan_held_back = false;
   if (first_plan_ready) first_plan_ready(live);
 }
 

@@ -48,7 +48,7 @@ void ListedJobs::refresh(const std::string& job) {
 jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
   jobs::JobSummary summary = service::summary_of(live);
   const auto row = jobs_.index().find(live.job.id);
-  if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers))
+  if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers.all()))
     return summary;
   const jobs::JobSummary stored = jobs::parse_summary(row->second.summary);
   summary.iteration_time = stored.iteration_time;

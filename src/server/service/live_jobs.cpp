@@ -45,7 +45,7 @@ LiveJob* LiveJobs::in_memory(const std::string& id) {
 LiveJob* LiveJobs::current(const std::string& id) {
   LiveJob* const live = in_memory(id);
   // An append to a job that another server has changed conflicts; the job is then read again.
-  return live != nullptr && live->stale_ && !live->appending_ ? nullptr : live;
+  return live != nullptr && live->stale_ && !live->outbox_.is_appending() ? nullptr : live;
 }
 
 void LiveJobs::load(const std::string& id, Found then) {
@@ -84,12 +84,12 @@ void LiveJobs::was_read(const std::string& id, Result<JobLog> read_now) {
 std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
-    if (live != nullptr && live->stale_ && !live->appending_) shadows_.begin(*live);
+    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.begin(*live);
     const bool damaged = read.error().code == ErrorCode::internal;
     if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
     return Result<LiveJob*>(read.error());
   }
-  if (live != nullptr && live->appending_) return Result<LiveJob*>(live);
+  if (live != nullptr && live->outbox_.is_appending()) return Result<LiveJob*>(live);
   if (read->is_tail && !fold_tail(live, *read)) return std::nullopt;
   if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
     return Result<LiveJob*>(later_version(id));
@@ -146,26 +146,26 @@ void LiveJobs::install(LiveJob& live, JobLog read) {
   live.job = std::move(read.job);
   if (before == 0 || starts_anew) {
     live.forget_iterations();
-    if (live.job.kept) live.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
+    if (live.job.kept) live.reports.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
   }
   live.committed = live.job.sequence;
   live.stale_ = false;
   live.reads_whole_ = false;
   live.store_is_late_ = false;
-  live.known_.reset();
+  live.shown.forget_durable();
   live.settled = false;
   live.schedules.clear();
   std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
   for (const SequencedEvent& event : read.events) {
     const auto* const kept = std::get_if<jobs::ReportsKept>(&event.event.body);
     if (before > 0 && !starts_anew && kept != nullptr) {
-      live.followed.take(*kept, live.job.spec.degrees.world_size());
+      live.reports.followed.take(*kept, live.job.spec.degrees.world_size());
     }
   }
   if (before > 0) {
     became_durable(live, read.events);
   } else {
-    live.committed_plan = live.job.version;
+    live.shown.committed_plan = live.job.version;
     set_wake(live, clock_.now_s());
   }
 }
@@ -184,13 +184,13 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
   LiveJob* const live = in_memory(id);
   if (sequence == 0) {
     index_.erase(id);
-    if (live == nullptr || !live->appending_) forget(id);  // otherwise the append conflicts
+    if (live == nullptr || !live->outbox_.is_appending()) forget(id);  // otherwise the append conflicts
     return;
   }
   if (live != nullptr) {
     if (sequence <= live->committed) return;
     live->stale_ = true;
-    if (live->appending_) return;  // the append conflicts
+    if (live->outbox_.is_appending()) return;  // the append conflicts
   } else {
     index_.try_emplace(id, store::JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
     if (sequence <= index_.find(id)->second.last_sequence) return;
@@ -225,12 +225,12 @@ void LiveJobs::touch(LiveJob& live) {
 void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
   // A write that would only queue up is rejected before it changes anything.
   if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
-  LiveJob::Entry entry{std::move(command), {}, {}, {}};
+  JobOutbox::Entry entry{std::move(command), {}, {}, {}};
   const bool was_stale = live.stale_;
   const Status decided = decide_into(live, entry);
   if (!decided) {
     if (live.stale_ && !was_stale) {  // its folded events must be undone
-      if (!live.appending_ && live.committed > 0) load(live.job.id, [](const auto&) {});
+      if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
     } else if (!has_news && live.committed > 0 && entry.command.done) {
       return with_changes(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
         if (!found) return answer(again, found.error());
@@ -239,18 +239,18 @@ void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
     }
     return answer(entry.command, decided);
   }
-  const bool waits_for_nothing = entry.events.empty() && live.outbox_.empty() && !live.appending_;
+  const bool waits_for_nothing = entry.events.empty() && live.outbox_.all_durable();
   if (waits_for_nothing) {
     set_wake(live, clock_.now_s());
     answer(entry.command, Ok{});
     return;
   }
   if (entry.events.empty() && !entry.command.done) return;
-  live.outbox_.push_back(std::move(entry));
+  live.outbox_.add(std::move(entry));
   flush(live);
 }
 
-Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
+Status LiveJobs::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
   const double now_s = clock_.now_s();
   if (live.job.unknown_events > 0) return later_version(live.job.id);
   if (entry.command.decide) {
@@ -259,9 +259,7 @@ Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
     entry.blobs = std::move(decision->blobs);
     entry.holds = std::move(decision->holds);
     const bool matters = !std::ranges::all_of(decision->events, is_no_matter);
-    if (matters && entry.command.done && live.committed > 0 && !live.known_) {
-      live.known_ = std::make_unique<jobs::Job>(live.job);
-    }
+    if (matters && entry.command.done && live.committed > 0) live.shown.keep_durable(live.job);
     for (jobs::EventBody& body : decision->events) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
     }
@@ -270,13 +268,13 @@ Status LiveJobs::decide_into(LiveJob& live, LiveJob::Entry& entry) {
   return Ok{};
 }
 
-void LiveJobs::follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s) {
+void LiveJobs::follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s) {
   while (auto body = hooks_.next_follow_up(live, now_s)) {
     if (!fold(live, entry, *std::move(body), now_s)) return;
   }
 }
 
-Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s) {
+Status LiveJobs::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s) {
   for (const jobs::IterationsCounted& count : counts_before(live, body)) {
     if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
   }
@@ -296,9 +294,8 @@ Status LiveJobs::fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body
 }
 
 void LiveJobs::flush(LiveJob& live) {
-  if (live.appending_ || live.outbox_.empty()) return;
-  store::Append append = live.take_outbox();
-  live.appending_ = true;
+  if (live.outbox_.is_appending() || live.outbox_.empty()) return;
+  store::Append append = live.outbox_.begin_append(live.job.id, live.committed);
   if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
   append.index = row_of(live, clock_.now_s());
   if (hooks_.writing) {
@@ -321,14 +318,14 @@ void LiveJobs::flush(LiveJob& live) {
 }
 
 void LiveJobs::append_is_slow(const std::string& id) {
-  if (LiveJob* const live = in_memory(id); live != nullptr && live->appending_) shadows_.begin(*live);
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.begin(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
 void LiveJobs::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
-  if (live == nullptr || !live->appending_) return;
-  const std::vector<JobCommand> unknown = live->take_commands();
+  if (live == nullptr || !live->outbox_.is_appending()) return;
+  const std::vector<JobCommand> unknown = live->outbox_.take_commands();
   const std::vector<Found> asking = changes_->take_waiting(id);
   for (const JobCommand& command : unknown) answer(command, StoreAccess::not_answered());
   for (const Found& then : asking) then(StoreAccess::not_answered());
@@ -337,35 +334,31 @@ void LiveJobs::append_is_late(const std::string& id) {
 void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
   LiveJob* live = in_memory(id);
   if (live == nullptr) return;
-  live->appending_ = false;
-  std::vector<LiveJob::Entry> entries = std::move(live->in_flight_);
-  live->in_flight_.clear();
+  std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
   if (!result || *result == store::Appended::conflict) {
-    for (LiveJob::Entry& entry : live->outbox_) entries.push_back(std::move(entry));
-    live->outbox_.clear();
+    std::ranges::move(live->outbox_.take_waiting(), std::back_inserter(entries));
     live->stale_ = true;
     result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
     return changes_->query(id);
   }
   live->store_is_late_ = false;
   std::vector<SequencedEvent> events;
-  for (LiveJob::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
+  for (JobOutbox::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
   if (!events.empty()) {
     live->committed = events.back().sequence;
     store::JobIndexRow& row = index_[id];
     row = row_of(*live, clock_.now_s());
     row.last_sequence = live->committed;
   }
-  live->keep_known(events);
+  live->shown.became_durable(events, live->outbox_.empty());
   if (hooks_.written) hooks_.written(events);
   became_durable(*live, events);
-  for (const LiveJob::Entry& entry : entries) answer(entry.command, Ok{});
+  for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);
   if (live == nullptr) return;
-  if (live->stale_ && !live->appending_) {  // later commands were decided on a job that differs from the store's
-    std::vector<LiveJob::Entry> rest = std::move(live->outbox_);
-    live->outbox_.clear();
-    again(id, std::move(rest));
+  if (live->stale_ &&
+      !live->outbox_.is_appending()) {  // later commands were decided on a job that differs from the store's
+    again(id, live->outbox_.take_waiting());
   } else {
     flush(*live);
     shadows_.end(*live);
@@ -374,9 +367,9 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
 }
 
 /// Another server committed first: its events are read, and the same commands decide again.
-void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries) {
+void LiveJobs::again(const std::string& id, std::vector<JobOutbox::Entry> entries) {
   std::vector<JobCommand> commands;
-  for (LiveJob::Entry& entry : entries) {
+  for (JobOutbox::Entry& entry : entries) {
     if (entry.command.decide || entry.command.done) commands.push_back(std::move(entry.command));
   }
   load(id, [this, id, commands = std::move(commands)](const Result<LiveJob*>& found) {
@@ -391,21 +384,22 @@ void LiveJobs::again(const std::string& id, std::vector<LiveJob::Entry> entries)
   });
 }
 
-void LiveJobs::fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error) {
+void LiveJobs::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
   if (live.committed == 0) {
     forget(std::string(live.job.id));  // the job was never created
   } else {
     live.stale_ = true;
     shadows_.begin(live);
   }
-  for (const LiveJob::Entry& entry : entries) answer(entry.command, error);
+  for (const JobOutbox::Entry& entry : entries) answer(entry.command, error);
 }
 
 void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
   for (const SequencedEvent& event : events) {
-    if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event.event.body)) live.committed_plan = plan->version;
+    if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event.event.body))
+      live.shown.committed_plan = plan->version;
     if (const auto* window = std::get_if<jobs::WindowHandedOut>(&event.event.body))
-      live.committed_plan = window->version;
+      live.shown.committed_plan = window->version;
   }
   set_wake(live, clock_.now_s());
   hooks_.committed(live, events);
@@ -420,7 +414,7 @@ store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
 void LiveJobs::forget_finished(std::size_t keep) {
   std::vector<std::pair<double, std::string>> over;
   for (const auto& [id, live] : live_) {
-    const bool busy = live->appending_ || !live->outbox_.empty() || !live->waiters.empty() || live->subscribers > 0;
+    const bool busy = !live->outbox_.all_durable() || !live->calls.waiters.empty() || live->subscribers > 0;
     if (!live->job.live() && !busy) over.emplace_back(live->last_seen_s, id);
   }
   if (over.size() <= keep) return;
@@ -431,7 +425,7 @@ void LiveJobs::forget_finished(std::size_t keep) {
 
 void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> done) {
   const LiveJob* const live = in_memory(id);
-  if (live != nullptr && (live->appending_ || !live->outbox_.empty())) {
+  if (live != nullptr && !live->outbox_.all_durable()) {
     return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});
   }
   store_.remove_job(id, [weak = weak_from_this(), id, done = std::move(done)](const Result<Ok>& removed) {

@@ -8,7 +8,7 @@
 //          (group commit). If another server committed first, the job is read again and the commands decide again.
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
-//          unknown. While the store does not accept what time has made due, the job has a shadow, see live_job.h.
+//          unknown. While the store does not accept what time has made due, the job has a shadow, see shown_job.h.
 // Cost:    O(1) per command besides its events; reading a job O(its events), on the executor; changes by
 //          another server, O(their events). The first change that a
 //          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
@@ -96,15 +96,15 @@ class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
   void install(LiveJob& live, JobLog read);
   void forget(const std::string& id);
   void run(LiveJob& live, JobCommand command, bool has_news = false);
-  Status decide_into(LiveJob& live, LiveJob::Entry& entry);
-  void follow_up(LiveJob& live, LiveJob::Entry& entry, double now_s);
-  Status fold(LiveJob& live, LiveJob::Entry& entry, jobs::EventBody body, double now_s);
+  Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
+  void follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s);
+  Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);
   void flush(LiveJob& live);
   void appended(const std::string& id, Result<store::Appended> result);
   void append_is_slow(const std::string& id);
   void append_is_late(const std::string& id);
-  void again(const std::string& id, std::vector<LiveJob::Entry> entries);
-  void fail(LiveJob& live, std::vector<LiveJob::Entry> entries, const Error& error);
+  void again(const std::string& id, std::vector<JobOutbox::Entry> entries);
+  void fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error);
   void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
   [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
 

@@ -39,7 +39,7 @@ void ProfilingWindows::go_on(LiveJob& live) {
 
 std::optional<jobs::ProfilingFailed> ProfilingWindows::prepare(LiveJob& live) const {
   if (live.profiling && live.profiling->since() == live.job.profiling_since) return std::nullopt;
-  live.windows_of.clear();
+  live.windows.clear();
   auto made =
       jobs::JobProfiling::create(live.job, {options_.profiling_tolerance_pct, options_.profiling_iterations,
                                             options_.profiling_slowdown_pct, options_.profiling_worst_slowdown_pct});
@@ -202,7 +202,10 @@ Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Profiling
     jobs::WindowHandedOut event = *next;
     event.version = job.version + 1;
     const LiveJob* const live = jobs_.in_memory(job.id);
-    const std::int64_t common = live == nullptr ? 0 : live->next_common_iteration(now_s, options_.margin_iterations);
+    const std::int64_t common =
+        live == nullptr
+            ? 0
+            : live->reports.next_common_iteration(live->job, live->frontiers.all(), now_s, options_.margin_iterations);
     event.from_iteration = jobs::first_iteration_of(event, job, common);
     decision.events.emplace_back(std::move(event));
   } else if (const auto* measured = std::get_if<jobs::ProfileMeasured>(&decided.next)) {
@@ -220,9 +223,7 @@ Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Profiling
 std::optional<int> ProfilingWindows::window_of(const LiveJob& live, const jobs::ReportIterations& request) {
   if (request.window) return request.window;
   if (!jobs::is_profiled(live.job) || live.job.windows.empty() || request.time_s.empty()) return std::nullopt;
-  const auto handed = live.windows_of.find(request.rank);
-  const bool known = handed != live.windows_of.end() && handed->second.handed >= 0;
-  return known ? handed->second.handed : live.job.windows.back().number;
+  return live.windows.handed(request.rank).value_or(live.job.windows.back().number);
 }
 
 namespace {
@@ -255,7 +256,7 @@ void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations 
   if (window < 0 || window > last) {
     return done(Error{ErrorCode::usage, fmt::format("window: {}; {} were handed out, from 0", window, last + 1)});
   }
-  live.windows_of[request.rank].run = window;
+  live.windows.ran(request.rank, window);
   if (window < last) return left_out(fmt::format("window {} is over: window {} runs now", window, last));
   if (job.ranks[request.rank]->dp_rank != job.measured_pipeline()) return done(jobs::ReportedIterations{});
   const jobs::ResultReported result = result_of(window, std::move(request));

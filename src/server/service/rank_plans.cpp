@@ -8,26 +8,27 @@
 
 namespace perseus::service {
 
+using Reading = ScheduleCache::MaxClockShape::Reading;
+
 std::optional<Result<jobs::PlanAnswer>> RankPlans::plan_for(LiveJob& live, int rank, std::int64_t have_version) {
   if (live.job.unknown_events > 0) return later_version(live.job.id);
-  const std::int64_t shown_version = live.shown_version();
-  const AsShown as_shown(live, live.shown_job(rank));
+  const std::int64_t shown_version = live.shown.version();
+  const AsShown as_shown(live, live.shown.to_rank(rank));
   if (!live.job.live()) return job_is_over(live.job);
   // A shadow does not know a rank that registered after it was made.
   if (shown_version == have_version || !live.has_rank(rank)) return std::nullopt;
   auto schedule = schedule_for(live, *live.job.ranks[rank], shown_version);
   if (!schedule) return std::nullopt;
   if (schedule->kind == jobs::StageSchedule::Kind::plan) {
-    live.plan_held_back = latencies_.first_plan_waits(live, clock_.now_s());
-    if (live.plan_held_back) return std::nullopt;
-    live.plan_handed_out = true;
+    live.replan.plan_held_back = latencies_.first_plan_waits(live, clock_.now_s());
+    if (live.replan.plan_held_back) return std::nullopt;
+    live.replan.plan_handed_out = true;
   }
   if (schedule->kind == jobs::StageSchedule::Kind::profiling_window) {
-    LiveJob::RankWindows& own = live.windows_of[rank];
     // Clients that do not report windows ask again after running one, to get the next one.
-    const bool has_run = own.run == schedule->window || live.job.reported.contains(rank);
+    const bool has_run = live.windows.has_run(rank, schedule->window) || live.job.reported.contains(rank);
     if (have_version == 0 && has_run) return std::nullopt;
-    own.handed = schedule->window;
+    live.windows.hand_out(rank, schedule->window);
   }
   return jobs::PlanAnswer{std::move(schedule), rank, live.job.ranks[rank]->dp_rank};
 }
@@ -36,16 +37,13 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::schedule_for(LiveJob& live
                                                                    std::int64_t shown_version) {
   const jobs::Job& job = live.job;
   if (job.version == 0 || job.version != shown_version) return nullptr;  // the plan is being committed
-  if (job.version != live.committed_plan && !is_provisional(job.version)) return nullptr;
-  if (live.schedules_version != shown_version) {
-    live.schedules.clear();
-    live.schedules_version = shown_version;
-  }
+  if (job.version != live.shown.committed_plan && !is_provisional(job.version)) return nullptr;
   if (job.plan && job.plan->version == job.version) return plan_schedule(live, rank);
   const bool in_window = !job.windows.empty() &&
                          std::ranges::find(job.profiling->pipelines, rank.dp_rank) != job.profiling->pipelines.end();
   if (in_window && !live.profiling) return nullptr;  // the profiler is being read
-  auto& schedule = live.schedules[{in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set}];
+  auto& schedule =
+      live.schedules.at(job.version, {in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set});
   if (!schedule && in_window) {
     schedule = jobs::make_window_schedule(job, rank, live.profiling->schedule());
   } else if (!schedule) {
@@ -58,14 +56,10 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::schedule_for(LiveJob& live
 std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(LiveJob& live, const jobs::Rank& rank) {
   const jobs::Job& job = live.job;
   const jobs::PlanDeployed::Choice& choice = job.plan->of(rank.dp_rank);
-  const jobs::CharacterizedPipeline* pipeline = nullptr;
-  if (choice.point >= 0) {
-    const auto found = live.frontiers.find(choice.input);
-    if (found == live.frontiers.end()) return nullptr;  // the frontier is being read
-    pipeline = found->second.get();
-  }
-  auto& schedule = live.schedules[{job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
-                                   pipeline == nullptr ? rank.instruction_set : 0}];
+  const auto pipeline = choice.point < 0 ? nullptr : live.frontiers.find(choice.input);
+  if (choice.point >= 0 && pipeline == nullptr) return nullptr;  // the frontier is being read
+  auto& schedule = live.schedules.at(job.version, {job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
+                                                   pipeline == nullptr ? rank.instruction_set : 0});
   if (!schedule && pipeline != nullptr) {
     schedule = jobs::make_plan_schedule(job, rank, *pipeline);
   } else if (!schedule) {
@@ -77,14 +71,15 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(LiveJob& liv
 
 std::optional<const jobs::PipelineShape*> RankPlans::max_clock_shape(LiveJob& live, int pipeline) {
   if (live.job.spec.shape) return &*live.job.spec.shape;
-  if (live.max_clock_shape) return &*live.max_clock_shape;
-  if (live.max_clock_shape_read == LiveJob::Reading::failed || live.job.input_of[pipeline].empty()) return nullptr;
-  if (live.max_clock_shape_read == LiveJob::Reading::no) read_max_clock_shape(live, pipeline);
+  const ScheduleCache::MaxClockShape& known = live.schedules.max_clock;
+  if (known.shape) return &*known.shape;
+  if (known.reading == Reading::failed || live.job.input_of[pipeline].empty()) return nullptr;
+  if (known.reading == Reading::no) read_max_clock_shape(live, pipeline);
   return std::nullopt;
 }
 
 void RankPlans::read_max_clock_shape(LiveJob& live, int pipeline) {
-  live.max_clock_shape_read = LiveJob::Reading::under_way;
+  live.schedules.max_clock.reading = Reading::under_way;
   store_.read<std::optional<jobs::PipelineShape>>(
       [key = "input/" + live.job.input_of[pipeline]](store::Store& from) -> Result<std::optional<jobs::PipelineShape>> {
         const auto text = from.blob(key);
@@ -97,8 +92,8 @@ void RankPlans::read_max_clock_shape(LiveJob& live, int pipeline) {
         const auto self = weak.lock();
         LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
         if (now == nullptr) return;
-        now->max_clock_shape_read = LiveJob::Reading::failed;
-        if (shape && *shape) now->max_clock_shape = **shape;
+        now->schedules.max_clock.reading = Reading::failed;
+        if (shape && *shape) now->schedules.max_clock.shape = **shape;
         if (self->changed) self->changed(*now);
       });
 }

@@ -164,7 +164,7 @@ void Registrations::rank_registered(const std::string& id, int rank, bool with_p
                                     const Done<jobs::RegisteredRank>& done) {
   LiveJob* const now = jobs_.in_memory(id);
   if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisteredRank{});
-  now->record_call(rank, clock_.now_s());
+  now->calls.record(rank, clock_.now_s());
   const jobs::Job& job = now->job;
   jobs::RegisteredRank registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[rank]->epoch};
   if (!with_plan) return done(registered);
@@ -176,11 +176,9 @@ void Registrations::rank_registered(const std::string& id, int rank, bool with_p
 }
 
 std::optional<double> Registrations::silence_of(const LiveJob& live, int rank) const {
-  const bool waits = std::ranges::any_of(live.waiters, [&](const auto& entry) { return entry.second.rank == rank; });
-  if (waits) return std::nullopt;
-  const bool heard = static_cast<std::size_t>(rank) < live.last_call_s.size();
+  if (live.calls.waits(rank)) return std::nullopt;
   const double silent_s =
-      clock_.now_s() - std::max({opened_s_, live.job.created_s, heard ? live.last_call_s[rank] : 0});
+      clock_.now_s() - std::max({opened_s_, live.job.created_s, live.calls.last_s(rank).value_or(0)});
   return silent_s >= options_.rank_lease_s ? std::optional(silent_s) : std::nullopt;
 }
 

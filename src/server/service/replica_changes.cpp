@@ -10,7 +10,7 @@ namespace perseus::service {
 
 void ReplicaChanges::with_changes(const std::string& id, FoundJob then) {
   const LiveJob* const live = jobs_.in_memory(id);
-  if (live != nullptr && live->appending_ && store_.writes_late()) return then(StoreAccess::not_answered());
+  if (live != nullptr && live->outbox_.is_appending() && store_.writes_late()) return then(StoreAccess::not_answered());
   queries_[id].next.push_back(std::move(then));
   query(id);
 }
@@ -20,7 +20,7 @@ void ReplicaChanges::query(const std::string& id) {
   if (found == queries_.end() || found->second.reading) return;
   const LiveJob* const live = jobs_.in_memory(id);
   // An operation in progress finishes first: LiveJobs then calls this again.
-  if ((live != nullptr && live->appending_) || jobs_.is_loading(id)) return;
+  if ((live != nullptr && live->outbox_.is_appending()) || jobs_.is_loading(id)) return;
   Query& queried = found->second;
   if (live == nullptr || live->stale_) {
     const std::vector<FoundJob> all = std::move(queried.next);

@@ -133,11 +133,11 @@ void StragglerNotices::detect(LiveJob& live, const jobs::ReportIterations& reque
   const int pipeline = job.ranks[request.rank]->dp_rank;
   const jobs::PlanDeployed::Choice& choice = job.plan->of(pipeline);
   const auto frontier = live.frontiers.find(choice.input);
-  if (choice.point < 0 || frontier == live.frontiers.end()) return;
+  if (choice.point < 0 || frontier == nullptr) return;
   const auto last = request.last_iteration;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (last && *last - count + 1 < job.plan->from_iteration) return;  // partly under the previous plan
-  const Seconds planned = frontier->second->frontier.points[choice.point].time;
+  const Seconds planned = frontier->frontier.points[choice.point].time;
   if (!live.detector) {
     live.detector.emplace(job.num_pipelines());
     for (const jobs::Notice& notice : job.notices) {

@@ -37,10 +37,11 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
     return 0;
   }
   if (Status held = check_holder(live.job, request.rank, request.epoch); !held) return done(held.error()), 0;
-  live.record_call(request.rank, now_s);
+  live.calls.record(request.rank, now_s);
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
-    live.note_progress(request.rank, *request.iteration, std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+    live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.iteration,
+                               std::max<std::int64_t>(0, *request.iteration - 1), now_s);
   }
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
@@ -58,7 +59,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
 void WaitingRanks::park(LiveJob& live, jobs::WaitId id, Waiter waiter) {
   if (waiter.deadline_s) deadlines_.emplace(*waiter.deadline_s, id);
   job_of_.emplace(id, live.job.id);
-  live.waiters.emplace(id, std::move(waiter));
+  live.calls.waiters.emplace(id, std::move(waiter));
 }
 
 void WaitingRanks::cancel(jobs::WaitId wait) {
@@ -68,7 +69,7 @@ void WaitingRanks::cancel(jobs::WaitId wait) {
 
 void WaitingRanks::answer(LiveJob& live) {
   std::vector<std::pair<Done<jobs::PlanAnswer>, Result<jobs::PlanAnswer>>> answers;
-  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+  for (auto waiter = live.calls.waiters.begin(); waiter != live.calls.waiters.end();) {
     auto answer = plans_.plan_for(live, waiter->second.rank, waiter->second.have_version);
     if (!answer) {
       ++waiter;
@@ -76,14 +77,14 @@ void WaitingRanks::answer(LiveJob& live) {
     }
     answers.emplace_back(std::move(waiter->second.done), *std::move(answer));
     forget(waiter->first, waiter->second);
-    waiter = live.waiters.erase(waiter);
+    waiter = live.calls.waiters.erase(waiter);
   }
   for (auto& [done, answer] : answers) done(std::move(answer));
 }
 
 void WaitingRanks::end_earlier(LiveJob& live, int rank) {
   std::vector<std::pair<Done<jobs::PlanAnswer>, Error>> over;
-  for (auto waiter = live.waiters.begin(); waiter != live.waiters.end();) {
+  for (auto waiter = live.calls.waiters.begin(); waiter != live.calls.waiters.end();) {
     const Waiter& waits = waiter->second;
     const Status held = waits.rank == rank ? check_holder(live.job, rank, waits.epoch) : Status(Ok{});
     if (held) {
@@ -92,7 +93,7 @@ void WaitingRanks::end_earlier(LiveJob& live, int rank) {
     }
     over.emplace_back(std::move(waiter->second.done), held.error());
     forget(waiter->first, waits);
-    waiter = live.waiters.erase(waiter);
+    waiter = live.calls.waiters.erase(waiter);
   }
   for (const auto& [done, why] : over) done(why);
 }
@@ -100,11 +101,11 @@ void WaitingRanks::end_earlier(LiveJob& live, int rank) {
 void WaitingRanks::job_removed(LiveJob& live) {
   const Error gone{ErrorCode::not_found, fmt::format("job {} was removed", live.job.id)};
   std::vector<Done<jobs::PlanAnswer>> waiting;
-  for (auto& [id, waiter] : live.waiters) {
+  for (auto& [id, waiter] : live.calls.waiters) {
     forget(id, waiter);
     waiting.push_back(std::move(waiter.done));
   }
-  live.waiters.clear();
+  live.calls.waiters.clear();
   for (const auto& done : waiting) done(gone);
 }
 
@@ -123,9 +124,9 @@ std::optional<Waiter> WaitingRanks::take(jobs::WaitId id) {
   const auto job = job_of_.find(id);
   if (job == job_of_.end()) return std::nullopt;
   LiveJob* live = jobs_.in_memory(job->second);
-  PERSEUS_CHECK(live != nullptr && live->waiters.contains(id), "a wait without its job");
-  Waiter waiter = std::move(live->waiters.at(id));
-  live->waiters.erase(id);
+  PERSEUS_CHECK(live != nullptr && live->calls.waiters.contains(id), "a wait without its job");
+  Waiter waiter = std::move(live->calls.waiters.at(id));
+  live->calls.waiters.erase(id);
   forget(id, waiter);
   return waiter;
 }

@@ -85,7 +85,7 @@ TEST_F(IterationHistoryTest, HasThePlanThatTheIterationsFollowed) {
   measure(1);
   measure(1, version + 7);  // not known here
   const store::HistoryFigures figures = shown().buckets.at(0).figures;
-  const auto cost = jobs::iteration_cost(job(), live().frontiers);
+  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
   EXPECT_EQ(figures.iterations, 4);
   EXPECT_EQ(figures.planned_iterations, 2);
   EXPECT_DOUBLE_EQ(figures.planned_s, 2 * cost->time.value());

@@ -59,7 +59,7 @@ TEST_F(IterationReportsTest, ImpossibleValuesAreErrors) {
   EXPECT_EQ(report(request(0, 5, 1, -7)).error().message,
             "plan_version: -7; allowed: 0 (the highest clock) or the version of a plan");
   EXPECT_EQ(report(request(7, 5, 1)).error().code, ErrorCode::not_found);
-  EXPECT_EQ(live().progress, std::nullopt) << "nothing was taken";
+  EXPECT_EQ(live().reports.progress, std::nullopt) << "nothing was taken";
 }
 
 TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
@@ -88,7 +88,7 @@ TEST_F(IterationReportsTest, PlausibleReportsAreAccepted) {
   EXPECT_THAT(report(request(0, 1'000'000'000, 1))->rejected, ElementsAre(HasSubstr("no other rank has reached it")));
   EXPECT_THAT(report(request(1, 1'000'000'000, 1))->rejected, IsEmpty());
   EXPECT_THAT(report(request(0, 1'000'000'001, 1))->rejected, IsEmpty());
-  EXPECT_EQ(live().progress->iteration(), 1'000'000'001);
+  EXPECT_EQ(live().reports.progress->iteration(), 1'000'000'001);
 }
 
 TEST_F(IterationReportsTest, APlanThatTheServerDoesNotKnowIsNamedAndItsIterationsDoNotCount) {

@@ -22,7 +22,7 @@ TEST_F(JobFrontiersTest, AJobRequestsEachFrontierOnce) {
   frontiers->want(live());
   frontiers->want(live());
   EXPECT_EQ(characterizations->running(), 1);
-  EXPECT_EQ(live().wanted.size(), 1U);
+  EXPECT_EQ(live().frontiers.requested().size(), 1U);
 }
 
 TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
@@ -37,7 +37,7 @@ TEST_F(JobFrontiersTest, PlanningStopsWhenTheJobIsRemovedOrHasEnded) {
                                   {}});
       frontiers->want(live());
     }
-    EXPECT_TRUE(live().wanted.empty());
+    EXPECT_TRUE(live().frontiers.requested().empty());
     base.settle();
     EXPECT_EQ(characterizations->running(), 0);
     EXPECT_EQ(characterizations->failed(), 0) << "it did not look for the missing input";

@@ -63,11 +63,11 @@ TEST_F(JobReactionsTest, TheEndOfAJobAnswersItsRanksAndStopsItsPlanning) {
   const auto answer = wait(0);
   base.append("job", {jobs::ProfileKnown{"another", "uploaded", {}, "1f1b", 2, ""}});
   live().job.characterizing.insert("another");
-  live().wanted.insert("another");
+  live().frontiers.request("another");
   base.append("job", {jobs::JobFinished{}});
   ASSERT_TRUE(answer.given());
   EXPECT_EQ(answer->error().code, ErrorCode::conflict);
-  EXPECT_FALSE(live().wanted.contains("another"));
+  EXPECT_FALSE(live().frontiers.requested().contains("another"));
 }
 
 TEST_F(JobReactionsTest, ALaterProcessEndsTheWaitOfItsPredecessor) {
@@ -84,11 +84,11 @@ TEST_F(JobReactionsTest, ALaterProcessEndsTheWaitOfItsPredecessor) {
 
 TEST_F(JobReactionsTest, ACountEndsTheTimeOfUncountedIterations) {
   deploy(0);
-  live().uncounted_since_s = now_s();
+  live().reports.uncounted_since_s = now_s();
   base.append("job", {jobs::JobSeen{}});
-  EXPECT_TRUE(live().uncounted_since_s);
+  EXPECT_TRUE(live().reports.uncounted_since_s);
   base.append("job", {jobs::IterationsCounted{4, 1, 2, true, 4, true}});
-  EXPECT_FALSE(live().uncounted_since_s);
+  EXPECT_FALSE(live().reports.uncounted_since_s);
 }
 
 TEST_F(JobReactionsTest, ChangesOfThePlanAndTheEndAreLogged) {
@@ -112,12 +112,12 @@ TEST_F(JobReactionsTest, TimeAppliesDueEventsAndRetriesRejectedAppends) {
   base.next_follow_up = [](LiveJob& live, double) {
     return live.job.sequence < 6 ? std::optional<jobs::EventBody>(jobs::JobSeen{}) : std::nullopt;
   };
-  live().frontiers.clear();
+  live().frontiers = {};
   live().retry_s = now_s();
   reactions.wake("job");
   EXPECT_EQ(live().retry_s, std::nullopt);
   base.settle();
-  EXPECT_EQ(live().frontiers.size(), 1U) << "the frontier is read again";
+  EXPECT_EQ(live().frontiers.all().size(), 1U) << "the frontier is read again";
   EXPECT_EQ(live().committed, 6);
 }
 

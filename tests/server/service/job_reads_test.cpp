@@ -45,7 +45,7 @@ TEST_F(JobReadsTest, RanksComeInPagesWithTheirRightsAndTheirLastCall) {
   measured.control = "none";
   measured.control_reason = "no permission";
   base.append("job", {measured});
-  live().record_call(1, 42);
+  live().calls.record(1, 42);
   const auto ranks = [&](int after, int limit) {
     return answer_of<jobs::RankPage>([&](auto done) { reads.ranks("job", after, limit, done); }).value();
   };

@@ -22,7 +22,7 @@ class JobShadowsTest : public ::testing::Test {
     hooks_.shown = [this](LiveJob& /*live*/) { ++shown_; };
   }
   LiveJob& live() { return parts_.live(); }
-  int answered_point() { return live().answered_job()->plan->of(0).point; }
+  int answered_point() { return live().shown.to_clients()->plan->of(0).point; }
 
   testing::ServiceParts parts_;
   JobHooks hooks_;
@@ -41,7 +41,7 @@ TEST_F(JobShadowsTest, DueEventsReachRanksAndNotTheJob) {
   parts_.base.clock().advance(1);
   shadows_.touch(live());
   EXPECT_EQ(answered_point(), 1);
-  EXPECT_TRUE(is_provisional(live().shown_version()));
+  EXPECT_TRUE(is_provisional(live().shown.version()));
   EXPECT_EQ(shown_, 1);
   EXPECT_EQ(live().job.plan->of(0).point, 0) << "nothing of it is durable";
 }
@@ -56,7 +56,7 @@ TEST_F(JobShadowsTest, EndsOnceEverythingIsDurable) {
   shadows_.begin(live());
   shown_ = 0;
   shadows_.end(live());
-  EXPECT_EQ(live().shadow, nullptr);
+  EXPECT_EQ(live().shown.shadow, nullptr);
   EXPECT_EQ(shown_, 1);
 }
 

@@ -82,7 +82,7 @@ TEST_F(LatencyReplansTest, AFailureOfTheStoreIsRetried) {
   base.database().failure = Error{ErrorCode::unavailable, "the disk is full"};
   go_on();
   EXPECT_EQ(live().retry_s, now_s() + kRetryAfter_s);
-  EXPECT_FALSE(live().replanning);
+  EXPECT_FALSE(live().replan.under_way);
   base.database().failure.reset();
   go_on();
   EXPECT_EQ(planned_with_s(), rounded_);
@@ -104,7 +104,7 @@ TEST_F(LatencyReplansTest, TheFirstPlanIsReleasedOnceWhenNoOtherWillFollow) {
   EXPECT_TRUE(latencies->first_plan_waits(live(), now_s()));
   latencies->release_first_plan(live());
   EXPECT_EQ(released, 0) << "no rank has requested it";
-  live().plan_held_back = true;
+  live().replan.plan_held_back = true;
   latencies->release_first_plan(live());
   EXPECT_EQ(released, 0);
   go_on();
@@ -119,7 +119,7 @@ TEST_F(LatencyReplansTest, AFailedCompletionReleasesThePlanToo) {
   latencies->first_plan_ready = [&](LiveJob&) { ++released; };
   plan();
   measure(0.0123);
-  live().plan_held_back = true;
+  live().replan.plan_held_back = true;
   base.database().blobs["input/" + job().input_of[0]] = "{}";
   go_on();
   EXPECT_EQ(released, 1);

@@ -137,7 +137,7 @@ TEST_F(ProfilingWindowsTest, AReportWithoutANumberIsOfTheWindowThatTheRankGot) {
   EXPECT_EQ(ProfilingWindows::window_of(live(), request), std::nullopt) << "no instructions: plain iterations";
   request.time_s = {{"forward", {{0.1}}}};
   EXPECT_EQ(ProfilingWindows::window_of(live(), request), 0);
-  live().windows_of[0].handed = 5;
+  live().windows.hand_out(0, 5);
   EXPECT_EQ(ProfilingWindows::window_of(live(), request), 5);
   request.window = 3;
   EXPECT_EQ(ProfilingWindows::window_of(live(), request), 3);

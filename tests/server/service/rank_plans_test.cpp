@@ -112,10 +112,10 @@ TEST_F(RankPlansTest, TheFirstPlanWaitsForTheRanksSwitchLatencyAndLaterOnesDoNot
   live().job.without_latency = {0};
   live().job.joined_s = now_s();
   EXPECT_EQ(schedule(0), nullptr);
-  EXPECT_TRUE(live().plan_held_back);
+  EXPECT_TRUE(live().replan.plan_held_back);
   base.clock().advance(options.latency_wait_s);
   EXPECT_NE(schedule(0), nullptr);
-  EXPECT_FALSE(live().plan_held_back);
+  EXPECT_FALSE(live().replan.plan_held_back);
   base.clock().advance(-options.latency_wait_s);
   EXPECT_NE(schedule(1), nullptr) << "some rank has it already";
 }
@@ -143,8 +143,8 @@ TEST(RankPlansOfWindows, AClientThatRanAWindowWaitsForTheNextOne) {
   const auto answer = parts.plans->plan_for(live, 0, 0);
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->value().schedule->kind, Kind::profiling_window);
-  EXPECT_EQ(live.windows_of[0].handed, 0);
-  live.windows_of[0].run = 0;
+  EXPECT_EQ(live.windows.handed(0), 0);
+  live.windows.ran(0, 0);
   EXPECT_FALSE(parts.plans->plan_for(live, 0, 0));
   EXPECT_TRUE(parts.plans->plan_for(live, 1, 0)) << "the other rank has not run it";
   parts.base.append(

@@ -1,0 +1,21 @@
+#include "server/service/rank_calls.h"
+
+#include <algorithm>
+
+namespace perseus::service {
+
+bool RankCalls::waits(int rank) const {
+  return std::ranges::any_of(waiters, [&](const auto& entry) { return entry.second.rank == rank; });
+}
+
+void RankCalls::record(int rank, double now_s) {
+  if (last_call_s_.size() <= static_cast<std::size_t>(rank)) last_call_s_.resize(rank + 1);
+  last_call_s_[rank] = now_s;
+}
+
+std::optional<double> RankCalls::last_s(int rank) const {
+  const bool heard = static_cast<std::size_t>(rank) < last_call_s_.size() && last_call_s_[rank] > 0;
+  return heard ? std::optional(last_call_s_[rank]) : std::nullopt;
+}
+
+}  // namespace perseus::service

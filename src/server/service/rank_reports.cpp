@@ -1,0 +1,40 @@
+#include "server/service/rank_reports.h"
+
+#include <algorithm>
+
+#include "server/jobs/job_savings.h"
+
+namespace perseus::service {
+
+bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank,
+                                std::int64_t iteration, std::int64_t finished, double now_s) {
+  if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
+  const auto cost = jobs::iteration_cost(job, frontiers);
+  // Plans are slower than the possible minimum, but by less than this factor.
+  constexpr double far_below = 0.25;
+  const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
+  return progress->report(rank, iteration, finished, now_s, fastest_s);
+}
+
+std::int64_t RankReports::next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
+                                                int margin_iterations) const {
+  if (!progress || !progress->iteration()) return 0;
+  std::int64_t iteration = *progress->iteration();
+  const auto cost = jobs::iteration_cost(job, frontiers);
+  const double time_s = cost ? cost->time.value() : job.profiled.highest_s;
+  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - progress->at_s()) / time_s));
+  return iteration + 1 + margin_iterations;
+}
+
+void RankReports::counted_to(std::int64_t last_iteration) {
+  followed.counted_to(last_iteration);
+  uncounted_since_s.reset();
+}
+
+void RankReports::forget_iterations() {
+  progress.reset();
+  followed = {};
+  measured = {};
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,15 @@
+#include "server/service/rank_windows.h"
+
+namespace perseus::service {
+
+std::optional<int> RankWindows::handed(int rank) const {
+  const auto found = windows_of_.find(rank);
+  return found == windows_of_.end() ? std::nullopt : found->second.handed;
+}
+
+bool RankWindows::has_run(int rank, int window) const {
+  const auto found = windows_of_.find(rank);
+  return found != windows_of_.end() && found->second.run == window;
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,36 @@
+#include "server/service/rank_calls.h"
+
+#include <gtest/gtest.h>
+
+namespace perseus::service {
+namespace {
+
+TEST(RankCalls, TheLastCallOfEachRankIsKnown) {
+  RankCalls calls;
+  EXPECT_EQ(calls.last_s(0), std::nullopt);
+  calls.record(2, 10);
+  EXPECT_EQ(calls.last_s(2), 10);
+  EXPECT_EQ(calls.last_s(1), std::nullopt) << "below a rank that has called";
+  EXPECT_EQ(calls.last_s(3), std::nullopt);
+  calls.record(0, 11);
+  calls.record(2, 12);
+  EXPECT_EQ(calls.last_s(0), 11);
+  EXPECT_EQ(calls.last_s(2), 12);
+}
+
+TEST(RankCalls, ARankWaitsWhileOneOfItsWaitsIsThere) {
+  RankCalls calls;
+  Waiter waiter;
+  waiter.rank = 3;
+  calls.waiters.emplace(1, waiter);
+  calls.waiters.emplace(2, waiter);
+  EXPECT_TRUE(calls.waits(3));
+  EXPECT_FALSE(calls.waits(2));
+  calls.waiters.erase(1);
+  EXPECT_TRUE(calls.waits(3));
+  calls.waiters.erase(2);
+  EXPECT_FALSE(calls.waits(3));
+}
+
+}  // namespace
+}  // namespace perseus::service
