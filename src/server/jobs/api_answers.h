@@ -13,7 +13,7 @@
 namespace perseus::jobs {
 
 template <class F>
-void describe(F& f, const RegisteredJob& made) {
+void describe(F& f, const RegisterJobAnswer& made) {
   f.always("job", made.job);
   f.always("state", made.state);
 }

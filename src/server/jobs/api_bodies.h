@@ -8,12 +8,12 @@
 
 namespace perseus::jobs {
 
-struct JobBody {
+struct RegisterJobBody {
   RegisterJob job;
   std::map<std::string, std::string> profile_of;  ///< pipeline number as a JSON string -> named profile
 };
 template <class F, class S>
-requires std::is_same_v<std::remove_const_t<S>, JobBody>
+requires std::is_same_v<std::remove_const_t<S>, RegisterJobBody>
 void describe(F& f, S& s) {
   f("name", s.job.name);
   f.always("degrees", s.job.degrees);

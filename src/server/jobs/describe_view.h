@@ -31,7 +31,7 @@ struct SavingsShown {
   const std::string& none_because;
   const std::optional<JobView::PossibleSaving>& possible;
 };
-struct JobAnswer {
+struct JobViewAnswer {
   const JobView& view;
   const EnergyFactors& factors;
 };
@@ -65,17 +65,17 @@ void describe(F& f, const SavingsShown& savings) {
 }
 
 template <class F>
-void describe(F& f, const JobRow& row) {
-  f.always("id", row.job);
-  f("name", row.name);
-  f.always("state", row.state);
-  f.always("created_at_s", row.created_s);
-  f.always("updated_at_s", row.updated_s);
+void describe(F& f, const JobHeader& header) {
+  f.always("id", header.job);
+  f("name", header.name);
+  f.always("state", header.state);
+  f.always("created_at_s", header.created_s);
+  f.always("updated_at_s", header.updated_s);
 }
 template <class F>
-void describe(F& f, const ListedJob& job) {
-  describe(f, job.row);
-  describe(f, job.summary);
+void describe(F& f, const JobListEntry& entry) {
+  describe(f, entry.header);
+  describe(f, entry.summary);
 }
 template <class F>
 void describe(F& f, const JobView::PlanInForce& plan) {
@@ -165,9 +165,9 @@ void describe(F& f, const EnergyFactors& factors) {
   f("carbon_g_per_kwh", factors.carbon_g_per_kwh);
 }
 template <class F>
-void describe(F& f, const JobAnswer& answer) {
+void describe(F& f, const JobViewAnswer& answer) {
   const JobView& view = answer.view;
-  describe(f, view.row);
+  describe(f, view.header);
   f("reason", view.reason);
   f.always("now_s", view.now_s);
   f.always("sequence", view.sequence);

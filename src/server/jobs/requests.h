@@ -59,7 +59,7 @@ struct RegisterJob {
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
 };
-struct RegisteredJob {
+struct RegisterJobAnswer {
   std::string job;
   std::string state;
 };
@@ -127,7 +127,8 @@ struct WaitForPlan {
   std::int64_t have_version = 0;
   std::optional<std::int64_t> iteration;  ///< the iteration that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
-  std::int64_t epoch = 0;  ///< as in RegisteredRank; an epoch that no longer holds the rank is rejected. 0: not known
+  std::int64_t epoch =
+      0;  ///< as in RegisterRankAnswer; an epoch that no longer holds the rank is rejected. 0: not known
   /// The client asks only once, at its start, and waits for the answer: after a short time it gets the highest
   /// clocks, unless the job is being profiled.
   bool asks_once = false;
@@ -138,7 +139,7 @@ struct PlanAnswer {
   int pipeline = 0;  ///< the rank's
 };
 
-struct RegisteredRank {
+struct RegisterRankAnswer {
   int registered = 0;  ///< ranks so far
   int expected = 0;
   /// Epoch of the process that holds the rank now. The process that registered uses it in later requests.
@@ -246,11 +247,12 @@ struct CharacterizedPipeline {
   mutable std::map<std::pair<int, double>, LimitedPower> limited = {};  ///< by point and degree; io thread
 };
 
-struct JobRow {
+/// The members with which the view of a job and its entry in lists begin.
+struct JobHeader {
   std::string job, name, state;
   double created_s = 0, updated_s = 0;
 };
-/// A job's entry in a list beside its row. Stored in the store's index, as of the last event.
+/// The figures of a job's entry in lists. Stored in the store's index, as of the last event.
 struct JobSummary {
   int ranks = 0, ranks_registered = 0, pipelines = 0;
   int stragglers = 0;                     ///< pipelines that straggle
@@ -268,8 +270,8 @@ struct JobSummary {
   Labels labels = {};
   std::optional<std::string> owner = std::nullopt;  ///< the token that registered it; empty: none. Only in the index
 };
-struct ListedJob {
-  JobRow row;
+struct JobListEntry {
+  JobHeader header;
   JobSummary summary;
 };
 
@@ -284,7 +286,7 @@ struct ProfilingCost {
 };
 
 struct JobView {
-  JobRow row;
+  JobHeader header;
   std::string reason;  ///< why it is in this state; may be empty
   double now_s = 0;
   std::int64_t sequence = 0;  ///< last event folded into this

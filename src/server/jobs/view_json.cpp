@@ -18,8 +18,10 @@ void describe(F& f, S& s) {
 
 }  // namespace
 
-std::string listed_job_json(const ListedJob& job) { return json_text(job); }
-std::string job_json(const JobView& view, const EnergyFactors& factors) { return json_text(JobAnswer{view, factors}); }
+std::string job_list_entry_json(const JobListEntry& entry) { return json_text(entry); }
+std::string job_json(const JobView& view, const EnergyFactors& factors) {
+  return json_text(JobViewAnswer{view, factors});
+}
 std::string format_summary(const JobSummary& summary) { return json_text(StoredSummary{summary}); }
 JobSummary parse_summary(std::string_view text) {
   const auto stored = parse_json_as<StoredSummary>(text, "summary");

@@ -24,8 +24,8 @@ struct EnergyFactors {
   bool operator==(const EnergyFactors&) const = default;
 };
 
-/// A row of the list of jobs.
-std::string listed_job_json(const ListedJob& job);
+/// An element of the list of jobs.
+std::string job_list_entry_json(const JobListEntry& entry);
 std::string job_json(const JobView& view, const EnergyFactors& factors = {});
 /// The form in the store's index; an unreadable summary reads as an empty one.
 std::string format_summary(const JobSummary& summary);

@@ -32,7 +32,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   /// Formatters of the answers to single requests.
   struct Formats {
     std::function<std::string(const jobs::PlanAnswer&)> plan;
-    std::function<std::string(const jobs::RegisteredRank&)> registered;
+    std::function<std::string(const jobs::RegisterRankAnswer&)> registered;
     std::function<std::string(const jobs::ReportedIterations&)> reported;
     std::function<http::HttpResponse(const Error&)> error;
   };

@@ -18,7 +18,7 @@ std::string plan_json(const jobs::PlanAnswer& answer) {
   });
 }
 
-std::string registered_json(const jobs::RegisteredRank& rank) {
+std::string registered_json(const jobs::RegisterRankAnswer& rank) {
   return json_object([&](JsonWriter& f) {
     f.always("registered", rank.registered);
     f.always("expected", rank.expected);

@@ -12,7 +12,7 @@
 namespace perseus::routes {
 
 std::string plan_json(const jobs::PlanAnswer& answer);
-std::string registered_json(const jobs::RegisteredRank& rank);
+std::string registered_json(const jobs::RegisterRankAnswer& rank);
 std::string reported_json(const jobs::ReportedIterations& reported);
 
 }  // namespace perseus::routes

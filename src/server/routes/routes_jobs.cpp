@@ -103,7 +103,7 @@ void Api::job_changes(Call call) {
 }
 
 void Api::register_job(Call call) {
-  auto body = body_of<jobs::JobBody>(call);
+  auto body = body_of<jobs::RegisterJobBody>(call);
   if (!body) return;
   for (const auto& [pipeline, profile] : body->profile_of) {
     const auto number = number_from<int>("profile_of", pipeline, "the number of a pipeline");
@@ -114,15 +114,15 @@ void Api::register_job(Call call) {
   if (!key) return call.fail(key.error());
   body->job.idempotency_key = *key;
   body->job.fingerprint = key->empty() ? "" : jobs::content_key(call.request.body);
-  const auto answer = then<jobs::RegisteredJob>(call, json_text<jobs::RegisteredJob>);
+  const auto answer = then<jobs::RegisterJobAnswer>(call, json_text<jobs::RegisterJobAnswer>);
   jobs::RegisterJob repeated = body->job;
   if (!call.identity.token.empty()) repeated.facts[std::string(service::kOwnerFact)] = call.identity.token;
   auto job = owned(call, std::move(body->job));
   if (job) return service_.register_job(*std::move(job), answer);
   if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
   // The token's last job already counts.
-  service_.registered_before(repeated, [answer, refused = job.error()](const Result<jobs::RegisteredJob>& before) {
-    answer(before || before.error().code != ErrorCode::not_found ? before : Result<jobs::RegisteredJob>(refused));
+  service_.registered_before(repeated, [answer, refused = job.error()](const Result<jobs::RegisterJobAnswer>& before) {
+    answer(before || before.error().code != ErrorCode::not_found ? before : Result<jobs::RegisterJobAnswer>(refused));
   });
 }
 

@@ -26,8 +26,8 @@ struct JobPage {
 template <class Element>
 std::string row_of(const jobs::JobView& view, const Element& element) {
   return json_object([&](JsonWriter& f) {
-    f.always("job", view.row.job);
-    f.always("job_name", view.row.name);
+    f.always("job", view.header.job);
+    f.always("job_name", view.header.name);
     describe(f, element);
   });
 }

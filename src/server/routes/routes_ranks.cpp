@@ -30,7 +30,7 @@ void Api::register_rank(Call call) {
   if (!body) return;
   body->job = call.parts[0];
   body->with_plan = plan == "true";
-  service_.register_rank(std::move(*body), then<jobs::RegisteredRank>(call, registered_json));
+  service_.register_rank(std::move(*body), then<jobs::RegisterRankAnswer>(call, registered_json));
 }
 
 void Api::next_plan(Call call) {

@@ -135,8 +135,8 @@ void Api::legacy_register_job(Call call) {
   const bool may_be_known = job.shape.has_value();
   auto own = owned(call, std::move(job));
   if (!own) return call.fail(own.error());
-  const auto made =
-      then<jobs::RegisteredJob>(call, [](const jobs::RegisteredJob& registered) { return json_text(registered.job); });
+  const auto made = then<jobs::RegisterJobAnswer>(
+      call, [](const jobs::RegisterJobAnswer& registered) { return json_text(registered.job); });
   if (!may_be_known) return service_.register_job(*std::move(own), made);
   service_.profiles([this, request = *std::move(own), made](const Result<std::vector<std::string>>& names) mutable {
     if (!names) return made(names.error());
@@ -182,8 +182,8 @@ void Api::legacy_register_rank(Call call) {
   }
   const std::string job = rank.job;
   if_it_reaches(std::move(call), job, [this, rank = std::move(rank)](const Call& reaching) {
-    service_.register_rank(
-        rank, then<jobs::RegisteredRank>(reaching, [](const jobs::RegisteredRank&) { return std::string("null"); }));
+    service_.register_rank(rank, then<jobs::RegisterRankAnswer>(
+                                     reaching, [](const jobs::RegisterRankAnswer&) { return std::string("null"); }));
   });
 }
 

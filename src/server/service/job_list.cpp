@@ -19,9 +19,10 @@ std::vector<std::string_view> listed_states() {
   return states;
 }
 
-bool JobList::put(const jobs::JobRow& row, const jobs::JobSummary& summary, double now_s) {
-  std::string text = jobs::listed_job_json({row, summary});
-  const auto known = by_job_.find(row.job);
+bool JobList::put(const jobs::JobListEntry& entry, double now_s) {
+  const auto& [header, summary] = entry;
+  std::string text = jobs::job_list_entry_json(entry);
+  const auto known = by_job_.find(header.job);
   if (known != by_job_.end()) {
     if (known->second->second.text == text) {
       known->second->second.made_s = now_s;
@@ -30,12 +31,13 @@ bool JobList::put(const jobs::JobRow& row, const jobs::JobSummary& summary, doub
     erase(known->second);
   }
   const bool is_live =
-      row.state != jobs::name_of(jobs::JobState::finished) && row.state != jobs::name_of(jobs::JobState::expired);
-  const Row made{row.state, row.name, summary.owner, std::move(text), now_s, is_live, summary.ranks, summary.labels};
+      header.state != jobs::name_of(jobs::JobState::finished) && header.state != jobs::name_of(jobs::JobState::expired);
+  const Row made{header.state, header.name, summary.owner, std::move(text),
+                 now_s,        is_live,     summary.ranks, summary.labels};
   count(made, 1);
-  by_job_.emplace(row.job, rows_.insert_or_assign({row.created_s, row.job}, made).first);
+  by_job_.emplace(header.job, rows_.insert_or_assign({header.created_s, header.job}, made).first);
   ++revision_;
-  if (keeps_changes_) changed_[row.job] = summary.owner;
+  if (keeps_changes_) changed_[header.job] = summary.owner;
   return true;
 }
 

@@ -70,7 +70,7 @@ class JobList {
   };
 
   /// True if the row changed.
-  bool put(const jobs::JobRow& row, const jobs::JobSummary& summary, double now_s);
+  bool put(const jobs::JobListEntry& entry, double now_s);
   void remove(const std::string& job);
   [[nodiscard]] Page page(const Query& query) const;
   [[nodiscard]] const Row* find(const std::string& job) const;

@@ -187,7 +187,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
 jobs::JobView view_of(const LiveJob& live, double now_s) {
   const jobs::Job& job = live.job;
   jobs::JobView view;
-  view.row = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
+  view.header = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
   view.reason = job.reason;
   if (job.unknown_events > 0) view.reason = later_version(job.id).message;
   if (view.reason.empty() && job.live() && live.replan.plan_held_back) {

@@ -38,11 +38,12 @@ void ListedJobs::refresh(const std::string& job) {
   const LiveJob* const live = jobs_.in_memory(job);
   const double now_s = clock_.now_s();
   if (row.damaged) {
-    list_.put({valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}, now_s);
+    list_.put({{valid_utf8(row.job), "", std::string(kDamagedState), 0, 0}, {}}, now_s);
     return;
   }
-  list_.put({row.job, row.name, row.state, row.created_s, row.updated_s},
-            live != nullptr ? summary_of(*live) : jobs::parse_summary(row.summary), now_s);
+  list_.put({{row.job, row.name, row.state, row.created_s, row.updated_s},
+             live != nullptr ? summary_of(*live) : jobs::parse_summary(row.summary)},
+            now_s);
 }
 
 jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {

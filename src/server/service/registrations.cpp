@@ -36,7 +36,7 @@ Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request
 
 }  // namespace
 
-void Registrations::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done) {
+void Registrations::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done) {
   const std::string id = id_of_key(request);
   jobs_.execute(id, {[request](const jobs::Job& job, double) -> Result<Decision> {
                        if (Status same = check_same_request(job, request); !same) return same.error();
@@ -48,13 +48,13 @@ void Registrations::registered_before(const jobs::RegisterJob& request, Done<job
                      }});
 }
 
-void Registrations::register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done) {
+void Registrations::register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
   done = counted_as_owned(request, std::move(done));
   if (request.idempotency_key.empty()) {
     std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
     return make_job(prefix + options_.random_id(), std::move(request), std::move(done));
   }
-  registered_before(request, [weak = weak_from_this(), request, done](const Result<jobs::RegisteredJob>& before) {
+  registered_before(request, [weak = weak_from_this(), request, done](const Result<jobs::RegisterJobAnswer>& before) {
     const auto self = weak.lock();
     if (!self) return;
     if (before || before.error().code != ErrorCode::not_found) return done(before);
@@ -62,12 +62,12 @@ void Registrations::register_job(jobs::RegisterJob request, Done<jobs::Registere
   });
 }
 
-jobs::RegisteredJob Registrations::registered(const std::string& id) {
+jobs::RegisterJobAnswer Registrations::registered(const std::string& id) {
   const LiveJob* const live = jobs_.in_memory(id);
   return {id, std::string(name_of(live == nullptr ? jobs::JobState::registered : live->job.state))};
 }
 
-void Registrations::make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisteredJob> done) {
+void Registrations::make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
   auto registered = decide_job(request, options_.max_ranks);
   if (!registered) return done(registered.error());
   if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
@@ -96,7 +96,7 @@ void Registrations::make_job(const std::string& id, jobs::RegisterJob request, D
 }
 
 void Registrations::create_job(const std::string& id, const jobs::RegisterJob& request, Decision decision,
-                               const Done<jobs::RegisteredJob>& done) {
+                               const Done<jobs::RegisterJobAnswer>& done) {
   const auto decide = [decision = std::move(decision), request](const jobs::Job& job, double) -> Result<Decision> {
     if (job.state == jobs::JobState::none) return decision;
     // The same key arrived twice at once, here or at another server.
@@ -113,8 +113,8 @@ JobList::Owned Registrations::under_way(const std::string& token) const {
   return found == under_way_.end() ? JobList::Owned{} : found->second;
 }
 
-Done<jobs::RegisteredJob> Registrations::counted_as_owned(const jobs::RegisterJob& request,
-                                                          Done<jobs::RegisteredJob> done) {
+Done<jobs::RegisterJobAnswer> Registrations::counted_as_owned(const jobs::RegisterJob& request,
+                                                              Done<jobs::RegisterJobAnswer> done) {
   const auto owner = request.facts.find(std::string(kOwnerFact));
   if (owner == request.facts.end()) return done;
   const std::int64_t ranks = request.degrees.world_size();
@@ -125,13 +125,13 @@ Done<jobs::RegisteredJob> Registrations::counted_as_owned(const jobs::RegisterJo
     if (owned.jobs == 0) self->under_way_.erase(token);
   };
   count(1);
-  return [weak = weak_from_this(), count, done = std::move(done)](const Result<jobs::RegisteredJob>& registered) {
+  return [weak = weak_from_this(), count, done = std::move(done)](const Result<jobs::RegisterJobAnswer>& registered) {
     if (const auto self = weak.lock()) count(-1);
     done(registered);
   };
 }
 
-void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done) {
+void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done) {
   const std::string id = request.job;
   const int number = request.rank;
   const bool with_plan = request.with_plan;
@@ -161,12 +161,12 @@ Result<Decision> Registrations::decide_registration(const jobs::Job& given, cons
 }
 
 void Registrations::rank_registered(const std::string& id, int rank, bool with_plan,
-                                    const Done<jobs::RegisteredRank>& done) {
+                                    const Done<jobs::RegisterRankAnswer>& done) {
   LiveJob* const now = jobs_.in_memory(id);
-  if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisteredRank{});
+  if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisterRankAnswer{});
   now->calls.record(rank, clock_.now_s());
   const jobs::Job& job = now->job;
-  jobs::RegisteredRank registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[rank]->epoch};
+  jobs::RegisterRankAnswer registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[rank]->epoch};
   if (!with_plan) return done(registered);
   waiting_.wait({.job = id, .rank = rank, .iteration = std::nullopt, .max_wait_s = 0, .epoch = registered.epoch},
                 [registered, done](const Result<jobs::PlanAnswer>& answer) mutable {

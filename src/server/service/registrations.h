@@ -36,23 +36,23 @@ class Registrations : public std::enable_shared_from_this<Registrations> {
         access_(access),
         waiting_(waiting) {}
 
-  void register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done);
+  void register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done);
   /// See Service::registered_before().
-  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
-  void register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done);
+  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
+  void register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done);
   /// Jobs of the token that are neither in the list nor rejected yet.
   [[nodiscard]] JobList::Owned under_way(const std::string& token) const;
 
  private:
-  void make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisteredJob> done);
+  void make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done);
   void create_job(const std::string& id, const jobs::RegisterJob& request, Decision decision,
-                  const Done<jobs::RegisteredJob>& done);
+                  const Done<jobs::RegisterJobAnswer>& done);
   /// The answer to its registration.
-  [[nodiscard]] jobs::RegisteredJob registered(const std::string& id);
+  [[nodiscard]] jobs::RegisterJobAnswer registered(const std::string& id);
   /// Wraps `done`; until it is called, the job counts for its token.
-  Done<jobs::RegisteredJob> counted_as_owned(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
+  Done<jobs::RegisterJobAnswer> counted_as_owned(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
   Result<Decision> decide_registration(const jobs::Job& given, const jobs::RegisterRank& request);
-  void rank_registered(const std::string& id, int rank, bool with_plan, const Done<jobs::RegisteredRank>& done);
+  void rank_registered(const std::string& id, int rank, bool with_plan, const Done<jobs::RegisterRankAnswer>& done);
   /// Time since the rank's last call to this server; nothing: shorter than its lease, or the rank waits for a plan.
   [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
 

@@ -200,13 +200,13 @@ void Service::forget_learned(const std::string& id, Done<Ok> done) {
   parts_->profiles->forget_learned(id, std::move(done));
 }
 
-void Service::register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done) {
+void Service::register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
   parts_->registrations->register_job(std::move(request), std::move(done));
 }
-void Service::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done) {
+void Service::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done) {
   parts_->registrations->registered_before(request, std::move(done));
 }
-void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done) {
+void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done) {
   parts_->registrations->register_rank(std::move(request), std::move(done));
 }
 void Service::upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,

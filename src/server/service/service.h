@@ -87,11 +87,11 @@ class Service {
   void forget_learned(const std::string& id, Done<Ok> done);
 
   // Lifecycle of a job.
-  void register_job(jobs::RegisterJob request, Done<jobs::RegisteredJob> done);
+  void register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done);
   /// The job that the same request has already created under its key. not_found: none; invalid_input: a different
   /// request used the key.
-  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisteredJob> done);
-  void register_rank(jobs::RegisterRank request, Done<jobs::RegisteredRank> done);
+  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
+  void register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done);
   /// A profile for a job without one, or a better one; for all its pipelines, or the given ones.
   void upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, Done<Ok> done);
   /// Also reports a profiling window. Without `window`, a report with times of instructions belongs to the last

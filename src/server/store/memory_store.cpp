@@ -49,7 +49,7 @@ void MemoryStore::append(Append append, Done<Appended> done) {
     const auto found = database_->jobs.find(append.job);
     const std::int64_t last = found == database_->jobs.end() ? 0 : found->second.index.last_sequence;
     if (last != append.expected_sequence) return Appended::conflict;
-    MemoryDatabase::LoggedJob& job = database_->jobs[append.job];
+    MemoryDatabase::StoredJob& job = database_->jobs[append.job];
     for (std::string& body : append.bodies) {
       job.events.push_back({static_cast<std::int64_t>(job.events.size()) + 1, std::move(body)});
     }

@@ -25,7 +25,7 @@ namespace perseus::store {
 class MemoryStore;
 
 struct MemoryDatabase {
-  struct LoggedJob {
+  struct StoredJob {
     JobIndexRow index;
     std::vector<StoredEvent> events;
     std::string damage = {};  ///< damage injected by a test; empty: none
@@ -34,7 +34,7 @@ struct MemoryDatabase {
     std::string owner;
     double until_s = 0;
   };
-  std::map<std::string, LoggedJob, std::less<>> jobs;
+  std::map<std::string, StoredJob, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
   std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::string>, HistoryFigures>
       history;                                          ///< by job, step, start and source

@@ -11,7 +11,7 @@ using boost::json::parse;
 
 JobView deployed_job() {
   JobView view;
-  view.row = {"j_1", "a \"name\" </script>", "deployed", 1790000000.25, 1790000001};
+  view.header = {"j_1", "a \"name\" </script>", "deployed", 1790000000.25, 1790000001};
   view.now_s = 1790000002;
   view.sequence = 42;
   view.schedule = "1f1b";
@@ -52,7 +52,7 @@ TEST(ServerViewJson, OfAJobInFull) {
 
 TEST(ServerViewJson, OmitsUnknownMembers) {
   JobView view;
-  view.row = {"j_2", "", "profiling", 1, 2};
+  view.header = {"j_2", "", "profiling", 1, 2};
   JobView::Profiling profiling;
   profiling.windows = 3;
   profiling.iterations = 7;
@@ -67,9 +67,9 @@ TEST(ServerViewJson, OmitsUnknownMembers) {
 }
 
 TEST(ServerViewJson, OfAJobInTheListAndOfAnEvent) {
-  EXPECT_EQ(parse(listed_job_json({{"b", "two", "finished", 3, 4}, {}})),
+  EXPECT_EQ(parse(job_list_entry_json({{"b", "two", "finished", 3, 4}, {}})),
             parse(R"({"id":"b","name":"two","state":"finished","created_at_s":3,"updated_at_s":4})"));
-  EXPECT_EQ(parse(listed_job_json({{"a", "", "registered", 1, 2}, {}})),
+  EXPECT_EQ(parse(job_list_entry_json({{"a", "", "registered", 1, 2}, {}})),
             parse(R"({"id":"a","state":"registered","created_at_s":1,"updated_at_s":2})"));
   EXPECT_EQ(parse(event_json({"a", 7, "job_seen", 1.5, "a rank asked\nabout it"})),
             parse(R"({"job":"a","sequence":7,"kind":"job_seen","at_s":1.5,"text":"a rank asked\nabout it"})"));

@@ -55,7 +55,7 @@ TEST_F(FirstPlan, AJobWithALostProfileKeepsItsPlan) {
   lose_profiles();
   ASSERT_TRUE(registers(1).ok());
   expect_the_plan_that_there_is();
-  EXPECT_EQ(target.job(job)->row.state, "deployed");
+  EXPECT_EQ(target.job(job)->header.state, "deployed");
 }
 
 TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
@@ -64,7 +64,7 @@ TEST_F(FirstPlan, ThatCannotBeMadeForTheLatencyIsTheOneThatThereIs) {
   });
   ASSERT_TRUE(registers(1).ok());
   expect_the_plan_that_there_is();
-  EXPECT_EQ(target.job(job)->row.state, "failed");
+  EXPECT_EQ(target.job(job)->header.state, "failed");
   EXPECT_THAT(target.job(job)->reason, HasSubstr("characterization failed"));
 }
 

@@ -57,7 +57,7 @@ class FrozenStore : public ::testing::Test {
 TEST_F(FrozenStore, AnswersChangesAndReadsWithinTheLimit) {
   target.freeze_store(true);
   std::optional<Result<jobs::StragglerSet>> changed;
-  std::optional<Result<jobs::RegisteredJob>> registered;
+  std::optional<Result<jobs::RegisterJobAnswer>> registered;
   std::optional<Result<jobs::JobView>> shown;
   std::optional<Result<std::vector<std::string>>> profiles;
   std::optional<Result<jobs::PlanAnswer>> plan;
@@ -168,7 +168,7 @@ TEST_F(FrozenStore, IsUnhealthyWhileItsDiskIsFullAndThenNoLonger) {
 TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
   std::optional<Result<Ok>> finished;
   std::optional<Result<jobs::StragglerSet>> changed;
-  const std::string before = target.job(job)->row.state;
+  const std::string before = target.job(job)->header.state;
   target.freeze_store(true);
   target.service().set_straggler(straggler(1.2), into(changed));
   target.service().finish_job(job, into(finished));
@@ -178,12 +178,12 @@ TEST_F(FrozenStore, AnUnansweredChangeIsNotShownBeforeItIsDurable) {
     target.service().job(job, into(shown));
     target.settle();
     ASSERT_TRUE(shown && *shown) << seconds;
-    EXPECT_EQ((*shown)->row.state, before) << seconds;
+    EXPECT_EQ((*shown)->header.state, before) << seconds;
     EXPECT_EQ((*shown)->stragglers.size(), 0U) << seconds;
   }
   EXPECT_TRUE(is_unavailable(finished));
   target.freeze_store(false);
-  EXPECT_EQ(target.job(job)->row.state, "finished");
+  EXPECT_EQ(target.job(job)->header.state, "finished");
   EXPECT_EQ(target.job(job)->stragglers.size(), 1U);
 }
 
@@ -192,7 +192,7 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   request.degrees = {2, 3, 1};
   request.facts["token"] = "mine";
   target.freeze_store(true);
-  std::optional<Result<jobs::RegisteredJob>> first, second;
+  std::optional<Result<jobs::RegisterJobAnswer>> first, second;
   target.service().register_job(request, into(first));
   target.service().register_job(request, into(second));
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2);
@@ -202,7 +202,7 @@ TEST_F(FrozenStore, RegistrationsUnderWayCountAsTheirTokens) {
   ASSERT_TRUE(first && *first && second && *second);
   EXPECT_EQ(target.service().owned_by("mine").jobs, 2) << "once each";
   target.freeze_store(true);
-  std::optional<Result<jobs::RegisteredJob>> lost;
+  std::optional<Result<jobs::RegisterJobAnswer>> lost;
   target.service().register_job(request, into(lost));
   target.go_to(11);
   ASSERT_TRUE(is_unavailable(lost));
@@ -218,7 +218,7 @@ TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
   request.degrees = {2, 3, 1};
   request.facts["token"] = "mine";
   target.freeze_store(true);
-  std::vector<std::optional<Result<jobs::RegisteredJob>>> answers(5);
+  std::vector<std::optional<Result<jobs::RegisterJobAnswer>>> answers(5);
   for (std::size_t i = 0; i < answers.size(); ++i) {
     request.idempotency_key = "a key of 16 or more " + std::to_string(i);
     target.service().register_job(request, into(answers[i]));

@@ -165,11 +165,11 @@ Status status_of(const auto& result) {
 Status InProcess::put_profile(const jobs::NamedProfile& profile) {
   return status_of(answer<jobs::StoredProfile>([&](auto done) { service_->put_profile(profile, done); }));
 }
-Result<jobs::RegisteredJob> InProcess::register_job(const jobs::RegisterJob& request) {
-  return answer<jobs::RegisteredJob>([&](auto done) { service_->register_job(request, done); });
+Result<jobs::RegisterJobAnswer> InProcess::register_job(const jobs::RegisterJob& request) {
+  return answer<jobs::RegisterJobAnswer>([&](auto done) { service_->register_job(request, done); });
 }
 Status InProcess::register_rank(const jobs::RegisterRank& request) {
-  return status_of(answer<jobs::RegisteredRank>([&](auto done) { service_->register_rank(request, done); }));
+  return status_of(answer<jobs::RegisterRankAnswer>([&](auto done) { service_->register_rank(request, done); }));
 }
 Status InProcess::upload_profile(const std::string& job, const jobs::NamedProfile& profile) {
   return answer<Ok>([&](auto done) { service_->upload_profile(job, profile, {}, done); });

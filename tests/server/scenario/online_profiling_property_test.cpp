@@ -43,7 +43,7 @@ class OnlineStory {
     // In every case: a rank that continues training has a plan in the end, or runs at maximum clock.
     if (!training_->run_until_plan(250)) target_.go_to(seconds_ += 3 * longest_window_s);
     const auto view = target_.job(job_);
-    RC_ASSERT(view->row.state == "deployed" || view->row.state == "failed");
+    RC_ASSERT(view->header.state == "deployed" || view->header.state == "failed");
     RC_ASSERT(training_->run_until_plan(1).ok());
   }
 
@@ -105,7 +105,7 @@ class OnlineStory {
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
     RC_ASSERT(view->sequence == job.sequence);
-    RC_ASSERT(view->row.state == name_of(job.state));
+    RC_ASSERT(view->header.state == name_of(job.state));
     if (view->profiling) RC_ASSERT(view->profiling->windows == job.profiled.windows);
     if (job.state != jobs::JobState::profiling) return;
     RC_ASSERT(!job.windows.empty());  // a window has always been decided

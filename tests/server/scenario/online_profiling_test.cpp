@@ -43,10 +43,10 @@ struct OnlineProfiling : ::testing::Test {
 TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   const jobs::Degrees degrees{2, 3, 2};
   const std::string job = begin(online_job(degrees));
-  EXPECT_EQ(view(job).row.state, "registered");
+  EXPECT_EQ(view(job).header.state, "registered");
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
-  EXPECT_EQ(view(job).row.state, "profiling");
+  EXPECT_EQ(view(job).header.state, "profiling");
   EXPECT_EQ(view(job).profiling->waiting_for.size(), 6U);
 
   ASSERT_EQ(training.run_window().value(), 12);
@@ -57,7 +57,7 @@ TEST_F(OnlineProfiling, EndsWithAPlanAsGoodAsTheTruths) {
   EXPECT_EQ(training.received(11)->kind, Kind::plan);
 
   const jobs::JobView now = view(job);
-  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.header.state, "deployed");
   EXPECT_TRUE(now.profiling->over);
   EXPECT_GT(now.profiling->windows, 2);
   EXPECT_THAT(now.profiling->text, HasSubstr("expected to lose"));
@@ -166,7 +166,7 @@ TEST_F(OnlineProfiling, CountsNoIterationOfAWindowAsOneOfThePlan) {
   Training training(target, job, degrees, online_microbatches);
   ASSERT_TRUE(training.register_ranks().ok());
   ASSERT_TRUE(training.run_until_plan(100).ok());
-  ASSERT_EQ(view(job).row.state, "deployed");
+  ASSERT_EQ(view(job).header.state, "deployed");
   const jobs::JobView before = view(job);
   // A late report of the last window, which is incomplete too.
   jobs::ReportIterations late;
@@ -247,7 +247,7 @@ TEST(OnlineProfilingBudget, ASearchOverItsBudgetEndsProfilingWithTheKnownClocks)
   ASSERT_TRUE(training.register_ranks().ok());
   ASSERT_TRUE(training.run_until_plan(10).ok());
   const jobs::JobView now = target.job(job).value();
-  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.header.state, "deployed");
   EXPECT_THAT(now.profiling->text,
               HasSubstr("the search for clocks to measure took longer than its budget of 1e-09 s (planning_budget_s)"));
 }
@@ -267,7 +267,7 @@ TEST_F(OnlineProfiling, ASearchIsPlannersWorkAndEndsWithItsJob) {
   target.hold_work(false);
   EXPECT_EQ(target.service().counts().planning.front().running, 0);
   EXPECT_THAT(target.database().claims, ::testing::IsEmpty());
-  EXPECT_EQ(view(job).row.state, "finished");
+  EXPECT_EQ(view(job).header.state, "finished");
 }
 
 }  // namespace

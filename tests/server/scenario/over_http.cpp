@@ -155,15 +155,15 @@ Status OverHttp::put_profile(const jobs::NamedProfile& profile) {
   return status_of(ask("PUT", "/v1/profiles/" + http::percent_encode(profile.name), profile_body(profile)));
 }
 
-Result<jobs::RegisteredJob> OverHttp::register_job(const jobs::RegisterJob& request) {
-  jobs::JobBody body{request, {}};
+Result<jobs::RegisterJobAnswer> OverHttp::register_job(const jobs::RegisterJob& request) {
+  jobs::RegisterJobBody body{request, {}};
   for (const auto& [pipeline, profile] : request.profile_of) body.profile_of[std::to_string(pipeline)] = profile;
   const auto answer = ask("POST", "/v1/jobs", jobs::json_text(body));
   if (!answer) return answer.error();
   const auto document = formats::parse_json(*answer, "answer");
   if (!document) return document.error();
   formats::JsonFields fields(document->root());
-  jobs::RegisteredJob job{std::string(fields.string("job")), std::string(fields.string("state"))};
+  jobs::RegisterJobAnswer job{std::string(fields.string("job")), std::string(fields.string("state"))};
   if (fields.error()) return *fields.error();
   return job;
 }
@@ -326,8 +326,8 @@ Result<jobs::JobView> OverHttp::job(const std::string& job) {
   if (!document) return document.error();
   formats::JsonFields fields(document->root());
   jobs::JobView view;
-  view.row.job = fields.string("id");
-  view.row.state = fields.string("state");
+  view.header.job = fields.string("id");
+  view.header.state = fields.string("state");
   view.reason = text_in(fields, "reason");
   view.sequence = fields.integer("sequence");
   formats::JsonFields degrees(fields.value("degrees"));

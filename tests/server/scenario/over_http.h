@@ -18,7 +18,7 @@ class OverHttp final : public ScenarioTarget {
   ~OverHttp() override;
 
   Status put_profile(const jobs::NamedProfile& profile) override;
-  Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) override;
+  Result<jobs::RegisterJobAnswer> register_job(const jobs::RegisterJob& request) override;
   Status register_rank(const jobs::RegisterRank& request) override;
   Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
   Status report_iterations(const jobs::ReportIterations& request) override;

@@ -29,7 +29,7 @@ TEST(PendingProfile, IsPlannedWhenTheStoreHasIt) {
   ASSERT_TRUE(uploaded && uploaded->ok());
   const auto view = target.job(job->job);
   ASSERT_TRUE(view.ok());
-  EXPECT_EQ(view->row.state, "deployed") << view->reason;
+  EXPECT_EQ(view->header.state, "deployed") << view->reason;
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
   target.hold_refining(true);
   const std::string a = job(4);
   jobs::JobView now = view(a);
-  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.header.state, "deployed");
   EXPECT_THAT(now.reason, HasSubstr("quick frontier"));
   ASSERT_TRUE(now.plan);
   EXPECT_EQ(now.plan->version, 1);
@@ -75,7 +75,7 @@ TEST_F(PlanningTurns, AQuickPlanIsDeployedAndThenRefined) {
 
   target.hold_refining(false);
   now = view(a);
-  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.header.state, "deployed");
   EXPECT_EQ(now.reason, "");
   EXPECT_EQ(now.plan->version, 2);
   EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(a)));
@@ -133,7 +133,7 @@ TEST_F(PlanningTurns, AJobThatEndsWhileItWaitsIsNeverPlanned) {
   EXPECT_EQ(target.service().counts().planning.front().waiting, 0);
   target.hold_work(false);
   EXPECT_EQ(stored_frontiers().size(), 2U);  // those of job a
-  EXPECT_EQ(view(a).row.state, "deployed");
+  EXPECT_EQ(view(a).header.state, "deployed");
 }
 
 TEST_F(PlanningTurns, ANewerProfileStopsPlanningTheOlderOne) {
@@ -162,7 +162,7 @@ TEST_F(PlanningTurns, WantedAgainAfterItWasStopped) {
   const std::string a = job(4);
   ASSERT_TRUE(target.finish_job(a).ok());
   const std::string b = job(4);
-  EXPECT_EQ(view(b).row.state, "deployed");
+  EXPECT_EQ(view(b).header.state, "deployed");
   target.hold_refining(false);
   EXPECT_FALSE(jobs::is_quick_frontier_key(frontier_of(b)));
   EXPECT_THAT(target.database().claims, IsEmpty());
@@ -209,7 +209,7 @@ TEST(PlanningBudget, AJobOverBudgetKeepsItsQuickPlanAndReportsWhy) {
   const std::string a = target.register_job(request).value().job;
   ASSERT_TRUE(target.upload_profile(a, profile).ok());
   const jobs::JobView now = target.job(a).value();
-  EXPECT_EQ(now.row.state, "deployed");
+  EXPECT_EQ(now.header.state, "deployed");
   EXPECT_EQ(now.plan->version, 1);
   EXPECT_THAT(now.reason, HasSubstr("planning took longer than its budget of 1e-09 s (planning_budget_s)"));
   EXPECT_EQ(target.service().counts().characterizing, 0);

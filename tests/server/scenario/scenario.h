@@ -28,7 +28,7 @@ class ScenarioTarget {
   virtual ~ScenarioTarget() = default;
 
   virtual Status put_profile(const jobs::NamedProfile& profile) = 0;
-  virtual Result<jobs::RegisteredJob> register_job(const jobs::RegisterJob& request) = 0;
+  virtual Result<jobs::RegisterJobAnswer> register_job(const jobs::RegisterJob& request) = 0;
   virtual Status register_rank(const jobs::RegisterRank& request) = 0;
   virtual Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) = 0;
   virtual Status report_iterations(const jobs::ReportIterations& request) = 0;

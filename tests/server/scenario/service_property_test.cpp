@@ -274,7 +274,7 @@ class Story {
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
     RC_ASSERT(view->sequence == job.sequence);
-    RC_ASSERT(view->row.state == jobs::name_of(job.state));
+    RC_ASSERT(view->header.state == jobs::name_of(job.state));
     RC_ASSERT(view->ranks_registered == job.ranks_registered);
     RC_ASSERT(view->stragglers.size() == job.notices.size());
     RC_ASSERT(view->policies.size() == job.policies.size());
@@ -333,11 +333,11 @@ RC_GTEST_PROP(Service, TwoServersOnOneDatabaseAgree, ()) {
         rank.rank = dice.below(6);
         rank.dp_rank = rank.rank / 2;
         rank.pp_rank = rank.rank % 2;
-        server->service().register_rank(rank,
-                                        [answered, &ranks, number = rank.rank](const Result<jobs::RegisteredRank>& r) {
-                                          *answered = r.ok();
-                                          if (r) ranks.insert(number);
-                                        });
+        server->service().register_rank(
+            rank, [answered, &ranks, number = rank.rank](const Result<jobs::RegisterRankAnswer>& r) {
+              *answered = r.ok();
+              if (r) ranks.insert(number);
+            });
       } else {
         jobs::SetStraggler straggler{job, {}, Seconds(dice.below(3) * 10), 1 + 0.1 * dice.below(3)};
         straggler.target.pipeline = dice.below(3);

@@ -126,7 +126,7 @@ TEST(Damaged, AJobIsNamedAndTheOthersGoOn) {
   target.restart();
   EXPECT_EQ(target.job(damaged).error().code, ErrorCode::internal);
   EXPECT_THAT(target.job(damaged).error().message, HasSubstr("job " + damaged + " is damaged: event 2"));
-  EXPECT_EQ(target.job(right)->row.state, "deployed");
+  EXPECT_EQ(target.job(right)->header.state, "deployed");
   EXPECT_EQ(target.service().job_list().find(damaged)->state, "damaged");
   EXPECT_EQ(target.service().job_list().find(right)->state, "deployed");
   jobs::SetStraggler everywhere;
@@ -147,7 +147,7 @@ TEST(Damaged, AFrontierIsMadeAgainAndAProfileIsNamed) {
     if (key.starts_with("frontier/")) target.database().damaged_blobs.insert(key);
   }
   target.restart();
-  EXPECT_EQ(target.job(registered(target, "small"))->row.state, "deployed");
+  EXPECT_EQ(target.job(registered(target, "small"))->header.state, "deployed");
   EXPECT_EQ(target.service().counts().characterizations, 1);
 
   target.database().damaged_blobs.insert("profile/small");
@@ -172,7 +172,7 @@ class LaterVersion : public ::testing::Test {
   }
   /// Writes an event as a server of a later version would.
   void writes(const std::string& body) {
-    store::MemoryDatabase::LoggedJob& stored = target_.database().jobs.at(job_);
+    store::MemoryDatabase::StoredJob& stored = target_.database().jobs.at(job_);
     stored.events.push_back({static_cast<std::int64_t>(stored.events.size()) + 1, body});
     stored.index.last_sequence = static_cast<std::int64_t>(stored.events.size());
   }
@@ -213,7 +213,7 @@ TEST_F(LaterVersion, EventsOfALaterVersionAreKeptAndTheJobIsNotChanged) {
   target_.settle();
   EXPECT_TRUE(subscribed);
   EXPECT_THAT(kinds, ElementsAre("unknown", "unknown", "straggler_in_force"));
-  EXPECT_EQ(target_.job(registered(target_, "small"))->row.state, "deployed") << "other jobs go on";
+  EXPECT_EQ(target_.job(registered(target_, "small"))->header.state, "deployed") << "other jobs go on";
 }
 
 TEST_F(LaterVersion, ReachesARankThatWaits) {

@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-jobs::JobRow row(const std::string& job, double created_s, const std::string& state = "deployed") {
+jobs::JobHeader header(const std::string& job, double created_s, const std::string& state = "deployed") {
   return {job, "name of " + job, state, created_s, created_s};
 }
 
@@ -26,7 +26,7 @@ std::vector<std::string> names(const JobList::Page& page) {
 class JobListTest : public ::testing::Test {
  protected:
   void put(const std::string& job, double created_s, const std::string& state = "deployed") {
-    list_.put(row(job, created_s, state), {}, 0);
+    list_.put({header(job, created_s, state), {}}, 0);
   }
   JobList::Page page(std::size_t limit, const std::optional<JobList::Place>& after = {}) {
     return list_.page({limit, after, {}});
@@ -71,8 +71,8 @@ TEST_F(JobListTest, ReportsEachChangeOnceWithItsOwner) {
   EXPECT_THAT(list_.take_changes(), IsEmpty());
   jobs::JobSummary summary;
   summary.owner = "aaaa";
-  list_.put(row("new", 2), summary, 0);
-  list_.put(row("new", 2, "finished"), summary, 0);
+  list_.put({header("new", 2), summary}, 0);
+  list_.put({header("new", 2, "finished"), summary}, 0);
   list_.remove("old");
   const auto changes = list_.take_changes();
   ASSERT_EQ(changes.size(), 2);

@@ -34,7 +34,7 @@ class RegistrationsTest : public ::testing::Test, protected testing::ServicePart
 };
 
 TEST_F(RegistrationsTest, AJobCountsForItsTokenUntilItIsAnswered) {
-  Answer<jobs::RegisteredJob> made;
+  Answer<jobs::RegisterJobAnswer> made;
   registrations_->register_job(request(), made.take());
   EXPECT_EQ(registrations_->under_way("token").jobs, 1);
   EXPECT_EQ(registrations_->under_way("token").ranks, 2);
@@ -45,7 +45,7 @@ TEST_F(RegistrationsTest, AJobCountsForItsTokenUntilItIsAnswered) {
 }
 
 TEST_F(RegistrationsTest, TheSameKeyTwiceAtOnceIsOneJob) {
-  Answer<jobs::RegisteredJob> first, second, other_body;
+  Answer<jobs::RegisterJobAnswer> first, second, other_body;
   registrations_->register_job(request("key", "body"), first.take());
   registrations_->register_job(request("key", "body"), second.take());
   base.settle();
