@@ -60,7 +60,7 @@ AlertFacts alert_facts(const LiveJob& live) {
   return facts;
 }
 
-AlertWatch::AlertWatch(const LiveJobs& jobs, const Clock& clock, double after_s)
+AlertWatch::AlertWatch(const JobCache& jobs, const Clock& clock, double after_s)
     : jobs_(jobs), after_s_(after_s), alerts_(after_s), next_s_(clock.now_s()) {}
 
 void AlertWatch::set_after(double after_s) {

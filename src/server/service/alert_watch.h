@@ -14,7 +14,7 @@
 
 #include "base/clock.h"
 #include "server/service/alerts.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
@@ -26,7 +26,7 @@ class AlertWatch {
   static constexpr std::size_t kJobsAtOnce = 128;
 
   /// `after_s`: see Alerts; 0: no alerts.
-  AlertWatch(const LiveJobs& jobs, const Clock& clock, double after_s);
+  AlertWatch(const JobCache& jobs, const Clock& clock, double after_s);
   void set_after(double after_s);
 
   void tick(double now_s);
@@ -38,7 +38,7 @@ class AlertWatch {
   void begin_round(double now_s);
   void look(const std::string& job, double now_s);
 
-  const LiveJobs& jobs_;
+  const JobCache& jobs_;
   double after_s_;
   Alerts alerts_;
   std::deque<std::string> left_;  ///< of this round

@@ -18,7 +18,7 @@ namespace perseus::service {
 
 class IterationReports {
  public:
-  IterationReports(LiveJobs& jobs, const Clock& clock, JobAccess& access, ProfilingWindows& windows,
+  IterationReports(JobCache& jobs, const Clock& clock, JobAccess& access, ProfilingWindows& windows,
                    StragglerNotices& stragglers, IterationHistory& history)
       : jobs_(jobs), clock_(clock), access_(access), windows_(windows), stragglers_(stragglers), history_(history) {}
 
@@ -38,7 +38,7 @@ class IterationReports {
   /// Collects the energies of iterations; they are written once all ranks have reported, and occasionally later.
   void observe_energies(LiveJob& live, const jobs::ReportIterations& request);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   JobAccess& access_;
   ProfilingWindows& windows_;

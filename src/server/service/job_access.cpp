@@ -18,7 +18,7 @@ LiveJob* JobAccess::known(const std::string& id, int rank, std::int64_t version)
   return live;
 }
 
-void JobAccess::find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then) {
+void JobAccess::find_rank(const std::string& id, int rank, std::int64_t version, JobCache::Found then) {
   with(id, [this, id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
     if (!live || (*live)->knows(rank, version)) return then(live);
     const bool possible = rank >= 0 && rank < static_cast<int>((*live)->job.ranks.size());
@@ -42,7 +42,7 @@ bool JobAccess::revive_if_expired(LiveJob& live) {
   return true;
 }
 
-void JobAccess::look(const std::string& id, LiveJobs::Found then) {
+void JobAccess::look(const std::string& id, JobCache::Found then) {
   jobs_.with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) {
     LiveJob* const known = jobs_.in_memory(id);
     if (live || known == nullptr || live.error().code == ErrorCode::not_found) return then(live);

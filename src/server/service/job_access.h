@@ -5,7 +5,7 @@
 //          change a job counts as activity of the job (LiveJob::last_seen_s), a read does not.
 // Errors:  not_found: no such job or rank; unavailable: the store, or a job that a later version of Perseus changed;
 //          internal: a damaged job.
-// Cost:    a lookup; reading a job: see LiveJobs.
+// Cost:    a lookup; reading a job: see JobCache.
 // Threads: io thread.
 #pragma once
 
@@ -16,15 +16,15 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
 class JobAccess {
  public:
-  JobAccess(LiveJobs& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {}
+  JobAccess(JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {}
 
-  /// LiveJobs::with() for a request to change the job.
+  /// JobCache::with() for a request to change the job.
   template <class Then>
   void with(const std::string& id, Then then) {
     jobs_.with(id, [this, id, then = std::move(then)](const Result<LiveJob*>& live) mutable {
@@ -33,7 +33,7 @@ class JobAccess {
       then(live);
     });
   }
-  /// LiveJobs::execute() for a request.
+  /// JobCache::execute() for a request.
   void execute(const std::string& id, JobCommand command);
 
   /// Calls `then` with the job once this server knows the rank and the plan of that version: at once if it does,
@@ -46,7 +46,7 @@ class JobAccess {
   /// The job in memory if this server knows the rank and the plan of that version, otherwise null.
   LiveJob* known(const std::string& id, int rank, std::int64_t version);
   /// Call it where known() is null.
-  void find_rank(const std::string& id, int rank, std::int64_t version, LiveJobs::Found then);
+  void find_rank(const std::string& id, int rank, std::int64_t version, JobCache::Found then);
   /// True if the job had expired and is being revived; the rank must ask again (job_is_revived()).
   bool revive_if_expired(LiveJob& live);
 
@@ -65,9 +65,9 @@ class JobAccess {
   }
 
  private:
-  void look(const std::string& id, LiveJobs::Found then);
+  void look(const std::string& id, JobCache::Found then);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
 };
 
@@ -80,7 +80,7 @@ Error job_is_over(const jobs::Job& job);
 JobCommand command_for_live_job(std::function<Result<std::vector<jobs::EventBody>>(const jobs::Job&)> decide,
                                 Done<Ok> done);
 
-/// A callback of LiveJobs for a request without a result of its own.
+/// A callback of JobCache for a request without a result of its own.
 inline std::function<void(const Status&)> answer_of(Done<Ok> done) {
   return [done = std::move(done)](const Status& status) { status ? done(Ok{}) : done(status.error()); };
 }

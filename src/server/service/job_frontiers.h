@@ -13,13 +13,13 @@
 
 #include "base/clock.h"
 #include "server/service/characterizations.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
 class JobFrontiers : public std::enable_shared_from_this<JobFrontiers> {
  public:
-  JobFrontiers(LiveJobs& jobs, const Clock& clock, Characterizations& characterizations)
+  JobFrontiers(JobCache& jobs, const Clock& clock, Characterizations& characterizations)
       : jobs_(jobs), clock_(clock), characterizations_(characterizations) {}
 
   /// Requests those that a live job needs, and withdraws requests for those that the job no longer needs.
@@ -37,7 +37,7 @@ class JobFrontiers : public std::enable_shared_from_this<JobFrontiers> {
   void came(const std::string& id, const std::string& key, const Result<Characterizations::Frontier>& frontier);
   void retry(LiveJob& live);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   Characterizations& characterizations_;
 };

@@ -1,4 +1,4 @@
-// The calls by which LiveJobs asks and notifies the rest of the service about a job.
+// The calls by which JobCache asks and notifies the rest of the service about a job.
 //
 // Threads: io thread.
 #pragma once

@@ -16,7 +16,7 @@ namespace perseus::service {
 
 class JobOperations {
  public:
-  JobOperations(LiveJobs& jobs, const Clock& clock, JobAccess& access, StoredProfiles& profiles)
+  JobOperations(JobCache& jobs, const Clock& clock, JobAccess& access, StoredProfiles& profiles)
       : jobs_(jobs), clock_(clock), access_(access), profiles_(profiles) {}
 
   void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
@@ -28,7 +28,7 @@ class JobOperations {
   void remove(const std::string& job, Done<Ok> done);
 
  private:
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   JobAccess& access_;
   StoredProfiles& profiles_;

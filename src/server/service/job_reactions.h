@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "server/service/job_cache.h"
 #include "server/service/job_frontiers.h"
+#include "server/service/job_list_updater.h"
 #include "server/service/latency_replans.h"
-#include "server/service/listed_jobs.h"
-#include "server/service/live_jobs.h"
 #include "server/service/profiling_windows.h"
 #include "server/service/subscriptions.h"
 #include "server/service/waiting_ranks.h"
@@ -31,9 +31,9 @@ class JobReactions {
     JobFrontiers& frontiers;
     ProfilingWindows& windows;
     LatencyReplans& latencies;
-    ListedJobs& list;
+    JobListUpdater& list;
   };
-  JobReactions(LiveJobs& jobs, const Clock& clock, const Parts& parts) : jobs_(jobs), clock_(clock), parts_(parts) {}
+  JobReactions(JobCache& jobs, const Clock& clock, const Parts& parts) : jobs_(jobs), clock_(clock), parts_(parts) {}
 
   void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
   void wake(const std::string& id);
@@ -46,7 +46,7 @@ class JobReactions {
   /// True if the event gives the ranks a new version.
   bool take(LiveJob& live, const SequencedEvent& event);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   Parts parts_;
   std::int64_t plans_deployed_ = 0;

@@ -16,14 +16,14 @@
 #include "base/clock.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/service/executor.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 #include "server/service/service_options.h"
 
 namespace perseus::service {
 
 class LatencyReplans : public std::enable_shared_from_this<LatencyReplans> {
  public:
-  LatencyReplans(const ServiceOptions& options, LiveJobs& jobs, StoreAccess& store, const Clock& clock,
+  LatencyReplans(const ServiceOptions& options, JobCache& jobs, StoreAccess& store, const Clock& clock,
                  Executor& executor)
       : options_(options), jobs_(jobs), store_(store), clock_(clock), executor_(executor) {}
 
@@ -43,7 +43,7 @@ class LatencyReplans : public std::enable_shared_from_this<LatencyReplans> {
                  const Result<jobs::KnownInput>& known);
 
   const ServiceOptions& options_;
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;

@@ -1,6 +1,6 @@
 // A job in memory: the fold of its log, and the data that only this process has.
 //
-// Input:   LiveJobs folds events into it; the parts of the service keep their own data of the job in it.
+// Input:   JobCache folds events into it; the parts of the service keep their own data of the job in it.
 // Output:  the job as it is, as ranks see it, and as clients may see it.
 // Errors:  none.
 // Cost:    O(1) per call.
@@ -74,7 +74,7 @@ struct LiveJob {
  private:
   friend class ReplicaChanges;
   friend class JobShadows;
-  friend class LiveJobs;
+  friend class JobCache;
   /// `job` is what the store had at `committed`, so that it can be brought up to date with the newer events alone.
   [[nodiscard]] bool takes_tail_now() const {
     return committed > 0 && job.sequence == committed && job.unknown_events == 0 && outbox_.all_durable();

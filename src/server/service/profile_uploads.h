@@ -44,7 +44,7 @@ struct JobProfiles {
 
 class ProfileUploads : public std::enable_shared_from_this<ProfileUploads> {
  public:
-  ProfileUploads(const ServiceOptions& options, LiveJobs& jobs, JobAccess& access, Executor& executor)
+  ProfileUploads(const ServiceOptions& options, JobCache& jobs, JobAccess& access, Executor& executor)
       : options_(options), jobs_(jobs), access_(access), executor_(executor) {}
 
   /// See Service::upload_profile().
@@ -52,7 +52,7 @@ class ProfileUploads : public std::enable_shared_from_this<ProfileUploads> {
 
  private:
   const ServiceOptions& options_;
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   JobAccess& access_;
   Executor& executor_;
 };

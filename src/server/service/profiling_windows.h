@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "server/jobs/job_profiling.h"
 #include "server/service/characterizations.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 #include "server/service/service_options.h"
 #include "server/service/stored_profiles.h"
 
@@ -25,7 +25,7 @@ namespace perseus::service {
 
 class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
  public:
-  ProfilingWindows(const ServiceOptions& options, LiveJobs& jobs, StoreAccess& store, const Clock& clock,
+  ProfilingWindows(const ServiceOptions& options, JobCache& jobs, StoreAccess& store, const Clock& clock,
                    Executor& executor, Characterizations& characterizations, StoredProfiles& profiles)
       : options_(options),
         jobs_(jobs),
@@ -74,7 +74,7 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
                      const std::optional<jobs::ProfileOnTrial>& judged, double now_s);
 
   const ServiceOptions& options_;
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;

@@ -14,14 +14,14 @@
 #include <string>
 
 #include "base/clock.h"
+#include "server/service/job_cache.h"
 #include "server/service/latency_replans.h"
-#include "server/service/live_jobs.h"
 
 namespace perseus::service {
 
 class RankPlans : public std::enable_shared_from_this<RankPlans> {
  public:
-  RankPlans(LiveJobs& jobs, StoreAccess& store, const Clock& clock, const LatencyReplans& latencies)
+  RankPlans(JobCache& jobs, StoreAccess& store, const Clock& clock, const LatencyReplans& latencies)
       : jobs_(jobs), store_(store), clock_(clock), latencies_(latencies) {}
 
   /// The answer to a rank that has that version; nothing: it must wait.
@@ -38,7 +38,7 @@ class RankPlans : public std::enable_shared_from_this<RankPlans> {
   std::shared_ptr<const jobs::StageSchedule> plan_schedule(LiveJob& live, const jobs::Rank& rank);
   void read_max_clock_shape(LiveJob& live, int pipeline);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   const LatencyReplans& latencies_;

@@ -25,7 +25,7 @@ namespace perseus::service {
 class Registrations : public std::enable_shared_from_this<Registrations> {
  public:
   /// `opened_s`: when this server began to listen for ranks.
-  Registrations(const ServiceOptions& options, double opened_s, LiveJobs& jobs, StoreAccess& store, const Clock& clock,
+  Registrations(const ServiceOptions& options, double opened_s, JobCache& jobs, StoreAccess& store, const Clock& clock,
                 Executor& executor, JobAccess& access, WaitingRanks& waiting)
       : options_(options),
         opened_s_(opened_s),
@@ -58,7 +58,7 @@ class Registrations : public std::enable_shared_from_this<Registrations> {
 
   const ServiceOptions& options_;
   double opened_s_;
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   Executor& executor_;

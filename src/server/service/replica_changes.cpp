@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
@@ -19,7 +19,7 @@ void ReplicaChanges::query(const std::string& id) {
   const auto found = queries_.find(id);
   if (found == queries_.end() || found->second.reading) return;
   const LiveJob* const live = jobs_.in_memory(id);
-  // An operation in progress finishes first: LiveJobs then calls this again.
+  // An operation in progress finishes first: JobCache then calls this again.
   if ((live != nullptr && live->outbox_.is_appending()) || jobs_.is_loading(id)) return;
   Query& queried = found->second;
   if (live == nullptr || live->stale_) {

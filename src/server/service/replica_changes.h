@@ -19,11 +19,11 @@
 
 namespace perseus::service {
 
-class LiveJobs;
+class JobCache;
 
 class ReplicaChanges : public std::enable_shared_from_this<ReplicaChanges> {
  public:
-  ReplicaChanges(LiveJobs& jobs, StoreAccess& store) : jobs_(jobs), store_(store) {}
+  ReplicaChanges(JobCache& jobs, StoreAccess& store) : jobs_(jobs), store_(store) {}
 
   void with_changes(const std::string& id, FoundJob then);
   void query(const std::string& id);
@@ -38,7 +38,7 @@ class ReplicaChanges : public std::enable_shared_from_this<ReplicaChanges> {
   };
   void answered(const std::string& id, const Result<std::int64_t>& last);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   std::unordered_map<std::string, Query> queries_;
 };

@@ -53,10 +53,10 @@ struct Service::Parts {
   std::shared_ptr<StoreAccess> store;
   std::shared_ptr<Characterizations> characterizations;
   FollowUps follow_ups;
-  std::shared_ptr<LiveJobs> jobs;
+  std::shared_ptr<JobCache> jobs;
   std::shared_ptr<StoredBytes> stored_bytes;
   std::shared_ptr<Upkeep> upkeep;
-  ListedJobs list;
+  JobListUpdater list;
   JobAccess access;
   std::shared_ptr<Subscriptions> subscriptions;
   std::shared_ptr<StoredProfiles> profiles;
@@ -86,7 +86,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       store(std::make_shared<StoreAccess>(the_store, clock, executor, options.store_answers_s)),
       characterizations(std::make_shared<Characterizations>(options, *store, clock, executor)),
       follow_ups(options, opened_s),
-      jobs(std::make_shared<LiveJobs>(*store, clock, hooks())),
+      jobs(std::make_shared<JobCache>(*store, clock, hooks())),
       list(*jobs, clock),
       access(*jobs, clock),
       subscriptions(std::make_shared<Subscriptions>(*jobs, *store, clock)),

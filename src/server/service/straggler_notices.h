@@ -20,7 +20,7 @@ namespace perseus::service {
 
 class StragglerNotices : public std::enable_shared_from_this<StragglerNotices> {
  public:
-  StragglerNotices(LiveJobs& jobs, JobAccess& access, Executor& executor)
+  StragglerNotices(JobCache& jobs, JobAccess& access, Executor& executor)
       : jobs_(jobs), access_(access), executor_(executor) {}
 
   void set(jobs::SetStraggler request, Done<jobs::StragglerSet> done);
@@ -38,7 +38,7 @@ class StragglerNotices : public std::enable_shared_from_this<StragglerNotices> {
   void one_after_the_other(const std::shared_ptr<const Ids>& ids, std::size_t first,
                            std::function<void(const std::string&)> in_one);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   JobAccess& access_;
   Executor& executor_;
 };

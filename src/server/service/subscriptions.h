@@ -19,7 +19,7 @@
 
 #include "base/clock.h"
 #include "server/jobs/requests.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
@@ -27,7 +27,7 @@ class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
  public:
   using Take = std::function<void(const jobs::JobEvent&)>;
 
-  Subscriptions(LiveJobs& jobs, StoreAccess& store, const Clock& clock) : jobs_(jobs), store_(store), clock_(clock) {}
+  Subscriptions(JobCache& jobs, StoreAccess& store, const Clock& clock) : jobs_(jobs), store_(store), clock_(clock) {}
 
   /// See Service::subscribe().
   void subscribe(const std::string& job, std::int64_t after, Take take, Done<jobs::SubscriptionId> done);
@@ -64,7 +64,7 @@ class Subscriptions : public std::enable_shared_from_this<Subscriptions> {
   void retry_past(jobs::SubscriptionId id, std::int64_t after);
   void send(const jobs::JobEvent& event);
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   std::map<jobs::SubscriptionId, Subscription> subscriptions_;

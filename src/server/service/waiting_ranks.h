@@ -27,7 +27,7 @@ namespace perseus::service {
 
 class WaitingRanks {
  public:
-  WaitingRanks(const ServiceOptions& options, LiveJobs& jobs, const Clock& clock, JobAccess& access, RankPlans& plans)
+  WaitingRanks(const ServiceOptions& options, JobCache& jobs, const Clock& clock, JobAccess& access, RankPlans& plans)
       : options_(options), jobs_(jobs), clock_(clock), access_(access), plans_(plans) {}
 
   /// See Service::wait_for_plan().
@@ -59,7 +59,7 @@ class WaitingRanks {
   void end_at_highest_clock(LiveJob& live, jobs::WaitId id, Waiter waiter);
 
   const ServiceOptions& options_;
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   JobAccess& access_;
   RankPlans& plans_;

@@ -1,4 +1,4 @@
-// LiveJobs over a store in memory, with a hand-turned clock and an executor that works when settle() is called.
+// JobCache over a store in memory, with a hand-turned clock and an executor that works when settle() is called.
 #pragma once
 
 #include <deque>
@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "server/service/executor.h"
 #include "server/service/job_access.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 #include "server/store/memory_store.h"
 
 namespace perseus::testing {
@@ -23,7 +23,7 @@ class JobsInMemory : public service::Executor {
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
         access_(std::make_shared<service::StoreAccess>(store_, clock_, *this, 10)),
-        jobs_(std::make_shared<service::LiveJobs>(*access_, clock_, hooks())) {
+        jobs_(std::make_shared<service::JobCache>(*access_, clock_, hooks())) {
     store_.on_foreign(
         {[this](const std::string& job, std::int64_t sequence) { jobs_->on_foreign(job, sequence); }, {}});
   }
@@ -67,7 +67,7 @@ class JobsInMemory : public service::Executor {
   }
   service::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }
 
-  [[nodiscard]] service::LiveJobs& jobs() { return *jobs_; }
+  [[nodiscard]] service::JobCache& jobs() { return *jobs_; }
   [[nodiscard]] service::StoreAccess& access_to_store() { return *access_; }
   [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
@@ -97,7 +97,7 @@ class JobsInMemory : public service::Executor {
   std::deque<std::function<void()>> queue_;
   store::MemoryStore store_;
   std::shared_ptr<service::StoreAccess> access_;
-  std::shared_ptr<service::LiveJobs> jobs_;
+  std::shared_ptr<service::JobCache> jobs_;
 };
 
 /// The answer that a call has given so far.

@@ -1,5 +1,5 @@
 // Jobs that another server changes: only the newer events are read and folded.
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,9 +13,9 @@ using ::testing::ElementsAre;
 using testing::JobsInMemory;
 
 /// Two servers on one database; the second one has the job in memory.
-class LiveJobsTest : public ::testing::Test {
+class JobCacheTest : public ::testing::Test {
  protected:
-  LiveJobsTest() {
+  JobCacheTest() {
     first_.create("job");
     look(second_);
   }
@@ -30,7 +30,7 @@ class LiveJobsTest : public ::testing::Test {
   JobsInMemory first_{database_}, second_{database_};
 };
 
-TEST_F(LiveJobsTest, AnotherServersEventsAreFoldedWithoutTheEarlierOnes) {
+TEST_F(JobCacheTest, AnotherServersEventsAreFoldedWithoutTheEarlierOnes) {
   std::vector<std::int64_t> news;
   second_.committed = [&](LiveJob&, const std::vector<SequencedEvent>& events) {
     for (const SequencedEvent& event : events) news.push_back(event.sequence);
@@ -44,7 +44,7 @@ TEST_F(LiveJobsTest, AnotherServersEventsAreFoldedWithoutTheEarlierOnes) {
   EXPECT_THAT(news, ElementsAre(4, 5));
 }
 
-TEST_F(LiveJobsTest, AJobThatWasRemovedAndMadeAgainIsReadWhole) {
+TEST_F(JobCacheTest, AJobThatWasRemovedAndMadeAgainIsReadWhole) {
   database_->jobs.erase("job");
   JobsInMemory third(database_);
   third.create("job");  // as many events, of another job
@@ -57,7 +57,7 @@ TEST_F(LiveJobsTest, AJobThatWasRemovedAndMadeAgainIsReadWhole) {
   EXPECT_EQ(*seen, third.live("job").job);
 }
 
-TEST_F(LiveJobsTest, ChangesInProgressAreDecidedAgainOnTheNewerJob) {
+TEST_F(JobCacheTest, ChangesInProgressAreDecidedAgainOnTheNewerJob) {
   first_.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(900)}}});
   std::vector<std::size_t> policies;  // that each decision saw
   second_.jobs().execute("job", {[&](const jobs::Job& job, double) {

@@ -1,4 +1,4 @@
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format(
 
 }  // namespace
 
-LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks)
+JobCache::JobCache(StoreAccess& store, const Clock& clock, JobHooks hooks)
     : store_(store),
       clock_(clock),
       hooks_(std::move(hooks)),
@@ -26,7 +26,7 @@ LiveJobs::LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks)
       shadows_(hooks_, wakes_, clock),
       changes_(std::make_shared<ReplicaChanges>(*this, store)) {}
 
-Status LiveJobs::open(store::Store& store) {
+Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
   if (!rows) return rows.error();
   for (store::JobIndexRow& row : *rows) {
@@ -37,24 +37,24 @@ Status LiveJobs::open(store::Store& store) {
   return Ok{};
 }
 
-LiveJob* LiveJobs::in_memory(const std::string& id) {
+LiveJob* JobCache::in_memory(const std::string& id) {
   const auto found = live_.find(id);
   return found == live_.end() ? nullptr : found->second.get();
 }
 
-LiveJob* LiveJobs::current(const std::string& id) {
+LiveJob* JobCache::current(const std::string& id) {
   LiveJob* const live = in_memory(id);
   // An append to a job that another server has changed conflicts; the job is then read again.
   return live != nullptr && live->stale_ && !live->outbox_.is_appending() ? nullptr : live;
 }
 
-void LiveJobs::load(const std::string& id, Found then) {
+void JobCache::load(const std::string& id, Found then) {
   std::vector<Found>& waiting = loading_[id];
   waiting.push_back(std::move(then));
   if (waiting.size() == 1) read(id);
 }
 
-void LiveJobs::read(const std::string& id) {
+void JobCache::read(const std::string& id) {
   const LiveJob* const live = in_memory(id);
   const bool tail = live != nullptr && live->takes_tail();
   const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : live->committed;
@@ -67,7 +67,7 @@ void LiveJobs::read(const std::string& id) {
       });
 }
 
-void LiveJobs::was_read(const std::string& id, Result<JobLog> read_now) {
+void JobCache::was_read(const std::string& id, Result<JobLog> read_now) {
   if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
   auto found = take(id, std::move(read_now));
   if (!found) return read(id);
@@ -81,7 +81,7 @@ void LiveJobs::was_read(const std::string& id, Result<JobLog> read_now) {
   changes_->query(id);
 }
 
-std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<JobLog> read) {
+std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
     if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.begin(*live);
@@ -123,7 +123,7 @@ std::optional<Result<LiveJob*>> LiveJobs::take(const std::string& id, Result<Job
 }
 
 /// Makes a whole log of the tail and the job in memory. False: the tail does not continue the job, so read it whole.
-bool LiveJobs::fold_tail(LiveJob* live, JobLog& tail) {
+bool JobCache::fold_tail(LiveJob* live, JobLog& tail) {
   if (live == nullptr) return false;
   live->reads_whole_ = true;
   if (!live->takes_tail_now() || tail.events.empty()) return false;
@@ -140,7 +140,7 @@ bool LiveJobs::fold_tail(LiveJob* live, JobLog& tail) {
 }
 
 /// Replaces memory by the stored job. Events beyond the previously durable ones are news.
-void LiveJobs::install(LiveJob& live, JobLog read) {
+void JobCache::install(LiveJob& live, JobLog read) {
   const std::int64_t before = live.committed;
   const bool starts_anew = read.job.restarts != read.restarts_before.value_or(live.job.restarts);
   live.job = std::move(read.job);
@@ -170,7 +170,7 @@ void LiveJobs::install(LiveJob& live, JobLog read) {
   }
 }
 
-void LiveJobs::forget(const std::string& id) {
+void JobCache::forget(const std::string& id) {
   const auto found = live_.extract(id);
   if (!found) return;
   LiveJob& live = *found.mapped();
@@ -178,7 +178,7 @@ void LiveJobs::forget(const std::string& id) {
   hooks_.removed(live);
 }
 
-void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
+void JobCache::on_foreign(const std::string& id, std::int64_t sequence) {
   // The read in progress may be outdated: it would count as complete.
   if (loading_.contains(id)) changed_while_read_.insert(id);
   LiveJob* const live = in_memory(id);
@@ -200,14 +200,14 @@ void LiveJobs::on_foreign(const std::string& id, std::int64_t sequence) {
 
 // ---- Changing
 
-void LiveJobs::execute(const std::string& id, JobCommand command) {
+void JobCache::execute(const std::string& id, JobCommand command) {
   with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
     if (!live) return answer(command, live.error());
     run(**live, std::move(command));
   });
 }
 
-void LiveJobs::create(const std::string& id, JobCommand command) {
+void JobCache::create(const std::string& id, JobCommand command) {
   if (store_.writes_late()) return answer(command, StoreAccess::not_answered());
   auto fresh = std::make_unique<LiveJob>();
   fresh->job.id = id;
@@ -217,12 +217,12 @@ void LiveJobs::create(const std::string& id, JobCommand command) {
   if (live.job.state == jobs::JobState::none) forget(id);
 }
 
-void LiveJobs::touch(LiveJob& live) {
+void JobCache::touch(LiveJob& live) {
   live.settled = false;
   run(live, {});
 }
 
-void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
+void JobCache::run(LiveJob& live, JobCommand command, bool has_news) {
   // A write that would only queue up is rejected before it changes anything.
   if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
   JobOutbox::Entry entry{std::move(command), {}, {}, {}};
@@ -250,7 +250,7 @@ void LiveJobs::run(LiveJob& live, JobCommand command, bool has_news) {
   flush(live);
 }
 
-Status LiveJobs::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
+Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
   const double now_s = clock_.now_s();
   if (live.job.unknown_events > 0) return later_version(live.job.id);
   if (entry.command.decide) {
@@ -268,13 +268,13 @@ Status LiveJobs::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
   return Ok{};
 }
 
-void LiveJobs::follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s) {
+void JobCache::follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s) {
   while (auto body = hooks_.next_follow_up(live, now_s)) {
     if (!fold(live, entry, *std::move(body), now_s)) return;
   }
 }
 
-Status LiveJobs::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s) {
+Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s) {
   for (const jobs::IterationsCounted& count : counts_before(live, body)) {
     if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
   }
@@ -293,7 +293,7 @@ Status LiveJobs::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
   return Ok{};
 }
 
-void LiveJobs::flush(LiveJob& live) {
+void JobCache::flush(LiveJob& live) {
   if (live.outbox_.is_appending() || live.outbox_.empty()) return;
   store::Append append = live.outbox_.begin_append(live.job.id, live.committed);
   if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
@@ -304,7 +304,7 @@ void LiveJobs::flush(LiveJob& live) {
     for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
     hooks_.writing(live, static_cast<std::int64_t>(bytes));
   }
-  const auto timer = [weak = weak_from_this(), id = live.job.id](void (LiveJobs::*what)(const std::string&)) {
+  const auto timer = [weak = weak_from_this(), id = live.job.id](void (JobCache::*what)(const std::string&)) {
     return [weak, id, what] {
       if (const auto self = weak.lock()) ((*self).*what)(id);
     };
@@ -314,15 +314,15 @@ void LiveJobs::flush(LiveJob& live) {
       [weak = weak_from_this(), id = live.job.id](Result<store::Appended> result) {
         if (const auto self = weak.lock()) self->appended(id, std::move(result));
       },
-      timer(&LiveJobs::append_is_slow), timer(&LiveJobs::append_is_late));
+      timer(&JobCache::append_is_slow), timer(&JobCache::append_is_late));
 }
 
-void LiveJobs::append_is_slow(const std::string& id) {
+void JobCache::append_is_slow(const std::string& id) {
   if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.begin(*live);
 }
 
 /// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
-void LiveJobs::append_is_late(const std::string& id) {
+void JobCache::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
   if (live == nullptr || !live->outbox_.is_appending()) return;
   const std::vector<JobCommand> unknown = live->outbox_.take_commands();
@@ -331,7 +331,7 @@ void LiveJobs::append_is_late(const std::string& id) {
   for (const Found& then : asking) then(StoreAccess::not_answered());
 }
 
-void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
+void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   LiveJob* live = in_memory(id);
   if (live == nullptr) return;
   std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
@@ -367,7 +367,7 @@ void LiveJobs::appended(const std::string& id, Result<store::Appended> result) {
 }
 
 /// Another server committed first: its events are read, and the same commands decide again.
-void LiveJobs::again(const std::string& id, std::vector<JobOutbox::Entry> entries) {
+void JobCache::again(const std::string& id, std::vector<JobOutbox::Entry> entries) {
   std::vector<JobCommand> commands;
   for (JobOutbox::Entry& entry : entries) {
     if (entry.command.decide || entry.command.done) commands.push_back(std::move(entry.command));
@@ -384,7 +384,7 @@ void LiveJobs::again(const std::string& id, std::vector<JobOutbox::Entry> entrie
   });
 }
 
-void LiveJobs::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
+void JobCache::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
   if (live.committed == 0) {
     forget(std::string(live.job.id));  // the job was never created
   } else {
@@ -394,7 +394,7 @@ void LiveJobs::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const 
   for (const JobOutbox::Entry& entry : entries) answer(entry.command, error);
 }
 
-void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
+void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
   for (const SequencedEvent& event : events) {
     if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event.event.body))
       live.shown.committed_plan = plan->version;
@@ -405,13 +405,13 @@ void LiveJobs::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
   hooks_.committed(live, events);
 }
 
-store::JobIndexRow LiveJobs::row_of(const LiveJob& live, double now_s) const {
+store::JobIndexRow JobCache::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
           job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live)};
 }
 
-void LiveJobs::forget_finished(std::size_t keep) {
+void JobCache::forget_finished(std::size_t keep) {
   std::vector<std::pair<double, std::string>> over;
   for (const auto& [id, live] : live_) {
     const bool busy = !live->outbox_.all_durable() || !live->calls.waiters.empty() || live->subscribers > 0;
@@ -423,7 +423,7 @@ void LiveJobs::forget_finished(std::size_t keep) {
   for (const auto& [seen_s, id] : over) live_.erase(id);  // its wake, if any, reads it again
 }
 
-void LiveJobs::remove(const std::string& id, std::function<void(const Status&)> done) {
+void JobCache::remove(const std::string& id, std::function<void(const Status&)> done) {
   const LiveJob* const live = in_memory(id);
   if (live != nullptr && !live->outbox_.all_durable()) {
     return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});

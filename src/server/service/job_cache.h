@@ -38,11 +38,11 @@
 
 namespace perseus::service {
 
-class LiveJobs : public std::enable_shared_from_this<LiveJobs> {
+class JobCache : public std::enable_shared_from_this<JobCache> {
  public:
   using Found = FoundJob;
 
-  LiveJobs(StoreAccess& store, const Clock& clock, JobHooks hooks);
+  JobCache(StoreAccess& store, const Clock& clock, JobHooks hooks);
   /// Reads the index, on this thread: for the start.
   Status open(store::Store& store);
 

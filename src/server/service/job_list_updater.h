@@ -14,15 +14,15 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "server/service/job_cache.h"
 #include "server/service/job_list.h"
-#include "server/service/live_jobs.h"
 
 namespace perseus::service {
 
-class ListedJobs {
+class JobListUpdater {
  public:
   /// Calls `on_changed` when a row has changed; list() is then up to date.
-  ListedJobs(LiveJobs& jobs, const Clock& clock);
+  JobListUpdater(JobCache& jobs, const Clock& clock);
 
   const JobList& list();
   void refresh(const std::string& job);
@@ -39,7 +39,7 @@ class ListedJobs {
  private:
   void update();
 
-  LiveJobs& jobs_;
+  JobCache& jobs_;
   const Clock& clock_;
   JobList list_;
 };

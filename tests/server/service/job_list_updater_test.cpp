@@ -1,5 +1,5 @@
 // The list of jobs as the index and the jobs in memory change.
-#include "server/service/listed_jobs.h"
+#include "server/service/job_list_updater.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using testing::JobsInMemory;
 
-class ListedJobsTest : public ::testing::Test {
+class JobListUpdaterTest : public ::testing::Test {
  protected:
   /// The ids of the rows changed since the last call.
   std::vector<std::string> changed() {
@@ -25,10 +25,10 @@ class ListedJobsTest : public ::testing::Test {
   }
 
   JobsInMemory base_;
-  ListedJobs list_{base_.jobs(), base_.clock()};
+  JobListUpdater list_{base_.jobs(), base_.clock()};
 };
 
-TEST_F(ListedJobsTest, AChangedJobIsReportedOnceAndRebuiltWhenTheListIsRequested) {
+TEST_F(JobListUpdaterTest, AChangedJobIsReportedOnceAndRebuiltWhenTheListIsRequested) {
   int notices = 0;
   list_.on_changed = [&] { ++notices; };
   base_.create("job");
@@ -42,7 +42,7 @@ TEST_F(ListedJobsTest, AChangedJobIsReportedOnceAndRebuiltWhenTheListIsRequested
   EXPECT_EQ(list_.list().find("job")->state, "finished");
 }
 
-TEST_F(ListedJobsTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
+TEST_F(JobListUpdaterTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
   base_.create("job");
   base_.jobs().index().emplace("stored", {.job = "stored",
                                           .state = "deployed",
@@ -53,7 +53,7 @@ TEST_F(ListedJobsTest, ARowShowsTheJobInMemoryOrTheSummaryOfTheIndex) {
   EXPECT_EQ(list_.list().live_ranks(), 514);
 }
 
-TEST_F(ListedJobsTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
+TEST_F(JobListUpdaterTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
   base_.create("job");
   base_.append("job",
                {jobs::ProfileKnown{"input", "uploaded", {}, "1f1b", 2, ""}, jobs::CharacterizationStarted{{"input"}},
@@ -65,9 +65,9 @@ TEST_F(ListedJobsTest, WhileFrontiersAreReadARowKeepsTheSavingsOfTheIndex) {
   EXPECT_EQ(summary.ranks, 2) << "what the job itself knows";
 }
 
-TEST_F(ListedJobsTest, AnEndedJobSavesNothingNow) {
+TEST_F(JobListUpdaterTest, AnEndedJobSavesNothingNow) {
   testing::ServiceParts parts;
-  ListedJobs list(parts.base.jobs(), parts.base.clock());
+  JobListUpdater list(parts.base.jobs(), parts.base.clock());
   parts.base.create("job");
   parts.plan();
   parts.deploy(0);
@@ -78,9 +78,9 @@ TEST_F(ListedJobsTest, AnEndedJobSavesNothingNow) {
   EXPECT_EQ(ended.iteration_time, std::nullopt);
 }
 
-TEST_F(ListedJobsTest, PowerIsKnownOnceRanksReportIterations) {
+TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   testing::ServiceParts parts;
-  ListedJobs list(parts.base.jobs(), parts.base.clock());
+  JobListUpdater list(parts.base.jobs(), parts.base.clock());
   parts.base.create("job");
   parts.plan();
   parts.deploy(0);
@@ -99,7 +99,7 @@ TEST_F(ListedJobsTest, PowerIsKnownOnceRanksReportIterations) {
   EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt);
 }
 
-TEST_F(ListedJobsTest, ARowNamesItsAcceleratorAndTheEstimatedPartOfItsSavings) {
+TEST_F(JobListUpdaterTest, ARowNamesItsAcceleratorAndTheEstimatedPartOfItsSavings) {
   jobs::JobRegistered registered;
   registered.facts["accelerator"] = "NVIDIA H100";
   base_.create("job", 2, registered);
@@ -110,7 +110,7 @@ TEST_F(ListedJobsTest, ARowNamesItsAcceleratorAndTheEstimatedPartOfItsSavings) {
   EXPECT_THAT(jobs::format_summary(summary), HasSubstr(R"("saved_j":9,"estimated_saved_j":4)"));
 }
 
-TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {
+TEST_F(JobListUpdaterTest, ADamagedRowIsListedAsDamaged) {
   base_.jobs().index().emplace("\xff",
                                {.job = "\xff", .state = "deployed", .name = "", .summary = "{", .damaged = true});
   const JobList::Row* const row = list_.list().find("?");
@@ -120,7 +120,7 @@ TEST_F(ListedJobsTest, ADamagedRowIsListedAsDamaged) {
   EXPECT_EQ(list_.list().size(), 0U);
 }
 
-TEST_F(ListedJobsTest, ARemovedJobLeavesTheList) {
+TEST_F(JobListUpdaterTest, ARemovedJobLeavesTheList) {
   base_.create("job");
   EXPECT_EQ(list_.list().size(), 1U);
   base_.jobs().index().erase("job");
@@ -128,7 +128,7 @@ TEST_F(ListedJobsTest, ARemovedJobLeavesTheList) {
   EXPECT_EQ(list_.owner_of("job"), std::nullopt);
 }
 
-TEST_F(ListedJobsTest, TheOwnerIsKnownBeforeTheListIsRequested) {
+TEST_F(JobListUpdaterTest, TheOwnerIsKnownBeforeTheListIsRequested) {
   jobs::JobRegistered owned;
   owned.facts["token"] = "t1";
   base_.create("job", 2, owned);
@@ -136,7 +136,7 @@ TEST_F(ListedJobsTest, TheOwnerIsKnownBeforeTheListIsRequested) {
   EXPECT_EQ(list_.owner_of("nowhere"), std::nullopt);
 }
 
-TEST_F(ListedJobsTest, ManyChangedRowsAreRebuiltBeforeARequest) {
+TEST_F(JobListUpdaterTest, ManyChangedRowsAreRebuiltBeforeARequest) {
   for (int i = 0; i < 128; ++i) {
     list_.update_if_many();
     EXPECT_EQ(base_.jobs().index().changed(), static_cast<std::size_t>(i)) << "few: they wait for a request";

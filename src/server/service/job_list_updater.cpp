@@ -1,4 +1,4 @@
-#include "server/service/listed_jobs.h"
+#include "server/service/job_list_updater.h"
 
 #include "base/utf8.h"
 #include "server/jobs/job_savings.h"
@@ -12,26 +12,26 @@ constexpr std::size_t kRowsAtOnce = 128;
 
 }  // namespace
 
-ListedJobs::ListedJobs(LiveJobs& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {
+JobListUpdater::JobListUpdater(JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {
   jobs_.index().on_changed = [this](const std::string&) {
     if (on_changed) on_changed();
   };
 }
 
-const JobList& ListedJobs::list() {
+const JobList& JobListUpdater::list() {
   update();
   return list_;
 }
 
-void ListedJobs::update() {
+void JobListUpdater::update() {
   for (const std::string& id : jobs_.index().take_changed()) refresh(id);
 }
 
-void ListedJobs::update_if_many() {
+void JobListUpdater::update_if_many() {
   if (jobs_.index().changed() >= kRowsAtOnce) update();
 }
 
-void ListedJobs::refresh(const std::string& job) {
+void JobListUpdater::refresh(const std::string& job) {
   const auto found = jobs_.index().find(job);
   if (found == jobs_.index().end()) return list_.remove(valid_utf8(job));
   const store::JobIndexRow& row = found->second;
@@ -46,7 +46,7 @@ void ListedJobs::refresh(const std::string& job) {
             now_s);
 }
 
-jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
+jobs::JobSummary JobListUpdater::summary_of(const LiveJob& live) const {
   jobs::JobSummary summary = service::summary_of(live);
   const auto row = jobs_.index().find(live.job.id);
   if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers.all()))
@@ -64,7 +64,7 @@ jobs::JobSummary ListedJobs::summary_of(const LiveJob& live) const {
   return summary;
 }
 
-std::optional<std::string> ListedJobs::owner_of(const std::string& job) {
+std::optional<std::string> JobListUpdater::owner_of(const std::string& job) {
   const JobList::Row* row = list_.find(job);
   if (row == nullptr && jobs_.index().has_changed(job)) {
     refresh(job);
@@ -73,12 +73,12 @@ std::optional<std::string> ListedJobs::owner_of(const std::string& job) {
   return row == nullptr ? std::nullopt : row->owner;
 }
 
-void ListedJobs::keep_changes(bool keep) {
+void JobListUpdater::keep_changes(bool keep) {
   update();
   list_.keep_changes(keep);
 }
 
-std::vector<JobList::Change> ListedJobs::take_changes() {
+std::vector<JobList::Change> JobListUpdater::take_changes() {
   update();
   return list_.take_changes();
 }
