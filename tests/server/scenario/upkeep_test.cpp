@@ -34,46 +34,10 @@ std::string registered(InProcess& target, const std::string& profile = "", const
   return made->job;
 }
 
-store::JobIndexRow row(const std::string& job, const std::string& state, double updated_s, std::int64_t bytes) {
-  store::JobIndexRow row{job, state, "", 0, updated_s, std::nullopt, 10, ""};
-  row.bytes = bytes;
-  row.packed = 10;
-  return row;
-}
-
 std::vector<std::string> keys(InProcess& target) {
   std::vector<std::string> found;
   for (const auto& [key, bytes] : target.database().blobs) found.push_back(key.substr(0, key.find('/')));
   return found;
-}
-
-TEST(Upkeep, RemovesTheOldestEndedJobsUntilTheRestIsSmallEnough) {
-  const std::vector<store::JobIndexRow> jobs{row("new", "finished", 9, 100), row("old", "expired", 1, 100),
-                                             row("live", "deployed", 0, 500), row("middle", "finished", 5, 100)};
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 800, 0}, 100).remove, IsEmpty());
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 700, 0}, 100).remove, ElementsAre("old"));
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 601, 0}, 100).remove, ElementsAre("old", "middle"));
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 10, 0}, 100).remove, ElementsAre("old", "middle", "new"));
-  EXPECT_THAT(service::upkeep_of(jobs, {95, 0, 0}, 100).remove, ElementsAre("old", "middle"));
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 0}, 100).remove, IsEmpty());
-}
-
-TEST(Upkeep, KeepsDamagedJobsForInspection) {
-  store::JobIndexRow damaged = row("damaged", "finished", 1, 100);
-  damaged.damaged = true;
-  damaged.packed = 0;
-  const service::UpkeepWork work = service::upkeep_of({damaged}, {1, 1, 1}, 100);
-  EXPECT_THAT(work.remove, IsEmpty());
-  EXPECT_THAT(work.pack, IsEmpty());
-}
-
-TEST(Upkeep, PacksLogsOfEndedJobsAndLongOnes) {
-  std::vector<store::JobIndexRow> jobs{row("ended", "finished", 1, 1), row("packed", "finished", 1, 1),
-                                       row("short", "deployed", 1, 1), row("long", "deployed", 1, 1)};
-  jobs[0].packed = 9;
-  jobs[2].packed = 1;
-  jobs[3].last_sequence = 1010;
-  EXPECT_THAT(service::upkeep_of(jobs, {0, 0, 1}, 100).pack, ::testing::UnorderedElementsAre("ended", "long"));
 }
 
 TEST(Upkeep, RemovesAJobAndLaterItsBlobs) {
