@@ -134,8 +134,8 @@ class Cluster:
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
 
-    def say(self, job, kind, text):
-        event = {"job": job.id, "sequence": len(job.events) + 1, "kind": kind, "at_s": time.time(), "text": text}
+    def say(self, job, kind, text, by="server"):
+        event = {"job": job.id, "sequence": len(job.events) + 1, "kind": kind, "at_s": time.time(), "text": text, "by": by}
         job.events.append(event)
         for listener, wanted in self.listeners.items():
             if wanted in (None, job.id):
@@ -154,6 +154,13 @@ class Cluster:
         """Pages are short, so that tests follow some."""
         page = {"alerts": self.alerts[begin:begin + self.page_rows]} | ({} if begin else {"resolved": self.resolved})
         return page | ({"next": str(begin + self.page_rows)} if begin + self.page_rows < len(self.alerts) else {})
+
+    def event_page(self, begin):
+        """Of events beyond ranks' own, the last one first."""
+        events = sorted((event | {"name": job.name} for job in self.jobs.values() for event in job.events
+                         if event["kind"] != "rank_registered"), key=lambda event: -event["at_s"])
+        page = {"events": events[begin:begin + self.page_rows]}
+        return page | ({"next": str(begin + self.page_rows)} if begin + self.page_rows < len(events) else {})
 
     def alert(self, job, kind, text, age_s=600):
         with self.lock:
@@ -279,6 +286,9 @@ class Server:
         if url.path == "/v1/alerts":
             with cluster.lock:
                 return send(200, cluster.alert_page(int(query.get("after", 0))))
+        if url.path == "/v1/events/recent":
+            with cluster.lock:
+                return send(200, cluster.event_page(int(query.get("after", 0))))
         if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)

@@ -113,5 +113,68 @@ class AlertsTest(ClusterCase):
                 self.assert_readable()
 
 
+EVENTS = "() => [...document.querySelectorAll('.event-list li')].map((li) => [...li.children].slice(1).map((part) => part.innerText).join(' | '))"
+
+
+class EventsTest(PagesCase):
+    def made(self):
+        gpt, bert = self.job("gpt"), self.job("bert")
+        with self.cluster.lock:
+            self.cluster.say(gpt, "policy_set", "power cap 250 kW set", "alice")
+            self.cluster.say(bert, "plan_dropped", "rank 3 dropped plan 5", "rank 3")
+            self.cluster.say(bert, "plan_deployed", "plan 6 deployed")
+        return gpt, bert
+
+    def open_events(self, **look):
+        self.open(wait=LIVE, **look)
+        self.js("() => { location.hash = '#/events'; }")
+        self.browser.wait_until("document.querySelector('.event-list li')")
+
+    def test_events_of_all_jobs_are_listed_with_their_author(self):
+        self.made()
+        self.open_events()
+        self.assertEqual(self.js(EVENTS)[:3], ["bert | plan 6 deployed | server", "bert | rank 3 dropped plan 5 | rank 3",
+                                               "gpt | power cap 250 kW set | alice"])
+        self.assertEqual(self.js("() => document.querySelector('.pages [aria-current]').textContent"), "Events")
+        self.assertEqual(self.js("() => document.title"), "Events - Perseus")
+
+    def test_words_kind_and_author_choose(self):
+        self.made()
+        self.open_events()
+        self.js("() => { const by = document.querySelector('#event-by'); by.value = 'alice'; by.dispatchEvent(new Event('change')); }")
+        self.assertEqual(self.js(EVENTS), ["gpt | power cap 250 kW set | alice"])
+        self.js("() => { const kind = document.querySelector('#event-kind'); kind.value = 'plan_dropped'; kind.dispatchEvent(new Event('change')); }")
+        self.wait_for_text("No event matches.", "main")
+
+    def test_many_events_come_in_pages_and_new_ones_keep_the_focus(self):
+        gpt, _ = self.made()
+        with self.cluster.lock:
+            for k in range(120):
+                self.cluster.say(gpt, "policy_set", f"power cap {k} W set", "<b>alice</b>")
+        self.open_events()
+        self.browser.wait_until("document.querySelectorAll('.event-list li').length > 120")
+        self.assertIn("<b>alice</b>", self.js(EVENTS)[0])
+        self.js("() => document.querySelector('.event-list li a').focus()")
+        with self.cluster.lock:
+            self.cluster.say(gpt, "job_finished", "finished", "alice")
+        self.js("() => window.dispatchEvent(new Event('online'))")
+        self.browser.wait_until("document.querySelector('.event-list li').innerText.includes('finished')")
+        self.assertEqual(self.js("() => document.activeElement.closest('li').dataset.key"), f"{gpt.id} {len(gpt.events) - 1}")
+
+    def test_the_activity_of_a_job_names_who_acted(self):
+        gpt, _ = self.made()
+        self.open(wait=LIVE)
+        self.js("(id) => { location.hash = `#/jobs/${id}`; }", gpt.id)
+        self.wait_for_text("power cap 250 kW set by alice", ".activity")
+
+    def test_on_a_phone_light_and_dark(self):
+        self.made()
+        for dark in (False, True):
+            self.open_events(**PHONE, dark=dark)
+            self.assertLessEqual(self.width(), 360)
+            ratio, text = self.js(WORST_CONTRAST)
+            self.assertGreaterEqual(ratio, 4.5, (text, dark))
+
+
 if __name__ == "__main__":
     run_tests(AlertsTest, "program")

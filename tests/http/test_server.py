@@ -343,6 +343,7 @@ class OwnApi(ServerCase):
         check("DELETE", "/v1/jobs/{job}", f"/v1/jobs/{learns}", expect=409)
         check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}")
         check("DELETE", "/v1/learned_profiles/{id}", f"/v1/learned_profiles/{learned[0]['id']}", expect=404)
+        check("GET", "/v1/events/recent", "/v1/events/recent")
         check("GET", "/v1/openapi.json", "/v1/openapi.json")
         token = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]
         self.assertEqual(self.server.ask("DELETE", f"/v1/tokens/{token['id']}", token=token["token"])[0], 409,

@@ -216,10 +216,12 @@ void describe(F& f, const RankPage& page) {
 template <class F>
 void describe(F& f, const JobEvent& event) {
   f.always("job", event.job);
+  f("name", event.name);
   f.always("sequence", event.sequence);
   f.always("kind", event.kind);
   f.always("at_s", event.at_s);
   f.always("text", event.text);
+  f("by", event.by);
 }
 
 }  // namespace perseus::jobs

@@ -70,6 +70,7 @@ void describe(F& f, S& e) {
   f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
   f("switch_latency_s", e.switch_latency_s);
   f("labels", e.labels);
+  f("by", e.by);
 }
 template <class F, class S>
 requires is_one_of<S, RankRegistered>
@@ -111,6 +112,7 @@ void describe(F& f, S& e) {
   f("text", e.text);
   f("switch_latency_s", e.switch_latency_s);
   f("fixed_latency", e.fixed_latency);
+  f("by", e.by);
 }
 template <class F, class S>
 requires is_one_of<S, ProfileOnTrial>
@@ -192,13 +194,23 @@ void describe(F& f, S& e) {
   f.always("degree", e.degree);
   f.always("effective_s", e.effective_s);
   f("detected", e.detected);
+  f("by", e.by);
 }
 template <class F, class S>
-requires is_one_of<S, StragglerTookEffect, StragglerWithdrawn>
+requires is_one_of<S, StragglerTookEffect>
 void describe(F& f, S& e) { f.always("id", e.id); }
 template <class F, class S>
+requires is_one_of<S, StragglerWithdrawn>
+void describe(F& f, S& e) {
+  f.always("id", e.id);
+  f("by", e.by);
+}
+template <class F, class S>
 requires is_one_of<S, PolicyCleared>
-void describe(F& f, S& e) { f.always("policy", e.kind); }
+void describe(F& f, S& e) {
+  f.always("policy", e.kind);
+  f("by", e.by);
+}
 template <class F, class S>
 requires is_one_of<S, PlanDeployed::Choice>
 void describe(F& f, S& e) {
@@ -263,14 +275,20 @@ void describe(F& f, S& e) {
   f("runs", e.runs);
 }
 template <class F, class S>
-requires is_one_of<S, JobSeen, JobFinished, JobExpired, JobRevived>
+requires is_one_of<S, JobSeen, JobExpired, JobRevived>
 void describe(F&, S&) {}
+template <class F, class S>
+requires is_one_of<S, JobFinished>
+void describe(F& f, S& e) { f("by", e.by); }
 template <class F, class S>
 requires is_one_of<S, UnknownEvent>
 void describe(F& f, S& e) { f("unknown_kind", e.kind); }
 template <class S>
 requires is_one_of<S, PolicySet>
-void describe(JsonWriter& f, S& e) { f.always("policy", members_of(e.policy)); }
+void describe(JsonWriter& f, S& e) {
+  f.always("policy", members_of(e.policy));
+  f("by", e.by);
+}
 
 std::string_view kind_name(std::size_t kind) { return kKinds[kind]; }
 
@@ -290,10 +308,14 @@ namespace {
 
 struct PolicySetMembers {
   PolicyMembers policy;
+  std::string by;
 };
 template <class F, class S>
 requires is_one_of<S, PolicySetMembers>
-void describe(F& f, S& e) { f.always("policy", e.policy); }
+void describe(F& f, S& e) {
+  f.always("policy", e.policy);
+  f("by", e.by);
+}
 
 /// Reads a body of the kind with that number from the members beside "kind" and "at_s".
 template <std::size_t kind = 0>
@@ -310,6 +332,7 @@ Result<EventBody> read_body(std::size_t wanted, formats::JsonMembers& members, c
       const auto policy = policy_of(set.policy);
       if (!policy) return json.error("exactly one of power_cap, pinned, max_slowdown in policy");
       body.policy = *policy;
+      body.by = std::move(set.by);
     } else {
       describe(members, body);
       if (Status read = members.end(); !read) return read.error();

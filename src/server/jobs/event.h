@@ -22,6 +22,9 @@
 
 namespace perseus::jobs {
 
+/// ProfileKnown::by of a profile that the server measured, learned or completed.
+inline constexpr std::string_view kByServer = "server";
+
 struct JobRegistered {
   std::string name;
   Degrees degrees;
@@ -34,6 +37,7 @@ struct JobRegistered {
   std::optional<double> switch_latency_s = std::nullopt;  ///< given by the job: overrides profiles and ranks'
                                                           ///< measurements
   Labels labels = {};
+  std::string by = {};  ///< who asked for it, see author_of(); empty: not known. As in the other events of requests
   bool operator==(const JobRegistered&) const = default;
 };
 struct RankRegistered {
@@ -68,6 +72,7 @@ struct ProfileKnown {
   /// Switch latency to plan with; fixed: ranks' measurements do not change it.
   std::optional<double> switch_latency_s = std::nullopt;
   bool fixed_latency = false;
+  std::string by = {};
   bool operator==(const ProfileKnown&) const = default;
 };
 /// A profile that an earlier job of the same setup learned. The server compares it with this job's first iterations
@@ -140,6 +145,7 @@ struct StragglerNoticed {
   int pipeline = 0;
   double degree = 1, effective_s = 0;
   bool detected = false;
+  std::string by = {};
   bool operator==(const StragglerNoticed&) const = default;
 };
 struct StragglerTookEffect {
@@ -148,14 +154,17 @@ struct StragglerTookEffect {
 };
 struct StragglerWithdrawn {
   std::string id;
+  std::string by = {};
   bool operator==(const StragglerWithdrawn&) const = default;
 };
 struct PolicySet {
   Policy policy;
+  std::string by = {};
   bool operator==(const PolicySet&) const = default;
 };
 struct PolicyCleared {
   std::string kind;
+  std::string by = {};
   bool operator==(const PolicyCleared&) const = default;
 };
 struct PlanDeployed {
@@ -229,6 +238,7 @@ struct RefinementEnded {
   bool operator==(const RefinementEnded&) const = default;
 };
 struct JobFinished {
+  std::string by = {};
   bool operator==(const JobFinished&) const = default;
 };
 struct JobExpired {

@@ -31,6 +31,28 @@ struct PolicyText {
   }
 };
 
+struct EventAuthor {
+  template <class E>
+  std::string operator()(const E& e) const {
+    if constexpr (requires { e.by; }) {
+      return e.by.empty() && detected(e) ? std::string(kByServer) : e.by;
+    } else if constexpr (std::is_same_v<E, UnknownEvent>) {
+      return "";
+    } else if constexpr (requires { e.rank; }) {
+      return fmt::format("rank {}", e.rank);
+    } else {
+      return std::string(kByServer);
+    }
+  }
+
+ private:
+  static bool detected(const StragglerNoticed& e) { return e.detected; }
+  template <class E>
+  static bool detected(const E& /*e*/) {
+    return false;
+  }
+};
+
 struct EventText {
   std::string operator()(const JobRegistered& e) const {
     return fmt::format("job of {} x {} x {} ranks (dp x pp x tp) registered", e.degrees.dp, e.degrees.pp, e.degrees.tp);
@@ -136,6 +158,10 @@ std::string text_of(const PlanDropped& e) {
                      e.reason);
 }
 std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
+std::string author_of(const Event& event) { return std::visit(EventAuthor{}, event.body); }
+JobEvent job_event(const std::string& job, std::int64_t sequence, const Event& event) {
+  return {job, sequence, std::string(kind_of(event)), event.at_s, text_of(event), author_of(event)};
+}
 std::string text_of(const Event& event) { return std::visit(EventText{}, event.body); }
 
 }  // namespace perseus::jobs

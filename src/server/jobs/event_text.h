@@ -1,4 +1,4 @@
-// Events, policies and straggler targets as sentences for people.
+// Events, policies and straggler targets as sentences for people, and who caused an event.
 //
 // Errors:  none.
 // Threads: pure functions.
@@ -12,6 +12,11 @@ namespace perseus::jobs {
 
 /// One sentence for people.
 std::string text_of(const Event& event);
+/// Who caused it: the name of a token ("alice"; without a name "token 1a2b3c4d5e6f"), "client" (of a server without
+/// tokens), "rank 3", or "server". Empty: not known, as in logs of earlier versions.
+std::string author_of(const Event& event);
+/// The event as its readers get it.
+JobEvent job_event(const std::string& job, std::int64_t sequence, const Event& event);
 
 /// "accelerator GPU-1", "rank 5", "pipeline 2"
 std::string text_of(const StragglerTarget& target);

@@ -58,6 +58,7 @@ struct RegisterJob {
   Labels labels = {};                        ///< team, model, ...: lists of jobs select by them
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
+  std::string by = {};  ///< who asks for it, for people: see author_of() in event_text.h; as in the requests below
 };
 struct RegisterJobAnswer {
   std::string job;
@@ -199,6 +200,7 @@ struct SetStraggler {
   StragglerTarget target;
   Seconds delay;
   double degree = 1;  ///< times slower, 1 .. 1000; 1: back to normal
+  std::string by = {};
 };
 struct StragglerSet {
   struct Outcome {
@@ -213,6 +215,7 @@ struct StragglerSet {
 struct WithdrawStraggler {
   std::string job;
   std::string id;
+  std::string by = {};
 };
 
 // ---- Policies
@@ -220,6 +223,7 @@ struct WithdrawStraggler {
 struct SetPolicy {
   std::string job;
   Policy policy;  ///< replaces the job's policy of the same kind
+  std::string by = {};
 };
 struct PolicyChanged {
   std::string warning;  ///< why no plan keeps the policy; empty: it is kept, or there is no frontier yet
@@ -227,6 +231,7 @@ struct PolicyChanged {
 struct ClearPolicy {
   std::string job;
   std::string kind;
+  std::string by = {};
 };
 
 // ---- Views of a job
@@ -422,7 +427,9 @@ struct JobEvent {
   std::int64_t sequence = 0;
   std::string kind;
   double at_s = 0;
-  std::string text;  ///< one sentence for people
+  std::string text;       ///< one sentence for people
+  std::string by = {};    ///< see author_of() in event_text.h
+  std::string name = {};  ///< the job's; only in lists over jobs
 };
 using SubscriptionId = std::uint64_t;
 /// Kind of the last event sent for a removed job; no log contains it.

@@ -71,7 +71,7 @@ NoticeDecision decide_one(const Job& job, const SetStraggler& request, int pipel
     return {{}, {job.id, "", pipeline, effective_s, nothing_to_end(job, request.target, pipeline)}};
   }
   const std::string id = fmt::format("s{}", job.notices_ever + 1 + static_cast<int>(number));
-  return {{StragglerNoticed{id, request.target, pipeline, request.degree, effective_s, detected}},
+  return {{StragglerNoticed{id, request.target, pipeline, request.degree, effective_s, detected, request.by}},
           {job.id, id, pipeline, effective_s}};
 }
 
@@ -105,7 +105,7 @@ Result<std::vector<EventBody>> decide_withdrawal(const Job& job, const WithdrawS
     return Error{ErrorCode::not_found,
                  fmt::format("job {}: no straggler notice {} is pending or in force", job.id, request.id)};
   }
-  return std::vector<EventBody>{StragglerWithdrawn{request.id}};
+  return std::vector<EventBody>{StragglerWithdrawn{request.id, request.by}};
 }
 
 const Notice* next_pending(const Job& job) {

@@ -171,6 +171,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline},
       {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
       {"GET", "/v1/events", read, &Api::all_events},
+      {"GET", "/v1/events/recent", read, &Api::recent_events},
       {"GET", "/v1/job_changes", read, &Api::job_changes},
       {"GET", "/v1/alerts", read, &Api::list_alerts},
       {"GET", "/v1/stragglers", read, &Api::list_stragglers},
@@ -281,6 +282,7 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
   for (const std::string_view fact : {service::kOwnerFact, service::kTeamFact}) request.facts.erase(std::string(fact));
   if (!call.identity.token.empty()) request.facts.emplace(service::kOwnerFact, call.identity.token);
   if (!call.identity.team.empty()) request.facts.emplace(service::kTeamFact, call.identity.team);
+  request.by = author_of(call.identity);
   return request;
 }
 

@@ -172,6 +172,7 @@ class Api {
   void timeline(Call call);
   void job_events(Call call);
   void all_events(Call call);
+  void recent_events(Call call);
   void list_alerts(Call call);
   using RowsOfJob = std::vector<std::string> (*)(const jobs::JobView&);
   /// Answers with the rows of a page of live jobs, as JSON objects.

@@ -1,11 +1,59 @@
-// Event streams of /v1.
+// Calls of /v1 about events: streams, and the last events of all jobs.
+#include <fmt/format.h>
+
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "base/json_writer.h"
+#include "server/jobs/describe_view.h"
+#include "server/jobs/event.h"
 #include "server/routes/call_input.h"
 
 namespace perseus::routes {
+namespace {
+
+constexpr std::size_t kPageEvents = 100, kMostPageEvents = 1000;
+constexpr std::string_view kEventLimits = "a number of events from 1 to 1000";
+
+bool is_event_kind(std::string_view text) {
+  for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
+    if (jobs::kind_name(kind) == text) return true;
+  }
+  return text == jobs::kJobRemoved;
+}
+
+std::string events_json(const service::RecentEvents::Page& page) {
+  return json_object([&](JsonWriter& f) {
+    f.always("events", page.events);
+    if (page.next) f.always("next", service::format_event_cursor(*page.next));
+  });
+}
+
+}  // namespace
+
+void Api::recent_events(Call call) {
+  Parameters parameters(call.request);
+  const auto limit = parameters.take<std::size_t>("limit", kEventLimits).value_or(kPageEvents);
+  const auto after = parameters.text("after"), kind = parameters.text("kind");
+  const auto job = parameters.text("job"), by = parameters.text("by");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (limit < 1 || limit > kMostPageEvents) {
+    return call.fail(wrong_parameter("limit", std::to_string(limit), kEventLimits));
+  }
+  if (kind && !is_event_kind(*kind)) {
+    return call.fail(wrong_parameter("kind", *kind, "a kind of event, such as policy_set"));
+  }
+  service::RecentEvents::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = service::parse_event_cursor(*after))) {
+    return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
+  }
+  query.wanted = [this, kind, job, by, identity = call.identity](const jobs::JobEvent& event) {
+    return (!kind || *kind == event.kind) && (!job || *job == event.job) && (!by || *by == event.by) &&
+           reaches(identity, event.job) == true;
+  };
+  service_.recent_events(std::move(query), then<service::RecentEvents::Page>(call, events_json));
+}
 
 void Api::job_events(Call call) {
   Parameters parameters(call.request);

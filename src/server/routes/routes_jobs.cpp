@@ -144,15 +144,16 @@ void Api::list_ranks(Call call) {
   service_.ranks(call.parts[0], after, limit, then<jobs::RankPage>(call, json_text<jobs::RankPage>));
 }
 
-void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call)); }
+void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call), author_of(call.identity)); }
 
-void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call)); }
+void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call), author_of(call.identity)); }
 
 void Api::upload_profile(Call call) {
   if (Status room = has_room(call.identity); !room) return call.fail(room.error());
   auto body = body_of<jobs::ProfileBody>(call);
   if (!body) return;
-  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call));
+  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call),
+                          author_of(call.identity));
 }
 
 using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;

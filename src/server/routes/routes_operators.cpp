@@ -15,6 +15,7 @@ namespace perseus::routes {
 void Api::set_straggler(Call call) {
   auto body = body_of<jobs::SetStraggler>(call);
   if (!body) return;
+  body->by = author_of(call.identity);
   service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
@@ -22,10 +23,13 @@ void Api::set_job_straggler(Call call) {
   auto body = body_of<jobs::SetStraggler>(call);
   if (!body) return;
   body->job = call.parts[0];
+  body->by = author_of(call.identity);
   service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
-void Api::withdraw_straggler(Call call) { service_.withdraw_straggler({call.parts[0], call.parts[1]}, then_ok(call)); }
+void Api::withdraw_straggler(Call call) {
+  service_.withdraw_straggler({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
+}
 
 namespace {
 
@@ -43,13 +47,13 @@ void Api::set_policy(Call call) {
   call.request.body = json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{call.request.body}); });
   const auto body = body_of<jobs::PolicyMembers>(call);
   if (!body) return;
-  service_.set_policy({call.parts[0], *jobs::policy_of(*body)},
+  service_.set_policy({call.parts[0], *jobs::policy_of(*body), author_of(call.identity)},
                       then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
 
 void Api::clear_policy(Call call) {
   if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
-  service_.clear_policy({call.parts[0], call.parts[1]}, then_ok(call));
+  service_.clear_policy({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
 }
 
 namespace {

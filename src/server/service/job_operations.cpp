@@ -19,11 +19,11 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged
   }
   const std::string id = request.job;
   const std::string kind(jobs::kind_of(request.policy));
-  const auto decide = [policy =
-                           std::move(request.policy)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
+  const auto decide = [policy = std::move(request.policy),
+                       by = std::move(request.by)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
     const auto found = job.policies.find(std::string(jobs::kind_of(policy)));
     if (found != job.policies.end() && found->second == policy) return std::vector<jobs::EventBody>{};
-    return std::vector<jobs::EventBody>{jobs::PolicySet{policy}};
+    return std::vector<jobs::EventBody>{jobs::PolicySet{policy, by}};
   };
   const auto changed = [this, id, kind, done = std::move(done)](const Result<Ok>& set) {
     if (!set) return done(set.error());
@@ -35,8 +35,9 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged
 }
 
 void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
-  const auto decide = [kind = request.kind](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
-    if (job.policies.contains(kind)) return std::vector<jobs::EventBody>{jobs::PolicyCleared{kind}};
+  const auto decide = [kind = request.kind,
+                       by = request.by](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
+    if (job.policies.contains(kind)) return std::vector<jobs::EventBody>{jobs::PolicyCleared{kind, by}};
     return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
   };
   access_.execute(request.job, command_for_live_job(decide, std::move(done)));
@@ -76,12 +77,12 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   });
 }
 
-void JobOperations::finish(const std::string& job, Done<Ok> done) {
-  access_.execute(job, {[](const jobs::Job& now, double) -> Result<Decision> {
+void JobOperations::finish(const std::string& job, const std::string& by, Done<Ok> done) {
+  access_.execute(job, {[by](const jobs::Job& now, double) -> Result<Decision> {
                           Decision decision;
                           if (now.state == jobs::JobState::finished) return decision;
                           if (!now.live()) return job_is_over(now);
-                          decision.events.emplace_back(jobs::JobFinished{});
+                          decision.events.emplace_back(jobs::JobFinished{by});
                           return decision;
                         },
                         answer_of(done)});

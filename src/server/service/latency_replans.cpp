@@ -78,6 +78,7 @@ void LatencyReplans::replanned(const std::string& id, const std::string& input, 
                        jobs::latency_to_plan_with(current, input);
     if (!still) return decision;
     decision.events.emplace_back(known.event);
+    std::get<jobs::ProfileKnown>(decision.events.back()).by = jobs::kByServer;
     decision.blobs.push_back(known.blob);
     return decision;
   };

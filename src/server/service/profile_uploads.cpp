@@ -40,6 +40,7 @@ Result<Decision> decide_upload(const jobs::Job& job, const jobs::KnownInput& kno
 
 Result<JobProfiles> JobProfiles::read(store::Store& store, const jobs::RegisterJob& request, double switch_latency_s) {
   JobProfiles profiles;
+  profiles.by = request.by;
   const auto add_given = [&](std::string csv, jobs::PipelineShape shape, const std::string& name,
                              std::vector<int> pipelines) {
     if (request.switch_latency) shape.switch_latency = request.switch_latency;
@@ -84,6 +85,7 @@ Result<Decision> JobProfiles::complete(const jobs::InputLimits& limits) const {
   for (const Given& one : given) {
     auto known = jobs::known_input(one.csv, one.shape, limits, one.name, one.pipelines, one.fixed_latency);
     if (!known) return known.error();
+    known->event.by = by;
     decision.events.emplace_back(std::move(known->event));
     decision.blobs.push_back(std::move(known->blob));
   }
@@ -99,8 +101,8 @@ Result<Decision> JobProfiles::complete(const jobs::InputLimits& limits) const {
 }
 
 void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
-                            Done<Ok> done) {
-  access_.with(job, [this, job, profile = std::move(profile), pipelines = std::move(pipelines),
+                            std::string by, Done<Ok> done) {
+  access_.with(job, [this, job, profile = std::move(profile), pipelines = std::move(pipelines), by = std::move(by),
                      done = std::move(done)](const Result<LiveJob*>& live) {
     if (!live) return done(live.error());
     const jobs::Job& now = (*live)->job;
@@ -112,8 +114,9 @@ void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, 
       return jobs::known_input(csv, shape, limits, source, pipelines, fixed);
     };
     run_off_thread(executor_, weak_from_this(), complete,
-                   [job, done](ProfileUploads& self, const Result<jobs::KnownInput>& known) {
+                   [job, by, done](ProfileUploads& self, Result<jobs::KnownInput> known) {
                      if (!known) return done(known.error());
+                     known->event.by = by;
                      self.jobs_.execute(job, {[known = *known](const jobs::Job& current, double now_s) {
                                                 return decide_upload(current, known, now_s);
                                               },

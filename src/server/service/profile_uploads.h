@@ -36,6 +36,7 @@ struct JobProfiles {
     Given given;
   };
   std::optional<Learned> learned;
+  std::string by;  ///< who registers the job
 
   /// Reads the store: call it off the io thread, as complete().
   static Result<JobProfiles> read(store::Store& store, const jobs::RegisterJob& request, double switch_latency_s);
@@ -48,7 +49,8 @@ class ProfileUploads : public std::enable_shared_from_this<ProfileUploads> {
       : options_(options), jobs_(jobs), access_(access), executor_(executor) {}
 
   /// See Service::upload_profile().
-  void upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, Done<Ok> done);
+  void upload(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, std::string by,
+              Done<Ok> done);
 
  private:
   const ServiceOptions& options_;

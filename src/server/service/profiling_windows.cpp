@@ -197,6 +197,7 @@ Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Profiling
     known.pipelines = jobs::unprofiled_pipelines(job);
     if (static_cast<int>(known.pipelines.size()) == job.num_pipelines()) known.pipelines.clear();
     known.text = decided.trial->text;
+    known.by = jobs::kByServer;
     decision.events.emplace_back(std::move(known));
   } else if (const auto* next = std::get_if<jobs::WindowHandedOut>(&decided.next)) {
     jobs::WindowHandedOut event = *next;
@@ -211,6 +212,7 @@ Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Profiling
   } else if (const auto* measured = std::get_if<jobs::ProfileMeasured>(&decided.next)) {
     jobs::ProfileKnown event = measured->known.event;
     event.text += jobs::text_of_cost(job);
+    event.by = jobs::kByServer;
     decision.events.emplace_back(std::move(event));
     decision.blobs.push_back(measured->known.blob);
     note_learned(job, measured->known.event, now_s, decision);

@@ -174,7 +174,8 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              request.profiling_slowdown_pct,
                              request.profiling_worst_slowdown_pct,
                              number_of(request.switch_latency),
-                             request.labels};
+                             request.labels,
+                             request.by};
 }
 
 namespace {

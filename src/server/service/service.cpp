@@ -59,6 +59,7 @@ struct Service::Parts {
   JobListUpdater list;
   JobAccess access;
   std::shared_ptr<Subscriptions> subscriptions;
+  std::shared_ptr<RecentEvents> recent;
   std::shared_ptr<StoredProfiles> profiles;
   std::shared_ptr<ProfileUploads> uploads;
   std::shared_ptr<LatencyReplans> latencies;
@@ -90,6 +91,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       list(*jobs, clock),
       access(*jobs, clock),
       subscriptions(std::make_shared<Subscriptions>(*jobs, *store, clock)),
+      recent(std::make_shared<RecentEvents>(*jobs, *store, clock)),
       profiles(std::make_shared<StoredProfiles>(options, *store, executor, *characterizations)),
       uploads(std::make_shared<ProfileUploads>(options, *jobs, access, executor)),
       latencies(std::make_shared<LatencyReplans>(options, *jobs, *store, clock, executor)),
@@ -113,7 +115,10 @@ JobHooks Service::Parts::hooks() {
   JobHooks hooks;
   hooks.next_follow_up = [this](LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
   hooks.next_wake = [this](const LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
-  hooks.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
+  hooks.committed = [this](LiveJob& live, const auto& events) {
+    recent->take(live.job.id, events);
+    reactions.committed(live, events);
+  };
   hooks.written = [this](const auto& events) { energy.take(events); };
   hooks.shown = [this](LiveJob& live) { waiting.answer(live); };
   hooks.removed = [this](LiveJob& live) { reactions.removed(live); };
@@ -150,7 +155,10 @@ void Service::Parts::connect(store::Store& to) {
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
-  jobs->index().on_erased = [this](const store::JobIndexRow& gone) { subscriptions->job_removed(gone); };
+  jobs->index().on_erased = [this](const store::JobIndexRow& gone) {
+    recent->job_removed(gone);
+    subscriptions->job_removed(gone);
+  };
   to.on_foreign({[weak = std::weak_ptr(jobs)](const std::string& job, std::int64_t sequence) {
                    if (const auto live = weak.lock()) live->on_foreign(job, sequence);
                  },
@@ -210,8 +218,8 @@ void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankA
   parts_->registrations->register_rank(std::move(request), std::move(done));
 }
 void Service::upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
-                             Done<Ok> done) {
-  parts_->uploads->upload(job, std::move(profile), std::move(pipelines), std::move(done));
+                             Done<Ok> done, std::string by) {
+  parts_->uploads->upload(job, std::move(profile), std::move(pipelines), std::move(by), std::move(done));
 }
 void Service::report_iterations(jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
   parts_->reports.report(std::move(request), std::move(done));
@@ -219,8 +227,16 @@ void Service::report_iterations(jobs::ReportIterations request, Done<jobs::Repor
 void Service::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   parts_->operations.drop_plan(std::move(request), std::move(done));
 }
-void Service::finish_job(const std::string& job, Done<Ok> done) { parts_->operations.finish(job, std::move(done)); }
-void Service::remove_job(const std::string& job, Done<Ok> done) { parts_->operations.remove(job, std::move(done)); }
+void Service::finish_job(const std::string& job, Done<Ok> done, const std::string& by) {
+  parts_->operations.finish(job, by, std::move(done));
+}
+void Service::remove_job(const std::string& job, Done<Ok> done, const std::string& by) {
+  parts_->recent->expect_removal(job, by);
+  parts_->operations.remove(job, [recent = parts_->recent, job, done = std::move(done)](const Result<Ok>& removed) {
+    recent->forget_removal(job);
+    done(removed);
+  });
+}
 
 jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
   return parts_->waiting.wait(std::move(request), std::move(done));
@@ -332,6 +348,10 @@ jobs::SubscriptionId Service::subscribe_all(std::function<void(const jobs::JobEv
   return parts_->subscriptions->subscribe_all(std::move(on));
 }
 void Service::unsubscribe(jobs::SubscriptionId subscription) { parts_->subscriptions->unsubscribe(subscription); }
+
+void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> done) {
+  parts_->recent->page(std::move(query), std::move(done));
+}
 
 // ---- Time
 

@@ -37,6 +37,7 @@
 #include "server/service/energy_figures.h"
 #include "server/service/executor.h"
 #include "server/service/job_list.h"
+#include "server/service/recent_events.h"
 #include "server/service/service_options.h"
 #include "server/service/store_access.h"
 #include "server/store/commit_counts.h"
@@ -93,15 +94,16 @@ class Service {
   void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
   void register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done);
   /// A profile for a job without one, or a better one; for all its pipelines, or the given ones.
-  void upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, Done<Ok> done);
+  void upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, Done<Ok> done,
+                      std::string by = {});
   /// Also reports a profiling window. Without `window`, a report with times of instructions belongs to the last
   /// window handed out.
   void report_iterations(jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
   /// No effect for a plan that is no longer in force.
   void drop_plan(jobs::DropPlan request, Done<Ok> done);
-  void finish_job(const std::string& job, Done<Ok> done);
+  void finish_job(const std::string& job, Done<Ok> done, const std::string& by = {});
   /// Removes the job and its log permanently. conflict while the job is live.
-  void remove_job(const std::string& job, Done<Ok> done);
+  void remove_job(const std::string& job, Done<Ok> done, const std::string& by = {});
 
   /// Answers when there is a plan of another version. The id cancels the call; it is 0 if the answer has already been
   /// given.
@@ -150,6 +152,8 @@ class Service {
   /// Events of all jobs from now on.
   jobs::SubscriptionId subscribe_all(std::function<void(const jobs::JobEvent&)> on);
   void unsubscribe(jobs::SubscriptionId subscription);
+  /// The last events of all jobs, see server/service/recent_events.h.
+  void recent_events(RecentEvents::Query query, Done<RecentEvents::Page> done);
 
   // Time.
   /// Performs what time has made due. Call it when next_wake() has passed, or at any time.

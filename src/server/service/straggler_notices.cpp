@@ -57,7 +57,7 @@ void StragglerNotices::set_in_jobs(const Ids& ids, const jobs::SetStraggler& req
   const auto in_one = [this, all, done, request](const std::string& id) {
     jobs::SetStraggler one = request;
     one.job = id;
-    set_in_job(std::move(one), [this, all, done](Result<jobs::StragglerSet> set) {
+    set_in_job(std::move(one), [this, all, done, by = request.by](Result<jobs::StragglerSet> set) {
       if (set) {
         std::ranges::move(set->notices, std::back_inserter(all->set.notices));
       } else {
@@ -67,7 +67,7 @@ void StragglerNotices::set_in_jobs(const Ids& ids, const jobs::SetStraggler& req
       if (!all->failed && !(all->ended && all->set.notices.empty())) return done(all->set);
       // Applies to all jobs or to none.
       for (const jobs::StragglerSet::Outcome& notice : all->set.notices) {
-        withdraw({notice.job, notice.id}, [](const Result<Ok>&) {});
+        withdraw({notice.job, notice.id, by}, [](const Result<Ok>&) {});
       }
       done(all->failed ? *all->failed : *all->ended);
     });

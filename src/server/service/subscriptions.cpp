@@ -49,7 +49,7 @@ Result<Subscriptions::Part> Subscriptions::read_part(store::Store& store, const 
       break;
     }
     const jobs::Event event = jobs::event_in_log(item.body);
-    part.events.push_back({job, item.sequence, std::string(jobs::kind_of(event)), event.at_s, text_of(event)});
+    part.events.push_back(job_event(job, item.sequence, event));
     bytes += part.events.back().text.size() + bytes_beside_text;
   }
   return part;
@@ -89,7 +89,7 @@ void Subscriptions::send_part(jobs::SubscriptionId id, std::int64_t after, const
 
 void Subscriptions::publish(const std::string& job, const SequencedEvent& event) {
   if (subscriptions_.empty()) return;
-  send({job, event.sequence, std::string(jobs::kind_of(event.event)), event.event.at_s, text_of(event.event)});
+  send(job_event(job, event.sequence, event.event));
 }
 
 void Subscriptions::job_removed(const store::JobIndexRow& gone) {

@@ -61,6 +61,11 @@ Result<Role> role_named(std::string_view name) {
   return Error{ErrorCode::usage, fmt::format("role: '{}'; allowed: job, infrastructure, read-only", name)};
 }
 
+std::string author_of(const Identity& identity) {
+  if (!identity.name.empty()) return identity.name;
+  return identity.token.empty() ? "client" : "token " + identity.token;
+}
+
 Status check_token(const store::TokenRow& wanted) {
   const auto role = role_named(wanted.role);
   if (!role) return role.error();

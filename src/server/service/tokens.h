@@ -42,6 +42,9 @@ struct Identity {
   std::string job;    ///< the only job that it may access, or ""
 };
 
+/// For people, as in author_of() of an event.
+std::string author_of(const Identity& identity);
+
 struct NewToken {
   std::string secret;   ///< shown once, not stored
   store::TokenRow row;  ///< with hash and time

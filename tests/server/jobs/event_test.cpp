@@ -28,10 +28,11 @@ std::vector<EventBody> one_of_each_kind() {
                     {},
                     {},
                     {},
-                    {{"team", "vision"}}},
+                    {{"team", "vision"}},
+                    "alice"},
       RankRegistered{3, 1, 2, 1, {1410, 1200}, "GPU-1", "host", 0.001, 0.01, {"forward", "backward"}, 7},
       RankMeasured{3, 0.005, 83.5, {"forward"}, {1410, 1200}, "none", "no permission"},
-      ProfileKnown{"key", "gpt3", {0, 2}, "1f1b", 8, "good", 0.003, true},
+      ProfileKnown{"key", "gpt3", {0, 2}, "1f1b", 8, "good", 0.003, true, "alice"},
       ProfilingStarted{{0, 2}, {{1410, 1200}, {1410}}},
       WindowHandedOut{7, 1, 5, true, true, {{1410, 0}, {1200}}, "late", 0.25, "text", 12, 3, 4.5, true},
       ResultReported{0,
@@ -47,18 +48,18 @@ std::vector<EventBody> one_of_each_kind() {
       Characterized{"key", 40, 1.0 / 3, 0.5},
       CharacterizationFailed{"key", "why\nnot"},
       RefinementEnded{"key", "why"},
-      StragglerNoticed{"s1", {"GPU-1", std::nullopt, std::nullopt}, 2, 1.2, 1e9 + 0.1, true},
+      StragglerNoticed{"s1", {"GPU-1", std::nullopt, std::nullopt}, 2, 1.2, 1e9 + 0.1, true, "alice"},
       StragglerTookEffect{"s1"},
-      StragglerWithdrawn{"s1"},
-      PolicySet{PowerCap{Watts(250000)}},
-      PolicyCleared{"power_cap"},
+      StragglerWithdrawn{"s1", "alice"},
+      PolicySet{PowerCap{Watts(250000)}, "alice"},
+      PolicyCleared{"power_cap", "alice"},
       PlanDeployed{3, 104, {{"key", 12}, {"", -1}}, {0, 0, 1}, 4.68, 4.5, "reason"},
       IterationsCounted{100, 12.5, 99, true, 1234567890123, true},
       PlanDropped{3, 7, "late", 0.71, 0.67},
       EnergyMeasured{7, 12, 1155.5, 0.67},
       ReportsKept{41, 43, {0, 3}, {{42, 3, true, {0, 3}, {12.5, -1}}, {44, -1, false, {}, {7}}}},
       JobSeen{},
-      JobFinished{},
+      JobFinished{"alice"},
       JobExpired{},
       JobRevived{},
       ProfileOnTrial{{"key", "known", {}, "1f1b", 8, "", 0.003, true}, "known/1", "key0", "j_1"},
@@ -88,6 +89,30 @@ TEST(Event, DefaultsAreReadBackToo) {
     const auto read = parse_event(format_event(event), "log");
     ASSERT_TRUE(read.ok()) << read.error().message;
     EXPECT_EQ(*read, event) << format_event(event);
+  }
+}
+
+TEST(Event, ItsAuthorIsATokenARankOrTheServer) {
+  const auto author = [](EventBody body) { return author_of({0, std::move(body)}); };
+  EXPECT_EQ(author(PolicySet{PowerCap{Watts(250000)}, "alice"}), "alice");
+  EXPECT_EQ(author(PlanDropped{3, 7, "late", 0.71, 0.67}), "rank 3");
+  EXPECT_EQ(author(RankRegistered{}), "rank 0");
+  EXPECT_EQ(author(StragglerNoticed{"s1", {}, 2, 1.2, 0, true}), "server");
+  for (const EventBody& body : {EventBody(PlanDeployed{}), EventBody(JobExpired{}), EventBody(StragglerTookEffect{})}) {
+    EXPECT_EQ(author(body), "server");
+  }
+  EXPECT_EQ(job_event("j", 7, {1.5, JobFinished{"alice"}}).by, "alice");
+}
+
+TEST(Event, InLogsOfEarlierVersionsTheAuthorIsNotKnown) {
+  for (const char* const text :
+       {R"({"kind":"policy_cleared","at_s":1,"policy":"power_cap"})", R"({"kind":"job_finished","at_s":1})",
+        R"({"kind":"policy_set","at_s":1,"policy":{"power_cap":{"average_w":5}}})",
+        R"({"kind":"profile_known","at_s":1,"input":"k","source":"uploaded"})"}) {
+    const auto read = parse_event(text, "log");
+    ASSERT_TRUE(read.ok()) << read.error().message;
+    EXPECT_EQ(author_of(*read), "") << text;
+    EXPECT_EQ(format_event(*read), text) << "nothing is added to an event without author";
   }
 }
 

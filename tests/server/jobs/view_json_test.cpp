@@ -73,6 +73,7 @@ TEST(ServerViewJson, OfAJobInTheListAndOfAnEvent) {
             parse(R"({"id":"a","state":"registered","created_at_s":1,"updated_at_s":2})"));
   EXPECT_EQ(parse(event_json({"a", 7, "job_seen", 1.5, "a rank asked\nabout it"})),
             parse(R"({"job":"a","sequence":7,"kind":"job_seen","at_s":1.5,"text":"a rank asked\nabout it"})"));
+  EXPECT_EQ(parse(event_json({"a", 8, "job_finished", 2, "finished", "alice"})).at("by"), "alice");
   EXPECT_EQ(event_json({"a", 7, "job_seen", 1.5, "two\nlines"}).find('\n'), std::string::npos);  // one line of a stream
 }
 

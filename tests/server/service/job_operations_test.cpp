@@ -27,7 +27,7 @@ class JobOperationsTest : public ::testing::Test, protected testing::ServicePart
 
 TEST_F(JobOperationsTest, AJobIsRemovedOnlyAfterItsEnd) {
   const auto remove = [&] { return answer_of_call([&](auto done) { operations_.remove("job", done); }); };
-  const auto finish = [&] { return answer_of_call([&](auto done) { operations_.finish("job", done); }); };
+  const auto finish = [&] { return answer_of_call([&](auto done) { operations_.finish("job", "alice", done); }); };
   EXPECT_THAT(remove().error().message, HasSubstr("finish it first"));
   EXPECT_TRUE(finish().ok());
   EXPECT_TRUE(finish().ok()) << "a retry";

@@ -70,6 +70,7 @@ class JobsInMemory : public service::Executor {
   [[nodiscard]] service::JobCache& jobs() { return *jobs_; }
   [[nodiscard]] service::StoreAccess& access_to_store() { return *access_; }
   [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
+  [[nodiscard]] store::MemoryStore& store() { return store_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
 
   /// Called by the hook of that name; empty: nothing follows.

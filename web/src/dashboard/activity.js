@@ -1,6 +1,7 @@
 // Activity of a job: the events of its log, newest first.
 import { element } from '../dom.js';
 import { jobPath } from './api.js';
+import { authorOf } from './events.js';
 import { createRefresher } from './refresher.js';
 import { readEvents } from './stream.js';
 import { clockTime, count } from './words.js';
@@ -36,7 +37,7 @@ export function createActivity(parent, id, onNews) {
       timer = setTimeout(refresher.ask, Math.min(60_000, 1000 * 2 ** failures++)); // other parts report that the server is gone
     });
 
-  function add({ sequence, at_s, kind, text }) {
+  function add({ sequence, at_s, kind, text, by }) {
     seen = sequence;
     none.hidden = true;
     const words = text || String(kind).replaceAll('_', ' ');
@@ -44,7 +45,7 @@ export function createActivity(parent, id, onNews) {
     newest = { kind, times: again ? newest.times + 1 : 1 };
     if (again) list.firstChild.remove();
     list.prepend(element('li', {}, element('time', { datetime: new Date(at_s * 1000).toISOString(), text: clockTime(at_s) }),
-      element('span', { text: words }, ...(again ? [element('span', { class: 'dim', text: ` and ${count(newest.times - 1, 'time')} the like` })] : []))));
+      element('span', { text: words }, ...authorOf({ by, text: words }), ...(again ? [element('span', { class: 'dim', text: ` and ${count(newest.times - 1, 'time')} the like` })] : []))));
     while (list.children.length > mostKept) list.lastChild.remove();
     if (!history) onNews(words);
   }

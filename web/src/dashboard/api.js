@@ -8,6 +8,7 @@
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,
 //                           text, since_s, raised_at_s, resolved_at_s }
+// GET /v1/events/recent   { next, events: [{ job, name, sequence, kind, at_s, text, by }] }, newest first
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
 //                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,
@@ -31,7 +32,7 @@
 //                           planned_time_s, planned_energy_j, straggler_iterations, first_plan_version, last_plan_version }] }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
-// GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text }
+// GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text, by }
 // Errors: status and { detail: MESSAGE }. Tokens: Authorization: Bearer, also for events, which are therefore
 // read with fetch() (stream.js) and not with EventSource, which can send no header.
 const tokenKey = 'perseus-token';

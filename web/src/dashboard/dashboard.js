@@ -6,6 +6,7 @@ import { createAlertBanner, createAlertsView, loadAlerts } from './alerts.js';
 import { getJson, jobPath, token } from './api.js';
 import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
+import { createEventsView, loadEvents } from './events.js';
 import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
 import { createJobs, loadJobs } from './jobs.js';
@@ -86,6 +87,12 @@ function showAlerts() {
   link.replaceChildren('Alerts', ...(raised.length > 0 ? [element('span', { class: 'badge', text: raised.length.toLocaleString('en') })] : []));
 }
 
+// Events, while their page is open
+const eventSpacing_ms = 15_000;
+const events = createRefresher(loadEvents, (loaded) => state.page === 'events' && state.view?.show(loaded),
+  (error) => state.page === 'events' && state.view?.fail(error), 1000);
+setInterval(() => listening && state.page === 'events' && events.ask(), eventSpacing_ms);
+
 function refuse(error) {
   sign.refused(token.get() ? error.message : '');
   if (state.jobs === null) dialog.open();
@@ -98,6 +105,7 @@ function connect() {
       early = [];
       jobs.ask(); // the page is live once the jobs are loaded
       alerts.ask();
+      if (state.page === 'events') events.ask();
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -146,7 +154,7 @@ addEventListener('pagehide', pause);
 addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
 
 // Pages: by the URL's hash; a job's is #/jobs/ID
-const views = { alerts: createAlertsView };
+const views = { alerts: createAlertsView, events: createEventsView };
 const wanted = () => {
   const [, page, id] = /^#\/(\w+)(?:\/([^/]+))?/.exec(location.hash) ?? [];
   if (page === 'jobs' && id !== undefined) return { page: 'job', id: decodeURIComponent(id) };
@@ -190,6 +198,7 @@ function openPage(page) {
   closeCluster();
   state.view = views[page](main);
   if (page === 'alerts') alerts.ask();
+  if (page === 'events') events.ask();
 }
 
 function closeView() {
