@@ -16,6 +16,7 @@ import threading
 import time
 import unittest
 
+import postgres
 import served
 from served import Server
 from test_jobs import JobCase
@@ -273,6 +274,32 @@ class Webhook(AlertCase):
         self.assertFalse(os.path.exists(self.folder.name + "/other"))
         printed = self.serve("--alert-webhook", "https://host/private", "--print-config").stdout
         self.assertIn('alert_webhook = "********"', printed)
+
+    @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
+    def test_of_two_servers_on_one_database_one_sends_the_alert(self):
+        database = postgres.Postgres()
+        self.addCleanup(database.close)
+        receiver = self.receiver()
+        servers = [Server(database.url, *FAST, "--alert-webhook", receiver.url) for _ in range(2)]
+        for server in servers:
+            self.addCleanup(lambda server=server: server.process.poll() is None and server.stop(signal.SIGKILL))
+        self.server.stop(signal.SIGKILL)
+        self.server = servers[0]
+        self.push()
+        training = self.trained("gpt")
+        job = training.view()["id"]
+        self.assertEqual(servers[1].ask("GET", f"/v1/jobs/{job}")[0], 200)  # both have it in memory
+
+        def raised():
+            return [len(server.ask("GET", "/v1/alerts")[1]["alerts"]) for server in servers]
+
+        self.lose_control(training, 2)
+        self.wait_for(lambda: raised() == [1, 1] and receiver.states())
+        self.lose_control(training, 3, control=None)
+        self.wait_for(lambda: raised() == [0, 0] and len(receiver.states()) > 1)
+        for server in servers:
+            server.stop()  # after everything that it had to send
+        self.assertEqual(receiver.states(), ["firing", "resolved"])
 
 
 if __name__ == "__main__":
