@@ -65,6 +65,9 @@ class EnergyMetrics(MetricsCase):
                for label in [next((l for l in labels if l.startswith("source")), 'source="-"')]
                if f'training_job="{view["id"]}"' in labels and 'name="gpt"' in labels}
         self.assertGreater(own["perseus_job_iteration_seconds", "planned"], 0.99 * cost["time_s"])
+        saved = {source: own.get(("perseus_job_saved_joules", source), 0) for source in ("measured", "estimated")}
+        self.assertAlmostEqual(saved["estimated"], total["estimated_saved_j"], places=3)
+        self.assertAlmostEqual(sum(saved.values()) / total["saved_j"], 1, places=5)
         self.assertEqual(own["perseus_job_stragglers", "-"], 1)
         self.assertEqual(own["perseus_job_ranks_without_clock_control", "-"], 0)
         self.assertGreaterEqual(own["perseus_job_slowdown_ratio", "-"], 1)
@@ -95,6 +98,8 @@ class EnergyMetrics(MetricsCase):
             return sum(value for (name, _), value in series.items() if name == wanted)
 
         self.assertAlmostEqual(sum_of("perseus_job_power_watts") / sum_of("perseus_power_watts"), 1, places=5)
+        for source in ("measured", "estimated"):
+            self.assertIn(("perseus_job_saved_joules", frozenset(['training_job="others"', 'name=""', f'source="{source}"'])), series)
         self.assertEqual(len(trainings), 3)
 
 

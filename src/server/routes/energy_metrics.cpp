@@ -33,6 +33,7 @@ const char* source_of(bool measured) { return measured ? "measured" : "planned";
 struct Sums {
   std::array<double, 2> power_w{}, all_max_power_w{};  ///< planned, measured
   std::int64_t stragglers = 0, uncontrolled = 0;
+  double saved_measured_j = 0, saved_estimated_j = 0;
 };
 
 template <class Jobs>
@@ -43,6 +44,8 @@ Sums sums_of(const Jobs& jobs) {
     sums.all_max_power_w[job.power.measured ? 1 : 0] += job.power.all_max.value();
     sums.stragglers += job.stragglers;
     sums.uncontrolled += job.uncontrolled;
+    sums.saved_measured_j += job.saved_measured.value_or(Joules(0)).value();
+    sums.saved_estimated_j += job.saved_estimated.value_or(Joules(0)).value();
   }
   return sums;
 }
@@ -100,6 +103,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
   MetricFamily power{"perseus_job_power_watts", "Power of the job under its plan", Gauge, {}};
   MetricFamily all_max{
       "perseus_job_all_max_power_watts", "Power of the job with everything at maximum clock", Gauge, {}};
+  MetricFamily saved{"perseus_job_saved_joules", "Energy saved since the job began against maximum clock", Gauge, {}};
   MetricFamily iteration{"perseus_job_iteration_seconds", "Time of an iteration under the plan", Gauge, {}};
   MetricFamily slowdown{"perseus_job_slowdown_ratio", "Planned iteration time over that at maximum clock", Gauge, {}};
   MetricFamily point{"perseus_job_frontier_point", "Frontier point in force of pipeline 0", Gauge, {}};
@@ -111,6 +115,8 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
     const Labels labels = labels_of(job);
     add(power, with_source(labels, source_of(job.power.measured)), job.power.plan.value());
     add(all_max, with_source(labels, source_of(job.power.measured)), job.power.all_max.value());
+    if (job.saved_measured) add(saved, with_source(labels, "measured"), job.saved_measured->value());
+    if (job.saved_estimated) add(saved, with_source(labels, "estimated"), job.saved_estimated->value());
     add(iteration, with_source(labels, "planned"), job.planned_time.value());
     if (job.measured_time) add(iteration, with_source(labels, "measured"), job.measured_time->value());
     if (job.all_max_time > Seconds(0)) add(slowdown, labels, job.planned_time / job.all_max_time);
@@ -126,10 +132,13 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
       add(power, with_source(labels, source_of(measured)), sums.power_w[measured ? 1 : 0]);
       add(all_max, with_source(labels, source_of(measured)), sums.all_max_power_w[measured ? 1 : 0]);
     }
+    add(saved, with_source(labels, "measured"), sums.saved_measured_j);
+    add(saved, with_source(labels, "estimated"), sums.saved_estimated_j);
     add(stragglers, labels, static_cast<double>(sums.stragglers));
     add(uncontrolled, labels, static_cast<double>(sums.uncontrolled));
   }
-  for (MetricFamily* family : {&power, &all_max, &iteration, &slowdown, &point, &points, &stragglers, &uncontrolled}) {
+  for (MetricFamily* family :
+       {&power, &all_max, &saved, &iteration, &slowdown, &point, &points, &stragglers, &uncontrolled}) {
     if (!family->metric.empty()) families.push_back(std::move(*family));
   }
 }

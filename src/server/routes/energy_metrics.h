@@ -2,8 +2,8 @@
 //
 // Problem: one series per job and metric must not flood Prometheus, and a counter must not go back because a job ends.
 // Input:   figures of the jobs in training, sums since the server started, the limit of jobs with series of their own.
-// Output:  gauges per job (label training_job) for the jobs with the highest power at maximum clock; power, stragglers
-//          and ranks of all others in one series, training_job="others". Counters have no label of a job.
+// Output:  gauges per job (label training_job) for the jobs with the highest power at maximum clock; power, savings,
+//          stragglers and ranks of all others in one series, training_job="others". Counters have no label of a job.
 // Errors:  none.
 // Cost:    O(jobs log jobs) per scrape.
 // Threads: any.

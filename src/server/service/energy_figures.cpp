@@ -27,6 +27,10 @@ std::optional<JobFigures> job_figures(const LiveJob& live) {
   }
   figures.stragglers = std::ranges::count_if(jobs::degrees_in_force(job), [](double degree) { return degree > 1; });
   figures.uncontrolled = std::ssize(job.uncontrolled);
+  if (job.total.iterations > job.estimated.iterations) {
+    figures.saved_measured = Joules(job.total.saved_j - job.estimated.saved_j);
+  }
+  if (job.estimated.iterations > 0) figures.saved_estimated = Joules(job.estimated.saved_j);
   return figures;
 }
 

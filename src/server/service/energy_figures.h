@@ -27,6 +27,9 @@ struct JobFigures {
   std::optional<Seconds> measured_time;
   int point = -1, points = 0;  ///< of pipeline 0; -1: its highest clocks
   std::int64_t stragglers = 0, uncontrolled = 0;
+  /// Energy saved since the job began against maximum clock, as counted in its log; negative: its plans used more.
+  /// Nothing: no iterations of that kind.
+  std::optional<Joules> saved_measured, saved_estimated;
 };
 std::optional<JobFigures> job_figures(const LiveJob& live);
 

@@ -58,6 +58,11 @@ TEST(JobFigures, OfAJobWithoutPlanOrReportsAreMissing) {
   EXPECT_GE(figures->points, 1);
   EXPECT_GE(figures->planned_time, figures->all_max_time);
   EXPECT_EQ(figures->stragglers, 0);
+  EXPECT_EQ(figures->saved_estimated, Joules(30));
+  EXPECT_FALSE(figures->saved_measured) << "no iteration was measured";
+  parts.base.append("job", {counted(100, -5, true).event.body});
+  EXPECT_EQ(job_figures(parts.live())->saved_estimated, Joules(30));
+  EXPECT_EQ(job_figures(parts.live())->saved_measured, Joules(-5));
 }
 
 }  // namespace
