@@ -48,6 +48,20 @@ void AlertClaims::changed(const jobs::Alert& alert) {
   }
 }
 
+void AlertClaims::end_if_forgotten(const jobs::Alert& sent) {
+  const Key key{sent.job, sent.kind};
+  if (!enabled_ || entries_.contains(key)) return;
+  store_.claim(work_of(key), owner_, clock_.now_s(), kLease_s,
+               [weak = weak_from_this(), key, sent](const Result<bool>& got) {
+                 const auto self = weak.lock();
+                 if (!self || !got || !*got || self->entries_.contains(key)) return;
+                 jobs::Alert ended = sent;
+                 ended.resolved_s = self->clock_.now_s();
+                 self->send(ended);
+                 self->store_.release(work_of(key), self->owner_);
+               });
+}
+
 void AlertClaims::ask(const Key& key, Claimed& claimed) {
   if (claimed.asking) return;
   claimed.asking = true;

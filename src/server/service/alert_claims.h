@@ -35,6 +35,8 @@ class AlertClaims : public std::enable_shared_from_this<AlertClaims> {
   /// Without: claims nothing. With it after a time without: claims, and sends, all raised alerts.
   void enable(bool enabled);
   void changed(const jobs::Alert& alert);
+  /// Sends the end of an alert that was sent earlier, unless it is raised here, or at the server that has its claim.
+  void end_if_forgotten(const jobs::Alert& sent);
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const { return next_s_; }
 

@@ -18,6 +18,7 @@
 #include "server/service/job_reads.h"
 #include "server/service/job_view.h"
 #include "server/service/registrations.h"
+#include "server/service/sent_alerts.h"
 #include "server/service/stored_bytes.h"
 #include "server/service/upkeep.h"
 
@@ -77,6 +78,7 @@ struct Service::Parts {
   EnergyCounters energy;
   AlertWatch watch;
   std::shared_ptr<AlertClaims> claims;
+  std::shared_ptr<SentAlerts> sent_alerts;
   AlertWebhook webhook;
 };
 
@@ -109,7 +111,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reads(clock, access, *frontiers, *characterizations),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
       watch(*jobs, clock, options.alert_after_s),
-      claims(std::make_shared<AlertClaims>(options.owner, *store, clock)) {}
+      claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
+      sent_alerts(std::make_shared<SentAlerts>(*store, clock)) {}
 
 JobHooks Service::Parts::hooks() {
   JobHooks hooks;
@@ -149,7 +152,11 @@ void Service::Parts::connect(store::Store& to) {
     if (options.log) options.log(line_of(alert));
     claims->changed(alert);
   };
-  claims->send = [this](const jobs::Alert& alert) { webhook.send(format_alert_message(alert)); };
+  claims->send = [this](const jobs::Alert& alert) {
+    webhook.send(format_alert_message(alert));
+    sent_alerts->note(alert);
+  };
+  sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
   use(options.alert_receiver);
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
   subscriptions->earlier_wake = waiting.earlier_wake = earlier;
@@ -169,6 +176,7 @@ void Service::Parts::use(const AlertReceiver& receiver) {
   options.alert_receiver = receiver;
   webhook.set_receiver(receiver);
   claims->enable(!receiver.url.empty());
+  sent_alerts->enable(!receiver.url.empty());
 }
 
 Service::Service(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -368,6 +376,7 @@ void Service::tick() {
   parts_->stored_bytes->tick(now_s);
   parts_->watch.tick(now_s);
   parts_->claims->tick(now_s);
+  parts_->sent_alerts->tick(now_s);
   for (const std::string& line : parts_->webhook.take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }
@@ -377,7 +386,8 @@ std::optional<double> Service::next_wake() const {
   std::optional<double> next;
   for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
                           parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake()}) {
+                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
+                          parts_->sent_alerts->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
