@@ -137,7 +137,9 @@ class CountsAfterRestarts(JobCase):
         def counted():
             return total()["iterations"]
 
-        first, row = total(), self.row()
+        first = total()
+        until(lambda: "saved_j" in self.row())  # its row changes once an event is durable
+        row = self.row()
         savings = training.view()["savings"]
         self.assertIsNotNone(savings["per_iteration"])
         self.assertEqual(first["iterations"], 20 - before)
