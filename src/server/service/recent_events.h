@@ -23,7 +23,7 @@
 
 #include "base/clock.h"
 #include "server/jobs/requests.h"
-#include "server/service/live_jobs.h"
+#include "server/service/job_cache.h"
 
 namespace perseus::service {
 
@@ -50,7 +50,7 @@ class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
     std::optional<Place> next;  ///< the next page starts after it; nothing: no more events
   };
 
-  RecentEvents(const LiveJobs& jobs, StoreAccess& store, const Clock& clock)
+  RecentEvents(const JobCache& jobs, StoreAccess& store, const Clock& clock)
       : jobs_(jobs), store_(store), clock_(clock) {}
 
   void take(const std::string& job, const std::vector<SequencedEvent>& events);
@@ -78,7 +78,7 @@ class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
   void add(jobs::JobEvent event);
   [[nodiscard]] Page made(const Query& query) const;
 
-  const LiveJobs& jobs_;
+  const JobCache& jobs_;
   StoreAccess& store_;
   const Clock& clock_;
   std::map<Place, jobs::JobEvent> events_;

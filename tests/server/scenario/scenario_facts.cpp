@@ -123,7 +123,7 @@ ScenarioFacts facts_of(const jobs::JobView& view) {
       {"version", view.plan ? static_cast<double>(view.plan->version) : 0},
       {"from_iteration", view.plan ? static_cast<double>(view.plan->from_iteration) : 0},
   };
-  facts.texts = {{"state", view.row.state}, {"why", view.reason}};
+  facts.texts = {{"state", view.header.state}, {"why", view.reason}};
   add_pipelines(view, facts);
   add_plan(view, facts);
   add_profiling(view, facts);
