@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <numeric>
 #include <string>
@@ -16,6 +17,7 @@
 
 #include "evaluation/calibration/calibrate.h"
 #include "evaluation/calibration/error_size.h"
+#include "evaluation/calibration/jitter.h"
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
 #include "io/formats/run_trace_csv.h"
@@ -34,6 +36,7 @@ const std::string suffix = ".ops.csv.gz";
 struct Workload {
   std::string name;
   model::RunTrace trace;
+  std::vector<Seconds> mean_times;  ///< per plan; the trace has medians of iterations
   std::vector<calibration::Prediction> predictions;
   std::vector<calibration::Prediction>
       one_latency_predictions;  ///< one latency for all boundaries, fitted by least squares
@@ -46,10 +49,26 @@ std::vector<int> all_plans(const model::RunTrace& trace) {
   return plans;
 }
 
+/// Mean iteration times, in the order of the trace's plans: a reader that sees no medians takes the means.
+Result<std::vector<Seconds>> mean_times_of(const std::string& ops, const std::string& iterations) {
+  const auto ops_text = formats::read_file(ops);
+  if (!ops_text) return ops_text.error();
+  auto iterations_text = formats::read_file(iterations);
+  if (!iterations_text) return iterations_text.error();
+  for (std::size_t at; (at = iterations_text->find("_med_")) != std::string::npos;) (*iterations_text)[at + 1] = 'x';
+  const auto trace = formats::parse_run_trace({*ops_text, ops}, {*iterations_text, iterations});
+  if (!trace) return trace.error();
+  std::vector<Seconds> times;
+  for (const model::TracedPlan& plan : trace->plans) times.push_back(plan.iteration_time);
+  return times;
+}
+
 Result<Workload> read(const std::filesystem::path& ops) {
   const std::string base = ops.string().substr(0, ops.string().size() - suffix.size());
   auto trace = formats::read_run_trace(ops.string(), base + ".iters.csv");
   if (!trace) return trace.error();
+  auto mean_times = mean_times_of(ops.string(), base + ".iters.csv");
+  if (!mean_times) return mean_times.error();
   auto predictions = calibration::cross_validate(*trace, folds);
   if (!predictions) return predictions.error();
   calibration::CalibrationOptions least_squares;
@@ -59,8 +78,12 @@ Result<Workload> read(const std::filesystem::path& ops) {
   if (!one_latency) return one_latency.error();
   auto calibration = calibration::calibrate(*trace, all_plans(*trace));
   if (!calibration) return calibration.error();
-  return Workload{std::filesystem::path(base).filename().string(), *std::move(trace), *std::move(predictions),
-                  *std::move(one_latency), *std::move(calibration)};
+  return Workload{std::filesystem::path(base).filename().string(),
+                  *std::move(trace),
+                  *std::move(mean_times),
+                  *std::move(predictions),
+                  *std::move(one_latency),
+                  *std::move(calibration)};
 }
 
 model::Plan all_maximum_clock(const model::ComputationDag& dag) { return model::Plan(dag.computations.size()); }
@@ -168,6 +191,55 @@ void print_senders(const std::vector<Workload>& workloads) {
       fmt::print(" {} |\n",
                  calibration::clearly_smaller(mixed.left_out_errors, uniform.left_out_errors) ? "yes" : "no");
     }
+  }
+}
+
+/// Mean and standard error of what measured medians or means of iterations exceed replayed plans by: of maximum clock,
+/// or of the published plans within 2 % of its time.
+std::string beyond_replay(const Workload& w, bool medians, bool at_maximum) {
+  const Seconds near = 1.02 * measured_all_maximum(w).time;
+  std::vector<double> beyond_pct;
+  for (const calibration::Prediction& p : w.predictions) {
+    const model::TracedPlan& plan = w.trace.plans[p.plan];
+    if (at_maximum ? !is_all_maximum(plan) : plan.kind != "perseus" || plan.iteration_time > near) continue;
+    const Seconds measured = medians ? p.measured_time : w.mean_times[p.plan];
+    beyond_pct.push_back(100 * (measured / p.replayed_time - 1));
+  }
+  const auto n = static_cast<double>(beyond_pct.size());
+  const double mean = std::accumulate(beyond_pct.begin(), beyond_pct.end(), 0.0) / n;
+  double squares = 0;
+  for (const double pct : beyond_pct) squares += (pct - mean) * (pct - mean);
+  return fmt::format("{:+.3f} ± {:.3f}", mean, std::sqrt(squares / (n - 1) / n));
+}
+
+/// What computations that vary from iteration to iteration add to iterations at maximum clock and to planned ones.
+void print_jitter(const std::vector<Workload>& workloads) {
+  fmt::print(
+      "\n| workload | iterations | independent % | of a stage % | of all % | later at maximum clock % | plan for T_max "
+      "| "
+      "plan for 1.1 T_max | with the stage's part: maximum clock | T_max | 1.1 T_max | median beyond replay, maximum "
+      "clock % | published plans | mean beyond replay, maximum clock % | published plans |\n"
+      "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |\n");
+  for (const Workload& w : workloads) {
+    const std::vector<int> everything = all_plans(w.trace);
+    const model::Profile profile = calibration::make_profile(w.calibration, w.trace, {everything, Megahertz(0)});
+    const model::ComputationDag dag = model::build_dag(profile, w.calibration.schedule, w.calibration.costs()).value();
+    const model::Frontier frontier = planner::plan_exact(dag);
+    const Seconds t_max = checker::run_plan(dag, all_maximum_clock(dag)).makespan;
+    const auto measured = calibration::measured_jitter(w.trace);
+    if (!measured) continue;
+    const calibration::Jitter jitter = *measured;
+    fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.3f} |", w.name, w.trace.plans.front().iterations,
+               100 * jitter.independent, 100 * jitter.of_stage, 100 * jitter.of_iteration);
+    for (const double of_stage : {0.0, jitter.of_stage}) {
+      for (const model::Plan& plan : {all_maximum_clock(dag), planner::look_up(frontier, t_max).plan,
+                                      planner::look_up(frontier, 1.1 * t_max).plan}) {
+        fmt::print(" {:.3f} |", 100 * calibration::lateness(dag, plan, {jitter.independent, of_stage, 0}));
+      }
+    }
+    for (const bool medians : {true, false})
+      fmt::print(" {} | {} |", beyond_replay(w, medians, true), beyond_replay(w, medians, false));
+    fmt::print("\n");
   }
 }
 
@@ -294,6 +366,7 @@ int main(int argc, char** argv) {
   perseus::print_predictions(workloads);
   perseus::print_constants(workloads);
   perseus::print_senders(workloads);
+  perseus::print_jitter(workloads);
   perseus::print_savings(folder, workloads);
   for (const auto& workload : workloads) perseus::print_plans(workload);
   return 0;
