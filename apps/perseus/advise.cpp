@@ -1,10 +1,12 @@
 // perseus advise: what a job would save, before anything is changed.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <numeric>
 
@@ -55,10 +57,10 @@ struct Advice {
   [[nodiscard]] double kwh_per_day() const { return saved.value() * pipelines * kDay_s / time.value() / kJoulesPerKwh; }
 };
 
-std::optional<double> stddev_pct(const Pipeline& pipeline, const model::Plan& plan,
-                                 std::optional<Seconds> deadline = std::nullopt) {
-  if (pipeline.drawn.empty()) return std::nullopt;
-  return 100 * profiling::saving_stddev(pipeline.dag, pipeline.drawn, plan, deadline);
+std::optional<double> stddev_pct(const model::ComputationDag& dag, const profiling::DrawnTypes& drawn,
+                                 const model::Plan& plan, std::optional<Seconds> deadline = std::nullopt) {
+  if (drawn.empty()) return std::nullopt;
+  return 100 * profiling::saving_stddev(dag, drawn, plan, deadline);
 }
 
 /// GPUs of one pipeline; a stage may have several ranks in the profile.
@@ -66,8 +68,8 @@ int gpus_of(const model::ComputationDag& dag) {
   return std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
 }
 
-std::vector<Advice> advice_of(const Pipeline& pipeline, const model::Frontier& frontier, int gpus) {
-  const model::ComputationDag& dag = pipeline.dag;
+std::vector<Advice> advice_of(const model::ComputationDag& dag, const profiling::DrawnTypes& drawn,
+                              const model::Frontier& frontier, int gpus) {
   std::vector<Advice> all;
   for (const double slowdown : kTolerances) {
     const report::ReportSummary s = report::summarize(dag, frontier, std::nullopt, {slowdown});
@@ -75,7 +77,7 @@ std::vector<Advice> advice_of(const Pipeline& pipeline, const model::Frontier& f
     all.push_back(
         {slowdown == 0 ? "no slower than maximum clock" : fmt::format("{:g} % slower allowed", 100 * slowdown),
          "slowdown_pct", 100 * slowdown, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
-         stddev_pct(pipeline, frontier.points[s.default_point].plan)});
+         stddev_pct(dag, drawn, frontier.points[s.default_point].plan)});
   }
   const int pipelines = gpus / gpus_of(dag);
   for (Advice& a : all) a.pipelines = pipelines;
@@ -85,9 +87,52 @@ std::vector<Advice> advice_of(const Pipeline& pipeline, const model::Frontier& f
     const report::StragglerChoice s = *report::summarize(dag, frontier, ratio * alone).straggler;
     all.push_back({fmt::format("waiting for one {:g} times slower", ratio), "straggler", ratio, s.deadline,
                    s.all_max_energy - s.energy, s.saving_pct,
-                   stddev_pct(pipeline, frontier.points[s.point].plan, s.deadline), pipelines - 1});
+                   stddev_pct(dag, drawn, frontier.points[s.point].plan, s.deadline), pipelines - 1});
   }
   return all;
+}
+
+/// Of a profile whose other clocks are modeled. A job is planned after it was measured, so each draw is planned as if
+/// it were the measurement: means over the draws, and the spread of the saving.
+Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::PlannerOptions planner, int gpus) {
+  const auto count = static_cast<double>(pipeline.drawn.size());
+  const std::function<void(double)> progress = std::move(planner.progress);
+  planner.progress = {};
+  std::vector<Advice> all;
+  std::vector<double> squares;  // of savings, in percent
+  for (std::size_t draw = 0; draw < pipeline.drawn.size(); ++draw) {
+    model::ComputationDag dag = pipeline.dag;
+    dag.types = pipeline.drawn[draw];
+    const Result<model::Frontier> frontier =
+        baselines::plan_best_of_all(dag, planner, {.published = baselines::PublishedMethod::no});
+    if (!frontier) return frontier.error();
+    const std::vector<Advice> advice = advice_of(dag, {}, *frontier, gpus);
+    if (all.empty()) {
+      all = advice;
+      for (Advice& a : all) a.time = {}, a.saved = {}, a.saving_pct = 0;
+      squares.resize(all.size());
+    }
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].time += advice[i].time / count;
+      all[i].saved += advice[i].saved / count;
+      all[i].saving_pct += advice[i].saving_pct / count;
+      squares[i] += advice[i].saving_pct * advice[i].saving_pct / count;
+    }
+    if (progress) progress(static_cast<double>(draw + 1) / count);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i].stddev_pct = std::sqrt(std::max(0.0, squares[i] - all[i].saving_pct * all[i].saving_pct));
+  }
+  return all;
+}
+
+Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner, int gpus) {
+  Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline.dag, planner, {});
+  if (!frontier) return frontier.error();
+  StopCheck never;
+  frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
+  if (!frontier) return frontier.error();
+  return advice_of(pipeline.dag, pipeline.drawn, *frontier, gpus);
 }
 
 std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus) {
@@ -97,9 +142,8 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
       "savings are those of the plan that the server deploys, against everything at maximum clock, each at its own "
       "time; a slower iteration means fewer iterations a day",
       pipeline.drawn.empty() ? "the profile counts as exact, so there are no error bars"
-      : pipeline.modeled ? "all but one clock are modeled, not measured: no plan is made from this. +-: one standard "
-                           "deviation, by the "
-                           "range of GPUs that the model allows"
+      : pipeline.modeled ? "all but one clock are modeled, not measured: no plan is made from this. Means and +-, one "
+                           "standard deviation, are over the GPUs that the model allows, each planned by itself"
                          : "+-: one standard deviation, by the spread of the profile's measurements"};
   all.emplace_back(gpus == gpus_of(pipeline.dag)
                        ? "one pipeline: none waits for a slower one; --gpus N for more"
@@ -188,15 +232,12 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   for (const double ratio : kStragglers) planner.also.push_back(ratio * t_max);
   ProgressLine progress("planning", options.progress, options.effort == "low" ? "" : "--effort low is faster");
   planner.progress = progress.callback();
-  Result<model::Frontier> frontier = baselines::plan_best_of_all(dag, planner, {});
-  if (!frontier) return frontier.error();
-  StopCheck never;
-  frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
-  if (!frontier) return frontier.error();
-  const std::vector<Advice> advice = advice_of(*pipeline, *frontier, gpus);
+  const Result<std::vector<Advice>> advice =
+      pipeline->modeled ? modeled_advice(*pipeline, planner, gpus) : planned_advice(*pipeline, planner, gpus);
+  if (!advice) return advice.error();
   const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus);
-  print(as_json ? formats::json_text(advice_json(options, *pipeline, advice, assumptions)) + "\n"
-                : advice_text(options, *pipeline, advice, assumptions));
+  print(as_json ? formats::json_text(advice_json(options, *pipeline, *advice, assumptions)) + "\n"
+                : advice_text(options, *pipeline, *advice, assumptions));
   return 0;
 }
 

@@ -273,10 +273,11 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   if (!profile) return profile.error();
   const std::optional<Watts> blocking_power =
       options.blocking_power_w ? std::optional(Watts(*options.blocking_power_w)) : std::nullopt;
-  for (const std::string& doubt : model::profile_doubts(*profile, blocking_power)) {
+  if (Status taken = take_profile(*profile, options, measured); !taken) return taken.error();
+  for (const std::string& doubt :
+       model::profile_doubts(measured.modeled ? measured.profile : *profile, blocking_power)) {
     note(fmt::format("{}: {}", options.profile, doubt));
   }
-  if (Status taken = take_profile(*profile, options, measured); !taken) return taken.error();
   const Watts blocking =
       options.blocking_power_w ? Watts(*options.blocking_power_w) : model::guessed_blocking_power(measured.profile);
   measured.costs = {blocking, options.transfer_latency, options.blocking_transfers, options.serial_transfers};

@@ -121,6 +121,11 @@ TEST(AdviseCommand, AModelCompletesAProfileOfOneClock) {
   words.emplace_back("--json");
   const json::object advised = json_of(words);
   EXPECT_TRUE(advised.at("modeled").as_bool());
+  // Each GPU that the model allows is planned for the time of everything at the measured clock, which is known.
+  std::vector<std::string> known = words_about_sample("plan", {"--json"});
+  known[1] = words[1];
+  EXPECT_NEAR(number(advised.at("advice").at(0), "time_s"), number(json_of(known), "t_max_s"), 1e-9);
+  EXPECT_THAT(plain.out, Not(HasSubstr("nothing to choose")));
   for (const json::value& row : advised.at("advice").as_array()) EXPECT_GT(number(row, "saving_stddev_pct"), 2);
   words[words.size() - 2] = "H900";
   EXPECT_THAT(run_perseus(words).out, HasSubstr("unknown GPU 'H900'; allowed: A40"));
