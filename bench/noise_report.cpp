@@ -1,8 +1,9 @@
 // Prints the tables of docs/measurements/noise.md: claims and losses of plans from noisy profiles. Needs the published
 // measurements.
 //
-// usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES]]]]     default: 5 seeds of all profiles, noises and samples;
-//                                                                 PROFILE may be ''
+// usage: noise_report [SEEDS [PROFILE [NOISE_PCT [SAMPLES [MICROBATCHES]]]]]     default: 5 seeds of all profiles,
+// noises
+//                                                                 and samples, 24 microbatches; PROFILE may be ''
 //
 // A published profile is the truth. The report measures its times and energies once, three or ten times with
 // independent normal noise. It plans from the means, unchanged ("believed") and pooled
@@ -24,11 +25,11 @@
 
 #include "base/median.h"
 #include "bench/cases.h"
+#include "planning/baselines/best_of_all.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/default_plan.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
-#include "planning/planner/exact.h"
 #include "planning/planner/realize.h"
 #include "server/profiling/curve_family.h"
 #include "server/profiling/expected_frontier.h"
@@ -83,20 +84,21 @@ struct Verdict {
 
 class Judge {
  public:
-  Judge(const Truth& truth, const model::Profile& profile)
-      : schedule_(model::make_schedule("1f1b", {profile.num_stages(), 24, 1}).value()),
+  Judge(const Truth& truth, const model::Profile& profile, int microbatches)
+      : schedule_(model::make_schedule("1f1b", {profile.num_stages(), microbatches, 1}).value()),
         costs_{Watts(truth.blocking_power_w), Seconds(0)},
         dag_(model::build_dag(profile, schedule_, costs_).value()),
-        best_(planner::plan_exact(dag_)),
+        best_(baselines::plan_best_of_all(dag_).value()),
         highest_(planner::Realizer(dag_).realize(model::all_maximum_clock(dag_))) {}
 
-  /// Plans as `perseus plan` does, but without the plans of other methods as candidates.
+  /// Plans as `perseus plan` does.
   void judge(const model::Profile& believed, const std::vector<model::Profile>& draws, Verdict& verdict) const {
     const model::ComputationDag dag = model::build_dag(believed, schedule_, costs_).value();
     profiling::DrawnTypes drawn;
     for (const model::Profile& draw : draws) drawn.push_back(model::build_dag(draw, schedule_, costs_).value().types);
     StopCheck never;
-    const model::Frontier frontier = profiling::expected_frontier(dag, drawn, planner::plan_exact(dag), never).value();
+    const model::Frontier frontier =
+        profiling::expected_frontier(dag, drawn, baselines::plan_best_of_all(dag).value(), never).value();
     const planner::Realizer::Outcome at_highest = planner::Realizer(dag).realize(model::all_maximum_clock(dag));
     const Seconds t_max = at_highest.time + frontier.maximum_clock_noise.lateness;
     const model::FrontierPoint& claimed = frontier.points[model::default_point(frontier, t_max)];
@@ -153,7 +155,7 @@ void print(const char* truth, double noise, int samples, const char* how, const 
 int main(int argc, char** argv) {
   using namespace perseus;
   using namespace perseus::bench;
-  const int seeds = argc > 1 ? std::atoi(argv[1]) : 5;
+  const int seeds = argc > 1 ? std::atoi(argv[1]) : 5, microbatches = argc > 5 ? std::atoi(argv[5]) : 24;
   fmt::print(
       "| truth | noise | samples | profile | later than claimed, % | rms, % | within 2 sd, % | dearer, % | slower than "
       "highest, % | lost, % | saving off, points (too much, %) | reference off, % | noise found, % | CPU ms |\n| --- | "
@@ -165,7 +167,7 @@ int main(int argc, char** argv) {
       fmt::print(stderr, "noise_report: {}\n", profile.error().message);
       return 1;
     }
-    const Judge judge(truth, *profile);
+    const Judge judge(truth, *profile, microbatches);
     for (const double noise : {0.0, 0.003, 0.01, 0.02, 0.04}) {
       if (argc > 3 && std::abs(100 * noise - std::atof(argv[3])) > 1e-6) continue;
       for (const int samples : {1, 3, 10}) {
