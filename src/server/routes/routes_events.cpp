@@ -18,7 +18,7 @@ constexpr std::string_view kEventLimits = "a number of events from 1 to 1000";
 
 bool is_event_kind(std::string_view text) {
   for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
-    if (jobs::kind_name(kind) == text) return true;
+    if (jobs::kind_name(kind) == text) return service::is_notable(text);
   }
   return text == jobs::kJobRemoved;
 }

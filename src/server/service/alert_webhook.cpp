@@ -44,7 +44,10 @@ void AlertWebhook::set_receiver(AlertReceiver receiver) {
   receiver_ = std::move(receiver);
   ++receivers_;
   delay_ = milliseconds(0);
-  if (receiver_.url.empty()) waiting_.clear();
+  if (receiver_.url.empty()) {
+    counts_.dropped += std::ssize(waiting_);
+    waiting_.clear();
+  }
   if (!receiver_.url.empty() && !thread_.joinable()) {
     running_ = true;
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -52,10 +55,10 @@ void AlertWebhook::set_receiver(AlertReceiver receiver) {
   changed_.notify_all();
 }
 
-void AlertWebhook::send(std::string message) {
+void AlertWebhook::send(std::string message, std::optional<jobs::Alert> end) {
   const std::lock_guard lock(mutex_);
   if (receiver_.url.empty()) return;
-  waiting_.push_back({std::move(message), steady_clock::now() + options_.kept});
+  waiting_.push_back({std::move(message), steady_clock::now() + options_.kept, std::move(end)});
   if (waiting_.size() > options_.most_waiting) {
     waiting_.pop_front();
     ++counts_.dropped;
@@ -68,6 +71,11 @@ WebhookCounts AlertWebhook::counts() const {
   WebhookCounts counts = counts_;
   counts.waiting = std::ssize(waiting_) + (sending_ ? 1 : 0);
   return counts;
+}
+
+std::vector<jobs::Alert> AlertWebhook::take_delivered_ends() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(delivered_ends_, {});
 }
 
 std::vector<std::string> AlertWebhook::take_lines() {
@@ -96,6 +104,11 @@ void AlertWebhook::run(const std::stop_token& stop) {
       changed_.wait(lock, stop, [this] { return !waiting_.empty(); });
     }
     if (stop.stop_requested() || waiting_.empty()) continue;
+    if (waiting_.front().until <= steady_clock::now()) {
+      waiting_.pop_front();
+      ++counts_.dropped;
+      continue;
+    }
     if (!connection || receiver != receivers_) {
       connection.emplace(receiver_, options_.answer);
       receiver = receivers_;
@@ -124,6 +137,7 @@ AlertWebhook::Outcome AlertWebhook::post(ReceiverConnection& connection, const s
 /// With the lock.
 void AlertWebhook::take(Message message, const Outcome& outcome) {
   if (outcome.sent) ++counts_.sent;
+  if (outcome.sent && message.end) delivered_ends_.push_back(*message.end);
   if (!outcome.sent) ++counts_.failed;
   report(outcome.sent ? "" : outcome.why);
   if (!outcome.again) {

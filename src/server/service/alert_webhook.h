@@ -8,7 +8,7 @@
 // Errors:  a message is dropped, and counted, after any other answer but 2xx, when `kept` is over, and, the oldest
 //          first, when too many wait. Lines for the log give the reason; one that repeats makes one line.
 // Cost:    send(): a lock. A thread, from the first receiver on.
-// Threads: any.
+// Threads: any; set_receiver() and stop() from one thread.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "server/jobs/alert.h"
 #include "server/service/alert_receiver.h"
 
 namespace perseus::service {
@@ -51,8 +52,11 @@ class AlertWebhook {
 
   /// Messages that wait go to the new receiver.
   void set_receiver(AlertReceiver receiver);
-  void send(std::string message);
+  /// `end`: the alert whose end the message says, if it does.
+  void send(std::string message, std::optional<jobs::Alert> end = {});
   [[nodiscard]] WebhookCounts counts() const;
+  /// The alerts whose ends the receiver has taken since the last call.
+  std::vector<jobs::Alert> take_delivered_ends();
   /// Lines for the log since the last call.
   std::vector<std::string> take_lines();
   /// Sends nothing from now on.
@@ -65,6 +69,7 @@ class AlertWebhook {
   struct Message {
     std::string text;
     Time until;
+    std::optional<jobs::Alert> end;
   };
   struct Outcome {
     bool sent = false, again = false;
@@ -88,6 +93,7 @@ class AlertWebhook {
   WebhookCounts counts_;
   std::string state_;  ///< the last reason reported; empty: messages arrive
   std::vector<std::string> lines_;
+  std::vector<jobs::Alert> delivered_ends_;
   bool running_ = false;
   std::jthread thread_;
 };

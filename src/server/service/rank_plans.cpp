@@ -92,6 +92,12 @@ void RankPlans::read_max_clock_shape(LiveJob& live, int pipeline) {
         const auto self = weak.lock();
         LiveJob* const now = self ? self->jobs_.in_memory(id) : nullptr;
         if (now == nullptr) return;
+        if (!shape && shape.error().code == ErrorCode::unavailable) {
+          // Perhaps inside max_clock_shape(), so waiting ranks must not be answered from here.
+          now->schedules.max_clock.reading = Reading::no;
+          now->retry_s = self->clock_.now_s() + kRetryAfter_s;
+          return self->jobs_.set_wake(*now, self->clock_.now_s());
+        }
         now->schedules.max_clock.reading = Reading::failed;
         if (shape && *shape) now->schedules.max_clock.shape = **shape;
         if (self->changed) self->changed(*now);

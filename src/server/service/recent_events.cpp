@@ -40,8 +40,10 @@ void RecentEvents::take(const std::string& job, const std::vector<SequencedEvent
   }
   if (events.empty()) return;
   Seen& seen = seen_[job];
+  const std::int64_t first = events.front().sequence;
+  if (first == 1) seen.past_read = true;
+  if (first > seen.to + 1 && first > 1) seen.past_read = false;  // another server's events lie between
   seen.to = std::max(seen.to, events.back().sequence);
-  if (events.front().sequence == 1) seen.past_read = true;
 }
 
 void RecentEvents::job_removed(const store::JobIndexRow& gone) {

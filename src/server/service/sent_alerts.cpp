@@ -64,7 +64,13 @@ Result<std::vector<jobs::Alert>> read_sent(store::Store& store) {
 }  // namespace
 
 void SentAlerts::note(const jobs::Alert& alert) {
-  if (alert.resolved_s) return store_.remove_blob(blob_of(alert), [](const Result<Ok>&) {});
+  if (alert.resolved_s) {
+    const auto last = raised_s_.find(blob_of(alert));
+    if (last != raised_s_.end() && last->second > alert.raised_s) return;  // it was raised again meanwhile
+    if (last != raised_s_.end()) raised_s_.erase(last);
+    return store_.remove_blob(blob_of(alert), [](const Result<Ok>&) {});
+  }
+  raised_s_[blob_of(alert)] = alert.raised_s;
   const StoredAlert stored{
       std::string(name_of(alert.kind)), alert.job, alert.name, alert.text, alert.since_s, alert.raised_s};
   store_.put_blob({blob_of(alert), json_text(stored)}, [](const Result<Ok>&) {});

@@ -1,8 +1,8 @@
-// The alerts that the webhook has sent and whose end it has not, kept in the store.
+// The alerts handed to the webhook whose end has not reached the receiver, kept in the store.
 //
 // Problem: raised alerts are in memory only. If a server stops and a condition ends before it runs again, the receiver
 //          would never get the alert's end.
-// Input:   note(): each alert that is sent, and each end.
+// Input:   note(): each alert handed to the webhook, and each end that the receiver has taken.
 // Output:  kBetweenLooks_s after the start, when ranks have called again, and as often later: check() with each alert
 //          whose end was not sent. One that is raised somewhere is not forgotten; check() decides that.
 // Errors:  a write that fails is not repeated: the end of that alert may be missing. A failed read is repeated.
@@ -11,8 +11,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 #include "server/jobs/alert.h"
@@ -39,6 +41,7 @@ class SentAlerts : public std::enable_shared_from_this<SentAlerts> {
   const Clock& clock_;
   bool enabled_ = false;
   double next_s_;
+  std::map<std::string, double> raised_s_;  ///< by blob: of the alert in it, as far as this server put it there
 };
 
 }  // namespace perseus::service

@@ -153,6 +153,7 @@ void Service::Parts::connect(store::Store& to) {
     claims->changed(alert);
   };
   claims->send = [this](const jobs::Alert& alert) {
+    if (alert.resolved_s) return webhook.send(format_alert_message(alert), alert);
     webhook.send(format_alert_message(alert));
     sent_alerts->note(alert);
   };
@@ -377,6 +378,7 @@ void Service::tick() {
   parts_->watch.tick(now_s);
   parts_->claims->tick(now_s);
   parts_->sent_alerts->tick(now_s);
+  for (const jobs::Alert& alert : parts_->webhook.take_delivered_ends()) parts_->sent_alerts->note(alert);
   for (const std::string& line : parts_->webhook.take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }

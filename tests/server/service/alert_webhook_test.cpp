@@ -183,6 +183,43 @@ TEST(AlertWebhook, AMessageIsNotKeptForever) {
   EXPECT_EQ(webhook.counts().waiting, 0);
 }
 
+TEST(AlertWebhook, AMessageWhoseTimeIsOverIsNotSent) {
+  TestReceiver receiver;
+  AlertWebhookOptions options = quick();
+  options.kept = milliseconds(0);
+  AlertWebhook webhook(options);
+  webhook.set_receiver({receiver.url, ""});
+  webhook.send("old");
+  EXPECT_TRUE(testing::eventually([&] { return webhook.counts().dropped == 1; }));
+  EXPECT_TRUE(receiver.bodies().empty());
+}
+
+TEST(AlertWebhook, ReportsTheEndsThatTheReceiverHasTaken) {
+  TestReceiver receiver({200, 400, 200});
+  AlertWebhook webhook(quick());
+  webhook.set_receiver({receiver.url, ""});
+  const auto ended = [](const std::string& job) {
+    return jobs::Alert{jobs::AlertKind::over_power, job, "", "", 5, 10, 20};
+  };
+  webhook.send("begin");
+  webhook.send("refused", ended("refused"));
+  webhook.send("taken", ended("taken"));
+  ASSERT_TRUE(sent(webhook, 2));
+  const std::vector<jobs::Alert> taken = webhook.take_delivered_ends();
+  ASSERT_EQ(taken.size(), 1U);
+  EXPECT_EQ(taken.front().job, "taken");
+  EXPECT_TRUE(webhook.take_delivered_ends().empty());
+}
+
+TEST(AlertWebhook, WithoutAReceiverTheMessagesThatWaitAreDropped) {
+  AlertWebhookOptions options;
+  AlertWebhook webhook(options);
+  webhook.set_receiver({"http://127.0.0.1:1", ""});
+  for (int k = 0; k < 5; ++k) webhook.send("waits");
+  webhook.set_receiver({"", ""});
+  EXPECT_TRUE(testing::eventually([&] { return webhook.counts().dropped == 5 && webhook.counts().waiting == 0; }));
+}
+
 TEST(AlertWebhook, ItsUrlHasNoUser) {
   EXPECT_TRUE(check_receiver_url("https://hooks.example.org/services/T0/x@y?key=1").ok());
   EXPECT_TRUE(check_receiver_url("http://127.0.0.1:9094").ok());

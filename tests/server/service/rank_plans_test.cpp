@@ -106,6 +106,32 @@ TEST_F(RankPlansTest, AnInputThatCannotBeReadLeavesTheClocksOpen) {
   EXPECT_EQ(clocks(0), std::vector<int>());
 }
 
+TEST_F(RankPlansTest, WhileTheStoreIsLateRanksWaitAndTheInputIsReadAgain) {
+  plan();
+  deploy(-1);
+  plans->changed = [&](LiveJob& changed) { waiting.answer(changed); };  // as the service connects them
+  std::vector<testing::Answer<jobs::PlanAnswer>> answers(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    jobs::WaitForPlan request;
+    request.job = "job";
+    request.rank = rank;
+    EXPECT_NE(waiting.wait(request, answers[rank].take()), 0);
+  }
+  base.clock().advance(10);  // the limit of a read
+  base.access_to_store().tick(now_s());
+  EXPECT_TRUE(live().retry_s);
+  waiting.answer(live());  // a read that fails inside this call
+  EXPECT_EQ(live().calls.waiters.size(), 2U);
+  for (const auto& answer : answers) EXPECT_FALSE(answer.given());
+  base.settle();  // the store has answered, too late
+  waiting.answer(live());
+  base.settle();
+  for (const auto& answer : answers) {
+    ASSERT_TRUE(answer.given());
+    EXPECT_EQ((*answer)->schedule->kind, Kind::maximum_clock);
+  }
+}
+
 TEST_F(RankPlansTest, TheFirstPlanWaitsForTheRanksSwitchLatencyAndLaterOnesDoNot) {
   plan();
   deploy(0);
