@@ -232,8 +232,14 @@ Result<std::vector<model::FrontierPoint>> read_points(const JsonReader& json, co
     const JsonReader plan_json = fields.value("plan");
     const std::string_view text = fields.string("plan");
     const auto noise = read_noise(fields, "noise");
+    const std::optional<JsonReader> clock_limit_cost = fields.optional("clock_limit_cost_j");
     if (fields.error()) return *fields.error();
     if (!noise) return noise.error();
+    if (clock_limit_cost) {
+      const auto cost_j = clock_limit_cost->number();
+      if (!cost_j) return cost_j.error();
+      point.clock_limit_cost = Joules(*cost_j);
+    }
     point.noise = *noise;
     auto plan = read_plan(plan_json, text, dag, order);
     if (!plan) return plan.error();
@@ -308,6 +314,7 @@ std::string format_plan_file(const model::ComputationDag& dag, const model::Fron
                                      p.always("effective_energy_j", point.effective_energy);
                                      p.always("bound_j", point.bound);
                                      p.always("plan", runs_of(point.plan, order));
+                                     p("clock_limit_cost_j", point.clock_limit_cost);
                                      write_noise(p, "noise", point.noise);
                                    }};
                                  }});

@@ -93,6 +93,7 @@ class FrontierCheck {
     // Effective energy is a difference of energies and may be near 0: its error is relative to those energies.
     compare_realized(index, "effective_energy_j", point.effective_energy.value(), run.effective_energy.value(), energy);
     check_bound_of(index, run);
+    check_clock_limit_cost(index, run);
   }
 
   /// Includes the waiting that a noisy profile's lateness causes.
@@ -115,6 +116,21 @@ class FrontierCheck {
     const double gap_pct = bound > Joules(0) ? 100 * ((energy - bound) / bound) : 0;
     verification_.max_gap_pct = std::max(verification_.max_gap_pct, gap_pct);
     verification_.mean_gap_pct += gap_pct / static_cast<double>(frontier_.points.size());
+  }
+
+  /// A plan without the limits needs no less than the lower bound at the same time; noise adds the same to both.
+  void check_clock_limit_cost(int index, const PlanRun& run) {
+    const Joules cost = frontier_.points[index].clock_limit_cost;
+    if (!options_.has_clock_limits) {
+      compare(index, "clock_limit_cost_j", cost.value(), 0, 0, options_.tolerance);
+      return;
+    }
+    if (!has_curve()) return;
+    const Joules most = run.effective_energy - frontier_.bound.at(run.makespan);
+    if (cost.value() <= most.value() + options_.tolerance * run.energy.value()) return;
+    report(index, "clock_limit_cost_j", cost.value(), most.value(),
+           fmt::format("point {}: clock_limit_cost_j is {}, above the distance to the lower bound: {}", index,
+                       cost.value(), most.value()));
   }
 
   void check_order(int index) {

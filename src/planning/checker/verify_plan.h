@@ -1,7 +1,8 @@
 // Verifies a whole frontier against the DAG of its pipeline, with code that is independent of the planner.
 //
 // Problem: are the claimed times, energies, bounds and ends of a frontier true? planning/checker/plan_run.h recomputes
-//          everything from the measurements; certificates, if given, check the bounds.
+//          everything from the measurements; certificates, if given, check the bounds. Of `clock_limit_cost`, only
+//          limits are known: the plans without clock limits that it compares with are not part of the frontier.
 // Input:   a valid ComputationDag (plans refer to its order of options), a frontier of at least one point.
 // Output:  findings in the order of points (none: verified), and summary numbers.
 // Errors:  none, every problem is a finding.
@@ -26,6 +27,8 @@ struct VerifyOptions {
   double tolerance = 1e-9;        ///< relative, of times and energies
   double bound_tolerance = 1e-6;  ///< relative to the iteration's energy, of bounds against certificates
   Seconds switch_latency;         ///< included in the claimed times and energies
+  /// False: the plans were made without switch latency and minimum dwell, so these cost nothing.
+  bool has_clock_limits = true;
   /// The frontier claims to reach both ends: the least makespan of all plans and the least effective energy of all
   /// plans. False for baselines and for plans with a minimum dwell or switch latency.
   bool reaches_both_ends = true;

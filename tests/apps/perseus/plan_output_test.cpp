@@ -237,6 +237,37 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   EXPECT_THAT(another.out, HasSubstr("the profile has "));
 }
 
+TEST(PlanOutput, PlansWithClockLimitsVerify) {
+  const ScratchFolder scratch;
+  const std::string noisy = noisy_sample(scratch), plans = scratch.path("plans");
+  const std::vector<std::vector<std::string>> limits{{"--switch-latency", "0.01"}, {"--min-dwell", "0.05"}};
+  for (const std::string& profile : {sample_profile(), noisy}) {
+    for (const std::vector<std::string>& limit : limits) {
+      std::vector<std::string> words{"plan", profile, "-m", "6", "--blocking-power", "90", "--out", plans};
+      words.insert(words.end(), limit.begin(), limit.end());
+      ASSERT_EQ(run_perseus(words).exit_code, 0);
+      const auto rows = read_frontier(plans + "/frontier.csv");
+      EXPECT_TRUE(std::ranges::any_of(rows, [](const auto& row) { return row.at("clock_limit_cost_j") > 0; }));
+      const Outcome verified = run_perseus({"verify", plans, "--profile", profile});
+      EXPECT_EQ(verified.exit_code, 0) << limit[0] << "\n" << verified.text();
+      EXPECT_THAT(verified.out, HasSubstr("not recomputed: clock_limit_cost_j"));
+    }
+  }
+  const json::value as_json = json::parse(run_perseus({"verify", plans, "--json"}).out);
+  EXPECT_EQ(as_json.at("not_recomputed"), json::value(json::array{"clock_limit_cost_j"}));
+
+  json::value file = json::parse(content_of(plans + "/plans.json"));
+  for (json::value& point : file.at("points").as_array()) {
+    if (json::value* cost = point.as_object().if_contains("clock_limit_cost_j")) *cost = 1e6;
+  }
+  const std::string alone = scratch.path("alone");
+  fs::create_directory(alone);
+  std::ofstream(alone + "/plans.json") << json::serialize(file);
+  const Outcome forged = run_perseus({"verify", alone});
+  EXPECT_EQ(forged.exit_code, 1);
+  EXPECT_THAT(forged.out, HasSubstr("clock_limit_cost_j is 1000000, above the distance to the lower bound"));
+}
+
 TEST(PlanOutput, VerifyMissesNoFile) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans"), aside = scratch.path("aside");

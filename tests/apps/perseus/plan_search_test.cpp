@@ -65,6 +65,16 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
   EXPECT_FALSE(fs::exists(fs::path(out) / "configurations.csv"));
 }
 
+TEST(PlanSearch, ConfigurationsWithClockLimitsVerify) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("plans");
+  ASSERT_EQ(run_perseus(search_words({"--schedule", "1f1b,gpipe", "--switch-latency", "0.01", "--out", out})).exit_code,
+            0);
+  const Outcome verified = run_perseus({"verify", out});
+  EXPECT_EQ(verified.exit_code, 0) << verified.text();
+  EXPECT_THAT(verified.out, HasSubstr("not recomputed: clock_limit_cost_j"));
+}
+
 TEST(PlanSearch, VerifySeesLiesAboutTheUnion) {
   const ScratchFolder scratch;
   const std::string out = scratch.path("plans");

@@ -31,6 +31,7 @@ model::Frontier sample_frontier(const model::ComputationDag& dag, int num_points
     point.energy = Joules(1e3 / 3 + i * 0.1);
     point.effective_energy = Joules(-100 + i / 7.0);
     point.bound = Joules(1e-7 * (i + 1));
+    point.clock_limit_cost = Joules((i % 3 - 1) / 3.0);
     for (std::size_t c = 0; c < dag.computations.size(); ++c) {
       const auto options = dag.type_of(static_cast<int>(c)).options.size();
       point.plan.push_back(static_cast<std::uint16_t>(random() % options));
@@ -69,6 +70,7 @@ TEST(PlanFile, ReadingReversesWritingExactly) {
     EXPECT_EQ(file->frontier.points[i].plan, frontier.points[i].plan);
     EXPECT_EQ(file->frontier.points[i].time, frontier.points[i].time);
     EXPECT_EQ(file->frontier.points[i].bound, frontier.points[i].bound);
+    EXPECT_EQ(file->frontier.points[i].clock_limit_cost, frontier.points[i].clock_limit_cost);
   }
   EXPECT_EQ(file->frontier.bound.vertices[1].effective_energy, Joules(-1e22));
 }

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -100,6 +101,10 @@ INSTANTIATE_TEST_SUITE_P(
         Lie{"BoundAboveEnergy", [](model::Frontier& f) { f.points[1].bound = Joules(24.001); }, 1, "bound_j"},
         Lie{"BoundBelowCurve", [](model::Frontier& f) { f.points[1].bound = Joules(23.9); }, 1, "bound_j"},
         Lie{"BoundNan", [](model::Frontier& f) { f.points[1].bound = Joules(kNan); }, 1, "bound_j"},
+        Lie{"ClockLimitCost", [](model::Frontier& f) { f.points[1].clock_limit_cost = Joules(0.001); }, 1,
+            "clock_limit_cost_j"},
+        Lie{"ClockLimitCostNan", [](model::Frontier& f) { f.points[1].clock_limit_cost = Joules(kNan); }, 1,
+            "clock_limit_cost_j"},
         Lie{"Order", [](model::Frontier& f) { std::swap(f.points[0], f.points[1]); }, 1, "order"},
         Lie{"PointSavesNothing",
             [](model::Frontier& f) {
@@ -125,6 +130,23 @@ INSTANTIATE_TEST_SUITE_P(
             "bound"},
         Lie{"CurveNan", [](model::Frontier& f) { f.bound.vertices[1].effective_energy = Joules(kNan); }, -1, "bound"}),
     [](const auto& lie) { return std::string(lie.param.name); });
+
+TEST(VerifyFrontier, ClockLimitsCostAtMostTheDistanceToTheBound) {
+  model::Frontier frontier = its_frontier();
+  frontier.bound.vertices = {{Seconds(1), Joules(9)}, {Seconds(3), Joules(-5)}};  // 2 J at 2 s; the point has 4 J
+  VerifyOptions options;
+  const auto costs = [&](double cost_j) {
+    frontier.points[1].clock_limit_cost = Joules(cost_j);
+    const Verification v = verify_frontier(one_computation(), frontier, {}, options);
+    return std::ranges::count(v.findings, "clock_limit_cost_j", &Finding::quantity) > 0;
+  };
+  EXPECT_FALSE(costs(2));
+  EXPECT_FALSE(costs(-1)) << "a plan without limits may be the worse one";
+  EXPECT_TRUE(costs(2.001));
+  options.has_clock_limits = false;
+  EXPECT_TRUE(costs(2));
+  EXPECT_FALSE(costs(0));
+}
 
 TEST(VerifyFrontier, ReportsItsProgress) {
   VerifyOptions options;
