@@ -63,6 +63,11 @@ json::array not_recomputed_json(const formats::PlanFile& file) {
   return columns;
 }
 
+/// The page about all configurations: text for readers, without the data that report.html has.
+constexpr const char* kUncheckedPage = "configurations.html";
+
+std::size_t bound_pieces(const formats::PlanFile& file) { return file.frontier.bound.vertices.size() - 1; }
+
 /// At most that many of the bound's pieces, evenly spread, as many as fit into memory.
 std::vector<Seconds> deadlines_worth_certifying(const formats::PlanFile& file, int limit) {
   const std::vector<Seconds> all = checker::deadlines_to_certify(file.frontier.bound);
@@ -199,6 +204,7 @@ json::array configurations_json(const CheckedSearch& checked) {
                                           {"points", v.points},
                                           {"plan_files", checked.plans[c].files.frequency_plans},
                                           {"certificates", v.certificates},
+                                          {"bound_pieces", bound_pieces(checked.plans[c].file)},
                                           {"worst_relative_error", v.worst_error},
                                           {"gap_mean_pct", v.mean_gap_pct},
                                           {"gap_max_pct", v.max_gap_pct}});
@@ -210,8 +216,9 @@ std::string checked_text(const CheckedSearch& checked) {
   std::string text = findings_text(checked.findings);
   for (std::size_t c = 0; c < checked.names.size(); ++c) {
     const checker::Verification& v = checked.plans[c].verified;
-    text += fmt::format("{}: {} points simulated, {} plan files compared, {} pieces of the bound proven\n",
-                        checked.names[c], v.points, checked.plans[c].files.frequency_plans, v.certificates);
+    text += fmt::format("{}: {} points simulated, {} plan files compared, {} of {} pieces of the bound proven\n",
+                        checked.names[c], v.points, checked.plans[c].files.frequency_plans, v.certificates,
+                        bound_pieces(checked.plans[c].file));
   }
   if (checked.not_compared > 0) {
     text += fmt::format("{} configurations have derived times and energies: not compared with the profile\n",
@@ -220,6 +227,7 @@ std::string checked_text(const CheckedSearch& checked) {
   text +=
       "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
   if (has_clock_limits(checked.plans.front().file)) text += kNotRecomputed;
+  text += fmt::format("not checked: {}, and pictures\n", kUncheckedPage);
   return text + (checked.findings.empty()
                      ? "verified: all claims hold\n"
                      : fmt::format("NOT verified: {} claims do not hold\n", checked.findings.size()));
@@ -236,6 +244,7 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
                                           {"findings", json::array(findings.begin(), findings.end())},
                                           {"configurations", configurations_json(*checked)},
                                           {"not_recomputed", not_recomputed_json(checked->plans.front().file)},
+                                          {"not_checked", json::array{kUncheckedPage}},
                                           {"profile", !arguments.profile.empty()},
                                           {"not_compared_with_profile", checked->not_compared}}) +
           "\n");
@@ -268,6 +277,7 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
                                           {"profile", !arguments.profile.empty()},
                                           {"not_recomputed", not_recomputed_json(file)},
                                           {"certificates", verified.certificates},
+                                          {"bound_pieces", bound_pieces(file)},
                                           {"worst_relative_error", verified.worst_error},
                                           {"worst_bound_mismatch", verified.worst_mismatch},
                                           {"fastest_time_s", verified.fastest_time.value()},
@@ -287,7 +297,7 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
                   files.report ? ", report.html" : ", no report.html", files.trace ? ", trace.json" : ", no trace.json",
                   arguments.profile.empty() ? "" : ", all options with the profile");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
-                      verified.certificates, file.frontier.bound.vertices.size() - 1, verified.worst_mismatch);
+                      verified.certificates, bound_pieces(file), verified.worst_mismatch);
   text +=
       fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", report::text_of(verified.fastest_time),
                   report::text_of(verified.max_clock_makespan), report::text_of(verified.least_makespan));

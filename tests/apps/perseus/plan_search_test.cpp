@@ -20,6 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 namespace json = boost::json;
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 std::vector<std::string> search_words(const std::vector<std::string>& more) {
@@ -57,8 +58,11 @@ TEST(PlanSearch, WritesEveryConfigurationAndTheUnionAndVerifies) {
   }
   const Outcome verified = run_perseus({"verify", out, "--profile", sample_profile()});
   EXPECT_EQ(verified.exit_code, 0) << verified.out << verified.err;
+  EXPECT_THAT(verified.out, HasSubstr("not checked: configurations.html"));
   EXPECT_THAT(verified.out, AllOf(HasSubstr("zero-bubble: "), HasSubstr("verified: all claims hold"),
                                   HasSubstr("1 configurations have derived times")));
+  const Outcome some = run_perseus({"verify", out, "--certificates", "7"});
+  EXPECT_THAT(some.out, ContainsRegex("1f1b: .*, 7 of [1-9][0-9]+ pieces of the bound proven\n"));
   // The folder of one configuration is a plan like any other; a later plan may replace the whole output.
   EXPECT_EQ(run_perseus({"lookup", out + "/zero-bubble"}).exit_code, 0);
   EXPECT_EQ(run_perseus(search_words({"--out", out})).exit_code, 0);
