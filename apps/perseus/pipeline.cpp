@@ -87,8 +87,6 @@ profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<
 
 namespace {
 
-constexpr const char* kPipelineGroup = "The pipeline";
-
 /// The options that --action-table, --constants or --dag may exclude.
 struct DeclaredOptions {
   CLI::Option *schedule = nullptr, *microbatches = nullptr, *chunks = nullptr;

@@ -50,6 +50,8 @@ struct Pipeline {
   std::vector<report::ReportFact> origin = {};  ///< of files, see origin.h
 };
 
+/// Group of these options in --help.
+constexpr const char* kPipelineGroup = "The pipeline";
 /// The options above, except `profile`, which a command may declare as a positional or as an option. Exactly one of
 /// profile and dag is required: read_pipeline() checks that. `also_schedules`: further values of --schedule besides
 /// one name, for its help; empty: none.

@@ -148,8 +148,28 @@ std::string json_timeline(const Shown& shown, const model::Plan& plan) {
          "\n";
 }
 
+bool is_frequency_plan(const ShowOptions& options) { return std::filesystem::path(options.plan).extension() == ".py"; }
+
+/// Refuses the options given that have no effect with this kind of plan.
+Status check_effect(const CLI::App& show, const ShowOptions& options) {
+  if (is_frequency_plan(options)) {
+    if (!options.point) return Ok{};
+    return Error{ErrorCode::usage, fmt::format("--point: no effect with {}, which is one plan", options.plan)};
+  }
+  std::string given;
+  for (const CLI::Option* option : show.get_options()) {
+    if (option->get_group() != kPipelineGroup || option->count() == 0) continue;
+    given += (given.empty() ? "" : ", ") + option->get_name();
+  }
+  if (given.empty()) return Ok{};
+  return Error{
+      ErrorCode::usage,
+      fmt::format("{}: no effect with {}; it has the pipeline of its plans. Allowed: with a freqs_pipeline_*.py", given,
+                  options.plan)};
+}
+
 Result<int> run_show(const ShowOptions& options, bool as_json) {
-  const bool is_frequencies = std::filesystem::path(options.plan).extension() == ".py";
+  const bool is_frequencies = is_frequency_plan(options);
   const Result<Shown> shown = is_frequencies ? shown_from_frequencies(options) : shown_from_plan_file(options);
   if (!shown) return shown.error();
   const model::Plan before = model::all_maximum_clock(shown->dag);
@@ -193,15 +213,19 @@ void add_show(CLI::App& app, Command& command) {
       ->type_name("FILE");
   show->add_option("--profile", options->pipeline.profile, "Profile of the plan; required for a .py plan")
       ->type_name("PROFILE.csv")
-      ->group("The pipeline");
+      ->group(kPipelineGroup);
   add_pipeline_options(*show, options->pipeline);
   add_json_flag(*show, command);
   show->footer(help_footer(kFileErrors,
                            "  perseus show plans --point 0 --compare\n"
                            "  perseus show plans --out timeline.svg\n"
                            "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
-  show->callback(
-      [options, &command] { command.run = [options, &command] { return run_show(*options, command.json); }; });
+  show->callback([options, show, &command] {
+    command.run = [options, show, &command]() -> Result<int> {
+      if (const Status effective = check_effect(*show, *options); !effective) return effective.error();
+      return run_show(*options, command.json);
+    };
+  });
 }
 
 }  // namespace perseus::cli

@@ -98,6 +98,22 @@ TEST(PerseusCommandLine, RefusesOptionsThatTheBoundDoesNotUse) {
   }
 }
 
+TEST(PerseusCommandLine, ShowRefusesOptionsThatItsPlanDoesNotUse) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(
+      run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2", "--out", plans}).exit_code,
+      0);
+  const std::string has_it = "; it has the pipeline of its plans. Allowed: with a freqs_pipeline_*.py";
+  for (const std::string& plan : {plans, plans + "/plans.json"}) {
+    expect_mistake({"show", plan, "--schedule", "gpipe", "-m", "8", "--profile", "nope.csv"}, kUsage,
+                   "--profile, --schedule, --microbatches: no effect with " + plan + has_it);
+    expect_mistake({"show", plan, "--dag", "nope.json"}, kUsage, "--dag: no effect with " + plan + has_it);
+  }
+  expect_mistake({"show", plans + "/plans/freqs_pipeline_00000.py", "--profile", sample_profile(), "--point", "3"},
+                 kUsage, "--point: no effect with " + plans + "/plans/freqs_pipeline_00000.py, which is one plan");
+}
+
 TEST(PerseusCommandLine, KnowsSchedulesByThePyTorchClass) {
   const auto planned = [](const std::string& schedule) {
     const Outcome outcome = run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--deadlines", "2", "-m",
