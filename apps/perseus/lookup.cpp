@@ -80,9 +80,10 @@ Result<int> run_lookup(const LookupOptions& options, bool as_json) {
     return 0;
   }
   if (options.deadline_s || options.ratio) {
-    print(fmt::format("point {}: {}, {} ({} with the wait until {}), gap {:.3f} %\n", index,
-                      report::text_of(point.time), report::text_of(point.energy), report::text_of(energy),
-                      report::text_of(deadline), point.gap_pct()));
+    const std::string wait =
+        fmt::format(" ({} with the wait until {})", report::text_of(energy), report::text_of(deadline));
+    print(fmt::format("point {}: {}, {}{}, gap {:.3f} %\n", index, report::text_of(point.time),
+                      report::text_of(point.energy), feasible ? wait : "", point.gap_pct()));
     const Seconds slowed = options.deadline_s ? deadline : straggler;
     print(fmt::format("T' = {} is {}\n", report::text_of(slowed), position_of(frontier, slowed)));
     if (deadline > slowed) print(fmt::format("the tolerance and T_max allow {}\n", report::text_of(deadline)));

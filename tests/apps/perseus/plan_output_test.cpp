@@ -165,6 +165,9 @@ TEST(PlanOutput, LookupNamesADeadlineOnlyWhereThereIsOne) {
   EXPECT_THAT(default_plan, HasSubstr("tolerated: a slowdown of 2 %, to "));
   EXPECT_THAT(default_plan, Not(HasSubstr("T' ")));
   EXPECT_THAT(run_perseus({"lookup", plans, "--deadline", "2"}).out, HasSubstr("T' = 2.0000 s is "));
+  const std::string too_early = run_perseus({"lookup", plans, "--deadline", "0.5"}).out;
+  EXPECT_THAT(too_early, HasSubstr("T' = 500.0 ms is faster than any plan: this is the fastest"));
+  EXPECT_THAT(too_early, Not(HasSubstr("wait")));
   // The straggler is faster than the tolerated slowdown.
   EXPECT_THAT(run_perseus({"lookup", plans, "--ratio", "1.001"}).out, HasSubstr("the tolerance and T_max allow "));
 }
