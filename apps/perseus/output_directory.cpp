@@ -28,6 +28,10 @@ Status check_replaceable(const fs::path& target, const OutputDirectory::IsOurs& 
   const fs::file_status status = fs::symlink_status(target, error);
   if (status.type() == fs::file_type::not_found) return Ok{};
   if (status.type() == fs::file_type::none) return cannot_write(target, error.message());
+  if (status.type() == fs::file_type::symlink) {
+    const fs::path itself = (target.parent_path() / fs::read_symlink(target, error)).lexically_normal();
+    return cannot_write(target, "it is a symbolic link; name the directory itself: " + itself.string());
+  }
   if (status.type() != fs::file_type::directory) return cannot_write(target, "it exists and is not a directory");
   for (fs::recursive_directory_iterator entry(target, error), end; !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().lexically_relative(target).generic_string();

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -220,6 +221,21 @@ TEST(BadInput, OutputThatCannotBe) {
   }
   EXPECT_EQ(content_of(file), "mine");
   EXPECT_THAT(scratch.names(), SizeIs(1));
+}
+
+TEST(BadInput, OutputThatIsALinkIsNotFollowed) {
+  namespace fs = std::filesystem;
+  const ScratchFolder scratch;
+  const fs::path folder = scratch.path("folder"), link = scratch.path("link");
+  fs::create_directory(folder);
+  fs::create_directory_symlink("folder", link);
+  for (const std::string& out : {link.string(), link.string() + "/"}) {
+    const Outcome outcome = run_perseus({"plan", sample_profile(), "--blocking-power", "90", "--out", out});
+    EXPECT_EQ(outcome.exit_code, cannot_write);
+    EXPECT_THAT(outcome.err, HasSubstr("/link: cannot be written: it is a symbolic link; name the directory itself: " +
+                                       folder.string() + "\n"));
+  }
+  EXPECT_TRUE(fs::is_symlink(link) && fs::is_empty(folder));
 }
 
 TEST(BadInput, PublishedFilesThatAreNoProfiles) {
