@@ -1,4 +1,4 @@
-// Percent coding of text in URLs.
+// Percent-encoding of text in URLs.
 //
 // Output:  everything but letters, digits and -._~ becomes %XX.
 // Errors:  none.

@@ -1,4 +1,4 @@
-// URLs: request targets, percent coding, HOST:PORT.
+// URLs: request targets, percent-encoding, HOST:PORT.
 //
 // Input:   text of clients, command lines and settings.
 // Output:  decoded parts. A path's segment or query may contain any byte; percent_encode() keeps only letters, digits
