@@ -187,7 +187,7 @@ class Scraped(MetricsCase):
         alerts = lambda: {(a["labels"]["alertname"], a["labels"].get("training_job"))
                           for a in (self.ask_prometheus("alerts") or {"alerts": []})["alerts"] if a["state"] == "firing"}
         job = training.view()["id"]
-        until(lambda: ("PerseusNoClockControl", job) in alerts())
+        until(lambda: ("PerseusNoPermission", job) in alerts())
         self.assertFalse({name for name, _ in alerts()} & {"PerseusServerDown", "PerseusPowerHigh"})
         # Expressions of the dashboard and of the rules are valid, and name only metrics that the server has.
         # This server speaks plain HTTP; only one with a certificate has the metric of its end (http.server).
