@@ -81,12 +81,11 @@ Result<Model> model_from_zoo(const PartitionOptions& options) {
   workload.embedding = !options.without_embedding;
   const auto work = partitioner::zoo_layers(options.model, workload);
   if (!work) return work.error();
-  return Model{
-      partitioner::layers_on(*work, *gpu, workload.precision),
-      fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})", entry->description,
-                  gpu->name, workload.microbatch_size, workload.sequence_length, workload.tensor_parallel,
-                  workload.precision == partitioner::Precision::tf32 ? "tf32" : "bf16"),
-      *gpu};
+  return Model{partitioner::layers_on(*work, *gpu, workload.precision),
+               fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})",
+                           entry->description, gpu->name, workload.microbatch_size, workload.sequence_length,
+                           workload.tensor_parallel, partitioner::precision_name(workload.precision)),
+               *gpu};
 }
 
 Result<Model> model_of(const PartitionOptions& options) {
@@ -210,7 +209,7 @@ void print_list(bool as_json) {
   report::TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
   for (const partitioner::ZooEntry& entry : partitioner::zoo()) {
     const partitioner::Workload& w = entry.workload;
-    const std::string precision = w.precision == partitioner::Precision::tf32 ? "tf32" : "bf16";
+    const std::string precision(partitioner::precision_name(w.precision));
     models.push_back(json::object{{"name", entry.name},
                                   {"description", entry.description},
                                   {"microbatch_size", w.microbatch_size},

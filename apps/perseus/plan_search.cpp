@@ -196,7 +196,7 @@ Result<SearchedConfigurations> configurations_of(Measurements& measured, const S
     if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
   }
   if (const auto reference = search::configure(*job, choices->front()); !reference) {
-    return Error{reference.error().code, "the reference configuration is not possible: " + reference.error().message};
+    return reference_error(reference.error(), *job, choices->front(), options);
   }
   SearchedConfigurations searched{*std::move(job), *std::move(choices), {}, {}};
   add_configurations(searched.job, searched.choices, searched.configurations, searched.left_out);

@@ -53,7 +53,9 @@ void add_memory_options(CLI::App& app, SearchOptions& options) {
       ->group(kGroup);
   auto* model = app.add_option("--memory-model", options.memory_model,
                                "Compute the memory for a model of 'perseus partition --list', such as "
-                               "gpt3-1b; replaces --memory. The options below default to the model's usual training")
+                               "gpt3-1b; replaces --memory. --microbatch-size, --sequence-length, --precision and "
+                               "--tensor-parallel must be those of the profiled run; without them, those of that list "
+                               "are assumed. For a profile measured with recomputation, also --measured-with")
                     ->type_name("NAME")
                     ->excludes(memory)
                     ->group(kGroup);
@@ -64,22 +66,27 @@ void add_memory_options(CLI::App& app, SearchOptions& options) {
       ->type_name("N,...")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch")
+  app.add_option("--microbatch-size", options.microbatch_size,
+                 "Sequences in a microbatch, for --memory-model (default: that of the list)")
       ->check(whole_number_within(1, 1'000'000))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)")
+  app.add_option("--sequence-length", options.sequence_length,
+                 "Tokens in a sequence, for --memory-model (default: that of the list)")
       ->check(whole_number_within(1, 10'000'000))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer")
+  app.add_option("--tensor-parallel", options.tensor_parallel,
+                 "GPUs that share each layer, for --memory-model (default: that of the list)")
       ->check(whole_number_within(1, 1024))
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--precision", options.precision, "Precision of matrix products: bf16 or tf32")
+  app.add_option("--precision", options.precision,
+                 "Precision for --memory-model: bf16 (2 bytes for each activation) or tf32 (4 bytes) "
+                 "(default: that of the list)")
       ->check(CLI::IsMember({"bf16", "tf32"}).description(""))
       ->type_name("NAME")
       ->needs(model)

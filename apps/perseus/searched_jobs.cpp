@@ -90,7 +90,8 @@ Status read_memory(const SearchOptions& search, search::SearchedJob& job) {
   return Ok{};
 }
 
-Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
+/// The training setup for which the memory of a model is computed.
+Result<partitioner::Workload> workload_of(const SearchOptions& search) {
   const auto entry = partitioner::zoo_entry(search.memory_model);
   if (!entry) return entry.error();
   partitioner::Workload workload = entry->workload;
@@ -99,15 +100,33 @@ Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
   if (search.tensor_parallel) workload.tensor_parallel = *search.tensor_parallel;
   if (!search.precision.empty())
     workload.precision = search.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
-  Result<std::vector<int>> layers = layers_of(search, workload, job.profile.num_stages());
+  return workload;
+}
+
+std::string text_of(const partitioner::Workload& workload) {
+  return fmt::format("microbatch size {}, sequence length {}, {}, tensor parallelism {}", workload.microbatch_size,
+                     workload.sequence_length, partitioner::precision_name(workload.precision),
+                     workload.tensor_parallel);
+}
+
+std::string text_of(search::MeasuredWith measured_with) {
+  if (measured_with == search::MeasuredWith::unknown) return "it is unknown whether the profile recomputes";
+  return measured_with == search::MeasuredWith::recomputation ? "the profile recomputes"
+                                                              : "the profile does not recompute";
+}
+
+Status compute_memory(const SearchOptions& search, search::SearchedJob& job) {
+  const Result<partitioner::Workload> workload = workload_of(search);
+  if (!workload) return workload.error();
+  Result<std::vector<int>> layers = layers_of(search, *workload, job.profile.num_stages());
   if (!layers) return layers.error();
   const Status known =
-      search::set_memory(search::zoo_layer_memory(search.memory_model, workload, *std::move(layers)), job);
+      search::set_memory(search::zoo_layer_memory(search.memory_model, *workload, *std::move(layers)), job);
   if (!known) return known.error();
   job.assumptions.push_back(
-      fmt::format("memory as computed for {}: weights and Adam's state at 16 bytes a "
-                  "parameter, no sharded optimizer",
-                  search.memory_model));
+      fmt::format("memory as computed for {}, {}; {}; weights and Adam's state at 16 bytes a parameter, no sharded "
+                  "optimizer",
+                  search.memory_model, text_of(*workload), text_of(job.measured_with)));
   return Ok{};
 }
 
@@ -228,6 +247,21 @@ Result<std::vector<search::SearchedJob>> jobs_of(const search::SearchedJob& job,
     jobs.push_back(*std::move(changed));
   }
   return jobs;
+}
+
+Error reference_error(Error error, search::SearchedJob job, const search::ConfigurationChoice& reference,
+                      const SearchOptions& search) {
+  error.message = "the reference configuration is not possible: " + error.message;
+  if (search.memory_model.empty() || !job.memory_limit_gib) return error;
+  job.memory_limit_gib.reset();
+  if (!search::configure(job, reference).ok()) return error;
+  const bool recomputes = job.measured_with == search::MeasuredWith::recomputation;
+  error.message += fmt::format(
+      "; the memory is computed for {}, {}; to change it: --microbatch-size, --sequence-length, --precision, "
+      "--tensor-parallel, --memory-layers{}",
+      text_of(workload_of(search).value()), recomputes ? "recomputation" : "no recomputation",
+      job.measured_with == search::MeasuredWith::unknown ? ", --measured-with recomputation" : "");
+  return error;
 }
 
 }  // namespace perseus::cli

@@ -27,4 +27,9 @@ Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& 
 Result<std::vector<search::SearchedJob>> jobs_of(const search::SearchedJob& job, const PipelineOptions& pipeline,
                                                  const SearchOptions& search);
 
+/// The error of the reference configuration. If it is the memory limit, with what a model's memory was computed for and
+/// the options that change it.
+Error reference_error(Error error, search::SearchedJob job, const search::ConfigurationChoice& reference,
+                      const SearchOptions& search);
+
 }  // namespace perseus::cli

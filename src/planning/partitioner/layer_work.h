@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planning/model/layer.h"
@@ -13,6 +14,9 @@ namespace perseus::partitioner {
 
 enum class Precision : unsigned char { tf32, bf16 };
 
+constexpr std::string_view precision_name(Precision precision) {
+  return precision == Precision::tf32 ? "tf32" : "bf16";
+}
 constexpr double bytes_per_element(Precision precision) { return precision == Precision::tf32 ? 4 : 2; }
 
 /// Relative speed of matrix products whose rows are not a multiple of 16 bytes (GPT-3's 50257 words, BERT's 30522): the

@@ -22,6 +22,7 @@ namespace json = boost::json;
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<std::string> search_words(const std::vector<std::string>& more) {
   std::vector<std::string> words{"plan", sample_profile(), "-m", "6", "--blocking-power", "90", "--deadlines", "50"};
@@ -162,6 +163,41 @@ TEST(PlanSearch, MemoryComesFromAModelToo) {
   EXPECT_EQ(uneven.exit_code, 64);
   EXPECT_THAT(uneven.err, HasSubstr("23 layers on 4 stages"));
   EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("unknown model 'gpt4'"));
+}
+
+TEST(PlanSearch, SaysForWhichTrainingTheMemoryOfAModelIsComputed) {
+  const auto run = [](const std::string& gib, const std::vector<std::string>& more) {
+    std::vector<std::string> words = search_words({"--memory-model", "gpt3-1b", "--memory-limit", gib});
+    words.insert(words.end(), more.begin(), more.end());
+    return run_perseus(words);
+  };
+  const std::string setup = "microbatch size 4, sequence length 2048, tf32, tensor parallelism 1";
+  const std::string options =
+      "to change it: --microbatch-size, --sequence-length, --precision, --tensor-parallel, --memory-layers";
+  EXPECT_THAT(run("9", {}).err, AllOf(HasSubstr("the limit is 9 GiB; the memory is computed for " + setup +
+                                                ", no recomputation; " + options),
+                                      HasSubstr(", --measured-with recomputation\n")));
+  EXPECT_THAT(run("9", {"--measured-with", "recomputation"}).err, HasSubstr(", recomputation; " + options + "\n"));
+  EXPECT_THAT(run("900", {"--precision", "bf16", "--measured-with", "no-recomputation"}).out,
+              HasSubstr("memory as computed for gpt3-1b, microbatch size 4, sequence length 2048, bf16, tensor "
+                        "parallelism 1; the profile does not recompute; weights"));
+  // Another reason than the limit.
+  EXPECT_THAT(run("900", {"--ranks", "3"}).err, Not(HasSubstr("the memory is computed for")));
+}
+
+// The first row of "Within memory" in docs/measurements/choices.md.
+TEST(PlanSearch, TheDocumentedOptionsGiveTheMemoryOfThePublishedTable) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const std::string profile = (data / "emulation/stage_profile/gpt3-175b+a100_sxm_bf16.csv").string();
+  const Outcome outcome = run_perseus_line(fmt::format(
+      "plan {} -m 12 --blocking-power 83.64 --recompute best --measured-with recomputation --memory-model gpt3-175b "
+      "--microbatch-size 1 --precision bf16 --tensor-parallel 8 --memory-limit 80 --json",
+      profile));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value found = json::parse(outcome.out);
+  EXPECT_NEAR(found.at("configurations").at(0).at("memory_gib").to_number<double>(), 46.9, 0.05);
+  EXPECT_NEAR(found.at("changes").at(0).at("saving_pct").to_number<double>(), 15.94, 0.005);
+  EXPECT_NEAR(found.at("changes").at(1).at("saving_pct").to_number<double>(), 43.59, 0.005);
 }
 
 TEST(PlanSearch, RecomputesOnlyWhereItMust) {
