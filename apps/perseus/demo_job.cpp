@@ -17,6 +17,7 @@
 #include "planning/model/reference_plans.h"
 #include "sample_profile_text.h"
 #include "simulation/replay/simulated_ranks.h"
+#include "transfer_count.h"
 
 namespace perseus::cli {
 namespace {
@@ -93,6 +94,9 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   const auto schedule = schedule_of(o, o.stages.value_or(profile->num_stages()), job.chunks);
   if (!schedule) return schedule.error();
   if (Status small = check_size(o, schedule->num_ranks()); !small) return small.error();
+  const Status counted =
+      check_transfer_count(o.transfer_latency, {*schedule}, {ErrorCode::usage, "--transfer-latency"});
+  if (!counted) return counted.error();
   job.backward_was_split = is_sample && !o.split_backward && splits_backward(*schedule);
   if (o.split_backward || job.backward_was_split) {
     profile = model::split_backward(*std::move(profile), o.split_backward.value_or(kSampleInputGradientShare));

@@ -17,12 +17,15 @@
 #include "io/formats/scenario_toml.h"
 #include "origin.h"
 #include "planning/checker/plan_run.h"
+#include "planning/model/boundary_count.h"
+#include "planning/model/make_schedule.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
 #include "server/profiling/pooled_profile.h"
 #include "simulation/emulator/drawn_stragglers.h"
 #include "simulation/emulator/scaling.h"
 #include "slowdown.h"
+#include "transfer_count.h"
 
 namespace perseus::cli {
 namespace {
@@ -126,9 +129,39 @@ Result<std::vector<EmulatedMethod>> emulate_methods(const model::Scenario& scena
   return methods;
 }
 
+/// The transfer latencies have an entry for each boundary that a kind of pipeline uses, or that another kind of as many
+/// ranks uses beside them.
+Status check_transfers(const model::Scenario& scenario, const std::vector<model::Profile>& profiles, bool is_option) {
+  std::vector<model::Schedule> schedules;
+  for (std::size_t k = 0; k < profiles.size(); ++k) {
+    const model::ScenarioKind& kind = scenario.kinds[k];
+    const int stages = profiles[k].num_stages();
+    Result<model::Schedule> made =
+        model::make_schedule(kind.schedule, {stages / kind.chunks, kind.microbatches, kind.chunks});
+    if (!made || stages % kind.chunks != 0) return Ok{};  // make_kind() has the reason
+    schedules.push_back(*std::move(made));
+  }
+  for (std::size_t k = 0; k < schedules.size(); ++k) {
+    std::vector<model::Schedule> alike;
+    for (const model::Schedule& other : schedules) {
+      const bool covers = model::boundary_count(other) >= model::boundary_count(schedules[k]);
+      if (other.num_ranks() == schedules[k].num_ranks() && covers) alike.push_back(other);
+    }
+    const Error given_in = is_option
+                               ? Error{ErrorCode::usage, "--transfer-latency"}
+                               : Error{ErrorCode::invalid_input, scenario.kinds[k].where + ": transfer_latency_s"};
+    const Status counted = check_transfer_count(scenario.timing.transfer_latency, alike, given_in);
+    if (!counted) return counted.error();
+  }
+  return Ok{};
+}
+
 Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const EmulateOptions& options) {
   const Result<std::vector<model::Profile>> profiles = read_profiles(scenario);
   if (!profiles) return profiles.error();
+  if (Status counted = check_transfers(scenario, *profiles, options.transfer_latency.has_value()); !counted) {
+    return counted.error();
+  }
   std::vector<emulator::PipelineKind> kinds;
   for (std::size_t k = 0; k < profiles->size(); ++k) {
     Result<emulator::PipelineKind> kind = emulator::make_kind((*profiles)[k], scenario.kinds[k], scenario);

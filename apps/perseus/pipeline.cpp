@@ -22,6 +22,7 @@
 #include "planning/partitioner/gpu_model.h"
 #include "server/profiling/modeled_profile.h"
 #include "server/profiling/pooled_profile.h"
+#include "transfer_count.h"
 
 namespace perseus::cli {
 namespace {
@@ -309,6 +310,8 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   }
   Result<model::Schedule> schedule = schedule_for(options, profile->num_stages());
   if (!schedule) return schedule.error();
+  const Status counted = check_transfer_count(options.transfer_latency, {*schedule}, latency_origin(options));
+  if (!counted) return counted.error();
   Result<model::ComputationDag> dag = model::build_dag(*profile, *schedule, measured->costs);
   if (!dag) return Error{dag.error().code, fmt::format("{}: {}", options.profile, dag.error().message)};
 

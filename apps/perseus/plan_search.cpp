@@ -18,6 +18,7 @@
 #include "origin.h"
 #include "output_directory.h"
 #include "plan_output.h"
+#include "planning/model/make_schedule.h"
 #include "planning/search/configuration.h"
 #include "planning/search/repartition.h"
 #include "point_figures.h"
@@ -25,6 +26,7 @@
 #include "searched_jobs.h"
 #include "server/profiling/expected_frontier.h"
 #include "slowdown.h"
+#include "transfer_count.h"
 
 namespace perseus::cli {
 namespace {
@@ -167,6 +169,19 @@ Status check_stage_layers(const SearchOptions& options, int stages) {
                            given, stages)};
 }
 
+/// Some schedule of the search uses every transfer latency; impossible schedules are left out of the search, so of this
+/// too.
+Status check_transfers(const search::SearchedJob& job, const std::vector<search::ConfigurationChoice>& choices,
+                       const PipelineOptions& pipeline) {
+  const int ranks = job.num_ranks > 0 ? job.num_ranks : job.profile.num_stages();
+  std::vector<model::Schedule> schedules;
+  for (const search::ConfigurationChoice& choice : choices) {
+    Result<model::Schedule> made = model::make_schedule(choice.schedule, {ranks, job.microbatches, choice.chunks});
+    if (made) schedules.push_back(*std::move(made));
+  }
+  return check_transfer_count(job.costs.transfer_latency, schedules, latency_origin(pipeline));
+}
+
 /// What is searched, and the configurations of it that are possible.
 struct SearchedConfigurations {
   search::SearchedJob job;
@@ -190,6 +205,7 @@ Result<SearchedConfigurations> configurations_of(Measurements& measured, const S
   Result<search::SearchedJob> job = job_of(measured, options);
   if (!job) return job.error();
   if (Status fits = check_stage_layers(options, stages); !fits) return fits.error();
+  if (Status counted = check_transfers(*job, *choices, measured.options); !counted) return counted.error();
   const Result<std::vector<search::SearchedJob>> jobs = jobs_of(*job, measured.options, options);
   if (!jobs) return jobs.error();
   if (!planner.out.empty()) {

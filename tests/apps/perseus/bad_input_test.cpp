@@ -118,6 +118,36 @@ TEST(BadInput, WrongOptions) {
   expect_failure({"plan", profile, "--dag", profile}, usage, "exclude");
 }
 
+TEST(BadInput, TransferLatenciesOfOtherBoundariesThanTheSchedules) {
+  const std::string profile = sample_profile();
+  const auto refused = [&](const std::string& latencies, const std::vector<std::string>& more,
+                           const std::string& says) {
+    std::vector<std::string> words{"plan", profile, "--blocking-power", "90", "--transfer-latency", latencies};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_failure(words, usage, "--transfer-latency: " + says);
+  };
+  refused("0.1,0.2", {}, "2 entries; allowed: one for all or 3 (one per boundary of 4 ranks)");
+  refused("0.1,0.1,0.1,50", {}, "4 entries; allowed: one for all or 3 (one per boundary of 4 ranks)");
+  refused("0.1,0.1,0.1,50", {"--schedule", "1f1b,zero-bubble"}, "4 entries; allowed: one for all or 3 (");
+  refused("0.1,0.1,0.1", {"--schedule", "interleaved-1f1b", "--ranks", "4"},
+          "3 entries; allowed: one for all or 4 (one per boundary of 4 ranks, and one between the last and the first)");
+  // The list has a schedule that uses each entry.
+  const Outcome several = run_perseus_line("plan " + profile +
+                                           " --blocking-power 90 --deadlines 10 --schedule 1f1b,interleaved-1f1b "
+                                           "--transfer-latency 0.001,0.001,0.001,0.002");
+  EXPECT_EQ(several.exit_code, 0) << several.err;
+}
+
+TEST(BadInput, TransferLatenciesOfAConstantsFileNameIt) {
+  const ScratchFolder scratch;
+  const std::string constants = scratch.file(
+      "constants.json",
+      R"({"schedule": "1f1b", "microbatches": 8, "blocking_power_w": 90, "transfer_latency_s": [0.1, 0.1, 0.1, 50]})");
+  expect_failure(
+      {"plan", sample_profile(), "--constants", constants}, invalid_input,
+      constants + ": transfer_latency_s: 4 entries; allowed: one for all or 3 (one per boundary of 4 ranks)");
+}
+
 TEST(BadInput, OptionsWithoutEffect) {
   const std::string profile = sample_profile();
   const std::vector<std::vector<std::string>> cases{{"--effort", "low", "--method", "perseus"},

@@ -13,6 +13,7 @@
 namespace perseus::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -76,9 +77,16 @@ TEST(EmulateCommand, TakesTransferLatenciesFromTheCommandLine) {
   std::vector<std::string> serial = slow_forward;
   serial.emplace_back("--serial-transfers");
   EXPECT_GT(iteration_s(scenario, serial, "d"), forward_s);
-  const Outcome wrong = run_perseus({"emulate", scenario, "--transfer-latency", "0.1,0.1"});
-  EXPECT_NE(wrong.exit_code, 0);
-  EXPECT_THAT(wrong.err, HasSubstr("boundar"));
+  for (const char* wrong : {"0.1,0.1", "0.1,0.1,0.1,50"}) {
+    const Outcome outcome = run_perseus({"emulate", scenario, "--transfer-latency", wrong});
+    EXPECT_EQ(outcome.exit_code, 64);
+    EXPECT_THAT(outcome.err,
+                AllOf(StartsWith("perseus: --transfer-latency: "), HasSubstr("allowed: one for all or 3 (")));
+  }
+  const std::string too_many = scenario_of("u.toml", "[0.1, 0.1, 0.1, 50]");
+  const Outcome outcome = run_perseus({"emulate", too_many});
+  EXPECT_EQ(outcome.exit_code, 65);
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr(too_many + ":"), HasSubstr(": transfer_latency_s: 4 entries; allowed: ")));
 }
 
 TEST(EmulateCommand, WritesAPageTablesAndPictures) {
