@@ -80,7 +80,8 @@ CLI::Option* add_progress_flag(CLI::App& subcommand, std::optional<bool>& wanted
   // Not bound to the variable: CLI11 would set it to false where the flag is absent.
   return subcommand.add_flag_function(
       "--progress,!--no-progress", [&wanted](std::int64_t count) { wanted = count > 0; },
-      "Print progress to standard error (default: only if it is a terminal)");
+      "Print progress to standard error, on one line (default: if it is a terminal; elsewhere a line every 30 s, after "
+      "the first 10 s)");
 }
 
 }  // namespace perseus::cli
