@@ -96,7 +96,7 @@ Result<GpuModel> gpu_named(std::string_view name) {
     if (lower(gpu.name) == lower(name)) return gpu;
     names.emplace_back(gpu.name);
   }
-  return Error{ErrorCode::not_found,
+  return Error{ErrorCode::usage,
                fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), fmt::join(names, ", "))};
 }
 

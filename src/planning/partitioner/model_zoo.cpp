@@ -152,7 +152,7 @@ Result<const Model*> model_named(std::string_view name) {
     if (model.entry.name == wanted) return &model;
     names.emplace_back(model.entry.name);
   }
-  return Error{ErrorCode::not_found,
+  return Error{ErrorCode::usage,
                fmt::format("unknown model '{}'; allowed: {}", name.substr(0, 64), fmt::join(names, ", "))};
 }
 

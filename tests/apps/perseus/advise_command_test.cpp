@@ -128,7 +128,9 @@ TEST(AdviseCommand, AModelCompletesAProfileOfOneClock) {
   EXPECT_THAT(plain.out, Not(HasSubstr("nothing to choose")));
   for (const json::value& row : advised.at("advice").as_array()) EXPECT_GT(number(row, "saving_stddev_pct"), 2);
   words[words.size() - 2] = "H900";
-  EXPECT_THAT(run_perseus(words).out, HasSubstr("unknown GPU 'H900'; allowed: A40"));
+  const Outcome unknown = run_perseus(words);
+  EXPECT_EQ(unknown.exit_code, 64);
+  EXPECT_THAT(unknown.out, HasSubstr("unknown GPU 'H900'; allowed: A40"));
 }
 
 TEST(AdviseCommand, PrintsATableAndItsAssumptions) {

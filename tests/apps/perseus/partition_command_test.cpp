@@ -100,8 +100,8 @@ TEST_F(PartitionCommand, Refuses) {
   expect(good + " --stages 2 --model gpt3-1b", 64, "either LAYERS.csv or --model");
   expect("--stages 2", 64, "either LAYERS.csv or --model");
   expect("--model gpt3-1b --stages 2", 64, "--gpu");
-  expect("--model gpt4 --gpu A40 --stages 2", 66, "unknown model 'gpt4'");
-  expect("--model gpt3-1b --gpu A41 --stages 2", 66, "unknown GPU 'A41'");
+  expect("--model gpt4 --gpu A40 --stages 2", 64, "unknown model 'gpt4'");
+  expect("--model gpt3-1b --gpu A41 --stages 2", 64, "unknown GPU 'A41'");
   expect((folder / "none.csv").string() + " --stages 2", 66, "none.csv");
   expect("--model gpt3-1b --gpu A40 --stages 2 --objective energy --deadline 0.001", 65, "finishes in 0.001 s");
   EXPECT_FALSE(std::filesystem::exists(folder / "no"));

@@ -162,7 +162,9 @@ TEST(PlanSearch, MemoryComesFromAModelToo) {
   const Outcome uneven = run_perseus(search_words({"--memory-model", "gpt3-1b", "--memory-layers", "6,6,6,5"}));
   EXPECT_EQ(uneven.exit_code, 64);
   EXPECT_THAT(uneven.err, HasSubstr("23 layers on 4 stages"));
-  EXPECT_THAT(run_perseus(search_words({"--memory-model", "gpt4"})).err, HasSubstr("unknown model 'gpt4'"));
+  const Outcome unknown = run_perseus(search_words({"--memory-model", "gpt4"}));
+  EXPECT_EQ(unknown.exit_code, 64);
+  EXPECT_THAT(unknown.err, HasSubstr("unknown model 'gpt4'"));
 }
 
 TEST(PlanSearch, SaysForWhichTrainingTheMemoryOfAModelIsComputed) {
