@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <sstream>
 
@@ -151,6 +153,30 @@ TEST(EmulateCommand, SameSeedSameBytes) {
   EXPECT_THAT(first, StartsWith("{\"name\":\"256 GPUs for an hour\""));
   EXPECT_EQ(with_seed("11"), first);
   EXPECT_NE(with_seed("12"), first);
+}
+
+TEST(EmulateCommand, FilesDifferInTheTimeOfThePageOnly) {
+  const ScratchFolder scratch;
+  const std::string scenario = scratch.file("s.toml", small_scenario("iterations = 10\n"));
+  const auto lines_of_run = [&](const std::string& folder, const std::string& written) {
+    std::filesystem::create_directory(scratch.path(folder));
+    const Outcome outcome =
+        run_perseus({"emulate", scenario, "--methods", "all-max", "--out", "out"},
+                    {.folder = scratch.path(folder), .prepare = {}, .meanwhile = {}, .program = {}});
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::vector<std::string> lines;
+    for (const auto& file : std::filesystem::directory_iterator(scratch.path(folder + "/out"))) {
+      for (const std::string& line : lines_of(content_of(file.path()))) {
+        if (line.find(written) == std::string::npos) lines.push_back(file.path().filename().string() + ": " + line);
+      }
+    }
+    std::ranges::sort(lines);
+    return lines;
+  };
+  const std::vector<std::string> first = lines_of_run("a", "<span>written</span>");
+  EXPECT_GT(first.size(), 100u);
+  EXPECT_EQ(lines_of_run("b", "<span>written</span>"), first);
+  EXPECT_EQ(lines_of_run("c", "nothing").size(), first.size() + 1);
 }
 
 TEST(EmulateCommand, OnlyASweepNeedsNoTime) {
