@@ -9,9 +9,11 @@
 namespace perseus::model {
 namespace {
 
-constexpr Watts kMostPower(2000);  // more than any accelerator takes
-constexpr Watts kLeastPower(5);    // less than any accelerator takes, even asleep
-constexpr double kNoise = 0.05;    // of a time: a smaller excess at a higher clock may be noise
+constexpr Watts kMostPower(2000);         // more than any accelerator takes
+constexpr Watts kLeastPower(5);           // less than any accelerator takes, even asleep
+constexpr Megahertz kHighestClock(5000);  // above any accelerator's
+constexpr Seconds kLongest(10);           // if every computation takes longer; published ones take up to 0.51 s
+constexpr double kNoise = 0.05;           // of a time: a smaller excess at a higher clock may be noise
 
 /// Cases of one kind of doubt.
 struct Cases {
@@ -35,7 +37,7 @@ bool is_constant(const ProfileEntry& entry) {
 }  // namespace
 
 std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Watts> blocking_power) {
-  Cases too_much, too_little, below_blocking, slower;
+  Cases too_fast, too_long, too_much, too_little, below_blocking, slower;
   int cells = 0;
   std::size_t clocks = 0;
   for (const ProfileEntry& entry : profile.entries) {
@@ -46,6 +48,8 @@ std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Wa
       const Watts power = m.energy / m.time / double(profile.accelerators[entry.stage]);
       const std::string text = fmt::format("{}: {:.4g} W", place_of(entry, m), power.value());
       ++cells;
+      if (m.clock > kHighestClock) too_fast.add(place_of(entry, m));
+      if (m.time > kLongest) too_long.add(fmt::format("{}: {:.4g} s", place_of(entry, m), m.time.value()));
       if (power > kMostPower) too_much.add(text);
       if (power < kLeastPower) too_little.add(text);
       if (blocking_power && power < *blocking_power) below_blocking.add(text);
@@ -61,6 +65,13 @@ std::vector<std::string> profile_doubts(const Profile& profile, std::optional<Wa
   const auto doubt = [&](const Cases& cases, const std::string& what) {
     if (cases.count > 0) doubts.push_back(fmt::format("{}{}: {}", cases.first, cases.others(), what));
   };
+  doubt(too_fast, fmt::format("no GPU has a clock above {} MHz; are the clocks in kHz or Hz? They must be in MHz",
+                              kHighestClock.value()));
+  if (cells > 0 && too_long.count == cells && too_little.count < cells) {
+    doubt(too_long, fmt::format("every computation takes over {:g} s; are the times in ms and the energies in mJ? They "
+                                "must be in s and J, of one microbatch",
+                                kLongest.value()));
+  }
   doubt(too_much, fmt::format("no GPU takes more than {:g} W; times are in s, energies in J", kMostPower.value()));
   if (cells > 0 && too_little.count == cells) {
     doubt(too_little, "no GPU takes so little; are the times in ms? They must be in s, energies in J");

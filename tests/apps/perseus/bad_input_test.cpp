@@ -184,6 +184,8 @@ TEST(BadInput, MeasurementsThatNoGpuMakes) {
       {"0,forward,1400,0.15,30\n0,forward,1000,0.12,25\n" + backward,
        "stage 0, forward, 1400 MHz: 0.15 s, at 1000 MHz 0.12 s: slower at a higher clock"},
       {"0,forward,1400,0.1,30\n0,backward,1400,0.2,60\n", "one clock only"},
+      {"0,forward,900000,0.1,30\n0,forward,1000,0.12,25\n" + backward, "900000 MHz: no GPU has a clock above 5000 MHz"},
+      {"0,forward,1400,100,30000\n0,forward,1000,120,25000\n0,backward,1400,200,60000\n", "energies in mJ?"},
   };
   for (const Doubtful& one : cases) {
     const std::string notes = notes_for(one.rows);
