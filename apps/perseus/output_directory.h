@@ -6,9 +6,8 @@
 // Output:  the files go into a hidden sibling of DIR; commit() puts it in DIR's place in one step (rename, or an
 //          exchange with the earlier result). Without commit() the sibling is removed again; after SIGKILL it may
 //          remain as .DIR.perseus-XXXXXX, and DIR is untouched.
-// Errors:  cannot_write, naming the path and the reason; a DIR with foreign files in it is refused, naming one, and so
-// is
-//          a symbolic link, since the rename would replace it and not the directory that it names.
+// Errors:  cannot_write, naming the path and the reason. Refused: a DIR with foreign files in it, naming one, and a
+//          symbolic link, since the rename would replace it and not the directory that it names.
 // Cost:    one write() per 64 kB. File systems that cannot exchange two directories (RENAME_EXCHANGE) need two
 //          renames, between which DIR does not exist.
 // Threads: one.
