@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the subjects of commits: `area: imperative summary` in at most 72 characters.
 
-- The area is a folder of the tree by name or path (`server`, `planning/planner`), a file of its root without the ending
-  (`README`), or `all`; several are separated by ", ".
+- The area is a folder of the tree by name or path (`server`, `planning/planner`), a subcommand (`plan`), a file of the root
+  without the ending (`README`), or `all`; several are separated by ", ".
 - The summary begins with a verb in the imperative (`add`, not `adds`, `added`, `adding` or `a`) and has no final period.
 
 Merges and commits up to SINCE are not checked.
@@ -33,7 +33,7 @@ def areas_of(files: list[str]) -> set[str]:
     for file in map(pathlib.PurePosixPath, files):
         folders = [folder for folder in file.parents if folder.name]
         areas.update(name for folder in folders for name in (folder.name, str(folder), str(folder).removeprefix("src/")))
-        if not folders:
+        if not folders or str(file.parent) == "apps/perseus":
             areas.add(file.stem)
     return areas
 
@@ -55,7 +55,7 @@ def wrong_with(subject: str, areas: set[str]):
         return
     for name in area.split(", "):
         if name not in areas:
-            yield f"area '{name}'; allowed: a folder of the tree, a file of its root without the ending, or all"
+            yield f"area '{name}'; allowed: a folder of the tree, a subcommand, a file of the root without the ending, or all"
     word = (re.findall(r"[\w-]+", summary) or [""])[0]
     if not is_imperative(word):
         yield f"the summary begins with '{word}'; allowed: a verb in the imperative"
