@@ -14,7 +14,7 @@ std::string exit_codes_text(std::span<const ErrorCode> errors) {
     const ErrorEntry& entry = entry_of(code);
     text += fmt::format("  {:2}  {}\n", entry.exit_code, entry.meaning);
   }
-  return text;
+  return text + fmt::format("  {:2}  out of memory\n", kOutOfMemoryExitCode);
 }
 
 std::string help_footer(std::span<const ErrorCode> errors, std::string_view examples) {

@@ -1,7 +1,7 @@
 // The exit codes of a command, for --help: those with which it can end, and no others.
 //
 // Input:   the errors of the command's kind, see below.
-// Output:  a line per exit code: 0, then in the order of base/error_table.h.
+// Output:  a line per exit code: 0, then in the order of base/error_table.h, then that of any command without memory.
 // Errors:  none.
 // Threads: pure.
 #pragma once
@@ -14,6 +14,10 @@
 #include "base/result.h"
 
 namespace perseus::cli {
+
+/// Of a program that the system gives no more memory: that of EX_OSERR. It is no ErrorCode: no answer of a server and
+/// no call of the C ABI has it.
+inline constexpr int kOutOfMemoryExitCode = 71;
 
 /// Of every command: its options, and standard output.
 inline constexpr std::array kTextErrors{ErrorCode::usage, ErrorCode::cannot_write};

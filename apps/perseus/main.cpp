@@ -1,9 +1,12 @@
 // perseus: the command line. Each subcommand has its own file; this file runs the requested one.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json/value.hpp>
+#include <exception>
 #include <memory>
+#include <new>
 #include <string_view>
 #include <vector>
 
@@ -24,18 +27,21 @@ namespace {
 using namespace perseus;
 using namespace perseus::cli;
 
-int fail(const Error& error, bool json) {
-  const ErrorEntry& entry = entry_of(error.code);
+int fail(std::string_view code, int exit_code, std::string_view full_message, bool json) {
   constexpr std::size_t longest = 2000;  // it may quote a file
-  std::string message = terminal_text(std::string_view(error.message).substr(0, longest));
-  if (error.message.size() > longest) message += fmt::format("... ({} bytes more)", error.message.size() - longest);
+  std::string message = terminal_text(full_message.substr(0, longest));
+  if (full_message.size() > longest) message += fmt::format("... ({} bytes more)", full_message.size() - longest);
   if (json) {
-    const boost::json::value value{
-        {"error", {{"code", entry.name}, {"message", message}, {"exit_code", entry.exit_code}}}};
+    const boost::json::value value{{"error", {{"code", code}, {"message", message}, {"exit_code", exit_code}}}};
     print(formats::json_text(value) + "\n");
   }
   fmt::print(stderr, "perseus: {}\n", message);
-  return entry.exit_code;
+  return exit_code;
+}
+
+int fail(const Error& error, bool json) {
+  const ErrorEntry& entry = entry_of(error.code);
+  return fail(entry.name, entry.exit_code, error.message, json);
 }
 
 /// Whether errors are JSON too: they may come before the options are parsed.
@@ -112,6 +118,26 @@ void add_commands(CLI::App& app, Command& command) {
   add_manual(app, command);
 }
 
+constexpr std::string_view kOutOfMemory =
+    "out of memory: the problem is too large for this machine, or for its limits ('ulimit -v', a container's limit)";
+
+/// Where std::bad_alloc leaves a thread other than main(), the program ends by the same message and exit code. It
+/// cannot undo anything there: files are as after SIGKILL.
+void end_threads_without_memory() {
+  static const std::terminate_handler otherwise = std::get_terminate();
+  std::set_terminate([] {
+    try {
+      if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+    } catch (const std::bad_alloc&) {
+      for (const std::string_view piece : {std::string_view("perseus: "), kOutOfMemory, std::string_view("\n")}) {
+        if (::write(STDERR_FILENO, piece.data(), piece.size()) < 0) break;
+      }
+      ::_exit(kOutOfMemoryExitCode);
+    } catch (...) {}
+    otherwise();
+  });
+}
+
 int run(int argc, char** argv) {
   CLI::App app("Perseus plans GPU clocks for pipeline-parallel training: less energy, no slower.", "perseus");
   app.set_version_flag("--version", "perseus " + version_text());
@@ -158,5 +184,13 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   fail_writes_at_file_size_limit();
-  return exit_code_after_output("perseus", run(argc, argv));
+  end_threads_without_memory();
+  int code = kOutOfMemoryExitCode;
+  try {
+    code = run(argc, argv);
+  } catch (const std::bad_alloc&) {  // what was half done is undone by now, and its memory free
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    fail("out_of_memory", kOutOfMemoryExitCode, kOutOfMemory, asks_for_json(words));
+  }
+  return exit_code_after_output("perseus", code);
 }
