@@ -6,7 +6,8 @@
 // Input:   a valid DAG; the exact planner's options (`candidates` may hold plans already).
 // Output:  a frontier that at every deadline needs no more energy than any plan of those methods, realized alike, if
 //          clocks change at once. With a switch latency or a dwell, their plans enter as far as those limits allow.
-// Errors:  those of plan_perseus() if it runs. A method that is not defined for the DAG is left out.
+// Errors:  with PublishedMethod::always, those of plan_perseus(); unavailable: stopped. Otherwise a method that
+//          fails or is not defined for the DAG is left out.
 // Cost:    the exact planner's, EnvPipe's steps and one realization per plan (docs/measurements/planner.md).
 // Threads: single-threaded.
 // Source:  docs/decisions/0040-no-slower-than-maximum-clock.md.

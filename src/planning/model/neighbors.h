@@ -31,7 +31,7 @@ struct Neighbor {
 template <class Time>
 using Neighbors = AdjacencyLists<Neighbor<Time>>;
 
-/// What each computation waits for. `latency_of(Dependency)` is the latency in the caller's unit.
+/// The computations before each computation. `latency_of(Dependency)` is the latency in the caller's unit.
 template <class Time, class LatencyOf>
 Neighbors<Time> neighbors_before(const ComputationDag& dag, LatencyOf latency_of) {
   const std::vector<Dependency>& all = dag.dependencies;
@@ -41,7 +41,7 @@ Neighbors<Time> neighbors_before(const ComputationDag& dag, LatencyOf latency_of
           }};
 }
 
-/// What waits for each computation.
+/// The computations after each computation.
 template <class Time, class LatencyOf>
 Neighbors<Time> neighbors_after(const ComputationDag& dag, LatencyOf latency_of) {
   const std::vector<Dependency>& all = dag.dependencies;

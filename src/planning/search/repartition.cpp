@@ -69,7 +69,8 @@ bool is_positive(const model::LayerCost& c) {
   return c.forward > Seconds() && c.backward > Seconds() && c.forward_energy > Joules() && c.backward_energy > Joules();
 }
 
-/// `head`: whether the last stage has one; nullopt: if its time exceeds that of its layers at every clock.
+/// head_wanted: whether the last stage has a head; nullopt: if its times and energies exceed those of its layers at
+/// every clock.
 Result<std::vector<model::Layer>> divided(const model::Profile& profile, const std::vector<int>& layers_per_stage,
                                           std::optional<bool> head_wanted) {
   const int stages = profile.num_stages();

@@ -1,6 +1,6 @@
 // An alert about a job: a condition that an operator should know.
 //
-// Output:  describe(): the members of an alert in GET /v1/alerts, and in the body that the webhook gets.
+// Output:  describe(): the members of an alert in GET /v1/alerts.
 // Threads: plain values.
 #pragma once
 

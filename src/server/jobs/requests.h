@@ -128,8 +128,7 @@ struct WaitForPlan {
   std::int64_t have_version = 0;
   std::optional<std::int64_t> iteration;  ///< the iteration that this rank is in
   std::optional<double> max_wait_s;       ///< then the answer is "unchanged"; nothing: no limit
-  std::int64_t epoch =
-      0;  ///< as in RegisterRankAnswer; an epoch that no longer holds the rank is rejected. 0: not known
+  std::int64_t epoch = 0;  ///< as in RegisterRankAnswer; rejected if it no longer holds the rank. 0: not known
   /// The client asks only once, at its start, and waits for the answer: after a short time it gets the highest
   /// clocks, unless the job is being profiled.
   bool asks_once = false;

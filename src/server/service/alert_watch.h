@@ -4,7 +4,8 @@
 // Input:   the jobs in memory; the time. A job that this server has not read is not looked at.
 // Output:  alerts(): see server/service/alerts.h.
 // Errors:  none.
-// Cost:    O(pipelines and ranks without clocks) per job; kJobsAtOnce of them per call, every job once in a round.
+// Cost:    O(pipelines and ranks without clock control) per job; kJobsAtOnce of them per call, every job once in a
+//          round.
 // Threads: io thread.
 #pragma once
 

@@ -6,7 +6,7 @@
 
 namespace perseus::service {
 
-bool is_no_matter(const jobs::EventBody& body) {
+bool leaves_plans_unchanged(const jobs::EventBody& body) {
   return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
          std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
          std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body);

@@ -9,8 +9,8 @@
 
 namespace perseus::service {
 
-/// True for events that no plan depends on.
-bool is_no_matter(const jobs::EventBody& body);
+/// True for events on which no plan depends.
+bool leaves_plans_unchanged(const jobs::EventBody& body);
 /// Iterations to count before the event, because it would give them another value, or none. So a total never goes back
 /// because a plan or a straggler changed.
 std::vector<jobs::IterationsCounted> counts_before(const LiveJob& live, const jobs::EventBody& body);

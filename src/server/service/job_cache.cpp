@@ -258,7 +258,7 @@ Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
     if (!decision) return decision.error();
     entry.blobs = std::move(decision->blobs);
     entry.holds = std::move(decision->holds);
-    const bool matters = !std::ranges::all_of(decision->events, is_no_matter);
+    const bool matters = !std::ranges::all_of(decision->events, leaves_plans_unchanged);
     if (matters && entry.command.done && live.committed > 0) live.shown.keep_durable(live.job);
     for (jobs::EventBody& body : decision->events) {
       if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
@@ -288,7 +288,7 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
     live.stale_ = true;
     return folded;
   }
-  if (!is_no_matter(event.body)) live.settled = false;
+  if (!leaves_plans_unchanged(event.body)) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};
 }

@@ -9,10 +9,9 @@
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
 //          unknown. While the store does not accept what time has made due, the job has a shadow, see shown_job.h.
-// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor; changes by
-//          another server, O(their events). The first change that a
-//          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
-//          count.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor; changes by another
+//          server, O(their events). The first change that a client waits for, while no other is in progress, copies
+//          the job, O(ranks), unless it is only a rank or a count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once

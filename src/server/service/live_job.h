@@ -95,7 +95,7 @@ struct LiveJob {
 /// Gets the job, or the error.
 using FoundJob = std::function<void(Result<LiveJob*>)>;
 
-/// Temporarily replaces the live job by another one, if there is one: ShownJob.
+/// While it exists, `live.job` and `*shown` are exchanged; null: nothing happens. See ShownJob.
 class AsShown {
  public:
   AsShown(LiveJob& live, jobs::Job* shown) : live_(live), shown_(shown) { exchange(); }

@@ -1,4 +1,4 @@
-// What the ranks of a job have reported of its iterations: progress, energies, and iterations that are not counted yet.
+// Reports of a job's ranks about its iterations: progress, energies, and iterations not counted yet.
 //
 // Input:   reports of ranks, as IterationReports takes them; events that count iterations.
 // Output:  the iteration that the job is in; the data from which savings are counted.

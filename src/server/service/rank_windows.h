@@ -1,6 +1,6 @@
 // The profiling windows that each rank of a job was handed, and ran, as far as this server knows.
 //
-// Problem: clients that do not name windows ask for the next one with the words of the first request.
+// Problem: clients that do not name windows send the same request for every window.
 // Input:   windows handed out to ranks, and reports of windows.
 // Output:  the last window of each rank.
 // Errors:  none.

@@ -163,8 +163,9 @@ class Service {
   /// Called whenever next_wake() has become earlier.
   void on_earlier_wake(std::function<void()> changed);
 
-  /// Applies the limits, times and budgets of these options from now on: idle_expiry_s, keep_..., max_ranks,
-  /// planning_budget_s, profiling_..., alert_after_s and alert_receiver. The other options stay.
+  /// Applies these options from now on: idle_expiry_s, keep_finished_s, keep_finished_bytes, keep_unused_s, max_ranks,
+  /// slowdown, planning_budget_s, planner_s_per_owner, profiling_tolerance_pct, profiling_iterations,
+  /// profiling_slowdown_pct, profiling_worst_slowdown_pct, alert_after_s and alert_receiver. The other options stay.
   void set_limits(const ServiceOptions& options);
 
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes

@@ -12,12 +12,12 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 TEST(EventEffects, PlansDoNotDependOnRanksAndReports) {
-  EXPECT_TRUE(is_no_matter(jobs::RankRegistered{}));
-  EXPECT_TRUE(is_no_matter(jobs::IterationsCounted{}));
-  EXPECT_TRUE(is_no_matter(jobs::JobSeen{}));
-  EXPECT_FALSE(is_no_matter(jobs::PlanDeployed{}));
-  EXPECT_FALSE(is_no_matter(jobs::StragglerTookEffect{}));
-  EXPECT_FALSE(is_no_matter(jobs::PolicySet{jobs::PowerCap{Watts(900)}}));
+  EXPECT_TRUE(leaves_plans_unchanged(jobs::RankRegistered{}));
+  EXPECT_TRUE(leaves_plans_unchanged(jobs::IterationsCounted{}));
+  EXPECT_TRUE(leaves_plans_unchanged(jobs::JobSeen{}));
+  EXPECT_FALSE(leaves_plans_unchanged(jobs::PlanDeployed{}));
+  EXPECT_FALSE(leaves_plans_unchanged(jobs::StragglerTookEffect{}));
+  EXPECT_FALSE(leaves_plans_unchanged(jobs::PolicySet{jobs::PowerCap{Watts(900)}}));
 }
 
 TEST(EventEffects, IterationsAreCountedBeforeAnEventThatRevaluesThem) {

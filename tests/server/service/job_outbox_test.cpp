@@ -1,4 +1,4 @@
-// What waits for an append, and what an append brings.
+// The changes that wait for an append, and the append that they make.
 #include "server/service/job_outbox.h"
 
 #include <gmock/gmock.h>
