@@ -15,8 +15,6 @@ namespace {
 
 constexpr const char* kAtMaximumClock = "everything at maximum clock";
 
-bool is_tolerance(const ChangeRow& row) { return row.change.ends_with("of time"); }
-
 report::ChartPoint chart_point(Seconds time, Joules energy) { return {time.value(), energy.value()}; }
 
 /// A line for each change that has a frontier of its own. More time has the same frontier; its plan is a point.
@@ -26,7 +24,7 @@ std::string frontier_chart(const SearchReport& report, const std::vector<ChangeR
   std::string description;
   int lines = 0;
   for (const ChangeRow& row : changes) {
-    if (is_tolerance(row)) {
+    if (row.is_tolerance) {
       panel.series.push_back({row.change,
                               report::variant_of(report::look_of("", 0)),
                               report::SeriesKind::marks,

@@ -74,9 +74,9 @@ void add_configurations(const search::SearchedJob& job, const std::vector<search
 /// Adds every configuration once more, on the partition that is best at the default plan's deadline. Where the memory
 /// of other partitions is limited, also those that do not fit, or do not differ, on the measured one.
 void add_partitions(const search::SearchedJob& job, const std::vector<search::ConfigurationChoice>& choices,
-                    std::vector<int> stage_layers, const model::DefaultRule& rule,
+                    const std::vector<int>& stage_layers, const model::DefaultRule& rule,
                     std::vector<search::Configuration>& configurations, std::vector<SkippedConfiguration>& left_out) {
-  if (stage_layers.size() == 1) stage_layers.resize(job.profile.num_stages(), stage_layers.front());
+  const std::vector<int> layers = layers_per_stage(stage_layers, job.profile.num_stages());
   const model::ComputationDag& reference = configurations.front().dag;
   const Seconds deadline =
       (1 + rule.slowdown) * report::timeline_of(reference, model::all_maximum_clock(reference)).makespan;
@@ -85,7 +85,7 @@ void add_partitions(const search::SearchedJob& job, const std::vector<search::Co
     const bool is_measured = std::ranges::find(configurations, search::name_of(choice), &search::Configuration::name) !=
                              configurations.end();
     if (!is_measured && !(job.layer_memory && job.memory_limit_gib)) continue;
-    const auto cut = search::with_best_partition(job, choice, stage_layers, deadline);
+    const auto cut = search::with_best_partition(job, choice, layers, deadline);
     Result<search::Configuration> made = cut ? search::configure(cut->job, choice) : cut.error();
     if (!made && is_measured) {
       left_out.push_back({search::name_of(choice) + search::kPartitionVariant, made.error().message});

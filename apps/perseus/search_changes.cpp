@@ -107,6 +107,7 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
   if (const double pct = 100 * summary.rule.slowdown; pct > 0) {
     add(fmt::format("+ {:g} % of time", pct), fmt::format("an iteration may take {:g} % longer", pct), Change::clocks,
         deadline);
+    rows.back().is_tolerance = true;
   }
   for (const Change change : {Change::recomputation, Change::schedule, Change::partition, Change::microbatches}) {
     const bool tried = std::ranges::find(configurations, change, &PlannedConfiguration::change) != configurations.end();

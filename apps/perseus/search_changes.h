@@ -26,7 +26,8 @@ struct ChangeRow {
   std::string configuration;
   int configuration_index = 0;
   model::FrontierPoint plan;
-  bool is_late = false;  ///< no plan meets the deadline: this is the fastest, as where a noisy profile delays all
+  bool is_tolerance = false;  ///< more time, as tolerated: the frontier of the row above
+  bool is_late = false;       ///< no plan meets the deadline: this is the fastest, as where a noisy profile delays all
   double saving_pct = 0, more_pct = 0, most_pct = 0;
   Seconds deadline;                  ///< of a late plan: its time
   search::UnionFrontier line;        ///< of all configurations that need no larger change

@@ -103,8 +103,7 @@ void add_variant_options(CLI::App& app, SearchOptions& options) {
       ->group(kGroup);
   app.add_option("--microbatch-profile", options.microbatch_profiles,
                  "Profile of the same stages measured with another microbatch size, and the number of microbatches "
-                 "that make the "
-                 "same global batch; may be repeated")
+                 "that make the same global batch; may be repeated")
       ->type_name("COUNT=FILE.csv")
       ->group(kGroup);
 }

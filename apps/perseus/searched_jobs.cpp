@@ -52,12 +52,6 @@ Result<std::vector<std::string>> ordered_schedules(const PipelineOptions& option
   return schedules;
 }
 
-/// One number for every stage, or one for each.
-std::vector<int> layers_per_stage(std::vector<int> given, int stages) {
-  if (given.size() == 1) given.resize(stages, given.front());
-  return given;
-}
-
 /// Transformer layers of each stage of that model: those given, or equally many.
 Result<std::vector<int>> layers_of(const SearchOptions& search, const partitioner::Workload& workload, int stages) {
   const std::vector<int> of_memory = layers_per_stage(search.memory_layers, stages);
@@ -190,6 +184,11 @@ Result<search::SearchedJob> with_microbatches(const search::SearchedJob& job, co
 }
 
 }  // namespace
+
+std::vector<int> layers_per_stage(std::vector<int> given, int stages) {
+  if (given.size() == 1) given.resize(stages, given.front());
+  return given;
+}
 
 Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
                                                             const SearchOptions& search) {

@@ -20,6 +20,9 @@ namespace perseus::cli {
 Result<std::vector<search::ConfigurationChoice>> choices_of(const PipelineOptions& options,
                                                             const SearchOptions& search);
 
+/// Layers of each stage: `given` has one number for every stage, or one for each.
+std::vector<int> layers_per_stage(std::vector<int> given, int stages);
+
 /// Takes the profile and its draws out of `measured`.
 Result<search::SearchedJob> job_of(Measurements& measured, const SearchOptions& search);
 

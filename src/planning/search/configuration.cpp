@@ -217,8 +217,7 @@ class Configurer {
       if (Status changed = take(model::split_backward(std::move(profile_), fraction)); !changed) return changed;
       assume(
           fmt::format("the backward{} is split: input gradients take {:g} % of its time and energy at every clock, "
-                      "weight gradients "
-                      "the rest ({})",
+                      "weight gradients the rest ({})",
                       through_pure && measured ? " without its recomputation" : "", 100 * fraction,
                       job_.input_gradient_fraction ? "given" : "assumed: measure them, or set --split-backward"));
     }
