@@ -139,7 +139,7 @@ void print_predictions(const std::vector<Workload>& workloads) {
 
 void print_constants(const std::vector<Workload>& workloads) {
   fmt::print(
-      "\n| workload | transfer, ms | sender | loading first, last, ms | tail, ms | blocking power, W |\n"
+      "\n| workload | transfer, ms | senders | loading first, last, ms | tail, ms | blocking power, W |\n"
       "| --- | --- | --- | --- | --- | --- |\n");
   for (const Workload& w : workloads) {
     const calibration::Calibration& c = w.calibration;
@@ -194,8 +194,8 @@ void print_senders(const std::vector<Workload>& workloads) {
   }
 }
 
-/// Mean and standard error of what measured medians or means of iterations exceed replayed plans by: of maximum clock,
-/// or of the published plans within 2 % of its time.
+/// Mean and standard error, in percent, by which measured iterations (medians or means) take longer than their replay:
+/// at maximum clock, or under published plans within 2 % of its time. "-" for fewer than two plans.
 std::string beyond_replay(const Workload& w, bool medians, bool at_maximum) {
   const Seconds near = 1.02 * measured_all_maximum(w).time;
   std::vector<double> beyond_pct;
@@ -205,6 +205,7 @@ std::string beyond_replay(const Workload& w, bool medians, bool at_maximum) {
     const Seconds measured = medians ? p.measured_time : w.mean_times[p.plan];
     beyond_pct.push_back(100 * (measured / p.replayed_time - 1));
   }
+  if (beyond_pct.size() < 2) return "-";
   const auto n = static_cast<double>(beyond_pct.size());
   const double mean = std::accumulate(beyond_pct.begin(), beyond_pct.end(), 0.0) / n;
   double squares = 0;

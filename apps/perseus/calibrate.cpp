@@ -106,14 +106,12 @@ std::string clock_effect(const calibration::StageLoading& loading) {
 }
 
 std::string latencies_of(const calibration::Calibration& c) {
-  const char* sender = c.blocking_transfers ? "the sender waits"
-                       : c.serial_transfers ? "a link carries one at a time"
-                                            : "the sender goes on computing";
+  const std::string_view senders = name_of(c.timing.best().sending);
   const model::TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
   if (mean.boundaries.empty()) {
-    return fmt::format("transfer latency  {}, {}\n", milliseconds({mean.common, stddev.common}), sender);
+    return fmt::format("transfer latency  {}, {}\n", milliseconds({mean.common, stddev.common}), senders);
   }
-  std::string text = fmt::format("transfer latency  {}, {}\n", name_of(c.timing.best().links.detail), sender);
+  std::string text = fmt::format("transfer latency  {}, {}\n", name_of(c.timing.best().links.detail), senders);
   for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
     const model::BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
     text += fmt::format("  boundary {:<3}    {}", b, milliseconds({value.forward, error.forward}));

@@ -64,7 +64,7 @@ report::TextRows prediction_rows(const CalibrationOutcome& outcome) {
 }
 
 report::TextRows link_model_rows(const calibration::Calibration& c) {
-  report::TextRows table{{"link model", "sender", "mean |error| of plans left out %", "latencies ms"}, {}};
+  report::TextRows table{{"link model", "senders", "mean |error| of plans left out %", "latencies ms"}, {}};
   for (const calibration::TimingCandidate& candidate : c.timing.candidates) {
     const auto begin = candidate.fit.unknowns.begin(), end = begin + candidate.links.num_latencies();
     const auto [least, most] = std::minmax_element(begin, end);
@@ -106,8 +106,8 @@ report::StaticPage calibration_page(const CalibrationOutcome& outcome, const std
        {},
        {},
        link_model_rows(outcome.calibration),
-       "Sender: whether a stage waits until its output has been sent, or goes on computing. Transfers queue: a "
-       "link carries one per direction at a time."});
+       "Senders wait: a stage computes again when its output has been sent. Transfers queue: a link carries one per "
+       "direction at a time."});
   return page;
 }
 

@@ -14,11 +14,6 @@ namespace {
 constexpr double kNotApart = 0.95;  // correlation above which two constants are inseparable
 constexpr double kAsGood = 1.1;     // left-out error relative to that of the chosen model
 
-std::string_view senders_of(Sending sending) {
-  if (sending == Sending::queues) return "transfers queue";
-  return sending == Sending::waits ? "senders wait" : "senders compute meanwhile";
-}
-
 /// "latency of boundary 3, forward", "loading of stage 0", "tail".
 std::string name_of_unknown(const Calibration& calibration, int unknown) {
   const LinkModel& links = calibration.timing.best().links;
@@ -78,9 +73,8 @@ bool add_alternatives(const Calibration& calibration, std::vector<std::string>& 
     any = true;
     doubts.push_back(fmt::format(
         "{}, {}, predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen "
-        "{:.2f} "
-        "ms",
-        name_of(other.links.detail), senders_of(other.sending), 100 * other.left_out_mean(), 100 * best.left_out_mean(),
+        "{:.2f} ms",
+        name_of(other.links.detail), name_of(other.sending), 100 * other.left_out_mean(), 100 * best.left_out_mean(),
         1e3 * slowest_s(other), 1e3 * slowest_s(best)));
   }
   return any;
@@ -133,8 +127,7 @@ std::vector<std::string> doubts_of(const Calibration& calibration, std::span<con
     const int stages = trace.num_stages();
     doubts.push_back(fmt::format(
         "runs that would distinguish them: every stage at its maximum clock except one at its lowest clock, for stage "
-        "0 to stage {} "
-        "in turn",
+        "0 to stage {} in turn",
         stages - 1));
   }
   return doubts;

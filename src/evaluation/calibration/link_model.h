@@ -1,5 +1,4 @@
-// Which transfers share a latency: all, those within nodes and those between nodes, those of a boundary, or those of a
-// boundary and direction. What waits for a transfer besides its receiver: its sender, or the link's next transfer.
+// Model of a pipeline's links: the latency of each transfer, and what a transfer delays besides its receiver.
 //
 // Input:   ranks of a pipeline with one stage per rank; a transfer goes from a rank to one of its neighbors. Ranks per
 //          node, where known; by default half of the ranks, because with two equal nodes the slow boundary is the
@@ -51,7 +50,7 @@ struct LinkModel {
     if (detail == LinkDetail::per_node) return between_nodes(boundary) ? 1 : 0;
     return detail == LinkDetail::per_boundary ? boundary : 2 * boundary + (from_rank < to_rank ? 0 : 1);
   }
-  /// Whether this detail differs from one latency for all: there is more than one boundary, and more than one kind.
+  /// True if this detail equals one latency for all: there is one boundary, or all are of one kind.
   [[nodiscard]] bool is_one() const {
     switch (detail) {
       case LinkDetail::one:
@@ -80,17 +79,17 @@ enum class Sending {
 constexpr std::string_view name_of(Sending sending) {
   switch (sending) {
     case Sending::waits:
-      return "waits";
+      return "senders wait";
     case Sending::computes:
-      return "goes on";
+      return "senders compute meanwhile";
     case Sending::queues:
-      return "goes on, transfers queue";
+      return "senders compute meanwhile, transfers queue";
     case Sending::waits_within_nodes:
-      return "waits within nodes";
+      return "senders wait within nodes";
     case Sending::waits_between_nodes:
       break;
   }
-  return "waits between nodes";
+  return "senders wait between nodes";
 }
 
 /// Whether the sender of a transfer over `boundary` waits for its end.

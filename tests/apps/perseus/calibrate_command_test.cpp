@@ -36,7 +36,7 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   const Outcome calibrated = run_perseus({"calibrate", ops, iterations, "--out", scratch.path("fitted")});
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
   EXPECT_THAT(calibrated.out, HasSubstr("20 plans, 3 stages, 6 microbatches, schedule 1f1b"));
-  EXPECT_THAT(calibrated.out, HasSubstr("the sender waits"));
+  EXPECT_THAT(calibrated.out, HasSubstr("senders wait"));
   const auto profile = lines_of(content_of(scratch.path("fitted/profile.csv")));
   EXPECT_EQ(profile.at(0), "stage,instruction,frequency,time,energy,time_stddev,energy_stddev,samples");
   EXPECT_EQ(lines_of(content_of(scratch.path("fitted/predictions.csv"))).size(), 21u);
@@ -80,7 +80,7 @@ TEST(CalibrateCommand, WritesConstantsOfLinksThatCarryOneTransferAtATime) {
   const Outcome calibrated = run_perseus({"calibrate", scratch.file("ops.csv", text.ops),
                                           scratch.file("iters.csv", text.iterations), "--out", scratch.path("fitted")});
   ASSERT_EQ(calibrated.exit_code, 0) << calibrated.err;
-  EXPECT_THAT(calibrated.out, HasSubstr("a link carries one at a time"));
+  EXPECT_THAT(calibrated.out, HasSubstr("senders compute meanwhile, transfers queue"));
   EXPECT_THAT(calibrated.out, HasSubstr("computations alone is not to be trusted"));
   EXPECT_THAT(content_of(scratch.path("fitted/constants.json")), HasSubstr("\"serial_transfers\": true"));
   // Options and constants give the same plans, which wait for queues.
