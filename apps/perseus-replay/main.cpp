@@ -35,8 +35,8 @@ namespace {
 
 using namespace perseus;
 
-volatile std::sig_atomic_t told_to_end = 0;
-extern "C" void remember_end(int /*signal*/) { told_to_end = 1; }
+volatile std::sig_atomic_t end_requested = 0;
+extern "C" void remember_end(int /*signal*/) { end_requested = 1; }
 
 struct Arguments {
   std::string profile, schedule, gpu, links;
@@ -211,7 +211,7 @@ Status run(const Arguments& arguments) {
   auto gpu = simulated_gpu::SimulatedGpu::attach(arguments.gpu);
   if (!gpu) return gpu.error();
 
-  replay::PeerLinks links(links_from(arguments.links), [] { return told_to_end != 0; });
+  replay::PeerLinks links(links_from(arguments.links), [] { return end_requested != 0; });
   const replay::WorkerOptions options{arguments.place};
   const replay::RankScript script = replay::script_of(*dag, arguments.place.rank);
   ReplayClient client(arguments, *dag);
@@ -287,7 +287,7 @@ int run_program(int argc, char** argv) {
   sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &priority);
 
   const Status done = run(a);
-  if (done || told_to_end != 0) return 0;
+  if (done || end_requested != 0) return 0;
   fmt::print(stderr, "perseus-replay: replica {}, rank {}: {}\n", a.place.replica, a.place.rank, done.error().message);
   return done.error().code == ErrorCode::unavailable ? replay::kExitPeerHasGone : entry_of(done.error().code).exit_code;
 }

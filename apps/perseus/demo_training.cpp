@@ -120,7 +120,7 @@ Status DemoTraining::join_server() {
   stage_.begin("the clients start, the job registers");
   joined_s_ = stage_.seconds();
   if (Status sent = replay_->command("client"); !sent) return sent;
-  while (!replay_->job_told()) {
+  while (!replay_->job_notified()) {
     if (const auto iteration = next(); !iteration) return iteration.error();
   }
   if (replay_->job().empty()) {

@@ -148,7 +148,7 @@ Status TrainingReplay::listen(int limit_ms) {
   if (Status looked = links_->look(limit_ms); !looked) return looked;
   while (auto note = links_->take(MessageKind::note)) {
     job_ = note->message.payload;
-    job_told_ = true;
+    job_notified_ = true;
   }
   while (auto came = links_->take(MessageKind::report)) {
     auto report = report_from(came->message.payload);

@@ -58,7 +58,7 @@ class TrainingReplay {
   Result<JobIteration> next_iteration();
   /// The job's id, once worker 0 has registered it; "" before.
   [[nodiscard]] const std::string& job() const { return job_; }
-  [[nodiscard]] bool job_told() const { return job_told_; }
+  [[nodiscard]] bool job_notified() const { return job_notified_; }
   /// Receives messages of the workers; waits for the first at most that long. For callers that wait for another
   /// event.
   Status listen(int limit_ms);
@@ -83,7 +83,7 @@ class TrainingReplay {
   double last_heard_s_ = 0;  ///< a report, or the last call of on_silence
   std::int32_t commands_ = 0;
   std::string job_;
-  bool job_told_ = false;
+  bool job_notified_ = false;
   bool stopping_ = false;  ///< workers may end, and some do before the last report of others has arrived
 };
 
