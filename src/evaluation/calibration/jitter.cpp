@@ -81,7 +81,7 @@ std::optional<Jitter> measured_jitter(const model::RunTrace& trace) {
   if (plans.empty()) return std::nullopt;
   Variances found;
   for (const Runs& runs : plans) found.add(runs);
-  const double iterations = trace.plans.front().iterations, independent = found.independent.variance();
+  const double iterations = plans.front().front()->iterations, independent = found.independent.variance();
   const auto stages = static_cast<double>(trace.num_stages());
   const double of_stage = std::max(0.0, found.stages.variance() - independent / found.per_stage);
   const double of_run = std::max(0.0, found.runs.variance() - (of_stage + independent / found.per_stage) / stages);

@@ -7,7 +7,7 @@
 //          over the runs + effect of the run + effect of the run on the stage + a rest, which is independent. A trace
 //          has means over the n iterations of a run, and what varies from iteration to iteration varies sqrt(n) times
 //          as much. What varies from run to run only (a warmer day) counts in full, so the results are upper bounds.
-// Input:   a valid RunTrace.
+// Input:   a valid RunTrace; all runs of repeated plans average the same number of iterations.
 // Output:  relative standard deviations of one iteration, nothing without a repeated plan; lateness relative to the
 //          makespan of the means, >= 0.
 // Errors:  none.

@@ -51,6 +51,21 @@ TEST(JitterParts, AreThoseOfTheTrace) {
   EXPECT_NEAR(found.of_iteration / of_iteration, 1, 0.2);
 }
 
+TEST(JitterParts, DoNotDependOnIterationsOfOtherPlans) {
+  TrueRun run;
+  run.plans = 2;
+  SeededDice dice(5);
+  model::RunTrace trace = testing::synthetic_trace(run, dice);
+  trace.plans[1].iterations = 9;
+  trace.plans.push_back(trace.plans[1]);
+  for (model::TracedComputation& c : trace.plans[2].stages[0]) c.time = c.time * dice.real(0.98, 1.02);
+  const Jitter found = measured_jitter(trace).value();
+  trace.plans[0].iterations = 100;
+  EXPECT_DOUBLE_EQ(measured_jitter(trace)->independent, found.independent);
+  trace.plans[1].iterations = trace.plans[2].iterations = 36;
+  EXPECT_DOUBLE_EQ(measured_jitter(trace)->independent, 2 * found.independent);
+}
+
 TEST(JitterParts, AreNoneWhereRunsAgree) {
   SeededDice dice(4);
   model::RunTrace trace = testing::synthetic_trace({}, dice);
