@@ -59,17 +59,17 @@ std::int64_t ClockWorker::work() {
     const bool moment_is_known = due->change.now || mailbox_.position_wakes.load(std::memory_order_relaxed);
     rhythm_.requested(due->number, due_since_ns_, moment_is_known ? due_since_ns_ : looked_ns);
   }
-  if (pending_ && now_() >= due_ns_) tell();
+  if (pending_ && now_() >= due_ns_) apply();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();
   if (pending_) return std::max<std::int64_t>(due_ns_ - now_(), 0);
   if (watching_) return std::max<std::int64_t>(watch_due_ns_ - now_(), 0);
   return -1;
 }
 
-void ClockWorker::tell() {
+void ClockWorker::apply() {
   const std::int64_t began = now_();
   const ClockChange& change = seen_.change;
-  const device::DeviceStatus set = tell_device(Megahertz(change.clock_mhz));
+  const device::DeviceStatus set = set_device(Megahertz(change.clock_mhz));
   const std::int64_t ended = now_();
   if (set) {
     applied(began, ended);
@@ -80,10 +80,10 @@ void ClockWorker::tell() {
   }
 }
 
-device::DeviceStatus ClockWorker::tell_device(Megahertz clock) {
+device::DeviceStatus ClockWorker::set_device(Megahertz clock) {
   if (clock.value() == 0) {
     if (device::DeviceStatus unlocked = unlock(); !unlocked) return unlocked;
-    told_ = clock;
+    clock_set_ = clock;
     return Ok{};
   }
   device::DeviceStatus locked = lock(supported_above(clock));
@@ -92,7 +92,7 @@ device::DeviceStatus ClockWorker::tell_device(Megahertz clock) {
     if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
     locked = lock(supported_above(clock));
   }
-  if (locked) told_ = supported_above(clock);
+  if (locked) clock_set_ = supported_above(clock);
   return locked;
 }
 
@@ -137,9 +137,9 @@ void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (ours || inherited_counts_ ? 1 : 0);
   mailbox_.device_call.record(ended - began);
   if (ours) mailbox_.request_to_device.record(ended - due_since_ns_);
-  mailbox_.applied_clocks.write({began, told_.value(), seen_.change.position, !seen_.change.now});
-  mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(told_.value()), std::memory_order_relaxed);
-  mailbox_.told_at_ns.store(ended, std::memory_order_relaxed);
+  mailbox_.applied_clocks.write({began, clock_set_.value(), seen_.change.position, !seen_.change.now});
+  mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(clock_set_.value()), std::memory_order_relaxed);
+  mailbox_.clock_set_at_ns.store(ended, std::memory_order_relaxed);
   mailbox_.applied.store(count, std::memory_order_relaxed);
   mailbox_.handled.store(seen_.index, std::memory_order_release);
   watch_arrival(began, ended, ours && (count <= kAlwaysWatched || (count + 1) % kWatchOne <= 1));
@@ -184,13 +184,13 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
 
 /// If two changes overlap, a clock cannot be attributed to either: the second has no latency.
 void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wanted) {
-  const bool moved = told_ != told_before_;
-  watching_ = wanted && moved && told_.value() != 0;
+  const bool moved = clock_set_ != clock_set_before_;
+  watching_ = wanted && moved && clock_set_.value() != 0;
   if (!moved) return;
   settled_ = arrived_ || began - called_ns_ > kLookAtMost;
-  elsewhere_ = settled_ && told_before_.value() != 0;
+  elsewhere_ = settled_ && clock_set_before_.value() != 0;
   arrived_ = false;
-  told_before_ = told_;
+  clock_set_before_ = clock_set_;
   called_ns_ = began;
   watched_ns_ = ended;
   watch_due_ns_ = 0;
@@ -199,7 +199,7 @@ void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wan
 void ClockWorker::watch_clock() {
   const auto clock = gpu_.clock();
   const std::int64_t now = now_(), age = now - called_ns_;
-  const bool there = clock && *clock == told_;
+  const bool there = clock && *clock == clock_set_;
   const bool close = now - watched_ns_ <= std::max(kLooksApart, age / kLooksInLatency);
   if (there && settled_ && elsewhere_ && close) mailbox_.call_to_clock.record(age);
   arrived_ = there && (settled_ || elsewhere_);

@@ -46,8 +46,8 @@ class ClockWorker {
 
  private:
   void see(const ClockQueue::Taken& taken);
-  void tell();
-  device::DeviceStatus tell_device(Megahertz clock);
+  void apply();
+  device::DeviceStatus set_device(Megahertz clock);
   device::DeviceStatus lock(Megahertz clock);
   device::DeviceStatus unlock();
   void applied(std::int64_t began, std::int64_t ended);
@@ -72,13 +72,13 @@ class ClockWorker {
   bool pending_ = false;  ///< seen_ is to be applied
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
-  bool watching_ = false;   ///< until the device runs at told_
-  bool arrived_ = true;     ///< the device runs at told_, as far as is known
-  bool settled_ = true;     ///< no earlier change was in progress when told_ was requested
+  bool watching_ = false;   ///< until the device runs at clock_set_
+  bool arrived_ = true;     ///< the device runs at clock_set_, as far as is known
+  bool settled_ = true;     ///< no earlier change was in progress when clock_set_ was requested
   bool elsewhere_ = false;  ///< the device ran at another clock then, or was observed at one since
   std::int64_t watch_due_ns_ = 0, called_ns_ = 0, watched_ns_ = 0;
-  Megahertz told_before_;  ///< 0: nothing, the clock was the driver's choice
-  Megahertz told_;
+  Megahertz clock_set_before_;  ///< 0: nothing, the clock was the driver's choice
+  Megahertz clock_set_;
   bool ended_ = false;
 };
 

@@ -68,7 +68,7 @@ struct Mailbox {
   // From the helper.
   alignas(64) std::atomic<std::uint64_t> handled{0};  ///< index of the newest completed change, applied or failed
   std::atomic<std::uint32_t> clock_set_mhz{0};        ///< last clock set on the device; 0: it has none of ours
-  std::atomic<std::int64_t> told_at_ns{0};            ///< when
+  std::atomic<std::int64_t> clock_set_at_ns{0};       ///< when
   std::atomic<std::int64_t> applied{0}, failed{0};
   std::atomic<std::uint32_t> locked{0};  ///< 1: the device's clock may be locked by us
   SharedText why_ended;                  ///< of refused or lost

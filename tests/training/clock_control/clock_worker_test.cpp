@@ -73,7 +73,7 @@ TEST_F(Worker, LatenciesAreThoseOfTheRequest) {
   (void)worker_.work();
   EXPECT_NEAR(mailbox_.device_call.quantile_s(0.5), 3e-3, 0.2e-3);
   EXPECT_NEAR(mailbox_.request_to_device.quantile_s(0.5), 3.05e-3, 0.2e-3);
-  EXPECT_EQ(mailbox_.told_at_ns, gpu_.now_ns);
+  EXPECT_EQ(mailbox_.clock_set_at_ns, gpu_.now_ns);
 }
 
 TEST_F(Worker, TheRecordIsThereBeforeTheLockAndUntilTheUnlock) {
