@@ -85,9 +85,9 @@ TEST(TerminalProgress, OfPlanStaysOnOneLine) {
 }
 
 TEST(TerminalProgress, OfPartitionStaysOnOneLine) {
-  expect_progress_on_one_line(
-      {"partition", "--model", "gpt3-175b", "--gpu", "A100-SXM", "--stages", "8", "-m", "64", "--objective", "energy"},
-      "planning partitions");
+  expect_progress_on_one_line({"partition", "--model", "gpt3-175b", "--gpu", "A100-SXM", "--stages", "8", "-m", "64",
+                               "--objective", "energy", "--deadline", "900"},
+                              "planning partitions");
 }
 
 TEST(TerminalProgress, OfVerifyStaysOnOneLine) {
