@@ -12,6 +12,9 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   target_compile_options(perseus_options INTERFACE -Wno-restrict)
 endif()
 target_include_directories(perseus_options INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include)
+if(NOT PERSEUS_SANITIZE) # sanitizers intercept the default versions
+  target_compile_options(perseus_options INTERFACE -include ${CMAKE_SOURCE_DIR}/cmake/older_symbols.h)
+endif()
 # PERSEUS_PRELOAD: what a program without sanitizers, Python, must have loaded before a library of ours; may be empty.
 set(PERSEUS_PRELOAD "")
 if(PERSEUS_SANITIZE MATCHES address)

@@ -1,7 +1,7 @@
 # Installs what a Debian package needs beside its component: copyright, changelog, lintian's overrides; compresses pages.
 #
-# Input: COMPONENT, SOURCE (packaging/), VERSION, CONTACT, CMAKE_INSTALL_PREFIX, $DESTDIR. Only below a DESTDIR of cpack.
-if(NOT CMAKE_INSTALL_PREFIX STREQUAL /usr OR NOT "$ENV{DESTDIR}" MATCHES "/_CPack_Packages/")
+# Input: COMPONENT, SOURCE (packaging/), VERSION, CONTACT, CMAKE_INSTALL_PREFIX, $DESTDIR. Only below a DESTDIR of cpack -G DEB.
+if(NOT CMAKE_INSTALL_PREFIX STREQUAL /usr OR NOT "$ENV{DESTDIR}" MATCHES "/_CPack_Packages/[^/]*/DEB/")
   return()
 endif()
 set(package perseus-${COMPONENT})

@@ -1,5 +1,5 @@
-# Copies into each staged Debian package the shared libraries whose sonames differ between releases of Debian, so that one
-# package installs on Debian 12 and 13. Libraries that have one soname in both (PostgreSQL, SQLite, OpenSSL, zlib) stay
+# Copies into each staged Debian or RPM package the shared libraries whose sonames differ between systems, so that one Debian
+# package installs on Debian 12 and 13. Libraries that have one soname everywhere (PostgreSQL, SQLite, OpenSSL, zlib) stay
 # dependencies. perseus depends on perseus-client, so it contains only what that does not.
 include(${CMAKE_CURRENT_LIST_DIR}/bundle_libraries.cmake)
 set(stable pq sqlite3)
@@ -28,6 +28,7 @@ foreach(component client perseus)
     set(package perseus-client)
   endif()
   file(GLOB licenses ${folder}/*.copyright)
+  file(MAKE_DIRECTORY ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share/doc/${package})
   foreach(license IN LISTS licenses)
     get_filename_component(name ${license} NAME)
     file(RENAME ${license} ${CPACK_TEMPORARY_DIRECTORY}/${component}/usr/share/doc/${package}/${name})
@@ -40,3 +41,12 @@ foreach(component client perseus)
     endif()
   endforeach()
 endforeach()
+
+# pkg-config of systems with lib64 does not look into lib.
+if(CPACK_GENERATOR STREQUAL RPM)
+  file(GLOB_RECURSE pc ${CPACK_TEMPORARY_DIRECTORY}/dev/*/perseus.pc)
+  file(MAKE_DIRECTORY ${CPACK_TEMPORARY_DIRECTORY}/dev/usr/share/pkgconfig)
+  file(RENAME ${pc} ${CPACK_TEMPORARY_DIRECTORY}/dev/usr/share/pkgconfig/perseus.pc)
+  get_filename_component(empty ${pc} DIRECTORY)
+  file(REMOVE_RECURSE ${empty})
+endif()
