@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <tuple>
 #include <utility>
+
+#include "server/service/list_cursor.h"
 
 namespace perseus::service {
 namespace {
@@ -159,21 +159,16 @@ std::vector<std::string> Alerts::jobs_with_alerts() const {
 }
 
 std::string format_alert_cursor(const Alerts::Place& place) {
-  return fmt::format("{},{},{}", place.raised_s, name_of(place.kind), place.job);
+  return ListCursor{place.raised_s, {std::string(name_of(place.kind)), place.job}}.text();
 }
 
 std::optional<Alerts::Place> parse_alert_cursor(std::string_view text) {
-  const std::size_t first = text.find(',');
-  const std::size_t second = first == std::string_view::npos ? first : text.find(',', first + 1);
-  if (second == std::string_view::npos) return std::nullopt;
-  Alerts::Place place;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + first, place.raised_s);
-  if (problem != std::errc{} || end != text.data() + first || !std::isfinite(place.raised_s)) return std::nullopt;
-  const auto kind = std::ranges::find(jobs::kAlertNames, text.substr(first + 1, second - first - 1));
+  auto cursor = ListCursor::parse(text, 2);
+  if (!cursor) return std::nullopt;
+  const auto kind = std::ranges::find(jobs::kAlertNames, cursor->names[0]);
   if (kind == jobs::kAlertNames.end()) return std::nullopt;
-  place.kind = static_cast<AlertKind>(kind - jobs::kAlertNames.begin());
-  place.job = text.substr(second + 1);
-  return place;
+  return Alerts::Place{cursor->time_s, std::move(cursor->names[1]),
+                       static_cast<AlertKind>(kind - jobs::kAlertNames.begin())};
 }
 
 }  // namespace perseus::service

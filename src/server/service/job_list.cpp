@@ -1,13 +1,10 @@
 #include "server/service/job_list.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
-#include <cmath>
 #include <utility>
 
 #include "server/jobs/job.h"
 #include "server/jobs/view_json.h"
+#include "server/service/list_cursor.h"
 
 namespace perseus::service {
 
@@ -104,16 +101,12 @@ std::vector<JobList::Change> JobList::take_changes() {
   return changes;
 }
 
-std::string format_cursor(const JobList::Place& place) { return fmt::format("{},{}", place.created_s, place.job); }
+std::string format_cursor(const JobList::Place& place) { return ListCursor{place.created_s, {place.job}}.text(); }
 
 std::optional<JobList::Place> parse_cursor(std::string_view text) {
-  const std::size_t comma = text.find(',');
-  if (comma == std::string_view::npos) return std::nullopt;
-  JobList::Place place;
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + comma, place.created_s);
-  if (problem != std::errc{} || end != text.data() + comma || !std::isfinite(place.created_s)) return std::nullopt;
-  place.job = text.substr(comma + 1);
-  return place;
+  auto cursor = ListCursor::parse(text, 1);
+  if (!cursor) return std::nullopt;
+  return JobList::Place{cursor->time_s, std::move(cursor->names[0])};
 }
 
 }  // namespace perseus::service

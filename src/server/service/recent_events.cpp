@@ -1,15 +1,14 @@
 #include "server/service/recent_events.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 #include <iterator>
 #include <tuple>
+#include <utility>
 
+#include "io/formats/number.h"
 #include "server/jobs/event_text.h"
+#include "server/service/list_cursor.h"
 
 namespace perseus::service {
 namespace {
@@ -133,21 +132,15 @@ RecentEvents::Page RecentEvents::made(const Query& query) const {
 }
 
 std::string format_event_cursor(const RecentEvents::Place& place) {
-  return fmt::format("{},{},{}", place.at_s, place.sequence, place.job);
+  return ListCursor{place.at_s, {std::to_string(place.sequence), place.job}}.text();
 }
 
 std::optional<RecentEvents::Place> parse_event_cursor(std::string_view text) {
-  const std::size_t first = text.find(',');
-  const std::size_t second = first == std::string_view::npos ? first : text.find(',', first + 1);
-  if (second == std::string_view::npos) return std::nullopt;
-  RecentEvents::Place place;
-  const char* const begin = text.data();
-  const auto time = std::from_chars(begin, begin + first, place.at_s);
-  const auto sequence = std::from_chars(begin + first + 1, begin + second, place.sequence);
-  if (time.ec != std::errc{} || time.ptr != begin + first || !std::isfinite(place.at_s)) return std::nullopt;
-  if (sequence.ec != std::errc{} || sequence.ptr != begin + second) return std::nullopt;
-  place.job = text.substr(second + 1);
-  return place;
+  auto cursor = ListCursor::parse(text, 2);
+  if (!cursor) return std::nullopt;
+  const auto sequence = formats::number_in<std::int64_t>(cursor->names[0]);
+  if (!sequence) return std::nullopt;
+  return RecentEvents::Place{cursor->time_s, std::move(cursor->names[1]), *sequence};
 }
 
 }  // namespace perseus::service
