@@ -130,6 +130,7 @@ class Cluster:
             self.page = file.read()
         self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
         self.alerts, self.resolved = [], []
+        self.history = []  # of all jobs, minutes; or the status that refuses it
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
@@ -289,6 +290,13 @@ class Server:
         if url.path == "/v1/events/recent":
             with cluster.lock:
                 return send(200, cluster.event_page(int(query.get("after", 0))))
+        if url.path == "/v1/history":
+            if not isinstance(cluster.history, list):
+                return refuse(cluster.history, "no history for you")
+            with cluster.lock:
+                step_s = {"minute": 60, "hour": 3600, "day": 86400}[query.get("step", "minute")]
+                shown = [bucket for bucket in cluster.history if bucket["start_s"] >= float(query.get("from", 0)) and step_s == 60]
+                return send(200, {"step_s": step_s, "buckets": shown})
         if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)
@@ -354,7 +362,7 @@ def fill(cluster, jobs):
                       "labels": {"team": "vision" if k % 2 else "language"}}
         if job.state == "deployed" and k % 7 < 2:
             job.listed |= {"iteration_time_s": 1 + k % 10, "saved_pct": 5 + k % 10, "saved_j": 3.6e6 * (1 + k % 100),
-                           "power_w": 900.0, "all_max_power_w": 1000.0, "power_measured": k % 5 == 0,
+                           "power_w": 900.0, "all_max_power_w": 1000.0, "power_measured": k % 5 == 0, "planned_power_w": 880.0,
                            "estimated_saved_j": 0 if k % 5 == 0 else 3.6e6}
 
 

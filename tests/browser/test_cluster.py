@@ -7,10 +7,11 @@ Exits with 77, which ctest counts as skipped, where there is no Chromium.
 
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(__file__))
 from chromium import run_tests  # noqa: E402
-from page_cases import DRAWN, LIVE, PHONE, StandInTest  # noqa: E402
+from page_cases import DRAWN, LIVE, PHONE, PIXELS, StandInTest  # noqa: E402
 from standin_server import fill  # noqa: E402
 
 TABLE = "document.querySelector('#cluster-table tbody tr')"
@@ -73,8 +74,8 @@ class ClusterTest(ClusterCase):
                        " [...r.children].map((c) => c.textContent)]))")
         self.assertEqual(rows["measured"][5], "90 kW")
         self.assertEqual(rows["estimated"][5], "45 kW est.")
-        self.assertEqual((rows["silent"][5], rows["silent"][7]), ("no reports", "no reports"))
-        self.assertEqual((rows["measured"][7], rows["estimated"][7]), ("2 kWh", "1 kWh est."))
+        self.assertEqual((rows["silent"][5], rows["silent"][8]), ("no reports", "no reports"))
+        self.assertEqual((rows["measured"][8], rows["estimated"][8]), ("2 kWh", "1 kWh est."))
 
     def test_cost_and_emissions_need_a_price_and_emissions_of_a_kwh(self):
         self.job("a", saved_j=7.2e6, estimated_saved_j=3.6e6)
@@ -87,6 +88,94 @@ class ClusterTest(ClusterCase):
         self.wait_for_text("800 g CO₂", "#cluster-figures")
         self.js("() => localStorage.clear()")
 
+    def test_measured_power_against_that_of_the_plans(self):
+        self.job("a", power_w=90e3, planned_power_w=88e3, all_max_power_w=100e3, power_measured=True, labels={"team": "vision"})
+        self.job("b", power_w=30e3, planned_power_w=32e3, all_max_power_w=40e3, power_measured=True, labels={"team": "vision"})
+        self.job("c", power_w=10e3, planned_power_w=8e3, all_max_power_w=12e3, power_measured=True, labels={"team": "language"})
+        self.job("estimated", power_w=45e3, planned_power_w=45e3, all_max_power_w=50e3, labels={"team": "language"})
+        self.job("over", "finished", power_w=1e3, planned_power_w=2e3, power_measured=True)
+        for name in ("silent", "quiet", "mute"):
+            self.job(name, saved_pct=12.0)
+        self.open(wait=f"{LIVE} && {TABLE}", width=1500)
+        figures = self.text("#cluster-figures")
+        for wanted in ("Power against plan\n+1.56 %", "130 kW measured, 128 kW est. planned, in 3 jobs",
+                       "not counted: 3 jobs without reports, 1 job without measured power"):
+            self.assertIn(wanted, figures)
+        cells = "(k) => Object.fromEntries([...document.querySelectorAll('#cluster-table tbody tr:not(.gap)')].map((r) => [r.children[0].textContent, r.children[k].textContent]))"
+        rows = self.js(cells, 6)
+        self.assertEqual([rows[name] for name in ("a", "b", "estimated", "over", "silent")], ["+2.27 %", "−6.25 %", "", "", "no reports"])
+        self.sort("Against plan")
+        self.assertEqual(self.names()[:3], ["c", "a", "b"])
+        self.choose("group", "label-team")
+        rows = self.js(cells, 6)
+        self.assertEqual((rows["vision, 2 jobs"], rows["language, 2 jobs"]), ("±0.00 %", "+25.00 %"))
+        self.choose("label-team", "=language")
+        self.assertIn("10 kW measured, 8 kW est. planned, in 1 job", self.text("#cluster-figures"))
+
+    # History
+
+    def minutes(self, before, count, **members):
+        now_s = int(time.time()) // 60 * 60
+        return [{"start_s": now_s - 60 * (before - k), "iterations": 40, "compared_iterations": 30, "energy_j": 6.3e6, "planned_energy_j": 6e6} | members
+                for k in range(count)]
+
+    def test_history_of_all_jobs_against_their_plans(self):
+        self.job("a")
+        self.open(wait=f"{LIVE} && {TABLE}")
+        self.wait_for_text("No reports", "#cluster-history")
+        self.assertFalse(self.js("() => document.querySelector('.history-chart')"))
+        self.cluster.history = self.minutes(300, 100) + self.minutes(100, 50, compared_iterations=0, energy_j=0, planned_energy_j=0)
+        self.open(wait=f"{LIVE} && document.querySelector('#cluster-history canvas')")
+        for words in ("3,000 iterations compared: 175 kWh measured, 166.7 kWh est. planned (+5.00 % against the plan)",
+                      "Not counted: 3,000 iterations without measured energy or without a plan", "Jobs without reports are not counted"):
+            self.wait_for_text(words, "#cluster-history")
+        self.tab_to("#cluster-history [name='history']")
+        self.tab_to("#cluster-history .history-chart")
+        said = lambda: self.js("() => document.querySelector('.history-chart').ariaValueText")
+        self.browser.key("End")
+        self.assertRegex(said(), r"^\d\d:\d\d: iterations [\d,]+ iterations, 0 compared, measured nothing to compare$")
+        self.browser.key("Home")
+        self.browser.key("ArrowRight")
+        self.assertRegex(said(), r"^\d\d:\d\d: iterations 600 iterations, 450 compared, measured 105 kW \(\+5.00 % against the plan\), planned 100 kW est.$")
+        self.wait_for_text("105 kW", ".history-chart .tooltip")
+        before = self.js(PIXELS, ".history-chart")
+        self.js("() => document.querySelector('#cluster-history [value=year]').click()")
+        self.wait_for_text("in this year", "#cluster-history")
+        self.js("() => document.querySelector('#cluster-history [value=hour]').click()")
+        self.wait_for_text("0 iterations compared", "#cluster-history")  # the last hour has none with energy
+        self.cluster.history += self.minutes(40, 40)
+        self.js("() => document.querySelector('#cluster-history [value=day]').click()")
+        self.browser.wait_until(f"({PIXELS})('.history-chart') !== {before}")
+
+    def test_steps_of_the_cluster_s_history(self):
+        """The step in progress is divided by its time so far, once that is half of a step."""
+        self.job("a")
+        now_s = 1_800_000_000 + 8 * 60  # half past a step of 15 minutes
+        self.cluster.history = [{"start_s": 1_800_000_000 + 60 * k, "iterations": 1, "compared_iterations": 1, "energy_j": 6e6, "planned_energy_j": 6e6}
+                                for k in range(-10, 8)]
+        self.browser.look()
+        script = self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=f"Date.now = () => {1000 * now_s}")["identifier"]
+        try:
+            for later_s, last in ((0, "8 iterations, measured 100 kW"), (-61, "10 iterations, measured 66.67 kW")):
+                self.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+                script = self.browser.call("Page.addScriptToEvaluateOnNewDocument", source=f"Date.now = () => {1000 * (now_s + later_s)}")["identifier"]
+                self.open(wait=f"{LIVE} && document.querySelector('#cluster-history canvas')")
+                self.js("() => document.querySelector('.history-chart').focus()")
+                self.browser.key("End")
+                self.assertIn(last, self.js("() => document.querySelector('.history-chart').ariaValueText"))
+        finally:
+            self.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=script)
+
+    def test_a_reader_without_the_history_of_all_jobs_does_not_see_it(self):
+        self.job("a")
+        for status in (403, 404):
+            self.cluster.history = status
+            self.open(wait=f"{LIVE} && {TABLE}")
+            self.browser.wait_until("document.querySelector('#cluster-history').hidden")
+            self.assertNotIn("Measured against planned", self.text())
+        self.browser.errors()  # of the refused requests
+        self.browser.events.clear()
+
     def test_no_job_has_reported(self):
         self.job("new", "profiling")
         self.open(wait=f"{LIVE} && {TABLE}")
@@ -95,7 +184,7 @@ class ClusterTest(ClusterCase):
     def test_names_are_only_text(self):
         self.job("<img src=x onerror=alert(1)>", labels={"<b>team": "<i>x"})
         self.open(wait=f"{LIVE} && {TABLE}")
-        self.assertEqual(self.js("() => document.querySelectorAll('img, main b, main i').length"), 0)
+        self.assertEqual(self.js("() => document.querySelectorAll('img, main b, main i:not(.mark)').length"), 0)
         self.assertEqual(self.names(), ["<img src=x onerror=alert(1)>"])
 
     # Choosing
@@ -227,16 +316,20 @@ class ClusterTest(ClusterCase):
 
     def test_fits_a_narrow_phone(self):
         self.job("a_name_without_any_space_that_is_longer_than_a_phone_is_wide_by_far", labels={"a_label_as_long_as_this_one_is_as_well": "x"})
+        self.cluster.history = self.minutes(100, 90)
         self.filled(50, **PHONE)
+        self.wait_for_text("2,700 iterations compared", "#cluster-history")
         self.assertFalse(self.js("() => document.querySelector('#jobs').checkVisibility()"))
         self.assertEqual(self.js("() => [...document.querySelectorAll('#cluster-table thead th')].filter((h) => h.checkVisibility()).map((h) => h.textContent)"),
                          ["Job", "State", "Saved", "Age"])
-        self.assert_fits_a_phone("main button, main select, main input, main summary")
+        self.assert_fits_a_phone("main button, main select, main input:not([type=radio]), main .switch label, main summary")
 
     def test_text_stands_out_from_its_background(self):
         for dark in (False, True):
             with self.subTest(dark=dark):
+                self.cluster.history = self.minutes(100, 90)
                 self.filled(30, dark=dark)
+                self.wait_for_text("2,700 iterations compared", "#cluster-history")
                 self.choose("group", "state")
                 self.assert_readable()
 

@@ -214,11 +214,20 @@ class CountsAfterRestarts(JobCase):
             buckets = self.history(job, step)
             self.assertEqual(sum(bucket["iterations"] for bucket in buckets), 25)
             self.assertTrue(any(bucket.get("planned_time_s", 0) > 0 for bucket in buckets), buckets)
+            status, cluster = self.server.ask("GET", f"/v1/history?step={step}")
+            self.assertEqual(status, 200, cluster)
+            self.assertEqual(sum(bucket["iterations"] for bucket in cluster["buckets"]), 25)
+            planned = sum(bucket["planned_iterations"] for bucket in buckets)  # all of them with energies
+            self.assertGreater(planned, 0)
+            self.assertEqual(sum(bucket["compared_iterations"] for bucket in cluster["buckets"]), planned)
+            self.assertAlmostEqual(sum(bucket["planned_energy_j"] for bucket in cluster["buckets"]),
+                                   sum(bucket["planned_iterations"] * bucket.get("planned_energy_j", 0) for bucket in buckets), 3)
         table = self.server.cli("job", "history", job, "--step", "day", "-o", "csv").stdout.splitlines()
         self.assertEqual(table[0].split(",")[:3], ["start_s", "iterations", "iteration_time_s"])
         self.assertEqual(sum(int(line.split(",")[1]) for line in table[1:]), 25)
         for query in ("step=week", "limit=0", "limit=2001", "from=x", "to=1e300", "since=1"):
             self.assertEqual(self.server.ask("GET", f"/v1/jobs/{job}/history?{query}")[0], 400, query)
+            self.assertEqual(self.server.ask("GET", f"/v1/history?{query}")[0], 400, query)
         self.assertEqual(self.server.ask("GET", "/v1/jobs/absent/history")[0], 404)
 
     def test_a_restart_amid_an_iteration_counts_it_once(self):

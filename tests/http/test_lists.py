@@ -252,6 +252,8 @@ class Lists(ListCase):
         self.assertEqual(self.metric("perseus_jobs_in_memory", boss), before, "the index says whose they are")
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs[0]}", token=other)[0], 403)
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs[0]}", token=mine)[0], 200)
+        self.assertEqual(self.server.ask("GET", "/v1/history", token=mine)[0], 403, "it is of all jobs")
+        self.assertEqual(self.server.ask("GET", "/v1/history", token=boss)[0], 200)
 
 
 class Streams(ListCase):

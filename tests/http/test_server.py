@@ -328,6 +328,8 @@ class OwnApi(ServerCase):
         check("GET", history, f"/v1/jobs/{job}/history?step=hour")
         check("GET", history, f"/v1/jobs/{job}/history?step=week", expect=400)
         check("GET", history, "/v1/jobs/absent/history", expect=404)
+        check("GET", "/v1/history", "/v1/history?step=hour")
+        check("GET", "/v1/history", "/v1/history?step=week", expect=400)
         for path in ("/v1/stragglers", "/v1/policies", "/v1/alerts"):
             check("GET", path, path)
             check("GET", path, f"{path}?limit=0", expect=400)

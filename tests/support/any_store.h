@@ -234,6 +234,22 @@ TEST_P(AnyStore, KeepsTheMinutesOfEachServer) {
   EXPECT_EQ(store_->history_bytes()->size(), 1U);
 }
 
+TEST_P(AnyStore, KeepsTheSumOfAllJobsWithoutAnyJob) {
+  const std::string all(store::kAllJobs);
+  const store::HistoryRow first = minute(all, 7200, "one", 5), other = minute(all, 7260, "two", 1);
+  write_history({first, other});
+  EXPECT_THAT(*store_->history(all, 0, 10'000), ElementsAre(first, other));
+  (void)append(to("a", 0, {"{1}"}));
+  remove_job("a");
+  EXPECT_THAT(*store_->history(all, 0, 10'000), ElementsAre(first, other));
+  EXPECT_THAT(*store_->history_bytes(), IsEmpty()) << "no job has it";
+  age_history(14'400);
+  ASSERT_EQ(store_->history(all, 0, 10'000)->size(), 1U);
+  EXPECT_EQ(store_->history(all, 0, 10'000)->front().figures.iterations, 6);
+  age_history(14'400, 14'400);
+  EXPECT_THAT(*store_->history(all, 0, 10'000), IsEmpty());
+}
+
 TEST_P(AnyStore, AddsOldMinutesToTheirHours) {
   for (int i = 0; i < 45; ++i) (void)append(to("job " + std::to_string(i), 0, {"{1}"}));  // more than are done at once
   for (int i = 0; i < 45; ++i) {

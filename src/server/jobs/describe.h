@@ -85,6 +85,7 @@ void describe(F& f, S& s) {
   f("power_w", s.power);
   f("all_max_power_w", s.all_max_power);
   f("power_measured", s.power_measured);
+  f("planned_power_w", s.planned_power);
   f("accelerator", s.accelerator);
   f("labels", s.labels);
 }

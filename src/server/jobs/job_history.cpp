@@ -22,6 +22,12 @@ HistoryView history_view(const HistoryQuery& query, const std::vector<store::His
   return view;
 }
 
+ClusterHistory cluster_history(const HistoryView& view) {
+  ClusterHistory history{view.step_s, {}, view.next_s};
+  for (const HistoryBucket& bucket : view.buckets) history.buckets.push_back({bucket.start_s, bucket.figures});
+  return history;
+}
+
 std::optional<std::int64_t> step_named(std::string_view name) {
   if (name == "minute") return store::kMinute_s;
   if (name == "hour") return store::kHour_s;

@@ -1,4 +1,4 @@
-// The answer to a request for a job's history: measured against planned, by minute, hour or day.
+// The answer to a request for the history of a job or of all jobs: measured against planned, by minute, hour or day.
 //
 // Input:   rows of the store, and a query.
 // Output:  one bucket per step in which iterations were reported, in order; a step without reports has none. Rows of
@@ -21,10 +21,11 @@ namespace perseus::jobs {
 inline constexpr std::int64_t kDay_s = 86400;
 
 struct HistoryQuery {
-  std::string job;
+  std::string job;                         ///< or store::kAllJobs
   std::int64_t step_s = store::kMinute_s;  ///< kMinute_s, kHour_s or kDay_s
   std::int64_t from_s = 0, to_s = 0;       ///< steps that begin within [from_s, to_s)
   std::size_t limit = 1500;
+  bool operator==(const HistoryQuery&) const = default;
 };
 
 struct HistoryBucket {
@@ -38,6 +39,18 @@ struct HistoryView {
   std::vector<HistoryBucket> buckets;
   std::optional<std::int64_t> next_s;  ///< start of the first bucket beyond the limit; nothing: no more
 };
+
+/// The history of all jobs: sums, because means over iterations of different jobs say nothing.
+struct ClusterHistory {
+  struct Bucket {
+    std::int64_t start_s = 0;
+    store::HistoryFigures figures;  ///< of store::kAllJobs
+  };
+  std::int64_t step_s = 0;
+  std::vector<Bucket> buckets;
+  std::optional<std::int64_t> next_s;
+};
+ClusterHistory cluster_history(const HistoryView& view);
 
 HistoryView history_view(const HistoryQuery& query, const std::vector<store::HistoryRow>& rows);
 /// Name of a step in the API; nothing for another one.
@@ -71,6 +84,21 @@ void describe(F& f, const HistoryView& view) {
   f.always("step_s", view.step_s);
   f.always("buckets", view.buckets);
   f("next_s", view.next_s);
+}
+
+template <class F>
+void describe(F& f, const ClusterHistory::Bucket& bucket) {
+  f.always("start_s", bucket.start_s);
+  f.always("iterations", bucket.figures.iterations);
+  f.always("compared_iterations", bucket.figures.energy_iterations);
+  f.always("energy_j", bucket.figures.energy_j);
+  f.always("planned_energy_j", bucket.figures.planned_j);
+}
+template <class F>
+void describe(F& f, const ClusterHistory& history) {
+  f.always("step_s", history.step_s);
+  f.always("buckets", history.buckets);
+  f("next_s", history.next_s);
 }
 
 }  // namespace perseus::jobs

@@ -160,6 +160,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
       {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks},
       {"GET", "/v1/jobs/{job}/history", read, &Api::history},
+      {"GET", "/v1/history", read, &Api::cluster_history},
       {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},

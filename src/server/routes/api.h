@@ -159,6 +159,7 @@ class Api {
   void show_job(Call call);
   void list_ranks(Call call);
   void history(Call call);
+  void cluster_history(Call call);
   void register_rank(Call call);
   void next_plan(Call call);
   void drop_plan(Call call);
@@ -231,7 +232,7 @@ class Api {
     std::string job;
     std::int64_t sequence = 0;
     std::shared_ptr<const std::string> text;
-  } told_;
+  } last_sent_;
   WrongTokens wrong_tokens_;
   double next_expiry_s_ = 0;  ///< next check for expired tokens
   bool draining_ = false;

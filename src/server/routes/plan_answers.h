@@ -1,6 +1,6 @@
 // Answers to ranks as JSON: their plan, registration and report.
 //
-// Output:  as Plan, RegisteredRank and Reported of docs/openapi.json.
+// Output:  as Plan, RegisterRankAnswer and Reported of docs/openapi.json.
 // Cost:    a plan's text is made once per StageSchedule and shared by all ranks that have it.
 // Threads: io thread.
 #pragma once

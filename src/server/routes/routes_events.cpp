@@ -112,11 +112,11 @@ void Api::all_events(Call call) {
 }
 
 std::shared_ptr<const std::string> Api::text_of(const jobs::JobEvent& event) {
-  if (!told_.text || told_.job != event.job || told_.sequence != event.sequence) {
-    told_ = {event.job, event.sequence,
-             http::event_text(std::to_string(event.sequence), event.kind, jobs::event_json(event))};
+  if (!last_sent_.text || last_sent_.job != event.job || last_sent_.sequence != event.sequence) {
+    last_sent_ = {event.job, event.sequence,
+                  http::event_text(std::to_string(event.sequence), event.kind, jobs::event_json(event))};
   }
-  return told_.text;
+  return last_sent_.text;
 }
 
 }  // namespace perseus::routes

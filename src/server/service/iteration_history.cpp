@@ -16,12 +16,21 @@ std::int64_t minute_of(double now_s) {
   return static_cast<std::int64_t>(std::floor(now_s / store::kMinute_s)) * store::kMinute_s;
 }
 
+/// What an iteration adds to the sum of all jobs.
+store::HistoryFigures compared(store::HistoryFigures figures) {
+  figures.first_version = figures.last_version = 0;
+  if (figures.energy_iterations > 0 && figures.planned_iterations > 0) return figures;
+  figures.energy_iterations = figures.planned_iterations = 0;
+  figures.energy_j = figures.planned_s = figures.planned_j = 0;
+  return figures;
+}
+
 }  // namespace
 
 void IterationHistory::add(const LiveJob& live, const std::vector<jobs::WholeIteration>& measured) {
   if (measured.empty()) return;
   const std::int64_t start_s = minute_of(clock_.now_s());
-  const auto [at, is_new] = minutes_of_[live.job.id].try_emplace(start_s);
+  store::HistoryFigures sum, sum_of_all;
   std::optional<jobs::JobView::PerIteration> cost;
   std::int64_t cost_of = 0;
   for (const jobs::WholeIteration& one : measured) {
@@ -45,8 +54,16 @@ void IterationHistory::add(const LiveJob& live, const std::vector<jobs::WholeIte
         figures.planned_j = cost->energy.value();
       }
     }
-    at->second.add(figures);
+    sum.add(figures);
+    sum_of_all.add(compared(figures));
   }
+  add(live.job.id, start_s, sum);
+  add(std::string(store::kAllJobs), start_s, sum_of_all);
+}
+
+void IterationHistory::add(const std::string& job, std::int64_t start_s, const store::HistoryFigures& figures) {
+  const auto [at, is_new] = minutes_of_[job].try_emplace(start_s);
+  at->second.add(figures);
   if (!is_new) return;
   ++size_;
   forget_oldest();
@@ -140,17 +157,35 @@ std::vector<store::HistoryRow> IterationHistory::with_own(std::vector<store::His
 }
 
 void IterationHistory::history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done) {
+  if (query.job == store::kAllJobs) return history_of_all(query, done);
   access_.show<Ok>(
       query.job, [](const LiveJob& /*live*/) -> Result<Ok> { return Ok{}; },
       [this, query, done = std::move(done)](const Result<Ok>& found) {
         if (!found) return done(found.error());
-        store_.read<std::vector<store::HistoryRow>>(
-            [query](store::Store& store) { return store.history(query.job, query.from_s, query.to_s + query.step_s); },
-            [weak = weak_from_this(), query, done](Result<std::vector<store::HistoryRow>> rows) {
-              if (!rows) return done(rows.error());
-              if (const auto self = weak.lock())
-                done(jobs::history_view(query, self->with_own(*std::move(rows), query)));
-            });
+        read(query, done);
+      });
+}
+
+void IterationHistory::history_of_all(const jobs::HistoryQuery& query, const Done<jobs::HistoryView>& done) {
+  const double now_s = clock_.now_s();
+  while (!views_.empty() && now_s - views_.front().at_s >= kAllJobsAge_s) views_.pop_front();
+  const auto known = std::ranges::find(views_, query, &Kept::query);
+  if (known != views_.end()) return done(known->view);
+  read(query, [this, weak = weak_from_this(), query, done, now_s](const Result<jobs::HistoryView>& view) {
+    if (view && !weak.expired()) {
+      if (views_.size() == kMostViews) views_.pop_front();
+      views_.push_back({query, now_s, *view});
+    }
+    done(view);
+  });
+}
+
+void IterationHistory::read(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done) {
+  store_.read<std::vector<store::HistoryRow>>(
+      [query](store::Store& store) { return store.history(query.job, query.from_s, query.to_s + query.step_s); },
+      [weak = weak_from_this(), query, done = std::move(done)](Result<std::vector<store::HistoryRow>> rows) {
+        if (!rows) return done(rows.error());
+        if (const auto self = weak.lock()) done(jobs::history_view(query, self->with_own(*std::move(rows), query)));
       });
 }
 

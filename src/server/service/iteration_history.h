@@ -1,4 +1,5 @@
-// The history of jobs' iterations: collects minutes in memory, writes them to the store, reads them.
+// The history of jobs' iterations, per job and summed over all jobs: collects minutes in memory, writes them to the
+// store, reads them.
 //
 // Problem: an operator wants to see over time what a job measured against its plan, and reports of iterations are too
 //          many for the log.
@@ -6,14 +7,15 @@
 //          last report arrives.
 // Output:  a minute is written once it is over, and in an orderly stop; under a name of its own per server and start,
 //          so that a write whose outcome is unknown is repeated without counting twice. history(): the store's rows,
-//          with the minutes that this server has not written yet.
+//          with the minutes that this server has not written yet. That of all jobs is at most kAllJobsAge_s old.
 // Errors:  while the store does not accept minutes they stay in memory, at most kMostKept (the oldest are dropped).
 //          history(): not_found, and those of the store.
-// Cost:    a lookup per iteration; a write of up to 500 rows at a time, the next one after its answer.
+// Cost:    two lookups per iteration; a write of up to 500 rows at a time, the next one after its answer.
 // Threads: io thread.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -47,11 +49,17 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
 
   /// Minutes in memory: of 5,000 jobs, those of 40 minutes.
   static constexpr std::size_t kMostKept = 200'000;
+  /// All dashboards show the history of all jobs: it is read once in this time.
+  static constexpr double kAllJobsAge_s = 10;
 
  private:
   using Minutes = std::map<std::int64_t, store::HistoryFigures>;  ///< by start
   static constexpr std::size_t kRowsAtOnce = 500;
 
+  /// Adds to the minute of the job, or of kAllJobs.
+  void add(const std::string& job, std::int64_t start_s, const store::HistoryFigures& figures);
+  void read(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
+  void history_of_all(const jobs::HistoryQuery& query, const Done<jobs::HistoryView>& done);
   /// Minutes that begin before that time, at most kRowsAtOnce.
   [[nodiscard]] std::vector<store::HistoryRow> rows_before(std::int64_t start_s) const;
   void write();
@@ -70,6 +78,13 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
   std::size_t size_ = 0;
   std::optional<double> due_s_;  ///< time of the next write; nothing: there is nothing to write
   bool writing_ = false;
+  struct Kept {
+    jobs::HistoryQuery query;
+    double at_s = 0;
+    jobs::HistoryView view;
+  };
+  static constexpr std::size_t kMostViews = 8;
+  std::deque<Kept> views_;         ///< of all jobs, the newest last
   std::vector<Done<Ok>> keepers_;  ///< wait until everything is written
 };
 

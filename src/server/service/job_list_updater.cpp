@@ -61,6 +61,7 @@ jobs::JobSummary JobListUpdater::summary_of(const LiveJob& live) const {
   summary.power = stored.power;
   summary.all_max_power = stored.all_max_power;
   summary.power_measured = stored.power_measured;
+  summary.planned_power = stored.planned_power;
   return summary;
 }
 

@@ -175,6 +175,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
       summary.power = power.plan;
       summary.all_max_power = power.all_max;
       summary.power_measured = power.measured;
+      summary.planned_power = cost->energy / cost->time;
     }
   }
   if (const auto total = total_of(live)) {

@@ -11,11 +11,15 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace perseus::store {
 
 inline constexpr std::int64_t kMinute_s = 60, kHour_s = 3600;
+/// As `job` of a row: the sum of all jobs, which stays when jobs are removed. Its energies are those of iterations with
+/// both a measured and a planned energy, so that their sums can be compared.
+inline constexpr std::string_view kAllJobs;
 
 struct HistoryFigures {
   std::int64_t iterations = 0;

@@ -121,7 +121,7 @@ void MemoryStore::pack_job(std::string job, Done<bool> done) {
 void MemoryStore::write_history(std::vector<HistoryRow> rows, Done<Ok> done) {
   write<Ok>(std::move(done), [this, rows = std::move(rows)]() mutable {
     for (HistoryRow& row : rows) {
-      if (!database_->jobs.contains(row.job)) continue;
+      if (row.job != kAllJobs && !database_->jobs.contains(row.job)) continue;
       database_->history[{row.job, row.step_s, row.start_s, row.source}] = row.figures;
     }
     return Ok{};
@@ -160,6 +160,7 @@ Result<std::vector<HistoryBytes>> MemoryStore::history_bytes() {
   if (auto failure = cannot_read()) return *std::move(failure);
   std::vector<HistoryBytes> bytes;
   for (const auto& [key, figures] : database_->history) {
+    if (std::get<0>(key) == kAllJobs) continue;
     if (bytes.empty() || bytes.back().job != std::get<0>(key)) bytes.push_back({std::get<0>(key), 0});
     bytes.back().bytes += kHistoryRowBytes;
   }

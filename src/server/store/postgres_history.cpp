@@ -86,7 +86,8 @@ void PostgresTransaction::write_history(const std::vector<HistoryRow>& rows) {
       "$13::double precision[], $14::double precision[], $15::double precision[], $16::double precision[], "
       "$17::double precision[]) AS new(job, source, step_s, start_s, iterations, energy_iterations, "
       "planned_iterations, straggler_iterations, first_version, last_version, crc, time_s, least_s, most_s, energy_j, "
-      "planned_s, planned_j) WHERE EXISTS (SELECT FROM jobs WHERE jobs.job = new.job) "
+      "planned_s, planned_j) "
+      "WHERE new.job = '' OR EXISTS (SELECT FROM jobs WHERE jobs.job = new.job) "
       "ON CONFLICT (job, step_s, start_s, source) DO UPDATE SET iterations = excluded.iterations, "
       "energy_iterations = excluded.energy_iterations, planned_iterations = excluded.planned_iterations, "
       "straggler_iterations = excluded.straggler_iterations, first_version = excluded.first_version, "
@@ -102,7 +103,7 @@ bool PostgresTransaction::age_history(const AgeHistory& age) {
   // Only one server changes hours at a time; minutes can be written meanwhile.
   connection_.run("SELECT pg_advisory_xact_lock(7236828434)", {});
   const PostgresRows found = connection_.run(
-      "SELECT job FROM jobs WHERE "
+      "SELECT job FROM (SELECT '' AS job UNION ALL SELECT job FROM jobs) AS jobs WHERE "
       "EXISTS (SELECT FROM history h WHERE h.job = jobs.job AND step_s = 60 AND start_s < $1) OR "
       "EXISTS (SELECT FROM history h WHERE h.job = jobs.job AND step_s = 3600 AND start_s < $2) LIMIT $3",
       {age.minutes_before_s, age.hours_before_s, at_once});

@@ -17,7 +17,7 @@ void SqliteTables::put_history(const HistoryRow& row) {
 
 void SqliteTables::write_history(const std::vector<HistoryRow>& rows) {
   for (const HistoryRow& row : rows) {
-    bool is_there = false;
+    bool is_there = row.job == kAllJobs;
     connection_.each(
         "SELECT 1 FROM job WHERE job = ?", [&](const SqliteRow&) { is_there = true; }, row.job);
     if (is_there) put_history(row);
@@ -45,7 +45,7 @@ bool SqliteTables::age_history(const AgeHistory& age) {
   constexpr std::int64_t at_once = 20;  // jobs; other writers need their turn
   std::vector<std::string> jobs;
   connection_.each(
-      "SELECT job FROM job WHERE "
+      "SELECT job FROM (SELECT '' AS job UNION ALL SELECT job FROM job) AS job WHERE "
       "EXISTS (SELECT 1 FROM history WHERE history.job = job.job AND step_s = 60 AND start_s < ?1) OR "
       "EXISTS (SELECT 1 FROM history WHERE history.job = job.job AND step_s = 3600 AND start_s < ?2) LIMIT ?3",
       [&](const SqliteRow& found) { jobs.push_back(found.text(0)); }, age.minutes_before_s, age.hours_before_s,

@@ -131,14 +131,14 @@ class Store {
 
   // History of jobs' iterations; it goes with the job.
   /// Minutes of one source; a row that exists already is replaced, so a write may be repeated. Rows of jobs that do not
-  /// exist are left out.
+  /// exist are left out; those of kAllJobs are not.
   virtual void write_history(std::vector<HistoryRow> rows, Done<Ok> done) = 0;
   /// The job's minutes and hours that begin within [from_s, to_s), by step, start and source. An iteration is in a
   /// minute or in an hour, never in both. Damaged rows are left out.
   virtual Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) = 0;
   /// Adds old minutes to their hours, for some jobs in one transaction. True: call again, there are more.
   virtual void age_history(AgeHistory age, Done<bool> done) = 0;
-  /// Of all jobs with history, by job: an upper limit, as if each job had rows without a gap.
+  /// Of each job with history, by job: an upper limit, as if each job had rows without a gap. Without kAllJobs.
   virtual Result<std::vector<HistoryBytes>> history_bytes() = 0;
 
   // Blobs.

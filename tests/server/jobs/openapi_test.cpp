@@ -184,7 +184,7 @@ void expect_answer(std::string_view schema, const T& answer, const std::set<std:
 }
 
 TEST(OpenApi, DescribesTheBodiesThatTheServerReads) {
-  expect_body("NewJob", RegisterJobBody{});
+  expect_body("RegisterJobBody", RegisterJobBody{});
   expect_body("Rank", RegisterRank{});
   expect_body("Iterations", ReportIterations{});
   expect_body("PlanDropped", DropPlan{});
@@ -195,7 +195,7 @@ TEST(OpenApi, DescribesTheBodiesThatTheServerReads) {
 }
 
 TEST(OpenApi, DescribesTheAnswersThatTheServerWrites) {
-  expect_answer("RegisteredJob", RegisterJobAnswer{});
+  expect_answer("RegisterJobAnswer", RegisterJobAnswer{});
   expect_answer("Reported", ReportedIterations{});
   expect_answer("PolicyChanged", PolicyChanged{});
   expect_answer("Notices", StragglerSet{});
@@ -223,6 +223,7 @@ TEST(OpenApi, DescribesJobsAndTheirRows) {
   expect_answer("Job", JobViewAnswer{view, factors});
   expect_answer("Ranks", RankPage{{RankView{}}, 1});
   expect_answer("History", HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
+  expect_answer("ClusterHistory", ClusterHistory{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
   const Shape docs = shape_in_docs(schemas().at("Jobs").as_object());
   expect_same("Jobs.jobs", docs.members.at("jobs"), list_of(shape_of_value(JobListEntry{})), Side::answer);
 }

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "server/jobs/job_savings.h"
 #include "tests/server/service/service_parts.h"
 
@@ -34,9 +36,13 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
     base.settle();
   }
   jobs::HistoryView shown(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s); }
-  jobs::HistoryView shown(IterationHistory& of, std::int64_t step_s = store::kMinute_s) {
-    const jobs::HistoryQuery query{"job", step_s, 0, kBegin_s + 100'000, 1000};
+  jobs::HistoryView shown(IterationHistory& of, std::int64_t step_s = store::kMinute_s, std::string_view job = "job") {
+    const jobs::HistoryQuery query{std::string(job), step_s, 0, kBegin_s + 100'000, 1000};
     return answer_of<jobs::HistoryView>([&](auto done) { of.history(query, done); }).value();
+  }
+  jobs::HistoryView of_all(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s, store::kAllJobs); }
+  [[nodiscard]] std::int64_t rows_of_job() const {
+    return std::ranges::count_if(database->history, [](const auto& row) { return std::get<0>(row.first) == "job"; });
   }
   static std::int64_t iterations(const jobs::HistoryView& view) {
     std::int64_t sum = 0;
@@ -62,7 +68,7 @@ TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_THAT(database->history, IsEmpty());
   measure(1);
   go_to(60);
-  EXPECT_THAT(database->history, SizeIs(1));
+  EXPECT_EQ(rows_of_job(), 1);
   EXPECT_EQ(iterations(shown()), 4);
   EXPECT_EQ(history->next_wake(), std::nullopt);
   measure(5);
@@ -103,7 +109,7 @@ TEST_F(IterationHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
   EXPECT_EQ(iterations(shown()), 5);
   database->write_failure.reset();
   go_to(140);
-  EXPECT_THAT(database->history, SizeIs(2));
+  EXPECT_EQ(rows_of_job(), 2);
   EXPECT_EQ(iterations(shown()), 5);
 }
 
@@ -114,10 +120,10 @@ TEST_F(IterationHistoryTest, AWriteWithoutAnAnswerIsRepeatedWithoutCountingTwice
   base.clock().advance(11);
   base.access_to_store().tick(now_s());  // given up, and made all the same
   base.settle();
-  EXPECT_THAT(database->history, SizeIs(1));
+  EXPECT_EQ(rows_of_job(), 1);
   EXPECT_EQ(iterations(shown()), 3);
   go_to(100);
-  EXPECT_THAT(database->history, SizeIs(1));
+  EXPECT_EQ(rows_of_job(), 1);
   EXPECT_EQ(iterations(shown()), 3);
 }
 
@@ -137,9 +143,41 @@ TEST_F(IterationHistoryTest, MinutesOfTwoServersAddUp) {
   go_to(60);
   other->tick(now_s());
   base.settle();
-  EXPECT_THAT(database->history, SizeIs(2));
+  EXPECT_EQ(rows_of_job(), 2);
   EXPECT_EQ(shown().buckets.at(0).figures.iterations, 7);
   EXPECT_EQ(shown(*other).buckets, shown().buckets);
+}
+
+TEST_F(IterationHistoryTest, OfAllJobsComparesTheSameIterations) {
+  plan();
+  deploy(1);
+  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
+  measure(2, job().version);
+  measure(3);                                                    // without a plan
+  history->add(live(), {{next++, 2, 0, job().version, false}});  // without energies
+  base.create("other");
+  history->add(base.live("other"), {{0, 5, 70, 0, false}});
+  ASSERT_THAT(of_all().buckets, SizeIs(1));
+  const store::HistoryFigures figures = of_all().buckets[0].figures;
+  EXPECT_EQ(figures.iterations, 7);
+  EXPECT_EQ(figures.energy_iterations, 2);
+  EXPECT_EQ(figures.energy_j, 60);
+  EXPECT_EQ(figures.planned_iterations, 2);
+  EXPECT_DOUBLE_EQ(figures.planned_j, 2 * cost->energy.value());
+  EXPECT_EQ(figures.last_version, 0) << "versions of different jobs";
+}
+
+TEST_F(IterationHistoryTest, OfAllJobsIsWrittenAndReadOnceInTenSeconds) {
+  measure(3);
+  go_to(60);
+  EXPECT_EQ(iterations(of_all()), 3);
+  measure(4);
+  EXPECT_EQ(iterations(of_all()), 3) << "as read before";
+  EXPECT_EQ(iterations(of_all(store::kHour_s)), 7) << "another query";
+  go_to(70);
+  EXPECT_EQ(iterations(of_all()), 7);
+  database->failure = Error{ErrorCode::unavailable, "gone"};
+  EXPECT_EQ(iterations(of_all()), 7);
 }
 
 TEST_F(IterationHistoryTest, OfAJobThatDoesNotExistIsAnError) {

@@ -90,11 +90,13 @@ TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   ASSERT_TRUE(estimated.power && estimated.all_max_power);
   EXPECT_LT(*estimated.power, *estimated.all_max_power);
   EXPECT_FALSE(estimated.power_measured);
+  EXPECT_EQ(estimated.planned_power, estimated.power);
   parts.base.append("job", {jobs::EnergyMeasured{0, 8, 900, 3}, jobs::EnergyMeasured{1, 8, 800, 4}});
   const jobs::JobSummary measured = list.summary_of(parts.live());
   EXPECT_EQ(measured.power, Watts(200));
   EXPECT_EQ(measured.all_max_power, Watts(300));
   EXPECT_TRUE(measured.power_measured);
+  EXPECT_EQ(measured.planned_power, estimated.power) << "the plan stays the same";
   parts.base.append("job", {jobs::JobFinished{}});
   EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt);
 }

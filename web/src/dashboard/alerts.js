@@ -1,10 +1,9 @@
 // Alerts: what the server has raised, as a banner above the jobs and as a page.
 import { element } from '../dom.js';
-import { getJson } from './api.js';
 import { jobLink } from './job-list.js';
+import { loadPagesIfAny } from './list-pages.js';
 import { clockTime, count, duration, wordsOf } from './words.js';
 
-const pageAlerts = 1000;
 const mostShown = 500;
 const kinds = {
   profiling_stuck: 'profiling is stuck',
@@ -17,18 +16,11 @@ const kindWords = (kind) => kinds[kind] ?? String(kind).replaceAll('_', ' ');
 /** Loads all raised alerts, and those resolved last; a server of an earlier version has none. */
 export async function loadAlerts(signal) {
   const loaded = { alerts: [], resolved: [] };
-  try {
-    for (let after = null; ;) {
-      const page = await getJson(`/v1/alerts?limit=${pageAlerts}${after === null ? '' : `&after=${encodeURIComponent(after)}`}`, signal);
-      loaded.alerts.push(...page.alerts);
-      loaded.resolved.push(...(page.resolved ?? []));
-      if (!page.next) return loaded;
-      after = page.next;
-    }
-  } catch (error) {
-    if (error.isGone) return loaded;
-    throw error;
-  }
+  await loadPagesIfAny('/v1/alerts', ({ alerts, resolved = [] }) => {
+    loaded.alerts.push(...alerts);
+    loaded.resolved.push(...resolved);
+  }, signal);
+  return loaded;
 }
 
 /** The line above the page: of all jobs, or of the one with that id. Returns { show(alerts, id) }. */

@@ -4,7 +4,7 @@
 // GET /v1/jobs            { next, factors: { price_per_kwh, currency, carbon_g_per_kwh },
 //                           jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers, accelerator,
 //                           iteration_time_s, saved_pct, possible_saving_pct, possible_saving_stddev_pct, saved_j, estimated_saved_j,
-//                           power_w, all_max_power_w, power_measured, labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
+//                           power_w, all_max_power_w, planned_power_w, power_measured, labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,
 //                           text, since_s, raised_at_s, resolved_at_s }
@@ -30,6 +30,8 @@
 // GET /v1/jobs/ID/history?step=minute|hour|day&from=S
 //                         { step_s, next_s, buckets: [{ start_s, iterations, iteration_time_s, energy_iterations, iteration_energy_j,
 //                           planned_time_s, planned_energy_j, straggler_iterations, first_plan_version, last_plan_version }] }
+// GET /v1/history?step=minute|hour|day&from=S    of all jobs
+//                         { step_s, next_s, buckets: [{ start_s, iterations, compared_iterations, energy_j, planned_energy_j }] }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
 // GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text, by }

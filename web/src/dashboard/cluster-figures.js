@@ -3,16 +3,20 @@
 import { element } from '../dom.js';
 import { change } from '../format.js';
 import { createFactors, figure } from './factors.js';
-import { count, isOver, kilowattHours, kilowatts } from './words.js';
+import { count, estimate, isOver, kilowattHours, kilowatts } from './words.js';
 
 export const hasPlan = (job) => job.state === 'deployed';
 /** Whether the ranks of a job with a plan have reported no iterations. */
 export const isSilent = (job) => hasPlan(job) && job.power_w == null;
 
-/** Sums of jobs; energies in J, power in W. */
+/** How the measured power differs from that of the plans, of jobs that measure; empty without such jobs. */
+export const againstPlan = ({ compared, measured_w: measured, planned_w: planned }) =>
+  (compared > 0 ? change((100 * (measured - planned)) / planned) : '');
+
+/** Sums of jobs; energies in J, power in W. measured_w and planned_w: of the jobs `compared`, which measure. */
 export function totalsOf(jobs) {
   const sum = { jobs: jobs.length, live: 0, ranks: 0, stragglers: 0, silent: 0, saved_j: 0, estimated_j: 0,
-    power_w: 0, all_max_w: 0, estimated_w: 0, powered: 0, estimated: 0 };
+    power_w: 0, all_max_w: 0, estimated_w: 0, powered: 0, estimated: 0, compared: 0, measured_w: 0, planned_w: 0 };
   for (const job of jobs) {
     sum.saved_j += job.saved_j ?? 0;
     sum.estimated_j += job.estimated_saved_j ?? 0;
@@ -25,9 +29,14 @@ export function totalsOf(jobs) {
     ++sum.powered;
     sum.power_w += job.power_w;
     sum.all_max_w += job.all_max_power_w;
-    if (job.power_measured) continue;
-    ++sum.estimated;
-    sum.estimated_w += job.power_w;
+    if (!job.power_measured) {
+      ++sum.estimated;
+      sum.estimated_w += job.power_w;
+    } else if (job.planned_power_w > 0) {
+      ++sum.compared;
+      sum.measured_w += job.power_w;
+      sum.planned_w += job.planned_power_w;
+    }
   }
   return sum;
 }
@@ -47,6 +56,15 @@ export function createClusterFigures(parent, onChange) {
       `${kilowatts(sum.all_max_w)} with everything at maximum clock: ${change((100 * (sum.power_w - sum.all_max_w)) / sum.all_max_w)}`,
       from, silent);
   }
+  /** An estimated power is the plan's own, so there is nothing to compare. */
+  function againstPlans(sum) {
+    const { compared, measured_w: measured, planned_w: planned, silent, estimated } = sum;
+    const left = [silent > 0 && `${count(silent, 'job')} without reports`, estimated > 0 && `${count(estimated, 'job')} without measured power`]
+      .filter(Boolean).join(', ');
+    return figure('Power against plan', againstPlan(sum) || 'not known', compared > 0
+      ? `${kilowatts(measured)} measured, ${estimate(kilowatts(planned))} planned, in ${count(compared, 'job')}` : 'no job under a plan measures its power',
+    left && `not counted: ${left}`);
+  }
   function saved({ saved_j, estimated_j }) {
     return figure('Saved so far', kilowattHours(saved_j), `${kilowattHours(saved_j - estimated_j)} measured`,
       `${kilowattHours(estimated_j)} estimated from the profile`);
@@ -63,6 +81,7 @@ export function createClusterFigures(parent, onChange) {
         worth('Cost saved', factors.cost(sum.saved_j), sum, factors.cost(sum.estimated_j)),
         worth('Emissions saved', factors.emissions(sum.saved_j), sum, factors.emissions(sum.estimated_j)),
         power(sum),
+        againstPlans(sum),
         figure('Live jobs', sum.live.toLocaleString('en'), count(sum.ranks, 'rank'), count(sum.stragglers, 'straggler')),
       ].filter(Boolean));
     },

@@ -3,7 +3,7 @@
 import { element } from '../dom.js';
 import { percent, seconds } from '../format.js';
 import { createVirtualRows } from '../virtual-rows.js';
-import { isSilent, totalsOf } from './cluster-figures.js';
+import { againstPlan, isSilent, totalsOf } from './cluster-figures.js';
 import { jobLink } from './job-list.js';
 import { count, duration, estimate, isOver, kilowattHours, kilowatts, stateWords } from './words.js';
 
@@ -21,6 +21,8 @@ const columns = [
   ['power', 'Power', (job) => job.power_w, (job) => (isSilent(job) ? quiet
     : job.power_w == null ? '' : estimate(kilowatts(job.power_w), !job.power_measured)), 'sum-cell wide',
     (sum) => (sum.powered > 0 ? estimate(kilowatts(sum.power_w), sum.estimated > 0) : '')],
+  ['against', 'Against plan', (job) => (isCompared(job) ? job.power_w / job.planned_power_w : null), (job) => (isSilent(job) ? quiet
+    : isCompared(job) ? againstPlan(totalsOf([job])) : ''), 'sum-cell roomy', againstPlan],
   ['plan', 'Plan saves', (job) => job.saved_pct, (job) => (job.possible_saving_pct != null
     ? `would: ${estimate(percent(job.possible_saving_pct))}` : job.saved_pct == null ? '' : estimate(percent(job.saved_pct))), 'sum-cell wide'],
   ['saved', 'Saved', (job) => (isSilent(job) && !job.saved_j ? null : job.saved_j), (job) => (isSilent(job) && !job.saved_j ? quiet
@@ -30,6 +32,7 @@ const columns = [
     (sum) => (sum.stragglers > 0 ? String(sum.stragglers) : '')],
   ['age', 'Age', (job, now_s) => now_s - job.created_at_s, (job, now_s) => (job.created_at_s > 0 ? duration(now_s - job.created_at_s) : ''), ''],
 ];
+const isCompared = (job) => !isOver(job.state) && Boolean(job.power_measured) && job.planned_power_w > 0;
 const ranksOf = (job) => (!(job.ranks > 0) ? '' : job.ranks_registered < job.ranks && !isOver(job.state)
   ? `${job.ranks_registered ?? 0} of ${job.ranks.toLocaleString('en')}` : job.ranks.toLocaleString('en'));
 const textColumns = new Set(['name', 'state', 'gpu', 'age']); // ascending at the first click

@@ -2,6 +2,7 @@
 import { element } from '../dom.js';
 import { createClusterFigures } from './cluster-figures.js';
 import { createClusterFilter } from './cluster-filter.js';
+import { createClusterHistory } from './cluster-history.js';
 import { createClusterTable } from './cluster-table.js';
 
 /** Returns { show(jobs, factors), close() }. */
@@ -16,6 +17,14 @@ export function createClusterView(parent) {
   const table = createClusterTable(root);
   root.append(element('p', { class: 'note', text: '“est.”: estimated from a job’s profile; everything else is measured by the ranks. ' +
     '“Saved” is against everything at maximum clock, since the job began. Ended jobs count as long as the server keeps them.' }));
+  const past = element('section', { id: 'cluster-history', 'aria-labelledby': 'cluster-history-title' });
+  const pastHeading = element('div', { class: 'heading' }, element('h3', { id: 'cluster-history-title', text: 'Measured against planned, all jobs' }));
+  past.append(pastHeading);
+  root.append(past);
+  const history = createClusterHistory(past, pastHeading, () => {
+    past.hidden = true;
+  });
+  history.show({});
   parent.replaceChildren(root);
   document.title = 'Cluster - Perseus';
 
@@ -35,6 +44,7 @@ export function createClusterView(parent) {
     },
     close() {
       table.close();
+      history.close();
       root.remove();
     },
   };

@@ -1,27 +1,17 @@
 // Events of all jobs, as a page: what happened on the cluster, and who did it.
 import { element } from '../dom.js';
-import { getJson } from './api.js';
 import { jobLink } from './job-list.js';
+import { loadPagesIfAny } from './list-pages.js';
 import { clockTime, count, wordsOf } from './words.js';
 
-const pageEvents = 1000;
 const mostShown = 500;
 const kindWords = (kind) => String(kind).replaceAll('_', ' ');
 
 /** Loads the last events of all jobs; a server of an earlier version has none. */
 export async function loadEvents(signal) {
   const events = [];
-  try {
-    for (let after = null; ;) {
-      const page = await getJson(`/v1/events/recent?limit=${pageEvents}${after === null ? '' : `&after=${encodeURIComponent(after)}`}`, signal);
-      events.push(...page.events);
-      if (!page.next) return events;
-      after = page.next;
-    }
-  } catch (error) {
-    if (error.isGone) return events;
-    throw error;
-  }
+  await loadPagesIfAny('/v1/events/recent', (page) => events.push(...page.events), signal);
+  return events;
 }
 
 /** Who caused an event, as elements behind its text; nothing for the server, for what is not known, and where the text names the rank. */

@@ -1,5 +1,5 @@
-// Chart of a job's history: measured time and energy per iteration (lines) against the plan (dashed), with lines where the
-// plan changed and marks where a straggler was in force. A step without reports is a gap.
+// Chart of a history: what was measured (lines) against the plan (dashed), a panel for each figure, with lines where the plan
+// changed and marks where a straggler was in force. A step without reports is a gap.
 // Keyboard: the chart is a slider over the steps.
 import { element } from '../dom.js';
 import { createChart } from '../echarts.js';
@@ -8,17 +8,13 @@ import { color, onThemeChange, pageFont } from '../theme.js';
 import { createTooltip } from '../tooltip.js';
 import { count, energy } from './words.js';
 
-const panels = [
-  { name: 'time [s]', measured: 'iteration_time_s', planned: 'planned_time_s' },
-  { name: 'energy [J]', measured: 'iteration_energy_j', planned: 'planned_energy_j' },
-];
-const stepFormats = { 60: { hour: '2-digit', minute: '2-digit' }, 3600: { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' } };
+const clock = { hour: '2-digit', minute: '2-digit' };
+const date = { day: 'numeric', month: 'short' };
 
 export function stepTime(start_s, step_s) {
-  const format = stepFormats[step_s];
-  const date = new Date(start_s * 1000);
-  // A day is one in UTC.
-  return format ? date.toLocaleString([], { ...format, hourCycle: 'h23' }) : date.toLocaleDateString([], { day: 'numeric', month: 'short', timeZone: 'UTC' });
+  const at = new Date(start_s * 1000);
+  if (step_s > 3600) return at.toLocaleDateString([], { ...date, timeZone: 'UTC' }); // a day is one in UTC
+  return at.toLocaleString([], { ...(step_s === 3600 && date), ...clock, hourCycle: 'h23' });
 }
 
 /** Steps in which the plan was another one than before. */
@@ -32,9 +28,11 @@ export function planChanges(buckets) {
   });
 }
 
-/** Facts of a step: [title, [name, value], ...]. */
+/** How a measured value differs from the planned one, if there is a plan. */
+export const against = (measured, planned) => (planned > 0 ? ` (${change((100 * (measured - planned)) / planned)} against the plan)` : '');
+
+/** Facts of a step of a job: [title, [name, value], ...]. */
 export function factsOf(bucket, step_s) {
-  const against = (measured, planned) => (planned > 0 ? ` (${change((100 * (measured - planned)) / planned)} against the plan)` : '');
   const { iteration_time_s: time, planned_time_s: planTime, iteration_energy_j: used, planned_energy_j: planEnergy } = bucket;
   return [
     stepTime(bucket.start_s, step_s),
@@ -59,10 +57,13 @@ export function lineOf(buckets, step_s, member) {
   return line;
 }
 
-/** Returns { show(history, from_s, to_s), dispose() }; history: the server's answer. */
-export function createHistoryChart(parent) {
+/**
+ * panels: [{ name, measured, planned }], the last two are members of a step; facts(step, step_s): as factsOf().
+ * Returns { show({ buckets, step_s }, from_s, to_s), dispose() }.
+ */
+export function createHistoryChart(parent, { panels, facts }) {
   const surface = element('div', { class: 'chart-surface' });
-  const holder = element('div', { class: 'chart history-chart', tabindex: '0', role: 'slider', 'aria-valuemin': '0',
+  const holder = element('div', { class: `chart history-chart${panels.length === 1 ? ' single' : ''}`, tabindex: '0', role: 'slider', 'aria-valuemin': '0',
     'aria-label': 'Measured iterations against the plan, later to the right' }, surface);
   parent.append(holder);
   const chart = createChart(surface);
@@ -88,14 +89,15 @@ export function createHistoryChart(parent) {
 
   function draw() {
     const label = { color: color('dim'), hideOverlap: true };
-    const grids = [{ left: 66, right: 18, top: 26, height: '36%' }, { left: 66, right: 18, bottom: 34, height: '34%' }];
+    const [first, last] = panels.length === 1 ? [{ bottom: 34 }] : [{ height: '36%' }, { bottom: 34, height: '34%' }];
+    const grids = [{ left: 66, right: 18, top: 26, ...first }, ...(last ? [{ left: 66, right: 18, ...last }] : [])];
     const range = { min: 1000 * state.from_s, max: 1000 * state.to_s };
     chart.setOption({
       animation: false,
       aria: { enabled: false }, // the holder is the accessible slider
       textStyle: { fontFamily: pageFont() },
       grid: grids,
-      xAxis: panels.map((_, k) => ({ type: 'time', gridIndex: k, ...range, axisLabel: { ...label, show: k === 1 }, axisTick: { show: false },
+      xAxis: panels.map((_, k) => ({ type: 'time', gridIndex: k, ...range, axisLabel: { ...label, show: k === panels.length - 1 }, axisTick: { show: false },
         axisLine: { lineStyle: { color: color('line') } }, splitLine: { show: false } })),
       yAxis: panels.map(({ name }, k) => ({ type: 'value', gridIndex: k, name, scale: true, nameTextStyle: { color: color('text'), align: 'left' }, nameGap: 8,
         splitNumber: 3, axisLabel: { ...label, formatter: (v) => v.toLocaleString('en', { maximumSignificantDigits: 5 }) },
@@ -107,16 +109,16 @@ export function createHistoryChart(parent) {
   function choose(k) {
     state.chosen = Math.min(state.buckets.length - 1, Math.max(0, k));
     const bucket = state.buckets[state.chosen];
-    const [title, ...facts] = factsOf(bucket, state.step_s);
+    const [title, ...values] = facts(bucket, state.step_s);
     holder.setAttribute('aria-valuemax', state.buckets.length - 1);
     holder.setAttribute('aria-valuenow', state.chosen);
-    holder.setAttribute('aria-valuetext', `${title}: ${facts.map(([name, value]) => `${name} ${value}`).join(', ')}`);
+    holder.setAttribute('aria-valuetext', `${title}: ${values.map(([name, value]) => `${name} ${value}`).join(', ')}`);
     return bucket;
   }
   function showChosen(k) {
     const bucket = choose(k);
-    const [x, y] = chart.convertToPixel({ gridIndex: 0 }, [1000 * bucket.start_s, bucket.iteration_time_s]);
-    tooltip.show(x, y, factsOf(bucket, state.step_s));
+    const [x, y] = chart.convertToPixel({ gridIndex: 0 }, [1000 * bucket.start_s, bucket[panels[0].measured] ?? 0]);
+    tooltip.show(x, y, facts(bucket, state.step_s));
   }
   /** Index of the step nearest to a horizontal pixel. */
   function nearest(px) {

@@ -1,17 +1,15 @@
 // Mirror of the server's list of jobs: loads it once, in pages, and then applies changed rows.
-import { getJson } from './api.js';
-
-const pageRows = 1000;
+import { loadPages } from './list-pages.js';
 
 /** Loads every page of the list. Returns { jobs, factors }: the server's price and emissions of a kWh. */
 export async function loadJobs(signal) {
   const jobs = [];
-  for (let after = null; ;) {
-    const page = await getJson(`/v1/jobs?limit=${pageRows}${after === null ? '' : `&after=${encodeURIComponent(after)}`}`, signal);
+  let factors = {};
+  await loadPages('/v1/jobs', (page) => {
     jobs.push(...page.jobs);
-    if (!page.next) return { jobs, factors: page.factors ?? {} };
-    after = page.next;
-  }
+    factors = page.factors ?? {};
+  }, signal);
+  return { jobs, factors };
 }
 
 /** Returns { replace(jobs), change({ jobs, removed }), rows() }: rows are in the server's order, newest first. */
