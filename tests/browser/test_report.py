@@ -68,6 +68,41 @@ class ReportTest(unittest.TestCase):
     def tearDown(self):
         self.assertEqual(self.browser.errors(), [])
 
+    def printed_points(self):
+        return self.js("() => [...document.querySelectorAll('#points tbody tr')].filter((r) => r.checkVisibility()).map((r) => Number(r.dataset.point))")
+
+    def test_print_has_every_row_of_a_short_table(self):
+        self.open("huge")
+        self.js("() => dispatchEvent(new Event('beforeprint'))")
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.browser.settle()
+        self.assertEqual(self.printed_points(), list(range(self.points())))
+        self.assertFalse(self.js("() => document.querySelector('#points .note').checkVisibility()"))
+        self.browser.call("Emulation.setEmulatedMedia", media="")
+
+    def test_print_has_some_rows_of_a_long_table_and_the_chosen_one(self):
+        self.open("middle")
+        points = self.points()
+        self.assertGreater(points, 200)
+        self.js("() => document.querySelector('#points .table').focus()")
+        self.browser.key("Home")
+        for _ in range(3):
+            self.browser.key("ArrowDown")
+        on_screen = self.printed_points()
+        self.js("() => dispatchEvent(new Event('beforeprint'))")
+        self.browser.call("Emulation.setEmulatedMedia", media="print")
+        self.browser.settle()
+        shown, step = self.printed_points(), -(-points // 60)
+        self.assertEqual(shown, sorted({3, *range(points - 1, -1, -step)}))
+        self.assertLessEqual(len(shown), 61)
+        self.assertEqual(self.text("#points .note"), f"{len(shown)} of {points} points: one in {step} from the fastest, {points - 1}, on, and the chosen one, 3. "
+                                                     "The CSV file has all of them.")
+        self.assertTrue(self.js("() => document.querySelector('#points .note').checkVisibility()"))
+        self.assertTrue(self.js("() => { const box = document.querySelector('#points .table'); return box.scrollHeight === box.clientHeight; }"))
+        self.browser.call("Emulation.setEmulatedMedia", media="")
+        self.js("() => dispatchEvent(new Event('afterprint'))")
+        self.assertEqual(self.printed_points(), on_screen)
+
     def test_draws_without_errors_or_requests(self):
         for shape in SHAPES:
             for look in ({}, {"dark": True}, PHONE):

@@ -1,9 +1,11 @@
-// Table of all points, of which only the visible rows exist as elements; also as a CSV file.
+// Table of all points, of which only the visible rows exist as elements; also as a CSV file. Print has all of a short table; of
+// a long one every n-th point, the fastest and the chosen one.
 import { element } from './dom.js';
 import { change, joules, percent, seconds, watts } from './format.js';
 import { createVirtualRows } from './virtual-rows.js';
 
 const rowHeight = 34;
+const mostPrinted = 60;
 
 const columns = [
   ['point', (f, p) => String(p), (f, p) => p],
@@ -26,6 +28,14 @@ export function pointsCsv(frontier) {
   return `${lines.join('\n')}\n`;
 }
 
+/** The points to print, and the distance between those printed regardless of the choice. */
+export function printedPoints(count, chosen) {
+  const step = Math.ceil(count / mostPrinted);
+  const points = new Set([chosen]);
+  for (let p = count - 1; p >= 0; p -= step) points.add(p);
+  return { step, points: [...points].sort((a, b) => a - b) };
+}
+
 /** Returns { choose(point) }. */
 export function createPointsTable(parent, frontier, onChoose) {
   const count = frontier.points.time_s.length;
@@ -35,7 +45,8 @@ export function createPointsTable(parent, frontier, onChoose) {
   const table = element('table', { 'aria-rowcount': count + 1 }, element('thead', {}, head), body);
   const scroller = element('div', { class: 'table', tabindex: '0', role: 'region',
     'aria-label': 'Points of the frontier. Arrow keys choose one.' }, table);
-  parent.append(scroller);
+  const printedNote = element('p', { class: 'note', hidden: true });
+  parent.append(scroller, printedNote);
 
   function row(p) {
     const cells = columns.map(([, text, , , kind], k) =>
@@ -56,6 +67,17 @@ export function createPointsTable(parent, frontier, onChoose) {
     if (!(event.key in steps)) return;
     event.preventDefault();
     onChoose(Math.min(count - 1, Math.max(0, state.chosen + steps[event.key])));
+  });
+  addEventListener('beforeprint', () => {
+    const { step, points } = printedPoints(count, state.chosen);
+    rows.drawOnly(points);
+    printedNote.hidden = step === 1;
+    printedNote.textContent = `${points.length} of ${count} points: one in ${step} from the fastest, ${count - 1}, on, and the chosen one, ${state.chosen}. ` +
+      'The CSV file has all of them.';
+  });
+  addEventListener('afterprint', () => {
+    printedNote.hidden = true;
+    rows.draw();
   });
   rows.draw();
   return {
