@@ -25,6 +25,7 @@
 #include "planning/model/reference_plans.h"
 #include "progress.h"
 #include "server/profiling/expected_frontier.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -179,7 +180,7 @@ std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, 
   }
   std::string text;
   for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + table.to_string() + "\nThis assumes:\n";
+  text += "\n" + table.to_string(output_columns()) + "\nThis assumes:\n";
   for (const std::string& assumption : assumptions) text += fmt::format("- {}\n", assumption);
   return text;
 }

@@ -24,6 +24,7 @@
 #include "output_directory.h"
 #include "planning/model/make_schedule.h"
 #include "progress.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -141,7 +142,7 @@ std::string summary_of(const CalibrationOutcome& outcome) {
                         milliseconds(l.per_microbatch), 1e3 * l.measured.value(), clock_effect(l));
   text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", milliseconds(c.tail),
                       c.power.blocking().value.value(), c.power.blocking().stddev.value());
-  text += "\n" + report::text_of(link_model_rows(c));
+  text += "\n" + report::text_of(link_model_rows(c), output_columns());
   for (const std::string& doubt : outcome.doubts) text += fmt::format("\nwarning: {}", doubt);
   if (!outcome.doubts.empty()) text += "\n";
   return text;
@@ -247,7 +248,7 @@ Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
     print(formats::json_text(json_of(*outcome)) + "\n");
     return 0;
   }
-  print(report::text_of(prediction_rows(*outcome)) + summary_of(*outcome));
+  print(report::text_of(prediction_rows(*outcome), output_columns()) + summary_of(*outcome));
   if (!options.out.empty()) {
     print(
         fmt::format("\nwritten to {0}; to look at: {0}/report.html; next:\n  perseus plan {0}/profile.csv --constants "

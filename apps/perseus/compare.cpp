@@ -36,6 +36,7 @@
 #include "progress.h"
 #include "server/profiling/expected_frontier.h"
 #include "slowdown.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -273,7 +274,8 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
     return 0;
   }
   for (const report::ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
-  print("\n" + text_of(report::method_rows(input)) + "\n" + text_of(report::pair_rows(input, pairs)));
+  print("\n" + text_of(report::method_rows(input), output_columns()) + "\n" +
+        text_of(report::pair_rows(input, pairs), output_columns(), 2));
   print(fmt::format(
       "\nsaving: against everything at maximum clock, each at its own time. In time: the slowest plan that is at most "
       "{:g} % slower than\neverything at maximum clock. ",

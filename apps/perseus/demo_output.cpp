@@ -14,6 +14,7 @@
 #include "io/report/static_page.h"
 #include "io/report/timeline_svg.h"
 #include "output_directory.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -358,8 +359,9 @@ Result<bool> write_demo_output(const std::filesystem::path& directory, const mod
 }
 
 std::string demo_table(const DemoMeasurement& m) {
-  std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" + report::text_of(cost_rows(m)) +
-                     "\n" + report::text_of(comparison_rows(m)) + "\n";
+  std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" +
+                     report::text_of(cost_rows(m), output_columns()) + "\n" +
+                     report::text_of(comparison_rows(m), output_columns()) + "\n";
   for (const report::ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
   return text;
 }

@@ -14,6 +14,7 @@
 #include "interrupt.h"
 #include "io/report/static_page.h"
 #include "output_directory.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -251,10 +252,11 @@ std::string emulation_text(const EmulationReport& report) {
   std::string text;
   for (const report::ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
   if (!report.methods.empty()) {
-    text += "\n" + report::text_of(method_table(report.methods)) + "\n" +
-            report::text_of(energy_table(report.methods)) + "\n" + report::text_of(power_table(report.methods));
+    text += "\n" + report::text_of(method_table(report.methods), output_columns()) + "\n" +
+            report::text_of(energy_table(report.methods), output_columns()) + "\n" +
+            report::text_of(power_table(report.methods), output_columns());
   }
-  if (!report.scaling.empty()) text += "\n" + report::text_of(scaling_table(report.scaling));
+  if (!report.scaling.empty()) text += "\n" + report::text_of(scaling_table(report.scaling), output_columns());
   return text;
 }
 

@@ -29,11 +29,11 @@ ListForm job_form() {
            {"REGISTERED", "ranks_registered", Use::csv},
            {"RANKS", "ranks", Use::table, Kind::parts, "ranks_registered"},
            {"PIPELINES", "pipelines", Use::wide, Kind::count},
-           {"ITERATION", "iteration_time_s"},
-           {"PLAN SAVES", "saved_pct", Use::table, Kind::estimate},
+           {"ITERATION", "iteration_time_s", Use::roomy},
+           {"PLAN SAVES", "saved_pct", Use::roomy, Kind::estimate},
            {"WOULD SAVE", "possible_saving_pct", Use::wide, Kind::estimate},
            {"SAVED", "saved_j", Use::table, Kind::estimate, "estimated_saved_j"},
-           {"STRAGGLERS", "stragglers", Use::table, Kind::count},
+           {"STRAGGLERS", "stragglers", Use::roomy, Kind::count},
            {"LABELS", "labels", Use::wide, Kind::pairs},
            {"CHANGED", "updated_at_s", Use::wide, Kind::age},
            {"AGE", "created_at_s", Use::table, Kind::age}},
@@ -66,7 +66,7 @@ ListForm history_form() {
   using Use = ListColumn::Use;
   return {"buckets",
           {{"START", "start_s"},
-           {"ITERATIONS", "iterations", Use::table, ListColumn::Kind::count},
+           {"ITERATIONS", "iterations", Use::roomy, ListColumn::Kind::count},
            {"TIME", "iteration_time_s"},
            {"PLANNED TIME", "planned_time_s"},
            {"ENERGY", "iteration_energy_j"},
@@ -76,8 +76,8 @@ ListForm history_form() {
            {"WITH ENERGY", "energy_iterations", Use::wide, ListColumn::Kind::count},
            {"UNDER A PLAN", "planned_iterations", Use::wide, ListColumn::Kind::count},
            {"FIRST PLAN", "first_plan_version", Use::wide},
-           {"PLAN", "last_plan_version"},
-           {"WITH STRAGGLER", "straggler_iterations", Use::table, ListColumn::Kind::count}}};
+           {"PLAN", "last_plan_version", Use::roomy},
+           {"WITH STRAGGLER", "straggler_iterations", Use::roomy, ListColumn::Kind::count}}};
 }
 
 /// The answer with the buckets of all its pages.

@@ -16,6 +16,7 @@
 #include "answer_text.h"
 #include "base/clock.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
@@ -28,7 +29,8 @@ namespace {
 namespace json = boost::json;
 
 constexpr double kBetweenDrawings_s = 2;
-constexpr std::size_t kShortId = 12;  ///< characters of an id in a table, if they tell the rows apart
+constexpr std::size_t kLeastText = 12;  ///< columns to which texts are cut
+constexpr std::size_t kShortId = 12;    ///< characters of an id in a table, if they tell the rows apart
 
 using Kind = ListColumn::Kind;
 
@@ -101,22 +103,64 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
   return text;
 }
 
+/// A column of a table, with its title and its cells.
+struct ShownColumn {
+  const ListColumn* column = nullptr;
+  bool is_left = false;
+  std::vector<std::string> cells;
+
+  [[nodiscard]] std::size_t width() const {
+    std::size_t widest = 0;
+    for (const std::string& text : cells) widest = std::max(widest, display_columns(text));
+    return widest;
+  }
+};
+
+std::size_t width_of(const std::vector<ShownColumn>& columns) {
+  std::size_t width = 0;
+  for (const ShownColumn& column : columns) width += (width == 0 ? 0 : 2) + column.width();
+  return width;
+}
+
+/// Leaves columns out and cuts texts, as far as allowed, until the table is no wider than that.
+void fit(std::vector<ShownColumn>& columns, std::size_t limit) {
+  const auto is_roomy = [](const ShownColumn& shown) { return shown.column->use == ListColumn::Use::roomy; };
+  while (width_of(columns) > limit) {
+    const auto last = std::find_if(columns.rbegin(), columns.rend(), is_roomy);
+    if (last == columns.rend()) break;
+    columns.erase(std::next(last).base());
+  }
+  for (std::size_t width = width_of(columns); width > limit; width = width_of(columns)) {
+    ShownColumn* widest = nullptr;
+    for (ShownColumn& shown : columns) {
+      const bool is_text = shown.is_left && shown.column->kind != Kind::id && shown.width() > kLeastText;
+      if (is_text && (widest == nullptr || shown.width() > widest->width())) widest = &shown;
+    }
+    if (widest == nullptr) return;
+    const std::size_t before = widest->width(), excess = width - limit;
+    const std::size_t wanted = before > kLeastText + excess ? before - excess : kLeastText;
+    for (std::string& text : widest->cells) text = cut_line(text, wanted);
+  }
+}
+
 std::string table_text(const json::array& rows, const ListForm& form, bool wide, double now_s) {
-  std::vector<std::string> titles;
-  std::vector<const ListColumn*> columns;
-  std::vector<std::size_t> id_lengths;
+  std::vector<ShownColumn> columns;
   for (const ListColumn& column : form.columns) {
     if (column.use == ListColumn::Use::csv || (column.use == ListColumn::Use::wide && !wide)) continue;
-    titles.push_back(column.title);
-    columns.push_back(&column);
-    id_lengths.push_back(column.kind == Kind::id && !wide ? id_length(rows, column.member) : std::string::npos);
+    const std::size_t length = column.kind == Kind::id && !wide ? id_length(rows, column.member) : std::string::npos;
+    ShownColumn shown{&column, std::ssize(columns) < form.left_columns, {column.title}};
+    for (const json::value& row : rows) shown.cells.push_back(cell(row, column, now_s, length));
+    columns.push_back(std::move(shown));
   }
-  report::TextTable table(std::move(titles), form.left_columns);
-  for (const json::value& row : rows) {
+  if (!wide) fit(columns, output_columns());
+  const auto row_of = [&](std::size_t row) {
     std::vector<std::string> cells;
-    for (std::size_t c = 0; c < columns.size(); ++c) cells.push_back(cell(row, *columns[c], now_s, id_lengths[c]));
-    table.add(std::move(cells));
-  }
+    for (const ShownColumn& shown : columns) cells.push_back(shown.cells[row]);
+    return cells;
+  };
+  const auto left = static_cast<std::size_t>(std::ranges::count_if(columns, &ShownColumn::is_left));
+  report::TextTable table(row_of(0), left);
+  for (std::size_t row = 1; row <= rows.size(); ++row) table.add(row_of(row));
   return table.to_string();
 }
 

@@ -1,7 +1,8 @@
 // The one writer of lists: a table for people, JSON and CSV for programs.
 //
 // Input:   a server's response, a member of which is a list, and the columns.
-// Output:  table: a header and a row per element, numbers with their units; wide: more columns, ids in full; csv: the
+// Output:  table: a header and a row per element, numbers with their units, no wider than the terminal if there is one:
+//          columns are left out and texts are cut; wide: all columns, ids in full; csv: the
 //          columns' members as they are, with ' before a text that a spreadsheet would take for a formula; json: the
 //          response as the server sent it, its list in the requested order.
 // Errors:  unavailable for a response without that list.
@@ -20,7 +21,9 @@
 namespace perseus::cli {
 
 struct ListColumn {
-  enum class Use { table, wide, csv };  ///< table: in all; wide: in wide and CSV; csv: in CSV only
+  /// table: in all; roomy: in all, unless the terminal is too narrow (the last one is left out first); wide: in wide
+  /// and CSV; csv: in CSV only
+  enum class Use { table, roomy, wide, csv };
   enum class Kind { value, id, age, parts, pairs, count, estimate };
 
   std::string title;   ///< in tables, and for --sort

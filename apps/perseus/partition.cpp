@@ -26,6 +26,7 @@
 #include "planning/partitioner/model_zoo.h"
 #include "planning/partitioner/stage_profile.h"
 #include "progress.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -158,7 +159,7 @@ std::string as_text(const Model& model, const Answer& answer) {
                model.layers[partition.boundaries[s]].name, model.layers[partition.boundaries[s + 1] - 1].name,
                report::text_of(stages[s]), report::percent(100 * (stages[s] / longest))});
   }
-  std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string());
+  std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string(output_columns()));
   text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
                       partitioner::imbalance_ratio(latencies, partition));
   if (answer.energy) text += energy_text(*answer.energy);
@@ -229,8 +230,9 @@ void print_list(bool as_json) {
     gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
                    report::text_of(gpu.power_limit)});
   }
-  print(as_json ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
-                : fmt::format("{}\n{}", model_table.to_string(), gpu_table.to_string()));
+  print(as_json
+            ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
+            : fmt::format("{}\n{}", model_table.to_string(output_columns()), gpu_table.to_string(output_columns())));
 }
 
 Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {

@@ -9,6 +9,7 @@
 
 #include "io/report/format.h"
 #include "io/report/table.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -106,7 +107,7 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
                fmt::format("{:.2f} %", f.saving_pct), gap_text(f.gap_pct), report::text_of(f.average_power),
                std::to_string(f.clock_changes)});
   }
-  text += "\n" + table.to_string() + "\n";
+  text += "\n" + table.to_string(output_columns()) + "\n";
   text += fmt::format("everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report::text_of(summary.all_max.time), report::text_of(summary.all_max.energy));
   text += default_text(summary);

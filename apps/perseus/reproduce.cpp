@@ -26,6 +26,7 @@
 #include "planning/model/make_schedule.h"
 #include "progress.h"
 #include "reproduction_output.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -223,7 +224,7 @@ std::string text_report(const std::vector<ReproducedCase>& cases) {
                pct(s.paper_realized_pct), pct(s.ours_realized_pct), pct(s.ours_fastest_pct), pct(s.bound_pct),
                pct(s.envpipe_pct), pct(s.baselines_pct[envpipe_index])});
   }
-  return table.to_string();
+  return table.to_string(output_columns());
 }
 
 std::string json_report(const std::vector<ReproducedCase>& cases, const LeftOut& left_out, const std::string& out) {

@@ -15,6 +15,7 @@
 #include "io/report/timeline.h"
 #include "origin.h"
 #include "search_changes.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -172,7 +173,7 @@ std::string search_text(const SearchReport& report) {
   const report::TextRows rows = configuration_rows(report);
   report::TextTable table(rows.header);
   for (const auto& row : rows.rows) table.add(row);
-  text += "\n" + table.to_string() + "\n";
+  text += "\n" + table.to_string(output_columns()) + "\n";
   text += fmt::format("reference: {}, everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report.configurations.front().name, report::text_of(s.reference.time),
                       report::text_of(s.reference.energy));
@@ -185,7 +186,7 @@ std::string search_text(const SearchReport& report) {
   const report::TextRows changes = change_rows(changes_of(report.configurations, s));
   report::TextTable change_table(changes.header);
   for (const auto& row : changes.rows) change_table.add(row);
-  text += "\nwhat each change saves, one after the other:\n" + change_table.to_string() + "\n";
+  text += "\nwhat each change saves, one after the other:\n" + change_table.to_string(output_columns()) + "\n";
   for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
   for (const report::ReportFact& fact : assumption_facts(report)) {
     text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);

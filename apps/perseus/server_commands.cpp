@@ -169,9 +169,9 @@ ListForm learned_form() {
            {"TEAM", "team"},
            {"MODEL", "model"},
            {"JOB", "job", Use::table, Kind::id},
-           {"DOUBTED BY", "doubted_by", Use::table, Kind::id},
+           {"DOUBTED BY", "doubted_by", Use::roomy, Kind::id},
            {"WHY", "doubted_because", Use::wide},
-           {"CONFIRMED", "confirmed"},
+           {"CONFIRMED", "confirmed", Use::roomy},
            {"AGE", "learned_at_s", Use::table, Kind::age}},
           6};
 }
@@ -215,8 +215,8 @@ void add_straggler_list(CLI::App& group, Command& command, const std::shared_ptr
                        {"NOTICE", "id"},
                        {"TARGET", "target"},
                        {"STATE", "state"},
-                       {"ORIGIN", "origin"},
-                       {"PIPELINE", "pipeline"},
+                       {"ORIGIN", "origin", Use::roomy},
+                       {"PIPELINE", "pipeline", Use::roomy},
                        {"DEGREE", "degree"},
                        {"AGE", "at_s", Use::table, Kind::age}},
                       6};

@@ -16,6 +16,7 @@
 #include "io/report/table.h"
 #include "origin.h"
 #include "output_directory.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -140,7 +141,7 @@ report::TextRows headroom_rows(const SitePlanReport& report) {
 std::string table_text(const report::TextRows& rows, std::size_t left_columns = 1) {
   report::TextTable table(rows.header, left_columns);
   for (std::size_t k = 0; k < std::min(kMaxRows, rows.rows.size()); ++k) table.add(rows.rows[k]);
-  std::string text = table.to_string();
+  std::string text = table.to_string(output_columns());
   if (rows.rows.size() > kMaxRows) {
     text += fmt::format("... and {} more: --json, or --out DIR\n", rows.rows.size() - kMaxRows);
   }

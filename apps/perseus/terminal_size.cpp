@@ -16,6 +16,11 @@ std::optional<TerminalSize> terminal_size(int descriptor) {
   return TerminalSize{size.ws_col, size.ws_row};
 }
 
+std::size_t output_columns() {
+  const auto size = terminal_size(STDOUT_FILENO);
+  return size ? size->columns : std::string::npos;
+}
+
 std::string cut_line(std::string_view line, std::size_t columns) {
   if (display_columns(line) <= columns) return std::string(line);
   const std::string_view dots = std::string_view("...").substr(0, columns);

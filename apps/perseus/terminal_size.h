@@ -19,6 +19,8 @@ struct TerminalSize {
 };
 
 std::optional<TerminalSize> terminal_size(int descriptor);
+/// Columns of the terminal behind standard output; without one, as many as a table needs.
+std::size_t output_columns();
 
 /// `line`: valid UTF-8 without newline.
 std::string cut_line(std::string_view line, std::size_t columns);

@@ -72,7 +72,7 @@ ListForm token_form() {
           {{"ID", "id"},
            {"ROLE", "role"},
            {"NAME", "name"},
-           {"TEAM", "team"},
+           {"TEAM", "team", Use::roomy},
            {"JOB", "job", Use::table, Kind::id},
            {"AGE", "created_at_s", Use::table, Kind::age},
            {"EXPIRES", "expires_at_s", Use::table, Kind::age}},

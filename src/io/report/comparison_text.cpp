@@ -55,10 +55,10 @@ TextRows pair_rows(const ComparisonInput& input, const std::vector<PairCompariso
   return rows;
 }
 
-std::string text_of(const TextRows& rows) {
-  TextTable table(rows.header);
+std::string text_of(const TextRows& rows, std::size_t columns, std::size_t left_columns) {
+  TextTable table(rows.header, left_columns);
   for (const std::vector<std::string>& row : rows.rows) table.add(row);
-  return table.to_string();
+  return table.to_string(columns);
 }
 
 }  // namespace perseus::report

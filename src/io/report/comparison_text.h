@@ -15,7 +15,7 @@ struct TextRows {
 };
 
 /// Aligned columns, as TextTable.
-std::string text_of(const TextRows& rows);
+std::string text_of(const TextRows& rows, std::size_t columns = std::string::npos, std::size_t left_columns = 1);
 
 /// A line per method: its points, its slowest plan in time (no slower than everything at maximum clock plus the
 /// tolerance), its ends, and their savings against everything at maximum clock.

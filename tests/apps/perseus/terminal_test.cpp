@@ -122,6 +122,39 @@ TEST(TerminalOutput, HelpIsAsWideAsTheTerminal) {
   EXPECT_LE(longest, columns);
 }
 
+/// Lines of the tables that the program shows on a terminal of 80 columns.
+std::vector<std::string> table_lines(const std::vector<std::string>& arguments) {
+  Terminal terminal(80);
+  RunOptions options = terminal.until("nothing: the program ends by itself", 1);
+  options.prepare = [before = options.prepare] {
+    before();
+    ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  };
+  run_perseus(arguments, options);
+  std::vector<std::string> lines;
+  for (const std::string& line : lines_of(terminal.shown())) {
+    const std::string text = line.substr(0, line.find_last_not_of('\r') + 1);
+    if (text.find("  ") != std::string::npos) lines.push_back(text);
+  }
+  return lines;
+}
+
+TEST(TerminalOutput, TablesFitTheTerminal) {
+  const std::vector<std::string> plan{sample_profile(),   "--schedule", "1f1b",          "-m",       "4",
+                                      "--blocking-power", "90",         "--no-progress", "--effort", "low"};
+  std::vector<std::string> compare{"compare"}, points{"plan"};
+  compare.insert(compare.end(), plan.begin(), plan.end());
+  compare.insert(compare.end(), {"--methods", "exact,envpipe,zeus-global,all-max"});
+  points.insert(points.end(), plan.begin(), plan.end());
+  for (const auto& arguments : {compare, points}) {
+    const std::vector<std::string> lines = table_lines(arguments);
+    EXPECT_GT(lines.size(), 8u);
+    for (const std::string& line : lines) EXPECT_LE(display_columns(line), 80u) << line;
+  }
+  const Outcome piped = run_perseus(compare);
+  EXPECT_THAT(piped.out, HasSubstr("gap   slowest    energy")) << "a file has no width";
+}
+
 TEST(TerminalOutput, HasNoControlCharactersFromFiles) {
   const ScratchFolder scratch;
   const std::string name = scratch.file("a\x1b[31mb\xe2\x80\xae.csv", content_of(sample_profile()));
