@@ -18,6 +18,44 @@ TINY = """stage,instruction,frequency,time,energy
 """
 
 
+def trace_of_runs(stages=2, microbatches=4, clocks=(1000, 900, 800, 700, 600)):
+    """Traces of runs for perseus calibrate: OPS and ITERS of a 1F1B job, each plan with a clock of its own per stage."""
+    ops, iterations = ["plan,stage,op,instruction,microbatch,frequency_mhz,time_s"], ["plan,kind,stage,iter_time_s,iter_energy_j,load_total_s,n_iters"]
+    orders = []
+    for stage in range(stages):
+        ahead = stages - 1 - stage
+        order = [("forward", m) for m in range(ahead)]
+        for m in range(microbatches - ahead):
+            order += [("forward", m + ahead), ("backward", m)]
+        orders.append(order + [("backward", m) for m in range(microbatches - ahead, microbatches)])
+    for plan in range(2 * len(clocks)):
+        frequency = [clocks[(plan + stage * (1 + plan // len(clocks))) % len(clocks)] for stage in range(stages)]
+        time_s = [{"forward": 0.05 * (1 + 0.1 * stage) * 1000 / frequency[stage], "backward": 0.1 * (1 + 0.1 * stage) * 1000 / frequency[stage]}
+                  for stage in range(stages)]
+        done, at = {}, [0] * stages
+        while any(at[stage] < len(orders[stage]) for stage in range(stages)):
+            for stage in range(stages):
+                while at[stage] < len(orders[stage]):
+                    instruction, m = orders[stage][at[stage]]
+                    before = stage - 1 if instruction == "forward" else stage + 1
+                    needs = [(instruction, m, before)] if 0 <= before < stages else []
+                    needs += [(*orders[stage][at[stage] - 1], stage)] if at[stage] > 0 else []
+                    if any(need not in done for need in needs):
+                        break
+                    done[instruction, m, stage] = max((done[need] for need in needs), default=0) + time_s[stage][instruction]
+                    ops.append(f"{plan},{stage},{at[stage]},{instruction},{m},{frequency[stage]},{time_s[stage][instruction]:.6f}")
+                    at[stage] += 1
+        total_s = max(done.values())
+        total_j = 0
+        for stage in range(stages):
+            busy_s = microbatches * sum(time_s[stage].values())
+            energy_j = busy_s * (100 + 200 * (frequency[stage] / 1000) ** 3) + (total_s - busy_s) * 70
+            total_j += energy_j
+            iterations.append(f"{plan},perseus,{stage},{total_s:.6f},{energy_j:.3f},,20")
+        iterations.append(f"{plan},perseus,-1,{total_s:.6f},{total_j:.3f},,20")
+    return "\n".join(ops) + "\n", "\n".join(iterations) + "\n"
+
+
 def make(program, folder):
     """Writes the pages into the folder. Returns {name: path}."""
     def run(*arguments):
@@ -35,6 +73,14 @@ def make(program, folder):
     run("emulate", os.path.join(ROOT, "data/sample_scenario.toml"), "--out", "emulation", "--no-progress")
     run("reproduce", "data", "--out", "reproduction", "--microbatches", "2,4", "--no-progress")
     run("partition", "--model", "gpt3-1b", "--gpu", "A100-PCIe", "--stages", "4", "--page-out", "partition.html")
-    pages = {"report": "plans/report.html", "configurations": "search/configurations.html", "comparison": "comparison/comparison.html", "emulation": "emulation/emulation.html",
-             "reproduction": "reproduction/index.html", "partition": "partition.html"}
+    for name, text in zip(("ops.csv", "iters.csv"), trace_of_runs()):
+        with open(os.path.join(folder, name), "w") as file:
+            file.write(text)
+    run("calibrate", "ops.csv", "iters.csv", "--out", "fitted")
+    run("site", "plan", os.path.join(ROOT, "data/sample_site.toml"), "--out", "site")
+    run("demo", "--known-profile", "--iterations", "2", "--time-scale", "0.2", "--out", "demo")
+    pages = {"report": "plans/report.html", "configurations": "search/configurations.html", "comparison": "comparison/comparison.html",
+             "emulation": "emulation/emulation.html",
+             "reproduction": "reproduction/index.html", "partition": "partition.html", "calibration": "fitted/report.html",
+             "site plan": "site/site.html", "demo": "demo/report.html"}
     return {name: os.path.join(folder, page) for name, page in pages.items()}

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(__file__))
@@ -56,6 +57,9 @@ class AxeTest(unittest.TestCase):
         cls.pages["straggler report"] = os.path.join(scratch["sample"], "report.html")
         cls.shown = Cluster(scratch["sample"])
         cls.job = populate(cls.shown).id
+        now_s = int(time.time()) // 60 * 60
+        cls.shown.history = [{"start_s": now_s - 60 * k, "iterations": 9, "compared_iterations": 8, "energy_j": 6.3e6, "planned_energy_j": 6e6}
+                             for k in range(300, 0, -1)]
         cls.server = Server(cls.shown)
         cls.browser = Browser()
 
@@ -91,6 +95,8 @@ class AxeTest(unittest.TestCase):
                     self.browser.open_url("about:blank")
                     self.browser.open_url(f"{self.server.url}/{part}")
                     self.browser.wait_until("document.querySelector('#cluster-table tbody tr, .job-body:not([hidden]) canvas')")
+                    if part == "#/":
+                        self.browser.wait_until("document.querySelector('#cluster-history canvas')")
                     self.browser.settle()
                     self.assertEqual(self.violations(), [])
 

@@ -16,7 +16,8 @@ from chromium import Browser, run_tests  # noqa: E402
 
 PAPER_PX = 718  # A4 without its margins, at 96 dpi; letter is wider
 PHONE = {"width": 390, "height": 844, "phone": True}
-DRAWN = ("configurations", "comparison", "emulation", "reproduction", "partition")
+DRAWN = ("configurations", "comparison", "emulation", "reproduction", "partition", "calibration", "site plan")
+TIMELINES = ("demo",)  # drawings without values to point at
 
 
 class PagesTest(unittest.TestCase):
@@ -41,7 +42,9 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(self.browser.errors(), [])
 
     def test_headlines(self):
-        headlines = {"reproduction": r"^saves -?[\d.]+ %, the published method -?[\d.]+ %$", "partition": r"^4 stages, "}
+        headlines = {"reproduction": r"^saves -?[\d.]+ %, the published method -?[\d.]+ %$", "partition": r"^4 stages, ",
+                     "calibration": r"^predicts new plans within [\d.]+ % of time and [\d.]+ % of energy$", "site plan": "^a hall$",
+                     "demo": r"^-?[\d.]+ % less energy, -?[\d.]+ % slower; with a straggler -?[\d.]+ % less$"}
         for name, pattern in headlines.items():
             self.browser.look()
             self.browser.open(self.pages[name])
@@ -49,7 +52,7 @@ class PagesTest(unittest.TestCase):
             self.assertIn("Perseus", self.js("() => document.querySelector('.inputs').textContent"))
 
     def test_drawings_read_on_a_phone(self):
-        for name in DRAWN:
+        for name in DRAWN + TIMELINES:
             with self.subTest(page=name):
                 self.browser.look(**PHONE)
                 self.browser.open(self.pages[name])
