@@ -45,6 +45,7 @@ void add_straggler(CLI::App& app, Command& command);
 void add_policy(CLI::App& app, Command& command);
 void add_alert(CLI::App& app, Command& command);
 void add_event(CLI::App& app, Command& command);
+void add_host(CLI::App& app, Command& command);
 void add_token(CLI::App& app, Command& command);
 void add_manual(CLI::App& app, Command& command);
 

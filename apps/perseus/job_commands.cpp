@@ -62,6 +62,48 @@ void add_job_list(CLI::App& group, Command& command) {
       ->type_name("LABELS");
 }
 
+ListForm rank_form() {
+  using Use = ListColumn::Use;
+  using Kind = ListColumn::Kind;
+  return {"ranks",
+          {{"RANK", "rank"},
+           {"HOST", "host"},
+           {"GPU", "accelerator"},
+           {"CONTROL", "control"},
+           {"PIPELINE", "dp_rank", Use::wide},
+           {"STAGE", "pp_rank", Use::wide},
+           {"TENSOR", "tp_rank", Use::wide},
+           {"LEAST WANTED", "wanted_least_mhz", Use::csv},
+           {"WANTED", "wanted_most_mhz", Use::table, Kind::range, "wanted_least_mhz"},
+           {"SET", "set_mhz"},
+           {"FAILED", "clocks_failed"},
+           {"LATE", "clocks_late"},
+           {"THROTTLED", "throttled_iterations"},
+           {"REPORTED", "clocks_at_s", Use::wide, Kind::age},
+           {"LAST CALL", "last_heard_s", Use::table, Kind::age},
+           {"REASON", "control_reason", Use::wide}},
+          4};
+}
+
+void add_job_ranks(CLI::App& group, Command& command) {
+  struct Wanted {
+    std::string job, host;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* ranks = add_list_action(
+      group, command, "ranks",
+      "List the job's ranks: host, GPU, right to set clocks, clocks wanted by the plan and set, "
+      "failures, last call",
+      rank_form(), [wanted](const http::HttpPeer& peer) -> Result<std::string> {
+        const auto job = job_meant(peer, wanted->job);
+        if (!job) return job.error();
+        const std::string of_host = wanted->host.empty() ? "" : "&host=" + http::percent_encode(wanted->host);
+        return call_pages(peer, {"GET", job_path(*job, "/ranks?limit=1000" + of_host), ""}, "ranks");
+      });
+  ranks->add_option("JOB", wanted->job, kJobMeaning)->required();
+  ranks->add_option("--host", wanted->host, "Only ranks of this host")->type_name("HOST");
+}
+
 ListForm history_form() {
   using Use = ListColumn::Use;
   return {"buckets",
@@ -144,6 +186,7 @@ void add_job(CLI::App& app, Command& command) {
                           "  perseus job show JOB --server http://planner:7787\n");
   add_job_list(*group, command);
   add_job_history(*group, command);
+  add_job_ranks(*group, command);
   auto job = std::make_shared<std::string>();
   const auto add = [&](const std::string& name, const std::string& meaning, std::function<http::HttpCall()> make) {
     add_action(*group, command, name, meaning, std::move(make), job)->add_option("JOB", *job, kJobMeaning)->required();

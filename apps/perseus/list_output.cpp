@@ -96,6 +96,10 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
     const json::value* const done = member_of(row, column.other);
     text = (done == nullptr ? "0" : member_text(column.other, *done)) + "/" + text;
   }
+  if (column.kind == Kind::range) {
+    const json::value* const least = member_of(row, column.other);
+    if (least != nullptr && *least != *value) text = formats::json_text(*least) + "-" + text;
+  }
   if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
   text = terminal_text(text);
   std::ranges::replace_if(

@@ -113,6 +113,7 @@ void add_commands(CLI::App& app, Command& command) {
   add_policy(app, command);
   add_alert(app, command);
   add_event(app, command);
+  add_host(app, command);
   add_token(app, command);
   add_help(app);
   add_manual(app, command);

@@ -72,12 +72,13 @@ Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall&
     }
     for (json::value& row : rows->get_array()) all.push_back(std::move(row));
     const json::value* const next = value.get_object().if_contains("next");
-    if (next == nullptr || !next->is_string()) {
+    if (next == nullptr || !(next->is_string() || next->is_int64())) {
       value.get_object()[list] = std::move(all);
       return formats::json_text(value);
     }
-    page.target = call.target + (call.target.find('?') == std::string::npos ? "?" : "&") +
-                  "after=" + http::percent_encode(std::string_view(next->get_string()));
+    const std::string after = next->is_string() ? std::string(next->get_string().c_str()) : formats::json_text(*next);
+    page.target =
+        call.target + (call.target.find('?') == std::string::npos ? "?" : "&") + "after=" + http::percent_encode(after);
   }
 }
 

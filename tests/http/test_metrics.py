@@ -85,6 +85,28 @@ class EnergyMetrics(MetricsCase):
             checked = subprocess.run([PROMTOOL, "check", "metrics"], input=self.text(), capture_output=True, text=True)
             self.assertEqual((checked.returncode, checked.stdout + checked.stderr), (0, ""))
 
+    def test_clocks_that_ranks_report(self):
+        training = self.trained(name="gpt")
+        job = training.view()["id"]
+
+        def report(rank, **clocks):
+            training.iteration += 1
+            training.ask("POST", "/iterations", {"rank": rank, "plan_version": 0, "last_iteration": training.iteration,
+                                                 "iteration_time_s": [0.5], "epoch": 1, "clocks": clocks})
+
+        def counts():
+            series, own = self.series(), frozenset([f'training_job="{job}"', 'name="gpt"'])
+            kinds = ("clock_failures", "late_clocks", "throttled_iterations")
+            return ([series[f"perseus_{kind}_total", frozenset()] for kind in kinds],
+                    [series[f"perseus_job_{kind}", own] for kind in kinds])
+
+        self.assertEqual(counts(), ([0, 0, 0], [0, 0, 0]))
+        report(0, failed=7, throttled_iterations=2)
+        self.assertEqual(counts(), ([0, 0, 0], [7, 0, 2]), "before this server: the counters do not jump")
+        report(0, failed=9, late=1, throttled_iterations=2)
+        report(1, late=5)
+        self.assertEqual(counts(), ([2, 1, 0], [9, 6, 2]))
+
     def test_the_number_of_series_is_limited(self):
         self.server.stop(signal.SIGKILL)
         self.server = Server(self.data, "--metrics-jobs", "1")

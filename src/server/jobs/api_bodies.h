@@ -65,6 +65,7 @@ void describe(F& f, S& s) {
   f("begin_s", s.begin_s);
   f("end_s", s.end_s);
   f("epoch", s.epoch);
+  f("clocks", s.clocks);
 }
 /// Body of a request that one rank sends to its job's path: a RegisterRank or a ReportIterations.
 struct BodyFor {

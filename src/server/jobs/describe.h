@@ -32,6 +32,14 @@ void describe(F& f, S& s) {
   f("min_dwell_s", s.min_dwell);
 }
 template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, ClockFigures>
+void describe(F& f, S& s) {
+  f("set_mhz", s.set_mhz);
+  f("failed", s.failed);
+  f("late", s.late);
+  f("throttled_iterations", s.throttled_iterations);
+}
+template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, Degrees>
 void describe(F& f, S& s) {
   f.always("dp", s.dp);

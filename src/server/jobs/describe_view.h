@@ -31,6 +31,11 @@ struct SavingsShown {
   const std::string& none_because;
   const std::optional<JobView::PossibleSaving>& possible;
 };
+struct HostShown {
+  const std::string& job;
+  const std::string& job_name;
+  const HostView& host;
+};
 struct JobViewAnswer {
   const JobView& view;
   const EnergyFactors& factors;
@@ -194,6 +199,19 @@ void describe(F& f, const JobViewAnswer& answer) {
                                      view.measured_all_max, view.no_savings, view.possible});
   }
 }
+/// A member of an optional struct.
+template <class Struct, class Value>
+std::optional<Value> member_of(const std::optional<Struct>& of, Value Struct::*member) {
+  return of ? std::optional<Value>((*of).*member) : std::nullopt;
+}
+template <class F>
+void describe_clocks(F& f, const std::optional<ClockSpan>& wanted, const std::optional<ClockFigures>& counts) {
+  f("wanted_least_mhz", member_of(wanted, &ClockSpan::least_mhz));
+  f("wanted_most_mhz", member_of(wanted, &ClockSpan::most_mhz));
+  f("clocks_failed", member_of(counts, &ClockFigures::failed));
+  f("clocks_late", member_of(counts, &ClockFigures::late));
+  f("throttled_iterations", member_of(counts, &ClockFigures::throttled_iterations));
+}
 template <class F>
 void describe(F& f, const RankView& rank) {
   f.always("rank", rank.rank);
@@ -207,6 +225,26 @@ void describe(F& f, const RankView& rank) {
   f("restarts", rank.restarts);
   f("last_heard_s", rank.last_heard_s);
   f("waiting", rank.waiting);
+  f("set_mhz", member_of(rank.clocks, &ClockFigures::set_mhz));
+  describe_clocks(f, rank.wanted, rank.clocks);
+  f("clocks_at_s", rank.clocks_at_s);
+}
+template <class F>
+void describe(F& f, const HostShown& shown) {
+  const HostView& host = shown.host;
+  f("host", host.host);
+  f.always("job", shown.job);
+  f("job_name", shown.job_name);
+  f.always("ranks", host.ranks);
+  f("without_control", host.without_control);
+  f("control_reason", host.control_reason);
+  f("set_least_mhz", member_of(host.set, &ClockSpan::least_mhz));
+  f("set_most_mhz", member_of(host.set, &ClockSpan::most_mhz));
+  describe_clocks(f, host.wanted, host.clocks);
+  f("reporting", host.reporting);
+  f("first_heard_s", host.first_heard_s);
+  f("last_heard_s", host.last_heard_s);
+  f("silent", host.silent);
 }
 template <class F>
 void describe(F& f, const RankPage& page) {

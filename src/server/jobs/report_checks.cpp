@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "server/profiling/measured_limits.h"
 
@@ -14,6 +15,17 @@ constexpr std::int64_t kMostIteration = std::int64_t{1} << 52;
 
 Error wrong(std::string_view member, const auto& value, std::string_view allowed) {
   return {ErrorCode::usage, fmt::format("{}: {}; allowed: {}", member, value, allowed)};
+}
+
+Status check_clocks(const ClockFigures& clocks) {
+  if (clocks.set_mhz < 0 || clocks.set_mhz > kMaxClock_mhz) {
+    return wrong("clocks.set_mhz", clocks.set_mhz, fmt::format("0 (none) to {} MHz", kMaxClock_mhz));
+  }
+  for (const auto& [member, count] : {std::pair("failed", clocks.failed), std::pair("late", clocks.late),
+                                      std::pair("throttled_iterations", clocks.throttled_iterations)}) {
+    if (count < 0 || count > kMostIteration) return wrong(fmt::format("clocks.{}", member), count, "0 to 2^52");
+  }
+  return Ok{};
 }
 
 }  // namespace
@@ -28,6 +40,9 @@ Status check_report(const ReportIterations& request) {
   }
   if (request.plan_version && *request.plan_version < 0) {
     return wrong("plan_version", *request.plan_version, "0 (the highest clock) or the version of a plan");
+  }
+  if (request.clocks) {
+    if (Status checked = check_clocks(*request.clocks); !checked) return checked;
   }
   if (!request.last_iteration) return Ok{};
   const std::int64_t last = *request.last_iteration;

@@ -16,6 +16,9 @@
 
 namespace perseus::jobs {
 
+/// Highest clock that any device may have.
+inline constexpr int kMaxClock_mhz = 1'000'000;
+
 Status check_report(const ReportIterations& request);
 std::vector<std::string> leave_out_energies(ReportIterations& request);
 

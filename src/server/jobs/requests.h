@@ -90,6 +90,12 @@ struct RegisterRank {
 
 // ---- Plans
 
+/// Lowest and highest of some clocks.
+struct ClockSpan {
+  int least_mhz = 0, most_mhz = 0;
+  bool operator==(const ClockSpan&) const = default;
+};
+
 /// The clocks of one stage rank. Made once per plan version, stage rank and set of supported clocks, and shared by
 /// all callers. `rendered` is where callers cache the texts that they make of it, by their own names.
 struct StageSchedule {
@@ -118,6 +124,7 @@ struct StageSchedule {
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
+  mutable std::optional<ClockSpan> clock_range = {};  ///< of `clocks`, once a caller has needed it
 };
 
 /// Waits until the job's plan has another version than `have_version`. A rank that has run that version sends 0 to
@@ -150,6 +157,15 @@ struct RegisterRankAnswer {
 /// Handle of a parked call, to cancel it when its connection closes.
 using WaitId = std::uint64_t;
 
+/// What a rank's process has seen of its clocks since it started.
+struct ClockFigures {
+  int set_mhz = 0;                        ///< last clock that the device accepted; 0: none of the client's
+  std::int64_t failed = 0;                ///< requests that the device or its driver did not carry out
+  std::int64_t late = 0;                  ///< computations whose clock came later than plans assume
+  std::int64_t throttled_iterations = 0;  ///< iterations during which the device was throttled
+  bool operator==(const ClockFigures&) const = default;
+};
+
 /// Iterations that a rank has run: for profiling (of a window), savings, and straggler detection.
 struct ReportIterations {
   using Breakdown = std::map<std::string, std::vector<std::vector<double>>>;
@@ -169,6 +185,7 @@ struct ReportIterations {
   std::int64_t epoch = 0;       ///< as in WaitForPlan
   /// When each occurrence began and ended, by any clock of the rank: for link latencies; empty: not known.
   Breakdown begin_s = {}, end_s = {};
+  std::optional<ClockFigures> clocks = std::nullopt;  ///< clients send them from time to time
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
@@ -406,11 +423,45 @@ struct RankView {
   int restarts = 0;
   std::optional<double> last_heard_s;  ///< time of its last call at this server; nothing: none since the server started
   bool waiting = false;                ///< for a plan, at this server
+  std::optional<ClockSpan> wanted;     ///< clocks of the plan in force; nothing: not known
+  std::optional<ClockFigures> clocks;  ///< of its present process; nothing: not reported to this server
+  std::optional<double> clocks_at_s;   ///< when they arrived
+};
+struct RankQuery {
+  std::string job;
+  int after = -1;  ///< only ranks beyond
+  int limit = 0;
+  std::string host = {};  ///< only ranks of this host; empty: of all
 };
 /// Ranks in ascending order.
 struct RankPage {
   std::vector<RankView> ranks;
   std::optional<int> next;  ///< the next page is of the ranks after this one; nothing: no more ranks
+};
+
+/// The ranks of one job on one host, as far as this server knows them.
+struct HostView {
+  std::string host;  ///< empty: not known
+  int ranks = 0, without_control = 0;
+  std::string control_reason = {};  ///< of the first rank that sets no clocks
+  std::optional<ClockSpan> wanted = {};
+  std::optional<ClockSpan> set = {};                            ///< last clocks set, as reported
+  int reporting = 0;                                            ///< ranks whose processes have reported their clocks
+  std::optional<ClockFigures> clocks = {};                      ///< sums over these; without `set_mhz`
+  std::optional<double> first_heard_s = {}, last_heard_s = {};  ///< of the ranks' last calls, the earliest and latest
+  int silent = 0;                                               ///< ranks that have not called this server
+};
+struct HostQuery {
+  std::string job;
+  std::string prefix = {};                ///< of the host's name
+  std::optional<std::string> after = {};  ///< only hosts with greater names
+  std::size_t limit = 0;
+};
+/// Hosts in the order of their names.
+struct HostPage {
+  std::string job_name;
+  std::vector<HostView> hosts;
+  bool more = false;
 };
 
 /// The plan in force of one pipeline.

@@ -84,6 +84,18 @@ Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported) 
   return Megahertz(slower == supported.begin() ? supported.front() : *(slower - 1));
 }
 
+std::optional<ClockSpan> clock_range(const StageSchedule& schedule) {
+  if (schedule.clock_range) return schedule.clock_range;
+  std::optional<ClockSpan> range;
+  for (const formats::ClockedInstruction& clocked : schedule.clocks) {
+    const int mhz = clocked.clock.value();
+    if (mhz <= 0) continue;
+    range = range ? ClockSpan{std::min(range->least_mhz, mhz), std::max(range->most_mhz, mhz)} : ClockSpan{mhz, mhz};
+  }
+  schedule.clock_range = range;
+  return range;
+}
+
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
                                                         const CharacterizedPipeline& pipeline) {
   const int point = job.plan->of(rank.dp_rank).point;

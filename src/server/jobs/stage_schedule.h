@@ -30,6 +30,9 @@ std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job,
 std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const Rank& rank,
                                                           const model::Schedule& schedule);
 
+/// Of all clocks that the schedule sets; nothing: it sets none. O(clocks) at the first call.
+std::optional<ClockSpan> clock_range(const StageSchedule& schedule);
+
 /// The lowest supported clock that is no slower, or the highest; `supported` highest first, empty: all.
 Megahertz supported_clock(Megahertz planned, const std::vector<int>& supported);
 

@@ -175,6 +175,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/events/recent", read, &Api::recent_events},
       {"GET", "/v1/job_changes", read, &Api::job_changes},
       {"GET", "/v1/alerts", read, &Api::list_alerts},
+      {"GET", "/v1/hosts", read, &Api::list_hosts},
       {"GET", "/v1/stragglers", read, &Api::list_stragglers},
       {"GET", "/v1/policies", read, &Api::list_policies},
       {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},

@@ -158,6 +158,7 @@ class Api {
   void register_job(Call call);
   void show_job(Call call);
   void list_ranks(Call call);
+  void list_hosts(Call call);
   void history(Call call);
   void cluster_history(Call call);
   void register_rank(Call call);

@@ -34,6 +34,7 @@ struct Sums {
   std::array<double, 2> power_w{}, all_max_power_w{};  ///< planned, measured
   std::int64_t stragglers = 0, uncontrolled = 0;
   double saved_measured_j = 0, saved_estimated_j = 0;
+  service::ClockCounts clocks;
 };
 
 template <class Jobs>
@@ -44,6 +45,7 @@ Sums sums_of(const Jobs& jobs) {
     sums.all_max_power_w[job.power.measured ? 1 : 0] += job.power.all_max.value();
     sums.stragglers += job.stragglers;
     sums.uncontrolled += job.uncontrolled;
+    sums.clocks += job.clocks;
     sums.saved_measured_j += job.saved_measured.value_or(Joules(0)).value();
     sums.saved_estimated_j += job.saved_estimated.value_or(Joules(0)).value();
   }
@@ -69,6 +71,41 @@ void add_counters(std::vector<MetricFamily>& families, const service::EnergyCoun
   add(dropped, {}, static_cast<double>(energy.plans_dropped()));
   for (MetricFamily* family : {&used, &saved, &wasted, &iterations, &dropped}) families.push_back(std::move(*family));
 }
+
+void add_clock_counters(std::vector<MetricFamily>& families, const service::ClockCounts& clocks) {
+  using enum MetricType;
+  MetricFamily failed{
+      "perseus_clock_failures_total", "Clock requests of ranks that their devices did not carry out", Counter, {}};
+  MetricFamily late{
+      "perseus_late_clocks_total", "Computations of ranks whose clock came later than plans assume", Counter, {}};
+  MetricFamily throttled{
+      "perseus_throttled_iterations_total", "Iterations of ranks whose device was throttled", Counter, {}};
+  add(failed, {}, static_cast<double>(clocks.failed));
+  add(late, {}, static_cast<double>(clocks.late));
+  add(throttled, {}, static_cast<double>(clocks.throttled_iterations));
+  for (MetricFamily* family : {&failed, &late, &throttled}) families.push_back(std::move(*family));
+}
+
+/// Gauges: a rank's process that ends takes its counts with it.
+struct JobClockFamilies {
+  MetricFamily failed{"perseus_job_clock_failures",
+                      "Clock requests that failed since the ranks' processes began",
+                      MetricType::Gauge,
+                      {}};
+  MetricFamily late{"perseus_job_late_clocks",
+                    "Computations with a late clock since the ranks' processes began",
+                    MetricType::Gauge,
+                    {}};
+  MetricFamily throttled{"perseus_job_throttled_iterations",
+                         "Throttled iterations since the ranks' processes began",
+                         MetricType::Gauge,
+                         {}};
+  void add_job(const Labels& labels, const service::ClockCounts& clocks) {
+    add(failed, labels, static_cast<double>(clocks.failed));
+    add(late, labels, static_cast<double>(clocks.late));
+    add(throttled, labels, static_cast<double>(clocks.throttled_iterations));
+  }
+};
 
 void add_totals(std::vector<MetricFamily>& families, const service::ServiceCounts& service) {
   using enum MetricType;
@@ -111,6 +148,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
   MetricFamily stragglers{"perseus_job_stragglers", "Pipelines of the job that straggle", Gauge, {}};
   MetricFamily uncontrolled{
       "perseus_job_ranks_without_clock_control", "Ranks of the job that set no clocks", Gauge, {}};
+  JobClockFamilies clocks;
   for (const JobFigures& job : jobs) {
     const Labels labels = labels_of(job);
     add(power, with_source(labels, source_of(job.power.measured)), job.power.plan.value());
@@ -124,6 +162,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
     if (job.point >= 0) add(points, labels, job.points);
     add(stragglers, labels, static_cast<double>(job.stragglers));
     add(uncontrolled, labels, static_cast<double>(job.uncontrolled));
+    clocks.add_job(labels, job.clocks);
   }
   if (!others.empty()) {
     const Sums sums = sums_of(others);
@@ -136,9 +175,10 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
     add(saved, with_source(labels, "estimated"), sums.saved_estimated_j);
     add(stragglers, labels, static_cast<double>(sums.stragglers));
     add(uncontrolled, labels, static_cast<double>(sums.uncontrolled));
+    clocks.add_job(labels, sums.clocks);
   }
-  for (MetricFamily* family :
-       {&power, &all_max, &saved, &iteration, &slowdown, &point, &points, &stragglers, &uncontrolled}) {
+  for (MetricFamily* family : {&power, &all_max, &saved, &iteration, &slowdown, &point, &points, &stragglers,
+                               &uncontrolled, &clocks.failed, &clocks.late, &clocks.throttled}) {
     if (!family->metric.empty()) families.push_back(std::move(*family));
   }
 }
@@ -148,6 +188,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
 std::vector<MetricFamily> energy_metrics(const service::ServiceCounts& service, std::size_t most_jobs) {
   std::vector<MetricFamily> families;
   add_counters(families, service.energy);
+  add_clock_counters(families, service.clocks);
   add_totals(families, service);
   add_jobs(families, service.jobs_in_training, most_jobs);
   return families;

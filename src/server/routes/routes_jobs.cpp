@@ -25,8 +25,6 @@ bool contains_without_case(std::string_view text, std::string_view wanted) {
 
 constexpr std::size_t kPageRows = 100, kMostPageRows = 1000;
 constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
-constexpr int kMostPageRanks = 1000;
-constexpr std::string_view kRankLimits = "a number of ranks from 1 to 1000";
 /// Largest age of savings in a row: reports that are not in the log yet do not renew it.
 constexpr double kRowAge = 60;
 
@@ -130,18 +128,6 @@ void Api::show_job(Call call) {
   service_.job(call.parts[0], then<jobs::JobView>(call, [this](const jobs::JobView& view) {
                  return jobs::job_json(view, options_.factors);
                }));
-}
-
-void Api::list_ranks(Call call) {
-  Parameters parameters(call.request);
-  const int after = parameters.take<int>("after", "'next' of the previous page").value_or(-1);
-  const int limit = parameters.take<int>("limit", kRankLimits).value_or(kMostPageRanks);
-  if (const auto error = parameters.error()) return call.fail(*error);
-  if (after < -1) return call.fail(wrong_parameter("after", std::to_string(after), "'next' of the previous page"));
-  if (limit < 1 || limit > kMostPageRanks) {
-    return call.fail(wrong_parameter("limit", std::to_string(limit), kRankLimits));
-  }
-  service_.ranks(call.parts[0], after, limit, then<jobs::RankPage>(call, json_text<jobs::RankPage>));
 }
 
 void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call), author_of(call.identity)); }

@@ -27,6 +27,7 @@ std::optional<JobFigures> job_figures(const LiveJob& live) {
   }
   figures.stragglers = std::ranges::count_if(jobs::degrees_in_force(job), [](double degree) { return degree > 1; });
   figures.uncontrolled = std::ssize(job.uncontrolled);
+  figures.clocks = live.clocks.sums();
   if (job.total.iterations > job.estimated.iterations) {
     figures.saved_measured = Joules(job.total.saved_j - job.estimated.saved_j);
   }

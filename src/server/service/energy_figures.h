@@ -30,6 +30,7 @@ struct JobFigures {
   /// Energy saved since the job began against maximum clock, as counted in its log; negative: its plans used more.
   /// Nothing: no iterations of that kind.
   std::optional<Joules> saved_measured, saved_estimated;
+  ClockCounts clocks;  ///< of the present processes of its ranks
 };
 std::optional<JobFigures> job_figures(const LiveJob& live);
 

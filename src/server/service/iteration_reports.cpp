@@ -54,6 +54,9 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
   if (!job.live()) return done(job_is_over(job));
   if (Status checked = jobs::check_report(request); !checked) return done(checked.error());
+  if (request.clocks) {
+    clock_counts_ += live.clocks.report(request.rank, *request.clocks, request.epoch, clock_.now_s());
+  }
   const bool counts = job.ranks[request.rank]->restarts == job.restarts;
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&

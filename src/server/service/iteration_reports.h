@@ -27,6 +27,8 @@ class IterationReports {
   void keep(LiveJob& live, Done<Ok> done);
   /// Rejects later reports with `unavailable`.
   void stop() { stopping_ = true; }
+  /// Counted from reports of clocks since this server started.
+  [[nodiscard]] const ClockCounts& clock_counts() const { return clock_counts_; }
 
  private:
   void take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
@@ -45,6 +47,7 @@ class IterationReports {
   StragglerNotices& stragglers_;
   IterationHistory& history_;
   bool stopping_ = false;
+  ClockCounts clock_counts_;
 };
 
 }  // namespace perseus::service

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "server/jobs/pipeline_input.h"
 #include "server/service/job_view.h"
@@ -32,22 +36,82 @@ Result<jobs::TimelineView> timeline_of(const jobs::Job& job, int pipeline, const
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no plan yet", job.id, pipeline)};
 }
 
-jobs::RankPage ranks_of(const LiveJob& live, int after, int limit) {
+jobs::RankView rank_view(LiveJob& live, int rank, RankPlans& plans) {
+  const jobs::Rank& known = *live.job.ranks[rank];
+  jobs::RankView view;
+  view.rank = rank;
+  view.dp_rank = known.dp_rank;
+  view.pp_rank = known.pp_rank;
+  view.tp_rank = known.tp_rank;
+  view.host = known.host;
+  view.accelerator = known.accelerator;
+  view.control = known.control;
+  view.control_reason = known.control_reason;
+  view.restarts = known.restarts;
+  view.last_heard_s = live.calls.last_s(rank);
+  view.wanted = plans.clocks_wanted(live, known);
+  if (const RankClocks::Reported* reported = live.clocks.of(rank, known)) {
+    view.clocks = reported->figures;
+    view.clocks_at_s = reported->at_s;
+  }
+  return view;
+}
+
+jobs::RankPage ranks_of(LiveJob& live, const jobs::RankQuery& query, RankPlans& plans) {
   const auto& ranks = live.job.ranks;
   std::set<int> waiting;
   for (const auto& [id, waiter] : live.calls.waiters) waiting.insert(waiter.rank);
   jobs::RankPage page;
-  for (int rank = std::max(0, after + 1); rank < static_cast<int>(ranks.size()); ++rank) {
-    if (!ranks[rank]) continue;
-    if (static_cast<int>(page.ranks.size()) == limit) {
+  for (int rank = std::max(0, query.after + 1); rank < static_cast<int>(ranks.size()); ++rank) {
+    if (!ranks[rank] || (!query.host.empty() && ranks[rank]->host != query.host)) continue;
+    if (static_cast<int>(page.ranks.size()) == query.limit) {
       page.next = page.ranks.back().rank;
       break;
     }
-    const jobs::Rank& known = *ranks[rank];
-    jobs::RankView& view = page.ranks.emplace_back(
-        jobs::RankView{rank, known.dp_rank, known.pp_rank, known.tp_rank, known.host, known.accelerator, known.control,
-                       known.control_reason, known.restarts, std::nullopt, waiting.contains(rank)});
-    view.last_heard_s = live.calls.last_s(rank);
+    page.ranks.push_back(rank_view(live, rank, plans));
+    page.ranks.back().waiting = waiting.contains(rank);
+  }
+  return page;
+}
+
+std::optional<jobs::ClockSpan> with(const std::optional<jobs::ClockSpan>& range, const jobs::ClockSpan& other) {
+  if (!range) return other;
+  return jobs::ClockSpan{std::min(range->least_mhz, other.least_mhz), std::max(range->most_mhz, other.most_mhz)};
+}
+
+void add_rank(LiveJob& live, int rank, RankPlans& plans, jobs::HostView& host) {
+  const jobs::Rank& known = *live.job.ranks[rank];
+  ++host.ranks;
+  if (!known.control.empty() && host.without_control++ == 0) host.control_reason = known.control_reason;
+  if (const auto wanted = plans.clocks_wanted(live, known)) host.wanted = with(host.wanted, *wanted);
+  const auto heard_s = live.calls.last_s(rank);
+  if (!heard_s) ++host.silent;
+  if (heard_s) host.first_heard_s = std::min(host.first_heard_s.value_or(*heard_s), *heard_s);
+  if (heard_s) host.last_heard_s = std::max(host.last_heard_s.value_or(*heard_s), *heard_s);
+  const RankClocks::Reported* const reported = live.clocks.of(rank, known);
+  if (reported == nullptr) return;
+  const jobs::ClockFigures& figures = reported->figures;
+  ++host.reporting;
+  if (figures.set_mhz > 0) host.set = with(host.set, {figures.set_mhz, figures.set_mhz});
+  if (!host.clocks) host.clocks.emplace();
+  host.clocks->failed += figures.failed;
+  host.clocks->late += figures.late;
+  host.clocks->throttled_iterations += figures.throttled_iterations;
+}
+
+jobs::HostPage hosts_of(LiveJob& live, const jobs::HostQuery& query, RankPlans& plans) {
+  const auto& ranks = live.job.ranks;
+  std::map<std::string_view, std::vector<int>> by_host;
+  for (int rank = 0; rank < static_cast<int>(ranks.size()); ++rank) {
+    if (!ranks[rank] || !ranks[rank]->host.starts_with(query.prefix)) continue;
+    if (!query.after || ranks[rank]->host > *query.after) by_host[ranks[rank]->host].push_back(rank);
+  }
+  jobs::HostPage page{live.job.spec.name, {}, by_host.size() > query.limit};
+  for (const auto& [name, on_host] : by_host) {
+    if (page.hosts.size() == query.limit) break;
+    jobs::HostView& host = page.hosts.emplace_back();
+    host.host = name;
+    for (const int rank : on_host) add_rank(live, rank, plans, host);
   }
   return page;
 }
@@ -80,11 +144,20 @@ void JobReads::timeline(const std::string& job, int pipeline, Done<jobs::Timelin
   access_.show<jobs::TimelineView>(job, make, std::move(done));
 }
 
-void JobReads::ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done) {
-  const auto make = [after, limit](const LiveJob& live) -> Result<jobs::RankPage> {
-    return ranks_of(live, after, limit);
+void JobReads::ranks(jobs::RankQuery query, Done<jobs::RankPage> done) {
+  const std::string job = query.job;
+  const auto make = [this, query = std::move(query)](LiveJob& live) -> Result<jobs::RankPage> {
+    return ranks_of(live, query, plans_);
   };
   access_.show<jobs::RankPage>(job, make, std::move(done));
+}
+
+void JobReads::hosts(jobs::HostQuery query, Done<jobs::HostPage> done) {
+  const std::string job = query.job;
+  const auto make = [this, query = std::move(query)](LiveJob& live) -> Result<jobs::HostPage> {
+    return hosts_of(live, query, plans_);
+  };
+  access_.show<jobs::HostPage>(job, make, std::move(done));
 }
 
 }  // namespace perseus::service

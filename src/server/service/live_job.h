@@ -21,6 +21,7 @@
 #include "server/service/job_outbox.h"
 #include "server/service/loaded_frontiers.h"
 #include "server/service/rank_calls.h"
+#include "server/service/rank_clocks.h"
 #include "server/service/rank_reports.h"
 #include "server/service/rank_windows.h"
 #include "server/service/replan_state.h"
@@ -50,6 +51,7 @@ struct LiveJob {
   ScheduleCache schedules;    ///< of the plan in force
   RankCalls calls;
   RankReports reports;
+  RankClocks clocks;
   std::optional<jobs::StragglerDetector> detector;  ///< created at the first report
   std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
   RankWindows windows;

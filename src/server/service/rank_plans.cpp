@@ -33,6 +33,18 @@ std::optional<Result<jobs::PlanAnswer>> RankPlans::plan_for(LiveJob& live, int r
   return jobs::PlanAnswer{std::move(schedule), rank, live.job.ranks[rank]->dp_rank};
 }
 
+std::optional<jobs::ClockSpan> RankPlans::clocks_wanted(LiveJob& live, const jobs::Rank& rank) {
+  const jobs::Job& job = live.job;
+  if (job.unknown_events > 0) return std::nullopt;
+  const bool highest = job.plan && job.plan->version == job.version && job.plan->of(rank.dp_rank).point < 0;
+  const auto schedule = highest ? nullptr : schedule_for(live, rank, live.shown.version());
+  if (!highest && !schedule) return std::nullopt;
+  if (const auto range = highest ? std::nullopt : jobs::clock_range(*schedule)) return range;
+  const std::vector<int>& supported = job.clock_sets[rank.clock_set];
+  if (supported.empty()) return std::nullopt;
+  return jobs::ClockSpan{supported.front(), supported.front()};
+}
+
 std::shared_ptr<const jobs::StageSchedule> RankPlans::schedule_for(LiveJob& live, const jobs::Rank& rank,
                                                                    std::int64_t shown_version) {
   const jobs::Job& job = live.job;

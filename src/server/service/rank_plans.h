@@ -26,6 +26,8 @@ class RankPlans : public std::enable_shared_from_this<RankPlans> {
 
   /// The answer to a rank that has that version; nothing: it must wait.
   std::optional<Result<jobs::PlanAnswer>> plan_for(LiveJob& live, int rank, std::int64_t have_version);
+  /// The clocks of the schedule in force for a rank that the job has; nothing: not known.
+  std::optional<jobs::ClockSpan> clocks_wanted(LiveJob& live, const jobs::Rank& rank);
   /// The computations where there is no frontier. Nothing: being read; null: not known.
   std::optional<const jobs::PipelineShape*> max_clock_shape(LiveJob& live, int pipeline);
   /// Called when data that a schedule needs have been read.

@@ -8,6 +8,7 @@
 
 #include "base/utf8.h"
 #include "io/formats/json_reader.h"
+#include "server/jobs/report_checks.h"
 #include "server/service/learned_profile.h"
 
 namespace perseus::service {
@@ -17,7 +18,6 @@ constexpr std::size_t kMaxText = 256;
 constexpr std::size_t kMaxFacts = 64;
 constexpr std::size_t kMaxClocks = 4096;
 constexpr std::size_t kMaxInstructions = 1 << 16;
-constexpr int kMaxClock_mhz = 1'000'000;
 
 Error usage(const std::string& message) { return {ErrorCode::usage, message}; }
 
@@ -78,8 +78,8 @@ Status check_lists(const jobs::RegisterRank& request) {
     return usage(fmt::format("clocks_mhz: {} of them; allowed: {}", request.clocks_mhz.size(), kMaxClocks));
   }
   for (const int clock : request.clocks_mhz) {
-    if (clock < 1 || clock > kMaxClock_mhz) {
-      return usage(fmt::format("clocks_mhz: {} MHz; allowed: 1 to {}", clock, kMaxClock_mhz));
+    if (clock < 1 || clock > jobs::kMaxClock_mhz) {
+      return usage(fmt::format("clocks_mhz: {} MHz; allowed: 1 to {}", clock, jobs::kMaxClock_mhz));
     }
   }
   if (request.instructions.size() > kMaxInstructions) {

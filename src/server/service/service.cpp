@@ -108,7 +108,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       registrations(
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
       operations(*jobs, clock, access, *profiles),
-      reads(clock, access, *frontiers, *characterizations),
+      reads(clock, access, *frontiers, *characterizations, *rank_plans),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
       watch(*jobs, clock, options.alert_after_s),
       claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
@@ -290,9 +290,8 @@ void Service::frontier(const std::string& job, int pipeline,
 void Service::timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done) {
   parts_->reads.timeline(job, pipeline, std::move(done));
 }
-void Service::ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done) {
-  parts_->reads.ranks(job, after, limit, std::move(done));
-}
+void Service::ranks(jobs::RankQuery of, Done<jobs::RankPage> to) { parts_->reads.ranks(std::move(of), std::move(to)); }
+void Service::hosts(jobs::HostQuery of, Done<jobs::HostPage> to) { parts_->reads.hosts(std::move(of), std::move(to)); }
 
 void Service::history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done) {
   parts_->history->history(query, std::move(done));
@@ -332,6 +331,7 @@ ServiceCounts Service::counts() const {
   counts.commits = parts_->store->commits();
   counts.database_bytes = parts_->store->size_bytes();
   counts.energy = parts_->energy;
+  counts.clocks = parts_->reports.clock_counts();
   counts.alerts = parts_->watch.alerts().counts();
   counts.webhook = parts_->webhook.counts();
   for (const auto& [id, live] : parts_->jobs->live()) {

@@ -61,6 +61,7 @@ struct ServiceCounts {
   store::CommitCounts commits;
   std::optional<std::int64_t> database_bytes;  ///< nothing: not known yet
   EnergyCounters energy;
+  ClockCounts clocks;
   std::vector<JobFigures> jobs_in_training;
   std::int64_t ranks_without_control = 0;                   ///< of live jobs
   double profiling_window_age_s = 0;                        ///< longest time since a job got its last profiling window
@@ -135,8 +136,8 @@ class Service {
   /// not_found while there is none (also while it is being read from the store).
   void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done);
   void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
-  /// The first `limit` registered ranks after `after`.
-  void ranks(const std::string& job, int after, int limit, Done<jobs::RankPage> done);
+  void ranks(jobs::RankQuery of, Done<jobs::RankPage> to);
+  void hosts(jobs::HostQuery of, Done<jobs::HostPage> to);
   /// Measured iterations against the plan over time, see server/service/iteration_history.h.
   void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;

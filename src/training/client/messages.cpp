@@ -134,10 +134,20 @@ void write_window(JsonWriter& f, const std::vector<MeasuredIteration>& iteration
 
 }  // namespace
 
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins) {
+template <class F>
+void describe(F& f, const SeenClocks& clocks) {
+  f("set_mhz", clocks.set_mhz);
+  f("failed", clocks.failed);
+  f("late", clocks.late);
+  f("throttled_iterations", clocks.throttled_iterations);
+}
+
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins,
+                            const std::optional<SeenClocks>& clocks) {
   return json_object([&](JsonWriter& f) {
     f.always("rank", rank);
     f("epoch", epoch);
+    f("clocks", clocks);
     const MeasuredIteration last = iterations.back();
     if (last.window >= 0) f.always("window", last.window);
     f.always("last_iteration", last.iteration);

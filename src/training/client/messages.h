@@ -9,6 +9,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,13 +57,21 @@ struct MeasuredIteration {
   std::vector<MeasuredComputation> computations;  ///< of a profiling window, in execution order; else empty
 };
 
+/// What this process has seen of its clocks since it started.
+struct SeenClocks {
+  int set_mhz = 0;                        ///< last clock that the device accepted; 0: none of ours
+  std::int64_t failed = 0;                ///< requests that the device or its driver did not carry out
+  std::int64_t late = 0;                  ///< computations whose clock came later than plans assume
+  std::int64_t throttled_iterations = 0;  ///< iterations during which the device was throttled
+};
+
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Consecutive iterations, all of one plan version, and of one window or none. `epoch`: the server's number for this
 /// process, as in the functions below; 0: the server gives none. `with_begins`: a window's computations with their
 /// begins and ends.
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
-                            bool with_begins = true);
+                            bool with_begins = true, const std::optional<SeenClocks>& clocks = std::nullopt);
 
 std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0);
 

@@ -27,6 +27,7 @@ struct SessionTiming {
   double answer_s = 5;  ///< ... and every other response arrives within this time, or counts as missing
   double grace_s = 5;
   double least_wait_s = 0.25, most_wait_s = 5;
+  double clocks_s = 30;  ///< reports of iterations contain what was seen of the clocks at most this often
 };
 
 struct ClientOptions {

@@ -30,6 +30,7 @@ struct SessionListener {
   std::function<void(std::unique_ptr<ClockPlan>)> on_plan;
   std::function<void(bool)> on_held;
   std::function<std::int64_t()> iteration;  ///< iteration that training is in
+  std::function<SeenClocks()> clocks;       ///< of this process; empty: not reported
 };
 
 class Session {

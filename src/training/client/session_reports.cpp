@@ -91,17 +91,27 @@ void Session::State::send_reports(const std::stop_token& stop) {
 /// False: try again.
 bool Session::State::send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop) {
   std::string of_job;
-  tell([&](const SessionListener&) { of_job = job; });
+  std::optional<SeenClocks> clocks;
+  const double now_s = host_now_s();
+  tell([&](const SessionListener& by) {
+    of_job = job;
+    if (takes_clocks && by.clocks && now_s >= clocks_due_s) clocks = by.clocks();
+  });
   if (of_job.empty()) return true;
   const auto reply = call(*for_reports,
                           {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/iterations",
-                           iterations_body(options.rank, report, known_as, takes_begins)},
+                           iterations_body(options.rank, report, known_as, takes_begins, clocks)},
                           timing.answer_s, stop);
   if (!reply) return false;
-  const bool too_new = reply->status / 100 == 4 && read_refusal(reply->body).find("begin_s") != std::string::npos;
-  if (too_new && std::exchange(takes_begins, false)) return send(report, stop);  // an older server
+  // An older server names the member that it does not know.
+  const std::string refusal = reply->status / 100 == 4 ? read_refusal(reply->body) : "";
+  if (refusal.find("begin_s") != std::string::npos && std::exchange(takes_begins, false)) return send(report, stop);
+  if (clocks && refusal.find("clocks") != std::string::npos && std::exchange(takes_clocks, false)) {
+    return send(report, stop);
+  }
   if (reply->status / 100 == 2) {
     answered();
+    if (clocks) clocks_due_s = now_s + timing.clocks_s;
     const std::lock_guard lock(mutex);
     if (complaints != nullptr) complaints->clear(Cause::reports, shown_url + " accepts iterations again");
   } else if (reply->status == kJobOverStatus) {

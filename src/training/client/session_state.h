@@ -52,6 +52,8 @@ struct Session::State {
   bool held = false;
   std::atomic<std::int64_t> known_as{0};  ///< epoch that the server assigned to this process; 0: it takes no epoch
   bool takes_begins = true;               ///< the server takes begins and ends of computations
+  bool takes_clocks = true;               ///< the server takes SeenClocks
+  double clocks_due_s = 0;                ///< the reporting thread's: when SeenClocks are sent again
   ReportQueue iterations;
   std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not confirmed them yet
   bool window_ready = false;              ///< `iterations` contains a whole window

@@ -161,6 +161,7 @@ void TrainingClient::open_session() {
     hold_as_needed();
   };
   listener.iteration = [this] { return calls_.finished_iterations(); };
+  listener.clocks = [this] { return seen_clocks(); };
   // Only ranks that name their clocks take part in online profiling: a rank that cannot set any must not be requested
   // to vary them.
   RankFacts facts = facts_;
@@ -192,6 +193,7 @@ void TrainingClient::measure(double now_s, bool all) {
     next_learned_s_ = now_s + kLearnedInterval_s;
   }
   for (MeasuredIteration& iteration : meter_->measured(now_s, all)) {
+    if (iteration.throttled) ++throttled_iterations_;
     if (session_) session_->report(std::move(iteration));
   }
 }
@@ -282,6 +284,15 @@ double TrainingClient::boundary_to_clock_s() const {
   const double call_to_clock_s = control_->statistics().call_to_clock_p50_s;
   if (call_to_clock_s <= 0 || positions_.reached_to_call().count() < kLeastReached) return call_to_clock_s;
   return call_to_clock_s + positions_.reached_to_call().quantile_s(0.5);
+}
+
+SeenClocks TrainingClient::seen_clocks() const {
+  SeenClocks seen{0, 0, meter_->facts().late, throttled_iterations_.load(std::memory_order_relaxed)};
+  if (!control_) return seen;
+  const clock_control::ControlStatistics control = control_->statistics();
+  seen.set_mhz = control.last_set.value();
+  seen.failed = control.failed;
+  return seen;
 }
 
 void TrainingClient::send_news() {

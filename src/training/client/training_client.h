@@ -81,6 +81,9 @@ class TrainingClient {
   void look_after_progress();
   void look_after_records();
 
+  // The session's threads.
+  [[nodiscard]] SeenClocks seen_clocks() const;
+
   // Any thread.
   [[nodiscard]] int state_now(bool opened) const;
 
@@ -126,7 +129,7 @@ class TrainingClient {
   std::uint64_t applied_read_ = 0;  ///< clocks that the device accepted, read from control_
   DevicePositions positions_;       ///< reached_to_call(): any thread's
 
-  std::atomic<std::int64_t> plans_dropped_{0};
+  std::atomic<std::int64_t> plans_dropped_{0}, throttled_iterations_{0};
 };
 
 }  // namespace perseus::client

@@ -224,6 +224,10 @@ TEST(OpenApi, DescribesJobsAndTheirRows) {
   expect_answer("Ranks", RankPage{{RankView{}}, 1});
   expect_answer("History", HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
   expect_answer("ClusterHistory", ClusterHistory{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
+  const std::string job = "j", name = "gpt";
+  const Shape hosts = shape_in_docs(schemas().at("Hosts").as_object());
+  expect_same("Hosts.hosts", hosts.members.at("hosts"), list_of(shape_of_value(HostShown{job, name, HostView{}})),
+              Side::answer);
   const Shape docs = shape_in_docs(schemas().at("Jobs").as_object());
   expect_same("Jobs.jobs", docs.members.at("jobs"), list_of(shape_of_value(JobListEntry{})), Side::answer);
 }

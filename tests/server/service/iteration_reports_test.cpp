@@ -62,6 +62,21 @@ TEST_F(IterationReportsTest, ImpossibleValuesAreErrors) {
   EXPECT_EQ(live().reports.progress, std::nullopt) << "nothing was taken";
 }
 
+TEST_F(IterationReportsTest, ReportsOfClocksAreCheckedAndCounted) {
+  const auto of_clocks = [&](std::int64_t last, jobs::ClockFigures clocks) {
+    auto made = request(0, last, 1);
+    made.clocks = clocks;
+    return report(made);
+  };
+  EXPECT_EQ(of_clocks(5, {-1}).error().message, "clocks.set_mhz: -1; allowed: 0 (none) to 1000000 MHz");
+  EXPECT_EQ(of_clocks(5, {1410, -1}).error().message, "clocks.failed: -1; allowed: 0 to 2^52");
+  ASSERT_TRUE(of_clocks(6, {1410, 5, 0, 2}).ok());
+  EXPECT_EQ(reports.clock_counts(), ClockCounts{}) << "another server may have counted these";
+  ASSERT_TRUE(of_clocks(7, {1200, 6, 1, 2}).ok());
+  EXPECT_EQ(reports.clock_counts(), (ClockCounts{1, 1, 0}));
+  EXPECT_EQ(live().clocks.sums(), (ClockCounts{6, 1, 2}));
+}
+
 TEST_F(IterationReportsTest, SingleValuesAreLeftOutAndNamed) {
   auto longer = request(0, 5, 2);
   longer.iteration_energy.resize(3);

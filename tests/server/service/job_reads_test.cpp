@@ -24,7 +24,7 @@ class JobReadsTest : public ::testing::Test, protected testing::ServiceParts {
     return answer_of<jobs::TimelineView>([&](auto done) { reads.timeline("job", pipeline, done); });
   }
 
-  JobReads reads{base.clock(), access, *frontiers, *characterizations};
+  JobReads reads{base.clock(), access, *frontiers, *characterizations, *plans};
 };
 
 TEST_F(JobReadsTest, AFrontierAndAPlanAreNotFoundUntilTheyExist) {
@@ -47,7 +47,7 @@ TEST_F(JobReadsTest, RanksComeInPagesWithTheirRightsAndTheirLastCall) {
   base.append("job", {measured});
   live().calls.record(1, 42);
   const auto ranks = [&](int after, int limit) {
-    return answer_of<jobs::RankPage>([&](auto done) { reads.ranks("job", after, limit, done); }).value();
+    return answer_of<jobs::RankPage>([&](auto done) { reads.ranks({"job", after, limit}, done); }).value();
   };
   const jobs::RankPage first = ranks(-1, 1);
   ASSERT_EQ(first.ranks.size(), 1U);
@@ -63,6 +63,69 @@ TEST_F(JobReadsTest, RanksComeInPagesWithTheirRightsAndTheirLastCall) {
   EXPECT_EQ(second.ranks[0].last_heard_s, 42);
   EXPECT_TRUE(ranks(1, 9).ranks.empty());
   EXPECT_EQ(ranks(-1, 9).ranks.size(), 2U);
+}
+
+/// Two ranks, each on a host of its own.
+class JobReadsOfHosts : public JobReadsTest {
+ protected:
+  JobReadsOfHosts() {
+    for (const int rank : {0, 1}) {
+      jobs::RankRegistered moved = testing::JobsInMemory::rank_of_stage(rank);
+      moved.host = rank == 0 ? "node-a" : "node-b";
+      moved.clocks_mhz = {1400, 700};
+      moved.epoch = 7;
+      base.append("job", {moved});
+    }
+  }
+  jobs::HostPage hosts(jobs::HostQuery query) {
+    query.job = "job";
+    return answer_of<jobs::HostPage>([&](auto done) { reads.hosts(query, done); }).value();
+  }
+};
+
+TEST_F(JobReadsOfHosts, RanksHaveTheClocksWantedAndSet) {
+  const auto ranks = [&](const std::string& host = "") {
+    return answer_of<jobs::RankPage>([&](auto done) { reads.ranks({"job", -1, 9, host}, done); }).value().ranks;
+  };
+  EXPECT_EQ(ranks()[0].wanted, std::nullopt) << "no plan yet";
+  EXPECT_EQ(ranks()[0].clocks, std::nullopt) << "nothing reported";
+  plan();
+  deploy(-1);
+  EXPECT_EQ(ranks()[0].wanted, (jobs::ClockSpan{1400, 1400})) << "the highest clock";
+  deploy(0);
+  const auto wanted = ranks()[0].wanted;
+  ASSERT_TRUE(wanted);
+  EXPECT_LT(wanted->least_mhz, 1400) << "the least energy";
+  live().clocks.report(1, {700, 3, 2, 1}, 7, 50);
+  ASSERT_EQ(ranks("node-b").size(), 1U);
+  EXPECT_EQ(ranks("node-b")[0].clocks, (jobs::ClockFigures{700, 3, 2, 1}));
+  EXPECT_EQ(ranks("node-b")[0].clocks_at_s, 50);
+  live().clocks.report(1, {700, 3, 2, 1}, 6, 60);
+  EXPECT_EQ(ranks("node-b")[0].clocks, std::nullopt) << "of a process that no longer holds the rank";
+}
+
+TEST_F(JobReadsOfHosts, HostsSumTheirRanks) {
+  plan();
+  deploy(-1);
+  live().calls.record(0, 40);
+  live().clocks.report(0, {700, 3, 2, 1}, 7, 50);
+  const jobs::HostPage all = hosts({.limit = 9});
+  ASSERT_EQ(all.hosts.size(), 2U);
+  EXPECT_FALSE(all.more);
+  const jobs::HostView &a = all.hosts[0], &b = all.hosts[1];
+  EXPECT_EQ(a.host, "node-a");
+  EXPECT_EQ(a.ranks, 1);
+  EXPECT_EQ(a.wanted, (jobs::ClockSpan{1400, 1400}));
+  EXPECT_EQ(a.set, (jobs::ClockSpan{700, 700}));
+  EXPECT_EQ(a.clocks, (jobs::ClockFigures{0, 3, 2, 1}));
+  EXPECT_EQ(a.last_heard_s, 40);
+  EXPECT_EQ(b.clocks, std::nullopt);
+  EXPECT_EQ(b.silent, 1);
+  EXPECT_TRUE(hosts({.limit = 1}).more);
+  ASSERT_EQ(hosts({.after = "node-a", .limit = 9}).hosts.size(), 1U);
+  EXPECT_EQ(hosts({.after = "node-a", .limit = 9}).hosts[0].host, "node-b");
+  EXPECT_EQ(hosts({.prefix = "node-", .limit = 9}).hosts.size(), 2U);
+  EXPECT_TRUE(hosts({.prefix = "gpu-", .limit = 9}).hosts.empty());
 }
 
 TEST_F(JobReadsTest, UnknownJobsAndPipelinesAreNamed) {
@@ -95,7 +158,7 @@ class JobReadsAfterARestart : public JobReadsTest {
   }
 
   testing::ServiceParts next{database};
-  JobReads next_reads{next.base.clock(), next.access, *next.frontiers, *next.characterizations};
+  JobReads next_reads{next.base.clock(), next.access, *next.frontiers, *next.characterizations, *next.plans};
 };
 
 TEST_F(JobReadsAfterARestart, TheFirstViewHasTheSavings) {

@@ -30,6 +30,7 @@ class SessionTest : public ::testing::Test {
     listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { version = plan->version; };
     listener.on_held = [this](bool is) { held = is; };
     listener.iteration = [] { return 7; };
+    if (clocks) listener.clocks = [this] { return *clocks; };
     session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
                                         complaints);
   }
@@ -49,6 +50,7 @@ class SessionTest : public ::testing::Test {
   }
 
   ClientOptions options;
+  std::optional<SeenClocks> clocks;
   Said said;
   Complaints complaints{said.log(), no_pause()};
   std::atomic<int> jobs{0};
@@ -502,6 +504,38 @@ TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRa
     ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == posts; }));
     EXPECT_THAT(server.asked("POST", "/iterations").back(), AllOf(HasSubstr("time_s"), Not(HasSubstr("begin_s"))));
   }
+  EXPECT_FALSE(complaints.raised(Cause::reports));
+}
+
+TEST_F(SessionTest, WhatWasSeenOfTheClocksIsReportedFromTimeToTime) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
+  clocks = SeenClocks{1200, 3, 2, 1};
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  for (const std::int64_t number : {1, 2}) {
+    session->report(iteration(number, 1));
+    ASSERT_TRUE(
+        eventually([&] { return server.asked("POST", "/iterations").size() == static_cast<std::size_t>(number); }));
+  }
+  EXPECT_THAT(server.asked("POST", "/iterations").at(0),
+              HasSubstr(R"("clocks":{"set_mhz":1200,"failed":3,"late":2,"throttled_iterations":1})"));
+  EXPECT_THAT(server.asked("POST", "/iterations").at(1), Not(HasSubstr("clocks"))) << "half a minute is not over";
+}
+
+TEST_F(SessionTest, AnOlderServerGetsReportsWithoutClocks) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/iterations") && request.body.find("clocks") != std::string::npos) {
+      return std::pair(422, std::string(R"({"detail":"body: clocks: unknown member"})"));
+    }
+    return well(request, a_plan);
+  });
+  clocks = SeenClocks{1200};
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  session->report(iteration(1, 1));
+  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 2; })) << "the same, without";
+  EXPECT_THAT(server.asked("POST", "/iterations").at(1),
+              AllOf(HasSubstr(R"("last_iteration":1)"), Not(HasSubstr("clocks"))));
   EXPECT_FALSE(complaints.raised(Cause::reports));
 }
 
