@@ -129,7 +129,7 @@ class Cluster:
         with open(os.path.join(folder, "dashboard.html"), "rb") as file:
             self.page = file.read()
         self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
-        self.alerts, self.resolved = [], []
+        self.alerts, self.resolved, self.hosts = [], [], []
         self.history = []  # of all jobs, minutes; or the status that refuses it
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
@@ -155,6 +155,10 @@ class Cluster:
         """Pages are short, so that tests follow some."""
         page = {"alerts": self.alerts[begin:begin + self.page_rows]} | ({} if begin else {"resolved": self.resolved})
         return page | ({"next": str(begin + self.page_rows)} if begin + self.page_rows < len(self.alerts) else {})
+
+    def host_page(self, begin):
+        page = {"hosts": self.hosts[begin:begin + self.page_rows]}
+        return page | ({"next": str(begin + self.page_rows)} if begin + self.page_rows < len(self.hosts) else {})
 
     def event_page(self, begin):
         """Of events beyond ranks' own, the last one first."""
@@ -287,6 +291,9 @@ class Server:
         if url.path == "/v1/alerts":
             with cluster.lock:
                 return send(200, cluster.alert_page(int(query.get("after", 0))))
+        if url.path == "/v1/hosts":
+            with cluster.lock:
+                return send(200, cluster.host_page(int(query.get("after", 0))))
         if url.path == "/v1/events/recent":
             with cluster.lock:
                 return send(200, cluster.event_page(int(query.get("after", 0))))

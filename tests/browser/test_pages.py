@@ -113,6 +113,57 @@ class AlertsTest(ClusterCase):
                 self.assert_readable()
 
 
+HOSTS = "() => [...document.querySelectorAll('.host-table tbody tr:not(.gap)')].map((r) => [...r.children].map((c) => c.textContent).join(' | '))"
+
+
+class HostsTest(ClusterCase):
+    def made(self, count=0):
+        gpt, bert = self.job("gpt"), self.job("bert")
+        with self.cluster.lock:
+            self.cluster.hosts = [
+                {"host": "node-2", "job": gpt.id, "job_name": "gpt", "ranks": 8, "wanted_least_mhz": 1200, "wanted_most_mhz": 1410,
+                 "set_least_mhz": 1200, "set_most_mhz": 1410, "clocks_failed": 3, "clocks_late": 1, "throttled_iterations": 12, "reporting": 8},
+                {"host": "node-10", "job": bert.id, "job_name": "bert", "ranks": 4, "without_control": 4, "control_reason": "no permission",
+                 "silent": 4},
+                *({"host": f"x-{k:04}", "job": bert.id, "ranks": 8, "clocks_failed": 0, "reporting": 8} for k in range(count))]
+        return gpt, bert
+
+    def open_hosts(self, **look):
+        self.open(wait=LIVE, **look)
+        self.js("() => { location.hash = '#/hosts'; }")
+        self.browser.wait_until("document.querySelector('.host-table tbody tr')")
+
+    def test_hosts_are_listed_sorted_and_chosen(self):
+        self.made()
+        self.open_hosts()
+        node_2 = "node-2 | gpt | 8 |  | 1,200-1,410 MHz | 1,200-1,410 MHz | 3 | 1 | 12 | none"
+        node_10 = "node-10 | bert | 4 | 4 |  | no reports |  |  |  | none"
+        self.assertEqual(self.js(HOSTS), [node_10, node_2])
+        self.assertEqual(self.js("() => document.title"), "Hosts - Perseus")
+        self.js("() => [...document.querySelectorAll('.host-table th button')].find((b) => b.textContent === 'Failed').click()")
+        self.assertEqual(self.js(HOSTS), [node_2, node_10], "most failures first; not known comes last")
+        self.assertEqual(self.js("() => document.querySelector('.host-table th[aria-sort]').textContent"), "Failed")
+        self.js("() => document.querySelector('#host-words').focus()")
+        self.browser.type("bert")
+        self.browser.wait_until("document.querySelectorAll('.host-table tbody tr').length === 1")
+        self.assertEqual(self.text("main .list-summary"), "1 of 2 rows")
+
+    def test_thousands_of_hosts_come_in_pages_and_only_visible_ones_are_elements(self):
+        self.made(3000)
+        self.open_hosts()
+        self.browser.wait_until("document.querySelector('main .list-summary').textContent === '3,002 rows'")
+        self.assertLess(len(self.js(HOSTS)), 80)
+        self.js("() => { const s = document.querySelector('#host-trouble'); s.value = 'trouble'; s.dispatchEvent(new Event('change')); }")
+        self.assertEqual(len(self.js(HOSTS)), 2)
+
+    def test_on_a_phone_light_and_dark(self):
+        self.made(20)
+        for dark in (False, True):
+            self.open_hosts(**PHONE, dark=dark)
+            self.assertLessEqual(self.width(), 360)
+            self.assert_readable()
+
+
 EVENTS = "() => [...document.querySelectorAll('.event-list li')].map((li) => [...li.children].slice(1).map((part) => part.innerText).join(' | '))"
 
 

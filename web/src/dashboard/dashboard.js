@@ -7,6 +7,7 @@ import { getJson, jobPath, token } from './api.js';
 import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
 import { createEventsView, loadEvents } from './events.js';
+import { createHostsView, loadHosts } from './hosts.js';
 import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
 import { createJobs, loadJobs } from './jobs.js';
@@ -93,6 +94,12 @@ const events = createRefresher(loadEvents, (loaded) => state.page === 'events' &
   (error) => state.page === 'events' && state.view?.fail(error), 1000);
 setInterval(() => listening && state.page === 'events' && events.ask(), eventSpacing_ms);
 
+// Hosts, while their page is open
+const hostSpacing_ms = 30_000;
+const hosts = createRefresher(loadHosts, (loaded) => state.page === 'hosts' && state.view?.show(loaded),
+  (error) => state.page === 'hosts' && state.view?.fail(error), 1000);
+setInterval(() => listening && state.page === 'hosts' && hosts.ask(), hostSpacing_ms);
+
 function refuse(error) {
   sign.refused(token.get() ? error.message : '');
   if (state.jobs === null) dialog.open();
@@ -106,6 +113,7 @@ function connect() {
       jobs.ask(); // the page is live once the jobs are loaded
       alerts.ask();
       if (state.page === 'events') events.ask();
+      if (state.page === 'hosts') hosts.ask();
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -154,7 +162,7 @@ addEventListener('pagehide', pause);
 addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
 
 // Pages: by the URL's hash; a job's is #/jobs/ID
-const views = { alerts: createAlertsView, events: createEventsView };
+const views = { alerts: createAlertsView, events: createEventsView, hosts: createHostsView };
 const wanted = () => {
   const [, page, id] = /^#\/(\w+)(?:\/([^/]+))?/.exec(location.hash) ?? [];
   if (page === 'jobs' && id !== undefined) return { page: 'job', id: decodeURIComponent(id) };
@@ -199,6 +207,7 @@ function openPage(page) {
   state.view = views[page](main);
   if (page === 'alerts') alerts.ask();
   if (page === 'events') events.ask();
+  if (page === 'hosts') hosts.ask();
 }
 
 function closeView() {

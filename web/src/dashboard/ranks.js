@@ -1,16 +1,21 @@
-// Ranks of a job: place, host, GPU, the right to set clocks, last call. The page loads them when the reader opens the part.
+// Ranks of a job: place, host, GPU, the right to set clocks, clocks wanted and set, failures, last call. The page loads them when the reader opens the part.
 import { element } from '../dom.js';
 import { getJson, jobPath } from './api.js';
-import { clockTime, count } from './words.js';
+import { clockRange, clockTime, count } from './words.js';
 
 const rights = { advice: 'advice only', none: 'cannot set clocks' };
 const rightOf = ({ control, control_reason }) => (control ? (rights[control] ?? control) + (control_reason ? `: ${control_reason}` : '') : 'sets clocks');
+const setOf = ({ set_mhz }) => (set_mhz == null ? 'no reports' : set_mhz > 0 ? clockRange(set_mhz, set_mhz) : 'none');
 const columns = [
   ['Rank', ({ rank }) => String(rank), ''],
   ['Pipeline, stage, tensor', ({ dp_rank, pp_rank, tp_rank }) => `${dp_rank}, ${pp_rank}, ${tp_rank}`, 'wide'],
   ['Host', ({ host }) => host ?? 'not known', 'text-cell'],
   ['GPU', ({ accelerator }) => accelerator ?? 'not known', 'text-cell wide'],
   ['Clocks', rightOf, 'text-cell'],
+  ['Wanted', ({ wanted_least_mhz, wanted_most_mhz }) => clockRange(wanted_least_mhz, wanted_most_mhz), ''],
+  ['Set', setOf, ''],
+  ['Failed, late, throttled', (rank) => (rank.clocks_failed == null ? '' : [rank.clocks_failed, rank.clocks_late, rank.throttled_iterations]
+    .map((value) => (value ?? 0).toLocaleString('en')).join(', ')), 'wide'],
   ['Last call', ({ last_heard_s, waiting }) => (waiting ? 'waits for a plan' : last_heard_s > 0 ? clockTime(last_heard_s) : 'none since the server started'), 'text-cell'],
 ];
 
@@ -30,7 +35,7 @@ export function createRanks(parent, id) {
     load(null);
   } });
   const details = element('details', { class: 'ranks', ontoggle: () => details.open && body.children.length === 0 && load(null) },
-    element('summary', { text: 'Hosts, GPUs, rights and last calls' }), status, scroller, element('div', { class: 'shortcuts' }, more, again));
+    element('summary', { text: 'Hosts, GPUs, rights, clocks and last calls' }), status, scroller, element('div', { class: 'shortcuts' }, more, again));
   parent.append(details);
 
   async function load(after) {

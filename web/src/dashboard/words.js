@@ -28,6 +28,13 @@ export const matchesWords = (job, words) => words.every((word) =>
 
 export const count = (n, one, many = `${one}s`) => `${Number(n).toLocaleString('en')} ${n === 1 ? one : many}`;
 
+/** The lowest and the highest of some clocks: "1,200-1,410 MHz"; '' if they are not known. */
+export function clockRange(least_mhz, most_mhz) {
+  if (!(most_mhz > 0)) return '';
+  const most = `${most_mhz.toLocaleString('en')} MHz`;
+  return least_mhz < most_mhz ? `${least_mhz.toLocaleString('en')}-${most}` : most;
+}
+
 const day_s = 86_400;
 export function clockTime(at_s, now_s = Date.now() / 1000) {
   const date = new Date(at_s * 1000);
