@@ -247,6 +247,15 @@ class Webhook(AlertCase):
         self.assertEqual(self.server.stop(), 0)
         self.assertLess(time.monotonic() - began, 8, "it does not wait for the answer, which has 10 s")
 
+    def test_a_message_that_waits_is_tried_once_more_at_an_orderly_stop(self):
+        receiver = self.receiver(500, 500, 500)
+        self.start("--alert-webhook", receiver.url)
+        training = self.trained("gpt")
+        self.lose_control(training, 2)
+        self.wait_for(lambda: len(receiver.requests) == 3)  # the next delay is 4 s
+        self.assertEqual(self.server.stop(), 0)
+        self.assertEqual(receiver.states(), ["firing"] * 4)
+
     def test_a_receiver_that_is_configured_later_gets_the_raised_alerts(self):
         config = pathlib.Path(self.folder.name) / "perseus.toml"
         config.write_text("")

@@ -85,6 +85,17 @@ std::vector<std::string> AlertWebhook::take_lines() {
 
 void AlertWebhook::stop() { thread_.request_stop(); }
 
+void AlertWebhook::finish(milliseconds limit) {
+  {
+    std::unique_lock lock(mutex_);
+    if (!running_) return;
+    finishing_ = true;
+    changed_.notify_all();
+    changed_.wait_for(lock, limit, [this] { return !running_; });
+  }
+  thread_.request_stop();
+}
+
 bool AlertWebhook::is_running() const {
   const std::lock_guard lock(mutex_);
   return running_;
@@ -94,14 +105,14 @@ void AlertWebhook::run(const std::stop_token& stop) {
   std::optional<ReceiverConnection> connection;
   std::uint64_t receiver = 0;
   std::unique_lock lock(mutex_);
-  while (!stop.stop_requested()) {
+  while (!stop.stop_requested() && !(finishing_ && waiting_.empty())) {
     const std::uint64_t before = receivers_;
     if (delay_ > milliseconds(0)) {  // ends early for a new receiver
-      changed_.wait_for(lock, stop, delay_, [&] { return receivers_ != before; });
+      changed_.wait_for(lock, stop, delay_, [&] { return receivers_ != before || finishing_; });
     }
     if (waiting_.empty()) {
       if (connection) connection->close();
-      changed_.wait(lock, stop, [this] { return !waiting_.empty(); });
+      changed_.wait(lock, stop, [this] { return !waiting_.empty() || finishing_; });
     }
     if (stop.stop_requested() || waiting_.empty()) continue;
     if (waiting_.front().until <= steady_clock::now()) {
@@ -123,6 +134,7 @@ void AlertWebhook::run(const std::stop_token& stop) {
     if (!stop.stop_requested()) take(std::move(message), outcome);
   }
   running_ = false;
+  changed_.notify_all();
 }
 
 AlertWebhook::Outcome AlertWebhook::post(ReceiverConnection& connection, const std::string& message,
@@ -146,7 +158,8 @@ void AlertWebhook::take(Message message, const Outcome& outcome) {
     return;
   }
   delay_ = std::clamp(2 * delay_, options_.first_delay, options_.longest_delay);
-  if (steady_clock::now() < message.until && waiting_.size() < options_.most_waiting && !receiver_.url.empty()) {
+  if (!finishing_ && steady_clock::now() < message.until && waiting_.size() < options_.most_waiting &&
+      !receiver_.url.empty()) {
     waiting_.push_front(std::move(message));
   } else {
     ++counts_.dropped;
@@ -158,6 +171,15 @@ void AlertWebhook::report(const std::string& state) {
   state_ = state;
   if (lines_.size() >= kMostLines) return;
   lines_.push_back(state.empty() ? "messages arrive again" : state);
+}
+
+void finish_off_thread(const std::shared_ptr<AlertWebhook>& webhook, Executor& executor, double limit_s,
+                       Done<Ok> done) {
+  const milliseconds limit(static_cast<std::int64_t>(1000 * limit_s));
+  executor.submit(Executor::Kind::request, [webhook, limit, done = std::move(done)] {
+    webhook->finish(limit);
+    return std::function<void()>([done] { done(Ok{}); });
+  });
 }
 
 }  // namespace perseus::service

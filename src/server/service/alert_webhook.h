@@ -8,7 +8,7 @@
 // Errors:  a message is dropped, and counted, after any other answer but 2xx, when `kept` is over, and, the oldest
 //          first, when too many wait. Lines for the log give the reason; one that repeats makes one line.
 // Cost:    send(): a lock. A thread, from the first receiver on.
-// Threads: any; set_receiver() and stop() from one thread.
+// Threads: any; set_receiver() and stop() from one thread, set_receiver() not after finish().
 #pragma once
 
 #include <chrono>
@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -25,6 +26,8 @@
 
 #include "server/jobs/alert.h"
 #include "server/service/alert_receiver.h"
+#include "server/service/done.h"
+#include "server/service/executor.h"
 
 namespace perseus::service {
 
@@ -61,6 +64,9 @@ class AlertWebhook {
   std::vector<std::string> take_lines();
   /// Sends nothing from now on.
   void stop();
+  /// For an orderly stop, on any thread: tries each message that waits once more, without delays, at most for `limit`.
+  /// Returns when that is over; then as after stop().
+  void finish(std::chrono::milliseconds limit);
   /// True until its thread has ended, which may take as long as the lookup of the receiver's name.
   [[nodiscard]] bool is_running() const;
 
@@ -94,8 +100,11 @@ class AlertWebhook {
   std::string state_;  ///< the last reason reported; empty: messages arrive
   std::vector<std::string> lines_;
   std::vector<jobs::Alert> delivered_ends_;
-  bool running_ = false;
+  bool running_ = false, finishing_ = false;
   std::jthread thread_;
 };
+
+/// finish() on the executor; then `done` on the io thread.
+void finish_off_thread(const std::shared_ptr<AlertWebhook>& webhook, Executor& executor, double limit_s, Done<Ok> done);
 
 }  // namespace perseus::service

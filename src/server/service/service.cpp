@@ -79,7 +79,8 @@ struct Service::Parts {
   AlertWatch watch;
   std::shared_ptr<AlertClaims> claims;
   std::shared_ptr<SentAlerts> sent_alerts;
-  AlertWebhook webhook;
+  std::shared_ptr<AlertWebhook> webhook = std::make_shared<AlertWebhook>();
+  Executor& workers;
 };
 
 Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
@@ -112,7 +113,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
       watch(*jobs, clock, options.alert_after_s),
       claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
-      sent_alerts(std::make_shared<SentAlerts>(*store, clock)) {}
+      sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
+      workers(executor) {}
 
 JobHooks Service::Parts::hooks() {
   JobHooks hooks;
@@ -153,8 +155,8 @@ void Service::Parts::connect(store::Store& to) {
     claims->changed(alert);
   };
   claims->send = [this](const jobs::Alert& alert) {
-    if (alert.resolved_s) return webhook.send(format_alert_message(alert), alert);
-    webhook.send(format_alert_message(alert));
+    if (alert.resolved_s) return webhook->send(format_alert_message(alert), alert);
+    webhook->send(format_alert_message(alert));
     sent_alerts->note(alert);
   };
   sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
@@ -175,7 +177,7 @@ void Service::Parts::connect(store::Store& to) {
 
 void Service::Parts::use(const AlertReceiver& receiver) {
   options.alert_receiver = receiver;
-  webhook.set_receiver(receiver);
+  webhook->set_receiver(receiver);
   claims->enable(!receiver.url.empty());
   sent_alerts->enable(!receiver.url.empty());
 }
@@ -302,7 +304,7 @@ StoreHealth Service::store_health() {
   return parts_->store->health();
 }
 
-bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook.is_running(); }
+bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook->is_running(); }
 std::shared_ptr<StoreAccess> Service::store_access() const { return parts_->store; }
 
 ServiceCounts Service::counts() const {
@@ -333,7 +335,7 @@ ServiceCounts Service::counts() const {
   counts.energy = parts_->energy;
   counts.clocks = parts_->reports.clock_counts();
   counts.alerts = parts_->watch.alerts().counts();
-  counts.webhook = parts_->webhook.counts();
+  counts.webhook = parts_->webhook->counts();
   for (const auto& [id, live] : parts_->jobs->live()) {
     const jobs::Job& job = live->job;
     counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
@@ -378,8 +380,8 @@ void Service::tick() {
   parts_->watch.tick(now_s);
   parts_->claims->tick(now_s);
   parts_->sent_alerts->tick(now_s);
-  for (const jobs::Alert& alert : parts_->webhook.take_delivered_ends()) parts_->sent_alerts->note(alert);
-  for (const std::string& line : parts_->webhook.take_lines()) {
+  for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->note(alert);
+  for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }
 }
@@ -424,10 +426,9 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   parts_->reports.stop();
   parts_->windows->stop();
   parts_->waiting.stop();
-  parts_->webhook.stop();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
-  auto missing = std::make_shared<std::size_t>(jobs.size() + 3);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 4);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
     if (!done) *failed = done.error();
@@ -435,14 +436,12 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
     *failed ? kept(**failed) : kept(Ok{});
   };
   for (const std::string& id : jobs) {
-    if (LiveJob* live = parts_->jobs->in_memory(id)) {
-      parts_->reports.keep(*live, one_less);
-    } else {
-      one_less(Ok{});
-    }
+    LiveJob* const live = parts_->jobs->in_memory(id);
+    live != nullptr ? parts_->reports.keep(*live, one_less) : one_less(Ok{});
   }
   parts_->characterizations->stop([one_less] { one_less(Ok{}); });
   parts_->history->keep(one_less);
+  finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);
   one_less(Ok{});
 }
 

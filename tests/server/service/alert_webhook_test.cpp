@@ -158,6 +158,35 @@ TEST(AlertWebhook, AnEndDuringACallWaitsForNoAnswer) {
   EXPECT_TRUE(testing::eventually([&] { return !webhook.is_running(); }));
 }
 
+TEST(AlertWebhook, AtAnOrderlyStopEachMessageIsTriedOnceMoreWithoutDelays) {
+  TestReceiver receiver({500, 500, 200, 500});
+  AlertWebhookOptions options;
+  options.first_delay = options.longest_delay = std::chrono::hours(1);
+  AlertWebhook webhook(options);
+  webhook.set_receiver({receiver.url, ""});
+  webhook.send("first");
+  ASSERT_TRUE(testing::eventually([&] { return webhook.counts().failed == 1 && webhook.counts().waiting == 1; }));
+  for (const char* const message : {"second", "third", "fourth"}) webhook.send(message);
+  webhook.finish(std::chrono::minutes(1));
+  EXPECT_FALSE(webhook.is_running());
+  EXPECT_THAT(receiver.bodies(), ElementsAre("first", "first", "second", "third", "fourth"));
+  EXPECT_EQ(webhook.counts().sent, 2);
+  EXPECT_EQ(webhook.counts().dropped, 2);
+  webhook.finish(std::chrono::minutes(1));  // without effect
+}
+
+TEST(AlertWebhook, AReceiverThatNeverAnswersDelaysAnOrderlyStopNoLongerThanTheLimit) {
+  TestReceiver receiver({0});
+  AlertWebhookOptions options = quick();
+  options.answer = std::chrono::hours(1);
+  AlertWebhook webhook(options);
+  webhook.set_receiver({receiver.url, ""});
+  webhook.send("first");
+  ASSERT_TRUE(testing::eventually([&] { return receiver.bodies().size() == 1; }));
+  webhook.finish(milliseconds(20));
+  EXPECT_TRUE(testing::eventually([&] { return !webhook.is_running(); }));
+}
+
 TEST(AlertWebhook, BeyondTheLimitTheOldestMessagesAreDropped) {
   AlertWebhookOptions options;
   options.most_waiting = 3;
