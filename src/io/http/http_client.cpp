@@ -23,8 +23,6 @@ namespace beast = boost::beast;
 namespace http = beast::http;
 using boost::system::error_code;
 
-constexpr std::uint64_t kMostBodyBytes = std::uint64_t{1} << 30U;
-
 /// Receives the outcome of an operation that the caller starts and then waits for.
 class Waited {
  public:
@@ -59,15 +57,16 @@ struct Outcome {
   bool reusable = false;
 };
 
-/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false.
+/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false. Without `most_bytes`
+/// the body may have any length.
 template <class Stream>
-Outcome exchange(Stream& stream, Waited& waited, const Request& request, bool endless, const OnHead& on_head,
-                 const OnBytes& on_bytes) {
+Outcome exchange(Stream& stream, Waited& waited, const Request& request, boost::optional<std::uint64_t> most_bytes,
+                 const OnHead& on_head, const OnBytes& on_bytes) {
   http::async_write(stream, request, waited());
   if (const error_code problem = waited.wait()) return {problem};
   beast::flat_buffer buffer;
   http::response_parser<http::buffer_body> parser;
-  parser.body_limit(endless ? boost::none : boost::optional<std::uint64_t>(kMostBodyBytes));
+  parser.body_limit(most_bytes);
   if (request.method() == http::verb::head) parser.skip(true);
   http::async_read_header(stream, buffer, parser, waited());
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
@@ -202,12 +201,13 @@ class HttpConnection::Transport {
 
   Outcome exchange_by(Waited& waited, Until ends, const Request& request, bool endless, const OnHead& on_head,
                       const OnBytes& on_bytes) {
+    const auto most_bytes = endless ? boost::none : boost::optional<std::uint64_t>(peer_.most_body_bytes);
     if (secure_) {
       beast::get_lowest_layer(*secure_).expires_at(ends);
-      return exchange(*secure_, waited, request, endless, on_head, on_bytes);
+      return exchange(*secure_, waited, request, most_bytes, on_head, on_bytes);
     }
     plain_->expires_at(ends);
-    return exchange(*plain_, waited, request, endless, on_head, on_bytes);
+    return exchange(*plain_, waited, request, most_bytes, on_head, on_bytes);
   }
 
   HttpPeer peer_;

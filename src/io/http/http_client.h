@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <stop_token>
@@ -25,6 +26,7 @@ struct HttpPeer {
   std::string token;    ///< none: no Authorization header
   std::string ca_file;  ///< certificates to trust instead of the system's
   std::chrono::milliseconds timeout{60000};
+  std::uint64_t most_body_bytes = std::uint64_t{1} << 30U;  ///< of an answer; more is an error
 };
 
 struct HttpCall {
