@@ -10,6 +10,7 @@
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "io/formats/toml_reader.h"
+#include "secret_file.h"
 #include "server/service/alert_receiver.h"
 #include "slowdown.h"
 
@@ -58,15 +59,9 @@ Status alert_token(ServeConfig& config, const std::string& file) {
   config.alert_webhook_token = file;
   config.alert_token.clear();
   if (file.empty()) return Ok{};
-  const auto content = formats::read_file(file);
-  if (!content) return content.error();
-  const std::size_t end = content->find_last_not_of(" \t\r\n");
-  const std::string token = content->substr(0, end == std::string::npos ? 0 : end + 1);
-  const bool is_text = std::ranges::all_of(token, [](char c) { return c > ' ' && c < 0x7f; });
-  if (token.empty() || !is_text) {
-    return Error{ErrorCode::usage, fmt::format("'{}' does not contain a token on one line, without spaces", file)};
-  }
-  config.alert_token = token;
+  auto token = read_secret(file);
+  if (!token) return token.error();
+  config.alert_token = *std::move(token);
   return Ok{};
 }
 

@@ -14,6 +14,7 @@
 #include "origin.h"
 #include "planning/checker/allocation_check.h"
 #include "progress.h"
+#include "site_follow.h"
 #include "site_jobs.h"
 #include "site_output.h"
 
@@ -107,6 +108,7 @@ void add_site(CLI::App& app, Command& command) {
                             "  perseus site plan data/sample_site.toml\n"
                             "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"));
   add_site_plan(*group, command);
+  add_site_follow(*group, command);
 }
 
 }  // namespace perseus::cli

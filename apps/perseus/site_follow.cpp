@@ -1,0 +1,229 @@
+#include "site_follow.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <random>
+
+#include "base/json_writer.h"
+#include "base/split.h"
+#include "exit_codes.h"
+#include "interrupt.h"
+#include "io/formats/number.h"
+#include "secret_file.h"
+#include "server/openadr/event_follower.h"
+#include "server/openadr/vtn_client.h"
+#include "server_call.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr double kMostWatts = 1e12;
+constexpr double kShortestPoll_s = 5, kLongestPoll_s = 3600;
+constexpr std::chrono::milliseconds kAnswer{20'000};
+
+struct FollowArguments {
+  std::string openadr, ca, client_id, secret_file, scope = "read_targets", token_url, program, domain;
+  std::vector<std::string> targets, levels;
+  std::optional<double> baseline_w, emergency_w, default_w;
+  double poll_s = 45;
+  bool once = false, dry_run = false;
+};
+
+/// "2=600000"
+Status add_level(openadr::FollowSettings& settings, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto level = formats::number_in<int>(std::string_view(text).substr(0, equals));
+  const auto watts = equals == std::string::npos
+                         ? std::nullopt
+                         : formats::number_in<double>(std::string_view(text).substr(equals + 1));
+  if (!level || *level < 1 || *level >= openadr::kLevels || !watts || !(*watts >= 0 && *watts <= kMostWatts)) {
+    return Error{ErrorCode::usage, fmt::format("--level: '{}'; allowed: LEVEL=WATTS, a level from 1 to 3 and 0 to 1e12 "
+                                               "watts, for example 2=600000",
+                                               text)};
+  }
+  settings.levels[static_cast<std::size_t>(*level)] = Watts(*watts);
+  return Ok{};
+}
+
+std::optional<Watts> watts_of(std::optional<double> number) {
+  return number ? std::optional(Watts(*number)) : std::nullopt;
+}
+
+Result<openadr::FollowSettings> settings_of(const FollowArguments& arguments) {
+  openadr::FollowSettings settings;
+  settings.baseline = watts_of(arguments.baseline_w);
+  settings.emergency = watts_of(arguments.emergency_w);
+  settings.default_limit = watts_of(arguments.default_w);
+  for (const std::string& level : arguments.levels) {
+    if (Status added = add_level(settings, level); !added) return added.error();
+  }
+  return settings;
+}
+
+/// A client's secret over plain HTTP only to this machine.
+Status check_url(const std::string& option, const std::string& text) {
+  const auto url = http::parse_url(text);
+  if (!url) return Error{ErrorCode::usage, option + ": " + url.error().message};
+  if (http::without_user(text) != text) {
+    return Error{ErrorCode::usage, option + ": the URL contains a user; allowed: --client-id and --client-secret-file"};
+  }
+  if (url->tls || http::is_loopback_host(url->address.host)) return Ok{};
+  return Error{ErrorCode::usage, fmt::format("{}: {}: tokens would be readable on the network; allowed: https, or http "
+                                             "to localhost",
+                                             option, text)};
+}
+
+Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
+  if (Status right = check_url("--openadr", arguments.openadr); !right) return right.error();
+  if (!arguments.token_url.empty()) {
+    if (Status right = check_url("--token-url", arguments.token_url); !right) return right.error();
+  }
+  const auto secret = read_secret(arguments.secret_file);
+  if (!secret) return secret.error();
+  openadr::VtnOptions vtn;
+  vtn.peer.url = arguments.openadr;
+  vtn.peer.ca_file = arguments.ca;
+  vtn.peer.timeout = kAnswer;
+  vtn.client_id = arguments.client_id;
+  vtn.client_secret = *secret;
+  vtn.scope = arguments.scope;
+  vtn.token_url = arguments.token_url;
+  vtn.program = arguments.program;
+  vtn.targets = arguments.targets;
+  return vtn;
+}
+
+std::string steps_json(const std::string& source, const std::vector<openadr::WattStep>& steps) {
+  return json_text(JsonObject{[&](JsonWriter& f) {
+    f.always("source", source);
+    f.always("steps", JsonList{steps, [](const openadr::WattStep& step) {
+                                 return JsonObject{[&step](JsonWriter& one) {
+                                   one.always("from_s", step.from_s);
+                                   one("limit_w", step.limit);
+                                 }};
+                               }});
+  }});
+}
+
+/// The call that replaces the limits of a domain.
+http::HttpCall limits_call(const FollowArguments& arguments, const std::vector<openadr::WattStep>& steps) {
+  return {"PUT", "/v1/site/limits/" + http::percent_encode(arguments.domain),
+          steps_json("openadr:" + arguments.openadr, steps)};
+}
+
+Status send_steps(const http::HttpPeer& server, const FollowArguments& arguments,
+                  const std::vector<openadr::WattStep>& steps) {
+  const http::HttpCall call = limits_call(arguments, steps);
+  if (arguments.dry_run) {
+    print(call.body + "\n");
+    return Ok{};
+  }
+  const auto answer = call_server(server, call);
+  if (!answer) return Error{answer.error().code, "server: " + answer.error().message};
+  return Ok{};
+}
+
+Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
+  const auto settings = settings_of(arguments);
+  if (!settings) return settings.error();
+  auto vtn = vtn_of(arguments);
+  if (!vtn) return vtn.error();
+  std::signal(SIGPIPE, SIG_IGN);
+  server.timeout = kAnswer;
+  const SystemClock wall;
+  const UnsteppedClock unstepped;
+  std::mt19937_64 engine(std::random_device{}());
+  std::uniform_real_distribution<double> random(0, 1);
+  openadr::VtnClient source(*std::move(vtn), unstepped);
+  std::string last_line;
+  openadr::FollowerParts parts;
+  parts.source = &source;
+  parts.send = [&](const std::vector<openadr::WattStep>& steps) { return send_steps(server, arguments, steps); };
+  parts.log = [&](const std::string& line) { note(last_line = line); };
+  parts.random = [&] { return random(engine); };
+  parts.wall = &wall;
+  parts.unstepped = &unstepped;
+  openadr::EventFollower follower({*settings, arguments.client_id, arguments.poll_s}, parts);
+  {
+    const InterruptGuard guard;
+    while (!InterruptGuard::interrupted()) {
+      const double wait_s = follower.step();
+      if (arguments.once) break;
+      InterruptGuard::wait(Seconds(wait_s));
+    }
+  }
+  if (arguments.once && !follower.is_current()) return Error{ErrorCode::unavailable, last_line};
+  if (!arguments.once) note("stopped: the server keeps the limits that were sent last");
+  return 0;
+}
+
+void add_event_options(CLI::App& follow, FollowArguments& arguments) {
+  follow.add_option("--openadr", arguments.openadr, "URL of the utility's OpenADR 3 server (VTN)")
+      ->type_name("URL")
+      ->required();
+  follow.add_option("--client-id", arguments.client_id, "Client ID that the utility has issued")
+      ->type_name("ID")
+      ->required();
+  follow.add_option("--client-secret-file", arguments.secret_file, "File with the client's secret on one line")
+      ->type_name("FILE")
+      ->required();
+  follow.add_option("--scope", arguments.scope, "OAuth2 scope of the token")->type_name("SCOPE")->capture_default_str();
+  follow.add_option("--token-url", arguments.token_url, "Token endpoint (default: the one that the VTN names)")
+      ->type_name("URL");
+  follow.add_option("--openadr-ca", arguments.ca, "Certificates to trust for the VTN instead of the system's (PEM)")
+      ->type_name("FILE");
+  follow.add_option("--program", arguments.program, "Follow only events of this program (default: of all programs)")
+      ->type_name("NAME");
+  follow.add_option("--target", arguments.targets, "Read events with this target too; repeatable")->type_name("T");
+  follow
+      .add_option("--poll", arguments.poll_s,
+                  "Mean time between polls; each is up to a third shorter or longer, in seconds")
+      ->type_name("S")
+      ->check(number_within(kShortestPoll_s, kLongestPoll_s, "s"))
+      ->capture_default_str();
+}
+
+void add_watt_options(CLI::App& follow, FollowArguments& arguments) {
+  const CLI::Validator watts = number_within(0, kMostWatts, "W");
+  follow.add_option("--domain", arguments.domain, "Domain of the site that the limits apply to")
+      ->type_name("DOMAIN")
+      ->required();
+  follow.add_option("--level", arguments.levels, "Limit in watts at level 1, 2 or 3 of SIMPLE events; repeatable")
+      ->type_name("LEVEL=W");
+  follow.add_option("--emergency", arguments.emergency_w, "Limit in watts during ALERT_GRID_EMERGENCY")
+      ->type_name("W")
+      ->check(watts);
+  follow.add_option("--baseline", arguments.baseline_w, "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts")
+      ->type_name("W")
+      ->check(watts);
+  follow
+      .add_option("--default-limit", arguments.default_w,
+                  "Limit in watts without a capacity limit or subscription (default: no limit)")
+      ->type_name("W")
+      ->check(watts);
+  follow.add_flag("--once", arguments.once, "Poll and send once, then exit");
+  follow.add_flag("--dry-run", arguments.dry_run, "Print the limits as JSON instead of sending them");
+}
+
+}  // namespace
+
+void add_site_follow(CLI::App& group, Command& command) {
+  auto* follow =
+      group.add_subcommand("follow", "Follow a utility's OpenADR 3 events: send them to the server as limits");
+  const auto arguments = std::make_shared<FollowArguments>();
+  add_event_options(*follow, *arguments);
+  add_watt_options(*follow, *arguments);
+  const auto server = add_server_options(*follow);
+  add_json_flag(*follow, command);
+  follow->callback([server, arguments, &command] {
+    command.run = [server, arguments] { return run_site_follow(*server, *arguments); };
+  });
+  follow->footer(
+      help_footer(kAllErrors,
+                  "  perseus site follow --openadr https://vtn.example/openadr3/3.1.0 --client-id site-7 \\\n"
+                  "    --client-secret-file /etc/perseus/openadr.secret --domain hall --level 1=900000\n"));
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,74 @@
+// Polls a utility's events and sends the watt limits that follow from them whenever they change.
+//
+// Input:   an event source, a receiver of steps, the time; call step() again after the seconds that it returns.
+// Output:  the first schedule after the first complete list, then every change. While the source does not answer, the
+//          known events go on; a schedule that was not received is sent again.
+// Errors:  are lines for the log, each once until it changes: the source or the receiver does not answer, payloads that
+//          are not followed, events that cannot be read.
+// Cost:    one list per poll; one call per event that is absent from it, at most kMostConfirmed.
+// Threads: one; blocks in the source and the receiver.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/openadr/event_memory.h"
+#include "server/openadr/event_source.h"
+
+namespace perseus::openadr {
+
+struct FollowerOptions {
+  FollowSettings settings;
+  std::string seed;    ///< of random shifts: names this client
+  double poll_s = 45;  ///< on average; each wait is up to a third shorter or longer
+  double first_retry_s = 5, longest_retry_s = 300;
+};
+
+struct FollowerParts {
+  EventSource* source = nullptr;
+  std::function<Status(const std::vector<WattStep>&)> send;
+  std::function<void(const std::string&)> log;
+  std::function<double()> random;    ///< 0 to 1
+  const Clock* wall = nullptr;       ///< of the events' times
+  const Clock* unstepped = nullptr;  ///< of polls and retries
+};
+
+class EventFollower {
+ public:
+  static constexpr std::size_t kMostConfirmed = 50;  ///< events per poll
+
+  EventFollower(FollowerOptions options, FollowerParts parts);
+  /// Polls and sends what is due; returns the seconds until the next call.
+  double step();
+  /// The schedule as it was last received; empty before the first.
+  [[nodiscard]] const std::vector<WattStep>& sent() const { return sent_; }
+  /// The last poll and the last transmission succeeded.
+  [[nodiscard]] bool is_current() const { return poll_failures_ == 0 && polled_ && send_failures_ == 0; }
+
+ private:
+  Status poll(double now_s);
+  void send_changes(double now_s);
+  void log_once(const std::string& key, const std::string& text);
+  void log_state(std::string& last, const std::string& state);
+  [[nodiscard]] double retry_after_s(int failures) const;
+
+  FollowerOptions options_;
+  FollowerParts parts_;
+  EventMemory memory_;
+  std::map<std::string, PayloadUnits> program_units_;
+  std::vector<WattStep> sent_;
+  bool polled_ = false, was_sent_ = false;
+  int poll_failures_ = 0, send_failures_ = 0;
+  double next_poll_s_ = 0, next_send_s_ = 0;  ///< by the unstepped clock
+  std::set<std::string> logged_;
+  std::string poll_state_, send_state_;
+};
+
+/// "900000 W from now, 600000 W from 2026-03-14T12:00:00Z, no limit from ...": the first few steps.
+std::string schedule_text(const std::vector<WattStep>& steps);
+
+}  // namespace perseus::openadr

@@ -1,0 +1,70 @@
+// An event of a utility, as OpenADR 3 has it, reduced to what limits of power need.
+//
+// Shape:   the intervals are in the event's order, which is their order in time unless they have starts of their own.
+// Units:   starts in seconds since 1970; values in the unit that `units` has for their payload type.
+// Threads: plain values.
+// Source:  OpenADR 3.1.0, schema event; User Guide, section 7.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/openadr/iso8601.h"
+
+namespace perseus::openadr {
+
+struct EventPeriod {
+  bool has_start = false;
+  std::optional<double> start_s;  ///< with has_start; none: now
+  std::optional<IsoDuration> duration;
+  std::optional<IsoDuration> randomize;  ///< the greatest shift of the start, in both directions
+
+  bool operator==(const EventPeriod&) const = default;
+};
+
+struct EventPayload {
+  std::string type;
+  std::vector<std::optional<double>> values;  ///< none: not a number
+
+  bool operator==(const EventPayload&) const = default;
+};
+
+struct EventInterval {
+  int id = 0;
+  EventPeriod period;
+  std::vector<EventPayload> payloads;
+
+  bool operator==(const EventInterval&) const = default;
+};
+
+/// A report that an event asks for.
+struct ReportRequest {
+  std::string payload_type, units;
+
+  bool operator==(const ReportRequest&) const = default;
+};
+
+using PayloadUnits = std::map<std::string, std::string>;  ///< by payload type
+
+struct GridEvent {
+  std::string id, program, name;
+  std::optional<double> modified_s;
+  std::optional<int> priority;  ///< 0 is the highest; none: below all
+  std::vector<std::string> targets;
+  PayloadUnits units;
+  EventPeriod period;                   ///< default of the intervals
+  std::optional<IsoDuration> duration;  ///< cuts the intervals short, or repeats them
+  std::vector<EventInterval> intervals;
+  std::vector<ReportRequest> reports;
+
+  bool operator==(const GridEvent&) const = default;
+};
+
+struct GridProgram {
+  std::string id, name;
+  PayloadUnits units;
+};
+
+}  // namespace perseus::openadr

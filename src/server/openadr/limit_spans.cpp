@@ -1,0 +1,257 @@
+#include "server/openadr/limit_spans.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+namespace perseus::openadr {
+namespace {
+
+constexpr double kMostWatts = 1e12;
+constexpr double kShortestCycle_s = 1;
+constexpr std::size_t kMostReasons = 100;  // per event
+constexpr std::string_view kFollowed =
+    "IMPORT_CAPACITY_LIMIT, IMPORT_CAPACITY_SUBSCRIPTION, DISPATCH_SETPOINT, DISPATCH_SETPOINT_RELATIVE, SIMPLE, "
+    "ALERT_GRID_EMERGENCY";
+
+std::optional<LimitKind> kind_of(std::string_view type) {
+  if (type == "IMPORT_CAPACITY_LIMIT") return LimitKind::capacity;
+  if (type == "IMPORT_CAPACITY_SUBSCRIPTION") return LimitKind::subscription;
+  if (type == "DISPATCH_SETPOINT" || type == "DISPATCH_SETPOINT_RELATIVE") return LimitKind::setpoint;
+  if (type == "SIMPLE") return LimitKind::level;
+  if (type == "ALERT_GRID_EMERGENCY") return LimitKind::alert;
+  return std::nullopt;
+}
+
+std::string name_of(const GridEvent& event) {
+  return event.name.empty() ? fmt::format("event {}", event.id) : fmt::format("event {} ({})", event.id, event.name);
+}
+
+/// The limits of one payload, in watts, or the reason why it is not followed.
+class PayloadLimits {
+ public:
+  PayloadLimits(const GridEvent& event, const PayloadUnits& units, const FollowSettings& settings)
+      : event_(event), units_(units), settings_(settings) {}
+
+  Result<std::vector<double>> limits_of(const EventPayload& payload) const {
+    if (payload.type == "ALERT_GRID_EMERGENCY") {
+      if (!settings_.emergency) return wrong("no watts for it are configured", "with --emergency");
+      return std::vector{settings_.emergency->value()};
+    }
+    if (payload.values.empty()) return wrong("it has no values", "numbers");
+    std::vector<double> limits;
+    for (const auto& value : payload.values) {
+      if (!value) return wrong("a value is not a number", "numbers");
+      const auto limit = payload.type == "SIMPLE" ? level(*value) : power(payload.type, *value);
+      if (!limit) return limit.error();
+      limits.push_back(*limit);
+    }
+    return limits;
+  }
+
+ private:
+  static Error wrong(const std::string& what, const std::string& allowed) {
+    return {ErrorCode::invalid_input, what + "; allowed: " + allowed};
+  }
+  Result<double> level(double value) const {
+    if (value == 0) return kForever;
+    for (int level = 1; level < kLevels; ++level) {
+      if (value != level) continue;
+      if (const auto& watts = settings_.levels[level]) return watts->value();
+      return wrong(fmt::format("no watts for level {} are configured", level), fmt::format("with --level {}=W", level));
+    }
+    return wrong(fmt::format("level {}", value), "0, 1, 2 or 3");
+  }
+  Result<double> power(const std::string& type, double value) const {
+    const bool relative = type == "DISPATCH_SETPOINT_RELATIVE";
+    if (relative && !settings_.baseline) return wrong("no baseline is configured", "with --baseline");
+    const std::string unit = unit_of(type);
+    double watts = 0;
+    if (unit == "PERCENT" && relative) {
+      watts = value * settings_.baseline->value();
+    } else if (unit == "W" || unit == "KW" || unit == "MW" || unit.empty()) {
+      watts = value * (unit == "W" ? 1 : unit == "MW" ? 1e6 : 1e3);
+    } else {
+      return wrong(fmt::format("its unit is '{}'", unit), relative ? "KW, W, MW or PERCENT" : "KW, W or MW");
+    }
+    if (relative) watts = std::max(0.0, watts + settings_.baseline->value());
+    if (!(watts >= 0 && watts <= kMostWatts)) return wrong(fmt::format("{} W", watts), "0 to 1e12 W");
+    return watts;
+  }
+  std::string unit_of(const std::string& type) const {
+    for (const PayloadUnits* units : {&event_.units, &units_}) {
+      if (const auto found = units->find(type); found != units->end()) return found->second;
+    }
+    return {};
+  }
+
+  const GridEvent& event_;
+  const PayloadUnits& units_;
+  const FollowSettings& settings_;
+};
+
+/// A part of an interval that has one limit.
+struct LimitPart {
+  double from_s, to_s;
+  LimitKind kind;
+  double limit_w;
+};
+
+/// Several values divide the interval; without an end, the least of them holds throughout.
+void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<double>& limits,
+               std::vector<LimitPart>& parts) {
+  if (limits.size() == 1 || placed.to_s == kForever) {
+    parts.push_back({placed.from_s, placed.to_s, kind, *std::ranges::min_element(limits)});
+    return;
+  }
+  const double length = (placed.to_s - placed.from_s) / static_cast<double>(limits.size());
+  for (std::size_t k = 0; k < limits.size(); ++k) {
+    const double to_s = k + 1 == limits.size() ? placed.to_s : placed.from_s + length * static_cast<double>(k + 1);
+    parts.push_back({placed.from_s + length * static_cast<double>(k), to_s, kind, limits[k]});
+  }
+}
+
+struct EventParts {
+  std::vector<LimitPart> parts;  ///< in order of their starts
+  std::vector<NotFollowed> not_followed;
+
+  void leave_out(NotFollowed one) {
+    if (std::ranges::find(not_followed, one.key, &NotFollowed::key) != not_followed.end()) return;
+    if (not_followed.size() < kMostReasons) not_followed.push_back(std::move(one));
+  }
+};
+
+EventParts parts_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
+                    const FollowSettings& settings) {
+  EventParts result;
+  const PayloadLimits reader(event, units, settings);
+  for (const PlacedInterval& placed : intervals) {
+    if (!(placed.from_s < placed.to_s)) continue;
+    for (const EventPayload& payload : event.intervals[placed.interval].payloads) {
+      const auto kind = kind_of(payload.type);
+      if (!kind) {
+        result.leave_out({payload.type, fmt::format("{}: payload {} is not followed; allowed: {}", name_of(event),
+                                                    payload.type, kFollowed)});
+        continue;
+      }
+      const auto limits = reader.limits_of(payload);
+      if (limits) {
+        add_parts(placed, *kind, *limits, result.parts);
+      } else {
+        result.leave_out(
+            {fmt::format("{} {} {}", event.id, payload.type, limits.error().message),
+             fmt::format("{}: payload {} is not followed: {}", name_of(event), payload.type, limits.error().message)});
+      }
+    }
+  }
+  std::ranges::stable_sort(result.parts, {}, &LimitPart::from_s);
+  return result;
+}
+
+/// Repeats the parts of an event from `begin_s` on, each `cycle_s` later, until `end_s`.
+class SpanMaker {
+ public:
+  SpanMaker(const SpanWindow& window, int priority, std::vector<LimitSpan>& spans)
+      : window_(window), priority_(priority), spans_(spans) {}
+
+  void once(const std::vector<LimitPart>& parts, double end_s) { cycle(parts, 0, end_s); }
+
+  void repeatedly(const std::vector<LimitPart>& parts, double begin_s, double cycle_s, double end_s) {
+    if (cycle_s < kShortestCycle_s) return replace(parts, begin_s, end_s);
+    const double until_s = std::min(end_s, window_.repeats_until_s);
+    double count = std::max(0.0, std::floor((window_.now_s - begin_s) / cycle_s));
+    for (; begin_s + count * cycle_s < until_s; ++count) {
+      if (!cycle(parts, count * cycle_s, end_s)) return;
+    }
+    replace(parts, begin_s + count * cycle_s, end_s);
+  }
+
+ private:
+  /// False if there were too many.
+  bool cycle(const std::vector<LimitPart>& parts, double later_s, double end_s) {
+    for (const LimitPart& part : parts) {
+      const double from_s = part.from_s + later_s;
+      const double to_s = std::min(part.to_s + later_s, end_s);
+      if (!(from_s < to_s) || to_s <= window_.now_s) continue;
+      if (spans_.size() >= window_.most_spans) {
+        replace(parts, from_s, end_s);
+        return false;
+      }
+      spans_.push_back({from_s, to_s, part.kind, priority_, part.limit_w});
+    }
+    return true;
+  }
+  void replace(const std::vector<LimitPart>& parts, double from_s, double end_s) {
+    if (!(from_s < end_s) || end_s <= window_.now_s) return;
+    std::array<std::optional<double>, kLimitKinds> least;
+    for (const LimitPart& part : parts) {
+      auto& limit = least[static_cast<std::size_t>(part.kind)];
+      limit = std::min(limit.value_or(kForever), part.limit_w);
+    }
+    for (int kind = 0; kind < kLimitKinds; ++kind) {
+      if (least[kind]) spans_.push_back({from_s, end_s, static_cast<LimitKind>(kind), priority_, *least[kind]});
+    }
+  }
+
+  const SpanWindow& window_;
+  int priority_;
+  std::vector<LimitSpan>& spans_;
+};
+
+}  // namespace
+
+Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, double now_means_s,
+                                                    const std::function<double(std::size_t)>& shift) {
+  std::vector<PlacedInterval> placed;
+  double shifted_s = 0;
+  for (std::size_t i = 0; i < event.intervals.size(); ++i) {
+    const EventPeriod& own = event.intervals[i].period;
+    const auto& randomize = own.randomize || i > 0 ? own.randomize : event.period.randomize;
+    if (randomize) shifted_s = shift(i) * (end_of(0, *randomize));
+    if (!std::isfinite(shifted_s)) return Error{ErrorCode::invalid_input, "randomizeStart never ends"};
+    double from_s = 0;
+    if (own.has_start && own.start_s) {
+      from_s = *own.start_s + shifted_s;
+    } else if (i > 0) {
+      from_s = placed.back().to_s;
+    } else {
+      from_s = (event.period.has_start && event.period.start_s ? *event.period.start_s : now_means_s) + shifted_s;
+    }
+    const auto& duration = own.duration ? own.duration : event.period.duration;
+    if (!duration) {
+      return Error{ErrorCode::invalid_input, fmt::format("interval {} has no duration", event.intervals[i].id)};
+    }
+    placed.push_back({from_s, end_of(from_s, *duration), i});
+  }
+  return placed;
+}
+
+EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
+                    const FollowSettings& settings, const SpanWindow& window) {
+  EventParts parts = parts_of(event, intervals, units, settings);
+  EventSpans result{{}, std::move(parts.not_followed)};
+  if (parts.parts.empty()) return result;
+  double begin_s = kForever, end_s = -kForever;
+  for (const PlacedInterval& placed : intervals) {
+    begin_s = std::min(begin_s, placed.from_s);
+    end_s = std::max(end_s, placed.to_s);
+  }
+  const double cycle_s = end_s - begin_s;
+  if (event.duration) end_s = end_of(begin_s, *event.duration);
+  const int priority = event.priority.value_or(std::numeric_limits<int>::max());
+  SpanMaker maker(window, priority, result.spans);
+  if (end_s - begin_s > cycle_s) {
+    maker.repeatedly(parts.parts, begin_s, cycle_s, end_s);
+  } else {
+    maker.once(parts.parts, end_s);
+  }
+  return result;
+}
+
+}  // namespace perseus::openadr

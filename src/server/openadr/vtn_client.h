@@ -1,0 +1,68 @@
+// Calls of an OpenADR 3.1 client (VEN) to a utility's server (VTN).
+//
+// Input:   the server's URL, client credentials, optionally a program's name and targets.
+// Output:  complete lists of events. The token comes from the URL that the server names (GET /auth/server) by OAuth2
+//          client credentials; it is renewed before it expires, and once after an answer of 401. Lists are read page by
+//          page until one has nothing new, since a server may make pages smaller than asked for.
+// Errors:  unavailable with the call and the reason: no answer in time, another status, text that is no list, more
+// events
+//          than allowed, a program that is not there. Secrets and tokens are in no message.
+// Cost:    programs and events: two calls each, and one more per page. At most kMostPages pages and kMostBytes in one
+// list. Threads: one; blocks. Source:  OpenADR 3.1.0; RFC 6749, section 4.4.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "io/http/http_client.h"
+#include "server/openadr/event_source.h"
+
+namespace perseus::openadr {
+
+struct VtnOptions {
+  http::HttpPeer peer;  ///< its token is not used
+  std::string client_id, client_secret, scope;
+  std::string token_url;  ///< empty: the server names it
+  std::string program;    ///< its name; empty: all programs
+  std::vector<std::string> targets;
+};
+
+class VtnClient final : public EventSource {
+ public:
+  static constexpr int kMostPages = 200;
+  static constexpr std::size_t kMostBytes = std::size_t{64} << 20U, kMostPageBytes = std::size_t{8} << 20U;
+
+  /// `clock`: for the expiry of tokens; never stepped.
+  VtnClient(VtnOptions options, const Clock& clock);
+  Result<ListedEvents> events() override;
+  Result<std::optional<GridEvent>> event(const std::string& id) override;
+  /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except those of
+  /// `also`.
+  Result<http::HttpReply> call(const http::HttpCall& call, int also = 0);
+
+ private:
+  Result<std::string> token();
+  Result<std::string> token_url();
+  Result<std::vector<GridProgram>> programs();
+  Status visit_pages(const std::string& target, const std::function<Result<bool>(const std::string& body)>& visit);
+  [[nodiscard]] std::string filters() const;
+  [[nodiscard]] bool concerns_us(const GridEvent& event) const;
+
+  VtnOptions options_;
+  const Clock& clock_;
+  http::HttpConnection connection_;
+  std::string token_, program_id_;
+  double renew_at_s_ = 0;
+};
+
+/// The URL of the token endpoint in an answer of GET /auth/server.
+Result<std::string> parse_token_url(const std::string& body);
+struct AccessToken {
+  std::string token;
+  double expires_in_s = 0;
+};
+/// An answer of the token endpoint.
+Result<AccessToken> parse_access_token(const std::string& body);
+
+}  // namespace perseus::openadr
