@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <csignal>
 #include <memory>
 #include <random>
 
-#include "base/json_writer.h"
-#include "base/split.h"
+#include "domain_limits.h"
 #include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
@@ -20,7 +20,7 @@ namespace perseus::cli {
 namespace {
 
 constexpr double kMostWatts = 1e12;
-constexpr double kShortestPoll_s = 5, kLongestPoll_s = 3600;
+constexpr double kShortestPoll_s = 1, kLongestPoll_s = 3600;
 constexpr std::chrono::milliseconds kAnswer{20'000};
 
 struct FollowArguments {
@@ -95,34 +95,24 @@ Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
   return vtn;
 }
 
-std::string steps_json(const std::string& source, const std::vector<openadr::WattStep>& steps) {
-  return json_text(JsonObject{[&](JsonWriter& f) {
-    f.always("source", source);
-    f.always("steps", JsonList{steps, [](const openadr::WattStep& step) {
-                                 return JsonObject{[&step](JsonWriter& one) {
-                                   one.always("from_s", step.from_s);
-                                   one("limit_w", step.limit);
-                                 }};
-                               }});
-  }});
-}
-
-/// The call that replaces the limits of a domain.
-http::HttpCall limits_call(const FollowArguments& arguments, const std::vector<openadr::WattStep>& steps) {
-  return {"PUT", "/v1/site/limits/" + http::percent_encode(arguments.domain),
-          steps_json("openadr:" + arguments.openadr, steps)};
-}
+Error of_server(const Error& error) { return {error.code, "server: " + error.message}; }
 
 Status send_steps(const http::HttpPeer& server, const FollowArguments& arguments,
                   const std::vector<openadr::WattStep>& steps) {
-  const http::HttpCall call = limits_call(arguments, steps);
   if (arguments.dry_run) {
-    print(call.body + "\n");
+    print(limits_json(steps) + "\n");
     return Ok{};
   }
-  const auto answer = call_server(server, call);
-  if (!answer) return Error{answer.error().code, "server: " + answer.error().message};
-  return Ok{};
+  const Status sent = replace_limits(server, arguments.domain, steps);
+  return sent ? sent : of_server(sent.error());
+}
+
+Result<bool> server_has(const http::HttpPeer& server, const FollowArguments& arguments,
+                        const std::vector<openadr::WattStep>& steps, double now_s) {
+  if (arguments.dry_run) return true;
+  const auto there = limits_of_domain(server, arguments.domain);
+  if (!there) return of_server(there.error());
+  return openadr::same_from(now_s, *there, steps);
 }
 
 Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
@@ -141,11 +131,16 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   openadr::FollowerParts parts;
   parts.source = &source;
   parts.send = [&](const std::vector<openadr::WattStep>& steps) { return send_steps(server, arguments, steps); };
+  parts.still_has = [&](const std::vector<openadr::WattStep>& steps) {
+    return server_has(server, arguments, steps, wall.now_s());
+  };
   parts.log = [&](const std::string& line) { note(last_line = line); };
   parts.random = [&] { return random(engine); };
   parts.wall = &wall;
   parts.unstepped = &unstepped;
-  openadr::EventFollower follower({*settings, arguments.client_id, arguments.poll_s}, parts);
+  openadr::FollowerOptions options{*settings, arguments.client_id, arguments.poll_s};
+  options.first_retry_s = std::min(options.first_retry_s, arguments.poll_s);
+  openadr::EventFollower follower(options, parts);
   {
     const InterruptGuard guard;
     while (!InterruptGuard::interrupted()) {

@@ -13,11 +13,6 @@ constexpr std::size_t kMostLogged = 10'000;
 constexpr std::size_t kStepsShown = 4;
 constexpr int kMostDoublings = 16;
 
-bool same_limits(std::vector<WattStep> a, const std::vector<WattStep>& b, double now_s) {
-  a = steps_from(now_s, std::move(a));
-  return a == steps_from(now_s, b);
-}
-
 }  // namespace
 
 EventFollower::EventFollower(FollowerOptions options, FollowerParts parts)
@@ -69,7 +64,11 @@ void EventFollower::send_changes(double now_s) {
   const FollowedSchedule schedule = watt_steps(events, program_units_, options_.settings, options_.seed, now_s);
   for (const NotFollowed& one : schedule.not_followed) log_once(one.key, one.text);
   // After a failure the receiver may have either schedule.
-  if (was_sent_ && send_failures_ == 0 && same_limits(sent_, schedule.steps, now_s)) return;
+  if (was_sent_ && send_failures_ == 0 && same_from(now_s, sent_, schedule.steps)) {
+    const Result<bool> has = parts_.still_has ? parts_.still_has(schedule.steps) : Result<bool>(true);
+    if (has && *has) return;
+    if (has) parts_.log("the receiver has other limits; the schedule is sent again");
+  }
   const Status sent = parts_.send(schedule.steps);
   send_failures_ = sent ? 0 : send_failures_ + 1;
   log_state(send_state_, sent ? "" : sent.error().message);

@@ -2,7 +2,7 @@
 //
 // Input:   an event source, a receiver of steps, the time; call step() again after the seconds that it returns.
 // Output:  the first schedule after the first complete list, then every change. While the source does not answer, the
-//          known events go on; a schedule that was not received is sent again.
+//          known events go on; a schedule that was not received, or that the receiver has no longer, is sent again.
 // Errors:  are lines for the log, each once until it changes: the source or the receiver does not answer, payloads that
 //          are not followed, events that cannot be read.
 // Cost:    one list per poll; one call per event that is absent from it, at most kMostConfirmed.
@@ -31,6 +31,8 @@ struct FollowerOptions {
 struct FollowerParts {
   EventSource* source = nullptr;
   std::function<Status(const std::vector<WattStep>&)> send;
+  /// After each poll without a change: whether the receiver still has these steps; may be empty: yes.
+  std::function<Result<bool>(const std::vector<WattStep>&)> still_has;
   std::function<void(const std::string&)> log;
   std::function<double()> random;    ///< 0 to 1
   const Clock* wall = nullptr;       ///< of the events' times

@@ -2,11 +2,12 @@
 //
 // Input:   text from outside.
 // Output:  seconds since 1970 (UTC); a duration in months, which have no fixed length, and seconds. "0001-01-01", with
-// or
-//          without a time of 0:00, means now; a duration of 1,000 years or more ("P9999Y") never ends.
+//          or without a time of 0:00, means now; a duration of 1,000 years or more ("P9999Y") never ends.
 // Errors:  invalid_input with the text and what is allowed. A time without a time zone is an error: hours may be at
-// stake. Cost:    O(length), constant. Threads: pure functions. Source:  OpenADR 3.1.0, schemas dateTime and duration;
-// User Guide, section 7.3.
+//          stake.
+// Cost:    O(length), constant.
+// Threads: pure functions.
+// Source:  OpenADR 3.1.0, schemas dateTime and duration; User Guide, section 7.3.
 #pragma once
 
 #include <limits>

@@ -5,10 +5,10 @@
 //          client credentials; it is renewed before it expires, and once after an answer of 401. Lists are read page by
 //          page until one has nothing new, since a server may make pages smaller than asked for.
 // Errors:  unavailable with the call and the reason: no answer in time, another status, text that is no list, more
-// events
-//          than allowed, a program that is not there. Secrets and tokens are in no message.
-// Cost:    programs and events: two calls each, and one more per page. At most kMostPages pages and kMostBytes in one
-// list. Threads: one; blocks. Source:  OpenADR 3.1.0; RFC 6749, section 4.4.
+//          events than allowed, a program that is not there. Secrets and tokens are in no message.
+// Cost:    programs and events: two calls each, and one more per page; at most kMostPages pages and kMostBytes each.
+// Threads: one; blocks.
+// Source:  OpenADR 3.1.0; RFC 6749, section 4.4.
 #pragma once
 
 #include <string>

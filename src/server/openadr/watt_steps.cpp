@@ -162,4 +162,8 @@ std::vector<WattStep> steps_from(double now_s, std::vector<WattStep> steps) {
   return steps;
 }
 
+bool same_from(double now_s, const std::vector<WattStep>& a, const std::vector<WattStep>& b) {
+  return steps_from(now_s, a) == steps_from(now_s, b);
+}
+
 }  // namespace perseus::openadr

@@ -6,9 +6,8 @@
 //          no import capacity is limited, the subscribed capacity holds, and without that the configured default.
 // Input:   events with the moment that their "now" means, and what `FollowSettings` says.
 // Output:  steps in order of time; the first begins now; neighbors differ. The last one has no end. At most
-// `most_steps`:
-//          if there are more, the last has the least limit of all that are left out. What events repeat without end is
-//          followed for seven to eight days; after that their least limit holds.
+//          `most_steps` of them: if there are more, the last has the least limit of all that are left out. What events
+//          repeat without end is followed for seven to eight days; after that their least limit holds.
 // Errors:  none: what cannot be followed is a part of the result.
 // Cost:    O(s log s) for s spans, at most 200,000 and a few per event.
 // Threads: pure functions.
@@ -54,5 +53,7 @@ double end_of_event(const SeenEvent& seen, const std::string& seed);
 
 /// The steps as they are from a later moment on: those that have passed are left out.
 std::vector<WattStep> steps_from(double now_s, std::vector<WattStep> steps);
+/// From that moment on, the limits are the same.
+bool same_from(double now_s, const std::vector<WattStep>& a, const std::vector<WattStep>& b);
 
 }  // namespace perseus::openadr

@@ -1,0 +1,98 @@
+#include "domain_limits.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/parse.hpp>
+
+#include "base/json_writer.h"
+#include "io/formats/boost_json_text.h"
+#include "server_call.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kDomainsShown = 8;
+
+Result<json::value> site_of(const http::HttpPeer& server) {
+  const auto body = call_server(server, {"GET", "/v1/site", ""});
+  if (!body) return body.error();
+  boost::system::error_code problem;
+  json::value site = json::parse(*body, problem);
+  if (problem || !site.is_object()) {
+    return Error{ErrorCode::unavailable, "GET /v1/site: the answer is not a JSON object"};
+  }
+  return site;
+}
+
+/// The domain with that name, in the site.
+Result<json::object*> domain_in(json::value& site, const std::string& name) {
+  std::vector<std::string> names;
+  json::value* const domains = site.get_object().if_contains("domains");
+  if (domains != nullptr && domains->is_array()) {
+    for (json::value& domain : domains->get_array()) {
+      const json::value* const text = domain.is_object() ? domain.get_object().if_contains("name") : nullptr;
+      if (text == nullptr || !text->is_string()) continue;
+      if (text->get_string() == name) return &domain.get_object();
+      if (names.size() < kDomainsShown) names.emplace_back(text->get_string().c_str());
+    }
+  }
+  return Error{ErrorCode::not_found,
+               fmt::format("domain '{}' is not in the server's site; allowed: {}", name,
+                           names.empty() ? "none, it has no domains" : fmt::format("{}", fmt::join(names, ", ")))};
+}
+
+std::optional<double> number_in(const json::object& object, std::string_view member) {
+  const json::value* const value = object.if_contains(member);
+  boost::system::error_code problem;
+  if (value == nullptr || !value->is_number()) return std::nullopt;
+  return value->to_number<double>(problem);
+}
+
+}  // namespace
+
+std::string limits_json(const std::vector<openadr::WattStep>& steps) {
+  std::string text;
+  append_json(text, JsonList{steps, [&](const openadr::WattStep& step) {
+                               return JsonObject{[&](JsonWriter& one) {
+                                 if (&step != &steps.front()) one("from_s", step.from_s);
+                                 one("limit_w", step.limit);
+                               }};
+                             }});
+  return text;
+}
+
+Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain) {
+  auto site = site_of(server);
+  if (!site) return site.error();
+  const auto found = domain_in(*site, domain);
+  if (!found) return found.error();
+  std::vector<openadr::WattStep> steps{{0, std::nullopt}};
+  const json::value* const limits = (*found)->if_contains("limits");
+  if (limits == nullptr || !limits->is_array()) return steps;
+  for (const json::value& limit : limits->get_array()) {
+    if (!limit.is_object()) continue;
+    const auto watts = number_in(limit.get_object(), "limit_w");
+    steps.push_back(
+        {number_in(limit.get_object(), "from_s").value_or(0), watts ? std::optional(Watts(*watts)) : std::nullopt});
+  }
+  return steps;
+}
+
+Status replace_limits(const http::HttpPeer& server, const std::string& domain,
+                      const std::vector<openadr::WattStep>& steps) {
+  auto site = site_of(server);
+  if (!site) return site.error();
+  const auto found = domain_in(*site, domain);
+  if (!found) return found.error();
+  (**found)["limits"] = json::parse(limits_json(steps));
+  const auto answer = call_server(server, {"PUT", "/v1/site", formats::json_text(*site)});
+  if (!answer) return answer.error();
+  return Ok{};
+}
+
+}  // namespace perseus::cli

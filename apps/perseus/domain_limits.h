@@ -1,0 +1,27 @@
+// Reads and replaces the limits of one domain in the site that a server keeps.
+//
+// Problem: the server takes a site as a whole (PUT /v1/site), and an operator may replace it at any time.
+// Input:   a server with a site; the domain's name; steps of watts.
+// Output:  everything else in the site stays. A first step holds from the beginning of time, so that a server whose
+//          clock is behind has no gap. A change by others between reading and writing is overwritten.
+// Errors:  the server's; not_found with the names of the domains.
+// Cost:    one call to read, two to replace.
+// Threads: any.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/http/http_client.h"
+#include "server/openadr/watt_steps.h"
+
+namespace perseus::cli {
+
+/// "[{"limit_w":900000},{"from_s":1773480600,"limit_w":600000},{"from_s":1773484200}]"; no limit_w: no limit.
+std::string limits_json(const std::vector<openadr::WattStep>& steps);
+
+Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain);
+Status replace_limits(const http::HttpPeer& server, const std::string& domain,
+                      const std::vector<openadr::WattStep>& steps);
+
+}  // namespace perseus::cli
