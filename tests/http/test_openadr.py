@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""`perseus site follow` against a utility's server that behaves, and one that does not.  usage: test_openadr.py PERSEUS
+
+With PERSEUS_OPENADR_SPEC, the path of the OpenADR 3.1 OpenAPI file, and the program `prism` (or its path in
+PERSEUS_PRISM), Prism also checks every request against the specification; without them, that part is skipped."""
+
+import http.server
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from served import until
+from vtn import CLIENT, SECRET, Vtn, event
+
+PROGRAM = ""
+
+
+class Receiver:
+    """In place of the server that keeps the site: a hall with rows, and every site that it got."""
+
+    def __init__(self):
+        self.got, self.statuses = [], []
+        self.site = {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, {"name": "hall 1", "constant_w": 7.5}]}
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def log_message(self, *_):
+                pass
+
+            def do_GET(self):
+                self.reply(200 if self.path == "/v1/site" else 404, outer.site)
+
+            def do_PUT(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = outer.statuses.pop(0) if outer.statuses else 200
+                if status == 200 and self.path == "/v1/site":
+                    outer.site = json.loads(body)
+                    outer.got.append(outer.steps())
+                self.reply(status, {})
+
+            def reply(self, status, content):
+                self.send_response(status)
+                self.end_headers()
+                self.wfile.write(json.dumps(content).encode())
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def steps(self):
+        return self.site["domains"][1].get("limits")
+
+    def limits(self):
+        return [step.get("limit_w") for step in self.got[-1]] if self.got else None
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class FollowCase(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.secret = pathlib.Path(self.folder.name) / "secret"
+        self.secret.write_text(SECRET + "\n")
+        self.vtn, self.receiver, self.process = Vtn(), Receiver(), None
+
+    def tearDown(self):
+        if self.process and self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.process:
+            self.reader.join(10)
+            self.process.stdout.close()
+            self.process.stderr.close()
+        self.vtn.close()
+        self.receiver.close()
+        self.folder.cleanup()
+
+    def arguments(self, *more, url=None):
+        return [
+            *(PROGRAM, "site", "follow", "--openadr", url or self.vtn.url, "--client-id", CLIENT),
+            *("--client-secret-file", str(self.secret), "--server", self.receiver.url, *more),
+            *(() if "--domain" in more else ("--domain", "hall 1")),
+        ]
+
+    def once(self, *more, url=None):
+        return subprocess.run(self.arguments("--once", *more, url=url), capture_output=True, text=True, timeout=120)
+
+    def follow(self, *more):
+        self.process = subprocess.Popen(
+            self.arguments("--poll", "1", *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.log = []
+        self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)
+        self.reader.start()
+
+
+class Follows(FollowCase):
+    def test_a_limit_and_what_comes_after_it(self):
+        begin = int(time.time()) + 3600
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin))
+        self.vtn.add(event("subscription", "IMPORT_CAPACITY_SUBSCRIPTION", [900.0], duration="P9999Y"))
+        done = self.once("--program", "limits")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.receiver.limits(), [900e3, 500e3, 900e3])
+        self.assertEqual([step.get("from_s") for step in self.receiver.steps()], [None, begin, begin + 3600])
+        hall = {"name": "hall 1", "constant_w": 7.5, "limits": self.receiver.steps()}
+        self.assertEqual(self.receiver.site, {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, hall]})
+
+    def test_a_domain_that_is_not_there(self):
+        done = self.once("--domain", "hall 2")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("domain 'hall 2' is not in the server's site; allowed: row 1, hall 1", done.stderr)
+
+    def test_limits_that_others_replace_are_sent_again(self):
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        self.follow()
+        until(lambda: self.receiver.limits() == [500e3])
+        del self.receiver.site["domains"][1]["limits"]
+        until(lambda: self.receiver.steps() == [{"limit_w": 500e3}])
+
+    def test_changes_are_sent_as_they_come(self):
+        self.follow()
+        until(lambda: self.receiver.limits() == [None])
+        number = self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0]))
+        until(lambda: self.receiver.limits() == [500e3, None])
+        self.vtn.change(number, event("limit", "IMPORT_CAPACITY_LIMIT", [400.0], duration="P9999Y"))
+        until(lambda: self.receiver.limits() == [400e3])
+        del self.vtn.events[number]
+        until(lambda: self.receiver.limits() == [None])
+        self.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.process.wait(60), 0)
+        self.assertEqual(len(self.receiver.got), 4)
+
+    def test_levels_and_alerts_have_configured_watts(self):
+        self.vtn.add(event("shed", "SIMPLE", [2]))
+        self.vtn.add(event("alert", "ALERT_GRID_EMERGENCY", ["The grid is under emergency conditions"], duration="PT30M"))
+        done = self.once("--level", "2=600000", "--emergency", "300000", "--default-limit", "1000000")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.receiver.limits(), [300e3, 600e3, 1e6])
+
+    def test_what_cannot_be_followed_is_one_line(self):
+        self.vtn.add(event("shed", "SIMPLE", [2]))
+        self.vtn.add(event("price", "PRICE", [0.17]))
+        self.vtn.add(event("dearer", "PRICE", [0.27]))
+        self.vtn.events["bad"] = self.vtn.made("bad", "EVENT", {"intervals": 7})
+        done = self.once()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("payload SIMPLE is not followed: no watts for level 2 are configured; allowed: with --level 2=W",
+                      done.stderr)
+        self.assertEqual(done.stderr.count("payload PRICE is not followed"), 1)
+        self.assertIn("event bad cannot be read", done.stderr)
+
+    def test_targets_and_small_pages(self):
+        self.vtn.page = 2
+        for watts in range(7):
+            self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0 + watts], targets=["group-1"]))
+        self.assertEqual(self.once().returncode, 0)
+        self.assertEqual(self.receiver.limits(), [None])
+        self.assertEqual(self.once("--target", "group-1").returncode, 0)
+        self.assertEqual(self.receiver.limits()[0], 500e3)
+
+    def test_dry_run_sends_nothing(self):
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        done = self.once("--dry-run")
+        self.assertEqual([step["limit_w"] for step in json.loads(done.stdout)], [500e3])
+        self.assertEqual(self.receiver.got, [])
+
+
+class Misbehaves(FollowCase):
+    def test_tokens_that_expire_are_renewed(self):
+        self.vtn.expires_s = 1
+        self.follow()
+        until(lambda: self.receiver.limits() == [None])
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        until(lambda: self.receiver.limits() == [500e3])
+        self.assertGreater(len(self.vtn.tokens), 1)
+
+    def test_a_token_that_is_revoked_is_replaced_at_once(self):
+        self.follow()
+        until(lambda: self.receiver.limits() == [None])
+        self.vtn.tokens.clear()
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        until(lambda: self.receiver.limits() == [500e3])
+        self.assertNotIn("401", "".join(self.log))
+
+    def test_wrong_credentials(self):
+        self.secret.write_text("wrong\n")
+        done = self.once()
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("invalid_client", done.stderr)
+        self.assertNotIn("wrong", done.stderr)
+        self.assertEqual(self.receiver.got, [])
+
+    def test_faults_change_no_limit(self):
+        number = self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        self.follow()
+        until(lambda: self.receiver.limits() == [500e3])
+        faults = [
+            lambda handler: handler.reply(500, {"status": 500, "detail": "database"}),
+            lambda handler: handler.reply(429, {"status": 429}),
+            lambda handler: handler.reply(200, None, '[{"id": "event-1", "intervals": ['),
+            lambda handler: handler.reply(200, {"not": "a list"}),
+            lambda handler: handler.connection.close(),
+        ]
+        for count, fault in enumerate(faults, 1):
+            self.vtn.faults.append(fault)
+            until(lambda: sum("answered again" in line for line in self.log) == count)
+        # An empty list, though the event is there: its own call finds it.
+        self.vtn.faults.extend([lambda handler: handler.reply(200, list(self.vtn.objects.values())),
+                                lambda handler: handler.reply(200, []), lambda handler: handler.reply(200, [])])
+        until(lambda: not self.vtn.faults)
+        calls = len(self.vtn.calls)
+        until(lambda: ("GET", f"/events/{number}") in self.vtn.calls)
+        until(lambda: len(self.vtn.calls) > calls + 4)
+        self.assertEqual([steps[0]["limit_w"] for steps in self.receiver.got], [500e3])
+
+    def test_a_server_that_refuses_gets_the_schedule_again(self):
+        self.receiver.statuses = [503, 503]
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        self.follow()
+        until(lambda: self.receiver.limits() == [500e3])
+
+    def test_plain_http_to_another_machine_is_refused(self):
+        done = self.once(url="http://192.0.2.1")
+        self.assertEqual(done.returncode, 64, done.stderr)
+        self.assertIn("allowed: https", done.stderr)
+
+    def test_a_token_endpoint_without_tls_elsewhere_is_refused(self):
+        self.vtn.public_url = "http://192.0.2.1"
+        done = self.once()
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("readable on the network", done.stderr)
+
+    def test_a_program_that_is_not_there(self):
+        done = self.once("--program", "other")
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("program 'other' is not there; allowed: one of the 1 that this client may read: limits", done.stderr)
+
+
+def prism():
+    program = os.environ.get("PERSEUS_PRISM") or shutil.which("prism")
+    spec = os.environ.get("PERSEUS_OPENADR_SPEC", "")
+    return (program, spec) if program and os.path.exists(spec) else None
+
+
+@unittest.skipUnless(prism(), "needs prism, and the OpenADR 3.1 OpenAPI file in PERSEUS_OPENADR_SPEC")
+class Specification(FollowCase):
+    """Prism answers 4xx to a request, and reports an answer, that the specification does not allow."""
+
+    def served(self, *words):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        program, spec = prism()
+        process = subprocess.Popen([program, *words[:1], spec, *words[1:], "--port", str(port), "--errors"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.prism_log = []
+        threading.Thread(target=lambda: self.prism_log.extend(process.stdout), daemon=True).start()
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait, 30)
+        self.addCleanup(process.terminate)
+        until(lambda: any("Prism is listening" in line for line in self.prism_log), 60)
+        return f"http://127.0.0.1:{port}"
+
+    def test_a_mock_takes_every_request(self):
+        url = self.served("mock")
+        done = self.once("--token-url", url + "/auth/token", "--target", "group-1", url=url)
+        self.assertEqual(done.returncode, 0, done.stderr + "".join(self.prism_log))
+        self.assertEqual(len(self.receiver.got), 1)
+        self.assertNotIn("Request did not pass", "".join(self.prism_log))
+
+    def test_a_proxy_finds_nothing_wrong(self):
+        url = self.served("proxy", self.vtn.url)
+        self.vtn.public_url = url
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        done = self.once("--program", "limits", url=url)
+        self.assertEqual(done.returncode, 0, done.stderr + "".join(self.prism_log))
+        self.assertEqual(self.receiver.limits(), [500e3])
+
+
+if __name__ == "__main__":
+    PROGRAM = sys.argv.pop(1)
+    unittest.main(verbosity=2)
