@@ -100,6 +100,20 @@ TEST_F(HttpClientTest, AnAnswerThatIsNoStreamIsReturned) {
   EXPECT_EQ(reply->body, R"({"detail":"no job j_9","error":{"code":"not_found","message":"no job j_9"}})");
 }
 
+TEST_F(HttpClientTest, AnAnswerWithMoreBytesThanAllowedIsAnError) {
+  start([](const HttpRequest& request, const Responder& responder) {
+    responder.send(json_response(200, std::string(request.path == "/large" ? 1001 : 1000, ' ')));
+  });
+  peer_.most_body_bytes = 1000;
+  const auto fits = http_call(peer_, {"GET", "/small", ""});
+  ASSERT_TRUE(fits) << fits.error().message;
+  EXPECT_EQ(fits->body.size(), 1000);
+  const auto large = http_call(peer_, {"GET", "/large", ""});
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::unavailable);
+  EXPECT_THAT(large.error().message, HasSubstr("body limit exceeded"));
+}
+
 TEST_F(HttpClientTest, KeepsItsConnection) {
   start([](const HttpRequest& request, const Responder& responder) {
     responder.send(json_response(200, fmt::format("{} {}", request.path, request.body)));
