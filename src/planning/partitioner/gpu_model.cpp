@@ -8,6 +8,8 @@
 #include <cctype>
 #include <string>
 
+#include "base/split.h"
+
 namespace perseus::partitioner {
 namespace {
 
@@ -44,6 +46,16 @@ constexpr std::array kGpus = {
              Watts(105), Watts(725), 0.70, 0.80, Watts(140)},
     GpuModel{"B200-SXM", Megahertz(345), Megahertz(1965), Megahertz(15), 1191e12, 2382e12, 8000e9, 900e9, Watts(1000),
              Watts(150), Watts(1036), 0.70, 0.80, Watts(200)},
+};
+
+/// How drivers name these GPUs: a word for the model, and one that begins like the form ("SXM4") or not like another.
+struct DeviceWords {
+  std::string_view name, model, form, other_form;
+};
+constexpr std::array kDevices = {
+    DeviceWords{"A40", "a40", "", ""},          DeviceWords{"A100-PCIe", "a100", "pcie", ""},
+    DeviceWords{"A100-SXM", "a100", "sxm", ""}, DeviceWords{"H100-SXM", "h100", "hbm3", ""},
+    DeviceWords{"H200-SXM", "h200", "", "nvl"}, DeviceWords{"B200-SXM", "b200", "", ""},
 };
 
 std::string lower(std::string_view text) {
@@ -91,13 +103,31 @@ class Roofline {
 std::span<const GpuModel> known_gpus() { return kGpus; }
 
 Result<GpuModel> gpu_named(std::string_view name) {
-  std::vector<std::string_view> names;
   for (const GpuModel& gpu : kGpus) {
     if (lower(gpu.name) == lower(name)) return gpu;
-    names.emplace_back(gpu.name);
   }
-  return Error{ErrorCode::usage,
-               fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), fmt::join(names, ", "))};
+  return Error{ErrorCode::usage, fmt::format("unknown GPU '{}'; allowed: {}", name.substr(0, 64), gpu_names())};
+}
+
+std::optional<GpuModel> gpu_of_device(std::string_view device_name) {
+  std::string words = lower(device_name);
+  std::ranges::replace(words, '-', ' ');
+  const std::vector<std::string_view> parts = split(words, ' ');
+  const auto has = [&](std::string_view begin) {
+    return std::ranges::any_of(parts, [&](std::string_view part) { return part.starts_with(begin); });
+  };
+  for (const DeviceWords& gpu : kDevices) {
+    const bool is_it = std::ranges::find(parts, gpu.model) != parts.end() && (gpu.form.empty() || has(gpu.form)) &&
+                       (gpu.other_form.empty() || !has(gpu.other_form));
+    if (is_it) return *gpu_named(gpu.name);
+  }
+  return std::nullopt;
+}
+
+std::string gpu_names() {
+  std::vector<std::string_view> names;
+  for (const GpuModel& gpu : kGpus) names.emplace_back(gpu.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::vector<Megahertz> clocks_of(const GpuModel& gpu) {

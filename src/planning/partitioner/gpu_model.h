@@ -17,7 +17,9 @@
 //          docs/partition.md has the sources and the error of the estimates.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -45,6 +47,10 @@ struct GpuModel {
 
 std::span<const GpuModel> known_gpus();
 Result<GpuModel> gpu_named(std::string_view name);
+/// The known GPU that a driver names so ("NVIDIA A100-SXM4-80GB"); nothing: another GPU.
+std::optional<GpuModel> gpu_of_device(std::string_view device_name);
+/// Of all known GPUs, separated by commas.
+std::string gpu_names();
 
 /// All clocks from `lowest` up, highest first.
 std::vector<Megahertz> clocks_of(const GpuModel& gpu);
