@@ -24,6 +24,7 @@
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
+#include "server/jobs/modeled_saving.h"
 #include "server/profiling/expected_frontier.h"
 #include "terminal_size.h"
 
@@ -101,13 +102,9 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
   planner.progress = {};
   std::vector<Advice> all;
   std::vector<double> squares;  // of savings, in percent
-  for (std::size_t draw = 0; draw < pipeline.drawn.size(); ++draw) {
-    model::ComputationDag dag = pipeline.dag;
-    dag.types = pipeline.drawn[draw];
-    const Result<model::Frontier> frontier =
-        baselines::plan_best_of_all(dag, planner, {.published = baselines::PublishedMethod::no});
-    if (!frontier) return frontier.error();
-    const std::vector<Advice> advice = advice_of(dag, {}, *frontier, gpus);
+  double draws = 0;
+  const auto take = [&](const model::ComputationDag& dag, const model::Frontier& frontier) {
+    const std::vector<Advice> advice = advice_of(dag, {}, frontier, gpus);
     if (all.empty()) {
       all = advice;
       for (Advice& a : all) a.time = {}, a.saved = {}, a.saving_pct = 0;
@@ -119,8 +116,11 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
       all[i].saving_pct += advice[i].saving_pct / count;
       squares[i] += advice[i].saving_pct * advice[i].saving_pct / count;
     }
-    if (progress) progress(static_cast<double>(draw + 1) / count);
-  }
+    if (progress) progress(++draws / count);
+  };
+  StopCheck never;
+  const Status planned = jobs::plan_each_draw(pipeline.dag, pipeline.drawn, planner, false, take, never);
+  if (!planned) return planned.error();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].stddev_pct = std::sqrt(std::max(0.0, squares[i] - all[i].saving_pct * all[i].saving_pct));
   }

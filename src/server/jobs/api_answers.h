@@ -37,6 +37,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("saving_pct", schedule.saving_pct);
   f("saving_stddev_pct", schedule.saving_stddev_pct);
   f("only_possible", schedule.only_possible);
+  f("modeled", schedule.modeled);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
   f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
                                 return std::pair(std::string_view(planned.instruction), planned.clock);

@@ -46,6 +46,7 @@ void describe(F& f, S& s) {
   f("instructions", s.instructions);
   f("control", s.control);
   f("control_reason", s.control_reason);
+  f("gpu", s.gpu);
   f("epoch", s.epoch);
   f("replaces", s.replaces);
 }

@@ -88,6 +88,7 @@ void describe(F& f, S& s) {
   f("saved_pct", s.saved_pct);
   f("possible_saving_pct", s.possible_saving_pct);
   f("possible_saving_stddev_pct", s.possible_saving_stddev_pct);
+  f("possible_saving_modeled", s.possible_saving_modeled);
   f("saved_j", s.saved);
   f("estimated_saved_j", s.estimated_saved);
   f("power_w", s.power);

@@ -56,6 +56,7 @@ template <class F>
 void describe(F& f, const JobView::PossibleSaving& possible) {
   f.always("saving_pct", possible.saving_pct);
   f("saving_stddev_pct", possible.stddev_pct);
+  f("modeled", possible.modeled);
 }
 template <class F>
 void describe(F& f, const SavingsShown& savings) {

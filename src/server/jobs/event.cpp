@@ -39,6 +39,7 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "job_revived",
     "profile_on_trial",
     "trial_ended",
+    "saving_modeled",
     "unknown",
 };
 
@@ -89,6 +90,7 @@ void describe(F& f, S& e) {
   f("process", e.process);
   f("control", e.control);
   f("control_reason", e.control_reason);
+  f("gpu", e.gpu);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>
@@ -133,6 +135,15 @@ requires is_one_of<S, ProfilingStarted>
 void describe(F& f, S& e) {
   f.always("pipelines", e.pipelines);
   f.always("clocks_mhz", e.clocks_mhz);
+  f("keeps_clocks", e.keeps_clocks);
+}
+template <class F, class S>
+requires is_one_of<S, SavingModeled>
+void describe(F& f, S& e) {
+  f("gpu", e.gpu);
+  f("saving_pct", e.saving_pct);
+  f("saving_stddev_pct", e.saving_stddev_pct);
+  f.always("text", e.text);
 }
 template <class F, class S>
 requires is_one_of<S, WindowHandedOut>

@@ -50,6 +50,7 @@ struct RankRegistered {
   std::string control = {}, control_reason = {};  ///< as in RegisterRank; empty: the rank sets clocks
   /// The process's own identifier, where the server assigned `epoch`; 0: none.
   std::optional<std::int64_t> process = std::nullopt;
+  std::string gpu = {};  ///< as in RegisterRank
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank measured while it ran; absent members stay as they were.
@@ -93,6 +94,9 @@ struct TrialEnded {
 struct ProfilingStarted {
   std::vector<int> pipelines;
   std::vector<std::vector<int>> clocks_mhz;  ///< per stage, highest first
+  /// No rank sets clocks: windows are measured at the clocks that the GPUs have, which count as `clocks_mhz`, one per
+  /// stage. SavingModeled follows instead of a profile.
+  bool keeps_clocks = false;
   bool operator==(const ProfilingStarted&) const = default;
 };
 struct WindowHandedOut {
@@ -117,6 +121,14 @@ struct ResultReported {
   std::string missed = {};  ///< why nothing was measured; empty: it was
   ReportIterations::Breakdown begin_s = {}, end_s = {};
   bool operator==(const ResultReported&) const = default;
+};
+/// What a job whose ranks set no clocks would save, if a model of their GPU completes what was measured at one clock
+/// (server/profiling/modeled_profile.h). No plan follows from it: the ranks keep the clocks that they have.
+struct SavingModeled {
+  std::string gpu;                                                ///< as RankRegistered::gpu
+  std::optional<double> saving_pct = {}, saving_stddev_pct = {};  ///< nothing: not known; `text` has the reason
+  std::string text;                                               ///< one sentence for people
+  bool operator==(const SavingModeled&) const = default;
 };
 /// The measurements do not suffice for planning: the job runs at maximum clock until a client uploads a profile.
 struct ProfilingFailed {
@@ -259,7 +271,7 @@ using EventBody =
                  ResultReported, ProfilingFailed, CharacterizationStarted, Characterized, CharacterizationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
-                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, UnknownEvent>;
+                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

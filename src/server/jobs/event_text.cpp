@@ -90,7 +90,10 @@ struct EventText {
   std::string operator()(const TrialEnded& e) const {
     return fmt::format("the profile of an earlier run is {}: {}", e.agreed ? "confirmed" : "doubted", e.text);
   }
-  std::string operator()(const ProfilingStarted&) const { return "profiling started"; }
+  std::string operator()(const ProfilingStarted& e) const {
+    return e.keeps_clocks ? "measuring started, at the clocks that the GPUs have" : "profiling started";
+  }
+  std::string operator()(const SavingModeled& e) const { return e.text; }
   std::string operator()(const WindowHandedOut& e) const {
     return fmt::format("profiling window {} handed out: {} iteration{}{}{}", e.number, e.iterations,
                        e.iterations == 1 ? "" : "s", e.overdue.empty() ? "" : "; ", e.overdue);

@@ -68,13 +68,18 @@ struct Fold {
                              0,
                              e.control,
                              e.control_reason};
+    job.ranks[e.rank]->gpu = e.gpu;
     ++job.ranks_registered;
-    if (!e.control.empty()) job.uncontrolled.insert(e.rank);
+    note_control(e.rank);
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
     note_latency(e.rank);
     job.joined_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
+  }
+  void note_control(int rank) {
+    job.uncontrolled.erase(rank);
+    if (!job.ranks[rank]->control.empty()) job.uncontrolled.insert(rank);
   }
   /// A client that names its process and sets clocks reports the switch latency once it has measured it.
   void note_latency(int index) {
@@ -109,13 +114,11 @@ struct Fold {
     rank.host = e.host;
     rank.epoch = e.epoch;
     rank.process = e.process;
+    if (e.control.empty() && job.uncontrolled == std::set{e.rank}) job.profile_again = job.unprofiled;
     rank.control = e.control;
     rank.control_reason = e.control_reason;
-    if (e.control.empty()) {
-      job.uncontrolled.erase(e.rank);
-    } else {
-      job.uncontrolled.insert(e.rank);
-    }
+    rank.gpu = e.gpu;
+    note_control(e.rank);
     note_latency(e.rank);
     if (++rank.restarts <= job.restarts) return Ok{};
     // The first rank after the job's restart. The plan in force applies from the beginning.
@@ -143,11 +146,7 @@ struct Fold {
     if (e.control) {
       rank.control = *e.control == "clocks" ? "" : *e.control;
       rank.control_reason = e.control_reason.value_or("");
-      if (rank.control.empty()) {
-        job.uncontrolled.erase(e.rank);
-      } else {
-        job.uncontrolled.insert(e.rank);
-      }
+      note_control(e.rank);
       job.profile_again = job.unprofiled && job.uncontrolled_rank() < 0;
     }
     note_latency(e.rank);
@@ -192,6 +191,7 @@ struct Fold {
     job.profiling = e;
     job.profiling_since = job.sequence + 1;
     job.unprofiled = job.profile_again = false;
+    job.modeled.reset();
     job.reason.clear();
     return Ok{};
   }
@@ -262,7 +262,17 @@ struct Fold {
     profiling_is_over();
     return Ok{};
   }
+  Status operator()(const SavingModeled& e) {
+    if (!job.profiling || !job.profiling->keeps_clocks) return broken("a model of clocks that are measured");
+    job.reason = e.text;
+    job.unprofiled = true;
+    job.profile_again = job.uncontrolled.empty();
+    profiling_is_over();
+    job.modeled = e;
+    return Ok{};
+  }
   void profiling_is_over() {
+    job.modeled.reset();
     job.windows.clear();
     job.results.clear();
     job.reported.clear();

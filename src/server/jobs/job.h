@@ -35,6 +35,7 @@ struct Rank {
   int restarts = 0;
   std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
   std::optional<std::int64_t> process = std::nullopt;  ///< as in RankRegistered
+  std::string gpu = {};                                ///< as in RegisterRank
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
   /// True if the process with that epoch was the last to register the rank.
   [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
@@ -144,7 +145,9 @@ struct Job {
     bool operator==(const Profiled&) const = default;
   };
   Profiled profiled;
-  bool unprofiled = false;     ///< profiling failed: pipelines without a profile run at maximum clock
+  /// While the ranks set no clocks and their profile is not known: the end of measuring at one clock.
+  std::optional<SavingModeled> modeled;
+  bool unprofiled = false;     ///< profiling gave no profile: pipelines without one run at maximum clock
   bool profile_again = false;  ///< a rank is now able to set its clock
 
   std::vector<Notice> notices;  ///< pending and in force, in order of arrival

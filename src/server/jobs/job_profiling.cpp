@@ -6,6 +6,7 @@
 
 #include "io/formats/format_profile_csv.h"
 #include "server/jobs/event_text.h"
+#include "server/jobs/modeled_saving.h"
 #include "server/jobs/profiler_input.h"
 #include "server/profiling/measured_pipelines.h"
 #include "server/profiling/profile_estimate.h"
@@ -17,11 +18,12 @@ constexpr int kPlainIterations = 5;  // the paper's "about five"
 constexpr std::size_t kKeptRejections = 20;
 constexpr double kUsualTimes = 10;
 constexpr double kLeastLimitShare = 0.1;
-constexpr int kMostOverdue = 2;  // windows in a row
+constexpr int kMostOverdue = 2;      // windows in a row
+constexpr int kMostAtOneClock = 40;  // windows, until every computation has a usable time and energy
 
 profiling::ProfilingOptions options_of(const Job& job) {
   profiling::ProfilingOptions options;
-  if (!job.spec.plain_profiling) return options;
+  if (!job.spec.plain_profiling && !(job.profiling && job.profiling->keeps_clocks)) return options;
   options.mode = profiling::ProfilingMode::plain;
   options.iterations_per_window = kPlainIterations;
   return options;
@@ -72,8 +74,8 @@ std::vector<int> unprofiled_pipelines(const Job& job) {
 }
 
 bool awaits_profiling(const Job& job) {
-  const bool open =
-      (job.state == JobState::registered && !job.unprofiled) || (job.state == JobState::failed && job.profile_again);
+  const bool ended = job.state == JobState::failed || job.state == JobState::deployed;
+  const bool open = (job.state == JobState::registered && !job.unprofiled) || (ended && job.profile_again);
   return open && job.spec.profile_online && job.spec.shape && without_profile(job);
 }
 
@@ -82,6 +84,9 @@ bool is_profiled(const Job& job) { return job.state == JobState::profiling && wi
 std::optional<ProfilingFailed> profiling_impossible(const Job& job) {
   const int rank = job.uncontrolled_rank();
   if (rank < 0) return std::nullopt;
+  const bool keeps_clocks =
+      is_profiled(job) ? job.profiling->keeps_clocks : std::ssize(job.uncontrolled) == job.ranks_registered;
+  if (keeps_clocks) return std::nullopt;
   return ProfilingFailed{text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason) +
                          "; no clocks can be measured: give the job a profile, or the rank the permission"};
 }
@@ -97,15 +102,26 @@ std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, s
   return first;
 }
 
+namespace {
+
+std::string no_clocks_known(const Job& job, const Error& error) {
+  const int rank = job.uncontrolled_rank();
+  return fmt::format("{}; {}: no saving can be modeled without a profile",
+                     text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason), error.message);
+}
+
+}  // namespace
+
 EventBody profiling_start(const Job& job) {
   if (auto impossible = profiling_impossible(job)) return *impossible;
-  ProfilingStarted start{unprofiled_pipelines(job), {}};
+  ProfilingStarted start{unprofiled_pipelines(job), {}, job.uncontrolled_rank() >= 0};
   const PipelineShape shape = profiling_shape(job);
   const auto schedule = schedule_of(shape, job.spec.degrees.pp);
   if (!schedule) return ProfilingFailed{schedule.error().message};
   start.clocks_mhz.resize(schedule->num_stages);
   for (int rank = 0; rank < std::min(schedule->num_ranks(), job.spec.degrees.pp); ++rank) {
     const auto clocks = common_clocks(job, start.pipelines.front(), rank);
+    if (!clocks && start.keeps_clocks) return ProfilingFailed{no_clocks_known(job, clocks.error())};
     if (!clocks) return ProfilingFailed{clocks.error().message};
     for (int tp = 0; tp < job.spec.degrees.tp; ++tp) {
       const int number = job.rank_at[job.coordinate(start.pipelines.front(), rank, tp)];
@@ -114,6 +130,10 @@ EventBody profiling_start(const Job& job) {
     for (const model::Action& action : schedule->ranks[rank]) {
       if (start.clocks_mhz[action.stage].empty()) start.clocks_mhz[action.stage] = *clocks;
     }
+  }
+  // A GPU whose clock is not set runs at the highest one, or as close to it as its limits allow.
+  for (auto& clocks : start.clocks_mhz) {
+    if (start.keeps_clocks && clocks.size() > 1) clocks.resize(1);
   }
   auto profiled = profiling_job(job, clocks_of(start.clocks_mhz));
   if (!profiled) return ProfilingFailed{profiled.error().message};
@@ -128,6 +148,15 @@ double window_limit_s(const Job& job, double most_s) {
   const int rest = job.windows.empty() ? 0 : job.windows.back().rest;
   return std::clamp(kUsualTimes * job.longest_window_s, kLeastLimitShare * most_s, most_s) +
          2 * rest * job.profiled.highest_s;
+}
+
+SavingModeled not_modeled(const Job& job, const std::string& why) {
+  SavingModeled modeled;
+  for (const auto& rank : job.ranks) {
+    if (rank && modeled.gpu.empty()) modeled.gpu = rank->gpu;
+  }
+  modeled.text = "no saving is modeled: " + why;
+  return modeled;
 }
 
 std::string text_of_cost(const Job& job) {
@@ -146,20 +175,28 @@ std::string text_of_cost(const Job& job) {
 namespace {
 
 using NextStep = decltype(ProfilingDecision::next);
+
+std::string not_measured(const std::string& why, const Error& error) {
+  return fmt::format("no saving is modeled: {}{}{}", why, why.empty() ? "" : "; ", error.message);
+}
+
+WindowHandedOut at_highest(WindowHandedOut window, const ProfilingQuestion& question) {
+  window.iterations = question.plain ? kPlainIterations : 1;
+  window.clocks_mhz = question.maximum_clocks;
+  window.highest = true;
+  return window;
+}
+
 /// Nothing if `check` stopped the search.
 std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question,
                                   StopCheck& check) {
   WindowHandedOut window;
   window.number = question.window;
   window.overdue = question.overdue;
-  if (!question.overdue.empty() && !question.give_up) {
-    window.iterations = question.plain ? kPlainIterations : 1;
-    window.clocks_mhz = question.maximum_clocks;
-    window.highest = true;
-    return window;
-  }
+  if (!question.overdue.empty() && !question.give_up) return at_highest(std::move(window), question);
   std::string why = question.overdue;
-  if (!question.give_up) {
+  const bool goes_on = !question.give_up && !(question.keeps_clocks && question.window >= kMostAtOneClock);
+  if (goes_on) {
     const std::optional<profiling::ProfilingStep> next = profiler.next(check);
     if (!next) return std::nullopt;
     if (const profiling::ProfilingWindow* found = next->window()) {
@@ -177,10 +214,20 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
     why = next->done()->why;
   }
   const auto estimate = profiler.estimate();
+  if (!estimate && question.keeps_clocks) {
+    if (goes_on) return at_highest(std::move(window), question);
+    return SavingModeled{question.gpu, {}, {}, not_measured(question.overdue, estimate.error())};
+  }
   if (!estimate) return ProfilingFailed{fmt::format("{}; {}", why, estimate.error().message)};
   PipelineShape shape = question.shape;
   if (!shape.blocking_power) shape.blocking_power = estimate->blocking_power;  // no rank measured it
   use_links(shape, estimate->links);
+  if (question.keeps_clocks) {
+    auto modeled = saving_modeled(
+        {profiling::for_planning(*estimate), shape, question.gpu, question.clocks, question.gpus, question.limits},
+        check);
+    return modeled ? std::optional<NextStep>(*std::move(modeled)) : std::nullopt;
+  }
   auto known = known_input(formats::format_profile_csv(profiling::for_planning(*estimate)), shape, question.limits,
                            "measured online", question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
@@ -309,11 +356,30 @@ Status JobProfiling::check(const Job& job, const ResultReported& result) const {
   return profiler_->check(rank_result(job, result, schedule_));
 }
 
+namespace {
+
+/// The GPU of the ranks that measure.
+void add_gpu(const Job& job, ProfilingQuestion& question) {
+  question.gpus = job.spec.degrees.world_size();
+  if (const auto clocks = common_clocks(job, job.measured_pipeline(), 0)) {
+    for (const int clock : *clocks) question.clocks.emplace_back(clock);
+  }
+  std::optional<std::string> gpu;
+  for (const auto& rank : job.ranks) {
+    if (!rank || rank->dp_rank != job.measured_pipeline()) continue;
+    if (gpu && *gpu != rank->gpu) return;
+    gpu = rank->gpu;
+  }
+  question.gpu = gpu.value_or("");
+}
+
+}  // namespace
+
 ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
                                          int deadlines) const {
   ProfilingQuestion question;
   question.window = static_cast<int>(job.windows.size());
-  question.plain = job.spec.plain_profiling;
+  question.plain = job.spec.plain_profiling || job.profiling->keeps_clocks;
   question.overdue = overdue;
   question.give_up = !overdue.empty() && job.windows_overdue + 1 >= kMostOverdue;
   for (const auto& actions : schedule_.ranks) {
@@ -323,6 +389,8 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
                                                                    : job.profiling->clocks_mhz[action.stage].front());
     }
   }
+  question.keeps_clocks = job.profiling->keeps_clocks;
+  if (question.keeps_clocks) add_gpu(job, question);
   question.pipelines = unprofiled_pipelines(job);
   if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
   question.shape = profiling_shape(job);

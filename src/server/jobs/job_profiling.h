@@ -38,8 +38,11 @@ bool is_profiled(const Job& job);
 std::vector<int> unprofiled_pipelines(const Job& job);
 /// ProfilingStarted or ProfilingFailed; every rank must be registered.
 EventBody profiling_start(const Job& job);
-/// Why no window can be measured: a rank sets no clocks. Nothing: all known ranks do.
+/// Why no window can be measured: a rank sets no clocks while others do. Nothing: all known ranks do, or none does
+/// (ProfilingStarted::keeps_clocks).
 std::optional<ProfilingFailed> profiling_impossible(const Job& job);
+/// The end of measuring at one clock where no saving can be modeled, for that reason.
+SavingModeled not_modeled(const Job& job, const std::string& why);
 /// The first iteration of a window that is decided now: no earlier than ranks can receive it (`earliest`; 0: not
 /// known, at once), and after the iterations at the highest clock that must precede it.
 std::int64_t first_iteration_of(const WindowHandedOut& window, const Job& job, std::int64_t earliest);
@@ -55,7 +58,11 @@ std::string text_of_cost(const Job& job);
 struct ProfilingQuestion {
   int window = 0;  ///< number of the window wanted
   bool plain = false;
-  std::string overdue;  ///< why the last window ended without all results; empty: it has them
+  bool keeps_clocks = false;      ///< see ProfilingStarted
+  std::string gpu;                ///< of all ranks that measure; empty: not known, or they differ
+  std::vector<Megahertz> clocks;  ///< of the GPU, highest first, if keeps_clocks
+  int gpus = 1;                   ///< of the whole job
+  std::string overdue;            ///< why the last window ended without all results; empty: it has them
   bool give_up = false;
   std::vector<std::vector<int>> maximum_clocks;  ///< per stage rank, per action
   std::vector<int> pipelines;                    ///< that need the profile; empty: all
@@ -74,7 +81,7 @@ struct ProfileConfirmed {
                                         ///< unchanged
 };
 struct ProfilingDecision {
-  std::variant<WindowHandedOut, ProfileMeasured, ProfilingFailed, ProfileConfirmed> next;
+  std::variant<WindowHandedOut, ProfileMeasured, SavingModeled, ProfilingFailed, ProfileConfirmed> next;
   std::optional<TrialEnded> trial = std::nullopt;
 };
 /// Nothing if `check` stopped the search.

@@ -90,6 +90,7 @@ std::string without_control(const Job& job, const Frontiers& frontiers) {
   if (rank < 0) return "";
   std::string text = text_of_control(rank, job.ranks[rank]->control, job.ranks[rank]->control_reason);
   const auto cost = iteration_cost(job, frontiers);
+  if (!cost && job.modeled) return fmt::format("{}; {}", text, job.modeled->text);
   if (!cost) return text;
   const auto now = iteration_cost(job, frontiers, CountedRanks::as_they_are);
   const auto stddev_pct = saving_stddev_pct(*job.plan, job, frontiers);
@@ -116,8 +117,9 @@ std::optional<double> saving_stddev_pct(const PlanDeployed& plan, const Job& job
 std::optional<JobView::PossibleSaving> possible_saving(const Job& job, const Frontiers& frontiers) {
   if (job.uncontrolled.empty()) return std::nullopt;
   const auto cost = iteration_cost(job, frontiers);
-  if (!cost) return std::nullopt;
-  return JobView::PossibleSaving{cost->saved_pct(), saving_stddev_pct(*job.plan, job, frontiers)};
+  if (cost) return JobView::PossibleSaving{cost->saved_pct(), saving_stddev_pct(*job.plan, job, frontiers)};
+  if (!job.modeled || !job.modeled->saving_pct) return std::nullopt;
+  return JobView::PossibleSaving{*job.modeled->saving_pct, job.modeled->saving_stddev_pct, true};
 }
 
 const PlanDeployed* plan_of_version(const Job& job, std::int64_t version) {

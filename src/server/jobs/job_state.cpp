@@ -23,6 +23,10 @@ constexpr std::array kTransitions{
     Transition{JobState::failed, kind_of_type<ProfilingStarted>(), JobState::profiling},
     Transition{JobState::failed, kind_of_type<ProfilingFailed>(), JobState::failed},
     Transition{JobState::profiling, kind_of_type<ProfilingFailed>(), JobState::failed},
+    Transition{JobState::profiling, kind_of_type<SavingModeled>(), JobState::deployed},
+    // A rank is now able to set its clock.
+    Transition{JobState::deployed, kind_of_type<ProfilingStarted>(), JobState::profiling},
+    Transition{JobState::deployed, kind_of_type<ProfilingFailed>(), JobState::failed},
     // A better profile may come at any time.
     Transition{JobState::registered, kind_of_type<CharacterizationStarted>(), JobState::characterizing},
     Transition{JobState::profiling, kind_of_type<CharacterizationStarted>(), JobState::characterizing},

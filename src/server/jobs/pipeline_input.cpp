@@ -85,11 +85,6 @@ Status complete_ranks(PipelineShape& shape, const InputLimits& limits, int stage
   return Ok{};
 }
 
-model::PipelineCosts costs_of(const PipelineShape& shape) {
-  return {shape.blocking_power.value_or(Watts(0)), shape.transfer_latency.value_or(model::TransferLatency()),
-          shape.blocking_transfers, shape.serial_transfers};
-}
-
 Result<model::ComputationDag> dag_of(const PipelineInput& input, const model::Profile& profile) {
   const Result<model::Schedule> schedule = schedule_of(input.shape, input.ranks);
   if (!schedule) return schedule.error();
@@ -104,6 +99,11 @@ void add_all_max(CharacterizedPipeline& pipeline) {
 }
 
 }  // namespace
+
+model::PipelineCosts costs_of(const PipelineShape& shape) {
+  return {shape.blocking_power.value_or(Watts(0)), shape.transfer_latency.value_or(model::TransferLatency()),
+          shape.blocking_transfers, shape.serial_transfers};
+}
 
 Status check_shape(const PipelineShape& shape, int max_computations) {
   if (shape.split_backward && !(*shape.split_backward > 0 && *shape.split_backward < 1)) {

@@ -21,6 +21,7 @@
 
 #include "base/result.h"
 #include "base/stop_check.h"
+#include "planning/model/build_dag.h"
 #include "planning/model/schedule.h"
 #include "server/jobs/requests.h"
 
@@ -51,6 +52,8 @@ Result<model::ComputationDag> dag_of(const PipelineInput& input);
 std::string format_input(const PipelineInput& input);
 Result<PipelineInput> parse_input(std::string_view text, const std::string& name);
 
+/// Power of waiting ranks and links, as the DAG takes them.
+model::PipelineCosts costs_of(const PipelineShape& shape);
 /// The schedule of an input with a known number of ranks.
 Result<model::Schedule> schedule_of(const PipelineShape& shape, int ranks);
 

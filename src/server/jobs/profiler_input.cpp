@@ -104,7 +104,8 @@ profiling::RankResult rank_result(const Job& job, const ResultReported& reported
   for (const double energy_j : reported.iteration_energy_j) result.iteration_energy.emplace_back(energy_j);
   result.time_s = reported.time_s;
   result.energy_j = reported.energy_j;
-  result.throttled = reported.throttled;
+  // Where the GPU chooses its clock, its limits are part of what is measured.
+  if (!job.profiling || !job.profiling->keeps_clocks) result.throttled = reported.throttled;
   const auto no_plan_for = [&](const auto& member) {
     const std::vector<model::Action>& actions = schedule.ranks[rank.pp_rank];
     const bool planned = std::ranges::any_of(

@@ -81,6 +81,7 @@ struct RegisterRank {
   std::vector<std::string> instructions = {};  ///< of one iteration, in order, as this client names them; may be empty
   std::string control = {};  ///< "clocks" (also if empty), "advice" (it sets none, by choice) or "none" (it cannot)
   std::string control_reason = {};  ///< for people: why the rank sets no clocks
+  std::string gpu = {};             ///< its model, as the driver names it ("NVIDIA A40"); may be empty
   /// Epoch of the rank's process: a later process has a greater one, counts iterations from 0, and may run on another
   /// host. 0: not known.
   std::int64_t epoch = 0;
@@ -120,6 +121,7 @@ struct StageSchedule {
   /// One standard deviation of saving_pct by the profile's noise; nothing: the profile counts as exact.
   std::optional<double> saving_stddev_pct = {};
   bool only_possible = false;             ///< a rank sets no clocks: saving_pct is what would be saved if all did
+  bool modeled = false;                   ///< saving_pct is of a model of clocks that were not measured
   bool slower_on_purpose = false;         ///< than necessary: `reason` names the cause (a straggler, a policy)
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
@@ -281,8 +283,9 @@ struct JobSummary {
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   /// The same if all ranks set their clocks, and its standard deviation; nothing while they do.
   std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
-  std::optional<Joules> saved;  ///< so far; nothing without reports
-  Joules estimated_saved;       ///< part of `saved` that is estimated from the profile
+  bool possible_saving_modeled = false;  ///< as PossibleSaving::modeled
+  std::optional<Joules> saved;           ///< so far; nothing without reports
+  Joules estimated_saved;                ///< part of `saved` that is estimated from the profile
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
@@ -393,6 +396,7 @@ struct JobView {
   struct PossibleSaving {
     double saving_pct = 0;                  ///< of the energy at maximum clock
     std::optional<double> stddev_pct = {};  ///< by the profile's noise; nothing: the profile counts as exact
+    bool modeled = false;                   ///< of a model of clocks that were not measured; there is no plan
   };
   std::optional<PossibleSaving> possible;  ///< nothing while all ranks set clocks, and once the job has ended
   /// Measured by the ranks' own counters; nothing until all ranks have reported.

@@ -117,6 +117,11 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
 std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
                                                                  const PipelineShape* shape) {
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::maximum_clock);
+  if (job.modeled && job.modeled->saving_pct && !job.uncontrolled.empty()) {
+    schedule->saving_pct = job.modeled->saving_pct;
+    schedule->saving_stddev_pct = job.modeled->saving_stddev_pct;
+    schedule->only_possible = schedule->modeled = true;
+  }
   schedule->clocks = maximum_clocks(job, rank, shape);
   return schedule;
 }
@@ -133,9 +138,10 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   for (const model::Action& action : own) chunks.add(action.stage);
   for (std::size_t a = 0; a < own.size(); ++a) {
     if (model::is_constant_time(own[a].instruction)) continue;
-    const Megahertz clock(window.clocks_mhz[rank.pp_rank][a]);
+    const Megahertz clock(job.profiling->keeps_clocks ? 0 : window.clocks_mhz[rank.pp_rank][a]);
     schedule->clocks.push_back(
-        {std::string(name_of(own[a].instruction)), supported_clock(clock, job.clock_sets[rank.clock_set])});
+        {std::string(name_of(own[a].instruction)),
+         clock == Megahertz(0) ? clock : supported_clock(clock, job.clock_sets[rank.clock_set])});
     schedule->computations.push_back({own[a].microbatch, chunks.of(own[a].stage)});
   }
   return schedule;

@@ -56,6 +56,7 @@ jobs::JobSummary JobListUpdater::summary_of(const LiveJob& live) const {
   summary.saved_pct = stored.saved_pct;
   summary.possible_saving_pct = stored.possible_saving_pct;
   summary.possible_saving_stddev_pct = stored.possible_saving_stddev_pct;
+  summary.possible_saving_modeled = stored.possible_saving_modeled;
   summary.saved = stored.saved;
   summary.estimated_saved = stored.estimated_saved;
   summary.power = stored.power;

@@ -166,10 +166,6 @@ jobs::JobSummary summary_of(const LiveJob& live) {
                                    : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
-    if (const auto possible = jobs::possible_saving(job, live.frontiers.all())) {
-      summary.possible_saving_pct = possible->saving_pct;
-      summary.possible_saving_stddev_pct = possible->stddev_pct;
-    }
     if (job.has_reports()) {
       const jobs::JobPower power = jobs::power_of(job, *cost);
       summary.power = power.plan;
@@ -177,6 +173,11 @@ jobs::JobSummary summary_of(const LiveJob& live) {
       summary.power_measured = power.measured;
       summary.planned_power = cost->energy / cost->time;
     }
+  }
+  if (const auto possible = job.live() ? jobs::possible_saving(job, live.frontiers.all()) : std::nullopt) {
+    summary.possible_saving_pct = possible->saving_pct;
+    summary.possible_saving_stddev_pct = possible->stddev_pct;
+    summary.possible_saving_modeled = possible->modeled;
   }
   if (const auto total = total_of(live)) {
     summary.saved = total->saved;

@@ -216,6 +216,8 @@ Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Profiling
     decision.events.emplace_back(std::move(event));
     decision.blobs.push_back(measured->known.blob);
     note_learned(job, measured->known.event, now_s, decision);
+  } else if (const auto* modeled = std::get_if<jobs::SavingModeled>(&decided.next)) {
+    decision.events.emplace_back(*modeled);
   } else {
     decision.events.emplace_back(std::get<jobs::ProfilingFailed>(decided.next));
   }
@@ -269,6 +271,13 @@ void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations 
     const bool wanted = jobs::is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
                         !now.reported.contains(result.rank);
     if (!wanted) return decision;  // a retry, or too late
+    if (no_energies && now.profiling->keeps_clocks) {
+      decision.events.emplace_back(jobs::not_modeled(
+          now, fmt::format("rank {} measures no energies: its device has no energy counter or does not permit reading "
+                           "it",
+                           result.rank)));
+      return decision;
+    }
     if (no_energies) {
       decision.events.emplace_back(jobs::ProfilingFailed{fmt::format(
           "rank {} measures no energies: its device has no energy counter or does not permit reading it; a plan needs "

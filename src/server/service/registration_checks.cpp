@@ -200,8 +200,8 @@ Status check_rank(const jobs::Degrees& d, const jobs::RegisterRank& request) {
   for (const Status& status :
        {check_coordinate("rank", request.rank, d.world_size()), check_coordinate("dp_rank", request.dp_rank, d.dp),
         check_coordinate("pp_rank", request.pp_rank, d.pp), check_coordinate("tp_rank", request.tp_rank, d.tp),
-        check_text("accelerator", request.accelerator, kMaxText), check_text("host", request.host, kMaxText),
-        check_latency("transfer_latency_s", request.transfer_latency),
+        check_text("accelerator", request.accelerator, kMaxText), check_text("gpu", request.gpu, kMaxText),
+        check_text("host", request.host, kMaxText), check_latency("transfer_latency_s", request.transfer_latency),
         check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
         check_lists(request), check_control(request)}) {
     if (!status) return status;
@@ -222,7 +222,9 @@ Result<jobs::RankRegistered> event_of(const jobs::RegisterRank& request) {
                              request.instructions,
                              request.epoch,
                              request.control == "clocks" ? "" : request.control,
-                             request.control == "clocks" ? "" : request.control_reason};
+                             request.control == "clocks" ? "" : request.control_reason,
+                             std::nullopt,
+                             request.gpu};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));

@@ -309,7 +309,7 @@ void savings_in(const formats::JsonReader& json, jobs::JobView& view) {
   view.no_savings = text_in(savings, "none_because");
   if (const auto possible = savings.optional("possible")) {
     formats::JsonFields fields(*possible);
-    jobs::JobView::PossibleSaving saving{fields.number("saving_pct"), std::nullopt};
+    jobs::JobView::PossibleSaving saving{fields.number("saving_pct"), std::nullopt, says_yes(fields, "modeled")};
     if (fields.optional("saving_stddev_pct")) saving.stddev_pct = fields.number("saving_stddev_pct");
     view.possible = saving;
   }
@@ -401,6 +401,8 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   if (fields.optional("iterations")) schedule->iterations = fields.integer("iterations");
   schedule->iteration_time = seconds_in(fields, "iteration_time_s");
   schedule->all_max_time = seconds_in(fields, "maximum_clock_time_s");
+  if (fields.optional("saving_pct")) schedule->saving_pct = fields.number("saving_pct");
+  schedule->modeled = says_yes(fields, "modeled");
   schedule->slower_on_purpose = fields.optional("slower_because").has_value();
   if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
   const std::string kind(fields.string("kind"));

@@ -171,6 +171,9 @@ class Player {
     request.accelerator = fmt::format("{}-gpu-{}", step.words[1], rank);
     request.epoch = step.epoch();
     request.replaces = step.text("replaces") == "yes";
+    request.gpu = step.text("gpu");
+    request.control = step.text("control");
+    request.control_reason = step.text("control_reason");
     return request;
   }
 
@@ -178,8 +181,6 @@ class Player {
     jobs::RegisterRank request = rank_request(step, step.whole("rank", 0));
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("blocking_power")) request.blocking_power = Watts(step.number("blocking_power", 0));
-    request.control = step.text("control");
-    request.control_reason = step.text("control_reason");
     return target_.register_rank(request);
   }
 
@@ -209,8 +210,6 @@ class Player {
     request.tp_rank = step.whole("tp", request.tp_rank);
     request.accelerator = step.text("accelerator", request.accelerator);
     request.host = step.text("host", request.host);
-    request.control = step.text("control");
-    request.control_reason = step.text("control_reason");
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.text("clock") == "none") {
       request.clocks_mhz.clear();

@@ -79,6 +79,7 @@ void add_savings(const jobs::JobView& view, ScenarioFacts& facts) {
     numbers["would_save_pct"] = view.possible->saving_pct;
     numbers["would_save_stddev_pct"] = view.possible->stddev_pct.value_or(0);
   }
+  texts["would_save"] = !view.possible ? "unknown" : view.possible->modeled ? "modeled" : "planned";
   if (view.per_iteration && view.per_iteration->time > Seconds(0)) {
     numbers["power_w"] = (view.per_iteration->energy / view.per_iteration->time).value();
   }
@@ -107,6 +108,8 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
                                                                                     : "maximum_clock";
     texts["reason"] = schedule->reason;
     texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
+    texts["modeled"] = schedule->modeled ? "yes" : "no";
+    if (schedule->saving_pct) numbers["saving_pct"] = *schedule->saving_pct;
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;
     }

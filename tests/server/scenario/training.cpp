@@ -79,7 +79,10 @@ std::optional<profiling::ProfilingWindow> Training::window() const {
     window.number = schedule->window;
     window.iterations = schedule->iterations;
     std::vector<Megahertz>& clocks = window.clocks.emplace_back();
-    for (const formats::ClockedInstruction& one : schedule->clocks) clocks.push_back(one.clock);
+    const Megahertz highest = simulated_.job().clocks[pp].front();  // of a rank that keeps its clock
+    for (const formats::ClockedInstruction& one : schedule->clocks) {
+      clocks.push_back(one.clock == Megahertz(0) ? highest : one.clock);
+    }
   }
   return window;
 }
