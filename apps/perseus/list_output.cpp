@@ -101,6 +101,10 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
     if (least != nullptr && *least != *value) text = formats::json_text(*least) + "-" + text;
   }
   if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
+  if (column.kind == Kind::possible) {
+    const json::value* const modeled = member_of(row, column.other);
+    text += modeled != nullptr && modeled->is_bool() && modeled->get_bool() ? " modeled" : " est.";
+  }
   text = terminal_text(text);
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t'; }, ' ');

@@ -195,6 +195,15 @@ class DashboardTest(StandInTest):
         self.wait_for_text("would save 14.0", "#job-list")
         self.assertNotIn("plan saves", self.text("#job-list"))
 
+    def test_a_modeled_saving_says_so(self):
+        job = self.deployed("modeled")
+        job.possible = {"possible": {"saving_pct": 11.8, "saving_stddev_pct": 5, "modeled": True}, "none_because": "rank 0 runs in advice mode"}
+        job.listed = {"possible_saving_pct": 11.8, "possible_saving_modeled": True, "saved_pct": None}
+        self.opened(job)
+        self.wait_for_text("Would save", "#figures")
+        self.assertRegex(self.text("#figures"), r"Would save\s+11\.8\d? % \(±5\.0\) modeled\s+if all ranks set their clocks, by a model")
+        self.wait_for_text("modeled", "#job-list")
+
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")
         self.opened(job)

@@ -3,7 +3,8 @@
 //
 // GET /v1/jobs            { next, factors: { price_per_kwh, currency, carbon_g_per_kwh },
 //                           jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers, accelerator,
-//                           iteration_time_s, saved_pct, possible_saving_pct, possible_saving_stddev_pct, saved_j, estimated_saved_j,
+//                           iteration_time_s, saved_pct, possible_saving_pct, possible_saving_stddev_pct,
+//                           possible_saving_modeled, saved_j, estimated_saved_j,
 //                           power_w, all_max_power_w, planned_power_w, power_measured, labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,

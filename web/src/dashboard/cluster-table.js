@@ -5,7 +5,7 @@ import { percent, seconds } from '../format.js';
 import { createVirtualRows } from '../virtual-rows.js';
 import { againstPlan, isSilent, totalsOf } from './cluster-figures.js';
 import { jobLink } from './job-list.js';
-import { count, duration, estimate, isOver, kilowattHours, kilowatts, stateWords } from './words.js';
+import { count, duration, estimate, isOver, kilowattHours, kilowatts, stateWords, would } from './words.js';
 
 const rowHeight = 40;
 const mostPrinted = 2000;
@@ -24,7 +24,7 @@ const columns = [
   ['against', 'Against plan', (job) => (isCompared(job) ? job.power_w / job.planned_power_w : null), (job) => (isSilent(job) ? quiet
     : isCompared(job) ? againstPlan(totalsOf([job])) : ''), 'sum-cell roomy', againstPlan],
   ['plan', 'Plan saves', (job) => job.saved_pct, (job) => (job.possible_saving_pct != null
-    ? `would: ${estimate(percent(job.possible_saving_pct))}` : job.saved_pct == null ? '' : estimate(percent(job.saved_pct))), 'sum-cell wide'],
+    ? `would: ${would(percent(job.possible_saving_pct), job.possible_saving_modeled)}` : job.saved_pct == null ? '' : estimate(percent(job.saved_pct))), 'sum-cell wide'],
   ['saved', 'Saved', (job) => (isSilent(job) && !job.saved_j ? null : job.saved_j), (job) => (isSilent(job) && !job.saved_j ? quiet
     : job.saved_j ? estimate(kilowattHours(job.saved_j), job.estimated_saved_j > 0) : ''), 'sum-cell',
     (sum) => (sum.saved_j ? estimate(kilowattHours(sum.saved_j), sum.estimated_j > 0) : '')],

@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds } from '../format.js';
 import { createRovingList } from './roving.js';
-import { clockTime, count, estimate, isOver, matchesWords, stateWords, wordsOf } from './words.js';
+import { clockTime, count, estimate, isOver, matchesWords, stateWords, wordsOf, would } from './words.js';
 
 const mostShown = 200; // links; the filter finds the other jobs
 
@@ -57,7 +57,7 @@ export function createJobList(parent) {
     const [text, kind] = stateWords(job.state);
     const few = job.ranks_registered < job.ranks && !isOver(job.state) ? `${job.ranks_registered} of ` : '';
     const facts = [job.ranks > 0 && few + count(job.ranks, 'rank'), job.iteration_time_s > 0 && seconds(job.iteration_time_s),
-      job.possible_saving_pct != null ? `would save ${estimate(percent(job.possible_saving_pct))}`
+      job.possible_saving_pct != null ? `would save ${would(percent(job.possible_saving_pct), job.possible_saving_modeled)}`
         : job.saved_pct != null && `plan saves ${estimate(percent(job.saved_pct))}`].filter(Boolean);
     if (facts.length === 0 && job.created_at_s > 0) facts.push(`since ${clockTime(job.created_at_s)}`);
     const link = item.firstChild;

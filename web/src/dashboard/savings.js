@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds, change } from '../format.js';
 import { createFactors, figure } from './factors.js';
-import { count, energy, estimate, kilowattHours, possibleText } from './words.js';
+import { count, energy, estimate, kilowattHours, possibleText, would } from './words.js';
 
 /** Makes the figures at the top of a job. Returns { show(job) }. */
 export function createSavings(parent) {
@@ -36,7 +36,9 @@ export function createSavings(parent) {
     const now = savings?.per_iteration;
     const made = [];
     if (savings?.possible) {
-      made.push(figure('Would save', estimate(possibleText(savings.possible)), 'if all ranks set their clocks',
+      made.push(figure('Would save', would(possibleText(savings.possible), savings.possible.modeled),
+        savings.possible.modeled ? 'if all ranks set their clocks, by a model of the GPU: measure before relying on it'
+          : 'if all ranks set their clocks',
         savings.none_because ?? ''));
     }
     if (now) {

@@ -17,6 +17,9 @@ export const isOver = (state) => stateWords(state)[1] === 'over';
 /** Marks an estimate; what is measured has no mark. */
 export const estimate = (text, estimated = true) => (estimated ? `${text} est.` : text);
 
+/** Marks a saving that would be: by a model, where clocks were not measured, otherwise an estimate from a profile. */
+export const would = (text, modeled) => (modeled ? `${text} modeled` : estimate(text));
+
 /** A saving that would be, with its error bar: "14.0 % (±0.3)". */
 export const possibleText = ({ saving_pct, saving_stddev_pct }) =>
   percent(saving_pct) + (saving_stddev_pct > 0 ? ` (±${saving_stddev_pct.toPrecision(2)})` : '');
