@@ -2,13 +2,14 @@
 """One rank of a training job: a stand-in for torch's schedules, whose computations sleep, with the adapter installed.
 
 usage: rank_of_pipeline.py SERVER RANK RANKS MICROBATCHES JOB DEVICE [TABLE.csv]
-The schedule is 1F1B, or that of the table, with two stages a rank.
-Prints "job ID", then "planned" when a plan is in force and one of its clocks was set; ends when its standard input
-does, and prints its statistics as JSON.
+The schedule is 1F1B, or that of the table, with two stages a rank; the profile is called sample, or PROFILE in the
+environment says how, where empty is none. Prints "job ID", then "planned" when a plan is in force and one of its clocks
+was set; ends when its standard input does, and prints its statistics as JSON.
 """
 
 import json
 import logging
+import os
 import re
 import sys
 import threading
@@ -47,7 +48,7 @@ def main(server, rank, ranks, microbatches, job, device, table=None):
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     schedule = make_schedule(rank, ranks, microbatches, table and Path(table).read_text())
     torch_pipelining.install(
-        schedule, server=server, rank=rank, job=job or None, profile="sample", device=device, report_interval_s=0.2,
+        schedule, server=server, rank=rank, job=job or None, profile=os.environ.get("PROFILE", "sample"), device=device, report_interval_s=0.2,
         start_limit_s=60, facts={"model": "sample"},
     )  # fmt: skip
     over = threading.Event()

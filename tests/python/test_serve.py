@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -118,6 +119,34 @@ class JobCase(unittest.TestCase):
 class Job(JobCase):
     def test_plans_are_followed_and_clocks_given_back(self):
         self.follow_plans()
+
+    def test_advice_without_a_profile_is_modeled_and_sets_nothing(self):
+        devices = [self.folder / f"gpu{number}" for number in range(2)]
+        os.environ.update(GPU_NAME="NVIDIA A40", PROFILE="", PERSEUS_ADVICE_ONLY="1")
+        for name in ("GPU_NAME", "PROFILE", "PERSEUS_ADVICE_ONLY"):
+            self.addCleanup(os.environ.pop, name)
+        for device in devices:
+            program("PERSEUS_SIMULATED_GPU_PROGRAM", "create", device, *CLOCKS)
+            program("PERSEUS_SIMULATED_GPU_PROGRAM", "guard", device)
+        first = self.rank(0, 2, "", f"simulated:{devices[0]}")
+        job = first.stdout.readline().split()[-1]
+        ranks = [first, self.rank(1, 2, job, f"simulated:{devices[1]}")]
+        while True:
+            view = json.loads(program("PERSEUS_PROGRAM", "job", "show", job, "--server", self.url, "--json"))
+            if view["state"] not in ("registered", "profiling"):
+                break
+            time.sleep(0.2)
+        self.assertEqual(view["state"], "deployed", view.get("reason"))
+        self.assertIn("possible", view["savings"], view["savings"]["none_because"])
+        possible = view["savings"]["possible"]
+        self.assertTrue(possible["modeled"])
+        self.assertGreater(possible["saving_stddev_pct"], 0)
+        self.assertIn("by a model of NVIDIA A40", view["savings"]["none_because"])
+        self.assertIn(" modeled", program("PERSEUS_PROGRAM", "job", "list", "-o", "wide", "--server", self.url))
+        for statistics in self.ended(ranks):
+            self.assertEqual((statistics["controls_clock"], statistics["clocks_requested"]), (0, 0))
+        for device in devices:
+            self.assertEqual(program("PERSEUS_SIMULATED_GPU_PROGRAM", "setters", device), "")
 
     def test_tables_of_pytorch(self):
         for schedule, *options in (("interleaved-1f1b", "--chunks", 2), ("zbv",), ("dualpipev",)):

@@ -207,7 +207,7 @@ void IterationMeter::look_at_energy(double now_s) {
 void IterationMeter::look_at_clock(double now_s) {
   const auto events = gpu_->clock_events();
   const double after = clock_();
-  if (events && events->throttled()) {
+  if (events && events->throttled() && sets_clocks_) {
     meter_.throttled(looked_s_ == 0 ? now_s - kEventsInterval_s : looked_s_, after);
   }
   gives_events_ = events || events.error().fault != device::DeviceFault::not_supported;

@@ -71,6 +71,8 @@ class IterationMeter {
     switch_latency_s_ = seconds;
     switch_latency_stddev_s_ = stddev_s;
   }
+  /// No clock is ever set: the device's limits are part of what is measured, not disturbances of a requested clock.
+  void without_control() { sets_clocks_ = false; }
   void take(const Step& step, double now_s);
   [[nodiscard]] double next_look_s() const;
   void look(double now_s);
@@ -135,7 +137,8 @@ class IterationMeter {
     double at_s;
     Megahertz clock;
   };
-  std::deque<SeenClock> seen_;               ///< clocks read from the device
+  std::deque<SeenClock> seen_;  ///< clocks read from the device
+  bool sets_clocks_ = true;
   std::optional<double> controlled_from_s_;  ///< when the helper's first clock took effect; none: the driver chooses
                                              ///< the clocks
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;

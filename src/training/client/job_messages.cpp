@@ -64,12 +64,19 @@ std::optional<std::string> PlanMessages::arrived(std::string_view job, const Clo
   std::string text;
   switch (plan.kind) {
     case ClockPlan::Kind::maximum_clock:
-      if (!plan.reason.empty()) {
-        text = fmt::format("the highest clock, no plan for job {}: {}", job, without_maximum_clock(plan.reason));
+      if (plan.modeled && plan.saving_pct) {
+        if (every_change_) text = fmt::format("job {}: {}", job, without_maximum_clock(plan.reason));
+      } else if (!plan.reason.empty()) {
+        text = fmt::format("{}, no plan for job {}: {}", sets_clocks ? "the highest clock" : "no clock is set", job,
+                           without_maximum_clock(plan.reason));
       }
       break;
     case ClockPlan::Kind::profiling_window:
-      if (every_change_) text = fmt::format("job {} is being profiled: clocks vary for some iterations", job);
+      if (every_change_) {
+        text = fmt::format("job {} is being {}", job,
+                           plan.keeps_clocks ? "measured at the clocks that its GPUs have: none is set"
+                                             : "profiled: clocks vary for some iterations");
+      }
       break;
     case ClockPlan::Kind::plan:
       if (every_change_) text = fmt::format("job {}: plan {}: {}", job, plan.version, message_of(plan, sets_clocks));

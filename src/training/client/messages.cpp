@@ -111,6 +111,7 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("blocking_power_w", facts.blocking_power_w);
     f("control", facts.control);
     f("control_reason", facts.control_reason);
+    f("gpu", facts.gpu);
     f("epoch", facts.epoch);
     f("replaces", facts.replaces);
     f("instructions", facts.instructions);
@@ -228,10 +229,13 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
     if (!percent) return percent.error();
     *value = *percent;
   }
-  if (const auto possible = fields.optional("only_possible")) {
-    const auto yes = possible->boolean();
+  for (const auto& [key, value] :
+       {std::pair{"only_possible", &plan.only_possible}, std::pair{"modeled", &plan.modeled}}) {
+    const auto flag = fields.optional(key);
+    if (!flag) continue;
+    const auto yes = flag->boolean();
     if (!yes) return yes.error();
-    plan.only_possible = *yes;
+    *value = *yes;
   }
   for (const auto& [key, value] :
        {std::pair{"slower_because", &plan.slower_because}, std::pair{"reason", &plan.reason}}) {
@@ -294,6 +298,8 @@ Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, 
     if (Status ids = read_computations(*computations, plan->clocks); !ids) return ids.error();
   }
   std::erase_if(plan->clocks, [](const PlannedClock& planned) { return model::is_constant_time(planned.instruction); });
+  plan->keeps_clocks = plan->kind == ClockPlan::Kind::profiling_window && !plan->clocks.empty() &&
+                       std::ranges::all_of(plan->clocks, [](const PlannedClock& one) { return one.clock_mhz == 0; });
   return plan;
 }
 

@@ -31,6 +31,7 @@ struct RankFacts {
   std::vector<std::string> instructions = {};  ///< of one iteration; empty: not known
   std::string control = {};         ///< "none", "advice", or "clocks" after one of these; empty: this rank sets clocks
   std::string control_reason = {};  ///< why this rank sets no clocks
+  std::string gpu = {};             ///< its model, for a rank that sets no clocks; empty: not known
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
   bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
   [[nodiscard]] bool learned_any() const {

@@ -44,6 +44,8 @@ struct ClockPlan {
   std::optional<double> saving_pct;  ///< of the job's energy at the highest clock, planned
   std::optional<double> saving_stddev_pct = {};
   bool only_possible = false;  ///< a rank sets no clocks: saving_pct is what would be saved if all did
+  bool modeled = false;        ///< saving_pct is of a model of clocks that were not measured
+  bool keeps_clocks = false;   ///< a profiling window that runs at the clocks that the GPU has
   std::string reason;
   std::string slower_because;  ///< why it is slower than necessary: a straggler, a policy; empty: it is not
   std::vector<PlannedClock> clocks;

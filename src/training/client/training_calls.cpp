@@ -89,7 +89,7 @@ void TrainingCalls::step_end() {
     step->end_ns = now;
     const std::int64_t helper = working_helper();
     step->controlled = step_helper_ != 0 && step_helper_ == helper;
-    step->followed = follower_.followed() && step->controlled && moment_ != ClockMoment::none;
+    step->followed = follower_.followed() && (keeps_clocks() || (step->controlled && moment_ != ClockMoment::none));
     if (step_helper_ != helper) step->clean = false;  // the clock is not known
     step->end_mark = mark();
   }
@@ -102,6 +102,13 @@ void TrainingCalls::step_end() {
     last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
   }
   finished_.store(++iteration_, std::memory_order_release);
+}
+
+/// The step is of a window that sets no clock, and the times of its computations are known.
+bool TrainingCalls::keeps_clocks() const {
+  const ClockPlan* const plan = follower_.plan();
+  const bool timed = use_cuda_ || moment_ != ClockMoment::none;
+  return plan != nullptr && plan->keeps_clocks && timed;
 }
 
 void TrainingCalls::begin(model::Instruction instruction, int microbatch, int chunk) {

@@ -111,6 +111,7 @@ class TrainingCalls {
   [[gnu::hot]] void request_other(int clock_mhz);
   void begin_evaluation();
   void record_step_begin();
+  [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();
   bool open_progress(clock_control::ClockController& control);
 

@@ -99,6 +99,7 @@ bool TrainingClient::open(const std::stop_token& stop) {
   }
   meter_ = std::make_unique<IterationMeter>(gpu_.get(), !options_.no_energy, facts_.clocks_mhz, options_.chunks,
                                             complaints_);
+  if (!control_) meter_->without_control();
   open_session();
   opened_ = true;
   changed_.notify_all();
@@ -162,11 +163,9 @@ void TrainingClient::open_session() {
   };
   listener.iteration = [this] { return calls_.finished_iterations(); };
   listener.clocks = [this] { return seen_clocks(); };
-  // Only ranks that name their clocks take part in online profiling: a rank that cannot set any must not be requested
-  // to vary them.
   RankFacts facts = facts_;
-  if (helper_ == 0 && options_.profile.empty()) facts.clocks_mhz.clear();
   if (helper_ == 0) {
+    if (gpu_) facts.gpu = gpu_->identity().name;
     facts.control = options_.advice_only ? "advice" : "none";
     facts.control_reason = control_ ? control_->why() : no_control_;
   }

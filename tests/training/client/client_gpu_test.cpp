@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+#include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
 #include "training/client/training_client.h"
@@ -301,7 +303,6 @@ TEST_F(ClientGpuTest, ClocksThatBecomeSettableAreReportedThen) {
   options.helper_restart = {0.01, 0.02};
   start();
   ASSERT_TRUE(eventually([&] { return !server.asked("POST", "/ranks").empty(); }));
-  EXPECT_THAT(server.asked("POST", "/ranks").front(), ::testing::Not(::testing::HasSubstr("clocks_mhz")));
   EXPECT_THAT(server.asked("POST", "/ranks").front(),
               ::testing::AllOf(::testing::HasSubstr(R"("control":"none")"),
                                ::testing::HasSubstr(R"("control_reason":"the helper )")));
@@ -446,6 +447,38 @@ TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   for (int i = 0; i < 5; ++i) iterate();
   EXPECT_FALSE(gpu->locked());
   EXPECT_EQ(statistics().controls_clock, 0);
+}
+
+/// Each fails once: while one of them is due to fail, its function was not called.
+constexpr std::array kSetters{"nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"};
+constexpr int kUnknownError = 999;
+
+TEST_F(ClientGpuTest, AWindowWithoutClocksIsMeasuredAndNothingIsSet) {
+  const std::string kept = R"({"rank":0,"version":1,"kind":"profiling_window","from_iteration":0,"window":4,)"
+                           R"("iterations":2,"clocks":[["forward",0],["forward",0],["backward",0],["backward",0]]})";
+  for (const char* setter : kSetters) gpu->inject(setter, kUnknownError, 1);
+  options.advice_only = true;
+  options.switch_latency_s = 0;  // a rank that sets clocks measures it at the start
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, kept); });
+  options.server = server.url();
+  start();
+  std::string report;
+  ASSERT_TRUE(trains_until([&] {
+    for (const std::string& one : server.asked("POST", "/iterations")) {
+      if (one.find(R"("window":4)") != std::string::npos) report = one;
+    }
+    return !report.empty();
+  })) << client->status();
+  EXPECT_THAT(report, ::testing::AllOf(::testing::HasSubstr(R"("iteration_energy_j":[)"),
+                                       ::testing::HasSubstr(R"("time_s":{"forward":[[)"),
+                                       ::testing::Not(::testing::HasSubstr("missed"))));
+  EXPECT_THAT(server.asked("POST", "/ranks").front(),
+              ::testing::AllOf(::testing::HasSubstr(R"("clocks_mhz":[1410,1200,900])"),
+                               ::testing::HasSubstr(R"("gpu":"Perseus simulated GPU")")));
+  EXPECT_EQ(said.count("job j1 is being measured at the clocks that its GPUs have: none is set"), 1);
+  client->stop();
+  const auto driver = simulated_gpu::SimulatedDriver::attach(folder_ + "/gpu");
+  for (const char* setter : kSetters) EXPECT_EQ((*driver)->fault(setter), kUnknownError) << setter;
 }
 
 TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndReportedToTheServer) {

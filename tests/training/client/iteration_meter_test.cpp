@@ -145,6 +145,19 @@ TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
   EXPECT_LE(throttled(), 10);
 }
 
+TEST(IterationMeter, WithoutControlTheLimitsOfTheDeviceAreMeasured) {
+  HandTurnedRank rank(two_computations(0.002, 0.1));
+  rank.meter->without_control();
+  rank.gpu->set_power_limit(Watts(220));
+  for (int i = 0; i < 200; ++i) iterate(rank);
+  rank.wait(0.2);
+  rank.collect();
+  EXPECT_GT(rank.measured.size(), 100U);
+  EXPECT_EQ(std::ranges::count_if(rank.measured, &MeasuredIteration::throttled), 0);
+  EXPECT_EQ(rank.meter->facts().throttled, 0);
+  EXPECT_GT(rank.meter->facts().intervals, 0);
+}
+
 TEST(IterationMeter, ADeviceWithoutReadingsDelaysNothing) {
   HandTurnedRank rank(two_computations(0.05, 0.1));
   for (const char* call : {"nvmlDeviceGetTotalEnergyConsumption", "nvmlDeviceGetCurrentClocksEventReasons"}) {

@@ -78,6 +78,25 @@ TEST(JobMessages, ProfilingIsOneLineForAllItsWindows) {
   EXPECT_EQ(messages.arrived("j1", window), std::nullopt);
 }
 
+TEST(JobMessages, AModeledSavingIsNoPlan) {
+  ClockPlan window;
+  window.kind = ClockPlan::Kind::profiling_window;
+  window.keeps_clocks = true;
+  EXPECT_THAT(PlanMessages(true).arrived("j1", window, false),
+              Optional(std::string("job j1 is being measured at the clocks that its GPUs have: none is set")));
+  ClockPlan modeled;
+  modeled.saving_pct = 11.8;
+  modeled.only_possible = modeled.modeled = true;
+  modeled.reason = "maximum clock: would save 11.8 % (+- 5.0 %) by a model";
+  EXPECT_THAT(PlanMessages(true).arrived("j1", modeled, false),
+              Optional(std::string("job j1: would save 11.8 % (+- 5.0 %) by a model")));
+  EXPECT_EQ(PlanMessages(false).arrived("j1", modeled, false), std::nullopt);
+  ClockPlan none;
+  none.reason = "maximum clock: no saving is modeled: the GPU is another";
+  EXPECT_THAT(PlanMessages(false).arrived("j1", none, false),
+              Optional(std::string("no clock is set, no plan for job j1: no saving is modeled: the GPU is another")));
+}
+
 TEST(JobMessages, OtherRanksLogOnlyWhyThereIsNoPlan) {
   PlanMessages messages(false);
   EXPECT_EQ(messages.arrived("j1", plan_with_saving()), std::nullopt);
