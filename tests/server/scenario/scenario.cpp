@@ -153,6 +153,7 @@ class Player {
                            InventedGpu{.time = step.number("gpu_time", 1), .power = step.number("gpu_power", 1)})
               .first->second;
       if (step.text("energies") == "no") training.without_energies();
+      training.energies_from(step.whole("energies_from", 0));
     }
     return Ok{};
   }

@@ -1,5 +1,7 @@
 #include "tests/server/scenario/training.h"
 
+#include <algorithm>
+
 #include "planning/model/make_schedule.h"
 
 namespace perseus::testing {
@@ -102,6 +104,10 @@ jobs::ReportIterations Training::report(int rank, const profiling::RankResult& r
   if (!energies_) return report;
   report.iteration_energy = result.iteration_energy;
   report.energy_j = result.energy_j;
+  if (result.window < energies_from_) {
+    report.energy_j.clear();
+    std::ranges::fill(report.iteration_energy, Joules(0));
+  }
   return report;
 }
 

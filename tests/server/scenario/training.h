@@ -24,6 +24,8 @@ class Training {
   Status register_ranks();
   /// The devices of its ranks have no energy counter.
   void without_energies() { energies_ = false; }
+  /// Before that window, its ranks report energies that cannot be used.
+  void energies_from(int window) { energies_from_ = window; }
   /// Its ranks do not report when computations began and ended.
   void without_begins() { begins_ = false; }
   /// Returns how many ranks reported; `silent` ranks report nothing this time.
@@ -45,6 +47,7 @@ class Training {
   jobs::Degrees degrees_;
   SimulatedJob simulated_;
   bool energies_ = true, begins_ = true;
+  int energies_from_ = 0;
   std::map<int, std::shared_ptr<const jobs::StageSchedule>> received_;
   std::int64_t iteration_ = 10;      ///< the next one
   std::map<int, std::int64_t> run_;  ///< version of the last window that each rank ran
