@@ -86,6 +86,16 @@ int restore(const std::vector<std::string>& arguments) {
   return restored ? 0 : 69;
 }
 
+/// For a training process that lives and has lost its helper under a power budget.
+int keep(const std::vector<std::string>& arguments) {
+  const auto ceiling = arguments.size() == 2 ? number(arguments[1], 1, 65535) : std::nullopt;
+  if (!ceiling) return wrong("--keep-ceiling: this option is for the Perseus client; allowed: LEASE MHZ");
+  constexpr double wait_s = 5;
+  const auto kept = perseus::clock_control::keep_ceiling(arguments[0], wait_s, perseus::Megahertz(*ceiling));
+  if (!kept) std::fprintf(stderr, "perseus-clockd: %s\n", kept.error().message.c_str());
+  return kept ? 0 : 69;
+}
+
 /// Stores the value; returns what is wrong with it, empty: nothing.
 std::string take(const std::string& name, const std::string& value, perseus::clock_control::DaemonOptions& options) {
   if (name == "--socket") {
@@ -139,6 +149,7 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
   }
   if (command == "--version") return std::puts("perseus-clockd " PERSEUS_VERSION), 0;
   if (command == "--restore") return restore(arguments);
+  if (command == "--keep-ceiling") return keep(arguments);
   if (command == "--daemon") return serve(arguments);
   if (command != "--device") {
     return wrong((command.empty() ? "no command" : "unknown command " + command) +

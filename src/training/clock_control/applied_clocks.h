@@ -18,6 +18,7 @@ struct AppliedClock {
   int clock_mhz = 0;           ///< 0: the clock went back to the driver
   std::uint32_t position = 0;  ///< that the device had to reach first
   bool at_device_time = false;
+  bool limited = false;  ///< lower than requested, by a power budget
 };
 
 class AppliedClocks {
@@ -30,7 +31,7 @@ class AppliedClocks {
     slot.call_ns.store(applied.call_ns, std::memory_order_relaxed);
     slot.word.store((std::uint64_t{applied.position} << 32) |
                         (std::uint64_t{static_cast<std::uint16_t>(applied.clock_mhz)} << 16) |
-                        (applied.at_device_time ? 1U : 0U),
+                        (applied.at_device_time ? kAtDeviceTime : 0) | (applied.limited ? kLimited : 0),
                     std::memory_order_relaxed);
     count_.store(count + 1, std::memory_order_release);
   }
@@ -49,12 +50,13 @@ class AppliedClocks {
       const Slot& slot = slots_[read % kCapacity];
       const std::uint64_t word = slot.word.load(std::memory_order_relaxed);
       use(AppliedClock{slot.call_ns.load(std::memory_order_relaxed), static_cast<int>((word >> 16) & 0xffff),
-                       static_cast<std::uint32_t>(word >> 32), (word & 1) != 0});
+                       static_cast<std::uint32_t>(word >> 32), (word & kAtDeviceTime) != 0, (word & kLimited) != 0});
     }
     return lost;
   }
 
  private:
+  static constexpr std::uint64_t kAtDeviceTime = 1, kLimited = 2;
   struct Slot {
     std::atomic<std::int64_t> call_ns{0};
     std::atomic<std::uint64_t> word{0};

@@ -261,7 +261,12 @@ void ClockController::State::see_helper_end() {
   supervisor = worker = 0;
   channel.reset();
   if (!ended || lease.empty() || mailbox->locked.load(std::memory_order_acquire) == 0) return;
-  const auto restorer = spawn_helper(program, {"--restore", lease}, {});
+  std::vector<std::string> arguments{"--restore", lease};
+  // This process trains on: its clock must not become the driver's choice.
+  if (const Megahertz ceiling = mailbox->limit.ceiling(); ceiling.value() != 0 && !stops()) {
+    arguments = {"--keep-ceiling", lease, std::to_string(ceiling.value())};
+  }
+  const auto restorer = spawn_helper(program, arguments, {});
   if (restorer) reap(*restorer, kRestoreLimit_s);
 }
 
@@ -322,6 +327,31 @@ void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept
   state.mailbox->expect_post();
   if (state.here()) state.mailbox->post(clock, position, state.wake.get());
 }
+
+void ClockController::set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept {
+  if (!state_->here()) return;
+  state_->mailbox->limit.set(ceiling, plan_until_ns);
+  state_->mailbox->limit_changed(state_->wake.get());
+}
+
+void ClockController::extend_plan(std::int64_t plan_until_ns) noexcept {
+  if (!state_->here()) return;
+  if (state_->mailbox->limit.extend(plan_until_ns)) state_->mailbox->limit_changed(state_->wake.get());
+}
+
+std::uint32_t ClockController::cap(Megahertz clock) noexcept {
+  if (!state_->here()) return 0;
+  const std::uint32_t ticket = state_->mailbox->limit.cap(clock);
+  state_->mailbox->limit_changed(state_->wake.get());
+  return ticket;
+}
+
+void ClockController::lift_cap(std::uint32_t ticket) noexcept {
+  if (!state_->here()) return;
+  if (state_->mailbox->limit.lift(ticket)) state_->mailbox->limit_changed(state_->wake.get());
+}
+
+bool ClockController::capped() const noexcept { return state_->mailbox->limit.capped_at().value() != 0; }
 
 ClockController::SharedMemory ClockController::share_memory() {
   state_->keeps_memory = true;

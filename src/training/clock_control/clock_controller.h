@@ -91,6 +91,19 @@ class ClockController {
   /// Sets the device to `clock` once it has reached `position`. Positions grow by one per boundary and may wrap.
   [[gnu::hot]] void set_from(std::uint32_t position, Megahertz clock) noexcept;
 
+  /// A power budget holds: `ceiling` is the highest clock from `plan_until_ns` (monotonic_ns()) on, and wherever the
+  /// clock would be the driver's choice. The helper enforces it also while this process is stopped, and leaves it on
+  /// the GPU if it ends before this process does. 0: no budget. This function, extend_plan() and cap() one at a time.
+  void set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept;
+  /// The plan is valid until then.
+  void extend_plan(std::int64_t plan_until_ns) noexcept;
+  /// Bounds every clock at once, the present one and queued ones, until lift_cap() with this ticket (never 0) or the
+  /// end of the budget. Only while a budget holds.
+  std::uint32_t cap(Megahertz clock) noexcept;
+  /// The caller has replaced the changes that the cap was for. Does nothing if another cap() came since. Any thread.
+  void lift_cap(std::uint32_t ticket) noexcept;
+  [[nodiscard]] bool capped() const noexcept;
+
   /// Shared memory that holds the device's position: where the device writes it.
   struct SharedMemory {
     void* begin = nullptr;

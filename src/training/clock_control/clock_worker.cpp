@@ -1,6 +1,7 @@
 #include "training/clock_control/clock_worker.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace perseus::clock_control {
@@ -20,11 +21,13 @@ ClockWorker::ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now n
     : mailbox_(mailbox), gpu_(gpu), lease_(lease), now_(std::move(now)) {}
 
 device::DeviceStatus ClockWorker::begin() {
-  if (lease_.recorded()) {
+  // Under a budget a clock that is locked stays locked until this helper sets another: never the driver's choice.
+  const bool keeps = mailbox_.limit.ceiling().value() != 0 && lease_.recorded();
+  if (lease_.recorded() && !keeps) {
     if (device::DeviceStatus restored = give_back(); !restored) return restored;
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
-  mailbox_.locked.store(0, std::memory_order_relaxed);
+  mailbox_.locked.store(keeps ? 1 : 0, std::memory_order_relaxed);
   if (const auto last = mailbox_.queue.last_taken()) {
     inherited_ = last->index;
     inherited_counts_ = last->index > mailbox_.handled.load(std::memory_order_relaxed);
@@ -54,45 +57,61 @@ void ClockWorker::see(const ClockQueue::Taken& taken) {
 std::int64_t ClockWorker::work() {
   const std::int64_t looked_ns = std::exchange(looked_ns_, now_());  // a sign of life for the supervisor
   posted_before_ = mailbox_.queue.posted();
+  look_at_limit(looked_ns_);
   if (const auto due = mailbox_.queue.take_due()) {
     see(*due);
     const bool moment_is_known = due->change.now || mailbox_.position_wakes.load(std::memory_order_relaxed);
     rhythm_.requested(due->number, due_since_ns_, moment_is_known ? due_since_ns_ : looked_ns);
   }
-  if (pending_ && now_() >= due_ns_) apply();
+  if ((pending_ || limiting_) && now_() >= due_ns_) apply();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();
-  if (pending_) return std::max<std::int64_t>(due_ns_ - now_(), 0);
-  if (watching_) return std::max<std::int64_t>(watch_due_ns_ - now_(), 0);
-  return -1;
+  std::int64_t due = std::numeric_limits<std::int64_t>::max();
+  if (pending_ || limiting_) {
+    due = due_ns_;
+  } else if (watching_) {
+    due = watch_due_ns_;
+  }
+  if (const std::int64_t expires = mailbox_.limit.next_ns(); expires != 0) due = std::min(due, expires);
+  return due == std::numeric_limits<std::int64_t>::max() ? -1 : std::max<std::int64_t>(due - now_(), 0);
+}
+
+void ClockWorker::look_at_limit(std::int64_t now_ns) {
+  limit_before_ = mailbox_.limit.changes();
+  const ClockBounds bounds = mailbox_.limit.at(now_ns);
+  if (bounds == bounds_) return;
+  bounds_ = bounds;
+  limiting_ = target() != clock_set_;
+  if (!limiting_) return;
+  attempts_ = 0;
+  due_ns_ = 0;
 }
 
 void ClockWorker::apply() {
   const std::int64_t began = now_();
-  const ClockChange& change = seen_.change;
-  const device::DeviceStatus set = set_device(Megahertz(change.clock_mhz));
+  const device::DeviceStatus set = set_device();
   const std::int64_t ended = now_();
   if (set) {
     applied(began, ended);
-  } else if (set.error().fault == device::DeviceFault::busy && ++attempts_ < kAttempts) {
-    due_ns_ = ended + (kMillisecond << (attempts_ - 1));
+  } else if (set.error().fault == device::DeviceFault::busy && (++attempts_ < kAttempts || limiting_)) {
+    due_ns_ = ended + (kMillisecond << (std::min(attempts_, kAttempts - 1) - 1));
   } else {
     failed(set.error());
   }
 }
 
-device::DeviceStatus ClockWorker::set_device(Megahertz clock) {
-  if (clock.value() == 0) {
+device::DeviceStatus ClockWorker::set_device() {
+  if (target().value() == 0) {
     if (device::DeviceStatus unlocked = unlock(); !unlocked) return unlocked;
-    clock_set_ = clock;
+    clock_set_ = Megahertz(0);
     return Ok{};
   }
-  device::DeviceStatus locked = lock(supported_above(clock));
+  device::DeviceStatus locked = lock(target());
   if (!locked && locked.error().fault == device::DeviceFault::bad_clock) {
     // The list depends on the memory clock, which another process may have changed.
     if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
-    locked = lock(supported_above(clock));
+    locked = lock(target());
   }
-  if (locked) clock_set_ = supported_above(clock);
+  if (locked) clock_set_ = target();
   return locked;
 }
 
@@ -131,13 +150,24 @@ device::DeviceStatus ClockWorker::give_back() {
   return Ok{};
 }
 
+device::DeviceStatus ClockWorker::keep_ceiling() {
+  const Megahertz ceiling = supported_below(mailbox_.limit.ceiling());
+  if (device::DeviceStatus recorded = lease_.record(); !recorded) return recorded;
+  mailbox_.locked.store(1, std::memory_order_release);
+  return limit_patiently(gpu_, ceiling);
+}
+
 void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
-  pending_ = false;
-  const bool ours = seen_.index != inherited_;  // the time without a helper is no latency
-  const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (ours || inherited_counts_ ? 1 : 0);
+  const bool request = std::exchange(pending_, false);  // else only the limits have changed
+  limiting_ = false;
+  const bool ours = request && seen_.index != inherited_;  // the time without a helper is no latency
+  const bool counts = request && (ours || inherited_counts_);
+  const std::int64_t count = mailbox_.applied.load(std::memory_order_relaxed) + (counts ? 1 : 0);
   mailbox_.device_call.record(ended - began);
   if (ours) mailbox_.request_to_device.record(ended - due_since_ns_);
-  mailbox_.applied_clocks.write({began, clock_set_.value(), seen_.change.position, !seen_.change.now});
+  const bool limited = bounds_ != ClockBounds{} && clock_set_ != requested();
+  const bool at_device_time = request && !seen_.change.now;
+  mailbox_.applied_clocks.write({began, clock_set_.value(), seen_.change.position, at_device_time, limited});
   mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(clock_set_.value()), std::memory_order_relaxed);
   mailbox_.clock_set_at_ns.store(ended, std::memory_order_relaxed);
   mailbox_.applied.store(count, std::memory_order_relaxed);
@@ -146,9 +176,11 @@ void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
 }
 
 void ClockWorker::failed(const device::DeviceError& error) {
-  pending_ = false;
+  const bool request = std::exchange(pending_, false);
+  limiting_ = false;
+  const bool counts = request && (seen_.index != inherited_ || inherited_counts_);
   const std::int64_t failed = mailbox_.failed.load(std::memory_order_relaxed);
-  mailbox_.failed.store(failed + (seen_.index != inherited_ || inherited_counts_ ? 1 : 0), std::memory_order_relaxed);
+  mailbox_.failed.store(failed + (counts ? 1 : 0), std::memory_order_relaxed);
   switch (error.fault) {
     case device::DeviceFault::busy:
     case device::DeviceFault::bad_clock:
@@ -180,6 +212,25 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
     if (supported >= clock && supported < best) best = supported;
   }
   return best;
+}
+
+Megahertz ClockWorker::supported_below(Megahertz clock) const {
+  if (supported_.empty()) return clock;
+  for (const Megahertz supported : supported_) {
+    if (supported <= clock) return supported;
+  }
+  return supported_.back();
+}
+
+Megahertz ClockWorker::requested() const {
+  const Megahertz clock(seen_.change.clock_mhz);
+  return clock.value() == 0 ? clock : supported_above(clock);
+}
+
+Megahertz ClockWorker::target() const {
+  const Megahertz clock = requested();
+  if (clock.value() == 0) return bounds_.unlocked.value() == 0 ? clock : supported_below(bounds_.unlocked);
+  return bounds_.locked.value() == 0 ? clock : std::min(clock, supported_below(bounds_.locked));
 }
 
 /// If two changes overlap, a clock cannot be attributed to either: the second has no latency.

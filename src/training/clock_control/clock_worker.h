@@ -5,9 +5,12 @@
 //          change counts. A clock that the device does not have becomes the lowest one above: never slower than
 //          planned. For the first eight changes, then every 64th, it also measures how long the device takes to run
 //          at the new clock.
+//          A power budget (clock_limit.h) bounds every clock, also the one that is set when its limits change: the
+//          highest clock that the device has at or below the bound.
 // Errors:  in the mailbox, by the device's fault:
 //          bad_clock                     reads the list of clocks again and tries once more
-//          busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed
+//          busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed;
+//                                        where a limit is due, it continues to try
 //          no_permission, not_supported  refused: gives the clock back; the caller should end
 //          lost, no_driver               lost: the caller should end
 // Cost:    one device call per change; while changes wait for the device, a check every 0.08 to 0.5 ms; else nothing.
@@ -39,21 +42,32 @@ class ClockWorker {
   [[nodiscard]] Rest rest(std::int64_t due_ns) const;
   /// Number of posted changes when work() last read the queue.
   [[nodiscard]] std::uint64_t posted_before() const { return posted_before_; }
+  /// ClockLimit::changes() then.
+  [[nodiscard]] std::uint32_t limit_before() const { return limit_before_; }
   /// Refused or lost: only giving back remains.
   [[nodiscard]] bool ended() const { return ended_; }
   /// Unlocks if it has locked, and empties the lease.
   device::DeviceStatus give_back();
+  /// In place of give_back() while a power budget holds and the training process lives: limits the device to the
+  /// ceiling. The lease's record stays.
+  device::DeviceStatus keep_ceiling();
 
  private:
+  void look_at_limit(std::int64_t now_ns);
   void see(const ClockQueue::Taken& taken);
   void apply();
-  device::DeviceStatus set_device(Megahertz clock);
+  device::DeviceStatus set_device();
   device::DeviceStatus lock(Megahertz clock);
   device::DeviceStatus unlock();
   void applied(std::int64_t began, std::int64_t ended);
   void failed(const device::DeviceError& error);
   void end(HelperState state, const device::DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
+  [[nodiscard]] Megahertz supported_below(Megahertz clock) const;
+  /// The requested clock, without a limit; 0: the driver's choice.
+  [[nodiscard]] Megahertz requested() const;
+  /// The clock to set now.
+  [[nodiscard]] Megahertz target() const;
   void watch_arrival(std::int64_t began, std::int64_t ended, bool wanted);
   void watch_clock();
 
@@ -69,7 +83,10 @@ class ClockWorker {
   std::uint64_t inherited_ = 0;    ///< index of a change that was due before this helper started; 0: none
   bool inherited_counts_ = false;  ///< ... and no previous helper has counted it
   RequestRhythm rhythm_;
-  bool pending_ = false;  ///< seen_ is to be applied
+  bool pending_ = false;   ///< seen_ is to be applied
+  bool limiting_ = false;  ///< the clock is to be set again, since the limits have changed
+  ClockBounds bounds_;
+  std::uint32_t limit_before_ = 0;
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
   bool watching_ = false;   ///< until the device runs at clock_set_

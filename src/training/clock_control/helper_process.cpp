@@ -39,6 +39,8 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr int kHungWorkerMs = 2000;
+constexpr double kLeaseWait_s = 5;
+constexpr std::int64_t kGuardTick = 10'000'000;  // ns
 
 /// Descriptors that end supervisor or worker.
 struct Ends {
@@ -171,6 +173,32 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
   return std::unique_ptr<device::Gpu>(std::make_unique<PulsedGpu>(std::move(limited), pulse));
 }
 
+/// A power budget holds, and the training process lives and still wants its helper.
+bool must_keep_ceiling(const Mailbox& mailbox) {
+  if (mailbox.limit.ceiling().value() == 0) return false;
+  const int owner = is_open(HelperFds::kOwner) ? HelperFds::kOwner : -1;
+  std::array<pollfd, 2> ends{{{HelperFds::kChannel, POLLIN, 0}, {owner, POLLIN, 0}}};
+  return !wait_for(ends.data(), ends.size(), 0);
+}
+
+/// Holds the lease until the training process ends, then unlocks; or until its next helper starts, which begins with
+/// the clock as it is. Without a pidfd the record alone remains, as after the death of all processes.
+[[noreturn]] void guard_ceiling(device::Gpu& gpu, Lease& lease, Mailbox& mailbox) {
+  ::prctl(PR_SET_NAME, "clockd-guard");
+  mailbox.locked.store(0, std::memory_order_release);  // by no helper
+  ::close(HelperFds::kChannel);  // the training process waits for that before it starts another helper
+  pollfd owner{HelperFds::kOwner, POLLIN, 0};
+  while (is_open(HelperFds::kOwner)) {
+    if (wait_for(&owner, 1, kGuardTick)) {
+      const bool unlocked = unlock_patiently(gpu).ok();
+      if (unlocked) lease.clear();
+      ::_exit(unlocked ? 0 : 1);
+    }
+    if (mailbox.awaits_lease.load(std::memory_order_acquire) != 0) break;
+  }
+  ::_exit(0);
+}
+
 [[noreturn]] void work(const HelperJob& job, Mailbox& mailbox, const Ends& ends, pid_t supervisor, WorkerPulse& pulse) {
   ::prctl(PR_SET_NAME, "clockd-worker");
   const std::int64_t start_limit_ns = mailbox.start_limit_ns.load();
@@ -178,7 +206,9 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
   auto gpu = open_for(job, pulse);
   if (!gpu) refuse(gpu.error());
   const double left_s = 1e-9 * static_cast<double>(start_limit_ns - (monotonic_ns() - began_ns));
+  mailbox.awaits_lease.store(1, std::memory_order_release);
   auto lease = Lease::take((*gpu)->identity(), job.selector, std::max(0.8 * left_s, 0.0), job.ceiling);
+  mailbox.awaits_lease.store(0, std::memory_order_release);
   if (!lease) refuse(lease.error());
   // The supervisor learns it from this message, not from shared memory that other processes can write.
   (void)::send(ends.link, lease->path().data(), lease->path().size(), MSG_NOSIGNAL);
@@ -204,7 +234,8 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
     if (worker.ended()) break;
     if (precedes) step_aside.from(mailbox.posted_on_cpu.load(std::memory_order_relaxed));
     const Rest rest = worker.rest(due_ns);
-    if (rest.how != HelperRest::awake && !mailbox.may_rest(rest.how, worker.posted_before())) continue;
+    if (rest.how != HelperRest::awake && !mailbox.may_rest(rest.how, worker.posted_before(), worker.limit_before()))
+      continue;
     const bool something = wait_for(fds.data(), fds.size(), rest.limit_ns);
     if (rest.how != HelperRest::awake) mailbox.rest.store(HelperRest::awake, std::memory_order_relaxed);
     if (!something) continue;
@@ -212,17 +243,38 @@ device::DeviceResult<std::unique_ptr<device::Gpu>> open_for(const HelperJob& job
     if (fds[0].revents != 0) (void)!::read(HelperFds::kWake, &count, sizeof count);
     if (std::any_of(fds.begin() + 1, fds.end(), [](const pollfd& fd) { return fd.revents != 0; })) break;
   }
-  ::_exit(worker.give_back() ? 0 : 1);
+  if (worker.ended() || !must_keep_ceiling(mailbox)) ::_exit(worker.give_back() ? 0 : 1);
+  const bool kept = worker.keep_ceiling().ok();
+  // A supervisor that lives guards the ceiling itself. It keeps its end of the link open, also when it wants this
+  // process to end.
+  pollfd link{ends.link, 0, 0};
+  if (kept && wait_for(&link, 1, 0) && (link.revents & POLLHUP) != 0) guard_ceiling(**gpu, *lease, mailbox);
+  ::_exit(kept ? 0 : 1);
 }
 
 /// The worker is dead: the supervisor must unlock in its place.
 bool restore(const HelperJob& job, const std::string& lease, const Mailbox& mailbox) {
   if (lease.empty()) return true;  // it had not come so far
-  if (::access(lease.c_str(), F_OK) == 0) return restore_lease(lease, 5).ok();
+  if (::access(lease.c_str(), F_OK) == 0) return restore_lease(lease, kLeaseWait_s).ok();
   // The folder was cleaned up; then use the mailbox.
   if (mailbox.locked.load(std::memory_order_acquire) == 0) return true;
   auto gpu = device::open_gpu(job.selector);
   return gpu && unlock_patiently(*device::with_ceiling(std::move(*gpu), job.ceiling)).ok();
+}
+
+/// The worker is dead, but not the training process, for which a power budget holds: limits the clock to its ceiling.
+/// A process of its own guards it, so that the daemon sees this one end.
+bool leave_guard(const HelperJob& job, Mailbox& mailbox, const Ends& ends) {
+  auto opened = device::open_gpu(job.selector);
+  if (!opened) return false;
+  const auto gpu = device::with_ceiling(std::move(*opened), job.ceiling);
+  auto lease = Lease::take(gpu->identity(), job.selector, kLeaseWait_s, job.ceiling);
+  if (!lease || !lease->record() || !limit_patiently(*gpu, mailbox.limit.ceiling())) return false;
+  if (::fork() == 0) {
+    ::close(ends.link);
+    guard_ceiling(*gpu, *lease, mailbox);
+  }
+  return true;
 }
 
 Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
@@ -266,7 +318,7 @@ Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, Wor
       if (got <= 0) break;
       lease.assign(path.data(), static_cast<std::size_t>(got));
       // Restores locks that a previous helper could not give back, on any GPU.
-      (void)restore_expired_leases();
+      (void)restore_expired_leases(device::open_gpu, lease);
     }
     advice = watchdog.look(seen_of(mailbox, pulse));
     if (advice == Watchdog::Advice::worker_hangs || advice == Watchdog::Advice::owner_suspended) return advice;
@@ -304,7 +356,8 @@ Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, Wor
     lease.assign(path.data(), static_cast<std::size_t>(got));
   }
   ::waitpid(worker, nullptr, 0);
-  const bool restored = restore(job, lease, mailbox);
+  const bool keeps = !lease.empty() && must_keep_ceiling(mailbox);
+  const bool restored = keeps ? leave_guard(job, mailbox, ends) : restore(job, lease, mailbox);
   if (restored) mailbox.locked.store(0, std::memory_order_release);
   if (why == Watchdog::Advice::owner_suspended) {
     mailbox.why_ended.write("the training process was suspended: its clock was given back until it continues");

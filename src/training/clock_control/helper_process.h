@@ -12,6 +12,10 @@
 // (watchdog.h) and gives the clock back; it gives the clock back also while the training process is suspended. A
 // worker that hangs in the driver while it gives back has two seconds.
 //
+// Under a power budget (clock_limit.h) the clock of a training process that lives must not become the driver's choice:
+// in its place it is limited to the ceiling, and a process of this program holds the lease until the training process
+// ends, and then unlocks, or until its next helper starts.
+//
 // Problem: the worker can be killed in the middle of a device call.
 // Input:   the file descriptors that the training process passes on (HelperFds), a device selector.
 // Output:  a HelperHello on the channel, then the mailbox.

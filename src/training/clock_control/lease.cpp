@@ -129,23 +129,38 @@ void name_by_uuid(LockedGpu& locked, std::string_view path) {
   }
 }
 
-/// Unlocks the GPU of that record, and no other.
-device::DeviceStatus unlock(const LockedGpu& locked, const std::string& path, const OpenGpu& open) {
+/// Repeats a call for a second while the device is busy.
+template <class Call>
+device::DeviceStatus patiently(const Call& call) {
+  device::DeviceStatus done = call();
+  for (long pause_ms = 1; !done && done.error().fault == device::DeviceFault::busy && pause_ms <= 512; pause_ms *= 2) {
+    sleep_ms(pause_ms);
+    done = call();
+  }
+  return done;
+}
+
+/// Calls `set` for the GPU of that record, and no other; does nothing if there is no record.
+device::DeviceStatus free_locked(const std::string& record, const std::string& path, const OpenGpu& open,
+                                 const std::function<device::DeviceStatus(device::Gpu&)>& set) {
+  std::optional<LockedGpu> locked = locked_gpu(record);
+  if (!locked) return Ok{};
+  name_by_uuid(*locked, path);
   const auto still_locked = [&](const device::DeviceError& error) {
     return device::DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}",
-                                                        locked.selector, path, error.message)};
+                                                        locked->selector, path, error.message)};
   };
-  auto gpu = open(locked.selector);
+  auto gpu = open(locked->selector);
   if (!gpu) return still_locked(gpu.error());
   const device::GpuIdentity& found = (*gpu)->identity();
   const bool same =
-      locked.uuid.empty() ? file_name_of(found) == file_part(path) : device::stable_id(found) == locked.uuid;
+      locked->uuid.empty() ? file_name_of(found) == file_part(path) : device::stable_id(found) == locked->uuid;
   if (!same) {
     return still_locked({device::DeviceFault::lost,
-                         fmt::format("{} is another GPU here: {}", locked.selector, device::stable_id(found))});
+                         fmt::format("{} is another GPU here: {}", locked->selector, device::stable_id(found))});
   }
-  const auto limited = device::with_ceiling(std::move(*gpu), locked.ceiling);
-  if (device::DeviceStatus unlocked = unlock_patiently(*limited); !unlocked) return still_locked(unlocked.error());
+  const auto limited = device::with_ceiling(std::move(*gpu), locked->ceiling);
+  if (device::DeviceStatus done = set(*limited); !done) return still_locked(done.error());
   return Ok{};
 }
 
@@ -226,16 +241,24 @@ void Lease::clear() {
 }
 
 device::DeviceStatus unlock_patiently(device::Gpu& gpu) {
-  device::DeviceStatus unlocked = gpu.unlock_clock();
-  for (long pause_ms = 1; !unlocked && unlocked.error().fault == device::DeviceFault::busy && pause_ms <= 512;
-       pause_ms *= 2) {
-    sleep_ms(pause_ms);
-    unlocked = gpu.unlock_clock();
-  }
-  return unlocked;
+  return patiently([&gpu] { return gpu.unlock_clock(); });
 }
 
-device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
+device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling) {
+  Megahertz lowest = ceiling, highest = ceiling;
+  if (const auto clocks = gpu.supported_clocks(); clocks && !clocks->empty()) {
+    lowest = clocks->back();
+    const auto below = std::ranges::find_if(*clocks, [ceiling](Megahertz clock) { return clock <= ceiling; });
+    highest = below == clocks->end() ? lowest : *below;
+  }
+  return patiently([&] {
+    device::DeviceStatus limited = gpu.limit_clock(lowest, highest);
+    const bool no_range = !limited && limited.error().fault == device::DeviceFault::not_supported;
+    return no_range ? gpu.lock_clock(highest) : limited;
+  });
+}
+
+device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wait_s) {
   Lease lease;
   lease.path_ = path;
   lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -254,12 +277,23 @@ device::DeviceStatus restore_lease(const std::string& path, double wait_s, const
     return device::DeviceError{device::DeviceFault::no_permission,
                                fmt::format("{}: not a lease of perseus-clockd, or a damaged one; left as it is", path)};
   }
-  if (std::optional<LockedGpu> locked = locked_gpu(content(lease.fd_))) {
-    name_by_uuid(*locked, path);
-    if (device::DeviceStatus unlocked = unlock(*locked, path, open); !unlocked) return unlocked;
-  }
-  lease.clear();
+  return lease;
+}
+
+device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
+  auto lease = Lease::take_over(path, wait_s);
+  if (!lease) return lease.error();
+  const auto unlock = [](device::Gpu& gpu) { return unlock_patiently(gpu); };
+  if (device::DeviceStatus unlocked = free_locked(content(lease->fd_), path, open, unlock); !unlocked) return unlocked;
+  lease->clear();
   return Ok{};
+}
+
+device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling, const OpenGpu& open) {
+  const auto lease = Lease::take_over(path, wait_s);
+  if (!lease) return lease.error();
+  return free_locked(content(lease->fd_), path, open,
+                     [ceiling](device::Gpu& gpu) { return limit_patiently(gpu, ceiling); });
 }
 
 std::string clock_holder(const device::GpuIdentity& gpu) {
@@ -276,7 +310,7 @@ std::string clock_holder(const device::GpuIdentity& gpu) {
   return {};
 }
 
-std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open) {
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except) {
   std::vector<ExpiredLease> expired;
   for (const std::string& folder : lease_directories()) {
     if (!usable(folder)) continue;
@@ -291,6 +325,7 @@ std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open) {
     for (const std::string& name : names) {
       const std::string path = fmt::format("{}/{}", folder, name);
       struct stat about {};
+      if (path == except) continue;
       if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) continue;
       device::DeviceStatus restored = restore_lease(path, 0, open);
       if (!restored && restored.error().fault == device::DeviceFault::busy) continue;

@@ -53,7 +53,11 @@ class Lease {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
+  /// Of a dead holder; held from now on.
+  static device::DeviceResult<Lease> take_over(const std::string& path, double wait_s);
   friend device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
+  friend device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling,
+                                           const OpenGpu& open);
   friend std::string clock_holder(const device::GpuIdentity& gpu);
   Lease() = default;
   int fd_ = -1;
@@ -65,9 +69,18 @@ class Lease {
 /// Unlocks the GPU; retries for a second while it is busy.
 device::DeviceStatus unlock_patiently(device::Gpu& gpu);
 
+/// The driver chooses from the lowest clock to the highest one at or below `ceiling`; retries like unlock_patiently().
+/// Locks the ceiling where the device takes no range.
+device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling);
+
 /// If that file has a record and its holder is dead (waits for that at most that long): unlocks the GPU and empties
 /// the file.
 device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open = device::open_gpu);
+
+/// The same, but the GPU is limited to the highest clock at or below `ceiling`, and the record stays: for a training
+/// process that lives and has lost its helper under a power budget.
+device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling,
+                                  const OpenGpu& open = device::open_gpu);
 
 /// The holder of that GPU's lease, in words; empty: no holder, or nothing is locked.
 std::string clock_holder(const device::GpuIdentity& gpu);
@@ -76,7 +89,9 @@ struct ExpiredLease {
   std::string path;
   device::DeviceStatus restored;
 };
-/// Restores all expired leases of lease_directories(); held or empty ones stay unchanged and are not listed.
-std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = device::open_gpu);
+/// Restores all expired leases of lease_directories(); held or empty ones, and `except`, stay unchanged and are not
+/// listed.
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = device::open_gpu,
+                                                 const std::string& except = {});
 
 }  // namespace perseus::clock_control

@@ -77,6 +77,10 @@ void Mailbox::reached(std::uint32_t position, int wake_fd) noexcept {
   if (queue.has_due() && rest.load(std::memory_order_seq_cst) != HelperRest::awake) wake(wake_fd);
 }
 
+void Mailbox::limit_changed(int wake_fd) noexcept {
+  if (rest.load(std::memory_order_seq_cst) != HelperRest::awake) wake(wake_fd);
+}
+
 void Mailbox::wake(int wake_fd) noexcept {
   if (rest.exchange(HelperRest::awake, std::memory_order_seq_cst) == HelperRest::awake) return;
   woken.fetch_add(1, std::memory_order_relaxed);
@@ -91,14 +95,15 @@ void Mailbox::begin_again() noexcept {
   state.store(HelperState::starting, std::memory_order_relaxed);
   rest.store(HelperRest::awake, std::memory_order_relaxed);
   clock_set_mhz.store(0, std::memory_order_relaxed);
+  awaits_lease.store(0, std::memory_order_relaxed);
   why_ended.forget();
 }
 
-bool Mailbox::may_rest(HelperRest how, std::uint64_t seen) noexcept {
+bool Mailbox::may_rest(HelperRest how, std::uint64_t seen, std::uint32_t seen_limit) noexcept {
   rest.store(how, std::memory_order_seq_cst);
-  const bool news = queue.posted() != seen;
+  const bool news = queue.posted() != seen, limit_is_news = limit.changes() != seen_limit;
   // Changes that a dozing helper sees by itself need not keep it awake; but it must not miss a position that wakes.
-  if (!(how == HelperRest::dozing ? queue.has_due() : news || queue.has_due())) return true;
+  if (!limit_is_news && !(how == HelperRest::dozing ? queue.has_due() : news || queue.has_due())) return true;
   rest.store(HelperRest::awake, std::memory_order_relaxed);
   return false;
 }

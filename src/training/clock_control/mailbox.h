@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "training/clock_control/applied_clocks.h"
+#include "training/clock_control/clock_limit.h"
 #include "training/clock_control/clock_queue.h"
 #include "training/clock_control/latency_histogram.h"
 
@@ -49,7 +50,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 5;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 6;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
@@ -60,6 +61,7 @@ struct Mailbox {
   std::atomic<std::int64_t> woken{0};   ///< changes that had to wake the helper
   /// A CPU that wakes the helper writes the device's position, so the helper need not poll it.
   std::atomic<bool> position_wakes{false};
+  alignas(64) ClockLimit limit;  ///< of a power budget
 
   // The training process reads these with every change; in one cache line.
   alignas(64) std::atomic<HelperRest> rest{HelperRest::awake};
@@ -70,8 +72,9 @@ struct Mailbox {
   std::atomic<std::uint32_t> clock_set_mhz{0};        ///< last clock set on the device; 0: it has none of ours
   std::atomic<std::int64_t> clock_set_at_ns{0};       ///< when
   std::atomic<std::int64_t> applied{0}, failed{0};
-  std::atomic<std::uint32_t> locked{0};  ///< 1: the device's clock may be locked by us
-  SharedText why_ended;                  ///< of refused or lost
+  std::atomic<std::uint32_t> awaits_lease{0};  ///< 1: a helper starts; its next step is to take the lease
+  std::atomic<std::uint32_t> locked{0};        ///< 1: the device's clock may be locked by us
+  SharedText why_ended;                        ///< of refused or lost
   /// From "due" (posted for now, or observed to be due) until the device call has returned; the call alone; from the
   /// call's begin until the device ran at the clock.
   LatencyHistogram request_to_device, device_call, call_to_clock;
@@ -92,12 +95,15 @@ struct Mailbox {
   /// A CPU reports that the device has reached that position: stores it (unless the stored one is later) and wakes
   /// the helper.
   void reached(std::uint32_t position, int wake_fd) noexcept;
+  /// Call after a change of `limit` that the helper must see.
+  void limit_changed(int wake_fd) noexcept;
   /// The next change is the first of a training step.
   void begin_step() noexcept { step_begins.store(true, std::memory_order_relaxed); }
   /// Call while there is no helper: the next helper begins with the newest due change, and continues the counts.
   void begin_again() noexcept;
-  /// Call before the helper rests: false if a change was posted since `seen` (ClockQueue::posted()).
-  bool may_rest(HelperRest how, std::uint64_t seen) noexcept;
+  /// Call before the helper rests: false if a change was posted since `seen` (ClockQueue::posted()), or the limit
+  /// has changed since `seen_limit` (ClockLimit::changes()).
+  bool may_rest(HelperRest how, std::uint64_t seen, std::uint32_t seen_limit) noexcept;
   /// A change is due and the helper has not completed it.
   [[nodiscard]] bool owes_answer() const noexcept;
 

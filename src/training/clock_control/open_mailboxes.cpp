@@ -42,7 +42,10 @@ void give_back_at_exit() {
     return works(one) && (mailbox.owes_answer() || mailbox.locked.load() != 0);
   };
   for (const OpenMailboxes::One& one : open_mailboxes().all) {
-    if (works(one)) one.mailbox->post_now(Megahertz(0), one.wake);
+    if (!works(one)) continue;
+    one.mailbox->limit.set(Megahertz(0), 0);  // a power budget ends with this process
+    one.mailbox->post_now(Megahertz(0), one.wake);
+    one.mailbox->limit_changed(one.wake);
   }
   while (std::ranges::any_of(open_mailboxes().all, owes) && monotonic_ns() < until_ns) {
     const timespec pause{0, 500'000};

@@ -194,7 +194,7 @@ class MailboxRest : public ::testing::Test {
     std::uint64_t count = 0;
     return ::read(wake_, &count, sizeof count) == sizeof count;
   }
-  bool may_rest(HelperRest how) { return mailbox_.may_rest(how, mailbox_.queue.posted()); }
+  bool may_rest(HelperRest how) { return mailbox_.may_rest(how, mailbox_.queue.posted(), mailbox_.limit.changes()); }
 
   Mailbox mailbox_;
   const int wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -213,7 +213,7 @@ TEST_F(MailboxRest, AnyChangeWakesASleepingHelper) {
 TEST_F(MailboxRest, NoneWithSomethingNewerInTheMailbox) {
   const std::uint64_t seen = mailbox_.queue.posted();
   mailbox_.post(Megahertz(700), 1, wake_);
-  EXPECT_FALSE(mailbox_.may_rest(HelperRest::asleep, seen));
+  EXPECT_FALSE(mailbox_.may_rest(HelperRest::asleep, seen, mailbox_.limit.changes()));
   EXPECT_EQ(mailbox_.rest, HelperRest::awake);
 }
 
@@ -279,7 +279,7 @@ class Sleeper {
         (void)::poll(nullptr, 0, 0);
         continue;
       }
-      if (!mailbox.may_rest(HelperRest::asleep, posted)) continue;
+      if (!mailbox.may_rest(HelperRest::asleep, posted, mailbox.limit.changes())) continue;
       pollfd waiting{wake, POLLIN, 0};
       // A post after may_rest() wakes this thread.
       overslept = ::poll(&waiting, 1, 20'000) == 0;

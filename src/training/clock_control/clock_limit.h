@@ -1,0 +1,113 @@
+// Limits of a power budget on every clock of one GPU, in the memory that the training process shares with its helper.
+//
+// The ceiling holds while no plan is valid: from the end of the plan lease on, which the training process extends with
+// every answer of the server, and whenever the clock is the driver's choice. The helper enforces it alone, so it also
+// holds while the training process hangs or is stopped. The cap is the highest clock from now on, also for changes
+// that are queued already, until the training thread has replaced them: lift() with the ticket of that cap; a newer
+// cap stays.
+//
+// Input:   set, extend and cap from one thread; lift from the training thread; times of monotonic_ns().
+// Output:  the limits that hold at a time, for the helper.
+// Errors:  none.
+// Cost:    a few stores; at() four loads.
+// Threads: one sets, one lifts, one process reads; lock-free atomics only.
+// Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+#include "base/units.h"
+
+namespace perseus::clock_control {
+
+/// Limits at one time.
+struct ClockBounds {
+  Megahertz locked;      ///< highest clock that may be locked; 0: any
+  Megahertz unlocked;    ///< to be locked in place of the driver's choice; 0: none
+  bool expired = false;  ///< the plan lease has ended
+  friend bool operator==(const ClockBounds&, const ClockBounds&) = default;
+};
+
+class ClockLimit {
+ public:
+  // ---- The training process. If a function returns true, the helper must look at the limits again.
+  /// `ceiling` 0: no budget.
+  void set(Megahertz ceiling, std::int64_t plan_until_ns) noexcept {
+    plan_until_ns_.store(plan_until_ns, std::memory_order_relaxed);
+    if (ceiling.value() == 0) cap_.store(cap_.load(std::memory_order_relaxed) & ~kClock, std::memory_order_relaxed);
+    ceiling_.store(ceiling.value(), std::memory_order_release);
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  bool extend(std::int64_t plan_until_ns) noexcept {
+    plan_until_ns_.store(plan_until_ns, std::memory_order_seq_cst);
+    // Writes the time, then reads `expired_`; the helper writes `expired_`, then reads the time. So one of them sees
+    // the other.
+    if (expired_.load(std::memory_order_seq_cst) == 0) return false;
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+    return true;
+  }
+  /// Returns the ticket for lift(), never 0.
+  std::uint32_t cap(Megahertz clock) noexcept {
+    std::uint64_t before = cap_.load(std::memory_order_relaxed), after = 0;
+    do {
+      std::uint32_t ticket = static_cast<std::uint32_t>(before >> 32) + 1;
+      if (ticket == 0) ticket = 1;
+      after = (std::uint64_t{ticket} << 32) | static_cast<std::uint32_t>(clock.value());
+    } while (!cap_.compare_exchange_weak(before, after, std::memory_order_acq_rel));
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+    return static_cast<std::uint32_t>(after >> 32);
+  }
+  bool lift(std::uint32_t ticket) noexcept {
+    std::uint64_t before = cap_.load(std::memory_order_relaxed);
+    do {
+      if (static_cast<std::uint32_t>(before >> 32) != ticket || (before & kClock) == 0) return false;
+    } while (!cap_.compare_exchange_weak(before, before & ~kClock, std::memory_order_acq_rel));
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+    return true;
+  }
+
+  // ---- The helper.
+  /// Number of changes so far. Sequentially consistent, see Mailbox::may_rest().
+  [[nodiscard]] std::uint32_t changes() const noexcept { return changes_.load(std::memory_order_seq_cst); }
+  ClockBounds at(std::int64_t now_ns) noexcept {
+    const Megahertz ceiling = this->ceiling();
+    if (ceiling.value() == 0) {
+      expired_.store(0, std::memory_order_relaxed);
+      return {};
+    }
+    bool expired = now_ns >= plan_until_ns_.load(std::memory_order_relaxed);
+    if (expired) {
+      expired_.store(1, std::memory_order_seq_cst);
+      expired = now_ns >= plan_until_ns_.load(std::memory_order_seq_cst);
+    }
+    if (!expired) expired_.store(0, std::memory_order_relaxed);
+    const Megahertz cap = capped_at();
+    const Megahertz unlocked = cap.value() == 0 ? ceiling : std::min(cap, ceiling);
+    return {expired ? unlocked : cap, unlocked, expired};
+  }
+  /// When at() changes by itself; 0: never.
+  [[nodiscard]] std::int64_t next_ns() const noexcept {
+    const bool runs = ceiling().value() != 0 && expired_.load(std::memory_order_relaxed) == 0;
+    return runs ? plan_until_ns_.load(std::memory_order_relaxed) : 0;
+  }
+
+  // ---- Any.
+  [[nodiscard]] Megahertz ceiling() const noexcept { return Megahertz(ceiling_.load(std::memory_order_acquire)); }
+  /// 0: no cap.
+  [[nodiscard]] Megahertz capped_at() const noexcept {
+    return Megahertz(static_cast<int>(cap_.load(std::memory_order_acquire) & kClock));
+  }
+
+ private:
+  static constexpr std::uint64_t kClock = 0xffff;
+
+  std::atomic<std::int32_t> ceiling_{0};
+  std::atomic<std::uint32_t> changes_{0};
+  std::atomic<std::int64_t> plan_until_ns_{0};
+  std::atomic<std::uint64_t> cap_{0};      ///< ticket, clock (0: none)
+  std::atomic<std::uint32_t> expired_{0};  ///< the helper's: it has seen the plan lease end
+};
+
+}  // namespace perseus::clock_control
