@@ -8,7 +8,7 @@
  * or touches errno-like state of the caller. perseus_start() returns NULL only when it is out of memory; every function
  * accepts NULL and then does nothing. After any problem (server gone, no permission, a plan that does not fit),
  * training continues at the maximum clock, the client logs the problem once through `log`, and perseus_status() reports
- * it.
+ * it. While the server sends a power budget with its plans, training continues at the budget's ceiling instead.
  *
  * Strings are UTF-8, copied, and end in NUL. Structs begin with their size, so that they can grow: call ..._init().
  * Units are in the names. Threads: one thread calls step, begin, end and set_speed; the others any thread.
@@ -128,7 +128,8 @@ enum perseus_state {
   PERSEUS_STARTING = 0,
   PERSEUS_MAXIMUM_CLOCK = 1, /* no plan, or a problem: see perseus_status() */
   PERSEUS_PROFILING = 2,
-  PERSEUS_PLANNED = 3
+  PERSEUS_PLANNED = 3,
+  PERSEUS_CEILING = 4 /* in place of PERSEUS_MAXIMUM_CLOCK, while a power budget holds */
 };
 
 typedef struct perseus_statistics {
@@ -153,6 +154,8 @@ typedef struct perseus_statistics {
   int64_t computations_mixed, computations_unsure;
   int64_t helper_restarts; /* number of times that another perseus-clockd replaced an ended one */
   int64_t plans_dropped;   /* because iterations under them were slower than promised */
+  double lease_left_s;     /* under a power budget: how long the plan is valid without another answer of the server */
+  int32_t ceiling_mhz;     /* highest clock without a valid plan; 0: no power budget */
 } perseus_statistics;
 
 PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);

@@ -28,7 +28,7 @@ INSTRUCTIONS = (
 )
 TRAIN, EVALUATE = 0, 1
 ADVICE_ONLY, NO_ENERGY, SYNCHRONOUS = 1, 2, 4
-STATES = ("starting", "maximum_clock", "profiling", "planned")
+STATES = ("starting", "maximum_clock", "profiling", "planned", "ceiling")
 
 LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
 ClockFunction = ctypes.CFUNCTYPE(c_uint64, c_void_p)
@@ -108,6 +108,8 @@ class Statistics(ctypes.Structure):
         ("computations_unsure", c_int64),
         ("helper_restarts", c_int64),
         ("plans_dropped", c_int64),
+        ("lease_left_s", c_double),
+        ("ceiling_mhz", c_int32),
     ]
 
 

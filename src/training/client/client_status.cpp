@@ -10,7 +10,7 @@ namespace perseus::client {
 namespace {
 
 constexpr int kPowerDecimals = 2, kEnergyDecimals = 4, kTimeDecimals = 6;
-constexpr std::array<std::string_view, 4> kStates{"starting", "maximum_clock", "profiling", "planned"};
+constexpr std::array<std::string_view, 5> kStates{"starting", "maximum_clock", "profiling", "planned", "ceiling"};
 
 }  // namespace
 
@@ -46,6 +46,14 @@ void describe(F& f, const LastStep& step) {
   f.always("iteration", step.iteration);
   f.always("time_s", with_decimals(step.time_s, kTimeDecimals));
   f.always("computations", step.computations);
+}
+template <class F>
+void describe(F& f, const BudgetStatus& budget) {
+  f.always("ceiling_mhz", budget.ceiling_mhz);
+  f.always("lease_s", budget.lease_s);
+  f.always("lease_left_s", with_decimals(budget.lease_left_s, 3));
+  f.always("rules", budget.why_ceiling.empty() ? "plan" : "ceiling");
+  f("why", budget.why_ceiling);
 }
 template <class F>
 void describe(F& f, const ClientStatus& status) {
@@ -85,6 +93,7 @@ void describe(F& f, const ClientStatus& status) {
   f.always("plans_dropped", s.plans_dropped);
   f.always("profile", status.energy.powers);
   if (status.last_step.iteration >= 0) f.always("last_step", status.last_step);
+  if (status.budget) f.always("budget", *status.budget);
   f.always("wrong", status.complaints);
 }
 
@@ -100,6 +109,12 @@ LastStep last_step_of(const Step& step) {
                                   since_begin_s(ran.begin), since_begin_s(ran.end)});
   }
   return shown;
+}
+
+SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control) {
+  if (control.call_to_clock_p50_s <= 0) return {control.device_call_p50_s, 0.002};
+  constexpr double p99_over_p50 = 2.3;  // in standard deviations
+  return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
 }
 
 void add_energy(perseus_statistics& s, const EnergyFacts& energy) {

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,12 @@ void add_energy(perseus_statistics& statistics, const EnergyFacts& energy);
 void add_control(perseus_statistics& statistics, const clock_control::ControlStatistics& control,
                  const clock_control::LatencyHistogram& reached_to_call);
 
+struct SwitchLatency {
+  double seconds, stddev_s;
+};
+/// Before any clock change was observed: at least the duration of the device's call, with a typical deviation.
+SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control);
+
 /// A measured step, its computations in the order in which they began; times since the step's begin.
 struct LastStep {
   struct Computation {
@@ -44,6 +51,13 @@ struct LastStep {
 };
 LastStep last_step_of(const Step& step);
 
+/// Of a power budget.
+struct BudgetStatus {
+  int ceiling_mhz = 0;
+  double lease_s = 0, lease_left_s = 0;
+  std::string_view why_ceiling;  ///< why the ceiling rules; empty: the plan does
+};
+
 struct ClientStatus {
   perseus_statistics statistics{};
   std::string job, device;
@@ -54,6 +68,7 @@ struct ClientStatus {
   std::size_t record_bytes = 0;
   EnergyFacts energy;
   LastStep last_step;
+  std::optional<BudgetStatus> budget;
   std::vector<Complaint> complaints;
 };
 

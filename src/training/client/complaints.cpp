@@ -40,6 +40,8 @@ std::string_view name_of(Cause cause) {
       return "device_time";
     case Cause::graph:
       return "graph";
+    case Cause::budget:
+      return "budget";
   }
   return "";
 }

@@ -34,7 +34,8 @@ enum class Cause {
   cuda,
   records,
   device_time,  ///< unknown when the device reaches a computation
-  graph         ///< steps are captured graphs
+  graph,        ///< steps are captured graphs
+  budget        ///< the plan lease of a power budget has ended: the ceiling
 };
 std::string_view name_of(Cause cause);
 

@@ -245,6 +245,27 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
   return Ok{};
 }
 
+Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
+  formats::JsonFields fields(answer);
+  PlanBudget budget;
+  budget.lease_s = fields.number("lease_s");
+  budget.ceiling_mhz = fields.integer("ceiling_mhz");
+  if (fields.error()) return *fields.error();
+  constexpr double longest_s = 86400;
+  constexpr int highest_mhz = 65535;
+  if (!(budget.lease_s > 0 && budget.lease_s <= longest_s)) return fields.value("lease_s").error("above 0, to 86400");
+  if (budget.ceiling_mhz < 1 || budget.ceiling_mhz > highest_mhz) {
+    return fields.value("ceiling_mhz").error("1 to 65535");
+  }
+  if (const auto at_once = fields.optional("at_once")) {
+    const auto is = at_once->boolean();
+    if (!is) return is.error();
+    budget.at_once = *is;
+  }
+  plan.budget = budget;
+  return Ok{};
+}
+
 /// [instruction, MHz]
 Result<PlannedClock> read_clock(const formats::JsonReader& pair, const RankFacts& facts) {
   PlannedClock planned;
@@ -285,6 +306,9 @@ Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, 
     if (Status read = read_window(fields, *plan); !read) return read.error();
   }
   if (Status read = read_promise(fields, *plan); !read) return read.error();
+  if (const auto budget = fields.optional("budget"); budget && !budget->is_null()) {
+    if (Status read = read_budget(*budget, *plan); !read) return read.error();
+  }
   const formats::JsonReader clocks = fields.value("clocks");
   if (fields.error()) return *fields.error();
   Status read = clocks.for_each([&](const formats::JsonReader& pair) -> Status {

@@ -31,25 +31,49 @@ void PlanFollower::retire(std::unique_ptr<ClockPlan> plan) {
   while (!retired_.compare_exchange_weak(old->next_retired, old, std::memory_order_acq_rel)) {}
 }
 
+void PlanFollower::fetch() {
+  if (mailbox_.load(std::memory_order_relaxed) == nullptr) return;
+  retire(std::exchange(next_, std::unique_ptr<ClockPlan>(mailbox_.exchange(nullptr, std::memory_order_acq_rel))));
+}
+
+void PlanFollower::install() {
+  plan_ = std::move(next_);
+  clocks_ = plan_->clocks.data();
+  num_clocks_ = plan_->clocks.size();
+  version_.store(plan_->version, std::memory_order_relaxed);
+  fits_ = true;
+  expired_ = false;
+  steps_ = 0;
+  misfit_.store(0, std::memory_order_release);
+}
+
 void PlanFollower::begin_step(std::int64_t iteration) {
-  if (mailbox_.load(std::memory_order_relaxed) != nullptr) {
-    retire(std::exchange(next_, std::unique_ptr<ClockPlan>(mailbox_.exchange(nullptr, std::memory_order_acq_rel))));
-  }
-  if (next_ && iteration >= next_->from_iteration) {
-    retire(std::exchange(plan_, std::move(next_)));
-    clocks_ = plan_->clocks.data();
-    num_clocks_ = plan_->clocks.size();
-    version_.store(plan_->version, std::memory_order_relaxed);
-    fits_ = true;
-    expired_ = false;
-    steps_ = 0;
-    misfit_.store(0, std::memory_order_release);
+  fetch();
+  if (is_due(iteration)) {
+    retire(std::move(plan_));
+    install();
   }
   expired_ = plan_ != nullptr && plan_->then_maximum && steps_ >= plan_->iterations;
   position_ = 0;
   asked_ = begun_any_ = reordered_ = false;
   fits_so_far_ = true;
   fitted_late_ = false;
+}
+
+void PlanFollower::pass(model::Instruction instruction, int microbatch, int chunk) {
+  if (num_clocks_ == 0 || model::is_constant_time(instruction)) return;
+  const std::size_t at = find(instruction, microbatch, chunk);
+  if (at == kNowhere) misfits(static_cast<int>(instruction));
+  take(at);
+}
+
+int PlanFollower::clock_of(model::Instruction instruction, int microbatch, int chunk, std::size_t place) const {
+  if (!ruling()) return maximum();
+  if (place < num_clocks_ && is(clocks_[place], instruction, microbatch, chunk)) return clocks_[place].clock_mhz;
+  for (std::size_t at = 0; at < num_clocks_; ++at) {
+    if (is(clocks_[at], instruction, microbatch, chunk)) return clocks_[at].clock_mhz;
+  }
+  return maximum();
 }
 
 std::size_t PlanFollower::find_elsewhere(model::Instruction instruction, int microbatch, int chunk) const {
@@ -76,12 +100,11 @@ int PlanFollower::highest_planned() const {
 }
 
 int PlanFollower::first_clock_of(std::int64_t iteration) const {
-  const bool changes = next_ && iteration >= next_->from_iteration;
+  const bool changes = is_due(iteration);
   const ClockPlan* const coming = changes ? next_.get() : plan_.get();
   const bool ends = plan_ != nullptr && plan_->then_maximum && steps_ >= plan_->iterations;
   const bool rules = coming != nullptr && (changes || (fits_ && !ends)) && !held_.load(std::memory_order_relaxed);
-  if (!rules || coming->clocks.empty())
-    return coming == nullptr ? fallback() : maximum_.load(std::memory_order_relaxed);
+  if (!rules || coming->clocks.empty()) return coming == nullptr ? fallback() : maximum();
   if (whole_step() && !changes) return highest_planned();
   return coming->clocks.front().clock_mhz;
 }

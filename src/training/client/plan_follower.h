@@ -8,7 +8,8 @@
 //          the plan.
 // Errors:  a computation that the plan does not have, has only once, or misses at the end of a step is a misfit: the
 //          clock is the highest one until a whole step fits. misfit_*() return the mismatch, for another thread to
-//          log. The same holds while hold_maximum is set. Before the first plan the clock is left unchanged.
+//          log. The same holds while hold_maximum is set. Before the first plan the clock is left unchanged. Under a
+//          power budget the highest clock is the ceiling in all of these cases.
 // Cost:    an array access per computation in the plan's order, a search in any other; one atomic exchange per step.
 // Threads: put() and the getters any; the rest the training thread.
 // Source:  paper section 5 (controller.set_speed).
@@ -31,6 +32,13 @@ struct PlannedClock {
   int microbatch = -1, chunk = -1;  ///< -1: not known
 };
 
+/// Power budget that comes with a plan.
+struct PlanBudget {
+  double lease_s = 0;    ///< the plan is valid this long after the server's last answer
+  int ceiling_mhz = 0;   ///< the highest clock without a valid plan
+  bool at_once = false;  ///< the plan holds from the next computation on, not from the next step on
+};
+
 struct ClockPlan {
   enum class Kind { plan, profiling_window, maximum_clock };
   Kind kind = Kind::maximum_clock;
@@ -48,6 +56,7 @@ struct ClockPlan {
   bool keeps_clocks = false;   ///< a profiling window that runs at the clocks that the GPU has
   std::string reason;
   std::string slower_because;  ///< why it is slower than necessary: a straggler, a policy; empty: it is not
+  std::optional<PlanBudget> budget;
   std::vector<PlannedClock> clocks;
   std::vector<bool> ran;  ///< used by the follower: in this step, per clock, once computations run in another order
   ClockPlan* next_retired = nullptr;
@@ -65,7 +74,13 @@ class PlanFollower {
   void put(std::unique_ptr<ClockPlan> plan);
   /// The highest clock; 0: not known (then the clock is left unchanged).
   void set_maximum(int clock_mhz) { maximum_.store(clock_mhz, std::memory_order_relaxed); }
-  [[nodiscard]] int maximum() const { return maximum_.load(std::memory_order_relaxed); }
+  /// Under a power budget: takes the place of the highest clock, and of a clock left unchanged; 0: no budget.
+  void set_ceiling(int clock_mhz) { ceiling_.store(clock_mhz, std::memory_order_relaxed); }
+  [[nodiscard]] bool limited() const { return ceiling_.load(std::memory_order_relaxed) != 0; }
+  [[nodiscard]] int maximum() const {
+    const int ceiling = ceiling_.load(std::memory_order_relaxed);
+    return ceiling != 0 ? ceiling : maximum_.load(std::memory_order_relaxed);
+  }
   /// While true, the highest clock applies instead of the plan's.
   void hold_maximum(bool hold) { held_.store(hold, std::memory_order_relaxed); }
   /// Version of the plan that does not fit; 0: none, or it fits again.
@@ -86,11 +101,19 @@ class PlanFollower {
   [[nodiscard]] bool asked() const { return asked_; }
   /// The clock of the computation after it, whichever it is; 0: not known.
   [[nodiscard]] int next_clock() const;
+  /// Within a step: puts a stored plan in force that holds at once; false: there is none. The step then follows no plan
+  /// from beginning to end. `for_each_begun` calls its argument with instruction, microbatch and chunk of each
+  /// computation begun in this step. `asked_began`: so has the one that clock_for() was last called for, in a loop that
+  /// calls no begun().
+  template <class ForEachBegun>
+  bool take_at_once(bool asked_began, const ForEachBegun& for_each_begun);
+  /// The clock of that computation, whether it has run or not; `place`: its position in the step.
+  [[nodiscard]] int clock_of(model::Instruction instruction, int microbatch, int chunk, std::size_t place) const;
   void end_step();
   /// After end_step(): the clock with which the step of that number begins, as far as known; 0: leave it unchanged.
   [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
   /// For work outside of training steps (evaluation): the highest clock if a plan is in force, else 0.
-  [[nodiscard]] int clock_outside() const { return plan_ == nullptr ? 0 : maximum_.load(std::memory_order_relaxed); }
+  [[nodiscard]] int clock_outside() const { return plan_ == nullptr && !limited() ? 0 : maximum(); }
   [[nodiscard]] const ClockPlan* plan() const { return plan_.get(); }
   /// After end_step(): the step followed the plan from beginning to end, as far as the training thread knows.
   [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_ && !whole_step(); }
@@ -127,8 +150,15 @@ class PlanFollower {
     return plan_ != nullptr && fits_ && !expired_ && !held_.load(std::memory_order_relaxed);
   }
   [[nodiscard]] int fallback() const {
-    return plan_ == nullptr && !held_.load(std::memory_order_relaxed) ? 0 : maximum_.load(std::memory_order_relaxed);
+    return plan_ == nullptr && !held_.load(std::memory_order_relaxed) && !limited() ? 0 : maximum();
   }
+  [[nodiscard]] bool is_due(std::int64_t iteration) const {
+    return next_ && (iteration >= next_->from_iteration || (next_->budget && next_->budget->at_once));
+  }
+  void fetch();
+  void install();
+  /// That computation has begun in this step, before the plan came.
+  void pass(model::Instruction instruction, int microbatch, int chunk);
   [[gnu::cold]] void misfits(int instruction);
   void retire(std::unique_ptr<ClockPlan> plan);
 
@@ -146,7 +176,7 @@ class PlanFollower {
   bool fits_so_far_ = true;
   bool fitted_late_ = false;  ///< this step fits, but ran at the highest clock because the previous one did not fit
   std::atomic<bool> held_{false};
-  std::atomic<int> maximum_{0};
+  std::atomic<int> maximum_{0}, ceiling_{0};
 
   std::atomic<bool> whole_step_{false};
   int steps_ = 0;                    ///< under plan_
@@ -181,6 +211,32 @@ inline void PlanFollower::begun(model::Instruction instruction, int microbatch, 
   const std::size_t at = find(instruction, microbatch, chunk);
   if (at == kNowhere) misfits(static_cast<int>(instruction));
   take(at);
+}
+
+template <class ForEachBegun>
+bool PlanFollower::take_at_once(bool asked_began, const ForEachBegun& for_each_begun) {
+  fetch();
+  if (!next_ || !next_->budget || !next_->budget->at_once) return false;
+  if (asked_ && asked_began && !begun_any_) take(asked_at_);
+  const std::size_t before = position_;
+  const bool reordered = reordered_, known = plan_ != nullptr && fits_so_far_ && num_clocks_ != 0;
+  std::unique_ptr<ClockPlan> old = std::move(plan_);
+  install();
+  position_ = 0;
+  asked_ = reordered_ = false;
+  fits_so_far_ = fitted_late_ = true;
+  steps_ = -1;  // this step does not count
+  if (known) {
+    for (std::size_t at = 0; at < old->clocks.size(); ++at) {
+      const PlannedClock& planned = old->clocks[at];
+      if (at < before || (reordered && old->ran[at])) pass(planned.instruction, planned.microbatch, planned.chunk);
+    }
+  } else {
+    for_each_begun(
+        [this](model::Instruction instruction, int microbatch, int chunk) { pass(instruction, microbatch, chunk); });
+  }
+  retire(std::move(old));
+  return true;
 }
 
 inline int PlanFollower::next_clock() const {

@@ -69,6 +69,14 @@ bool PlanGuard::arrives(const ClockPlan& plan) {
   return next_holds_ || phase_ == Phase::baseline || phase_ == Phase::trial || phase_ == Phase::dropped;
 }
 
+void PlanGuard::rest() {
+  const std::lock_guard lock(mutex_);
+  phase_ = Phase::idle;
+  plan_ = {};
+  next_.reset();
+  next_holds_ = false;
+}
+
 bool PlanGuard::holds() const {
   const std::lock_guard lock(mutex_);
   return (next_ && next_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial || phase_ == Phase::dropped;

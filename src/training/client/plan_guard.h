@@ -68,6 +68,9 @@ class PlanGuard {
 
   /// Call before the plan can take effect. True: the rank must stay at its highest clock, as holds() reports.
   bool arrives(const ClockPlan& plan);
+  /// Under a power budget the guard judges no plan until another one arrives(): such a plan is slower on purpose, and
+  /// the highest clock, which trials need, is not available.
+  void rest();
   void take(const GuardedIteration& iteration);
   /// The rank must run at its highest clock, whatever the plan requests.
   [[nodiscard]] bool holds() const;

@@ -163,7 +163,7 @@ void Session::State::failed(Cause cause, const std::string& why) {
   if (!silent_since_s) silent_since_s = now;
   if (complaints != nullptr)
     complaints->raise(cause, why + "; training continues, and the client requests plans again");
-  if (!held && listener && now - *silent_since_s >= timing.grace_s) {
+  if (!held && !leased && listener && now - *silent_since_s >= timing.grace_s) {
     held = true;
     listener->on_held(true);
   }

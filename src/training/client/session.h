@@ -6,7 +6,8 @@
 // Problem: servers restart, respond slowly or wrongly, or disappear; training continues all the same.
 // Input:   options, facts about the rank, initial and later, measured iterations.
 // Output:  plans through `on_plan`; held(true) after the server was unreachable for `grace_s` (the highest clock is
-//          safe, an old plan is not), held(false) when it responds again.
+//          safe, an old plan is not), held(false) when it responds again. Under a power budget (ClockPlan::budget)
+//          the lease takes the place of `grace_s`: held(true) only when the job is over.
 // Errors:  Complaints, one per cause.
 // Cost:    two waiting threads, one persistent connection each.
 // Threads: report() any but the training thread; listeners are called from the session's threads, never after stop()
@@ -29,6 +30,9 @@ struct SessionListener {
   std::function<void(const std::string&)> on_job;
   std::function<void(std::unique_ptr<ClockPlan>)> on_plan;
   std::function<void(bool)> on_held;
+  /// The server has answered a request for a plan; it sent the answer no later than that (host_now_s()). Before
+  /// on_plan.
+  std::function<void(double)> on_answer = {};
   std::function<std::int64_t()> iteration;  ///< iteration that training is in
   std::function<SeenClocks()> clocks;       ///< of this process; empty: not reported
 };

@@ -80,6 +80,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   known.epoch = epoch;
   known.replaces = restarted;
   const std::string target = "/v1/jobs/" + http::percent_encode(job) + "/ranks?plan=true";
+  const double asked_s = host_now_s();
   const auto reply = call(*for_plans, {"POST", target, rank_body(options, known)}, timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status / 100 == 2) {
@@ -87,7 +88,10 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     known_as = read_registered_epoch(reply->body);
     restarted = false;
     // Request a plan that cannot be read again, and complain about it then. An older server sends none.
-    if (auto plan = read_plan_of_registration(reply->body, known)) take_plan(*std::move(plan), have);
+    if (auto plan = read_plan_of_registration(reply->body, known)) {
+      if (*plan != nullptr) plan_is_valid(asked_s);
+      take_plan(*std::move(plan), have);
+    }
     const std::lock_guard lock(mutex);
     rank_known = true;
     facts_are_news = facts_are_news || known.learned_any();  // a server first takes the facts of the registration
@@ -128,6 +132,7 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     iteration = to.iteration();
     known.clocks_mhz = facts.clocks_mhz;
   });
+  const double asked_s = host_now_s();
   const auto reply = call(*for_plans, plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status == 404) {
@@ -151,14 +156,24 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     return false;
   }
   answered();
+  plan_is_valid(std::min(asked_s + timing.poll_s, host_now_s()));
   take_plan(*std::move(read), have);
   return true;
+}
+
+/// The server holds a request for `poll_s` at most: an answer that is read later, by a process that was stopped, is
+/// old.
+void Session::State::plan_is_valid(double sent_by_s) {
+  tell([&](const SessionListener& to) {
+    if (to.on_answer) to.on_answer(sent_by_s);
+  });
 }
 
 void Session::State::take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have) {
   if (plan == nullptr) return;
   have = plan->version;
   const std::lock_guard lock(mutex);
+  leased = plan->budget.has_value();
   if (listener) listener->on_plan(std::move(plan));
 }
 

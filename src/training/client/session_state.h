@@ -50,6 +50,7 @@ struct Session::State {
   bool rank_known = false;
   std::optional<double> silent_since_s;
   bool held = false;
+  bool leased = false;                    ///< the last plan came with a power budget
   std::atomic<std::int64_t> known_as{0};  ///< epoch that the server assigned to this process; 0: it takes no epoch
   bool takes_begins = true;               ///< the server takes begins and ends of computations
   bool takes_clocks = true;               ///< the server takes SeenClocks
@@ -73,6 +74,7 @@ struct Session::State {
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);
+  void plan_is_valid(double sent_by_s);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] http::HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
   std::vector<MeasuredIteration> next_report(bool all);

@@ -83,6 +83,23 @@ class StepRecorder {
   void expect_end() const {
     if (next_ != first_) __builtin_prefetch(next_ - 1, 1);
   }
+  /// Calls use(computation, place in its step) for each recorded computation that the reader may not have released, the
+  /// current step's last.
+  template <class Use>
+  void for_each_kept(const Use& use) const {
+    for (std::uint64_t at = read_.load(std::memory_order_acquire); at != written_.load(std::memory_order_relaxed);
+         ++at) {
+      const Step& step = ring_[at % ring_.size()];
+      for (std::size_t i = 0; i < step.count; ++i) use(step.computations[i], i);
+    }
+    for_each_begun(use);
+  }
+  /// The same for the current step.
+  template <class Use>
+  void for_each_begun(const Use& use) const {
+    for (const RecordedComputation* one = first_; one != next_; ++one)
+      use(*one, static_cast<std::size_t>(one - first_));
+  }
   void end_step();
 
   // The reader.

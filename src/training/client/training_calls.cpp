@@ -39,10 +39,7 @@ void TrainingCalls::step_begin(bool train) {
   choose_moment();
   for (auto& of_chunks : counted_) of_chunks.fill(0);
   follower_.begin_step(iteration_);
-  const ClockPlan* const plan = follower_.plan();
-  plan_kind_.store(plan == nullptr ? -1 : static_cast<int>(plan->kind), std::memory_order_relaxed);
-  plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
-  planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
+  note_plan();
   cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
   step_helper_ = working_helper();
   if (clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire))
@@ -50,7 +47,15 @@ void TrainingCalls::step_begin(bool train) {
   step_began_ns_ = host_now_ns();
   record_step_begin();
   under_way_ = 0;
+  if (has_news()) take_news(false, false);
   request(follower_.next_clock());
+}
+
+void TrainingCalls::note_plan() {
+  const ClockPlan* const plan = follower_.plan();
+  plan_kind_.store(plan == nullptr ? -1 : static_cast<int>(plan->kind), std::memory_order_relaxed);
+  plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
+  planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
 }
 
 void TrainingCalls::begin_evaluation() {
@@ -60,6 +65,7 @@ void TrainingCalls::begin_evaluation() {
     step->train = step->cuda = false;
     step->begin_ns = step_began_ns_;
   }
+  if (has_news()) take_news(false, false);
   if (clock_ != 0) request(follower_.clock_outside());
 }
 
@@ -82,7 +88,9 @@ void TrainingCalls::record_step_begin() {
 }
 
 void TrainingCalls::step_end() {
-  if (!std::exchange(in_step_, false)) return;
+  if (!in_step_) return;
+  if (has_news()) take_news(train_, true);
+  in_step_ = false;
   if (train_) follower_.end_step();
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
@@ -118,6 +126,7 @@ void TrainingCalls::begin(model::Instruction instruction, int microbatch, int ch
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(begin_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
+  if (has_news()) take_news(true, false);
   // Before its begin: the change takes effect when the device has passed the previous boundary.
   if (!follower_.asked()) request(follower_.clock_for(instruction, microbatch, chunk));
   follower_.begun(instruction, microbatch, chunk);
@@ -136,6 +145,7 @@ void TrainingCalls::end(model::Instruction instruction) {
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(end_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
+  if (has_news()) take_news(true, true);
   const std::uint64_t ended = mark();
   const bool marked = moment_ == ClockMoment::device && !cuda_.load(std::memory_order_relaxed)->captured() &&
                       progress_->mark(position_ + 1);
@@ -152,6 +162,7 @@ void TrainingCalls::set_speed(model::Instruction instruction, int microbatch, in
   if (!in_step_ || !train_) return;
   const bool timed = CallCost::due(speed_calls_);
   const std::uint64_t from = timed ? host_now_ns() : 0;
+  if (has_news()) take_news(true, true);
   request(follower_.clock_for(instruction, microbatch, chunk));
   if (timed) speed_cost_.took(host_now_ns() - from);
 }
@@ -168,6 +179,64 @@ void TrainingCalls::request_other(int clock_mhz) {
   } else {
     control->set(Megahertz(clock_mhz));
   }
+}
+
+/// Out of line: takes what came by take_at_next_call(). `in_middle`: within a training step. `asked_began`: see
+/// PlanFollower::take_at_once().
+void TrainingCalls::take_news(bool in_middle, bool asked_began) {
+  clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  // Work captured into a graph runs later: the cap holds until the next call.
+  if (moment_ == ClockMoment::device && cuda_.load(std::memory_order_relaxed)->captured()) return;
+  const std::uint32_t ticket = news_.exchange(0, std::memory_order_acquire);
+  if (in_middle) {
+    const bool taken = follower_.take_at_once(asked_began, [this](const auto& pass) {
+      recorder_.for_each_begun(
+          [&](const RecordedComputation& one, std::size_t) { pass(one.instruction, one.microbatch, one.chunk); });
+    });
+    if (taken) note_plan();
+  }
+  mixed_through_.store(in_middle ? iteration_ : iteration_ - 1, std::memory_order_release);
+  if (control == nullptr) return;
+  request_again(*control);
+  control->lift_cap(ticket);
+}
+
+/// Replaces every clock that was requested before. Never leaves one unchanged: it may be too high.
+void TrainingCalls::request_again(clock_control::ClockController& control) {
+  if (moment_ == ClockMoment::device) return queue_again(control);
+  const int next = train_ && moment_ == ClockMoment::host ? follower_.next_clock() : 0;
+  const int clock = next != 0 ? next : follower_.maximum();
+  control.set(Megahertz(clock));
+  clock_ = moment_ == ClockMoment::none ? 0 : clock;
+}
+
+/// The device may be many computations behind the host: each that it has not ended gets its clock of the plan in force.
+void TrainingCalls::queue_again(clock_control::ClockController& control) {
+  const std::uint32_t here = control.position();
+  std::uint32_t boundary = here;
+  int queued = 0;  // clock of the last one; 0: none
+  const auto queue = [&](int clock) {
+    if (queued == 0) {
+      control.set(Megahertz(clock));  // discards what is queued
+    } else {
+      control.set_from(boundary, Megahertz(clock));
+    }
+    queued = clock;
+  };
+  recorder_.for_each_kept([&](const RecordedComputation& one, std::size_t place) {
+    if (one.end != 0 && static_cast<std::int32_t>(one.end_position - here) <= 0) return;  // ended, or has no position
+    if (!model::is_constant_time(one.instruction)) {
+      queue(follower_.clock_of(one.instruction, one.microbatch, one.chunk, place));
+    }
+    if (one.end_position != 0) boundary = one.end_position;
+  });
+  // While a computation is open, the next one's clock is requested at its end.
+  if (under_way_ == 0 || queued == 0) {
+    const int next = train_ ? follower_.next_clock() : 0;
+    boundary = position_;
+    queue(next != 0 ? next : follower_.maximum());
+  }
+  clock_ = queued;
 }
 
 /// At a step's begin: decides whether clocks change at the call, at the device's moment, or not at all.

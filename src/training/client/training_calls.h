@@ -73,6 +73,11 @@ class TrainingCalls {
 
   // Any thread.
   void stop_control() { usable_control_ = nullptr; }
+  /// A plan or a limit has come that holds at once: the training thread's next call takes it, requests its clocks
+  /// again, and lifts the cap with this ticket (ClockController::cap(), never 0).
+  void take_at_next_call(std::uint32_t ticket) { news_.store(ticket, std::memory_order_release); }
+  /// Iterations up to this one, as far as they had not ended on the device, may have run under two plans; -1: none.
+  [[nodiscard]] std::int64_t mixed_through() const { return mixed_through_.load(std::memory_order_acquire); }
   [[nodiscard]] bool controlled() const { return usable_control_.load() != nullptr; }
   [[nodiscard]] PlanFollower& follower() { return follower_; }
   [[nodiscard]] const PlanFollower& follower() const { return follower_; }
@@ -114,6 +119,11 @@ class TrainingCalls {
   [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();
   bool open_progress(clock_control::ClockController& control);
+  [[nodiscard]] bool has_news() const { return news_.load(std::memory_order_relaxed) != 0; }
+  [[gnu::cold]] void take_news(bool in_middle, bool asked_began);
+  void note_plan();
+  void request_again(clock_control::ClockController& control);
+  void queue_again(clock_control::ClockController& control);
 
   // Used for every computation: in few adjacent cache lines, since none is cached any more when a computation ends. The
   // first fills one line, the two after it begin with one.
@@ -127,6 +137,7 @@ class TrainingCalls {
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events
   ClockMoment moment_ = ClockMoment::host;
+  std::atomic<std::uint32_t> news_{0};  ///< see take_at_next_call(); 0: nothing
   DeviceProgress* progress_ = nullptr;  ///< of progress_owner_, while it works
   std::uint32_t position_ = 0;          ///< of the last boundary that the device must report
   PlanFollower follower_;
@@ -150,6 +161,7 @@ class TrainingCalls {
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0};
+  std::atomic<std::int64_t> mixed_through_{-1};
   std::atomic<int> told_moment_{-1};          ///< a ClockMoment, of the last step; -1: no clock can be set anyway
   std::atomic<const char*> way_{""};          ///< of progress_
   std::atomic<const char*> no_way_{nullptr};  ///< why not: no_progress_, written once

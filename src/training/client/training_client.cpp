@@ -18,21 +18,10 @@ namespace {
 
 // Each wake-up of the watching thread costs some 30 us of cold caches: it wakes for the counter, and otherwise
 // rarely, since the recorder keeps many steps.
-constexpr double kLeastWatch_s = 0.05, kMostWatch_s = 0.15, kLatencyInterval_s = 0.25;
+constexpr double kLeastWatch_s = 0.05, kMostWatch_s = 0.15;
 constexpr double kLearnedInterval_s = 0.5;
+constexpr std::size_t kMostLimited = 64;    ///< times under a limit that are kept
 constexpr std::int64_t kLeastReached = 32;  ///< changes until their usual delay is known
-constexpr std::int64_t kStepsWithoutLoss =
-    4 * TrainingCalls::kKeptSteps;  ///< until the complaint about lost records is cleared
-
-struct SwitchLatency {
-  double seconds, stddev_s;
-};
-/// Before any clock change was observed: at least the duration of the device's call, with a typical deviation.
-SwitchLatency switch_latency_of(const clock_control::ControlStatistics& control) {
-  if (control.call_to_clock_p50_s <= 0) return {control.device_call_p50_s, 0.002};
-  constexpr double p99_over_p50 = 2.3;  // in standard deviations
-  return {control.call_to_clock_p50_s, (control.call_to_clock_p99_s - control.call_to_clock_p50_s) / p99_over_p50};
-}
 
 }  // namespace
 
@@ -129,6 +118,7 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   control_ = std::move(opened.control);
   if (!control_) return;
   calls_.use_control(*control_, facts_.clocks_mhz.front());
+  budget_.use_control(control_.get(), facts_.clocks_mhz);
   look_after_control();
 }
 
@@ -150,9 +140,11 @@ void TrainingClient::open_session() {
   listener.on_plan = [this, messages = PlanMessages(options_.rank == 0)](std::unique_ptr<ClockPlan> plan) mutable {
     const bool sets_clocks = !options_.advice_only && control_ != nullptr;
     if (const auto message = messages.arrived(job(), *plan, sets_clocks)) complaints_.say(LogLevel::info, *message);
-    guard_.arrives(*plan);
+    take_plan(std::move(plan));
+  };
+  listener.on_answer = [this](double sent_by_s) {
+    budget_.answered(sent_by_s);
     hold_as_needed();
-    calls_.follower().put(std::move(plan));
   };
   listener.on_held = [this](bool held) {
     {
@@ -171,6 +163,27 @@ void TrainingClient::open_session() {
   }
   learned_.registered(facts);
   session_ = std::make_unique<Session>(options_, std::move(facts), std::move(listener), complaints_);
+}
+
+void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
+  if (plan->budget) {
+    guard_.rest();
+  } else {
+    guard_.arrives(*plan);
+  }
+  const std::uint32_t ticket = budget_.arrives(*plan, follows_plan());
+  calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
+  hold_as_needed();
+  calls_.follower().put(std::move(plan));
+  if (ticket != 0) calls_.take_at_next_call(ticket);
+}
+
+/// The rank runs at the clocks of a plan or a profiling window, as far as another thread than the training thread
+/// knows.
+bool TrainingClient::follows_plan() const {
+  const std::optional<ClockPlan::Kind> kind = calls_.plan_kind();
+  const PlanFollower& follower = calls_.follower();
+  return kind && kind != ClockPlan::Kind::maximum_clock && !follower.held() && follower.misfit_version() == 0;
 }
 
 /// Reads the counter, if it is time, and processes all steps that the training thread has completed since.
@@ -200,6 +213,10 @@ void TrainingClient::measure(double now_s, bool all) {
 void TrainingClient::take_applied_clocks() {
   control_->applied_since(applied_read_, [this](const clock_control::AppliedClock& applied) {
     meter_->clock_set(static_cast<double>(applied.call_ns) * 1e-9, applied.clock_mhz);
+    const bool was_limited = !limited_.empty() && limited_.back().to_ns == 0;
+    if (applied.limited && !was_limited) limited_.push_back({applied.call_ns, 0});
+    if (!applied.limited && was_limited) limited_.back().to_ns = applied.call_ns;
+    if (limited_.size() > kMostLimited) limited_.pop_front();
     if (!applied.at_device_time) return;
     if (CudaEvents* const events = calls_.events()) {
       events->reached_by(applied.position, static_cast<std::uint64_t>(applied.call_ns));
@@ -227,7 +244,24 @@ bool TrainingClient::take_step_of_device(const Step& step, double now_s, bool al
   return true;
 }
 
+/// The step ran under two plans, or under a limit that is no plan's.
+bool TrainingClient::is_mixed(const Step& step) const {
+  if (step.iteration <= calls_.mixed_through()) return true;
+  const auto begin_ns = static_cast<std::int64_t>(step.cuda ? step.begin_mark : step.begin_ns);
+  const auto end_ns = static_cast<std::int64_t>(step.cuda ? step.end_mark : step.end_ns);
+  return std::ranges::any_of(limited_, [&](const LimitedTime& one) {
+    return one.from_ns < end_ns && (one.to_ns == 0 || one.to_ns > begin_ns);
+  });
+}
+
 void TrainingClient::take_step(const Step& step, double now_s) {
+  if (!step.train || !is_mixed(step)) return take_whole_step(step, now_s);
+  Step mixed = step;
+  mixed.followed = false;  // so its energy is of no plan
+  take_whole_step(mixed, now_s);
+}
+
+void TrainingClient::take_whole_step(const Step& step, double now_s) {
   guard(step);
   meter_->take(step, now_s);
   if (!step.train || !step.clean) return;
@@ -238,7 +272,8 @@ void TrainingClient::take_step(const Step& step, double now_s) {
 
 void TrainingClient::hold_as_needed() {
   const std::lock_guard lock(holding_);
-  calls_.follower().hold_maximum(server_holds_ || (calls_.controlled() && guard_.holds()));
+  calls_.follower().hold_maximum(server_holds_ || (calls_.controlled() && guard_.holds()) ||
+                                 budget_.now(host_now_s()).expired());
 }
 
 /// Passes an iteration to the guard, once the next one has begun, and acts on its judgment.
@@ -305,101 +340,29 @@ void TrainingClient::send_news() {
   if (std::optional<RankFacts> news = learned_.news(now, host_now_s())) session_->learned(std::move(*news));
 }
 
-/// Complaints that the training thread must not log itself.
-void TrainingClient::look_after(double now_s) {
-  if (session_) session_->keep_running();
-  complaints_.remind();
-  look_after_plan();
-  if (control_) {
-    if (now_s >= next_latency_s_) {
-      const SwitchLatency latency = switch_latency_of(control_->statistics());
-      meter_->switch_latency(latency.seconds, latency.stddev_s);
-      next_latency_s_ = now_s + kLatencyInterval_s;
-    }
-    look_after_control();
-    look_after_progress();
-    late_clocks_.judge(meter_->facts().late, complaints_);
-  }
-  look_after_records();
-}
-
-/// Checks whether the plan fits the computations that run.
-void TrainingClient::look_after_plan() {
-  const PlanFollower& follower = calls_.follower();
-  const std::int64_t misfit = follower.misfit_version();
-  if (misfit == told_misfit_) return;
-  told_misfit_ = misfit;
-  if (misfit == 0) {
-    complaints_.clear(Cause::plan, "the plan fits what this rank runs");
-    return;
-  }
-  const int ran = follower.misfit_instruction();
-  complaints_.raise(Cause::plan, fmt::format("plan {} does not fit what this rank runs: computation {} is {}; the "
-                                             "highest clock until a plan fits",
-                                             misfit, follower.misfit_position() + 1,
-                                             ran < 0 ? "missing" : name_of(static_cast<model::Instruction>(ran))));
-}
-
-/// Checks whether every step is recorded.
-void TrainingClient::look_after_records() {
-  const std::int64_t finished = calls_.finished_iterations();
-  if (const std::int64_t lost = calls_.recorder().lost_steps(); lost != lost_steps_) {
-    complaints_.raise(Cause::records, "iterations end faster than the client records them; some are not recorded");
-    lost_steps_ = lost;
-    finished_at_loss_ = finished;
-  } else if (finished - finished_at_loss_ > kStepsWithoutLoss) {
-    complaints_.clear(Cause::records, "iterations are all recorded again");
-  }
-}
-
-/// Checks whether the device reports its position, and complains if not.
-void TrainingClient::look_after_progress() {
-  const std::optional<ClockMoment> moment = calls_.clock_moment();
-  if (moment == ClockMoment::none) {
-    complaints_.raise(Cause::device_time,
-                      calls_.events() == nullptr
-                          ? "no clock is set: the GPU computes later than the host calls, at an unknown time; call "
-                            "perseus_time_with_cuda(), or set PERSEUS_SYNCHRONOUS if the program waits for its GPU in "
-                            "every computation"
-                          : "no clock is set: the GPU's position is unknown (" + calls_.progress_fault() + ")");
-  } else if (moment) {
-    complaints_.clear(Cause::device_time, moment == ClockMoment::device
-                                              ? fmt::format("clocks change when the GPU reaches the computation ({})",
-                                                            calls_.progress_way())
-                                              : "clocks change at the call");
-  }
-  if (calls_.follower().whole_step()) {
-    complaints_.raise(Cause::graph, "steps run without begin and end (captured as CUDA graphs): one clock per step");
-  } else {
-    complaints_.clear(Cause::graph, "steps run computation by computation");
-  }
-}
-
-/// Clock control restarts an ended helper and gives the new one the newest clock. Another refusal by the device is
-/// not reported again.
-void TrainingClient::look_after_control() {
-  const std::int64_t helper = control_->working_helper();
-  const std::int64_t before = std::exchange(helper_, helper);
-  if (helper == 0 || (before != 0 && helper != before)) {
-    const std::string why = control_->why();
-    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",
-                                                        why.empty() ? "perseus-clockd ended" : why));
-  }
-  if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&
-      control_->working_helper() == helper) {
-    complaints_.clear(Cause::clock_control, fmt::format("clocks are set again, by perseus-clockd {}", helper));
-  }
-}
-
 // ---- Status and statistics
 
 int TrainingClient::state_now(bool opened) const {
   const std::optional<ClockPlan::Kind> kind = calls_.plan_kind();
   if (!opened || (!kind && session_ && !complaints_.raised(Cause::server))) return PERSEUS_STARTING;
   const PlanFollower& follower = calls_.follower();
-  if (!kind || follower.held() || follower.misfit_version() != 0) return PERSEUS_MAXIMUM_CLOCK;
+  const int fallback = follower.limited() ? PERSEUS_CEILING : PERSEUS_MAXIMUM_CLOCK;
+  if (!kind || follower.held() || follower.misfit_version() != 0) return fallback;
   if (kind == ClockPlan::Kind::plan) return PERSEUS_PLANNED;
-  return kind == ClockPlan::Kind::profiling_window ? PERSEUS_PROFILING : PERSEUS_MAXIMUM_CLOCK;
+  return kind == ClockPlan::Kind::profiling_window ? PERSEUS_PROFILING : fallback;
+}
+
+/// Why the ceiling rules; empty: a plan or a profiling window does.
+std::string_view TrainingClient::why_ceiling(const RankBudget::Now& budget) {
+  if (budget.expired()) return "no answer about the plan";
+  {
+    const std::lock_guard lock(holding_);
+    if (server_holds_) return "the job is over";
+  }
+  if (calls_.follower().misfit_version() != 0) return "the plan does not fit what this rank runs";
+  const std::optional<ClockPlan::Kind> kind = calls_.plan_kind();
+  if (!kind) return "no plan is in force yet";
+  return kind == ClockPlan::Kind::maximum_clock ? "the server has no plan" : "";
 }
 
 void TrainingClient::statistics(perseus_statistics& s) {
@@ -411,6 +374,9 @@ void TrainingClient::statistics(perseus_statistics& s) {
   s.state = state_now(opened);
   calls_.statistics(s);
   s.plans_dropped = plans_dropped_.load(std::memory_order_relaxed);
+  const RankBudget::Now budget = budget_.now(host_now_s());
+  s.ceiling_mhz = budget.ceiling_mhz;
+  s.lease_left_s = budget.lease_left_s;
   s.last_iteration_energy_j = -1;
   s.blocking_power_w = options_.blocking_power_w;
   s.client_cpu_s = watching_.cpu_s() + (opened && session_ ? session_->cpu_s() : 0);
@@ -433,6 +399,9 @@ std::string TrainingClient::status() {
   status.device_time = calls_.device_time();
   status.record_bytes = calls_.recorder().bytes();
   status.complaints = complaints_.all();
+  if (const RankBudget::Now budget = budget_.now(host_now_s()); budget.ceiling_mhz != 0) {
+    status.budget = {budget.ceiling_mhz, budget.lease_s, budget.lease_left_s, why_ceiling(budget)};
+  }
   {
     const std::lock_guard lock(mutex_);
     if (opened_) status.energy = meter_->facts();

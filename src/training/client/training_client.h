@@ -20,6 +20,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "training/client/background_thread.h"
@@ -32,6 +33,7 @@
 #include "training/client/learned_facts.h"
 #include "training/client/options.h"
 #include "training/client/plan_guard.h"
+#include "training/client/rank_budget.h"
 #include "training/client/session.h"
 #include "training/client/training_calls.h"
 #include "training/clock_control/clock_controller.h"
@@ -70,8 +72,12 @@ class TrainingClient {
   void take_applied_clocks();
   bool take_step_of_device(const Step& step, double now_s, bool all);
   void take_step(const Step& step, double now_s);
+  void take_whole_step(const Step& step, double now_s);
+  [[nodiscard]] bool is_mixed(const Step& step) const;
   void guard(const Step& step);
   void act_on_guard(const Step& step);
+  void take_plan(std::unique_ptr<ClockPlan> plan);
+  [[nodiscard]] bool follows_plan() const;
   void hold_as_needed();
   [[nodiscard]] double boundary_to_clock_s() const;
   void send_news();
@@ -80,18 +86,21 @@ class TrainingClient {
   void look_after_control();
   void look_after_progress();
   void look_after_records();
+  void look_after_budget(double now_s);
 
   // The session's threads.
   [[nodiscard]] SeenClocks seen_clocks() const;
 
   // Any thread.
   [[nodiscard]] int state_now(bool opened) const;
+  [[nodiscard]] std::string_view why_ceiling(const RankBudget::Now& budget);
 
   ClientOptions options_;
   Complaints complaints_;
   std::unique_ptr<clock_control::ClockController> control_;
   TrainingCalls calls_;  ///< after control_: a device writes into its memory
   PlanGuard guard_;
+  RankBudget budget_;
   std::mutex holding_;  ///< guards the next line and serializes hold_maximum()
   bool server_holds_ = false;
   BackgroundThread watching_;
@@ -126,6 +135,12 @@ class TrainingClient {
   LearnedFacts learned_;
   double next_learned_s_ = 0;
   double next_latency_s_ = 0;
+  /// When a power budget kept the clock below what was requested, ns on the host's clock; the last may not have ended
+  /// (0).
+  struct LimitedTime {
+    std::int64_t from_ns = 0, to_ns = 0;
+  };
+  std::deque<LimitedTime> limited_;
   std::uint64_t applied_read_ = 0;  ///< clocks that the device accepted, read from control_
   DevicePositions positions_;       ///< reached_to_call(): any thread's
 

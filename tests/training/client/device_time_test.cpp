@@ -317,5 +317,106 @@ TEST_F(DeviceTime, PositionsThatBecomeVisibleLateCountAsSwitchLatency) {
   })) << client_->status();
 }
 
+/// Under a power budget with a ceiling of 700 MHz, and a lease that is longer for a plan that holds at once.
+std::string budgeted(int version, const std::string& clocks, bool at_once) {
+  return plan_of(version, clocks,
+                 std::string(R"(,"computations":[[0,0],[1,0],[0,0],[1,0]],"budget":{"ceiling_mhz":700,)") +
+                     (at_once ? R"("lease_s":7200,"at_once":true})" : R"("lease_s":3600})"));
+}
+
+TEST_F(DeviceTime, APlanThatHoldsAtOnceReplacesTheClocksOfAllThatTheDeviceHasNotReached) {
+  plan_ = budgeted(1, R"([["forward",1400],["forward",1400],["backward",1400],["backward",1400]])", false);
+  options_.report_interval_s = 0.02;
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  forget_what_ran();
+  enqueue_step();
+  enqueue_step();
+  client_->calls().step_begin(true);
+  enqueue(model::Instruction::forward, 0);
+  ASSERT_TRUE(clock_becomes(kHigh));
+  // All that is queued runs at 1400 MHz; now the device stands before the second computation of the first step.
+  open_next();
+  ASSERT_TRUE(comes_true([&] { return stamp_is_there(0); }));
+  server_->script([](const http::HttpRequest& request) {
+    return well(request, budgeted(2, R"([["forward",700],["forward",1400],["backward",700],["backward",1400]])", true),
+                2);
+  });
+  ASSERT_TRUE(comes_true([&] {
+    client_->calls().set_speed(model::Instruction::forward, 1, 0);  // one of these calls takes the plan
+    return statistics().plan_version == 2;
+  }));
+  enqueue(model::Instruction::forward, 1);
+  enqueue(model::Instruction::backward, 0);
+  enqueue(model::Instruction::backward, 1);
+  client_->calls().step_end();
+  EXPECT_EQ(statistics().plan_version, 2);
+  std::vector<int> clocks{kHigh};
+  for (int i = 1; i < 12; ++i) {
+    clocks.push_back(i % 2 == 0 ? kLow : kHigh);
+    ASSERT_TRUE(clock_becomes(clocks.back())) << "computation " << i << ": " << client_->status();
+    open_next();
+    ASSERT_TRUE(comes_true([&] { return stamp_is_there(i); }));
+  }
+  open_all();
+  for (std::size_t i = 0; i < clocks.size(); ++i) EXPECT_EQ(stamps_[i].kernel_clock_mhz, clocks[i]) << i;
+  EXPECT_EQ(said_.count("does not fit"), 0);
+  // Three iterations ran under two plans: they are of neither. Reports are in the order of iterations.
+  const std::int64_t last = statistics().iteration - 1;
+  const std::string name = R"("last_iteration":)";
+  std::int64_t reported = -1, of_a_plan = -1;
+  ASSERT_TRUE(comes_true([&] {
+    for (const std::string& one : server_->asked("POST", "/iterations")) {
+      reported = std::stoll(one.substr(one.find(name) + name.size()));
+      if (one.find(R"("plan_version":0)") == std::string::npos) of_a_plan = reported;
+    }
+    return reported == last;
+  }));
+  EXPECT_LT(of_a_plan, last - 2);
+}
+
+TEST_F(DeviceTime, TheEndOfAComputationTakesAPlanThatHoldsAtOnceForTheNextOne) {
+  plan_ = budgeted(1, R"([["forward",1400],["forward",1400],["backward",1400],["backward",1400]])", false);
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  forget_what_ran();
+  client_->calls().step_begin(true);
+  gates_.push_back(close_gate(stream_));
+  client_->calls().begin(model::Instruction::forward, 0, 0);
+  server_->script([](const http::HttpRequest& request) {
+    return well(request, budgeted(2, R"([["forward",1400],["forward",700],["backward",1400],["backward",700]])", true),
+                2);
+  });
+  ASSERT_TRUE(comes_true([&] { return statistics().lease_left_s > 3600; }));
+  ASSERT_EQ(launch(short_, stream_), kSuccess);
+  client_->calls().end(model::Instruction::forward);
+  ASSERT_EQ(stamp(stream_, stamps_.emplace_back()), kSuccess);
+  ASSERT_EQ(record(stamped_.emplace_back(make_event()), stream_), kSuccess);
+  enqueue(model::Instruction::forward, 1);
+  enqueue(model::Instruction::backward, 0);
+  enqueue(model::Instruction::backward, 1);
+  client_->calls().step_end();
+  expect_clocks({kHigh, kLow, kHigh, kLow});
+}
+
+TEST_F(DeviceTime, ACapBoundsQueuedClocksWhileTheTrainingThreadMakesNoCall) {
+  plan_ = budgeted(1, R"([["forward",1400],["forward",700],["backward",1400],["backward",700]])", false);
+  start();
+  ASSERT_TRUE(client_->calls().time_with_cuda(stream_));
+  ASSERT_TRUE(gets_plan()) << client_->status();
+  forget_what_ran();
+  enqueue_step();
+  ASSERT_TRUE(clock_becomes(kHigh));
+  server_->script([](const http::HttpRequest& request) {
+    return well(request, budgeted(2, R"([["forward",700],["forward",700],["backward",700],["backward",700]])", true),
+                2);
+  });
+  ASSERT_TRUE(clock_becomes(kLow)) << client_->status();
+  open_all();
+  for (const Stamp& stamp : stamps_) EXPECT_EQ(stamp.kernel_clock_mhz, kLow);
+}
+
 }  // namespace
 }  // namespace perseus::client

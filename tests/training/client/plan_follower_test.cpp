@@ -319,5 +319,118 @@ TEST(StepRecorder, MarksUncleanSteps) {
   EXPECT_EQ(recorder.oldest()->count, 2U);
 }
 
+// ---- Power budgets
+
+std::unique_ptr<ClockPlan> at_once(std::int64_t version, std::vector<PlannedClock> clocks) {
+  auto made = plan(version, std::move(clocks), 99);
+  made->budget = PlanBudget{15, 900, true};
+  return made;
+}
+
+const auto knows_none = [](const auto&) {};
+
+TEST_F(PlanFollowerTest, ACeilingTakesThePlaceOfTheHighestClockAndOfOneLeftUnchanged) {
+  follower.set_ceiling(900);
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 900) << "before there is a plan";
+  EXPECT_EQ(follower.clock_outside(), 900);
+  EXPECT_EQ(follower.first_clock_of(1), 900);
+  follower.put(plan(1, {{F, 1410}}));
+  follower.begin_step(1);
+  EXPECT_EQ(run(follower, F), 1410) << "a plan's clocks may be higher";
+  follower.hold_maximum(true);
+  EXPECT_EQ(follower.first_clock_of(2), 900);
+  follower.hold_maximum(false);
+  EXPECT_EQ(run(follower, B), 900) << "a misfit";
+  follower.set_ceiling(0);
+  EXPECT_EQ(follower.maximum(), 1410);
+}
+
+TEST_F(PlanFollowerTest, APlanThatHoldsAtOnceContinuesWhereTheStepIs) {
+  follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}, {B, 1300}}));
+  follower.begin_step(0);
+  run(follower, F);
+  EXPECT_FALSE(follower.take_at_once(false, knows_none));
+  follower.put(at_once(2, {{F, 500}, {F, 600}, {B, 700}, {B, 800}}));
+  EXPECT_TRUE(follower.take_at_once(false, knows_none));
+  EXPECT_EQ(follower.version_in_force(), 2);
+  EXPECT_EQ(follower.next_clock(), 600);
+  EXPECT_EQ(run(follower, F), 600);
+  EXPECT_EQ(run(follower, B), 700);
+  EXPECT_EQ(run(follower, B), 800);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 0);
+  EXPECT_FALSE(follower.followed()) << "the step ran under two plans";
+  follower.begin_step(1);
+  EXPECT_EQ(run(follower, F), 500);
+  EXPECT_EQ(run(follower, F), 600);
+  EXPECT_EQ(run(follower, B), 700);
+  EXPECT_EQ(run(follower, B), 800);
+  follower.end_step();
+  EXPECT_TRUE(follower.followed());
+}
+
+TEST_F(PlanFollowerTest, APlanThatHoldsAtOnceKnowsMicrobatchesThatRanInAnotherOrder) {
+  follower.put(plan(1, {{F, 1000, 0, 0}, {F, 1100, 1, 0}, {F, 1200, 2, 0}}));
+  follower.begin_step(0);
+  for (const int microbatch : {2, 0}) {
+    (void)follower.clock_for(F, microbatch, 0);
+    follower.begun(F, microbatch, 0);
+  }
+  follower.put(at_once(2, {{F, 500, 1, 0}, {F, 600, 0, 0}, {F, 700, 2, 0}}));
+  EXPECT_TRUE(follower.take_at_once(false, knows_none));
+  EXPECT_EQ(follower.next_clock(), 500);
+  EXPECT_EQ(follower.clock_of(F, 2, 0, 0), 700) << "also of one that has run";
+  EXPECT_EQ(follower.clock_for(F, 1, 0), 500);
+  follower.begun(F, 1, 0);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 0);
+}
+
+TEST_F(PlanFollowerTest, WithoutAnEarlierPlanTheRecordedComputationsSayWhereTheStepIs) {
+  follower.set_ceiling(900);
+  follower.begin_step(0);
+  run(follower, F);
+  follower.put(at_once(1, {{F, 500}, {F, 600}, {B, 700}}));
+  EXPECT_TRUE(follower.take_at_once(false, [](const auto& pass) {
+    pass(F, 0, 0);
+    pass(model::Instruction::load, 0, 0);
+  }));
+  EXPECT_EQ(run(follower, F), 600);
+  EXPECT_EQ(run(follower, B), 700);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 0);
+}
+
+TEST_F(PlanFollowerTest, APlanThatHoldsAtOnceAndDoesNotFitMeansTheCeilingUntilAStepFits) {
+  follower.set_ceiling(900);
+  follower.put(plan(1, {{F, 1000}, {B, 1200}, {B, 1300}}));
+  follower.begin_step(0);
+  run(follower, F);
+  run(follower, B);
+  follower.put(at_once(2, {{F, 500}, {F, 600}}));
+  EXPECT_TRUE(follower.take_at_once(false, knows_none));
+  EXPECT_EQ(follower.misfit_version(), 2);
+  EXPECT_EQ(run(follower, B), 900);
+}
+
+TEST_F(PlanFollowerTest, ALoopOfSpeedsAloneSwitchesAtTheNextSpeed) {
+  follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}}));
+  follower.begin_step(0);
+  EXPECT_EQ(follower.clock_for(F), 1000);
+  follower.put(at_once(2, {{F, 500}, {F, 600}, {B, 700}}));
+  EXPECT_TRUE(follower.take_at_once(true, knows_none));
+  EXPECT_EQ(follower.clock_for(F), 600);
+  EXPECT_EQ(follower.clock_for(B), 700);
+  follower.end_step();
+  EXPECT_EQ(follower.misfit_version(), 0);
+}
+
+TEST_F(PlanFollowerTest, APlanThatHoldsAtOnceDoesNotWaitForItsIteration) {
+  follower.put(at_once(1, {{F, 500}}));
+  follower.begin_step(0);
+  EXPECT_EQ(run(follower, F), 500);
+}
+
 }  // namespace
 }  // namespace perseus::client

@@ -1,0 +1,57 @@
+#include "training/client/rank_budget.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace perseus::client {
+
+void RankBudget::use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz) {
+  control_ = control;
+  clocks_mhz_ = std::move(clocks_mhz);
+}
+
+void RankBudget::answered(double sent_by_s) {
+  const std::lock_guard lock(mutex_);
+  answered_s_ = sent_by_s;
+  if (budget_ && control_ != nullptr) control_->extend_plan(valid_until_ns());
+}
+
+std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
+  const std::lock_guard lock(mutex_);
+  if (!plan.budget) {
+    if (std::exchange(budget_, std::nullopt) && control_ != nullptr) control_->set_budget(Megahertz(0), 0);
+    return 0;
+  }
+  // The training thread has not taken the plan that this one replaces.
+  if (budget_ && control_ != nullptr && control_->capped()) plan.budget->at_once = true;
+  budget_ = plan.budget;
+  budget_->ceiling_mhz = supported_below(plan.budget->ceiling_mhz);
+  if (control_ == nullptr) return 0;
+  control_->set_budget(Megahertz(budget_->ceiling_mhz), valid_until_ns());
+  if (budget_->at_once) return control_->cap(Megahertz(highest_clock(plan, budget_->ceiling_mhz)));
+  return plan_rules ? 0 : control_->cap(Megahertz(budget_->ceiling_mhz));
+}
+
+RankBudget::Now RankBudget::now(double now_s) const {
+  const std::lock_guard lock(mutex_);
+  if (!budget_) return {};
+  return {budget_->ceiling_mhz, std::max(answered_s_ + budget_->lease_s - now_s, 0.0), budget_->lease_s};
+}
+
+int RankBudget::supported_below(int clock_mhz) const {
+  if (clocks_mhz_.empty()) return clock_mhz;
+  const auto below = std::ranges::find_if(clocks_mhz_, [clock_mhz](int clock) { return clock <= clock_mhz; });
+  return below == clocks_mhz_.end() ? clocks_mhz_.back() : *below;
+}
+
+int RankBudget::highest_clock(const ClockPlan& plan, int ceiling_mhz) {
+  int highest = 0;
+  for (const PlannedClock& planned : plan.clocks) highest = std::max(highest, planned.clock_mhz);
+  return plan.kind == ClockPlan::Kind::maximum_clock || highest == 0 ? ceiling_mhz : highest;
+}
+
+std::int64_t RankBudget::valid_until_ns() const {
+  return static_cast<std::int64_t>(1e9 * (answered_s_ + budget_->lease_s));
+}
+
+}  // namespace perseus::client

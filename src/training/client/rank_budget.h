@@ -1,0 +1,55 @@
+// Power budget of one rank: passes its ceiling, its lease and its caps to the clock controller, and knows what rules.
+//
+// Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU.
+// Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps.
+// Errors:  none. Without clock control it only keeps the time: the rank reports `control`, and the server counts it at
+//          the highest clock.
+// Cost:    a lock and a few stores per answer of the server.
+// Threads: use_control() before the others; answered() and arrives() one thread; now() any.
+// Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "training/client/plan_follower.h"
+#include "training/clock_control/clock_controller.h"
+
+namespace perseus::client {
+
+class RankBudget {
+ public:
+  /// `clocks_mhz`: highest first. `control` may be null, else it must outlive this object.
+  void use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz);
+
+  /// The server answered a request for a plan, and sent the answer no later than that (s, monotonic).
+  void answered(double sent_by_s);
+  /// Call before the follower gets the plan. `plan_rules`: the rank follows an earlier plan at present. May turn the
+  /// plan's budget into one that holds at once. Returns the ticket of a cap, which the training thread must lift after
+  /// it has requested its clocks again; 0: none.
+  std::uint32_t arrives(ClockPlan& plan, bool plan_rules);
+
+  struct Now {
+    int ceiling_mhz = 0;  ///< 0: no budget
+    double lease_left_s = 0;
+    double lease_s = 0;
+    [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && lease_left_s <= 0; }
+  };
+  [[nodiscard]] Now now(double now_s) const;
+
+ private:
+  [[nodiscard]] int supported_below(int clock_mhz) const;
+  /// The highest clock of the plan; the ceiling if it names none.
+  [[nodiscard]] static int highest_clock(const ClockPlan& plan, int ceiling_mhz);
+  [[nodiscard]] std::int64_t valid_until_ns() const;
+
+  clock_control::ClockController* control_ = nullptr;
+  std::vector<int> clocks_mhz_;
+  mutable std::mutex mutex_;
+  std::optional<PlanBudget> budget_;  ///< its ceiling is a supported clock
+  double answered_s_ = 0;
+};
+
+}  // namespace perseus::client

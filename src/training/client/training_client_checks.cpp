@@ -1,0 +1,120 @@
+// What the watching thread of a training client checks periodically, and the complaints about it, which the training
+// thread must not log itself.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "training/client/client_status.h"
+#include "training/client/training_client.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr double kLatencyInterval_s = 0.25;
+constexpr std::int64_t kStepsWithoutLoss =
+    4 * TrainingCalls::kKeptSteps;  ///< until the complaint about lost records is cleared
+
+}  // namespace
+
+void TrainingClient::look_after(double now_s) {
+  if (session_) session_->keep_running();
+  complaints_.remind();
+  look_after_plan();
+  look_after_budget(now_s);
+  if (control_) {
+    if (now_s >= next_latency_s_) {
+      const SwitchLatency latency = switch_latency_of(control_->statistics());
+      meter_->switch_latency(latency.seconds, latency.stddev_s);
+      next_latency_s_ = now_s + kLatencyInterval_s;
+    }
+    look_after_control();
+    look_after_progress();
+    late_clocks_.judge(meter_->facts().late, complaints_);
+  }
+  look_after_records();
+}
+
+/// Checks whether the plan fits the computations that run.
+void TrainingClient::look_after_plan() {
+  const PlanFollower& follower = calls_.follower();
+  const std::int64_t misfit = follower.misfit_version();
+  if (misfit == told_misfit_) return;
+  told_misfit_ = misfit;
+  if (misfit == 0) {
+    complaints_.clear(Cause::plan, "the plan fits what this rank runs");
+    return;
+  }
+  const int ran = follower.misfit_instruction();
+  complaints_.raise(Cause::plan, fmt::format("plan {} does not fit what this rank runs: computation {} is {}; the "
+                                             "highest clock until a plan fits",
+                                             misfit, follower.misfit_position() + 1,
+                                             ran < 0 ? "missing" : name_of(static_cast<model::Instruction>(ran))));
+}
+
+/// Checks whether the plan lease of a power budget has ended. The helper limits the clock without this thread.
+void TrainingClient::look_after_budget(double now_s) {
+  const RankBudget::Now budget = budget_.now(now_s);
+  if (budget.ceiling_mhz != 0) hold_as_needed();
+  if (budget.expired()) {
+    complaints_.raise(Cause::budget,
+                      fmt::format("no answer about the plan for {:.4g} s: the ceiling of the power budget, {} "
+                                  "MHz, until the server answers",
+                                  budget.lease_s, budget.ceiling_mhz));
+  } else {
+    complaints_.clear(Cause::budget, budget.ceiling_mhz == 0 ? "the power budget has ended"
+                                                             : "the server answers again: its plan is in force");
+  }
+}
+
+/// Checks whether every step is recorded.
+void TrainingClient::look_after_records() {
+  const std::int64_t finished = calls_.finished_iterations();
+  if (const std::int64_t lost = calls_.recorder().lost_steps(); lost != lost_steps_) {
+    complaints_.raise(Cause::records, "iterations end faster than the client records them; some are not recorded");
+    lost_steps_ = lost;
+    finished_at_loss_ = finished;
+  } else if (finished - finished_at_loss_ > kStepsWithoutLoss) {
+    complaints_.clear(Cause::records, "iterations are all recorded again");
+  }
+}
+
+/// Checks whether the device reports its position, and complains if not.
+void TrainingClient::look_after_progress() {
+  const std::optional<ClockMoment> moment = calls_.clock_moment();
+  if (moment == ClockMoment::none) {
+    complaints_.raise(Cause::device_time,
+                      calls_.events() == nullptr
+                          ? "no clock is set: the GPU computes later than the host calls, at an unknown time; call "
+                            "perseus_time_with_cuda(), or set PERSEUS_SYNCHRONOUS if the program waits for its GPU in "
+                            "every computation"
+                          : "no clock is set: the GPU's position is unknown (" + calls_.progress_fault() + ")");
+  } else if (moment) {
+    complaints_.clear(Cause::device_time, moment == ClockMoment::device
+                                              ? fmt::format("clocks change when the GPU reaches the computation ({})",
+                                                            calls_.progress_way())
+                                              : "clocks change at the call");
+  }
+  if (calls_.follower().whole_step()) {
+    complaints_.raise(Cause::graph, "steps run without begin and end (captured as CUDA graphs): one clock per step");
+  } else {
+    complaints_.clear(Cause::graph, "steps run computation by computation");
+  }
+}
+
+/// Clock control restarts an ended helper and gives the new one the newest clock. Another refusal by the device is
+/// not reported again.
+void TrainingClient::look_after_control() {
+  const std::int64_t helper = control_->working_helper();
+  const std::int64_t before = std::exchange(helper_, helper);
+  if (helper == 0 || (before != 0 && helper != before)) {
+    const std::string why = control_->why();
+    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",
+                                                        why.empty() ? "perseus-clockd ended" : why));
+  }
+  if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&
+      control_->working_helper() == helper) {
+    complaints_.clear(Cause::clock_control, fmt::format("clocks are set again, by perseus-clockd {}", helper));
+  }
+}
+
+}  // namespace perseus::client

@@ -1,0 +1,295 @@
+// The client under a power budget: the ceiling in place of the highest clock, the plan lease, plans that hold at once.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "simulation/simulated_gpu/simulated_gpu.h"
+#include "tests/training/client/scripted_server.h"
+#include "training/client/rank_budget.h"
+#include "training/client/training_client.h"
+
+namespace perseus::client {
+namespace {
+
+using ::testing::HasSubstr;
+
+/// A member of a plan's answer.
+std::string budget_of(double lease_s, int ceiling_mhz, bool at_once = false) {
+  return R"(,"budget":{"lease_s":)" + std::to_string(lease_s) + R"(,"ceiling_mhz":)" + std::to_string(ceiling_mhz) +
+         R"(,"at_once":)" + (at_once ? "true" : "false") + "}";
+}
+
+TEST(RankBudget, TheLeaseCountsFromTheLastAnswerAndTheCeilingIsRoundedDown) {
+  RankBudget budget;
+  budget.use_control(nullptr, {1410, 1200, 900});
+  EXPECT_EQ(budget.now(0).ceiling_mhz, 0);
+  EXPECT_FALSE(budget.now(1e9).expired()) << "without a budget";
+  ClockPlan plan;
+  plan.budget = PlanBudget{15, 1199, false};
+  budget.answered(100);
+  EXPECT_EQ(budget.arrives(plan, true), 0U);
+  EXPECT_EQ(budget.now(101).ceiling_mhz, 900);
+  EXPECT_EQ(budget.now(101).lease_left_s, 14);
+  budget.answered(110);
+  EXPECT_FALSE(budget.now(124).expired());
+  EXPECT_TRUE(budget.now(125).expired());
+  plan.budget = PlanBudget{15, 100, false};
+  (void)budget.arrives(plan, true);
+  EXPECT_EQ(budget.now(111).ceiling_mhz, 900) << "the lowest clock is the best that can be done";
+  plan.budget.reset();
+  (void)budget.arrives(plan, true);
+  EXPECT_FALSE(budget.now(125).expired());
+}
+
+class BudgetMessage : public ::testing::Test {
+ protected:
+  static Result<std::unique_ptr<ClockPlan>> read(const std::string& budget) {
+    return read_plan(plan_of(1, R"([["forward",900]])", R"(,"budget":)" + budget), {});
+  }
+};
+
+TEST_F(BudgetMessage, IsRead) {
+  const auto plan = read(R"({"lease_s":15.0,"ceiling_mhz":1005,"at_once":true,"later":1})");
+  ASSERT_TRUE(plan) << plan.error().message;
+  ASSERT_TRUE((*plan)->budget);
+  EXPECT_EQ((*plan)->budget->lease_s, 15);
+  EXPECT_EQ((*plan)->budget->ceiling_mhz, 1005);
+  EXPECT_TRUE((*plan)->budget->at_once);
+  EXPECT_FALSE((*read(R"({"lease_s":15,"ceiling_mhz":1005})").value()).budget->at_once);
+  EXPECT_FALSE((*read_plan(plan_of(1, R"([["forward",900]])"), {}).value()).budget);
+  EXPECT_FALSE((*read("null").value()).budget);
+}
+
+TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
+  for (const char* const wrong :
+       {R"({"ceiling_mhz":1005})", R"({"lease_s":15})", R"({"lease_s":0,"ceiling_mhz":1005})",
+        R"({"lease_s":15,"ceiling_mhz":0})", R"({"lease_s":1e9,"ceiling_mhz":5})",
+        R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]"}) {
+    EXPECT_FALSE(read(wrong)) << wrong;
+  }
+}
+
+class BudgetedRank : public ::testing::Test {
+ protected:
+  BudgetedRank() {
+    std::string name = (std::filesystem::temp_directory_path() / "perseus_budget_XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+    simulated_gpu::SimulatedGpuSpec spec;
+    for (const int mhz : {1410, 1200, 900}) {
+      spec.clocks.emplace_back(mhz);
+      spec.blocking_power.emplace_back(80);
+    }
+    spec.computations = {
+        {"forward", {Seconds(0.002), Seconds(0.003), Seconds(0.004)}, {Watts(300), Watts(250), Watts(200)}},
+        {"backward", {Seconds(0.004), Seconds(0.006), Seconds(0.008)}, {Watts(300), Watts(250), Watts(200)}}};
+    gpu_ = std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/gpu", spec).value());
+    options_.device = "simulated:" + folder_ + "/gpu";
+    options_.helper = PERSEUS_CLOCKD;
+    options_.timing = hasty();
+    options_.start_limit_s = 60;
+    options_.report_interval_s = 0.02;
+    options_.microbatches = 2;
+    options_.log = said_.log();
+    options_.log_pauses = no_pause();
+    options_.synchronous = true;
+  }
+  ~BudgetedRank() override {
+    client_.reset();
+    server_.reset();
+    std::filesystem::remove_all(folder_);
+  }
+  void start(const std::string& plan) {
+    answer(plan, 1);
+    options_.server = server_->url();
+    client_ = std::make_unique<TrainingClient>(options_);
+    client_->start({});
+  }
+  void answer(const std::string& plan, int version) {
+    const auto script = [plan, version](const http::HttpRequest& request) { return well(request, plan, version); };
+    if (server_) {
+      server_->script(script);
+    } else {
+      server_ = std::make_unique<ScriptedServer>(script);
+    }
+  }
+  void compute(model::Instruction instruction) {
+    client_->calls().begin(instruction, -1, -1);
+    gpu_->run(static_cast<int>(instruction));
+    client_->calls().end(instruction);
+  }
+  void iterate(int backwards = 2) {
+    client_->calls().step_begin(true);
+    for (int i = 0; i < 2; ++i) compute(model::Instruction::forward);
+    for (int i = 0; i < backwards; ++i) compute(model::Instruction::backward);
+    client_->calls().step_end();
+  }
+  bool trains_until(const std::function<bool()>& so, int backwards = 2) {
+    return eventually([&] { return iterate(backwards), so(); });
+  }
+  bool clock_becomes(int mhz) {
+    return eventually([&] { return gpu_->clock() == Megahertz(mhz) && gpu_->locked(); });
+  }
+  perseus_statistics statistics() {
+    perseus_statistics s{};
+    client_->statistics(s);
+    return s;
+  }
+  bool follows(int version) {
+    return trains_until([&] { return statistics().state == PERSEUS_PLANNED && statistics().plan_version == version; });
+  }
+
+  std::string folder_;
+  std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
+  ClientOptions options_;
+  Said said_;
+  std::unique_ptr<ScriptedServer> server_;
+  std::unique_ptr<TrainingClient> client_;
+};
+
+const std::string fast = R"([["forward",1410],["forward",1410],["backward",1410],["backward",1410]])";
+const std::string slow = R"([["forward",900],["forward",900],["backward",900],["backward",900]])";
+
+TEST_F(BudgetedRank, APlansClocksMayBeAboveTheCeiling) {
+  start(plan_of(1, fast, budget_of(3600, 1250)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  EXPECT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); }));
+  EXPECT_EQ(statistics().ceiling_mhz, 1200) << "rounded down to a clock of this GPU";
+  EXPECT_GT(statistics().lease_left_s, 3000);
+  EXPECT_THAT(client_->status(), HasSubstr(R"("budget":{"ceiling_mhz":1200,"lease_s":3600)"));
+  EXPECT_THAT(client_->status(), HasSubstr(R"("rules":"plan"})"));
+}
+
+TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
+  start(plan_of(1, fast, budget_of(1, 1200)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  // Reports are answered: a lower limit would not reach this rank all the same.
+  server_->script([](const http::HttpRequest& request) {
+    return request.path.ends_with("/plan") ? std::pair(500, std::string("broken")) : well(request, "");
+  });
+  ASSERT_TRUE(trains_until([&] { return said_.count("the ceiling of the power budget, 1200 MHz") == 1; }));
+  iterate();
+  EXPECT_TRUE(clock_becomes(1200)) << client_->status();
+  EXPECT_EQ(statistics().state, PERSEUS_CEILING);
+  EXPECT_THAT(client_->status(), HasSubstr(R"("rules":"ceiling","why":"no answer about the plan"})"));
+  answer(plan_of(1, fast, budget_of(3600, 1200)), 1);
+  // "unchanged" is an answer too; the lease is still one second, so the rank falls and rises again until then.
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client_->status();
+  EXPECT_TRUE(eventually([&] { return said_.count("its plan is in force") >= 1; }));
+}
+
+TEST_F(BudgetedRank, TheLeaseEndsWithoutAnyCallOfTheTrainingThread) {
+  start(plan_of(1, fast, budget_of(1, 900)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  client_->calls().step_begin(true);
+  client_->calls().begin(model::Instruction::forward, -1, -1);
+  server_->script([](const http::HttpRequest&) { return std::pair(0, std::string()); });  // no answer at all
+  EXPECT_TRUE(clock_becomes(900));
+  answer("", 1);
+}
+
+TEST_F(BudgetedRank, TheCeilingTakesThePlaceOfTheHighestClock) {
+  start(plan_of(1, fast, budget_of(3600, 1200)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  client_->calls().step_begin(false);
+  EXPECT_TRUE(clock_becomes(1200)) << "evaluation";
+  client_->calls().step_end();
+  ASSERT_TRUE(trains_until([&] { return said_.count("does not fit") >= 1 && gpu_->clock() == Megahertz(1200); }, 3));
+  EXPECT_EQ(statistics().state, PERSEUS_CEILING);
+  EXPECT_THAT(client_->status(), HasSubstr("the plan does not fit what this rank runs"));
+  ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); })) << "it fits again";
+  answer(R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"clocks":[])" + budget_of(3600, 1200) + "}",
+         2);
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 2 && gpu_->clock() == Megahertz(1200); }));
+  EXPECT_THAT(client_->status(), HasSubstr("the server has no plan"));
+}
+
+TEST_F(BudgetedRank, AJobThatIsOverKeepsTheCeilingUntilItsProcessEnds) {
+  start(plan_of(1, fast, budget_of(3600, 1200)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  server_->script([](const http::HttpRequest&) { return std::pair(409, std::string(R"({"detail":"it is over"})")); });
+  ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1200); })) << client_->status();
+  EXPECT_THAT(client_->status(), HasSubstr("the job is over"));
+  EXPECT_TRUE(client_->stop());
+  EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(BudgetedRank, ABudgetThatBeginsLowersARankWithoutAPlanThatMakesNoCall) {
+  start(R"({"rank":0,"version":1,"kind":"maximum_clock","from_iteration":0,"clocks":[]})");
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; }));
+  client_->calls().step_begin(true);
+  client_->calls().begin(model::Instruction::forward, -1, -1);
+  ASSERT_EQ(gpu_->clock(), Megahertz(1410));
+  answer(
+      R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":99,"clocks":[])" + budget_of(3600, 1200) + "}",
+      2);
+  EXPECT_TRUE(clock_becomes(1200)) << client_->status();
+  client_->calls().end(model::Instruction::forward);
+  client_->calls().step_end();
+  iterate();
+  EXPECT_TRUE(clock_becomes(1200));
+}
+
+TEST_F(BudgetedRank, APlanThatHoldsAtOnceLowersTheClockOfAComputationThatNeverEnds) {
+  start(plan_of(1, fast, budget_of(3600, 1200)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  client_->calls().step_begin(true);
+  client_->calls().begin(model::Instruction::forward, -1, -1);
+  ASSERT_TRUE(clock_becomes(1410));
+  answer(plan_of(2, slow, budget_of(3600, 1200, true)), 2);
+  EXPECT_TRUE(clock_becomes(900)) << client_->status();
+}
+
+TEST_F(BudgetedRank, APlanThatHoldsAtOnceIsFollowedFromTheNextComputationOn) {
+  start(plan_of(1, fast, budget_of(3600, 1200)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  client_->calls().step_begin(true);
+  compute(model::Instruction::forward);
+  answer(plan_of(2, R"([["forward",900],["forward",1200],["backward",900],["backward",1200]])",
+                 budget_of(3600, 1200, true)),
+         2);
+  ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(1200); })) << "the highest clock of the plan";
+  std::vector<int> clocks;
+  for (const auto instruction :
+       {model::Instruction::forward, model::Instruction::backward, model::Instruction::backward}) {
+    client_->calls().set_speed(instruction, -1, -1);
+    const int wanted = clocks.size() % 2 == 0 ? 1200 : 900;
+    EXPECT_TRUE(clock_becomes(wanted));
+    clocks.push_back(gpu_->clock().value());
+    compute(instruction);
+  }
+  EXPECT_THAT(clocks, ::testing::ElementsAre(1200, 900, 1200)) << "each is the clock of its own position";
+  EXPECT_EQ(statistics().plan_version, 2);
+  client_->calls().step_end();
+  EXPECT_EQ(statistics().state, PERSEUS_PLANNED) << "it fits";
+  EXPECT_EQ(said_.count("does not fit"), 0);
+  const std::int64_t mixed = statistics().iteration - 1;
+  iterate();
+  iterate();
+  // The mixed iteration is reported, as one of no plan.
+  const auto reported = [&](std::int64_t iteration) {
+    const std::string end = R"("last_iteration":)" + std::to_string(iteration) + ",";
+    for (const std::string& report : server_->asked("POST", "/iterations")) {
+      if (report.find(end) != std::string::npos) return report;
+    }
+    return std::string();
+  };
+  ASSERT_TRUE(eventually([&] { return iterate(), !reported(mixed).empty(); }));
+  EXPECT_THAT(reported(mixed), HasSubstr(R"("plan_version":0)"));
+}
+
+TEST_F(BudgetedRank, TheEndOfTheBudgetBringsTheHighestClockBack) {
+  start(plan_of(1, slow, budget_of(3600, 900)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  answer(R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"clocks":[]})", 2);
+  ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); })) << client_->status();
+  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
+  EXPECT_EQ(statistics().ceiling_mhz, 0);
+  EXPECT_THAT(client_->status(), ::testing::Not(HasSubstr("\"budget\":")));
+}
+
+}  // namespace
+}  // namespace perseus::client
