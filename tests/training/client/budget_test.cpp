@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
+#include "training/client/call_cost.h"
 #include "training/client/rank_budget.h"
 #include "training/client/training_client.h"
 
@@ -71,6 +74,53 @@ TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
         R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]"}) {
     EXPECT_FALSE(read(wrong)) << wrong;
   }
+}
+
+TEST(BudgetedSession, AnswersAboutThePlanExtendTheLeaseAndFailuresTakeNoPlanAwayBeforeItEnds) {
+  const std::string plan = plan_of(1, R"([["forward",900]])", budget_of(3600, 900));
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  ClientOptions options;
+  options.server = server.url();
+  options.timing = hasty();
+  options.report_interval_s = 0.01;
+  Said said;
+  Complaints complaints{said.log(), no_pause()};
+  std::atomic<std::int64_t> answers{0}, version{0};
+  std::atomic<bool> held{false}, in_order{true};
+  SessionListener listener;
+  listener.on_job = [](const std::string&) {};
+  listener.on_plan = [&](std::unique_ptr<ClockPlan> got) {
+    in_order = in_order && answers > 0;
+    version = got->version;
+  };
+  listener.on_answer = [&](double sent_by_s) {
+    in_order = in_order && sent_by_s <= host_now_s();
+    ++answers;
+  };
+  listener.on_held = [&](bool is) { held = is; };
+  listener.iteration = [] { return 7; };
+  Session session(options, {}, std::move(listener), complaints);
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  const std::int64_t before = answers;
+  ASSERT_TRUE(eventually([&] { return answers > before + 2; })) << "unchanged is an answer";
+  EXPECT_TRUE(in_order);
+  server.script([](const http::HttpRequest& request) {
+    return request.path.ends_with("/plan") ? std::pair(500, std::string("broken")) : well(request, "");
+  });
+  ASSERT_TRUE(eventually([&] { return session.failures() > 2; }));
+  EXPECT_FALSE(held) << "the lease takes the place of the grace time, which is 0 here";
+  const std::int64_t last = answers;
+  for (std::int64_t i = 0; i < 3; ++i) {
+    MeasuredIteration iteration;
+    iteration.iteration = i;
+    iteration.time_s = 0.5;
+    session.report(std::move(iteration));
+    ASSERT_TRUE(eventually([&] { return std::cmp_greater(server.asked("POST", "/iterations").size(), i); }));
+  }
+  EXPECT_EQ(answers, last) << "reports do not count";
+  server.script([](const http::HttpRequest&) { return std::pair(409, std::string("{}")); });
+  EXPECT_TRUE(eventually([&] { return held.load(); })) << "the job is over";
+  session.stop(30);
 }
 
 class BudgetedRank : public ::testing::Test {
