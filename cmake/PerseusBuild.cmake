@@ -86,7 +86,7 @@ function(perseus_sources variable pattern)
 endfunction()
 
 # Builds with sanitizers are not optimized, which halves their time, except modules on which tests would wait.
-set(PERSEUS_MODULES_THAT_COMPUTE base graph model planner baselines checker emulator profiling partitioner calibration reproduction)
+set(PERSEUS_MODULES_THAT_COMPUTE base graph model planner baselines checker site emulator site_emulator profiling partitioner calibration reproduction)
 # Modules with instrumentation for fuzzing; of http only one file.
 set(PERSEUS_MODULES_THAT_PARSE formats device simulated_gpu jobs service routes openadr)
 # Modules that read shared memory or data of drivers.

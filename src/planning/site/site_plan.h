@@ -32,6 +32,12 @@ struct TimedSite {
   std::vector<std::vector<model::LimitStep>> limits;  ///< per domain, the first step at 0 s
   std::vector<std::optional<DueWork>> due;            ///< per job
   Seconds end;                                        ///< 0: one interval without an end
+  /// Per domain: over which its meter averages; nullopt: over minutes, and no guard. Empty: no domain has one.
+  std::vector<std::optional<Seconds>> windows{};
+
+  [[nodiscard]] std::optional<Seconds> window_of(int domain) const {
+    return windows.empty() ? std::nullopt : windows[domain];
+  }
 };
 
 struct Interval {
