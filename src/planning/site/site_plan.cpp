@@ -64,6 +64,20 @@ model::Site part_of(const model::Site& site, int domain) {
   return part;
 }
 
+/// Of the domains that have a window.
+std::vector<Watts> guards_of(const TimedSite& timed, const std::vector<int>& chosen) {
+  const auto& domains = timed.site.domains;
+  std::vector<SwingSum> sums(domains.size());
+  for (std::size_t j = 0; j < chosen.size() && !timed.windows.empty(); ++j) {
+    for (int d = timed.site.jobs[j].domain; d >= 0; d = domains[d].parent) {
+      if (timed.windows[d]) sums[d].add(timed.swing_of(j, chosen[j], *timed.windows[d]));
+    }
+  }
+  std::vector<Watts> guards;
+  for (const SwingSum& sum : sums) guards.push_back(window_guard(sum));
+  return guards;
+}
+
 std::vector<int> equal_shares(const model::Site& site, double fraction) {
   std::vector<int> chosen;
   for (const model::SiteJob& job : site.jobs) {
@@ -96,6 +110,14 @@ std::vector<Watts> power_of(const model::Site& site, const std::vector<int>& cho
   return power;
 }
 
+std::vector<Watts> Interval::guarded_limits() const {
+  std::vector<Watts> left = limits;
+  for (std::size_t d = 0; d < left.size(); ++d) {
+    if (left[d] != model::kNoLimit) left[d] = std::max(Watts(0), left[d] - guards[d]);
+  }
+  return left;
+}
+
 std::vector<Interval> plan_site(const TimedSite& timed, model::SiteObjective objective, const SiteProgress& progress) {
   model::Site site = timed.site;
   std::vector<std::optional<DueWork>> due = timed.due;
@@ -107,8 +129,11 @@ std::vector<Interval> plan_site(const TimedSite& timed, model::SiteObjective obj
     Interval interval{times[k], k + 1 < times.size() ? times[k + 1] : timed.end, {}, {}, {}, {}};
     for (const auto& limits : timed.limits) interval.limits.push_back(limit_at(limits, times[k]));
     for (const model::SiteJob& job : site.jobs) interval.least_rates.push_back(job.least_rate);
-    interval.allocation = allocator->allocate(interval.limits);
-    interval.used = power_of(site, interval.allocation.chosen);
+    interval.guards = settle_guards(interval.limits, [&](std::span<const Watts> left) {
+      interval.allocation = allocator->allocate(left);
+      interval.used = power_of(site, interval.allocation.chosen);
+      return GuardedLoad{interval.used, guards_of(timed, interval.allocation.chosen)};
+    });
     for (std::size_t j = 0; j < due.size(); ++j) {
       if (due[j])
         due[j]->work -= chosen_point(site, interval.allocation.chosen, j).rate * (interval.until - interval.from);

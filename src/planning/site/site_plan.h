@@ -19,6 +19,7 @@
 #include "planning/model/site.h"
 #include "planning/model/site_description.h"
 #include "planning/model/site_objective.h"
+#include "planning/site/window_guard.h"
 
 namespace perseus::site {
 
@@ -34,6 +35,8 @@ struct TimedSite {
   Seconds end;                                        ///< 0: one interval without an end
   /// Per domain: over which its meter averages; nullopt: over minutes, and no guard. Empty: no domain has one.
   std::vector<std::optional<Seconds>> windows{};
+  /// How a job at a point of its curve swings within a window; needed where a domain has one.
+  std::function<WindowSwing(std::size_t job, int point, Seconds window)> swing_of{};
 
   [[nodiscard]] std::optional<Seconds> window_of(int domain) const {
     return windows.empty() ? std::nullopt : windows[domain];
@@ -44,7 +47,10 @@ struct Interval {
   Seconds from, until;
   std::vector<Watts> limits, used;  ///< per domain
   std::vector<double> least_rates;  ///< per job: its tier's, or more for its deadline
-  model::Allocation allocation;
+  model::Allocation allocation;     ///< under the limits less the guards
+  std::vector<Watts> guards{};      ///< per domain: of its window
+
+  [[nodiscard]] std::vector<Watts> guarded_limits() const;
 };
 
 /// Called with the part of the intervals that is done, 0 to 1.

@@ -106,6 +106,17 @@ TEST(SitePlan, EveryIntervalKeepsItsLimit) {
   EXPECT_EQ(intervals[2].until, Seconds(30));
 }
 
+TEST(SitePlan, AWindowKeepsAGuardBelowItsLimit) {
+  TimedSite timed{{{{"site", -1}}, {job("a"), job("b")}}, {{{Seconds(0), Watts(410)}}}, {{}, {}}, Seconds(10)};
+  timed.windows = {Seconds(60)};
+  // 8 W each at any point: 400 W leave too little, 300 W enough.
+  timed.swing_of = [](std::size_t, int, Seconds window) { return WindowSwing{Watts(480) / window.value(), 1000}; };
+  const std::vector<Interval> intervals = plan_site(timed, model::SiteObjective::throughput);
+  EXPECT_EQ(intervals[0].guards[0], Watts(16));
+  EXPECT_EQ(intervals[0].guarded_limits()[0], Watts(394));
+  EXPECT_EQ(intervals[0].used[0], Watts(300));
+}
+
 TEST(SitePlan, ADeadlineRaisesTheFloorByTheRemainingWork) {
   // Without it, b would have half speed in both intervals: 9 s of work in 10 s need 0.9, so full speed.
   const TimedSite timed{{{{"site", -1}}, {job("a"), job("b")}},
