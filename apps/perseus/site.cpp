@@ -14,6 +14,8 @@
 #include "origin.h"
 #include "planning/checker/allocation_check.h"
 #include "progress.h"
+#include "site_day_input.h"
+#include "site_emulate.h"
 #include "site_follow.h"
 #include "site_jobs.h"
 #include "site_output.h"
@@ -34,7 +36,7 @@ Status check(const PlannedSite& planned, model::SiteObjective objective, const s
   model::Site site = planned.timed.site;
   for (const site::Interval& interval : intervals) {
     for (std::size_t j = 0; j < site.jobs.size(); ++j) site.jobs[j].least_rate = interval.least_rates[j];
-    const auto wrong = checker::wrong_in_allocation(site, interval.limits, objective, interval.allocation);
+    const auto wrong = checker::wrong_in_allocation(site, interval.guarded_limits(), objective, interval.allocation);
     if (wrong) {
       return Error{ErrorCode::internal, fmt::format("allocation at {:g} s: {}", interval.from.value(), *wrong)};
     }
@@ -48,8 +50,17 @@ Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
   if (!options.out.empty()) {
     if (Status writable = check_site_plan(options.out); !writable) return writable.error();
   }
-  const Result<PlannedSite> planned = plan_jobs(*description, options.effort, options.progress);
+  Result<PlannedSite> planned = plan_jobs(*description, options.effort, options.progress);
   if (!planned) return planned.error();
+  std::vector<site_emulator::JobKind> kinds;
+  const site_emulator::SiteDay day = day_of(*description, *planned);
+  for (const PlannedPipeline& pipeline : planned->pipelines) {
+    kinds.emplace_back(pipeline.dag, pipeline.frontier.points.back().time);
+  }
+  planned->timed.swing_of = [&](std::size_t job, int point, Seconds window) {
+    site_emulator::JobKind& kind = kinds[planned->pipeline_of[job]];
+    return planned->copies[job] * kind.swing(way_of_point(day, kinds, job, point), window);
+  };
   SitePlanReport report{&*description, &*planned, *model::site_objective_named(options.objective)};
   {
     ProgressLine line("dividing the watts", options.progress);
@@ -106,8 +117,10 @@ void add_site(CLI::App& app, Command& command) {
   group->require_subcommand(1);
   group->footer(help_footer(kFileErrors,
                             "  perseus site plan data/sample_site.toml\n"
-                            "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"));
+                            "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"
+                            "  perseus site emulate data/sample_site_day.toml --out site-day\n"));
   add_site_plan(*group, command);
+  add_site_emulate(*group, command);
   add_site_follow(*group, command);
 }
 

@@ -23,18 +23,10 @@ namespace {
 constexpr int kMostGpus = 100'000'000, kMostRampSteps = 10'000;
 constexpr double kMostPoints = 1e8;  ///< jobs times intervals
 
-/// One pipeline of a job.
-struct PlannedPipeline {
-  model::Frontier frontier;
-  Watts blocking;  ///< of all its GPUs
-  Watts all_max;
-  int gpus = 0;
-};
-
-PlannedPipeline planned(const model::ComputationDag& dag, model::Frontier frontier) {
+PlannedPipeline planned(model::ComputationDag dag, model::Frontier frontier) {
   const checker::PlanRun all_max = checker::PlanRunner(dag).run(model::all_maximum_clock(dag));
-  return {std::move(frontier), dag.total_blocking_power(), all_max.energy / all_max.makespan,
-          std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0)};
+  const int gpus = std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
+  return {std::move(dag), std::move(frontier), all_max.energy / all_max.makespan, gpus};
 }
 
 Result<PlannedPipeline> plan_profile(const model::DescribedJob& job, const std::string& effort,
@@ -64,7 +56,7 @@ Result<PlannedPipeline> plan_of(const model::DescribedJob& job, const std::strin
   if (job.plans.empty()) return plan_profile(job, effort, progress);
   Result<formats::PlanFile> plans = read_plans(job.plans);
   if (!plans) return plans.error();
-  return planned(plans->dag, std::move(plans->frontier));
+  return planned(std::move(plans->dag), std::move(plans->frontier));
 }
 
 /// Jobs with equal keys have the same plans.
@@ -73,7 +65,8 @@ auto key_of(const model::DescribedJob& job) {
                     job.blocking_power.value_or(Watts(-1)).value());
 }
 
-Status add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, PlannedSite& planned) {
+Status add_job(const model::DescribedJob& job, int number, PlannedSite& planned) {
+  const PlannedPipeline& pipeline = planned.pipelines[number];
   const double copies = static_cast<double>(job.pipelines) * job.tensor_parallel;
   if (copies * pipeline.gpus > kMostGpus) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: {:.0f} GPUs; allowed: at most {} in a job", job.where,
@@ -81,18 +74,21 @@ Status add_job(const model::DescribedJob& job, const PlannedPipeline& pipeline, 
   }
   const int gpus = static_cast<int>(copies * pipeline.gpus);
   const Seconds full_speed = pipeline.frontier.points.back().time;
-  model::SiteJob one{.name = job.name,
-                     .curve = site::power_curve_of(pipeline.frontier, pipeline.blocking, copies, job.least_rate),
-                     .weight = job.weight.value_or(gpus * job.priority),
-                     .least_rate = job.least_rate,
-                     .domain = job.domain,
-                     .all_max = copies * pipeline.all_max};
+  model::SiteJob one{
+      .name = job.name,
+      .curve = site::power_curve_of(pipeline.frontier, pipeline.dag.total_blocking_power(), copies, job.least_rate),
+      .weight = job.weight.value_or(gpus * job.priority),
+      .least_rate = job.least_rate,
+      .domain = job.domain,
+      .all_max = copies * pipeline.all_max};
   std::optional<site::DueWork> due;
   if (job.deadline) due = site::DueWork{*job.deadline, job.iterations * full_speed};
   for (int k = 1; k <= job.count; ++k) {
     if (job.count > 1) one.name = fmt::format("{}-{}", job.name, k);
     planned.timed.site.jobs.push_back(one);
     planned.timed.due.push_back(due);
+    planned.pipeline_of.push_back(number);
+    planned.copies.push_back(copies);
     planned.gpus.push_back(gpus);
     planned.full_speed.push_back(full_speed);
   }
@@ -128,6 +124,7 @@ void set_limits(const model::SiteDescription& site, PlannedSite& planned) {
   planned.timed.end = site.end;
   for (std::size_t d = 0; d < site.domains.size(); ++d) {
     const model::DescribedDomain& domain = site.domains[d];
+    planned.timed.windows.push_back(domain.window);
     planned.timed.limits.push_back(site::ramped(domain.limits, domain.ramp, site.end, site.ramp_step));
     for (model::LimitStep& step : planned.timed.limits.back()) {
       step.limit = site::for_accelerators(step.limit, site, planned.constants[d]);
@@ -143,15 +140,16 @@ Result<PlannedSite> plan_jobs(const model::SiteDescription& site, const std::str
   for (const model::DescribedDomain& domain : site.domains) {
     planned.timed.site.domains.push_back({domain.name, domain.parent});
   }
-  std::map<decltype(key_of(site.jobs.front())), PlannedPipeline> pipelines;
+  std::map<decltype(key_of(site.jobs.front())), int> known;
   for (const model::DescribedJob& job : site.jobs) {
-    auto found = pipelines.find(key_of(job));
-    if (found == pipelines.end()) {
+    auto found = known.find(key_of(job));
+    if (found == known.end()) {
       Result<PlannedPipeline> pipeline = plan_of(job, effort, progress);
       if (!pipeline) {
         return Error{pipeline.error().code, fmt::format("{}: {}", job.where, pipeline.error().message)};
       }
-      found = pipelines.emplace(key_of(job), *std::move(pipeline)).first;
+      found = known.emplace(key_of(job), static_cast<int>(planned.pipelines.size())).first;
+      planned.pipelines.push_back(*std::move(pipeline));
     }
     if (Status added = add_job(job, found->second, planned); !added) return added.error();
   }

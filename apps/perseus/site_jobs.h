@@ -12,16 +12,29 @@
 #include <vector>
 
 #include "base/result.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/frontier.h"
 #include "planning/model/site_description.h"
 #include "planning/site/site_plan.h"
 
 namespace perseus::cli {
 
+/// One pipeline of a job.
+struct PlannedPipeline {
+  model::ComputationDag dag;
+  model::Frontier frontier;
+  Watts all_max;
+  int gpus = 0;
+};
+
 struct PlannedSite {
   site::TimedSite timed;
-  std::vector<int> gpus;            ///< per job
-  std::vector<Seconds> full_speed;  ///< per job: iteration time at rate 1
-  std::vector<Watts> constants;     ///< per domain: hosts and other loads, before PUE
+  std::vector<PlannedPipeline> pipelines;  ///< the different ones
+  std::vector<int> pipeline_of;            ///< per job
+  std::vector<double> copies;              ///< per job: of each GPU of its pipeline
+  std::vector<int> gpus;                   ///< per job
+  std::vector<Seconds> full_speed;         ///< per job: iteration time at rate 1
+  std::vector<Watts> constants;            ///< per domain: hosts and other loads, before PUE
 };
 
 Result<PlannedSite> plan_jobs(const model::SiteDescription& site, const std::string& effort,

@@ -75,12 +75,13 @@ report::TextRows domain_rows(const SitePlanReport& report, const site::Interval&
   std::vector<Watts> all_max(site.domains.size());
   for (const model::SiteJob& job : site.jobs) all_max[job.domain] += job.all_max;
   for (std::size_t d = all_max.size() - 1; d > 0; --d) all_max[site.domains[d].parent] += all_max[d];
-  report::TextRows rows{{"domain", "limit for GPUs", "used", "at maximum clock", "% per kW", "short"}, {}};
+  report::TextRows rows{{"domain", "limit for GPUs", "guard", "used", "at maximum clock", "% per kW", "short"}, {}};
   for (std::size_t d = 0; d < site.domains.size(); ++d) {
     const Watts missing = interval.allocation.missing[d];
     const double price = price_pct_per_kw(report, interval.allocation.price[d]);
-    rows.rows.push_back({site.domains[d].name, watts(interval.limits[d]), watts(interval.used[d]), watts(all_max[d]),
-                         price > 0 && missing == Watts(0) ? fmt::format("{:.4g}", price) : "-",
+    rows.rows.push_back({site.domains[d].name, watts(interval.limits[d]),
+                         interval.guards[d] > Watts(0) ? watts(interval.guards[d]) : "-", watts(interval.used[d]),
+                         watts(all_max[d]), price > 0 && missing == Watts(0) ? fmt::format("{:.4g}", price) : "-",
                          missing > Watts(0) ? watts(missing) : "-"});
   }
   return rows;
@@ -211,6 +212,7 @@ json::array domains_json(const SitePlanReport& report, const site::Interval& int
   for (std::size_t d = 0; d < interval.used.size(); ++d) {
     json::object one{{"name", report.planned->timed.site.domains[d].name},
                      {"used_w", interval.used[d].value()},
+                     {"guard_w", interval.guards[d].value()},
                      {"price_pct_per_kw", price_pct_per_kw(report, interval.allocation.price[d])},
                      {"missing_w", interval.allocation.missing[d].value()}};
     if (interval.limits[d] != model::kNoLimit) one["limit_w"] = interval.limits[d].value();

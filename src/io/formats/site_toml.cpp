@@ -26,10 +26,13 @@ constexpr NumberRange kPipelineCounts{1, 1e6};
 
 constexpr auto kSiteKeys =
     std::to_array<std::string_view>({"name", "end_s", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node",
-                                     "ramp_step_s", "domain", "limit", "job"});
+                                     "ramp_step_s", "domain", "limit", "job", "event", "emulation"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
-    {"name", "parent", "limit_w", "constant_w", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+    {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
+constexpr auto kEventKeys = std::to_array<std::string_view>({"domain", "at_s", "until_s", "limit_w", "within_s"});
+constexpr auto kEmulationKeys =
+    std::to_array<std::string_view>({"seed", "delay_median_s", "delay_most_s", "delay_spread", "bias", "draw_more"});
 constexpr auto kJobKeys = std::to_array<std::string_view>(
     {"name", "domain", "profile", "plans", "schedule", "microbatches", "chunks", "blocking_power_w", "pipelines",
      "tensor_parallel", "count", "priority", "weight", "least_rate", "deadline_s", "iterations"});
@@ -46,6 +49,8 @@ class SiteReader {
     read_tables("limit", kLimitKeys, [this](TomlFields& f) { read_limit(f); });
     read_tables("job", kJobKeys, [this](TomlFields& f) { read_job(f); });
     if (site_.jobs.empty()) require("job", "at least one table [[job]]");
+    read_tables("event", kEventKeys, [this](TomlFields& f) { read_event(f); });
+    read_emulation();
     root_.reject_others();
     keep(root_.error());
     if (error_) return *error_;
@@ -119,6 +124,7 @@ class SiteReader {
     domain.limits.push_back(
         {Seconds(0), f.has("limit_w") ? Watts(f.number("limit_w", kMeteredWatts)) : model::kNoLimit});
     domain.constant = Watts(f.number_or(0, "constant_w", kMeteredWatts));
+    if (f.has("window_s")) domain.window = Seconds(f.number("window_s", {0, 86400}));
     if (f.has("ramp_down_w_per_s")) domain.ramp.down_w_per_s = f.number("ramp_down_w_per_s", {1e-3, 1e12});
     if (f.has("ramp_up_w_per_s")) domain.ramp.up_w_per_s = f.number("ramp_up_w_per_s", {1e-3, 1e12});
     site_.domains.push_back(std::move(domain));
@@ -135,6 +141,35 @@ class SiteReader {
     }
     if (site_.end <= step.from) f.fail("from_s", fmt::format("less than end_s, {:g}", site_.end.value()));
     limits.push_back(step);
+  }
+
+  void read_event(TomlFields& f) {
+    model::DescribedEvent event;
+    event.domain = domain_named(f, "domain");
+    event.at = Seconds(f.number("at_s", kSiteTime));
+    event.until = Seconds(f.number("until_s", kSiteTime));
+    event.limit = Watts(f.number("limit_w", kMeteredWatts));
+    event.within = Seconds(f.number_or(event.within.value(), "within_s", {0.1, 86400}));
+    if (site_.end <= event.at) f.fail("at_s", fmt::format("less than end_s, {:g}", site_.end.value()));
+    if (event.until <= event.at + event.within) {
+      f.fail("until_s", fmt::format("more than at_s and within_s, {:g}", (event.at + event.within).value()));
+    }
+    site_.events.push_back(event);
+  }
+
+  void read_emulation() {
+    const toml::table* table = root_.table("emulation");
+    if (table == nullptr || error_) return;
+    TomlFields f(*table, file_, "[emulation]", kEmulationKeys);
+    model::DescribedEmulation& e = site_.emulation;
+    e.seed = static_cast<std::uint64_t>(f.integer_or(1, "seed", {0, 9007199254740992}));
+    e.delay_median = Seconds(f.number_or(e.delay_median.value(), "delay_median_s", {0, 3600}));
+    e.delay_most = Seconds(f.number_or(std::max(e.delay_most, e.delay_median).value(), "delay_most_s", {0, 3600}));
+    e.delay_spread = f.number_or(e.delay_spread, "delay_spread", {0, 5});
+    e.bias = f.number_or(0, "bias", {0, 0.5});
+    e.draw_more = f.number_or(0, "draw_more", {-0.5, 0.5});
+    f.reject_others();
+    keep(f.error());
   }
 
   void read_job(TomlFields& f) {

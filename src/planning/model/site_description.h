@@ -7,6 +7,7 @@
 // Threads: plain values.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,7 +32,25 @@ struct DescribedDomain {
   int parent = -1;
   std::vector<LimitStep> limits;
   Ramp ramp{};
-  Watts constant{};  ///< switches, storage and other loads that do not change
+  Watts constant{};                 ///< switches, storage and other loads that do not change
+  std::optional<Seconds> window{};  ///< over which its meter averages; nullopt: over minutes
+};
+
+/// A lower limit that nobody knows of before it begins: only an emulated site has it.
+struct DescribedEvent {
+  int domain = 0;
+  Seconds at, until;
+  Watts limit;
+  Seconds within{30};  ///< how long the site has got to follow
+};
+
+/// How an emulated site behaves.
+struct DescribedEmulation {
+  std::uint64_t seed = 1;
+  Seconds delay_median{0.05}, delay_most{1};  ///< from a grant to a rank's clock
+  double delay_spread = 1;                    ///< standard deviation of its logarithm
+  double bias = 0;                            ///< standard deviation, over jobs, of power over that of the profile
+  double draw_more = 0;                       ///< by which all jobs draw more than their profiles say
 };
 
 struct DescribedJob {
@@ -61,6 +80,8 @@ struct SiteDescription {
   Seconds ramp_step{60};
   std::vector<DescribedDomain> domains;
   std::vector<DescribedJob> jobs;
+  std::vector<DescribedEvent> events;
+  DescribedEmulation emulation;
 };
 
 }  // namespace perseus::model

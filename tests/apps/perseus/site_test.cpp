@@ -1,12 +1,15 @@
-// `perseus site plan` as a user runs it.
+// `perseus site plan` and `perseus site emulate` as a user runs them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <cstdlib>
 #include <filesystem>
 
 #include "program.h"
+#include "tests/support/shared_data.h"
 
 namespace perseus::testing {
 namespace {
@@ -14,6 +17,7 @@ namespace {
 namespace json = boost::json;
 using ::testing::HasSubstr;
 
+const std::string kSampleDay = PERSEUS_SOURCE_DIR "/data/sample_site_day.toml";
 const std::string kSampleSite = PERSEUS_SOURCE_DIR "/data/sample_site.toml";
 
 std::string small_site(const std::string& domain, const std::string& job) {
@@ -129,6 +133,91 @@ TEST(SiteCommand, RefusesMoreIntervalsThanAMachineHolds) {
   const Outcome points = run_perseus({"site", "plan", many, "--effort", "low"});
   EXPECT_EQ(points.exit_code, 65);
   EXPECT_THAT(points.err, HasSubstr("100000 jobs in up to"));
+}
+
+TEST(SiteEmulateCommand, TheOptimumKeepsTheSamplesLimits) {
+  const ScratchFolder scratch;
+  const std::string out = scratch.path("day");
+  const Outcome outcome = run_perseus(
+      {"site", "emulate", kSampleDay, "--effort", "low", "--methods", "clock-limit", "--json", "--out", out});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value answer = json::parse(outcome.out);
+  const json::array& methods = answer.at("methods").as_array();
+  ASSERT_EQ(methods.size(), 2U);
+  const json::value &optimum = methods[0], &clock_limit = methods[1];
+  EXPECT_EQ(optimum.at("name").as_string(), "optimum");
+  for (const json::value& domain : optimum.at("domains").as_array()) {
+    EXPECT_EQ(domain.at("over_ws").to_number<double>(), 0) << json::serialize(domain);
+  }
+  EXPECT_LE(optimum.at("reaction_s").to_number<double>(), optimum.at("reaction_guaranteed_s").to_number<double>());
+  EXPECT_GT(optimum.at("throughput").to_number<double>(), clock_limit.at("throughput").to_number<double>());
+  EXPECT_EQ(optimum.at("proof").as_array().size(), 120U);
+  for (const char* name : {"day.html", "day.json", "proof.csv", "power.csv", "power_events.csv", "jobs.csv"}) {
+    EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
+  }
+  const Outcome again =
+      run_perseus({"site", "emulate", kSampleDay, "--effort", "low", "--methods", "clock-limit", "--json"});
+  EXPECT_EQ(json::serialize(json::parse(again.out).at("methods")), json::serialize(answer.at("methods")));
+}
+
+TEST(SiteCommand, AWindowLeavesAGuard) {
+  const Outcome outcome = run_perseus({"site", "plan", kSampleDay, "--effort", "low", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value answer = json::parse(outcome.out);
+  double greatest_w = 0;  // where a limit does not bind, nothing is kept back
+  for (const json::value& interval : answer.at("intervals").as_array()) {
+    const json::value& hall = interval.at("domains").as_array()[0];
+    const double guard_w = hall.at("guard_w").to_number<double>();
+    greatest_w = std::max(greatest_w, guard_w);
+    EXPECT_LE(hall.at("used_w").to_number<double>() + guard_w, hall.at("limit_w").to_number<double>() * (1 + 1e-9));
+  }
+  EXPECT_GT(greatest_w, 0);
+}
+
+TEST(SiteEmulateCommand, OpenLoopExceedsTheLimitWhereAllGpusDrawMore) {
+  const Outcome outcome = run_perseus(
+      {"site", "emulate", kSampleDay, "--effort", "low", "--methods", "optimum", "--draw-more", "4", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value answer = json::parse(outcome.out);
+  EXPECT_GT(answer.at("methods").as_array()[0].at("domains").as_array()[0].at("over_s").to_number<double>(), 1000);
+}
+
+TEST(SiteEmulateCommand, BadDaysGetOneErrorThatNamesIt) {
+  const std::string event = "[[event]]\ndomain = \"hall\"\nat_s = 10\nuntil_s = 30\nlimit_w = 5\n";
+  const std::vector<std::pair<std::string, std::string>> cases = {
+      {"", "end_s is missing; required to emulate a site"},
+      {"end_s = 5\n" + event, "at_s: 10; allowed: less than end_s"},
+      {"end_s = 100\n" + event, "until_s: 30; allowed: more than at_s and within_s, 40"},
+      {"end_s = 100\n[emulation]\nbias = 2\n", "[emulation] bias: 2"},
+  };
+  for (const auto& [day, message] : cases) {
+    const ScratchFolder scratch;
+    const std::string end = day.starts_with("end_s") ? day.substr(0, day.find('\n') + 1) : "";
+    const std::string file =
+        scratch.file("site.toml", end + small_site("", "least_rate = 1\n") + day.substr(end.size()));
+    const Outcome outcome = run_perseus({"site", "emulate", file});
+    EXPECT_EQ(outcome.exit_code, 65) << message;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+}
+
+TEST(SiteEmulateCommand, TheOptimumBeatsOneClockLimitOnThePublishedProfiles) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const ScratchFolder scratch;
+  const std::string file = scratch.path("site.toml");
+  const std::string write = std::string(PERSEUS_SOURCE_DIR "/tools/published_site.py ") + PERSEUS_PROGRAM + " " +
+                            data.string() + " --jobs 12 --hours 6 > " + file + " 2> /dev/null";
+  ASSERT_EQ(std::system(write.c_str()), 0);
+  const Outcome outcome =
+      run_perseus({"site", "emulate", file, "--effort", "low", "--methods", "clock-limit", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::value answer = json::parse(outcome.out);
+  const json::array& methods = answer.at("methods").as_array();
+  ASSERT_EQ(methods.size(), 2U);
+  const double optimum = methods[0].at("throughput").to_number<double>();
+  for (std::size_t k = 1; k < methods.size(); ++k) {
+    EXPECT_GT(optimum, methods[k].at("throughput").to_number<double>()) << json::serialize(methods[k].at("name"));
+  }
 }
 
 }  // namespace
