@@ -294,7 +294,7 @@ TEST_F(Budget, AStoppedTrainingProcessFallsToTheCeilingWhenItsLeaseEnds) {
 
 TEST_F(Budget, ASuspendedTrainingProcessKeepsTheCeilingAndItsGuardMakesWayForTheNextHelper) {
   const pid_t training = train(1);
-  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  ASSERT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == Megahertz(1400); }));
   ::kill(training, SIGSTOP);
   ASSERT_TRUE(clock_becomes(700));
   Observer observer(*gpu_);
