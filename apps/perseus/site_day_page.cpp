@@ -15,7 +15,7 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::size_t kMostPoints = 480;  // of a line
+constexpr std::size_t kMostLinePoints = 480;  // of a line
 constexpr std::size_t kProofRowsOfPage = 96;
 
 /// A method's look: what `perseus site plan` and the pages of other commands give the nearest method.
@@ -26,10 +26,10 @@ report::SeriesLook look_of_method(std::string_view method) {
   return report::look_of(found == looks.end() ? method : found->second);
 }
 
-/// Means of equal groups of bins, at most kMostPoints.
+/// Means of equal groups of bins, at most kMostLinePoints.
 report::ChartSeries trace(const std::string& name, const std::vector<double>& power_w, double from, double width) {
   report::ChartSeries series{name, look_of_method(name)};
-  const std::size_t group = std::max<std::size_t>(1, (power_w.size() + kMostPoints - 1) / kMostPoints);
+  const std::size_t group = std::max<std::size_t>(1, (power_w.size() + kMostLinePoints - 1) / kMostLinePoints);
   for (std::size_t begin = 0; begin < power_w.size(); begin += group) {
     const std::size_t end = std::min(power_w.size(), begin + group);
     const auto first = power_w.begin() + static_cast<std::ptrdiff_t>(begin);
