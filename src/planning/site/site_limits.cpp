@@ -4,10 +4,8 @@
 #include <cmath>
 
 namespace perseus::site {
-namespace {
 
-/// The ramp's value at one time.
-Watts limit_at(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds time) {
+Watts ramped_limit(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds time) {
   Watts least = model::kNoLimit;
   for (std::size_t k = 0; k < limits.size(); ++k) {
     const Seconds from = limits[k].from;
@@ -22,8 +20,6 @@ Watts limit_at(const std::vector<model::LimitStep>& limits, const model::Ramp& r
   }
   return least;
 }
-
-}  // namespace
 
 Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
   if (metered == model::kNoLimit) return metered;
@@ -50,11 +46,11 @@ std::vector<model::LimitStep> ramped(const std::vector<model::LimitStep>& limits
   times.erase(std::unique(times.begin(), times.end()), times.end());
   std::vector<model::LimitStep> steps;
   for (std::size_t k = 0; k < times.size(); ++k) {
-    Watts least = limit_at(limits, ramp, times[k]);
+    Watts least = ramped_limit(limits, ramp, times[k]);
     // Just before the next time: at that time itself the next step of the limits may begin.
     if (k + 1 < times.size()) {
       const Seconds next(std::nextafter(times[k + 1].value(), 0));
-      least = std::min(least, limit_at(limits, ramp, next));
+      least = std::min(least, ramped_limit(limits, ramp, next));
     }
     const bool same =
         !steps.empty() && (least == steps.back().limit || std::abs(least / steps.back().limit - 1) < 1e-9);

@@ -5,7 +5,8 @@
 // Input:   valid domains; GPUs of the jobs directly in each domain.
 // Output:  limits_of_accelerators(): (metered / PUE - constants) x supply efficiency, 0 W at least. ramped(): the
 //          greatest function below the steps that falls and rises no faster than allowed, as steps of at most `step`
-//          wherever it changes; within each step the limit is the least of the ramp.
+//          wherever it changes; within each step the limit is the least of the ramp. ramped_limit(): that function at
+//          one time.
 // Errors:  none.
 // Cost:    O(steps x steps).
 // Threads: pure functions.
@@ -22,6 +23,7 @@ Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts 
 /// Per domain: what hosts and other constant loads of it and of the domains inside draw.
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus);
 
+Watts ramped_limit(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds time);
 std::vector<model::LimitStep> ramped(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds end,
                                      Seconds step);
 
