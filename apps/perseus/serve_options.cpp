@@ -17,6 +17,7 @@ service::ServiceOptions service_options(const ServeConfig& config) {
   constexpr double day_s = 86400;
   service::ServiceOptions options;
   options.owner = config.database.empty() ? "server" : jobs::random_hex_id();
+  options.site_poll_s = config.database.empty() ? 0 : 5;
   options.idle_expiry_s = config.idle_expiry_s;
   options.keep_finished_s = config.keep_finished_days * day_s;
   options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;

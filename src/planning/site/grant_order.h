@@ -10,7 +10,7 @@
 // Errors:  none. Where more counts than a limit allows, nothing rises in that domain.
 // Cost:    O(jobs x levels).
 // Threads: pure functions.
-// Source:  docs/decisions/0050.
+// Source:  docs/decisions/0052.
 #pragma once
 
 #include <span>

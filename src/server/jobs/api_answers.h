@@ -18,6 +18,23 @@ void describe(F& f, const RegisterJobAnswer& made) {
   f.always("state", made.state);
 }
 
+/// A plan's budget as ranks see it.
+struct BudgetAnswer {
+  double lease_s = 0;
+  int ceiling_mhz = 0;
+  bool at_once = false;
+};
+template <class F>
+void describe(F& f, const BudgetAnswer& budget) {
+  f.always("lease_s", budget.lease_s);
+  f.always("ceiling_mhz", budget.ceiling_mhz);
+  f.always("at_once", budget.at_once);
+}
+inline std::optional<BudgetAnswer> answer_of(const std::optional<PowerBudget>& budget) {
+  if (!budget) return std::nullopt;
+  return BudgetAnswer{budget->lease_s, budget->ceiling_mhz, budget->at_once};
+}
+
 template <class F>
 void describe(F& f, const StageSchedule& schedule) {
   using Kind = StageSchedule::Kind;
@@ -39,6 +56,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("only_possible", schedule.only_possible);
   f("modeled", schedule.modeled);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
+  f("budget", answer_of(schedule.budget));
   f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
                                 return std::pair(std::string_view(planned.instruction), planned.clock);
                               }});

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <set>
 
@@ -135,12 +136,25 @@ std::string policy_not_kept(const Job& job, const Frontiers& frontiers, std::str
   return policy_not_kept(job.policies, kind, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
 }
 
+namespace {
+
+/// The budget of a plan under the job's last grant.
+std::optional<PowerBudget> budget_of(const Job& job) {
+  if (!job.grant || !job.grant->granted_w) return std::nullopt;
+  const PowerGranted& grant = *job.grant;
+  const bool falls = grant.counted_w == 0 || *grant.granted_w < grant.counted_w;
+  return PowerBudget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls};
+}
+
+}  // namespace
+
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                                double now_s) {
   const std::vector<double> degrees = degrees_in_force(job);
   const auto grouped = group_pipelines(job, frontiers, degrees);
   if (!grouped) return std::nullopt;
   PlanDeployed plan;
+  plan.budget = budget_of(job);
   if (grouped->groups.empty()) {
     plan.choices = {{"", -1}};
     plan.choice_of.assign(job.num_pipelines(), 0);
@@ -148,8 +162,9 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     return plan;
   }
   const Pace pace = pace_of(*grouped, degrees);
-  const Target target = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped),
-                                      bounds_of(pace, default_slowdown), now_s);
+  TimeBounds bounds = bounds_of(pace, default_slowdown);
+  if (plan.budget) bounds.granted = Watts(plan.budget->watts);
+  const Target target = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
 
   Seconds slowest_useful;
   for (const PolicyScope& group : grouped->groups) {
@@ -176,8 +191,79 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   return plan;
 }
 
+namespace {
+
+/// Power of all accelerators of the pipelines of a group, each rank in its most power-hungry computation at that clock
+/// or, where it has only higher ones, at its lowest.
+Watts most_at_clock(const PolicyScope& group, int clock_mhz) {
+  const model::ComputationDag& dag = group.pipeline->dag;
+  std::vector<Watts> of_rank;
+  for (const int accelerators : dag.accelerators) of_rank.push_back(accelerators * dag.blocking_power);
+  for (const model::Computation& computation : dag.computations) {
+    const std::vector<model::Measurement>& options = dag.types[computation.type].options;
+    for (const model::Measurement& option : options) {
+      const bool allowed = option.clock.value() <= clock_mhz || &option == &options.back();
+      if (!allowed || option.time <= Seconds(0)) continue;
+      of_rank[computation.rank] = std::max(of_rank[computation.rank], option.energy / option.time);
+    }
+  }
+  const Watts sum = std::accumulate(of_rank.begin(), of_rank.end(), Watts());
+  return group.scale * (group.count + group.stragglers) * sum;
+}
+
+std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScope>& groups) {
+  std::set<int, std::greater<>> clocks;
+  for (const PolicyScope& group : groups) {
+    for (const model::ComputationType& type : group.pipeline->dag.types) {
+      for (const model::Measurement& option : type.options) {
+        if (option.clock > Megahertz(0)) clocks.insert(option.clock.value());
+      }
+    }
+  }
+  std::vector<PowerChoices::AtClock> powers;
+  for (const int clock : clocks) {
+    Watts sum;
+    for (const PolicyScope& group : groups) sum += most_at_clock(group, clock);
+    powers.push_back({clock, sum});
+  }
+  return powers;
+}
+
+}  // namespace
+
+std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                          double now_s) {
+  const std::vector<double> degrees = degrees_in_force(job);
+  const auto grouped = group_pipelines(job, frontiers, degrees);
+  if (!grouped || std::ranges::count(grouped->group_of, -1) > 0) return std::nullopt;
+  PowerChoices choices;
+  Seconds all_max_time;
+  for (const PolicyScope& group : grouped->groups) {
+    choices.full_speed = std::max(choices.full_speed, group.pipeline->frontier.points.back().time);
+    all_max_time = std::max(all_max_time, group.pipeline->all_max_time);
+  }
+  for (const PolicyScope& group : grouped->groups) {
+    const Watts one =
+        group.pipeline->all_max_effective_energy / all_max_time + group.pipeline->dag.total_blocking_power();
+    choices.all_max += group.scale * (group.count + group.stragglers) * one;
+  }
+  const Target own = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped),
+                                   bounds_of(pace_of(*grouped, degrees), default_slowdown), now_s);
+  choices.plans = powers_from(grouped->groups, std::max(own.time, choices.full_speed));
+  choices.at_clocks = powers_at_clocks(grouped->groups);
+  return choices;
+}
+
+int ceiling_within(const PowerChoices& choices, Watts most) {
+  for (const PowerChoices::AtClock& at : choices.at_clocks) {
+    if (at.power <= most) return at.clock_mhz;
+  }
+  return choices.at_clocks.empty() ? 0 : choices.at_clocks.back().clock_mhz;
+}
+
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force) {
   if (!in_force) return true;
+  if (desired.budget != in_force->budget) return true;
   if (desired.t_straggler_s != in_force->t_straggler_s || desired.t_opt_s != in_force->t_opt_s ||
       desired.reason != in_force->reason) {
     return true;

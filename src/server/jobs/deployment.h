@@ -47,6 +47,24 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
 /// Why no plan keeps the job's policy of that kind, as a sentence. Empty: it is kept, or there is no frontier yet.
 std::string policy_not_kept(const Job& job, const Frontiers& frontiers, std::string_view kind, double now_s);
 
+/// What a job can draw, for the allocation of a site's watts.
+struct PowerChoices {
+  std::vector<PowerAtTime> plans;  ///< fastest first, as its policies and stragglers allow; at least one
+  Seconds full_speed;              ///< of the fastest plan, whatever policies and stragglers
+  Watts all_max;                   ///< everything at maximum clock
+  struct AtClock {
+    int clock_mhz = 0;
+    Watts power;
+  };
+  std::vector<AtClock> at_clocks;  ///< highest first: the power of all ranks, each in its most power-hungry computation
+                                   ///< at that clock or below
+};
+/// Nothing while a pipeline has no frontier in memory, or runs at maximum clock.
+std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                          double now_s);
+/// The highest clock that keeps to that power; the lowest if none does.
+int ceiling_within(const PowerChoices& choices, Watts most);
+
 /// True if the plan in force differs from the desired one.
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);
 

@@ -78,6 +78,15 @@ void describe(F& f, S& s) {
 }
 
 template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, PowerBudget>
+void describe(F& f, S& s) {
+  f.always("watts", s.watts);
+  f.always("lease_s", s.lease_s);
+  f.always("ceiling_mhz", s.ceiling_mhz);
+  f("at_once", s.at_once);
+}
+
+template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, JobSummary>
 void describe(F& f, S& s) {
   f("ranks", s.ranks);

@@ -40,6 +40,8 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "profile_on_trial",
     "trial_ended",
     "saving_modeled",
+    "power_granted",
+    "version_held",
     "unknown",
 };
 
@@ -71,6 +73,9 @@ void describe(F& f, S& e) {
   f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
   f("switch_latency_s", e.switch_latency_s);
   f("labels", e.labels);
+  f("domain", e.domain);
+  f("least_rate", e.least_rate);
+  f("priority", e.priority);
   f("by", e.by);
 }
 template <class F, class S>
@@ -240,6 +245,22 @@ void describe(F& f, S& e) {
   f("reason", e.reason);
   f("saving_pct", e.saving_pct);
   f("saving_stddev_pct", e.saving_stddev_pct);
+  f("budget", e.budget);
+}
+template <class F, class S>
+requires is_one_of<S, PowerGranted>
+void describe(F& f, S& e) {
+  f("granted_w", e.granted_w);
+  f("counted_w", e.counted_w);
+  f("lease_s", e.lease_s);
+  f("ceiling_mhz", e.ceiling_mhz);
+  f("by", e.by);
+}
+template <class F, class S>
+requires is_one_of<S, VersionHeld>
+void describe(F& f, S& e) {
+  f.always("version", e.version);
+  f("ranks", e.ranks);
 }
 template <class F, class S>
 requires is_one_of<S, IterationsCounted>

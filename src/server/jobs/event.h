@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/jobs/power_budget.h"
 #include "server/jobs/requests.h"
 
 namespace perseus::jobs {
@@ -37,6 +38,8 @@ struct JobRegistered {
   std::optional<double> switch_latency_s = std::nullopt;  ///< given by the job: overrides profiles and ranks'
                                                           ///< measurements
   Labels labels = {};
+  std::string domain = {};  ///< as in RegisterJob, like the next two
+  std::optional<double> least_rate = std::nullopt, priority = std::nullopt;
   std::string by = {};  ///< who asked for it, see author_of(); empty: not known. As in the other events of requests
   bool operator==(const JobRegistered&) const = default;
 };
@@ -193,6 +196,7 @@ struct PlanDeployed {
   std::string reason;
   /// Estimated when it was deployed, of the job's energy at maximum clock, as if every rank could set clocks.
   std::optional<double> saving_pct = {}, saving_stddev_pct = {};
+  std::optional<PowerBudget> budget = {};  ///< under the last PowerGranted; nothing: no limit applies
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };
@@ -260,6 +264,21 @@ struct JobExpired {
 struct JobRevived {
   bool operator==(const JobRevived&) const = default;
 };
+/// The limits of the site allow the job this mean power from now on; its next plan keeps to it.
+struct PowerGranted {
+  std::optional<double> granted_w = std::nullopt;  ///< nothing: no limit applies any more
+  double counted_w = 0;  ///< what the job counted as until now: its ranks may still draw it; 0: not known
+  double lease_s = 0;    ///< as in PowerBudget
+  int ceiling_mhz = 0;
+  std::string by = {};
+  bool operator==(const PowerGranted&) const = default;
+};
+/// Ranks named this version of the plan, or a later one, as the one that they have.
+struct VersionHeld {
+  std::int64_t version = 0;
+  std::vector<int> ranks;  ///< empty: all
+  bool operator==(const VersionHeld&) const = default;
+};
 /// An event of a later version of Perseus, which this version does not know. Never written.
 struct UnknownEvent {
   std::string kind;
@@ -271,7 +290,8 @@ using EventBody =
                  ResultReported, ProfilingFailed, CharacterizationStarted, Characterized, CharacterizationFailed,
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
-                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, UnknownEvent>;
+                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld,
+                 UnknownEvent>;
 
 struct Event {
   double at_s = 0;

@@ -137,6 +137,14 @@ struct EventText {
     return fmt::format("{} iterations saved {}, {}", e.iterations, report::text_of(Joules(e.saved_j)),
                        e.measured ? "measured" : "estimated");
   }
+  std::string operator()(const PowerGranted& e) const {
+    if (!e.granted_w) return "no power limit of the site applies any more";
+    return fmt::format("the site's limits grant {:.4g} W; ceiling without a plan: {} MHz", *e.granted_w, e.ceiling_mhz);
+  }
+  std::string operator()(const VersionHeld& e) const {
+    if (e.ranks.empty()) return fmt::format("all ranks hold plan {}", e.version);
+    return fmt::format("{} ranks hold plan {}", e.ranks.size(), e.version);
+  }
   std::string operator()(const UnknownEvent& e) const {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);
   }

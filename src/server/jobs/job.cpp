@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "server/jobs/pipeline_input.h"
 
@@ -118,6 +117,7 @@ struct Fold {
     rank.control = e.control;
     rank.control_reason = e.control_reason;
     rank.gpu = e.gpu;
+    rank.held = 0;
     note_control(e.rank);
     note_latency(e.rank);
     if (++rank.restarts <= job.restarts) return Ok{};
@@ -350,6 +350,16 @@ struct Fold {
     job.predicted = {};
     job.version = e.version;
     job.deployed_s = at_s;
+    job.held.deployed(e.version, e.budget);
+    return Ok{};
+  }
+  Status operator()(const PowerGranted& e) {
+    job.grant = e;
+    job.granted_s = at_s;
+    return Ok{};
+  }
+  Status operator()(const VersionHeld& e) {
+    note_held(job, e.version, e.ranks);
     return Ok{};
   }
   static void add(IterationsCounted& sum, const IterationsCounted& part, int sign = 1) {

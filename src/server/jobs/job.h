@@ -36,6 +36,7 @@ struct Rank {
   std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
   std::optional<std::int64_t> process = std::nullopt;  ///< as in RankRegistered
   std::string gpu = {};                                ///< as in RegisterRank
+  std::int64_t held = 0;                               ///< see VersionHeld; 0: not known
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
   /// True if the process with that epoch was the last to register the rank.
   [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
@@ -159,6 +160,10 @@ struct Job {
                                             ///< arrive
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
+
+  std::optional<PowerGranted> grant;  ///< the last one
+  double granted_s = 0;
+  HeldVersions held;
 
   std::map<std::string, std::string>
       dropped;  ///< by input: sentences on plans from its frontiers that were slower than promised

@@ -102,27 +102,25 @@ Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups
   return {best, std::move(reason)};
 }
 
-Target capped(const PowerCap& cap, const std::vector<PolicyScope>& groups, Seconds fastest) {
-  if (average_power(groups, fastest) <= cap.average) return {fastest, ""};
-  std::vector<Seconds> times;
-  for (const PolicyScope& group : groups) {
-    if (group.count == 0) continue;
-    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
-      if (point.time > fastest) times.push_back(point.time);
-    }
+/// Grants are powers of plans, read from a log.
+constexpr double kSamePower = 1 + 1e-9;
+
+Target within(Watts most, const std::string& what, const std::vector<PolicyScope>& groups, Seconds fastest) {
+  const std::vector<PowerAtTime> powers = powers_from(groups, fastest);
+  const auto fits = std::ranges::find_if(powers, [&](const auto& at) { return at.power <= kSamePower * most; });
+  if (fits == powers.begin()) return {fastest, ""};
+  if (fits != powers.end()) {
+    return {fits->time, fmt::format("{}: {:.4g} W at {:.6g} s", what, fits->power.value(), fits->time.value())};
   }
-  std::ranges::sort(times);
-  for (const Seconds time : times) {
-    if (average_power(groups, time) <= cap.average) {
-      return {time, fmt::format("{}: {:.4g} W at {:.6g} s", text_of(Policy(cap)), average_power(groups, time).value(),
-                                time.value())};
-    }
-  }
-  const Seconds slowest = times.empty() ? fastest : times.back();
-  return {slowest,
-          fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", text_of(Policy(cap)),
-                      average_power(groups, slowest).value(), slowest.value()),
+  const PowerAtTime& slowest = powers.back();
+  return {slowest.time,
+          fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", what, slowest.power.value(),
+                      slowest.time.value()),
           false};
+}
+
+Target capped(const PowerCap& cap, const std::vector<PolicyScope>& groups, Seconds fastest) {
+  return within(cap.average, text_of(Policy(cap)), groups, fastest);
 }
 
 }  // namespace
@@ -143,8 +141,25 @@ Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
   return energy / time;
 }
 
-Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
-                     std::size_t first, const TimeBounds& bounds, double now_s) {
+std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest) {
+  std::vector<Seconds> times{fastest};
+  for (const PolicyScope& group : groups) {
+    if (group.count == 0) continue;
+    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
+      if (point.time > fastest) times.push_back(point.time);
+    }
+  }
+  std::ranges::sort(times);
+  std::vector<PowerAtTime> powers;
+  for (const Seconds time : times) powers.push_back({time, average_power(groups, time)});
+  return powers;
+}
+
+namespace {
+
+/// Without what the site grants.
+Target own_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
+                  std::size_t first, const TimeBounds& bounds, double now_s) {
   if (const Pin* pin = find<Pin>(policies, "pinned")) {
     const auto& points = groups[first].pipeline->frontier.points;
     const auto point = std::min<std::size_t>(pin->point.value_or(0), points.size() - 1);
@@ -167,6 +182,17 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
     if (Target under = capped(*cap, groups, target.time); !under.reason.empty()) target = std::move(under);
   }
   return target;
+}
+
+}  // namespace
+
+Target policy_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
+                     std::size_t first, const TimeBounds& bounds, double now_s) {
+  Target target = own_target(policies, groups, first, bounds, now_s);
+  if (!bounds.granted) return target;
+  const std::string what = fmt::format("grant of the site's limits {:.4g} W", bounds.granted->value());
+  Target under = within(*bounds.granted, what, groups, target.time);
+  return under.reason.empty() ? target : under;
 }
 
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,

@@ -6,7 +6,8 @@
 // Output:  T >= T' (pinned: the pinned time) and one sentence with the reason. Without a policy, or with a tolerated
 //          slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap:
 //          from there on the *fastest* iteration time whose average power is under the cap; if even T* draws more,
-//          T*, and the sentence states that. A pin overrides both.
+//          T*, and the sentence states that. A pin overrides both. What the limits of the site grant bounds the result
+//          like a power cap, whatever the policies.
 // Errors:  of check_policy(): usage: a value out of range, a signal out of order; conflict: a point that pipeline 0
 //          does not have.
 // Cost:    O(points) with a cap, otherwise O(log).
@@ -45,6 +46,7 @@ struct TimeBounds {
   Seconds straggler;            ///< T' of the slowest straggler; 0: there is none
   Seconds allowed;              ///< T_max of the slowest pipeline
   double default_slowdown = 0;  ///< tolerated by a job without a max_slowdown policy, relative to `allowed`
+  std::optional<Watts> granted = std::nullopt;  ///< by the limits of the site
 };
 
 Status check_policy(const Policy& policy);
@@ -58,6 +60,13 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,
                             const std::vector<PolicyScope>& groups, std::size_t first, const TimeBounds& bounds,
                             double now_s);
+
+/// Iteration times from `fastest` on at which a plan changes, and the average power at each.
+struct PowerAtTime {
+  Seconds time;
+  Watts power;
+};
+std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);

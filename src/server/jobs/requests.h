@@ -26,6 +26,7 @@
 #include "planning/model/frontier.h"
 #include "server/jobs/labels.h"
 #include "server/jobs/policies.h"
+#include "server/jobs/power_budget.h"
 #include "server/jobs/profiles.h"
 
 namespace perseus::jobs {
@@ -53,9 +54,12 @@ struct RegisterJob {
   /// Budget of online profiling, in percent: mean of all iterations, and a single one; nothing: the server's.
   std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
   std::optional<Seconds> switch_latency = std::nullopt;  ///< overrides the profile's and the ranks' measurements
-  std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
-  bool detect_stragglers = false;            ///< from reported iteration times
-  Labels labels = {};                        ///< team, model, ...: lists of jobs select by them
+  std::map<std::string, std::string> facts;         ///< framework, model, partition, accelerator, microbatch_size, ...
+  bool detect_stragglers = false;                   ///< from reported iteration times
+  Labels labels = {};                               ///< team, model, ...: lists of jobs select by them
+  std::string domain = {};                          ///< power domain of the site; empty: that of its ranks' hosts
+  std::optional<double> least_rate = std::nullopt;  ///< tier: least part of its full speed; nothing: the site's
+  std::optional<double> priority = std::nullopt;    ///< nothing: 1
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
   std::string by = {};  ///< who asks for it, for people: see author_of() in event_text.h; as in the requests below
@@ -125,6 +129,7 @@ struct StageSchedule {
   bool slower_on_purpose = false;         ///< than necessary: `reason` names the cause (a straggler, a policy)
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
+  std::optional<PowerBudget> budget = {};
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
   mutable std::optional<ClockSpan> clock_range = {};  ///< of `clocks`, once a caller has needed it
 };

@@ -38,9 +38,19 @@ void add_planned_clocks(const CharacterizedPipeline& pipeline, int point, int st
   }
 }
 
+/// The highest supported clock, under a budget at most the ceiling.
+Megahertz highest_clock(const Job& job, const std::vector<int>& supported) {
+  const bool limited = job.plan && job.plan->version == job.version && job.plan->budget;
+  const int most = limited ? job.plan->budget->ceiling_mhz : supported.empty() ? 0 : supported.front();
+  for (const int clock : supported) {
+    if (clock <= most) return Megahertz(clock);
+  }
+  return Megahertz(supported.empty() ? most : supported.back());
+}
+
 std::vector<formats::ClockedInstruction> maximum_clocks(const Job& job, const Rank& rank, const PipelineShape* shape) {
   const std::vector<int>& supported = job.clock_sets[rank.clock_set];
-  const Megahertz highest(supported.empty() ? 0 : supported.front());
+  const Megahertz highest = highest_clock(job, supported);
   std::vector<formats::ClockedInstruction> clocks;
   if (const auto& own = job.instruction_sets[rank.instruction_set]; !own.empty()) {
     for (const std::string& instruction : own) {
@@ -69,6 +79,7 @@ std::shared_ptr<StageSchedule> schedule_of_rank(const Job& job, const Rank& rank
   schedule->instructions = job.instruction_sets[rank.instruction_set];
   const bool planned = job.plan && job.plan->version == job.version;
   schedule->from_iteration = planned ? job.plan->from_iteration : 0;
+  if (planned) schedule->budget = job.plan->budget;
   schedule->reason = planned               ? job.plan->reason
                      : job.windows.empty() ? "profiling has ended, planning is under way"
                                            : "online profiling";

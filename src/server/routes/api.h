@@ -186,6 +186,10 @@ class Api {
   void withdraw_straggler(Call call);
   void set_policy(Call call);
   void clear_policy(Call call);
+  void show_site(Call call);
+  void put_site(Call call);
+  void clear_site(Call call);
+  void site_power(Call call);
   void list_profiles(Call call);
   void show_profile(Call call);
   void put_profile(Call call);

@@ -55,8 +55,10 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   auto plan = jobs::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
   plan->version = job.version + 1;
+  const bool at_once = plan->budget && plan->budget->at_once;
   plan->from_iteration =
-      live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
+      at_once ? 0
+              : live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
   if (const auto cost = jobs::cost_under(*plan, job, live.frontiers.all())) {
     plan->saving_pct = cost->saved_pct();
     plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());

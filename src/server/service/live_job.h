@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,6 +37,16 @@ inline constexpr double kRetryAfter_s = 1;
 /// The error for a job whose log this version cannot fold. The known part is shown, and the job is not changed.
 Error later_version(const std::string& job);
 
+/// The versions that ranks have named and the log does not have yet, see HeldPlans.
+struct NotedVersions {
+  struct Note {
+    std::int64_t version = 0, epoch = 0;  ///< of the plan; of the rank's process
+  };
+  std::map<int, Note> of_rank;
+  std::int64_t newest = 0;
+  int of_newest = 0;  ///< ranks that named it
+};
+
 /// A job with the data that only this process has, by topic. docs/server.md lists which part of the service each
 /// belongs to.
 struct LiveJob {
@@ -56,6 +67,7 @@ struct LiveJob {
   std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
   RankWindows windows;
   ReplanState replan;
+  NotedVersions noted;
 
   [[nodiscard]] bool has_rank(int rank) const {
     return rank >= 0 && rank < static_cast<int>(job.ranks.size()) && job.ranks[rank];

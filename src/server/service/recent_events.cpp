@@ -13,9 +13,9 @@
 namespace perseus::service {
 namespace {
 
-constexpr std::array<std::string_view, 9> kFrequentKinds{
+constexpr std::array<std::string_view, 10> kFrequentKinds{
     "rank_registered",    "rank_measured", "window_handed_out", "result_reported", "characterization_started",
-    "iterations_counted", "job_seen",      "energy_measured",   "reports_kept"};
+    "iterations_counted", "job_seen",      "energy_measured",   "reports_kept",    "version_held"};
 
 constexpr double kMostClockDifference_s = 60;  // between servers
 

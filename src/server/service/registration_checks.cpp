@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <tuple>
 
 #include "base/utf8.h"
 #include "io/formats/json_reader.h"
@@ -159,6 +160,13 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
   if (request.profile_online && request.profile.empty() && !request.shape) {
     return usage("profile_online needs the pipeline: its schedule and microbatches");
   }
+  if (Status named = check_text("domain", request.domain, kMaxText); !named) return named.error();
+  for (const auto& [name, value, least, most] :
+       {std::tuple{"least_rate", request.least_rate, 0.0, 1.0}, {"priority", request.priority, 1e-3, 1e3}}) {
+    if (value && !(*value >= least && *value <= most)) {
+      return usage(fmt::format("{}: {}; allowed: {} to {}", name, *value, least, most));
+    }
+  }
   for (const Status& status : {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
                                check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
                                check_latency("switch_latency_s", request.switch_latency)}) {
@@ -175,6 +183,9 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              request.profiling_worst_slowdown_pct,
                              number_of(request.switch_latency),
                              request.labels,
+                             request.domain,
+                             request.least_rate,
+                             request.priority,
                              request.by};
 }
 

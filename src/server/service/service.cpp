@@ -6,21 +6,8 @@
 
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
-#include "server/service/alert_claims.h"
 #include "server/service/alert_message.h"
-#include "server/service/alert_watch.h"
-#include "server/service/characterizations.h"
-#include "server/service/follow_ups.h"
-#include "server/service/iteration_history.h"
-#include "server/service/iteration_reports.h"
-#include "server/service/job_operations.h"
-#include "server/service/job_reactions.h"
-#include "server/service/job_reads.h"
-#include "server/service/job_view.h"
-#include "server/service/registrations.h"
-#include "server/service/sent_alerts.h"
-#include "server/service/stored_bytes.h"
-#include "server/service/upkeep.h"
+#include "server/service/service_members.h"
 
 namespace perseus::service {
 namespace {
@@ -36,52 +23,6 @@ std::string line_of(const jobs::Alert& alert) {
 }
 
 }  // namespace
-
-/// The parts in the order of their dependencies. Those with callbacks from executor or store are shared, so that a
-/// callback after the service's end finds them gone.
-struct Service::Parts {
-  Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor);
-  JobHooks hooks();
-  /// Reads the store, on this thread: for the start.
-  Status read(store::Store& from);
-  void connect(store::Store& to);
-  void use(const AlertReceiver& receiver);
-
-  ServiceOptions options;
-  const Clock& clock;
-  double opened_s;
-  std::function<void()> earlier_wake;
-  std::shared_ptr<StoreAccess> store;
-  std::shared_ptr<Characterizations> characterizations;
-  FollowUps follow_ups;
-  std::shared_ptr<JobCache> jobs;
-  std::shared_ptr<StoredBytes> stored_bytes;
-  std::shared_ptr<Upkeep> upkeep;
-  JobListUpdater list;
-  JobAccess access;
-  std::shared_ptr<Subscriptions> subscriptions;
-  std::shared_ptr<RecentEvents> recent;
-  std::shared_ptr<StoredProfiles> profiles;
-  std::shared_ptr<ProfileUploads> uploads;
-  std::shared_ptr<LatencyReplans> latencies;
-  std::shared_ptr<RankPlans> rank_plans;
-  WaitingRanks waiting;
-  std::shared_ptr<JobFrontiers> frontiers;
-  std::shared_ptr<ProfilingWindows> windows;
-  std::shared_ptr<StragglerNotices> stragglers;
-  std::shared_ptr<IterationHistory> history;
-  IterationReports reports;
-  std::shared_ptr<Registrations> registrations;
-  JobOperations operations;
-  JobReads reads;
-  JobReactions reactions;
-  EnergyCounters energy;
-  AlertWatch watch;
-  std::shared_ptr<AlertClaims> claims;
-  std::shared_ptr<SentAlerts> sent_alerts;
-  std::shared_ptr<AlertWebhook> webhook = std::make_shared<AlertWebhook>();
-  Executor& workers;
-};
 
 Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
     : options(std::move(given)),
@@ -111,6 +52,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       operations(*jobs, clock, access, *profiles),
       reads(clock, access, *frontiers, *characterizations, *rank_plans),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
+      held_plans(*jobs, clock),
+      site(std::make_shared<SitePower>(options, *store, *jobs, clock, executor)),
       watch(*jobs, clock, options.alert_after_s),
       claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
       sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
@@ -123,6 +66,7 @@ JobHooks Service::Parts::hooks() {
   hooks.committed = [this](LiveJob& live, const auto& events) {
     recent->take(live.job.id, events);
     reactions.committed(live, events);
+    site->noticed(live);
   };
   hooks.written = [this](const auto& events) { energy.take(events); };
   hooks.shown = [this](LiveJob& live) { waiting.answer(live); };
@@ -137,6 +81,7 @@ JobHooks Service::Parts::hooks() {
 
 Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs->open(from); !opened) return opened;
+  if (Status read = site->open(from); !read) return read;
   upkeep = std::make_shared<Upkeep>(
       keep_of(options), *store, clock,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
@@ -162,7 +107,8 @@ void Service::Parts::connect(store::Store& to) {
   sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
   use(options.alert_receiver);
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
-  subscriptions->earlier_wake = waiting.earlier_wake = earlier;
+  subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
+  waiting.has_version = [this](LiveJob& live, int rank, std::int64_t version) { held_plans.note(live, rank, version); };
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
   jobs->index().on_erased = [this](const store::JobIndexRow& gone) {
@@ -307,48 +253,6 @@ StoreHealth Service::store_health() {
 bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook->is_running(); }
 std::shared_ptr<StoreAccess> Service::store_access() const { return parts_->store; }
 
-ServiceCounts Service::counts() const {
-  const auto size = [](std::size_t number) { return static_cast<std::int64_t>(number); };
-  const Characterizations& planning = *parts_->characterizations;
-  ServiceCounts counts;
-  counts.jobs_in_memory = size(parts_->jobs->live().size());
-  counts.waiting_ranks = size(parts_->waiting.size());
-  counts.subscriptions = size(parts_->subscriptions->size());
-  counts.plans_deployed = parts_->reactions.plans_deployed();
-  counts.characterizations = planning.computed();
-  counts.characterizations_failed = planning.failed();
-  counts.characterizing = planning.running();
-  for (const auto& [kind, name] : {std::pair{PlanningQueue::Kind::first, std::string_view("first")},
-                                   {PlanningQueue::Kind::refinement, std::string_view("refinement")}}) {
-    counts.planning.push_back({name, planning.waiting(kind), planning.under_way(kind)});
-  }
-  counts.plannings_stopped = planning.stopped();
-  counts.planner_s = planning.planner_s();
-  const JobList& list = parts_->list.list();
-  for (const std::string_view state : listed_states()) {
-    const auto found = list.states().find(state);
-    counts.jobs_by_state.emplace_back(state, found == list.states().end() ? 0 : found->second);
-  }
-  counts.ranks = list.live_ranks();
-  counts.commits = parts_->store->commits();
-  counts.database_bytes = parts_->store->size_bytes();
-  counts.energy = parts_->energy;
-  counts.clocks = parts_->reports.clock_counts();
-  counts.alerts = parts_->watch.alerts().counts();
-  counts.webhook = parts_->webhook->counts();
-  for (const auto& [id, live] : parts_->jobs->live()) {
-    const jobs::Job& job = live->job;
-    counts.stragglers_in_force += std::ranges::count(job.notices, true, &jobs::Notice::in_force);
-    if (!job.live()) continue;
-    if (auto figures = job_figures(*live)) counts.jobs_in_training.push_back(*std::move(figures));
-    counts.ranks_without_control += std::ssize(job.uncontrolled);
-    if (job.state == jobs::JobState::profiling && !job.windows.empty()) {
-      counts.profiling_window_age_s = std::max(counts.profiling_window_age_s, parts_->clock.now_s() - job.window_s);
-    }
-  }
-  return counts;
-}
-
 const Alerts& Service::alerts() const { return parts_->watch.alerts(); }
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
@@ -363,6 +267,13 @@ void Service::unsubscribe(jobs::SubscriptionId subscription) { parts_->subscript
 void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> done) {
   parts_->recent->page(std::move(query), std::move(done));
 }
+
+void Service::set_site(jobs::SiteDocument document, Done<Ok> done) {
+  parts_->site->set(std::move(document), std::move(done));
+}
+void Service::clear_site(Done<Ok> done) { parts_->site->clear(std::move(done)); }
+void Service::site(Done<std::string> done) { parts_->site->document(std::move(done)); }
+void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
 
 // ---- Time
 
@@ -380,6 +291,8 @@ void Service::tick() {
   parts_->watch.tick(now_s);
   parts_->claims->tick(now_s);
   parts_->sent_alerts->tick(now_s);
+  parts_->held_plans.tick(now_s);
+  parts_->site->tick(now_s);
   for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->note(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
@@ -388,10 +301,11 @@ void Service::tick() {
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
-  for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
-                          parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
-                          parts_->sent_alerts->next_wake()}) {
+  for (const auto& due :
+       {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
+        parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
+        parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
+        parts_->sent_alerts->next_wake(), parts_->held_plans.next_wake(), parts_->site->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;

@@ -31,6 +31,7 @@
 #include "server/jobs/alert.h"
 #include "server/jobs/job_history.h"
 #include "server/jobs/requests.h"
+#include "server/jobs/site_document.h"
 #include "server/service/alert_webhook.h"
 #include "server/service/alerts.h"
 #include "server/service/done.h"
@@ -39,6 +40,7 @@
 #include "server/service/job_list.h"
 #include "server/service/recent_events.h"
 #include "server/service/service_options.h"
+#include "server/service/site_power_view.h"
 #include "server/service/store_access.h"
 #include "server/store/commit_counts.h"
 
@@ -115,6 +117,13 @@ class Service {
   void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);
   void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
+
+  // The site: see server/service/site_power.h.
+  void set_site(jobs::SiteDocument document, Done<Ok> done);
+  void clear_site(Done<Ok> done);
+  /// The document as JSON.
+  void site(Done<std::string> done);
+  void site_power(Done<SitePowerView> done);
 
   // Reads.
   /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet

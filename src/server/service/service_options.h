@@ -43,6 +43,7 @@ struct ServiceOptions {
   double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
   int finished_jobs_in_memory = 100;  ///< others are read again when requested
   double alert_after_s = 0;           ///< a condition raises an alert after this time; 0: no alerts
+  double site_poll_s = 0;             ///< how often the site is read again, for other servers' changes; 0: never
   AlertReceiver alert_receiver = {};  ///< of the alerts of this server; none: they are not sent
   std::function<std::string()> random_id;       ///< 128 random bits in hex; empty: getrandom(2)
   std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/jobs/job_lines.h

@@ -29,6 +29,17 @@ jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer
   return to_begin_.contains(id) || job_of_.contains(id) ? id : 0;
 }
 
+namespace {
+
+/// Under a budget, answers renew the lease of the rank's plan.
+std::optional<double> renewal_of(const LiveJob& live) {
+  constexpr double share = 1.0 / 3;
+  const auto& plan = live.job.plan;
+  return plan && plan->budget ? std::optional(share * plan->budget->lease_s) : std::nullopt;
+}
+
+}  // namespace
+
 jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id,
                                  Done<jobs::PlanAnswer> done) {
   const double now_s = clock_.now_s();
@@ -43,12 +54,14 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
     live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.iteration,
                                std::max<std::int64_t>(0, *request.iteration - 1), now_s);
   }
+  if (has_version) has_version(live, request.rank, request.have_version);
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: try again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(jobs::PlanAnswer{nullptr, request.rank, 0}), 0;
   Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
-  const auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
+  auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
+  if (const auto renew_s = renewal_of(live)) most_s = std::min(most_s.value_or(*renew_s), *renew_s);
   if (most_s) waiter.deadline_s = now_s + *most_s;
   const bool earlier = most_s && (deadlines_.empty() || *waiter.deadline_s < deadlines_.begin()->first);
   park(live, id, std::move(waiter));

@@ -47,6 +47,8 @@ class WaitingRanks {
   /// Ends the waits that have reached their time limit.
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called with each version that a rank says it has. May be empty.
+  std::function<void(LiveJob&, int rank, std::int64_t version)> has_version;
   /// Called when next_wake() has become earlier.
   std::function<void()> earlier_wake;
 

@@ -159,6 +159,27 @@ TEST_F(PolicyTest, APinOverrulesEverything) {
   EXPECT_EQ(target(1.9).time, Seconds(1)) << "the last point there is";
 }
 
+/// Powers of both pipelines: 600 W at 1 s, 440 W at 1.5 s, 360 W at 2 s.
+TEST_F(PolicyTest, WhatTheSiteGrantsBoundsEveryPolicy) {
+  const auto under = [&](double granted_w) {
+    const TimeBounds bounds{Seconds(0), Seconds(1), 0, Watts(granted_w)};
+    return policy_target(policies_, groups_, 0, bounds, 0);
+  };
+  EXPECT_EQ(under(600).time, Seconds(1));
+  EXPECT_EQ(under(600).reason, "");
+  EXPECT_EQ(under(599).time, Seconds(1.5));
+  EXPECT_EQ(under(599).reason, "grant of the site's limits 599 W: 440 W at 1.5 s");
+  EXPECT_FALSE(under(300).kept);
+  EXPECT_EQ(under(300).time, Seconds(2)) << "the slowest plan";
+  set(PowerCap{Watts(400)});
+  EXPECT_EQ(under(599).time, Seconds(2)) << "the smaller of both";
+  EXPECT_EQ(under(360).time, Seconds(2));
+  set(Pin{Seconds(1), std::nullopt});
+  EXPECT_EQ(under(450).time, Seconds(1.5)) << "a pin does not exceed it";
+  set(Pin{Seconds(2), std::nullopt});
+  EXPECT_EQ(under(450).time, Seconds(2));
+}
+
 TEST(CheckPolicy, RefusesValuesOutOfRange) {
   for (const Policy& wrong :
        {Policy(PowerCap{Watts(0)}), Policy(PowerCap{Watts(NAN)}), Policy(Pin{}), Policy(Pin{Seconds(1), 1}),

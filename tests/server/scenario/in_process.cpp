@@ -5,6 +5,8 @@
 #include <iterator>
 #include <utility>
 
+#include "server/routes/site_json.h"
+
 namespace perseus::testing {
 
 using namespace jobs;
@@ -200,6 +202,23 @@ Result<jobs::JobView> InProcess::job(const std::string& job) {
   const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
   (void)view().ok();  // the view may have scheduled work
   return view();
+}
+
+Status InProcess::set_site(const std::string& document) {
+  if (document.empty()) {
+    return status_of(answer<Ok>([&](auto done) { service_->clear_site(done); }));
+  }
+  const auto parsed = jobs::parse_site_document(document, "body");
+  if (!parsed) return parsed.error();
+  const Status set = status_of(answer<Ok>([&](auto done) { service_->set_site(*parsed, done); }));
+  service_->tick();
+  settle();
+  return set;
+}
+Result<std::string> InProcess::site_power() {
+  const auto view = answer<service::SitePowerView>([&](auto done) { service_->site_power(done); });
+  if (!view) return view.error();
+  return routes::site_power_json(*view);
 }
 
 int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {

@@ -36,6 +36,8 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   Status set_policy(const jobs::SetPolicy& request) override;
   Status clear_policy(const jobs::ClearPolicy& request) override;
   Result<jobs::JobView> job(const std::string& job) override;
+  Status set_site(const std::string& document) override;
+  Result<std::string> site_power() override;
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
   void go_to(double seconds) override;

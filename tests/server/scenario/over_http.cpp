@@ -372,6 +372,13 @@ Result<jobs::JobView> OverHttp::job(const std::string& job) {
   return view;
 }
 
+Status OverHttp::set_site(const std::string& document) {
+  const Status set = status_of(document.empty() ? ask("DELETE", "/v1/site") : ask("PUT", "/v1/site", document));
+  inner_.service().tick();
+  settle();
+  return set;
+}
+
 int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);
@@ -403,6 +410,11 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   schedule->all_max_time = seconds_in(fields, "maximum_clock_time_s");
   if (fields.optional("saving_pct")) schedule->saving_pct = fields.number("saving_pct");
   schedule->modeled = says_yes(fields, "modeled");
+  if (const auto budget = fields.optional("budget")) {
+    formats::JsonFields of(*budget);
+    schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
+    if (of.error()) return Result<jobs::PlanAnswer>(*of.error());
+  }
   schedule->slower_on_purpose = fields.optional("slower_because").has_value();
   if (schedule->slower_on_purpose) schedule->reason = fields.string("slower_because");
   const std::string kind(fields.string("kind"));

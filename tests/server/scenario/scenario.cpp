@@ -11,6 +11,7 @@
 #include "base/error_table.h"
 #include "io/formats/number.h"
 #include "tests/server/scenario/scenario_facts.h"
+#include "tests/server/scenario/scenario_site.h"
 #include "tests/server/scenario/scenario_step.h"
 #include "tests/server/scenario/training.h"
 
@@ -81,6 +82,10 @@ class Player {
         {"room", &Player::make_room},
         {"train", &Player::train},
         {"drop", &Player::drop},
+        {"site", &Player::site},
+        {"no_site", &Player::no_site},
+        {"power", &Player::power},
+        {"follow", &Player::follow},
     };
     const auto action = actions.find(step.words[0]);
     if (action == actions.end()) return wrong_step(fmt::format("no step '{}'", step.words[0]));
@@ -132,6 +137,9 @@ class Player {
     request.plain_profiling = step.text("plain_profiling") == "yes";
     if (step.find("model")) request.facts["model"] = step.text("model");
     if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
+    request.domain = step.text("domain");
+    if (step.find("least_rate")) request.least_rate = step.number("least_rate", 0);
+    if (step.find("priority")) request.priority = step.number("priority", 1);
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
     const int microbatches = step.whole("microbatches", 6);
@@ -280,23 +288,8 @@ class Player {
   }
 
   Status policy(const ScenarioStep& step) {
-    const auto set = [&](jobs::Policy policy) { return target_.set_policy({id(step), std::move(policy)}); };
-    if (step.find("power_cap")) return set(jobs::PowerCap{Watts(step.number("power_cap", 0))});
-    if (step.find("pinned_point")) return set(jobs::Pin{std::nullopt, step.whole("pinned_point", 0)});
-    if (step.find("pinned_time")) return set(jobs::Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
-    if (!step.find("slowdown"))
-      return wrong_step("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
-    jobs::MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
-    if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
-    std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
-    for (std::string sample; std::getline(samples, sample, ',');) {
-      const std::size_t colon = sample.find(':');
-      const auto from = formats::number_in<double>(std::string_view(sample).substr(0, colon));
-      const auto value = formats::number_in<double>(std::string_view(sample).substr(colon + 1));
-      if (!from || !value) return wrong_step(fmt::format("signal: {}", sample));
-      slowdown.signal.push_back({start_s_ + *from, *value});
-    }
-    return set(slowdown);
+    auto policy = policy_in(step, start_s_);
+    return policy ? target_.set_policy({id(step), *std::move(policy)}) : Status(policy.error());
   }
 
   Status clear(const ScenarioStep& step) {
@@ -340,6 +333,39 @@ class Player {
     if (!answer) return wrong_step("expected an answer, but it still waits");
     if (!*answer) return answer->error();
     return compare(step, facts_of(**answer));
+  }
+
+  /// Does what is due now.
+  void let_act() { target_.go_to(target_.now_s() - start_s_); }
+
+  Status site(const ScenarioStep& step) {
+    const auto document = site_document(step, start_s_);
+    return document ? target_.set_site(*document) : Status(document.error());
+  }
+  Status no_site(const ScenarioStep&) { return target_.set_site(""); }
+  Status power(const ScenarioStep& step) {
+    let_act();
+    const auto view = target_.site_power();
+    if (!view) return view.error();
+    const auto facts = power_facts(*view, step.words.size() > 1 ? step.words[1] : "");
+    return facts ? compare(step, *facts) : Status(facts.error());
+  }
+  /// The job's ranks, or one, get the newest plan and then say that they have it.
+  Status follow(const ScenarioStep& step) {
+    const int world_size = degrees_[step.words.size() > 1 ? step.words[1] : ""].world_size();
+    for (int rank = 0; rank < world_size; ++rank) {
+      if (step.find("rank") && step.whole("rank", 0) != rank) continue;
+      std::int64_t version = 0;
+      for (int asks = 0; asks < 2; ++asks) {
+        jobs::WaitForPlan request{id(step), rank, version, std::nullopt, 0.0, step.epoch()};
+        const int wait = target_.wait_for_plan(request);
+        const auto answer = target_.answer_of(wait);
+        if (answer && !*answer) return answer->error();
+        if (version == 0) version = version_of(wait);
+      }
+    }
+    let_act();
+    return Ok{};
   }
 
   Status expect(const ScenarioStep& step) {

@@ -39,6 +39,10 @@ class ScenarioTarget {
   virtual Status set_policy(const jobs::SetPolicy& request) = 0;
   virtual Status clear_policy(const jobs::ClearPolicy& request) = 0;
   virtual Result<jobs::JobView> job(const std::string& job) = 0;
+  /// The body of PUT /v1/site; empty: there is no site any more.
+  virtual Status set_site(const std::string& document) = 0;
+  /// The answer to GET /v1/site/power.
+  virtual Result<std::string> site_power() = 0;
 
   /// Begins a wait and returns at once; answer_of() returns its state.
   virtual int wait_for_plan(const jobs::WaitForPlan& request) = 0;

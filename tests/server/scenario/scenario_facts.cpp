@@ -110,6 +110,12 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
     texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
     texts["modeled"] = schedule->modeled ? "yes" : "no";
     if (schedule->saving_pct) numbers["saving_pct"] = *schedule->saving_pct;
+    texts["budget"] = schedule->budget ? "yes" : "no";
+    if (schedule->budget) {
+      numbers["lease"] = schedule->budget->lease_s;
+      numbers["ceiling"] = schedule->budget->ceiling_mhz;
+      texts["at_once"] = schedule->budget->at_once ? "yes" : "no";
+    }
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "io/formats/number.h"
 
@@ -86,6 +87,26 @@ Status compare(const ScenarioStep& step, const ScenarioFacts& facts) {
     }
   }
   return Ok{};
+}
+
+Result<jobs::Policy> policy_in(const ScenarioStep& step, double start_s) {
+  if (step.find("power_cap")) return jobs::Policy(jobs::PowerCap{Watts(step.number("power_cap", 0))});
+  if (step.find("pinned_point")) return jobs::Policy(jobs::Pin{std::nullopt, step.whole("pinned_point", 0)});
+  if (step.find("pinned_time")) return jobs::Policy(jobs::Pin{Seconds(step.number("pinned_time", 0)), std::nullopt});
+  if (!step.find("slowdown")) {
+    return wrong_step("policy JOB power_cap=W | pinned_point=N | pinned_time=S | slowdown=X ...");
+  }
+  jobs::MaxSlowdown slowdown{step.number("slowdown", 1), {}, {}, ""};
+  if (step.find("threshold")) slowdown.threshold = step.number("threshold", 0);
+  std::stringstream samples(step.text("signal"));  // 0:10,60:100: seconds after the start and values
+  for (std::string sample; std::getline(samples, sample, ',');) {
+    const std::size_t colon = sample.find(':');
+    const auto from = formats::number_in<double>(std::string_view(sample).substr(0, colon));
+    const auto value = formats::number_in<double>(std::string_view(sample).substr(colon + 1));
+    if (!from || !value) return wrong_step(fmt::format("signal: {}", sample));
+    slowdown.signal.push_back({start_s + *from, *value});
+  }
+  return jobs::Policy(std::move(slowdown));
 }
 
 Error wrong_step(const std::string& message) { return {ErrorCode::usage, message}; }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/jobs/policies.h"
 
 namespace perseus::testing {
 
@@ -42,6 +43,9 @@ struct ScenarioFacts {
 };
 /// Ok, or the first option of the step that does not hold.
 Status compare(const ScenarioStep& step, const ScenarioFacts& facts);
+
+/// The policy that a step `policy` names; `start_s`: the scenario's start.
+Result<jobs::Policy> policy_in(const ScenarioStep& step, double start_s);
 
 /// The error of a step that is wrong, or that finds what it does not expect.
 Error wrong_step(const std::string& message);

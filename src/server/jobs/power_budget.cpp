@@ -1,0 +1,61 @@
+#include "server/jobs/power_budget.h"
+
+#include <algorithm>
+
+#include "server/jobs/job.h"
+
+namespace perseus::jobs {
+namespace {
+
+constexpr std::size_t kMostVersions = 64;
+
+}  // namespace
+
+void HeldVersions::deployed(std::int64_t version, const std::optional<PowerBudget>& budget) {
+  if (!budget || (!watts_of_.empty() && watts_of_.rbegin()->first + 1 != version)) watts_of_.clear();
+  if (!budget) return;
+  watts_of_.emplace(version, budget->watts);
+  if (watts_of_.size() > kMostVersions) watts_of_.erase(watts_of_.begin());
+}
+
+void HeldVersions::held_by_all(std::int64_t version) {
+  watts_of_.erase(watts_of_.begin(), watts_of_.lower_bound(version));
+}
+
+std::optional<Watts> HeldVersions::most(std::int64_t first, std::int64_t last) const {
+  if (watts_of_.empty() || first < watts_of_.begin()->first || last != watts_of_.rbegin()->first) return std::nullopt;
+  double most_w = 0;
+  for (auto one = watts_of_.lower_bound(first); one != watts_of_.end(); ++one) most_w = std::max(most_w, one->second);
+  return Watts(most_w);
+}
+
+std::int64_t version_held_by_all(const Job& job) {
+  if (job.ranks_registered < static_cast<int>(job.ranks.size())) return 0;
+  std::int64_t least = job.version;
+  for (const RankSlot& rank : job.ranks) least = std::min(least, rank ? rank->held : 0);
+  return least;
+}
+
+void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks) {
+  const auto note = [&](RankSlot& rank) {
+    if (rank) rank->held = std::max(rank->held, std::min(version, job.version));
+  };
+  if (ranks.empty()) std::ranges::for_each(job.ranks, note);
+  for (const int rank : ranks) {
+    if (rank >= 0 && rank < static_cast<int>(job.ranks.size())) note(job.ranks[rank]);
+  }
+  if (const std::int64_t held = version_held_by_all(job); held > 0) job.held.held_by_all(held);
+}
+
+std::optional<Watts> counted_power(const Job& job) {
+  const std::int64_t held = version_held_by_all(job);
+  if (held == 0) return std::nullopt;
+  return job.held.most(held, job.version);
+}
+
+bool keeps_budgets(const Job& job) {
+  return job.uncontrolled.empty() &&
+         std::ranges::all_of(job.ranks, [](const RankSlot& rank) { return !rank || rank->names_process(); });
+}
+
+}  // namespace perseus::jobs

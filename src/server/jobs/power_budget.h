@@ -1,0 +1,58 @@
+// What a job may draw under the limits of its site, and what its ranks are known to follow.
+//
+// Problem: a rank follows a plan some time after it was sent, and the log must say what it may still draw.
+// Input:   a job, whose log has its grants (PowerGranted), its plans with their budgets, and the versions that
+//          its ranks named in requests (VersionHeld).
+// Output:  counted_power(): the greatest budget of the plans that some rank may still follow. Nothing: a rank may run
+//          everything at maximum clock.
+// Errors:  none.
+// Cost:    O(ranks + versions not held by all ranks).
+// Threads: plain values, pure functions.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "base/units.h"
+
+namespace perseus::jobs {
+
+struct Job;
+
+/// Of a plan, and of the answer to a rank.
+struct PowerBudget {
+  double watts = 0;      ///< mean power of the job at most
+  double lease_s = 0;    ///< how long the plan is valid after the last answer of the server
+  int ceiling_mhz = 0;   ///< highest clock of a rank without a valid plan
+  bool at_once = false;  ///< the ranks may still draw more: they switch at the next computation
+  bool operator==(const PowerBudget&) const = default;
+};
+
+/// The versions that ranks named, as the log of a job has them.
+class HeldVersions {
+ public:
+  void deployed(std::int64_t version, const std::optional<PowerBudget>& budget);
+  /// All ranks hold this version or a later one.
+  void held_by_all(std::int64_t version);
+  /// The greatest budget of the versions from `first` to `last`; nothing: one of them has none.
+  [[nodiscard]] std::optional<Watts> most(std::int64_t first, std::int64_t last) const;
+  bool operator==(const HeldVersions&) const = default;
+
+ private:
+  std::map<std::int64_t, double> watts_of_;  ///< without gaps from the first version that a rank may hold
+};
+
+/// The ranks (empty: all) named this version or a later one.
+void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks);
+
+std::optional<Watts> counted_power(const Job& job);
+/// True if every rank that has registered can keep a budget: it sets clocks, and its client renews its registration
+/// under an epoch, as every client does that knows budgets.
+bool keeps_budgets(const Job& job);
+/// The least version that all ranks hold; 0: a rank holds none.
+std::int64_t version_held_by_all(const Job& job);
+
+}  // namespace perseus::jobs

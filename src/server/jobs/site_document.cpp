@@ -1,0 +1,270 @@
+#include "server/jobs/site_document.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "server/jobs/describe.h"
+
+namespace perseus::jobs {
+namespace {
+
+constexpr std::size_t kMostDomains = 20'000, kMostSteps = 100'000, kMostRules = 100'000;
+constexpr double kMostWatts = 1e12;
+
+struct LimitBody {
+  double from_s = 0;
+  std::optional<double> limit_w;
+};
+struct DomainBody {
+  std::string name, parent;
+  std::vector<LimitBody> limits;
+  double constant_w = 0;
+  std::optional<double> ramp_down_w_per_s, ramp_up_w_per_s;
+};
+struct HostBody {
+  std::string host, prefix, domain;
+};
+struct SiteBody {
+  std::string name, objective = "slowdown";
+  double pue = 1, supply_efficiency = 1, node_overhead_w = 0;
+  int gpus_per_node = 8;
+  double least_rate = 0, lease_s = 15;
+  std::optional<double> dwell_s, accelerator_w;
+  std::vector<DomainBody> domains;
+  std::vector<HostBody> hosts;
+};
+
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, LimitBody>
+void describe(F& f, S& s) {
+  f("from_s", s.from_s);
+  f("limit_w", s.limit_w);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, DomainBody>
+void describe(F& f, S& s) {
+  f.always("name", s.name);
+  f("parent", s.parent);
+  f("limits", s.limits);
+  f("constant_w", s.constant_w);
+  f("ramp_down_w_per_s", s.ramp_down_w_per_s);
+  f("ramp_up_w_per_s", s.ramp_up_w_per_s);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, HostBody>
+void describe(F& f, S& s) {
+  f("host", s.host);
+  f("prefix", s.prefix);
+  f.always("domain", s.domain);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, SiteBody>
+void describe(F& f, S& s) {
+  f("name", s.name);
+  f("objective", s.objective);
+  f("pue", s.pue);
+  f("supply_efficiency", s.supply_efficiency);
+  f("gpus_per_node", s.gpus_per_node);
+  f("lease_s", s.lease_s);
+  f("dwell_s", s.dwell_s);
+  f("accelerator_w", s.accelerator_w);
+  f("node_overhead_w", s.node_overhead_w);
+  f("least_rate", s.least_rate);
+  f.always("domains", s.domains);
+  f("hosts", s.hosts);
+}
+
+struct Range {
+  double least, most;
+};
+
+/// Makes a document of a body; keeps the first error.
+class Reader {
+ public:
+  explicit Reader(const SiteBody& body) : body_(body) {}
+
+  Result<SiteDocument> read() {
+    read_root();
+    if (body_.domains.empty()) fail("domains: none; allowed: at least one, the first for the whole site");
+    if (body_.domains.size() > kMostDomains) fail(fmt::format("domains: more than {}", kMostDomains));
+    if (body_.hosts.size() > kMostRules) fail(fmt::format("hosts: more than {}", kMostRules));
+    for (std::size_t d = 0; d < body_.domains.size() && !error_; ++d) read_domain(d);
+    for (std::size_t h = 0; h < body_.hosts.size() && !error_; ++h) read_host(h);
+    if (error_) return *error_;
+    return document_;
+  }
+
+ private:
+  void fail(const std::string& message) {
+    if (!error_) error_ = Error{ErrorCode::usage, "site: " + message};
+  }
+  double in(const std::string& member, double value, Range range) {
+    if (!(value >= range.least && value <= range.most)) {
+      fail(fmt::format("{}: {}; allowed: {} to {}", member, value, range.least, range.most));
+    }
+    return value;
+  }
+
+  void read_root() {
+    model::SiteDescription& site = document_.site;
+    site.name = body_.name;
+    site.pue = in("pue", body_.pue, {1, 10});
+    site.supply_efficiency = in("supply_efficiency", body_.supply_efficiency, {0.01, 1});
+    site.node_overhead = Watts(in("node_overhead_w", body_.node_overhead_w, {0, kMostWatts}));
+    site.gpus_per_node = static_cast<int>(in("gpus_per_node", body_.gpus_per_node, {1, 1024}));
+    document_.least_rate = in("least_rate", body_.least_rate, {0, 1});
+    document_.lease = Seconds(in("lease_s", body_.lease_s, {1, 3600}));
+    if (body_.dwell_s) document_.dwell = Seconds(in("dwell_s", *body_.dwell_s, {0, 3600}));
+    if (body_.accelerator_w) document_.accelerator_power = Watts(in("accelerator_w", *body_.accelerator_w, {0, 1e5}));
+    const auto objective = model::site_objective_named(body_.objective);
+    if (objective) document_.objective = *objective;
+    if (!objective) {
+      fail(
+          fmt::format("objective: '{}'; allowed: {}", body_.objective, fmt::join(model::site_objective_names(), ", ")));
+    }
+  }
+
+  /// The domain of that name among those read; -1 after an error.
+  int domain_named(const std::string& member, const std::string& name) {
+    const auto& domains = document_.site.domains;
+    const auto found = std::ranges::find(domains, name, &model::DescribedDomain::name);
+    if (found != domains.end()) return static_cast<int>(found - domains.begin());
+    fail(fmt::format("{}: '{}'; allowed: the name of a domain{}", member, name,
+                     member.ends_with("parent") ? " before it" : ""));
+    return -1;
+  }
+
+  void read_domain(std::size_t d) {
+    const DomainBody& body = body_.domains[d];
+    const std::string at = fmt::format("domains[{}].", d);
+    model::DescribedDomain domain;
+    domain.name = body.name;
+    if (body.name.empty() || body.name.size() > 256) fail(at + "name: allowed: 1 to 256 bytes");
+    if (std::ranges::find(document_.site.domains, body.name, &model::DescribedDomain::name) !=
+        document_.site.domains.end()) {
+      fail(fmt::format("{}name: '{}' appears twice", at, body.name));
+    }
+    if (d == 0 && !body.parent.empty()) fail(at + "parent: the first domain is the site and has none");
+    if (d > 0) domain.parent = body.parent.empty() ? 0 : domain_named(at + "parent", body.parent);
+    domain.constant = Watts(in(at + "constant_w", body.constant_w, {0, kMostWatts}));
+    for (const auto& [member, value, ramp] :
+         {std::tuple{"ramp_down_w_per_s", body.ramp_down_w_per_s, &domain.ramp.down_w_per_s},
+          {"ramp_up_w_per_s", body.ramp_up_w_per_s, &domain.ramp.up_w_per_s}}) {
+      if (value) *ramp = in(at + member, *value, {1e-3, kMostWatts});
+    }
+    read_limits(body, at, domain);
+    document_.site.domains.push_back(std::move(domain));
+  }
+
+  void read_limits(const DomainBody& body, const std::string& at, model::DescribedDomain& domain) {
+    steps_ += body.limits.size();
+    if (steps_ > kMostSteps) fail(fmt::format("{}limits: more than {} in all domains", at, kMostSteps));
+    if (body.limits.empty() || body.limits.front().from_s > 0) domain.limits.push_back({Seconds(0), model::kNoLimit});
+    for (std::size_t k = 0; k < body.limits.size() && !error_; ++k) {
+      const std::string member = fmt::format("{}limits[{}].", at, k);
+      const Seconds from(in(member + "from_s", body.limits[k].from_s, {0, 1e11}));
+      if (k > 0 && from <= domain.limits.back().from) {
+        fail(fmt::format("{}from_s: {}; allowed: later than the limit before it, {}", member, from.value(),
+                         domain.limits.back().from.value()));
+      }
+      const auto& limit_w = body.limits[k].limit_w;
+      domain.limits.push_back(
+          {from, limit_w ? Watts(in(member + "limit_w", *limit_w, {0, kMostWatts})) : model::kNoLimit});
+    }
+  }
+
+  void read_host(std::size_t h) {
+    const HostBody& body = body_.hosts[h];
+    const std::string at = fmt::format("hosts[{}].", h);
+    if (body.host.empty() == body.prefix.empty()) fail(at + "host, prefix: exactly one of them is needed");
+    document_.hosts.push_back({body.host, body.prefix, domain_named(at + "domain", body.domain)});
+  }
+
+  const SiteBody& body_;
+  SiteDocument document_;
+  std::size_t steps_ = 0;
+  std::optional<Error> error_;
+};
+
+SiteBody body_of(const SiteDocument& document) {
+  const model::SiteDescription& site = document.site;
+  SiteBody body;
+  body.name = site.name;
+  body.objective = name_of(document.objective);
+  body.pue = site.pue;
+  body.supply_efficiency = site.supply_efficiency;
+  body.node_overhead_w = site.node_overhead.value();
+  body.gpus_per_node = site.gpus_per_node;
+  body.least_rate = document.least_rate;
+  body.lease_s = document.lease.value();
+  body.dwell_s = document.dwell.value();
+  body.accelerator_w = document.accelerator_power.value();
+  for (const model::DescribedDomain& domain : site.domains) {
+    DomainBody& one = body.domains.emplace_back();
+    one.name = domain.name;
+    if (domain.parent >= 0) one.parent = site.domains[domain.parent].name;
+    one.constant_w = domain.constant.value();
+    one.ramp_down_w_per_s = domain.ramp.down_w_per_s;
+    one.ramp_up_w_per_s = domain.ramp.up_w_per_s;
+    for (const model::LimitStep& step : domain.limits) {
+      LimitBody& limit = one.limits.emplace_back();
+      limit.from_s = step.from.value();
+      if (step.limit != model::kNoLimit) limit.limit_w = step.limit.value();
+    }
+  }
+  for (const HostRule& rule : document.hosts) {
+    body.hosts.push_back({rule.host, rule.prefix, site.domains[rule.domain].name});
+  }
+  return body;
+}
+
+/// An exact name comes first, then the longest prefix; -1: no rule applies.
+int domain_of_host(const SiteDocument& document, const std::string& host) {
+  const HostRule* best = nullptr;
+  for (const HostRule& rule : document.hosts) {
+    if (!rule.host.empty() && rule.host == host) return rule.domain;
+    const bool begins = !rule.prefix.empty() && host.starts_with(rule.prefix);
+    if (begins && (best == nullptr || best->prefix.size() < rule.prefix.size())) best = &rule;
+  }
+  return best == nullptr ? -1 : best->domain;
+}
+
+/// The innermost domain around both. Parents come before their children.
+int around(const SiteDocument& document, int a, int b) {
+  while (a != b) {
+    int& inner = a > b ? a : b;
+    inner = document.site.domains[inner].parent;
+  }
+  return a;
+}
+
+}  // namespace
+
+Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name) {
+  const auto body = parse_json_as<SiteBody>(text, name);
+  if (!body) return Error{ErrorCode::usage, body.error().message};
+  return Reader(*body).read();
+}
+
+std::string format_site_document(const SiteDocument& document) { return json_text(body_of(document)); }
+
+int domain_of(const SiteDocument& document, const Job& job) {
+  if (!job.spec.domain.empty()) {
+    const auto found = std::ranges::find(document.site.domains, job.spec.domain, &model::DescribedDomain::name);
+    return found == document.site.domains.end() ? 0 : static_cast<int>(found - document.site.domains.begin());
+  }
+  int domain = -1;
+  std::string last;
+  for (const RankSlot& rank : job.ranks) {
+    if (!rank || rank->host.empty() || rank->host == last) continue;
+    last = rank->host;
+    const int own = std::max(0, domain_of_host(document, last));
+    domain = domain < 0 ? own : around(document, domain, own);
+  }
+  return std::max(0, domain);
+}
+
+}  // namespace perseus::jobs

@@ -1,0 +1,43 @@
+// The power limits of a site as a server keeps them: a tree of domains, limits over time, and which hosts are where.
+//
+// Input:   JSON, the body of PUT /v1/site; docs/openapi.json documents its members. Times are seconds since 1970.
+// Output:  parse_site_document() accepts what format_site_document() writes. The description has no jobs. domain_of():
+//          the domain that a job names; otherwise the one around the hosts of all its ranks; otherwise the site.
+// Errors:  usage: the first member that is wrong, its value and what is allowed.
+// Cost:    linear; domain_of() O(ranks x rules) for a job that names no domain.
+// Threads: plain values, pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "planning/model/site_description.h"
+#include "planning/model/site_objective.h"
+#include "server/jobs/job.h"
+
+namespace perseus::jobs {
+
+/// Hosts of that name, or whose names begin so, are in a domain.
+struct HostRule {
+  std::string host, prefix;  ///< one of them is empty
+  int domain = 0;
+};
+
+struct SiteDocument {
+  model::SiteDescription site;
+  model::SiteObjective objective = model::SiteObjective::slowdown;
+  std::vector<HostRule> hosts;
+  double least_rate = 0;          ///< of jobs that name none
+  Seconds lease{15};              ///< see PowerBudget
+  Seconds dwell{10};              ///< a grant rises this long after its last change at the earliest
+  Watts accelerator_power{1000};  ///< of a job without a profile, per accelerator
+};
+
+Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name);
+std::string format_site_document(const SiteDocument& document);
+
+int domain_of(const SiteDocument& document, const Job& job);
+
+}  // namespace perseus::jobs

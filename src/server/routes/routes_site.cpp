@@ -1,0 +1,24 @@
+// Calls of /v1/site: the power limits of the site, and what its jobs draw under them.
+#include <utility>
+
+#include "server/jobs/site_document.h"
+#include "server/routes/api.h"
+#include "server/routes/site_json.h"
+
+namespace perseus::routes {
+
+void Api::show_site(Call call) {
+  service_.site(then<std::string>(call, [](const std::string& text) { return text; }));
+}
+
+void Api::put_site(Call call) {
+  auto document = jobs::parse_site_document(call.request.body, "body");
+  if (!document) return call.fail(document.error());
+  service_.set_site(*std::move(document), then_ok(call));
+}
+
+void Api::clear_site(Call call) { service_.clear_site(then_ok(call)); }
+
+void Api::site_power(Call call) { service_.site_power(then<service::SitePowerView>(call, site_power_json)); }
+
+}  // namespace perseus::routes

@@ -1,0 +1,39 @@
+// What a site's limits allow and what its jobs draw, at one time.
+//
+// Units:   W of accelerators, except `metered`.
+// Threads: plain values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/service/site_shares.h"
+
+namespace perseus::service {
+
+struct SiteJobView {
+  std::string job, name;
+  int domain = 0;
+  double least_rate = 0;
+  std::string state;             ///< "granted", "unlimited", or "fixed": its power does not follow grants
+  std::string reason;            ///< why it is fixed
+  std::optional<Watts> granted;  ///< nothing: no limit applies
+  Watts counted;                 ///< the most that its ranks may draw now
+  std::optional<Watts> reported;
+};
+struct SiteDomainView {
+  std::string name, parent;
+  std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
+  Watts granted, counted, reported, missing;
+  double price = 0;
+  std::vector<TierGives> gives;
+};
+struct SitePowerView {
+  double now_s = 0;
+  bool allocates = false;  ///< this server; prices and missing watts are known there only
+  std::vector<SiteDomainView> domains;
+  std::vector<SiteJobView> jobs;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,61 @@
+// Divides the watts of a site among its running jobs: the share of each job that can keep one.
+//
+// Problem: what a job can draw changes with its frontier, its stragglers and its policies; jobs without a frontier, or
+//          whose ranks cannot keep a budget, draw what they draw.
+// Input:   the domains of a site, a limit of its accelerators per domain, the jobs.
+// Output:  per job its share: the power of a plan; its present grant where all grants fit and lose at most
+//          kSmallLoss of what is possible; its power at maximum clock, which needs no grant, where no limit around it
+//          can bind even if all jobs draw that. Jobs without choices keep what they count as. Per domain the price of a
+//          watt and the watts missing for the least rates and for those jobs.
+// Errors:  none.
+// Cost:    that of planning/site/allocate.h.
+// Threads: pure function.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "planning/model/site.h"
+#include "planning/model/site_objective.h"
+#include "server/jobs/deployment.h"
+
+namespace perseus::service {
+
+inline constexpr double kSmallLoss = 0.003;
+
+struct PoweredJob {
+  std::string id;
+  int domain = 0;
+  double weight = 1, least_rate = 0;
+  std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: it keeps what it counts as
+  Watts counted;                                      ///< see planning/site/grant_order.h
+  Watts granted;                                      ///< the same
+  bool has_grant = false;
+};
+
+struct PoweredSite {
+  std::vector<model::PowerDomain> domains;
+  std::vector<Watts> limits;
+  model::SiteObjective objective = model::SiteObjective::slowdown;
+  std::vector<PoweredJob> jobs;
+};
+
+/// Jobs of a tier that run below their least rate, since watts are missing in a domain.
+struct TierGives {
+  double least_rate = 0;
+  int jobs = 0;
+};
+
+struct SiteShares {
+  std::vector<Watts> wanted;                  ///< per job
+  std::vector<double> price;                  ///< per domain
+  std::vector<Watts> missing;                 ///< per domain
+  std::vector<std::vector<TierGives>> gives;  ///< per domain, where watts are missing
+  bool kept = false;                          ///< the grants stay as they are
+};
+
+SiteShares shares_of(const PoweredSite& site);
+
+}  // namespace perseus::service

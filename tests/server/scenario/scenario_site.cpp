@@ -1,0 +1,116 @@
+#include "tests/server/scenario/scenario_site.h"
+
+#include <fmt/format.h>
+
+#include <sstream>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "io/formats/json_reader.h"
+#include "io/formats/number.h"
+
+namespace perseus::testing {
+namespace {
+
+struct Step {
+  double from_s = 0;
+  std::optional<double> limit_w;
+};
+struct Domain {
+  std::string name, parent;
+  std::vector<Step> limits;
+};
+
+Result<std::vector<Step>> limits_of(const std::string& text, double start_s) {
+  std::vector<Step> steps;
+  std::stringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const std::size_t colon = part.find(':');
+    const bool timed = colon != std::string::npos;
+    const auto from = timed ? formats::number_in<double>(std::string_view(part).substr(0, colon)) : std::optional(0.0);
+    const std::string watts = timed ? part.substr(colon + 1) : part;
+    const auto limit = formats::number_in<double>(watts);
+    if (!from || (!limit && watts != "none")) return wrong_step(fmt::format("limits: {}", part));
+    steps.push_back({*from > 0 ? start_s + *from : 0, limit ? std::optional(*limit) : std::nullopt});
+  }
+  return steps;
+}
+
+}  // namespace
+
+Result<std::string> site_document(const ScenarioStep& step, double start_s) {
+  std::vector<Domain> domains;
+  std::vector<std::pair<std::string, std::string>> hosts, prefixes, numbers;
+  for (const ScenarioStep::Option& option : step.options) {
+    const auto named = [&](std::string_view kind) { return option.name.starts_with(kind); };
+    if (named("host.")) {
+      hosts.emplace_back(option.name.substr(5), option.value);
+    } else if (named("prefix.")) {
+      prefixes.emplace_back(option.name.substr(7), option.value);
+    } else if (named("parent.")) {
+      for (Domain& domain : domains) {
+        if (domain.name == option.name.substr(7)) domain.parent = option.value;
+      }
+    } else if (option.name == "lease" || option.name == "dwell") {
+      numbers.emplace_back(option.name + "_s", option.value);
+    } else if (option.name == "pue" || option.name == "least_rate" || option.name == "accelerator_w") {
+      numbers.emplace_back(option.name, option.value);
+    } else {
+      const auto limits = limits_of(option.value, start_s);
+      if (!limits) return limits.error();
+      domains.push_back({option.name, "", *limits});
+    }
+  }
+  return json_object([&](JsonWriter& f) {
+    for (const auto& [name, value] : numbers) f.always(name, JsonRaw{value});
+    f.always("domains", JsonList{domains, [](const Domain& domain) {
+                                   return JsonObject{[&domain](JsonWriter& of) {
+                                     of.always("name", domain.name);
+                                     of("parent", domain.parent);
+                                     of.always("limits", JsonList{domain.limits, [](const Step& limit) {
+                                                                    return JsonObject{[&limit](JsonWriter& at) {
+                                                                      at.always("from_s", limit.from_s);
+                                                                      at("limit_w", limit.limit_w);
+                                                                    }};
+                                                                  }});
+                                   }};
+                                 }});
+    std::vector<std::tuple<std::string, std::string, std::string>> rules;
+    for (const auto& [name, domain] : hosts) rules.emplace_back("host", name, domain);
+    for (const auto& [name, domain] : prefixes) rules.emplace_back("prefix", name, domain);
+    f.always("hosts", JsonList{rules, [](const auto& rule) {
+                                 return JsonObject{[&rule](JsonWriter& of) {
+                                   of.always(std::get<0>(rule), std::get<1>(rule));
+                                   of.always("domain", std::get<2>(rule));
+                                 }};
+                               }});
+  });
+}
+
+Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name) {
+  const auto document = formats::parse_json(view, "answer");
+  if (!document) return document.error();
+  formats::JsonFields root(document->root());
+  std::optional<ScenarioFacts> facts;
+  const auto look = [&](const formats::JsonReader& entry) -> Status {
+    formats::JsonFields fields(entry);
+    if (!fields.optional("name") || fields.string("name") != name) return Ok{};
+    facts.emplace();
+    for (const char* const number :
+         {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate"}) {
+      facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
+    }
+    for (const char* const text : {"domain", "state", "reason", "parent"}) {
+      facts->texts[text] = fields.optional(text) ? std::string(fields.string(text)) : "";
+    }
+    facts->texts["granted"] = fields.optional("granted_w") ? "yes" : "no";
+    return fields.error() ? Status(*fields.error()) : Status(Ok{});
+  };
+  for (const char* const list : {"domains", "jobs"}) {
+    if (Status read = root.value(list).for_each(look); !read) return read.error();
+  }
+  if (!facts) return wrong_step(fmt::format("no domain and no job '{}' in {}", name, view));
+  return *facts;
+}
+
+}  // namespace perseus::testing

@@ -1,0 +1,18 @@
+// The steps `site` and `power` of scenarios: a site document from options, and the facts of a view of its power.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "tests/server/scenario/scenario_step.h"
+
+namespace perseus::testing {
+
+/// `site hall=8000 row=0:4000,60:3000 parent.rack=row host.n1=row prefix.a-=row lease=15 dwell=10`: each other option
+/// is a domain with its limits, the first one the site; times in seconds after the start, `none` for no limit.
+Result<std::string> site_document(const ScenarioStep& step, double start_s);
+
+/// Of the job or domain of that name in the answer to GET /v1/site/power.
+Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name);
+
+}  // namespace perseus::testing
