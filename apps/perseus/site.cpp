@@ -19,6 +19,7 @@
 #include "site_follow.h"
 #include "site_jobs.h"
 #include "site_output.h"
+#include "site_server.h"
 
 namespace perseus::cli {
 namespace {
@@ -115,12 +116,16 @@ void add_site_plan(CLI::App& group, Command& command) {
 void add_site(CLI::App& app, Command& command) {
   auto* group = app.add_subcommand("site", "One power budget for all jobs of a site");
   group->require_subcommand(1);
-  group->footer(help_footer(kFileErrors,
+  group->footer(help_footer(kAllErrors,
                             "  perseus site plan data/sample_site.toml\n"
                             "  perseus site plan data/sample_site.toml --objective max-min --out site-plan\n"
-                            "  perseus site emulate data/sample_site_day.toml --out site-day\n"));
+                            "  perseus site emulate data/sample_site_day.toml --out site-day\n"
+                            "  perseus site set hall.toml\n"
+                            "  perseus site limit row-a 40000 --until 1800003600\n"
+                            "  perseus site status\n"));
   add_site_plan(*group, command);
   add_site_emulate(*group, command);
+  add_site_server_actions(*group, command);
   add_site_follow(*group, command);
 }
 

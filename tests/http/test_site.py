@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""A running server keeps a site's limit: it falls by 30 % and comes back, and the server is killed in between. What the
+jobs' ranks hold never counts above the limit once they have confirmed the fall.
+
+usage: test_site.py PERSEUS
+"""
+
+import signal
+import sys
+import threading
+import time
+
+import served
+from served import Server, ServedCase, until
+from workload import PP, profile_body
+
+JOBS = 3
+
+
+class Ranks:
+    """The ranks of a job: each waits for the next plan and then names its version."""
+
+    def __init__(self, servers, job):
+        self.servers, self.job = servers, job
+        self.plans = [{} for _ in range(PP)]  # by rank: its last plan
+        self.over = False
+        self.threads = [threading.Thread(target=self.follow, args=(rank,), daemon=True) for rank in range(PP)]
+        for thread in self.threads:
+            thread.start()
+
+    def follow(self, rank):
+        while not self.over:
+            have = self.plans[rank].get("version", 0)
+            try:
+                status, plan = self.servers[-1].ask(
+                    "GET", f"/v1/jobs/{self.job}/ranks/{rank}/plan?have={have}&epoch=1&wait_s=2")
+            except OSError:
+                status = 503
+            if status != 200:
+                time.sleep(0.05)
+            elif not plan.get("unchanged"):
+                self.plans[rank] = plan
+
+
+class Site(ServedCase):
+    def power(self):
+        return self.servers[-1].ask("GET", "/v1/site/power")[1]
+
+    def hall(self):
+        return self.power()["domains"][0]
+
+    def register(self, number):
+        server = self.servers[-1]
+        job = server.ask("POST", "/v1/jobs", {
+            "name": f"job-{number}", "degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "sample", "least_rate": 0.3})
+        job = job[1]["job"]
+        for rank in range(PP):
+            status, answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {
+                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "epoch": 1, "host": "node-1"})
+            self.assertEqual(status, 200, answer)
+        return Ranks(self.servers, job)
+
+    def limit(self, watts):
+        status, answer = self.servers[-1].ask("PUT", "/v1/site", {
+            "dwell_s": 1, "domains": [{"name": "hall", "limits": [{"limit_w": watts}]}]})
+        self.assertEqual(status, 200, answer)
+
+    def test_a_limit_that_falls_and_comes_back(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("GET", "/v1/site/power")[0], 404)
+        status, stored = self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))
+        self.assertEqual(status, 200, stored)
+        jobs = [self.register(number) for number in range(JOBS)]
+        until(lambda: all(plan.get("version") == 1 for job in jobs for plan in job.plans))
+        self.assertTrue(all("budget" not in plan for job in jobs for plan in job.plans))
+        self.limit(1e6)
+        self.assertEqual({job["state"] for job in self.power()["jobs"]}, {"unlimited"})
+        high = 0.9 * self.hall()["counted_w"]
+        self.limit(high)
+        until(lambda: self.hall()["counted_w"] <= high * 1.0001)
+        self.limit(0.7 * high)
+        began = time.monotonic()
+        until(lambda: self.hall()["counted_w"] <= 0.7 * high * 1.0001 or self.hall().get("missing_w"))
+        print(f"30 % less counted after {time.monotonic() - began:.2f} s")
+        plans = [plan for job in jobs for plan in job.plans]
+        self.assertTrue(all(plan["budget"]["at_once"] and plan["from_iteration"] == 0 for plan in plans))
+        low = self.hall()
+        self.assertNotIn("missing_w", low)
+        self.servers[-1].stop(signal.SIGKILL)
+        self.servers.append(Server(self.data))
+        self.server = self.servers[-1]
+        for _ in range(20):  # the restarted server knows from the logs what counts
+            self.assertLessEqual(self.hall()["counted_w"], 0.7 * high * 1.0001)
+            time.sleep(0.05)
+        self.limit(high)
+        until(lambda: self.hall()["granted_w"] > 1.05 * low["granted_w"])
+        self.assertLessEqual(self.hall()["counted_w"], high * 1.0001)
+        self.assertEqual(self.server.ask("DELETE", "/v1/site")[0], 200)
+        until(lambda: all("budget" not in plan for job in jobs for plan in job.plans))
+        for job in jobs:
+            job.over = True
+
+    def test_the_command_line(self):
+        path = self.folder.name + "/hall.toml"
+        with open(path, "w") as file:
+            file.write('name = "hall"\n[[domain]]\nname = "hall"\nlimit_w = 5000\n[[domain]]\nname = "row"\n'
+                       '[[limit]]\ndomain = "row"\nfrom_s = 1800000000\nlimit_w = 4000\n[[host]]\nprefix = "a-"\n'
+                       'domain = "row"\n')
+        self.server.cli("site", "set", path)
+        self.server.cli("site", "limit", "row", "3000", "--from", "1700000000", "--until", "1800000100")
+        site = self.server.ask("GET", "/v1/site")[1]
+        self.assertEqual([step for step in site["domains"][1]["limits"] if step.get("from_s")],
+                         [{"from_s": 1.7e9, "limit_w": 3000}, {"from_s": 1800000100, "limit_w": 4000}])
+        self.assertIn("hall", self.server.cli("site", "status").stdout)
+        self.server.cli("site", "limit", "cellar", "3000", ok=False)
+        self.server.cli("site", "clear")
+        self.server.cli("site", "show", ok=False)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = sys.argv.pop(1)
+    served.unittest.main()
