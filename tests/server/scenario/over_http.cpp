@@ -373,7 +373,7 @@ Result<jobs::JobView> OverHttp::job(const std::string& job) {
 }
 
 Status OverHttp::set_site(const std::string& document) {
-  const Status set = status_of(document.empty() ? ask("DELETE", "/v1/site") : ask("PUT", "/v1/site", document));
+  Status set = status_of(document.empty() ? ask("DELETE", "/v1/site") : ask("PUT", "/v1/site", document));
   inner_.service().tick();
   settle();
   return set;
