@@ -285,13 +285,12 @@ struct UnknownEvent {
   bool operator==(const UnknownEvent&) const = default;
 };
 
-using EventBody =
-    std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
-                 ResultReported, ProfilingFailed, CharacterizationStarted, Characterized, CharacterizationFailed,
-                 StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
-                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
-                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld,
-                 UnknownEvent>;
+using EventBody = std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted,
+                               WindowHandedOut, ResultReported, ProfilingFailed, CharacterizationStarted, Characterized,
+                               CharacterizationFailed, StragglerNoticed, StragglerTookEffect, StragglerWithdrawn,
+                               PolicySet, PolicyCleared, PlanDeployed, IterationsCounted, JobSeen, JobFinished,
+                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, RefinementEnded, JobRevived,
+                               ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

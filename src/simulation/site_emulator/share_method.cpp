@@ -127,7 +127,7 @@ class OptionLimit : public OneNumber {
   std::map<std::pair<int, int>, int> known_;  ///< way by kind and level
 };
 
-class ClockLimit final : public OptionLimit {
+class OneClockLimit final : public OptionLimit {
   using OptionLimit::OptionLimit;
   bool allows(const JobKind& kind, const model::Measurement& option, int, double number) override {
     return option.clock.value() <= number * kind.highest_clock().value();
@@ -164,7 +164,7 @@ std::unique_ptr<ShareMethod> make_share_method(std::string_view name, const Site
                                                model::SiteObjective objective) {
   if (name == "optimum") return std::make_unique<Optimum>(day, kinds, objective);
   if (name == "equal-shares") return std::make_unique<EqualShares>(day, kinds);
-  if (name == "clock-limit") return std::make_unique<ClockLimit>(day, kinds);
+  if (name == "clock-limit") return std::make_unique<OneClockLimit>(day, kinds);
   if (name == "power-limit") return std::make_unique<PowerLimit>(day, kinds);
   return nullptr;
 }
