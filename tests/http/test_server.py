@@ -330,7 +330,15 @@ class OwnApi(ServerCase):
         check("GET", history, "/v1/jobs/absent/history", expect=404)
         check("GET", "/v1/history", "/v1/history?step=hour")
         check("GET", "/v1/history", "/v1/history?step=week", expect=400)
-        for path in ("/v1/stragglers", "/v1/policies", "/v1/alerts"):
+        for path in ("/v1/site", "/v1/site/power"):
+            check("GET", path, path, expect=404)
+        check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e9}]}]})
+        check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "parent": "roof"}]}, 400)
+        for path in ("/v1/site", "/v1/site/power"):
+            check("GET", path, path)
+        check("DELETE", "/v1/site", "/v1/site")
+        check("DELETE", "/v1/site", "/v1/site", expect=404)
+        for path in ("/v1/stragglers", "/v1/policies", "/v1/alerts", "/v1/hosts"):
             check("GET", path, path)
             check("GET", path, f"{path}?limit=0", expect=400)
         check("POST", "/v1/jobs/{job}/finish", f"/v1/jobs/{job}/finish")
