@@ -254,6 +254,8 @@ class Lists(ListCase):
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs[0]}", token=mine)[0], 200)
         self.assertEqual(self.server.ask("GET", "/v1/history", token=mine)[0], 403, "it is of all jobs")
         self.assertEqual(self.server.ask("GET", "/v1/history", token=boss)[0], 200)
+        self.assertEqual(self.server.ask("GET", "/v1/site/power", token=mine)[0], 403, "it names all jobs")
+        self.assertEqual(self.server.ask("GET", "/v1/site/power", token=boss)[0], 404)
 
 
 class Streams(ListCase):

@@ -128,6 +128,7 @@ class EnergyMetrics(MetricsCase):
 class Documented(MetricsCase):
     def test_the_documentation_lists_the_metrics_that_the_server_has(self):
         self.trained()
+        self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e6}]}]})
         until(lambda: "# TYPE perseus_database_bytes " in self.text())  # measured after the first scrape
         exported = set(re.findall(r"^# TYPE (perseus_\w+) ", self.text(), re.M))
         section = DOCUMENTATION.read_text().split("\n## Health and metrics\n")[1].split("\n## ")[0]
@@ -201,6 +202,7 @@ class Scraped(MetricsCase):
 
     def test_prometheus_has_the_figures_and_an_alert_fires(self):
         training = self.trained()
+        self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e6}]}]})
         training.ask("POST", "/ranks", training.registration(1, epoch=2, control="none", control_reason="no permission"))
         self.start_prometheus(self.server.address)
         query = lambda text: (self.ask_prometheus("query", query=text) or {}).get("result")

@@ -5,6 +5,7 @@ jobs' ranks hold never counts above the limit once they have confirmed the fall.
 usage: test_site.py PERSEUS
 """
 
+import re
 import signal
 import sys
 import threading
@@ -75,6 +76,10 @@ class Site(ServedCase):
         self.assertTrue(all("budget" not in plan for job in jobs for plan in job.plans))
         self.limit(1e6)
         self.assertEqual({job["state"] for job in self.power()["jobs"]}, {"unlimited"})
+        metrics = self.server.ask("GET", "/metrics", raw=True)[1].decode()
+        self.assertIn('perseus_site_limit_watts{domain="hall"} 1000000\n', metrics)
+        counted = float(re.search(r'^perseus_site_counted_watts\{domain="hall"\} (\S+)$', metrics, re.M)[1])
+        self.assertAlmostEqual(counted, self.hall()["counted_w"])
         high = 0.9 * self.hall()["counted_w"]
         self.limit(high)
         until(lambda: self.hall()["counted_w"] <= high * 1.0001)

@@ -183,6 +183,27 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
   }
 }
 
+void add_site(std::vector<MetricFamily>& families, const std::vector<service::SiteDomainView>& domains) {
+  using enum MetricType;
+  MetricFamily limit{"perseus_site_limit_watts", "What the limit of the domain leaves for accelerators now", Gauge, {}};
+  MetricFamily granted{"perseus_site_granted_watts", "Sum of the grants to jobs in the domain", Gauge, {}};
+  MetricFamily counted{"perseus_site_counted_watts", "The most that jobs in the domain may draw now", Gauge, {}};
+  MetricFamily reported{"perseus_site_reported_watts", "Power of the domain's jobs that report energies", Gauge, {}};
+  MetricFamily missing{
+      "perseus_site_missing_watts", "What the domain lacks for the least rates of its jobs", Gauge, {}};
+  for (const service::SiteDomainView& domain : domains) {
+    const Labels labels{{"domain", domain.name}};
+    if (domain.limit) add(limit, labels, domain.limit->value());
+    add(granted, labels, domain.granted.value());
+    add(counted, labels, domain.counted.value());
+    add(reported, labels, domain.reported.value());
+    add(missing, labels, domain.missing.value());
+  }
+  for (MetricFamily* family : {&limit, &granted, &counted, &reported, &missing}) {
+    if (!family->metric.empty()) families.push_back(std::move(*family));
+  }
+}
+
 }  // namespace
 
 std::vector<MetricFamily> energy_metrics(const service::ServiceCounts& service, std::size_t most_jobs) {
@@ -191,6 +212,7 @@ std::vector<MetricFamily> energy_metrics(const service::ServiceCounts& service, 
   add_clock_counters(families, service.clocks);
   add_totals(families, service);
   add_jobs(families, service.jobs_in_training, most_jobs);
+  add_site(families, service.site);
   return families;
 }
 

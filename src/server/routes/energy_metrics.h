@@ -4,6 +4,7 @@
 // Input:   figures of the jobs in training, sums since the server started, the limit of jobs with series of their own.
 // Output:  gauges per job (label training_job) for the jobs with the highest power at maximum clock; power, savings,
 //          stragglers and ranks of all others in one series, training_job="others". Counters have no label of a job.
+//          Limits and power of each domain of the site (label domain), if the server keeps limits.
 // Errors:  none.
 // Cost:    O(jobs log jobs) per scrape.
 // Threads: any.

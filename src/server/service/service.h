@@ -69,6 +69,7 @@ struct ServiceCounts {
   double profiling_window_age_s = 0;                        ///< longest time since a job got its last profiling window
   std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
   WebhookCounts webhook;
+  std::vector<SiteDomainView> site;  ///< of its power limits; empty: none
 };
 
 class Service {

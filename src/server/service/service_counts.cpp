@@ -31,6 +31,7 @@ ServiceCounts Service::counts() const {
   counts.database_bytes = parts_->store->size_bytes();
   counts.energy = parts_->energy;
   counts.clocks = parts_->reports.clock_counts();
+  counts.site = parts_->site->domains_now();
   counts.alerts = parts_->watch.alerts().counts();
   counts.webhook = parts_->webhook->counts();
   for (const auto& [id, live] : parts_->jobs->live()) {

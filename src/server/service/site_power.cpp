@@ -322,51 +322,59 @@ void SitePower::view(Done<SitePowerView> done) {
     if (!self) return;
     if (!text) return done(text.error());
     if (!self->document_) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
-    const double now_s = self->clock_.now_s();
-    SitePowerView view;
-    view.now_s = now_s;
-    view.allocates = self->allocates(now_s);
-    const std::vector<model::DescribedDomain>& domains = self->document_->site.domains;
-    view.domains.resize(domains.size());
-    std::vector<int> accelerators(domains.size());
-    for (const auto& [id, row] : self->jobs_.index()) {
-      const LiveJob* const live = self->jobs_.in_memory(id);
-      if (live == nullptr || !live->job.live()) continue;
-      SiteJobView& job = view.jobs.emplace_back();
-      const PoweredJob powered = self->powered(*live, now_s, &job);
-      job.job = id;
-      job.name = live->job.spec.name;
-      job.domain = powered.domain;
-      job.least_rate = powered.least_rate;
-      if (powered.has_grant) job.granted = powered.granted;
-      job.counted = powered.counted;
-      const auto cost = jobs::iteration_cost(live->job, live->frontiers.all(), jobs::CountedRanks::as_they_are);
-      if (cost && live->job.has_reports()) {
-        const jobs::JobPower power = jobs::power_of(live->job, *cost);
-        if (power.measured) job.reported = power.plan;
-      }
-      accelerators[powered.domain] += live->job.spec.degrees.world_size();
-      for (int d = powered.domain; d >= 0; d = domains[d].parent) {
-        view.domains[d].granted += job.granted.value_or(job.counted);
-        view.domains[d].counted += job.counted;
-        view.domains[d].reported += job.reported.value_or(Watts(0));
-      }
-    }
-    const std::vector<Watts> limits = self->limits_now(now_s, accelerators);
-    for (std::size_t d = 0; d < domains.size(); ++d) {
-      SiteDomainView& domain = view.domains[d];
-      domain.name = domains[d].name;
-      if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
-      const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
-      if (metered != model::kNoLimit) domain.metered = metered, domain.limit = limits[d];
-      if (d < self->last_.price.size()) {
-        domain.price = self->last_.price[d];
-        domain.missing = self->last_.missing[d];
-        domain.gives = self->last_.gives[d];
-      }
-    }
-    done(view);
+    done(self->view_now());
   });
+}
+
+SitePowerView SitePower::view_now() {
+  const double now_s = clock_.now_s();
+  SitePowerView view;
+  view.now_s = now_s;
+  view.allocates = allocates(now_s);
+  const std::vector<model::DescribedDomain>& domains = document_->site.domains;
+  view.domains.resize(domains.size());
+  std::vector<int> accelerators(domains.size());
+  for (const auto& [id, row] : jobs_.index()) {
+    const LiveJob* const live = jobs_.in_memory(id);
+    if (live == nullptr || !live->job.live()) continue;
+    SiteJobView& job = view.jobs.emplace_back();
+    const PoweredJob power_now = powered(*live, now_s, &job);
+    job.job = id;
+    job.name = live->job.spec.name;
+    job.domain = power_now.domain;
+    job.least_rate = power_now.least_rate;
+    if (power_now.has_grant) job.granted = power_now.granted;
+    job.counted = power_now.counted;
+    const auto cost = jobs::iteration_cost(live->job, live->frontiers.all(), jobs::CountedRanks::as_they_are);
+    if (cost && live->job.has_reports()) {
+      const jobs::JobPower power = jobs::power_of(live->job, *cost);
+      if (power.measured) job.reported = power.plan;
+    }
+    accelerators[power_now.domain] += live->job.spec.degrees.world_size();
+    for (int d = power_now.domain; d >= 0; d = domains[d].parent) {
+      view.domains[d].granted += job.granted.value_or(job.counted);
+      view.domains[d].counted += job.counted;
+      view.domains[d].reported += job.reported.value_or(Watts(0));
+    }
+  }
+  const std::vector<Watts> limits = limits_now(now_s, accelerators);
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    SiteDomainView& domain = view.domains[d];
+    domain.name = domains[d].name;
+    if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
+    const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
+    if (metered != model::kNoLimit) domain.metered = metered, domain.limit = limits[d];
+    if (d < last_.price.size()) {
+      domain.price = last_.price[d];
+      domain.missing = last_.missing[d];
+      domain.gives = last_.gives[d];
+    }
+  }
+  return view;
+}
+
+std::vector<SiteDomainView> SitePower::domains_now() {
+  return document_ ? view_now().domains : std::vector<SiteDomainView>{};
 }
 
 }  // namespace perseus::service

@@ -44,6 +44,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   void clear(Done<Ok> done);
   void document(Done<std::string> done);
   void view(Done<SitePowerView> done);
+  /// Of the document that this server has read last; empty: none.
+  std::vector<SiteDomainView> domains_now();
   /// The document of this server now; null: none.
   [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
 
@@ -57,6 +59,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
  private:
   struct Found;
 
+  /// There must be a document.
+  SitePowerView view_now();
   void changed();
   void apply_document(std::optional<jobs::SiteDocument> document, std::string text);
   void read_again(double now_s);
