@@ -124,7 +124,7 @@ class RelayTest(unittest.TestCase):
         profile = {"profile_csv": served.PROFILE.read_text(), "pipeline": pipeline}
         self.server.ask("PUT", "/v1/profiles/known", profile)
         job = self.server.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}, "profile": "known"})[1]["job"]
-        self.server.ask("GET", f"/v1/jobs/{job}")  # answers when the job's frontier has been read
+        until(lambda: "plan" in self.server.ask("GET", f"/v1/jobs/{job}")[1])
 
         def register(asked, rank):
             place = {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "host": "node1"}
