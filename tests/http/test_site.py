@@ -50,14 +50,15 @@ class Site(ServedCase):
     def hall(self):
         return self.power()["domains"][0]
 
-    def register(self, number):
+    def register(self, number, keeps_budgets=True):
         server = self.servers[-1]
         job = server.ask("POST", "/v1/jobs", {
             "name": f"job-{number}", "degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "sample", "least_rate": 0.3})
         job = job[1]["job"]
         for rank in range(PP):
             status, answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {
-                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "epoch": 1, "host": "node-1"})
+                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "epoch": 1, "host": "node-1",
+                **({"keeps_budgets": True} if keeps_budgets else {})})
             self.assertEqual(status, 200, answer)
         return Ranks(self.servers, job)
 
@@ -102,6 +103,22 @@ class Site(ServedCase):
         self.assertLessEqual(self.hall()["counted_w"], high * 1.0001)
         self.assertEqual(self.server.ask("DELETE", "/v1/site")[0], 200)
         until(lambda: all("budget" not in plan for job in jobs for plan in job.plans))
+        for job in jobs:
+            job.over = True
+
+    def test_an_older_client_gets_no_grant(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(0), self.register(1, keeps_budgets=False)]
+        until(lambda: all(plan.get("version") for job in jobs for plan in job.plans))
+        self.limit(1e6)
+        most = self.hall()["counted_w"]
+        self.limit(0.95 * most)
+        until(lambda: all("budget" in plan for plan in jobs[0].plans))
+        self.assertTrue(all("budget" not in plan for plan in jobs[1].plans))
+        states = {job["name"]: (job["state"], job.get("reason", "")) for job in self.power()["jobs"]}
+        self.assertEqual(states["job-0"][0], "granted", states)
+        self.assertEqual(states["job-1"], ("fixed", "the client of a rank does not know budgets"))
         for job in jobs:
             job.over = True
 

@@ -52,6 +52,7 @@ void describe(F& f, S& s) {
   f("gpu", s.gpu);
   f("epoch", s.epoch);
   f("replaces", s.replaces);
+  f("keeps_budgets", s.keeps_budgets);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>

@@ -96,6 +96,7 @@ void describe(F& f, S& e) {
   f("control", e.control);
   f("control_reason", e.control_reason);
   f("gpu", e.gpu);
+  f("keeps_budgets", e.keeps_budgets);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>

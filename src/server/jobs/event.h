@@ -53,7 +53,8 @@ struct RankRegistered {
   std::string control = {}, control_reason = {};  ///< as in RegisterRank; empty: the rank sets clocks
   /// The process's own identifier, where the server assigned `epoch`; 0: none.
   std::optional<std::int64_t> process = std::nullopt;
-  std::string gpu = {};  ///< as in RegisterRank
+  std::string gpu = {};        ///< as in RegisterRank
+  bool keeps_budgets = false;  ///< as in RegisterRank
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank measured while it ran; absent members stay as they were.

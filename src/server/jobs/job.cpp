@@ -68,6 +68,7 @@ struct Fold {
                              e.control,
                              e.control_reason};
     job.ranks[e.rank]->gpu = e.gpu;
+    job.ranks[e.rank]->keeps_budgets = e.keeps_budgets;
     ++job.ranks_registered;
     note_control(e.rank);
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
@@ -117,6 +118,7 @@ struct Fold {
     rank.control = e.control;
     rank.control_reason = e.control_reason;
     rank.gpu = e.gpu;
+    rank.keeps_budgets = e.keeps_budgets;
     rank.held = 0;
     note_control(e.rank);
     note_latency(e.rank);

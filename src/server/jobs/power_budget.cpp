@@ -55,7 +55,7 @@ std::optional<Watts> counted_power(const Job& job) {
 
 bool keeps_budgets(const Job& job) {
   return job.uncontrolled.empty() &&
-         std::ranges::all_of(job.ranks, [](const RankSlot& rank) { return !rank || rank->names_process(); });
+         std::ranges::all_of(job.ranks, [](const RankSlot& rank) { return !rank || rank->keeps_budgets; });
 }
 
 }  // namespace perseus::jobs

@@ -49,8 +49,8 @@ class HeldVersions {
 void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks);
 
 std::optional<Watts> counted_power(const Job& job);
-/// True if every rank that has registered can keep a budget: it sets clocks, and its client renews its registration
-/// under an epoch, as every client does that knows budgets.
+/// True if every rank that has registered can keep a budget: it sets clocks, and its client has said that it obeys
+/// budgets.
 bool keeps_budgets(const Job& job);
 /// The least version that all ranks hold; 0: a rank holds none.
 std::int64_t version_held_by_all(const Job& job);

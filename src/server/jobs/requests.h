@@ -89,8 +89,9 @@ struct RegisterRank {
   /// Epoch of the rank's process: a later process has a greater one, counts iterations from 0, and may run on another
   /// host. 0: not known.
   std::int64_t epoch = 0;
-  bool with_plan = false;  ///< include the rank's plan in the answer, if there is one
-  bool replaces = false;   ///< take the rank over even without a greater epoch: clocks of hosts differ
+  bool with_plan = false;      ///< include the rank's plan in the answer, if there is one
+  bool replaces = false;       ///< take the rank over even without a greater epoch: clocks of hosts differ
+  bool keeps_budgets = false;  ///< its client obeys the lease and the ceiling of a plan's budget
 };
 
 // ---- Plans

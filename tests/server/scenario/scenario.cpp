@@ -181,6 +181,7 @@ class Player {
     request.epoch = step.epoch();
     request.replaces = step.text("replaces") == "yes";
     request.gpu = step.text("gpu");
+    request.keeps_budgets = step.text("keeps_budgets") == "yes";
     request.control = step.text("control");
     request.control_reason = step.text("control_reason");
     return request;

@@ -291,6 +291,7 @@ TEST_F(SessionTest, AnOlderServerGetsNoEpochInOtherCalls) {
   EXPECT_FALSE(server.requests("GET", "/plan").at(0).parameter("epoch"));
   EXPECT_THAT(server.asked("POST", "/iterations").at(0), Not(HasSubstr("epoch")));
   EXPECT_THAT(server.asked("POST", "/ranks").at(0), Not(HasSubstr("replaces")));
+  EXPECT_THAT(server.asked("POST", "/ranks").at(0), HasSubstr(R"("keeps_budgets":true)"));
 }
 
 TEST_F(SessionTest, AProcessThatTorchElasticRestartedTakesItsRankOver) {
