@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import served
@@ -203,6 +204,32 @@ class RelayTest(unittest.TestCase):
         self.assertEqual(self.relay.stop(), 0)
         self.assertEqual(self.relay.said.count("answers again"), 1, self.relay.said)
         self.assertEqual(len(self.relay.said.splitlines()), 2, self.relay.said)
+
+    def test_only_the_server_renews_a_lease(self):
+        job = self.job(1)
+        for rank in range(PP):
+            place = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "host": "node1", "epoch": 1,
+                     "keeps_budgets": True}
+            self.assertEqual(self.relay.ask("POST", f"/v1/jobs/{job}/ranks", place)[0], 200)
+        until(lambda: self.plan(job, 0)[1].get("kind") == "plan")
+        site = {"dwell_s": 1, "domains": [{"name": "hall", "limits": [{"limit_w": 1e6}]}]}
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        site["domains"][0]["limits"] = [
+            {"limit_w": 0.9 * self.server.ask("GET", "/v1/site/power")[1]["domains"][0]["counted_w"]}]
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        until(lambda: "budget" in self.plan(job, 0)[1])
+        version = self.plan(job, 0)[1]["version"]
+        began = time.monotonic()
+        for waiting in self.all_plans(job, version, PP):
+            self.assertEqual(waiting.result()[1].get("unchanged"), True)
+        self.assertLess(time.monotonic() - began, 5)  # a third of the lease
+        self.server.process.send_signal(signal.SIGSTOP)
+        try:
+            silent = [self.pool.submit(self.plan, job, rank, version, 2) for rank in range(PP)]
+            self.assertEqual({answer.result()[0] for answer in silent}, {503})
+        finally:
+            self.server.process.send_signal(signal.SIGCONT)
+        until(lambda: self.plan(job, 0, version, 1)[1].get("unchanged"))
 
     def test_waits_end_at_the_requested_time(self):
         job = self.job(1)

@@ -151,7 +151,8 @@ struct WaitForPlan {
 struct PlanAnswer {
   std::shared_ptr<const StageSchedule> schedule;  ///< null: unchanged
   int rank = 0;
-  int pipeline = 0;  ///< the rank's
+  int pipeline = 0;     ///< the rank's
+  bool renews = false;  ///< unchanged, and the rank's plan has a budget: the answer renews its lease
 };
 
 struct RegisterRankAnswer {

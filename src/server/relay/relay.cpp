@@ -173,7 +173,7 @@ void Relay::handle(http::HttpRequest request, http::Responder responder) {
 /// Checks at once whether there is a plan, and parks the wait here if not.
 void Relay::wait_for_plan(std::string job, std::string rank, const http::HttpRequest& request,
                           http::Responder responder) {
-  Wait wait{std::move(job), std::move(rank), "0", "", "", std::nullopt, responder};
+  Wait wait{std::move(job), std::move(rank), "0", "", "", std::nullopt, responder, false};
   bool plain = true;
   double wait_s = -1;
   for (const auto& [name, value] : request.query) {
@@ -237,6 +237,15 @@ std::optional<http::Responder> Relay::take_wait(const std::string& authorization
   return responder;
 }
 
+void Relay::leave_waiting(const std::string& authorization, std::uint64_t wait) {
+  const std::lock_guard lock(mutex_);
+  const auto group = groups_.find(authorization);
+  if (group == groups_.end()) return;
+  if (const auto found = group->second.waits.find(wait); found != group->second.waits.end()) {
+    found->second.left_waiting = true;
+  }
+}
+
 void Relay::pass_on(http::HttpCall call, const http::Responder& responder) {
   ask_directly({std::move(call), [this, responder](const Result<http::HttpReply>& reply) {
                   heard(reply);
@@ -250,7 +259,8 @@ void Relay::ask_directly(Direct direct) {
   changed_.notify_all();
 }
 
-/// Answers the waits whose time is over.
+/// Answers the waits whose time is over and that the server has left waiting, which it does only without a budget. An
+/// "unchanged" of the relay alone would renew the lease of a budget.
 void Relay::end_waits() {
   std::vector<std::pair<std::string, http::Responder>> over;
   {
@@ -259,7 +269,7 @@ void Relay::end_waits() {
     for (auto& [authorization, group] : groups_) {
       std::erase_if(group.waits, [&](auto& entry) {
         const Wait& wait = entry.second;
-        if (!wait.until || *wait.until > now) return false;
+        if (!wait.left_waiting || !wait.until || *wait.until > now) return false;
         over.emplace_back(wait.rank, wait.responder);
         return true;
       });
@@ -400,7 +410,10 @@ void Relay::exchanged(const std::string& authorization, Asked asked, const Resul
   answer(asked.ranks, ranks);
   answer(asked.reports, reports);
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (!waits[i] && waits_go_on) continue;
+    if (!waits[i] && waits_go_on) {
+      leave_waiting(authorization, asked.waits[i]);
+      continue;
+    }
     if (const auto responder = take_wait(authorization, asked.waits[i])) {
       responder->send(response_of(waits[i] ? Result<http::HttpReply>(*waits[i]) : other));
     }

@@ -5,8 +5,9 @@
 //          instead of the server; it sends one request at a time for all of them (POST /v1/exchange).
 // Input:   the ranks' requests to /v1/jobs. Each is forwarded with its own token; the relay has none.
 // Output:  the server's answers. The relay parks a rank that waits for a plan; its wait, and reports of iterations,
-//          go with the next exchange, which takes `exchange_s` at most. Everything else, and reports of profiling
-//          windows, is forwarded at once over a second connection, which closes after some idle seconds.
+//          go with the next exchange, which takes `exchange_s` at most. A wait whose time is over ends with the
+//          exchange that it is in. Everything else, and reports of profiling windows, is forwarded at once over a
+//          second connection, which closes after some idle seconds.
 // Errors:  503 with the reason where the server does not answer, so that clients behave as without a server; 404 for
 //          requests that a relay does not forward (dashboards, event streams, clients of Zeus); 403 for pages of
 //          other sites.
@@ -60,6 +61,7 @@ class Relay {
     std::string job, rank, have, iteration, epoch;  ///< as in the request, numbers
     std::optional<Time> until;
     http::Responder responder;
+    bool left_waiting = false;  ///< by an exchange that the server answered
   };
   /// A registration or a report of iterations.
   struct Posted {
@@ -94,6 +96,7 @@ class Relay {
   void ask_directly(Direct direct);
   void end_waits();
   void exchanged(const std::string& authorization, Asked asked, const Result<http::HttpReply>& reply);
+  void leave_waiting(const std::string& authorization, std::uint64_t wait);
   std::optional<http::Responder> take_wait(const std::string& authorization, std::uint64_t wait);
   void forget_if_idle(Groups::iterator group);
   void heard(const Result<http::HttpReply>& reply);

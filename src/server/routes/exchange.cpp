@@ -26,6 +26,7 @@ void Exchange::start(Parts parts) {
   ask(std::move(parts.reports), &service::Service::report_iterations, formats_.reported, reports_);
   waits_over_ = parts.waits.empty();
   waits_.resize(parts.waits.size());
+  rank_of_wait_.resize(parts.waits.size());
   bool ends = false;  // one deadline ends all waits
   for (std::size_t i = 0; i < parts.waits.size(); ++i) {
     if (!parts.waits[i]) {
@@ -33,6 +34,7 @@ void Exchange::start(Parts parts) {
       continue;
     }
     if (!std::exchange(ends, true)) parts.waits[i]->max_wait_s = parts.wait_s;
+    rank_of_wait_[i] = parts.waits[i]->rank;
     const jobs::WaitId wait = service_.wait_for_plan(
         *std::move(parts.waits[i]),
         [self = shared_from_this(), i](const Result<jobs::PlanAnswer>& answer) { self->wait_answered(i, answer); });
@@ -63,14 +65,16 @@ void Exchange::wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& 
   if (over_) return;
   waits_[index] = 0;
   waits_over_ = true;
-  const bool unchanged = answer.ok() && !answer->schedule;
-  if (!unchanged) {
-    answered_waits_.push_back(json_object([&](JsonWriter& f) {
-      f.always("wait", index);
-      f.members_of(answer ? answered_with(200, formats_.plan(*answer)) : refused(answer.error()));
-    }));
-  }
+  const bool nothing_new = answer.ok() && !answer->schedule && !answer->renews;
+  if (!nothing_new) add_answer(index, answer);
   finish_soon();
+}
+
+void Exchange::add_answer(std::size_t index, const Result<jobs::PlanAnswer>& answer) {
+  answered_waits_.push_back(json_object([&](JsonWriter& f) {
+    f.always("wait", index);
+    f.members_of(answer ? answered_with(200, formats_.plan(*answer)) : refused(answer.error()));
+  }));
 }
 
 std::string Exchange::refused(const Error& error) const {
@@ -87,7 +91,11 @@ void Exchange::finish_soon() {
 
 void Exchange::finish() {
   if (over_) return;
-  cancel();
+  for (std::size_t i = 0; i < waits_.size(); ++i) {
+    if (waits_[i] != 0 && service_.cancel_wait(waits_[i])) add_answer(i, jobs::PlanAnswer{nullptr, rank_of_wait_[i]});
+  }
+  over_ = true;
+  waits_.clear();
   const auto list = [](const std::vector<std::string>& answers) {
     return JsonList{answers, [](const std::string& answer) { return JsonRaw{answer}; }};
   };

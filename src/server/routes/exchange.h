@@ -5,7 +5,8 @@
 // Input:   registrations, reports and waits, each possibly of another job; how long to wait.
 // Output:  one answer with the answer of each part: all registrations and reports, and the waits that have a plan or
 //          an error. It is sent as soon as one wait has its answer, together with others of that moment; after
-//          `wait_s` it is sent without. Other waits continue with the relay's next request.
+//          `wait_s` it is sent without. Waits under a budget are answered "unchanged" at its end, which renews
+//          their leases. Other waits continue with the relay's next request.
 // Errors:  of a part: in the answer, with its status. Of the whole: unauthorized, once the token is revoked.
 // Cost:    that of its parts; one deadline per exchange.
 // Threads: io thread.
@@ -52,6 +53,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void ask(std::vector<Result<Request>> parts, void (service::Service::*call)(Request, service::Done<Answer>),
            const Format<Answer>& format, std::vector<std::string>& answers);
   void wait_answered(std::size_t index, const Result<jobs::PlanAnswer>& answer);
+  void add_answer(std::size_t index, const Result<jobs::PlanAnswer>& answer);
   void finish_soon();
   void finish();
   /// An object with status and body.
@@ -62,7 +64,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Formats formats_;
   std::function<void(std::string)> answer_;
   std::vector<std::string> ranks_, reports_;  ///< answers, JSON objects; empty: none yet
-  std::vector<jobs::WaitId> waits_;
+  std::vector<jobs::WaitId> waits_;           ///< 0: answered
+  std::vector<int> rank_of_wait_;
   std::vector<std::string> answered_waits_;  ///< JSON objects
   std::size_t to_come_ = 0;                  ///< pending registrations and reports
   bool waits_over_ = false;                  ///< one wait has its answer, or there are no waits

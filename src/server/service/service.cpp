@@ -198,7 +198,7 @@ void Service::remove_job(const std::string& job, Done<Ok> done, const std::strin
 jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
   return parts_->waiting.wait(std::move(request), std::move(done));
 }
-void Service::cancel_wait(jobs::WaitId wait) { parts_->waiting.cancel(wait); }
+bool Service::cancel_wait(jobs::WaitId wait) { return parts_->waiting.cancel(wait); }
 void Service::set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done) {
   parts_->stragglers->set(std::move(request), std::move(done));
 }

@@ -112,7 +112,8 @@ class Service {
   /// Answers when there is a plan of another version. The id cancels the call; it is 0 if the answer has already been
   /// given.
   jobs::WaitId wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done);
-  void cancel_wait(jobs::WaitId wait);
+  /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
+  bool cancel_wait(jobs::WaitId wait);
 
   void set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done);
   void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);

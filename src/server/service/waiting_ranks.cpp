@@ -10,6 +10,17 @@
 
 namespace perseus::service {
 
+namespace {
+
+/// Under a budget, answers renew the lease of the rank's plan.
+std::optional<double> renewal_of(const LiveJob& live) {
+  constexpr double share = 1.0 / 3;
+  const auto& plan = live.job.plan;
+  return plan && plan->budget ? std::optional(share * plan->budget->lease_s) : std::nullopt;
+}
+
+}  // namespace
+
 jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
   const jobs::WaitId id = next_++;
   // Known jobs are answered without a read.
@@ -29,17 +40,6 @@ jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer
   return to_begin_.contains(id) || job_of_.contains(id) ? id : 0;
 }
 
-namespace {
-
-/// Under a budget, answers renew the lease of the rank's plan.
-std::optional<double> renewal_of(const LiveJob& live) {
-  constexpr double share = 1.0 / 3;
-  const auto& plan = live.job.plan;
-  return plan && plan->budget ? std::optional(share * plan->budget->lease_s) : std::nullopt;
-}
-
-}  // namespace
-
 jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id,
                                  Done<jobs::PlanAnswer> done) {
   const double now_s = clock_.now_s();
@@ -58,7 +58,9 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: try again"}), 0;
-  if (request.max_wait_s && !(*request.max_wait_s > 0)) return done(jobs::PlanAnswer{nullptr, request.rank, 0}), 0;
+  if (request.max_wait_s && !(*request.max_wait_s > 0)) {
+    return done(jobs::PlanAnswer{nullptr, request.rank, 0, renewal_of(live).has_value()}), 0;
+  }
   Waiter waiter{request.rank, request.have_version, std::nullopt, std::move(done), request.asks_once, request.epoch};
   auto most_s = request.asks_once ? std::optional(options_.maximum_clock_after_s) : request.max_wait_s;
   if (const auto renew_s = renewal_of(live)) most_s = std::min(most_s.value_or(*renew_s), *renew_s);
@@ -75,9 +77,13 @@ void WaitingRanks::park(LiveJob& live, jobs::WaitId id, Waiter waiter) {
   live.calls.waiters.emplace(id, std::move(waiter));
 }
 
-void WaitingRanks::cancel(jobs::WaitId wait) {
-  to_begin_.erase(wait);
+bool WaitingRanks::cancel(jobs::WaitId wait) {
+  if (to_begin_.erase(wait) > 0) return true;  // not known: its job is being read
+  const auto job = job_of_.find(wait);
+  const LiveJob* const live = job == job_of_.end() ? nullptr : jobs_.in_memory(job->second);
+  const bool renews = live != nullptr && renewal_of(*live).has_value();
   take(wait);
+  return renews;
 }
 
 void WaitingRanks::answer(LiveJob& live) {
@@ -154,7 +160,9 @@ void WaitingRanks::end(jobs::WaitId id) {
   if (waiter_of == job_of_.end()) return;
   LiveJob* const live = jobs_.in_memory(waiter_of->second);
   auto waiter = take(id);
-  if (!waiter->asks_once) return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0});
+  if (!waiter->asks_once) {
+    return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0, renewal_of(*live).has_value()});
+  }
   end_at_highest_clock(*live, id, *std::move(waiter));
 }
 

@@ -32,7 +32,8 @@ class WaitingRanks {
 
   /// See Service::wait_for_plan().
   jobs::WaitId wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done);
-  void cancel(jobs::WaitId wait);
+  /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
+  bool cancel(jobs::WaitId wait);
   [[nodiscard]] std::size_t size() const { return job_of_.size(); }
 
   /// Answers the job's waiting ranks that need not wait any longer.

@@ -194,6 +194,15 @@ TEST_F(RelayTest, AnAnswerThatCannotBeReadIsNoAnswer) {
   }
 }
 
+TEST_F(RelayTest, AWaitWhoseTimeIsOverEndsOnceTheServerHasAnswered) {
+  auto waiting = ask("GET", "/v1/jobs/j/ranks/3/plan?have=1&wait_s=0.1");
+  const Asked asked = exchange();
+  EXPECT_EQ(waiting.wait_for(std::chrono::milliseconds(1500)), std::future_status::timeout) << "renews a lease";
+  answer(asked, R"({"reports":[],"waits":[]})");
+  EXPECT_EQ(waiting.get()->body, R"({"rank":3,"unchanged":true})");
+  end_relay();
+}
+
 TEST_F(RelayTest, ARefusalOfTheServerReachesAllRanks) {
   auto one = wait_for_plan(0);
   auto other = wait_for_plan(1);
