@@ -89,8 +89,8 @@ class Reader {
   Result<SiteDocument> read() {
     read_root();
     if (body_.domains.empty()) fail("domains: none; allowed: at least one, the first for the whole site");
-    if (body_.domains.size() > kMostDomains) fail(fmt::format("domains: more than {}", kMostDomains));
-    if (body_.hosts.size() > kMostRules) fail(fmt::format("hosts: more than {}", kMostRules));
+    at_most("domains", body_.domains.size(), kMostDomains);
+    at_most("hosts", body_.hosts.size(), kMostRules);
     for (std::size_t d = 0; d < body_.domains.size() && !error_; ++d) read_domain(d);
     for (std::size_t h = 0; h < body_.hosts.size() && !error_; ++h) read_host(h);
     if (error_) return *error_;
@@ -100,6 +100,9 @@ class Reader {
  private:
   void fail(const std::string& message) {
     if (!error_) error_ = Error{ErrorCode::usage, "site: " + message};
+  }
+  void at_most(const std::string& member, std::size_t count, std::size_t most) {
+    if (count > most) fail(fmt::format("{}: {}; allowed: {} at most", member, count, most));
   }
   double in(const std::string& member, double value, Range range) {
     if (!(value >= range.least && value <= range.most)) {
@@ -142,12 +145,16 @@ class Reader {
     const std::string at = fmt::format("domains[{}].", d);
     model::DescribedDomain domain;
     domain.name = body.name;
-    if (body.name.empty() || body.name.size() > 256) fail(at + "name: allowed: 1 to 256 bytes");
+    if (body.name.empty() || body.name.size() > 256) {
+      fail(fmt::format("{}name: {} bytes; allowed: 1 to 256", at, body.name.size()));
+    }
     if (std::ranges::find(document_.site.domains, body.name, &model::DescribedDomain::name) !=
         document_.site.domains.end()) {
-      fail(fmt::format("{}name: '{}' appears twice", at, body.name));
+      fail(fmt::format("{}name: '{}'; allowed: a name that no domain before it has", at, body.name));
     }
-    if (d == 0 && !body.parent.empty()) fail(at + "parent: the first domain is the site and has none");
+    if (d == 0 && !body.parent.empty()) {
+      fail(fmt::format("{}parent: '{}'; allowed: none, since the first domain is the site", at, body.parent));
+    }
     if (d > 0) domain.parent = body.parent.empty() ? 0 : domain_named(at + "parent", body.parent);
     domain.constant = Watts(in(at + "constant_w", body.constant_w, {0, kMostWatts}));
     for (const auto& [member, value, ramp] :
@@ -161,7 +168,7 @@ class Reader {
 
   void read_limits(const DomainBody& body, const std::string& at, model::DescribedDomain& domain) {
     steps_ += body.limits.size();
-    if (steps_ > kMostSteps) fail(fmt::format("{}limits: more than {} in all domains", at, kMostSteps));
+    at_most(at + "limits, with those of the domains before", steps_, kMostSteps);
     if (body.limits.empty() || body.limits.front().from_s > 0) domain.limits.push_back({Seconds(0), model::kNoLimit});
     for (std::size_t k = 0; k < body.limits.size() && !error_; ++k) {
       const std::string member = fmt::format("{}limits[{}].", at, k);
@@ -179,7 +186,9 @@ class Reader {
   void read_host(std::size_t h) {
     const HostBody& body = body_.hosts[h];
     const std::string at = fmt::format("hosts[{}].", h);
-    if (body.host.empty() == body.prefix.empty()) fail(at + "host, prefix: exactly one of them is needed");
+    if (body.host.empty() == body.prefix.empty()) {
+      fail(fmt::format("{}host, prefix: '{}', '{}'; allowed: exactly one of them", at, body.host, body.prefix));
+    }
     document_.hosts.push_back({body.host, body.prefix, domain_named(at + "domain", body.domain)});
   }
 
