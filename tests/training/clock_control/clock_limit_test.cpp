@@ -217,15 +217,18 @@ class Budget : public ::testing::Test {
     options_ = {"simulated:" + folder_.file("gpu"), PERSEUS_CLOCKD_PROGRAM, 60, {0.001, 0.002}};
     ::setenv("PERSEUS_CLOCKD_SOCKET", "none", 1);
   }
-  void TearDown() override { ::unsetenv("PERSEUS_CLOCKD_SOCKET"); }
+  void TearDown() override {
+    ::unsetenv("PERSEUS_CLOCKD_SOCKET");
+    if (training_ > 0) end(training_);  // of a test that failed
+  }
   void start() { controller_ = std::move(ClockController::start(options_).value()); }
   bool clock_becomes(int mhz) {
     return eventually([&] { return gpu_->clock() == Megahertz(mhz); });
   }
   /// Another process that asks for 1400 MHz under a plan lease of `lease_s`, and whose helper may be restarted.
   pid_t train(double lease_s) {
-    const pid_t child = ::fork();
-    if (child != 0) return child;
+    training_ = ::fork();
+    if (training_ != 0) return training_;
     auto started = ClockController::start(options_);
     if (!started) ::_exit(1);
     (*started)->set_budget(Megahertz(700), monotonic_ns() + static_cast<std::int64_t>(1e9 * lease_s));
@@ -235,6 +238,7 @@ class Budget : public ::testing::Test {
   void end(pid_t training) {
     ::kill(training, SIGKILL);
     ::waitpid(training, nullptr, 0);
+    training_ = 0;
     EXPECT_TRUE(eventually([&] { return !gpu_->locked(); })) << "its clock is given back";
   }
   /// A guard holds this test's lease.
@@ -254,6 +258,7 @@ class Budget : public ::testing::Test {
   ClockControllerOptions options_;
   std::unique_ptr<simulated_gpu::SimulatedGpu> gpu_;
   std::unique_ptr<ClockController> controller_;
+  pid_t training_ = 0;  ///< of train()
 };
 
 TEST_F(Budget, TheHelperWakesUpForEveryChangeOfTheLimits) {
