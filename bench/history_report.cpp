@@ -101,7 +101,7 @@ void measure(store::Store& store, testing::StoreExecutor& executor, int jobs, in
   line("rows written in all", fmt::format("{:.0f} in {:.1f} s", rows, hours_s + minutes_s + last_s));
   line("a minute of all jobs, written with these rows in the database", fmt::format("{:.3f} s", last_s));
   line("bytes of the database per row, write-ahead log included",
-       fmt::format("{:.0f}", (report.bytes() - empty) / rows));
+       fmt::format("{:.0f}", static_cast<double>(report.bytes() - empty) / rows));
   std::size_t day_rows = 0, year_rows = 0;
   const int reads = std::min(jobs, 20);
   const double day_s = report.time([&] {

@@ -184,7 +184,7 @@ std::string site_day_text(const SiteDayReport& report) {
   std::string text;
   for (const report::ReportFact& fact : facts_of(report)) text += fmt::format("{}: {}\n", fact.name, fact.value);
   text += "\n" + report::text_of(day_rows(report)) + "\n";
-  if (report.methods.front().run.domains.size() > 0) text += report::text_of(limit_rows(report)) + "\n";
+  if (!report.methods.front().run.domains.empty()) text += report::text_of(limit_rows(report)) + "\n";
   text += report::text_of(band_rows(report));
   text += "\nThe site under the first method, some minutes:\n" + report::text_of(proof_rows(report, kMostProofRows));
   return text;
