@@ -1,5 +1,7 @@
 #include "site_day_input.h"
 
+#include <algorithm>
+
 #include "planning/site/site_limits.h"
 
 namespace perseus::cli {
@@ -7,6 +9,9 @@ namespace perseus::cli {
 site_emulator::SiteDay day_of(const model::SiteDescription& site, const PlannedSite& planned) {
   site_emulator::SiteDay day;
   day.timed = planned.timed;
+  for (auto& limits : day.timed.limits) {
+    for (model::LimitStep& step : limits) step.limit = std::max(Watts(0), step.limit);
+  }
   for (const PlannedPipeline& pipeline : planned.pipelines) day.kinds.push_back({&pipeline.dag, &pipeline.frontier});
   day.kind_of = planned.pipeline_of;
   day.copies = planned.copies;

@@ -127,7 +127,7 @@ void set_limits(const model::SiteDescription& site, PlannedSite& planned) {
     planned.timed.windows.push_back(domain.window);
     planned.timed.limits.push_back(site::ramped(domain.limits, domain.ramp, site.end, site.ramp_step));
     for (model::LimitStep& step : planned.timed.limits.back()) {
-      step.limit = site::for_accelerators(step.limit, site, planned.constants[d]);
+      step.limit = site::left_for_accelerators(step.limit, site, planned.constants[d]);
     }
   }
 }

@@ -50,10 +50,11 @@ class Site(ServedCase):
     def hall(self):
         return self.power()["domains"][0]
 
-    def register(self, number, keeps_budgets=True):
+    def register(self, number, keeps_budgets=True, domain=None):
         server = self.servers[-1]
         job = server.ask("POST", "/v1/jobs", {
-            "name": f"job-{number}", "degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "sample", "least_rate": 0.3})
+            "name": f"job-{number}", "degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "sample", "least_rate": 0.3,
+            **({} if domain is None else {"domain": domain})})
         job = job[1]["job"]
         for rank in range(PP):
             status, answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {
@@ -137,6 +138,13 @@ class Site(ServedCase):
         self.server.cli("site", "limit", "cellar", "3000", ok=False)
         self.server.cli("site", "clear")
         self.server.cli("site", "show", ok=False)
+
+    def test_hosts_alone_above_the_limit(self):
+        self.servers = [self.server]
+        self.server.ask("PUT", "/v1/site", {"domains": [
+            {"name": "hall", "constant_w": 500, "limits": [{"limit_w": 200}]}]})
+        until(lambda: self.hall().get("missing_w") == 300)
+        self.assertEqual(self.hall()["limit_w"], 0)
 
 
 if __name__ == "__main__":

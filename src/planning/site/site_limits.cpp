@@ -21,9 +21,13 @@ Watts ramped_limit(const std::vector<model::LimitStep>& limits, const model::Ram
   return least;
 }
 
-Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
+Watts left_for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
   if (metered == model::kNoLimit) return metered;
-  return std::max(Watts(0), site.supply_efficiency * (metered / site.pue - constant));
+  return site.supply_efficiency * (metered / site.pue - constant);
+}
+
+Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
+  return std::max(Watts(0), left_for_accelerators(metered, site, constant));
 }
 
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus) {

@@ -30,9 +30,10 @@ struct DueWork {
 
 struct TimedSite {
   model::Site site;
-  std::vector<std::vector<model::LimitStep>> limits;  ///< per domain, the first step at 0 s
-  std::vector<std::optional<DueWork>> due;            ///< per job
-  Seconds end;                                        ///< 0: one interval without an end
+  std::vector<std::vector<model::LimitStep>>
+      limits;                               ///< per domain, the first step at 0 s; below 0 W: watts are missing
+  std::vector<std::optional<DueWork>> due;  ///< per job
+  Seconds end;                              ///< 0: one interval without an end
   /// Per domain: over which its meter averages; nullopt: over minutes, and no guard. Empty: no domain has one.
   std::vector<std::optional<Seconds>> windows{};
   /// How a job at a point of its curve swings within a window; needed where a domain has one.

@@ -165,7 +165,7 @@ std::vector<Watts> SitePower::limits_now(double now_s, const std::vector<int>& a
     // Until the next tick.
     const Watts metered = std::min(site::ramped_limit(domain.limits, domain.ramp, Seconds(now_s)),
                                    site::ramped_limit(domain.limits, domain.ramp, Seconds(now_s + kTick_s)));
-    limits.push_back(site::for_accelerators(metered, site, constants[d]));
+    limits.push_back(site::left_for_accelerators(metered, site, constants[d]));
   }
   return limits;
 }
@@ -363,7 +363,7 @@ SitePowerView SitePower::view_now() {
     domain.name = domains[d].name;
     if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
     const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
-    if (metered != model::kNoLimit) domain.metered = metered, domain.limit = limits[d];
+    if (metered != model::kNoLimit) domain.metered = metered, domain.limit = std::max(Watts(0), limits[d]);
     if (d < last_.price.size()) {
       domain.price = last_.price[d];
       domain.missing = last_.missing[d];

@@ -80,6 +80,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   JobCache& jobs_;
   const Clock& clock_;
   Executor& executor_;
+  /// What they leave for accelerators; below 0 W: the constants alone exceed a limit.
   std::optional<jobs::SiteDocument> document_;
   std::string text_;  ///< of the document
   double next_s_ = 0, next_claim_s_ = 0, next_read_s_ = 0;

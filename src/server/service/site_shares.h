@@ -37,7 +37,7 @@ struct PoweredJob {
 
 struct PoweredSite {
   std::vector<model::PowerDomain> domains;
-  std::vector<Watts> limits;
+  std::vector<Watts> limits;  ///< below 0 W: watts are missing even without the jobs
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<PoweredJob> jobs;
 };

@@ -71,6 +71,7 @@ TEST(SiteLimits, CoolingHostsAndSuppliesComeOffAMeteredLimit) {
   EXPECT_EQ(constants[0], Watts(230));
   EXPECT_EQ(for_accelerators(Watts(1250), site, constants[1]), 0.9 * Watts(780));
   EXPECT_EQ(for_accelerators(Watts(10), site, constants[1]), Watts(0));
+  EXPECT_EQ(left_for_accelerators(Watts(10), site, constants[1]), 0.9 * Watts(-212));
   EXPECT_EQ(for_accelerators(model::kNoLimit, site, constants[1]), model::kNoLimit);
 }
 
@@ -138,6 +139,18 @@ TEST(SitePlan, WhereFloorsDoNotFitTheMostTolerantJobsGiveFirst) {
   EXPECT_EQ(only.allocation.missing[0], Watts(50));
   EXPECT_EQ(site.jobs[0].curve.points[only.allocation.chosen[0]].rate, 1);
   EXPECT_EQ(site.jobs[1].curve.points[only.allocation.chosen[1]].rate, 0);
+}
+
+TEST(SitePlan, WattsByWhichConstantsExceedALimitAreMissingToo) {
+  const auto missing_at = [](double limit_w) {
+    const TimedSite timed{{{{"site", -1}}, {job("a")}}, {{{Seconds(0), Watts(limit_w)}}}, {std::nullopt}, Seconds(0)};
+    const Interval only = plan_site(timed, model::SiteObjective::slowdown).front();
+    EXPECT_EQ(only.limits[0], Watts(std::max(0.0, limit_w)));
+    return only.allocation.missing[0];
+  };
+  EXPECT_GT(missing_at(0), Watts(0));
+  EXPECT_EQ(missing_at(-70), missing_at(0) + Watts(70));
+  EXPECT_EQ(missing_at(20), missing_at(0) - Watts(20));
 }
 
 TEST(SitePlan, WhatIfCurvesCountOnlyTheJobsOfTheDomain) {
