@@ -139,6 +139,20 @@ class Site(ServedCase):
         self.server.cli("site", "clear")
         self.server.cli("site", "show", ok=False)
 
+    def test_a_job_that_names_an_unknown_domain_is_in_that_of_its_hosts(self):
+        self.servers = [self.server]
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))
+        site = {"domains": [{"name": "hall"}, {"name": "row", "limits": [{"limit_w": 1e5}]}],
+                "hosts": [{"prefix": "node-", "domain": "row"}]}
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        self.register(1, "rwo").over = True
+        self.register(2, "").over = True
+        wrong, none = sorted(self.power()["jobs"], key=lambda job: job["name"])
+        self.assertEqual([wrong["domain"], none["domain"]], ["row", "row"])
+        self.assertIn("no domain 'rwo'", wrong["reason"])
+        self.assertNotIn("no domain", none.get("reason", ""))
+        self.assertGreater(self.power()["domains"][1]["counted_w"], 0)
+
     def test_hosts_alone_above_the_limit(self):
         self.servers = [self.server]
         self.server.ask("PUT", "/v1/site", {"domains": [

@@ -263,7 +263,7 @@ std::string format_site_document(const SiteDocument& document) { return json_tex
 int domain_of(const SiteDocument& document, const Job& job) {
   if (!job.spec.domain.empty()) {
     const auto found = std::ranges::find(document.site.domains, job.spec.domain, &model::DescribedDomain::name);
-    return found == document.site.domains.end() ? 0 : static_cast<int>(found - document.site.domains.begin());
+    if (found != document.site.domains.end()) return static_cast<int>(found - document.site.domains.begin());
   }
   int domain = -1;
   std::string last;

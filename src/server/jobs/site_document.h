@@ -2,9 +2,10 @@
 //
 // Input:   JSON, the body of PUT /v1/site; docs/openapi.json documents its members. Times are seconds since 1970.
 // Output:  parse_site_document() accepts what format_site_document() writes. The description has no jobs. domain_of():
-//          the domain that a job names; otherwise the one around the hosts of all its ranks; otherwise the site.
+//          the domain that a job names, if there is one of that name; otherwise the one around the hosts of all its
+//          ranks; otherwise the site.
 // Errors:  usage: the first member that is wrong, its value and what is allowed.
-// Cost:    linear; domain_of() O(ranks x rules) for a job that names no domain.
+// Cost:    linear; domain_of() O(ranks x rules) for a job that names none of the domains.
 // Threads: plain values, pure functions.
 #pragma once
 

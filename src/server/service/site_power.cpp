@@ -258,6 +258,10 @@ void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) 
   if (!document_ || !allocates(now_s)) return;
   // What counts may have changed meanwhile.
   auto now = find_jobs(now_s);
+    if (!job.spec.domain.empty() && document_->site.domains[powered.domain].name != job.spec.domain) {
+      shown->reason += fmt::format("{}the site has no domain '{}': it is in that of its hosts",
+                                   shown->reason.empty() ? "" : "; ", job.spec.domain);
+    }
   if (!now) return;
   std::map<std::string, Watts> wanted;
   for (std::size_t j = 0; j < site.jobs.size(); ++j) wanted.emplace(site.jobs[j].id, shares.wanted[j]);

@@ -17,7 +17,7 @@ struct SiteJobView {
   int domain = 0;
   double least_rate = 0;
   std::string state;             ///< "granted", "unlimited", or "fixed": its power does not follow grants
-  std::string reason;            ///< why it is fixed
+  std::string reason;            ///< why it is fixed, and why it is not in the domain that it names
   std::optional<Watts> granted;  ///< nothing: no limit applies
   Watts counted;                 ///< the most that its ranks may draw now
   std::optional<Watts> reported;
