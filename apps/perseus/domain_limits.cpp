@@ -6,6 +6,8 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <chrono>
+#include <thread>
 
 #include "base/json_writer.h"
 #include "io/formats/boost_json_text.h"
@@ -17,12 +19,11 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kDomainsShown = 8;
+constexpr std::chrono::milliseconds kPause{20};
 
-Result<json::value> site_of(const http::HttpPeer& server) {
-  const auto body = call_server(server, {"GET", "/v1/site", ""});
-  if (!body) return body.error();
+Result<json::value> site_in(const std::string& body) {
   boost::system::error_code problem;
-  json::value site = json::parse(*body, problem);
+  json::value site = json::parse(body, problem);
   if (problem || !site.is_object()) {
     return Error{ErrorCode::unavailable, "GET /v1/site: the answer is not a JSON object"};
   }
@@ -66,8 +67,25 @@ std::string limits_json(const std::vector<openadr::WattStep>& steps) {
   return text;
 }
 
+Result<std::string> change_site(const http::HttpPeer& server,
+                                const std::function<Result<std::string>(const std::string&)>& change) {
+  for (int tries = 1;; ++tries) {
+    const auto there = reply_of_server(server, {"GET", "/v1/site", ""});
+    if (!there) return there.error();
+    const auto changed = change(there->body);
+    if (!changed) return changed.error();
+    http::HttpCall put{"PUT", "/v1/site", *changed};
+    put.if_match = there->etag;
+    auto answer = call_server(server, put);
+    if (answer || answer.error().code != ErrorCode::conflict || tries == kMostTries) return answer;
+    std::this_thread::sleep_for(tries * kPause);
+  }
+}
+
 Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain) {
-  auto site = site_of(server);
+  const auto body = call_server(server, {"GET", "/v1/site", ""});
+  if (!body) return body.error();
+  auto site = site_in(*body);
   if (!site) return site.error();
   const auto found = domain_in(*site, domain);
   if (!found) return found.error();
@@ -85,12 +103,14 @@ Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& se
 
 Status replace_limits(const http::HttpPeer& server, const std::string& domain,
                       const std::vector<openadr::WattStep>& steps) {
-  auto site = site_of(server);
-  if (!site) return site.error();
-  const auto found = domain_in(*site, domain);
-  if (!found) return found.error();
-  (**found)["limits"] = json::parse(limits_json(steps));
-  const auto answer = call_server(server, {"PUT", "/v1/site", formats::json_text(*site)});
+  const auto answer = change_site(server, [&](const std::string& body) -> Result<std::string> {
+    auto site = site_in(body);
+    if (!site) return site.error();
+    const auto found = domain_in(*site, domain);
+    if (!found) return found.error();
+    (**found)["limits"] = json::parse(limits_json(steps));
+    return formats::json_text(*site);
+  });
   if (!answer) return answer.error();
   return Ok{};
 }

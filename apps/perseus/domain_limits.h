@@ -3,12 +3,14 @@
 // Problem: the server takes a site as a whole (PUT /v1/site), and an operator may replace it at any time.
 // Input:   a server with a site; the domain's name; steps of watts.
 // Output:  everything else in the site stays. A first step holds from the beginning of time, so that a server whose
-//          clock is behind has no gap. A change by others between reading and writing is overwritten.
+//          clock is behind has no gap. If others change the site between reading and writing, it is read again, up to
+//          kMostTries times.
 // Errors:  the server's; not_found with the names of the domains.
-// Cost:    one call to read, two to replace.
+// Cost:    one call to read, two to replace, per try.
 // Threads: any.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,11 @@ namespace perseus::cli {
 
 /// "[{"limit_w":900000},{"from_s":1773480600,"limit_w":600000},{"from_s":1773484200}]"; no limit_w: no limit.
 std::string limits_json(const std::vector<openadr::WattStep>& steps);
+
+inline constexpr int kMostTries = 10;
+/// Replaces the site by what `change` makes of it. Returns the server's answer.
+Result<std::string> change_site(const http::HttpPeer& server,
+                                const std::function<Result<std::string>(const std::string&)>& change);
 
 Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain);
 Status replace_limits(const http::HttpPeer& server, const std::string& domain,

@@ -51,10 +51,15 @@ std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand) {
   return peer;
 }
 
-Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call) {
+Result<http::HttpReply> reply_of_server(const http::HttpPeer& peer, const http::HttpCall& call) {
   auto reply = http::http_call(peer, call);
+  if (reply && reply->status >= 300) return error_of(peer, *reply);
+  return reply;
+}
+
+Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call) {
+  auto reply = reply_of_server(peer, call);
   if (!reply) return reply.error();
-  if (reply->status >= 300) return error_of(peer, *reply);
   return std::move(reply->body);
 }
 

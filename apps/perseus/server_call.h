@@ -18,7 +18,9 @@
 namespace perseus::cli {
 
 std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand);
-/// The body of a response that is not an error.
+/// A response that is not an error.
+Result<http::HttpReply> reply_of_server(const http::HttpPeer& peer, const http::HttpCall& call);
+/// Its body.
 Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call);
 /// All pages of a list in one: the rows are in the member `list`, and `next` names the page that follows.
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "domain_limits.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/toml_reader.h"
@@ -152,11 +153,10 @@ void add_limit(CLI::App& group, Command& command) {
       ->type_name("TIME");
   action->callback([peer, limit, &command] {
     command.run = [peer, limit, &command]() -> Result<int> {
-      const auto document = call_server(*peer, {"GET", "/v1/site", ""});
-      if (!document) return document.error();
-      const auto changed = with_limit(*document, *limit, SystemClock().now_s());
-      if (!changed) return changed.error();
-      return print_answer(*peer, call_server(*peer, {"PUT", "/v1/site", *changed}), command.json);
+      const double now_s = SystemClock().now_s();
+      const auto answer =
+          change_site(*peer, [&](const std::string& document) { return with_limit(document, *limit, now_s); });
+      return print_answer(*peer, answer, command.json);
     };
   });
 }

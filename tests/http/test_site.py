@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import time
+import urllib.request
 
 import served
 from served import Server, ServedCase, until
@@ -138,6 +139,32 @@ class Site(ServedCase):
         self.server.cli("site", "limit", "cellar", "3000", ok=False)
         self.server.cli("site", "clear")
         self.server.cli("site", "show", ok=False)
+
+    def test_changes_at_the_same_moment(self):
+        rows = [f"row-{number}" for number in range(6)]
+        self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall"}] + [{"name": row} for row in rows]})
+        threads = [threading.Thread(target=self.server.cli, args=("site", "limit", row, "3000")) for row in rows]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        domains = self.server.ask("GET", "/v1/site")[1]["domains"]
+        self.assertEqual([domain["limits"][-1].get("limit_w") for domain in domains[1:]], [3000] * len(rows))
+
+    def test_if_match(self):
+        site = {"domains": [{"name": "hall"}]}
+        put = lambda tag: self.server.ask("PUT", "/v1/site", site, headers={"If-Match": tag})
+        self.assertEqual(put("*")[0], 409)
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        with urllib.request.urlopen(self.server.url + "/v1/site") as answer:
+            tag = answer.headers["ETag"]
+        self.assertEqual(put(tag)[0], 200)
+        self.assertEqual(put("*")[0], 200)
+        site["least_rate"] = 0.5
+        self.assertEqual(put(tag)[0], 200)
+        status, refused = put(tag)
+        self.assertEqual(status, 409)
+        self.assertIn("If-Match", refused["detail"])
 
     def test_a_job_that_names_an_unknown_domain_is_in_that_of_its_hosts(self):
         self.servers = [self.server]

@@ -47,7 +47,11 @@ class Waited {
 };
 
 using Request = http::request<http::string_body>;
-using OnHead = std::function<bool(int status, std::string_view content_type)>;
+struct Head {
+  int status = 0;
+  std::string content_type, etag;
+};
+using OnHead = std::function<bool(const Head&)>;
 using OnBytes = std::function<bool(std::string_view)>;
 
 /// Progress of an exchange, and whether the connection is reusable.
@@ -71,8 +75,9 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, boost::
   http::async_read_header(stream, buffer, parser, waited());
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
   const auto& head = parser.get();
-  const std::string content_type(head[http::field::content_type]);
-  if (on_head(head.result_int(), content_type)) beast::get_lowest_layer(stream).expires_never();
+  const Head read{static_cast<int>(head.result_int()), std::string(head[http::field::content_type]),
+                  std::string(head[http::field::etag])};
+  if (on_head(read)) beast::get_lowest_layer(stream).expires_never();
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
     parser.get().body() = {bytes.data(), bytes.size(), true};
@@ -160,6 +165,7 @@ class HttpConnection::Transport {
     if (!token.empty()) request.set(http::field::authorization, "Bearer " + token);
     if (!call.authorization.empty()) request.set(http::field::authorization, call.authorization);
     if (!call.idempotency_key.empty()) request.set("Idempotency-Key", call.idempotency_key);
+    if (!call.if_match.empty()) request.set(http::field::if_match, call.if_match);
     if (!last_id.empty()) request.set("Last-Event-ID", last_id);
     if (!call.body.empty()) request.set(http::field::content_type, call.content_type);
     request.body() = call.body;
@@ -233,9 +239,10 @@ namespace {
 Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCall& call, bool keep,
                               const std::stop_token& stop) {
   HttpReply reply;
-  const auto on_head = [&](int status, std::string_view content_type) {
-    reply.status = status;
-    reply.content_type = content_type;
+  const auto on_head = [&](const Head& head) {
+    reply.status = head.status;
+    reply.content_type = head.content_type;
+    reply.etag = head.etag;
     return false;
   };
   const auto on_bytes = [&](std::string_view bytes) {
@@ -267,10 +274,10 @@ Result<HttpReply> follow_events(const HttpPeer& peer, const std::string& target,
   HttpReply reply;
   EventReader reader;
   bool stream = false;
-  const auto on_head = [&](int status, std::string_view content_type) {
-    reply.status = status;
-    reply.content_type = content_type;
-    stream = status == 200 && content_type.starts_with("text/event-stream");
+  const auto on_head = [&](const Head& head) {
+    reply.status = head.status;
+    reply.content_type = head.content_type;
+    stream = head.status == 200 && head.content_type.starts_with("text/event-stream");
     return stream;
   };
   const auto on_bytes = [&](std::string_view bytes) {

@@ -36,12 +36,14 @@ struct HttpCall {
   std::string content_type = "application/json";
   std::string authorization = {};    ///< the header's value, instead of the peer's token
   std::string idempotency_key = {};  ///< the header's value; empty: none
+  std::string if_match = {};         ///< the same
 };
 
 struct HttpReply {
   int status = 0;
   std::string content_type;
   std::string body;
+  std::string etag = {};  ///< empty: none
 };
 
 struct ServerSentEvent {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/formats/sha256.h"
 #include "server/jobs/describe.h"
 
 namespace perseus::jobs {
@@ -259,6 +260,8 @@ Result<SiteDocument> parse_site_document(std::string_view text, const std::strin
 }
 
 std::string format_site_document(const SiteDocument& document) { return json_text(body_of(document)); }
+
+std::string site_tag(std::string_view text) { return '"' + formats::sha256(text).substr(0, 32) + '"'; }
 
 int domain_of(const SiteDocument& document, const Job& job) {
   if (!job.spec.domain.empty()) {

@@ -38,6 +38,8 @@ struct SiteDocument {
 
 Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name);
 std::string format_site_document(const SiteDocument& document);
+/// Of a formatted document, as an ETag: other documents have other tags.
+std::string site_tag(std::string_view text);
 
 int domain_of(const SiteDocument& document, const Job& job);
 

@@ -8,13 +8,20 @@
 namespace perseus::routes {
 
 void Api::show_site(Call call) {
-  service_.site(then<std::string>(call, [](const std::string& text) { return text; }));
+  service_.site([call](const Result<std::string>& text) {
+    if (!text) return call.fail(text.error());
+    http::HttpResponse response = http::json_response(200, *text);
+    response.headers.emplace_back("ETag", jobs::site_tag(*text));
+    call.send(std::move(response));
+  });
 }
 
 void Api::put_site(Call call) {
   auto document = jobs::parse_site_document(call.request.body, "body");
   if (!document) return call.fail(document.error());
-  service_.set_site(*std::move(document), then_ok(call));
+  std::optional<std::string> expected;
+  if (const auto tag = call.request.header("If-Match")) expected = std::string(*tag);
+  service_.set_site(*std::move(document), std::move(expected), then_ok(call));
 }
 
 void Api::clear_site(Call call) { service_.clear_site(then_ok(call)); }

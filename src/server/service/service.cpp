@@ -268,8 +268,8 @@ void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> 
   parts_->recent->page(std::move(query), std::move(done));
 }
 
-void Service::set_site(jobs::SiteDocument document, Done<Ok> done) {
-  parts_->site->set(std::move(document), std::move(done));
+void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
+  parts_->site->set(std::move(document), std::move(expected), std::move(done));
 }
 void Service::clear_site(Done<Ok> done) { parts_->site->clear(std::move(done)); }
 void Service::site(Done<std::string> done) { parts_->site->document(std::move(done)); }

@@ -121,7 +121,7 @@ class Service {
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
 
   // The site: see server/service/site_power.h.
-  void set_site(jobs::SiteDocument document, Done<Ok> done);
+  void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
   void clear_site(Done<Ok> done);
   /// The document as JSON.
   void site(Done<std::string> done);

@@ -16,6 +16,7 @@ namespace {
 
 constexpr const char* kDocumentKey = "site/document";
 constexpr const char* kWork = "site/allocate";
+constexpr const char* kChange = "site/change";
 constexpr const char* kBy = "site";
 
 /// All ranks have the newest version, or there was not enough time for that yet.
@@ -62,10 +63,54 @@ void SitePower::apply_document(std::optional<jobs::SiteDocument> document, std::
   if (earlier_wake) earlier_wake();
 }
 
-void SitePower::set(jobs::SiteDocument document, Done<Ok> done) {
+void SitePower::in_turn(Turn turn) {
+  turns_.push_back(std::move(turn));
+  if (turns_.size() == 1) begin_turn();
+}
+
+void SitePower::begin_turn() {
+  store_.claim(kChange, options_.owner, clock_.now_s(), kLease_s, [weak = weak_from_this()](const Result<bool>& got) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!got) return self->end_turn(got.error());
+    if (!*got) return self->end_turn(Error{ErrorCode::conflict, "another server is changing the site: try again"});
+    const auto change = std::move(self->turns_.front().change);  // the turn may end within it
+    change([weak](const Result<Ok>& result) {
+      const auto still = weak.lock();
+      if (still) still->end_turn(result);
+    });
+  });
+}
+
+void SitePower::end_turn(const Result<Ok>& result) {
+  store_.release(kChange, options_.owner);
+  const Done<Ok> done = std::move(turns_.front().done);
+  turns_.pop_front();
+  if (!turns_.empty()) begin_turn();
+  done(result);
+}
+
+void SitePower::set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
+  const auto change = [weak = weak_from_this(), document = std::move(document),
+                       expected = std::move(expected)](const Done<Ok>& changed) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!expected) return self->put(document, changed);
+    self->document([weak, document, expected, changed](const Result<std::string>& there) {
+      const auto still = weak.lock();
+      if (!still) return;
+      if (!there && there.error().code != ErrorCode::not_found) return changed(there.error());
+      const bool same = there && (*expected == "*" || *expected == jobs::site_tag(*there));
+      if (same) return still->put(document, changed);
+      changed(Error{ErrorCode::conflict, "the site is not the one of If-Match any more: read it again"});
+    });
+  };
+  in_turn({change, std::move(done)});
+}
+
+void SitePower::put(const jobs::SiteDocument& document, Done<Ok> done) {
   store::Blob blob{kDocumentKey, jobs::format_site_document(document)};
-  store_.put_blob(std::move(blob), [weak = weak_from_this(), document = std::move(document),
-                                    done = std::move(done)](const Result<Ok>& put) {
+  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, done = std::move(done)](const Result<Ok>& put) {
     const auto self = weak.lock();
     if (self && put) self->apply_document(document, jobs::format_site_document(document));
     done(put);
@@ -73,6 +118,14 @@ void SitePower::set(jobs::SiteDocument document, Done<Ok> done) {
 }
 
 void SitePower::clear(Done<Ok> done) {
+  const auto change = [weak = weak_from_this()](const Done<Ok>& changed) {
+    const auto self = weak.lock();
+    if (self) self->remove(changed);
+  };
+  in_turn({change, std::move(done)});
+}
+
+void SitePower::remove(Done<Ok> done) {
   document([weak = weak_from_this(), done = std::move(done)](const Result<std::string>& there) {
     const auto self = weak.lock();
     if (!self) return;
@@ -203,6 +256,10 @@ PoweredJob SitePower::powered(const LiveJob& live, double now_s, SiteJobView* sh
       shown->state = "fixed";
       shown->reason = answers_in_time(job, now_s) ? why_fixed(job) : "its ranks have not asked for the last plan";
     }
+    if (!job.spec.domain.empty() && document_->site.domains[powered.domain].name != job.spec.domain) {
+      shown->reason += fmt::format("{}the site has no domain '{}': it is in that of its hosts",
+                                   shown->reason.empty() ? "" : "; ", job.spec.domain);
+    }
   }
   return powered;
 }
@@ -258,10 +315,6 @@ void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) 
   if (!document_ || !allocates(now_s)) return;
   // What counts may have changed meanwhile.
   auto now = find_jobs(now_s);
-    if (!job.spec.domain.empty() && document_->site.domains[powered.domain].name != job.spec.domain) {
-      shown->reason += fmt::format("{}the site has no domain '{}': it is in that of its hosts",
-                                   shown->reason.empty() ? "" : "; ", job.spec.domain);
-    }
   if (!now) return;
   std::map<std::string, Watts> wanted;
   for (std::size_t j = 0; j < site.jobs.size(); ++j) wanted.emplace(site.jobs[j].id, shares.wanted[j]);

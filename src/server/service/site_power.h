@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -38,8 +39,9 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
 
   /// Reads the document, on this thread: for the start.
   Status open(store::Store& from);
-  /// Stores the document before it applies.
-  void set(jobs::SiteDocument document, Done<Ok> done);
+  /// Stores the document before it applies. `expected`: the tag of the document that it replaces (jobs::site_tag()), or
+  /// "*" for any; conflict: there is another one, none, or another server is changing it.
+  void set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
   /// not_found: there is none.
   void clear(Done<Ok> done);
   void document(Done<std::string> done);
@@ -58,7 +60,17 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
 
  private:
   struct Found;
+  struct Turn {
+    std::function<void(Done<Ok>)> change;
+    Done<Ok> done;
+  };
 
+  /// Changes of the document are stored one after another, of all servers: what one has read stays until it has put.
+  void in_turn(Turn turn);
+  void begin_turn();
+  void end_turn(const Result<Ok>& result);
+  void put(const jobs::SiteDocument& document, Done<Ok> done);
+  void remove(Done<Ok> done);
   /// There must be a document.
   SitePowerView view_now();
   void changed();
@@ -68,6 +80,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   [[nodiscard]] bool allocates(double now_s) const { return now_s < mine_until_s_; }
   void allocate(double now_s);
   void release_all();
+  /// What they leave for accelerators; below 0 W: the constants alone exceed a limit.
   [[nodiscard]] std::vector<Watts> limits_now(double now_s, const std::vector<int>& accelerators) const;
   /// The running jobs; nothing while one that may draw power is being read.
   std::optional<Found> find_jobs(double now_s);
@@ -80,9 +93,9 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   JobCache& jobs_;
   const Clock& clock_;
   Executor& executor_;
-  /// What they leave for accelerators; below 0 W: the constants alone exceed a limit.
   std::optional<jobs::SiteDocument> document_;
-  std::string text_;  ///< of the document
+  std::string text_;        ///< of the document
+  std::deque<Turn> turns_;  ///< the first is in progress
   double next_s_ = 0, next_claim_s_ = 0, next_read_s_ = 0;
   double mine_until_s_ = 0;  ///< end of the claim
   double allocating_s_ = 0;  ///< when this server got the claim

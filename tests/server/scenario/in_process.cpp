@@ -210,7 +210,7 @@ Status InProcess::set_site(const std::string& document) {
   }
   const auto parsed = jobs::parse_site_document(document, "body");
   if (!parsed) return parsed.error();
-  Status set = status_of(answer<Ok>([&](auto done) { service_->set_site(*parsed, done); }));
+  Status set = status_of(answer<Ok>([&](auto done) { service_->set_site(*parsed, {}, done); }));
   service_->tick();
   settle();
   return set;
