@@ -187,6 +187,20 @@ class Site(ServedCase):
         until(lambda: self.hall().get("missing_w") == 300)
         self.assertEqual(self.hall()["limit_w"], 0)
 
+    def test_names(self):
+        for name in ("a\nb", "a\u202eb", "\u0007", " "):
+            for site in ({"domains": [{"name": name}]},
+                         {"domains": [{"name": "hall"}], "hosts": [{"host": name, "domain": "hall"}]}):
+                status, refused = self.server.ask("PUT", "/v1/site", site)
+                self.assertEqual(status, 400, site)
+                self.assertIn("domains[0].name: " if "hosts" not in site else "hosts[0].host: ", refused["detail"])
+        for kind in ("host", "prefix"):
+            status, refused = self.server.ask("PUT", "/v1/site", {
+                "domains": [{"name": "hall"}, {"name": "row"}],
+                "hosts": [{kind: "node-1", "domain": "hall"}, {kind: "node-1", "domain": "row"}]})
+            self.assertEqual(status, 400)
+            self.assertIn(f"hosts[1].{kind}: 'node-1' appears twice", refused["detail"])
+
 
 if __name__ == "__main__":
     served.PROGRAM = sys.argv.pop(1)

@@ -10,6 +10,7 @@
 #include "planning/site/grant_order.h"
 #include "planning/site/site_limits.h"
 #include "server/jobs/job_savings.h"
+#include "server/service/site_names.h"
 
 namespace perseus::service {
 namespace {
@@ -91,6 +92,7 @@ void SitePower::end_turn(const Result<Ok>& result) {
 }
 
 void SitePower::set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
+  if (const Status names = check_site_names(document); !names) return done(names.error());
   const auto change = [weak = weak_from_this(), document = std::move(document),
                        expected = std::move(expected)](const Done<Ok>& changed) {
     const auto self = weak.lock();
