@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <boost/json.hpp>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "domain_limits.h"
@@ -39,13 +43,6 @@ json::value json_of(const toml::node& node) {
   return object;
 }
 
-json::object take_limit(json::object& from, double from_s) {
-  json::object limit{{"from_s", from_s}};
-  if (const auto* watts = from.if_contains("limit_w")) limit["limit_w"] = *watts;
-  from.erase("limit_w");
-  return limit;
-}
-
 json::object* domain_in(json::object& site, std::string_view name) {
   for (json::value& domain : site["domains"].as_array()) {
     const auto* known = domain.as_object().if_contains("name");
@@ -58,38 +55,87 @@ Error no_domain(const std::string& name) {
   return {ErrorCode::usage, fmt::format("domain '{}'; allowed: the name of a domain of the site", name)};
 }
 
-/// The tables [[domain]], [[limit]] and [[host]] of a site's file as PUT /v1/site takes them.
-Result<std::string> document_of(const toml::table& root) {
-  json::object site = json_of(root).as_object();
-  for (const char* const planned : {"job", "end_s", "ramp_step_s"}) site.erase(planned);
-  const auto take = [&site](const char* name) {
-    const json::value* const list = site.if_contains(name);
-    json::array tables = list != nullptr && list->is_array() ? list->as_array() : json::array();
-    site.erase(name);
-    return tables;
-  };
-  json::array domains = take("domain");
-  for (json::value& domain : domains) {
-    if (!domain.is_object()) return Error{ErrorCode::usage, "domain: allowed: tables [[domain]]"};
-    domain.as_object()["limits"] = json::array{take_limit(domain.as_object(), 0)};
+using Keys = std::span<const std::string_view>;
+
+/// What a limit may begin at: earlier times are meant as seconds from now or from the beginning of a plan.
+constexpr formats::NumberRange kInstants{1e9, 1e11};
+constexpr const char* kInstantsAllowed = "seconds since 1970, from 1000000000 (2001-09-09) on";
+constexpr formats::NumberRange kMeteredWatts{0, 1e12};
+
+constexpr auto kRootKeys = std::to_array<std::string_view>({"name", "objective", "pue", "supply_efficiency",
+                                                            "node_overhead_w", "gpus_per_node", "least_rate", "lease_s",
+                                                            "dwell_s", "accelerator_w", "domain", "limit", "host"});
+constexpr auto kDomainKeys = std::to_array<std::string_view>(
+    {"name", "parent", "limit_w", "constant_w", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
+constexpr auto kHostKeys = std::to_array<std::string_view>({"host", "prefix", "domain"});
+
+/// Makes the document of PUT /v1/site of a site's file; keeps the first error. The server checks the other values.
+class SiteFile {
+ public:
+  SiteFile(const toml::table& root, const std::string& file) : root_(root, file, "", kRootKeys), file_(file) {
+    site_ = json_of(root).as_object();
+    for (const char* const tables : {"domain", "limit", "host"}) site_.erase(tables);
   }
-  site["domains"] = std::move(domains);
-  for (json::value& limit : take("limit")) {
-    if (!limit.is_object() || !limit.as_object().contains("domain") || !limit.as_object().contains("from_s")) {
-      return Error{ErrorCode::usage, "limit: allowed: tables [[limit]] with domain and from_s"};
+
+  Result<std::string> document() {
+    keep(root_);
+    site_["domains"] = json::array();
+    read_tables("domain", kDomainKeys, [this](formats::TomlFields& fields, json::object domain) {
+      fields.string("name");
+      domain["limits"] = json::array{take_limit(fields, domain, 0)};
+      site_["domains"].as_array().push_back(std::move(domain));
+    });
+    read_tables("limit", kLimitKeys,
+                [this](formats::TomlFields& fields, json::object limit) { read_limit(fields, limit); });
+    site_["hosts"] = json::array();
+    read_tables("host", kHostKeys, [this](formats::TomlFields&, json::object host) {
+      site_["hosts"].as_array().push_back(std::move(host));
+    });
+    if (error_) return *error_;
+    return formats::json_text(site_);
+  }
+
+ private:
+  void keep(const formats::TomlFields& fields) {
+    if (!error_) error_ = fields.error();
+  }
+
+  template <class Fill>
+  void read_tables(std::string_view key, Keys keys, Fill fill) {
+    const std::vector<const toml::table*> tables = root_.tables(key);
+    keep(root_);
+    for (const toml::table* table : tables) {
+      if (error_) return;
+      formats::TomlFields fields(*table, file_, fmt::format("[[{}]]", key), keys);
+      fill(fields, json_of(*table).as_object());
+      keep(fields);
     }
-    json::object& step = limit.as_object();
-    const std::string name = step["domain"].is_string() ? std::string(step["domain"].as_string()) : "";
-    json::object* const domain = domain_in(site, name);
-    if (domain == nullptr) return no_domain(name);
-    boost::system::error_code wrong;
-    const double from_s = step["from_s"].to_number<double>(wrong);
-    if (wrong) return Error{ErrorCode::usage, "limit: from_s: allowed: a number of seconds"};
-    (*domain)["limits"].as_array().push_back(take_limit(step, from_s));
   }
-  site["hosts"] = take("host");
-  return formats::json_text(site);
-}
+
+  static json::object take_limit(formats::TomlFields& fields, json::object& from, double from_s) {
+    json::object limit{{"from_s", from_s}};
+    if (fields.has("limit_w")) limit["limit_w"] = fields.number("limit_w", kMeteredWatts);
+    from.erase("limit_w");
+    return limit;
+  }
+
+  void read_limit(formats::TomlFields& fields, json::object& step) {
+    json::object* const domain = domain_in(site_, fields.string("domain"));
+    if (domain == nullptr) fields.fail("domain", "the name of a [[domain]]");
+    boost::system::error_code wrong;
+    const json::value* const from = step.if_contains("from_s");
+    const double from_s = from == nullptr ? 0 : from->to_number<double>(wrong);
+    if (wrong || !(from_s >= kInstants.least && from_s <= kInstants.most)) fields.fail("from_s", kInstantsAllowed);
+    json::object limit = take_limit(fields, step, from_s);
+    if (domain != nullptr) (*domain)["limits"].as_array().push_back(std::move(limit));
+  }
+
+  formats::TomlFields root_;
+  const std::string& file_;
+  json::object site_;
+  std::optional<Error> error_;
+};
 
 Result<http::HttpCall> set_call(const std::string& file) {
   const auto text = formats::read_file(file, kMostBytes);
@@ -97,7 +143,7 @@ Result<http::HttpCall> set_call(const std::string& file) {
   if (file.ends_with(".json")) return http::HttpCall{"PUT", "/v1/site", *text};
   const auto root = formats::parse_toml(*text, file);
   if (!root) return root.error();
-  auto document = document_of(*root);
+  auto document = SiteFile(*root, file).document();
   if (!document) return document.error();
   return http::HttpCall{"PUT", "/v1/site", *document};
 }

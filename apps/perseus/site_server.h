@@ -1,8 +1,8 @@
 // perseus site set, show, limit, clear and status: the power limits that a server keeps.
 //
-// Input:   a TOML file (docs/formats.md#site without jobs; times are seconds since 1970), or the JSON of PUT /v1/site.
+// Input:   a TOML file (docs/power.md#on-a-server; times are seconds since 1970), or the JSON of PUT /v1/site.
 // Output:  the server's answer; status as a table of domains.
-// Errors:  of the file, with its line; the server's.
+// Errors:  of the file, with its line, also for keys of plans only and times before 2001; the server's.
 // Threads: one.
 #pragma once
 

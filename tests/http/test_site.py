@@ -172,8 +172,8 @@ class Site(ServedCase):
         site = {"domains": [{"name": "hall"}, {"name": "row", "limits": [{"limit_w": 1e5}]}],
                 "hosts": [{"prefix": "node-", "domain": "row"}]}
         self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
-        self.register(1, "rwo").over = True
-        self.register(2, "").over = True
+        self.register(1, domain="rwo").over = True
+        self.register(2, domain="").over = True
         wrong, none = sorted(self.power()["jobs"], key=lambda job: job["name"])
         self.assertEqual([wrong["domain"], none["domain"]], ["row", "row"])
         self.assertIn("no domain 'rwo'", wrong["reason"])
@@ -200,6 +200,32 @@ class Site(ServedCase):
                 "hosts": [{kind: "node-1", "domain": "hall"}, {kind: "node-1", "domain": "row"}]})
             self.assertEqual(status, 400)
             self.assertIn(f"hosts[1].{kind}: 'node-1' appears twice", refused["detail"])
+
+    def refused(self, text):
+        path = self.folder.name + "/refused.toml"
+        with open(path, "w") as file:
+            file.write(text)
+        done = self.server.cli("site", "set", path, ok=False)
+        self.assertEqual(done.returncode, 65, done.stderr)
+        return done.stderr.replace(path, "FILE")
+
+    def test_a_file_with_keys_that_a_server_does_not_take(self):
+        sample = self.server.cli("site", "set", str(served.ROOT / "data/sample_site.toml"), ok=False)
+        self.assertEqual(sample.returncode, 65)
+        self.assertIn("sample_site.toml:3: unknown key 'end_s'; allowed: name, objective", sample.stderr)
+        hall = '[[domain]]\nname = "hall"\nlimit_w = 5000\n'
+        self.assertIn("FILE:4: unknown key 'job'; allowed: ", self.refused(hall + '[[job]]\nname = "large"\n'))
+        self.assertIn("FILE:3: [[domain]] limit_w: -1; allowed: ", self.refused(hall.replace("5000", "-1")))
+        self.assertIn("FILE:4: [[domain]] unknown key 'window_s'; allowed: name, ",
+                      self.refused(hall + "window_s = 5\n"))
+        limit = hall + '[[limit]]\ndomain = "hall"\nlimit_w = 4000\n'
+        for from_s in ("7200", "nan", "2030-01-01", '"now"'):
+            self.assertRegex(self.refused(limit + f"from_s = {from_s}\n"),
+                             r"FILE:7: \[\[limit\]\] from_s: .*; allowed: seconds since 1970, from 1000000000")
+        self.assertIn("FILE:4: [[limit]] from_s: is missing; allowed: seconds since 1970", self.refused(limit))
+        self.assertIn("FILE:5: [[limit]] domain: 'row'; allowed: the name of a [[domain]]",
+                      self.refused(limit.replace('domain = "hall"', 'domain = "row"') + "from_s = 1800000000\n"))
+        self.assertEqual(self.server.ask("GET", "/v1/site")[0], 404)
 
 
 if __name__ == "__main__":
