@@ -30,10 +30,12 @@ std::string span_text(double s) {
   return fmt::format("{:.1f} days", s / day);
 }
 
-std::string seconds_text(double s) {
-  if (s < kFirstInstant || s > 1e12) return span_text(s);
+std::string instant_text(double s) {
+  if (s < 0 || s > 1e12) return span_text(s);
   return fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(s)));
 }
+std::string seconds_text(double s) { return s < kFirstInstant ? span_text(s) : instant_text(s); }
+std::string ramp_text(double w_per_s) { return fmt::format("{:.6g} W/s", w_per_s); }
 std::string joules_text(double j) { return report::text_of(Joules(j)); }
 std::string watts_text(double w) { return report::text_of(Watts(w)); }
 std::string megahertz_text(double mhz) { return fmt::format("{:.6g} MHz", mhz); }
@@ -42,10 +44,16 @@ struct Unit {
   std::string_view ending;
   std::string (*text)(double);
 };
-constexpr std::array<Unit, 5> kUnits{Unit{"_s", seconds_text}, Unit{"_j", joules_text}, Unit{"_w", watts_text},
+constexpr std::array<Unit, 6> kUnits{Unit{"_w_per_s", ramp_text},   Unit{"_s", seconds_text},
+                                     Unit{"_j", joules_text},       Unit{"_w", watts_text},
                                      Unit{"_pct", report::percent}, Unit{"_mhz", megahertz_text}};
 
+// The beginning of a site's limit, never a duration.
+constexpr std::string_view kInstantKey = "from_s";
+constexpr Unit kInstant{"_s", instant_text};
+
 const Unit* unit_of(std::string_view key) {
+  if (key == kInstantKey) return &kInstant;
   for (const Unit& unit : kUnits) {
     if (key.size() > unit.ending.size() && key.ends_with(unit.ending)) return &unit;
   }

@@ -207,6 +207,37 @@ void add_limit(CLI::App& group, Command& command) {
   });
 }
 
+/// The document as text: a limit without watts says so.
+Result<std::string> site_shown(const Result<std::string>& document) {
+  if (!document) return document;
+  boost::system::error_code wrong;
+  json::value site = json::parse(*document, wrong);
+  json::value* const domains = wrong || !site.is_object() ? nullptr : site.get_object().if_contains("domains");
+  if (domains == nullptr || !domains->is_array()) return document;
+  for (json::value& domain : domains->get_array()) {
+    json::value* const limits = domain.is_object() ? domain.get_object().if_contains("limits") : nullptr;
+    if (limits == nullptr || !limits->is_array()) continue;
+    for (json::value& limit : limits->get_array()) {
+      if (!limit.is_object()) continue;
+      const bool has_watts = limit.get_object().contains("limit_w");
+      if (!has_watts) limit.get_object()["limit"] = "none";
+    }
+  }
+  return formats::json_text(site);
+}
+
+void add_site_show(CLI::App& group, Command& command) {
+  auto* action = group.add_subcommand("show", "Show the power limits of a server");
+  const auto peer = add_server_options(*action);
+  add_json_flag(*action, command);
+  action->callback([peer, &command] {
+    command.run = [peer, &command]() -> Result<int> {
+      const auto document = call_server(*peer, {"GET", "/v1/site", ""});
+      return print_answer(*peer, command.json ? document : site_shown(document), command.json);
+    };
+  });
+}
+
 ListForm status_form() {
   return {"domains",
           {{"DOMAIN", "name"},
@@ -228,9 +259,7 @@ void add_site_server_actions(CLI::App& group, Command& command) {
   auto* set = add_action(group, command, "set", "Set the power limits that a server keeps; replaces all of them",
                          [file] { return set_call(*file); });
   set->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
-  add_action(group, command, "show", "Show the power limits of a server", []() -> Result<http::HttpCall> {
-    return http::HttpCall{"GET", "/v1/site", ""};
-  });
+  add_site_show(group, command);
   add_limit(group, command);
   add_action(group, command, "clear", "Remove the power limits of a server", []() -> Result<http::HttpCall> {
     return http::HttpCall{"DELETE", "/v1/site", ""};

@@ -201,6 +201,18 @@ class Site(ServedCase):
             self.assertEqual(status, 400)
             self.assertIn(f"hosts[1].{kind}: 'node-1' appears twice", refused["detail"])
 
+    def test_show_prints_units_and_dates(self):
+        status, answer = self.server.ask("PUT", "/v1/site", {"domains": [
+            {"name": "hall", "limits": [{"limit_w": 5000}], "ramp_down_w_per_s": 10},
+            {"name": "row", "limits": [{}, {"from_s": 7200, "limit_w": 1}, {"from_s": 1800000000, "limit_w": 4000}]}]})
+        self.assertEqual(status, 200, answer)
+        text = self.server.cli("site", "show").stdout
+        self.assertIn("ramp_down: 10 W/s\n", text)
+        self.assertIn("from: 1970-01-01T02:00:00Z\n", text)
+        self.assertIn("from: 2027-01-15T08:00:00Z\n", text)
+        self.assertEqual(text.count("limit: none\n"), 1)
+        self.assertNotIn("{}", text)
+
     def refused(self, text):
         path = self.folder.name + "/refused.toml"
         with open(path, "w") as file:
