@@ -43,7 +43,9 @@ Status add_level(openadr::FollowSettings& settings, const std::string& text) {
                                                "watts, for example 2=600000",
                                                text)};
   }
-  settings.levels[static_cast<std::size_t>(*level)] = Watts(*watts);
+  std::optional<Watts>& limit = settings.levels[static_cast<std::size_t>(*level)];
+  if (limit) return Error{ErrorCode::usage, fmt::format("--level: '{}'; allowed: each level once", text)};
+  limit = Watts(*watts);
   return Ok{};
 }
 
@@ -139,6 +141,7 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   parts.wall = &wall;
   parts.unstepped = &unstepped;
   openadr::FollowerOptions options{*settings, arguments.client_id, arguments.poll_s};
+  if (arguments.dry_run) options.sent_word = "would send";
   options.first_retry_s = std::min(options.first_retry_s, arguments.poll_s);
   openadr::EventFollower follower(options, parts);
   {

@@ -174,7 +174,13 @@ class Follows(FollowCase):
         self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
         done = self.once("--dry-run")
         self.assertEqual([step["limit_w"] for step in json.loads(done.stdout)], [500e3])
+        self.assertIn("would send: 500000 W from now", done.stderr)
         self.assertEqual(self.receiver.got, [])
+
+    def test_a_level_is_named_once(self):
+        done = self.once("--dry-run", "--level", "1=5", "--level", "1=6")
+        self.assertEqual(done.returncode, 64)
+        self.assertIn("--level: '1=6'; allowed: each level once", done.stderr)
 
 
 class Misbehaves(FollowCase):

@@ -78,7 +78,7 @@ void EventFollower::send_changes(double now_s) {
   }
   was_sent_ = true;
   sent_ = schedule.steps;
-  parts_.log(fmt::format("sent: {} ({} events known)", schedule_text(sent_), events.size()));
+  parts_.log(fmt::format("{}: {} ({} events known)", options_.sent_word, schedule_text(sent_), events.size()));
 }
 
 void EventFollower::log_once(const std::string& key, const std::string& text) {
