@@ -86,6 +86,15 @@ bool is_estimated(const json::value& row, const ListColumn& column) {
   return part != nullptr && part->is_number() && part->to_number<double>() != 0;
 }
 
+/// By more than rounding.
+bool is_over(const json::value& row, const ListColumn& column) {
+  constexpr double rounding = 1 + 1e-6;
+  const json::value* const value = member_of(row, column.member);
+  const json::value* const bound = member_of(row, column.other);
+  return value != nullptr && bound != nullptr && value->is_number() && bound->is_number() &&
+         value->to_number<double>() > bound->to_number<double>() * rounding;
+}
+
 std::string cell(const json::value& row, const ListColumn& column, double now_s, std::size_t id_length) {
   const json::value* const value = member_of(row, column.member);
   if (value == nullptr || (value->is_string() && value->get_string().empty())) return "-";
@@ -101,6 +110,7 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
     if (least != nullptr && *least != *value) text = formats::json_text(*least) + "-" + text;
   }
   if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
+  if (column.kind == Kind::bounded && is_over(row, column)) text += " over";
   if (column.kind == Kind::possible) {
     const json::value* const modeled = member_of(row, column.other);
     text += modeled != nullptr && modeled->is_bool() && modeled->get_bool() ? " modeled" : " est.";

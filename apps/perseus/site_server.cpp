@@ -239,16 +239,17 @@ void add_site_show(CLI::App& group, Command& command) {
 }
 
 ListForm status_form() {
+  using Use = ListColumn::Use;
   return {"domains",
           {{"DOMAIN", "name"},
-           {"PARENT", "parent"},
-           {"METERED LIMIT W", "metered_limit_w"},
-           {"LIMIT W", "limit_w"},
-           {"GRANTED W", "granted_w"},
-           {"COUNTED W", "counted_w"},
-           {"REPORTED W", "reported_w"},
-           {"MISSING W", "missing_w"},
-           {"PRICE", "price"}},
+           {"PARENT", "parent", Use::roomy},
+           {"METERED LIMIT", "metered_limit_w"},
+           {"LIMIT", "limit_w"},
+           {"GRANTED", "granted_w"},
+           {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},
+           {"REPORTED", "reported_w", Use::roomy},
+           {"MISSING", "missing_w"},
+           {"PRICE", "price", Use::roomy}},
           2};
 }
 

@@ -1,12 +1,17 @@
 """Runs a real `perseus serve` for a test, and sends it requests."""
 
+import fcntl
 import http.client
 import inspect
 import json
+import os
 import pathlib
+import pty
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import threading
 import time
 import unittest
@@ -85,6 +90,25 @@ class Server:
         done = subprocess.run([PROGRAM, *arguments, "--server", self.url], capture_output=True, text=True)
         assert (done.returncode == 0) == ok, done.stderr + done.stdout
         return done
+
+    def shown_on(self, columns, *arguments):
+        """Lines of a list on a terminal of that many columns."""
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        program = subprocess.Popen([PROGRAM, *arguments, "--server", self.url], stdout=theirs)
+        os.close(theirs)
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 65536)
+            except OSError:  # the program has ended
+                break
+            if not piece:
+                break
+            seen += piece
+        os.close(ours)
+        assert program.wait() == 0, seen
+        return seen.decode().splitlines()
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)

@@ -199,41 +199,22 @@ class CommandLine(ServedCase):
 
         self.assertEqual(self.watch(second_header, stdout=subprocess.PIPE), 0)
 
-    def shown_on(self, columns, *arguments):
-        """Lines of a list on a terminal of that many columns."""
-        ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-        program = subprocess.Popen([served.PROGRAM, *arguments, "--server", self.server.url], stdout=theirs)
-        os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the program has ended
-                break
-            if not piece:
-                break
-            seen += piece
-        os.close(ours)
-        self.assertEqual(program.wait(), 0)
-        return seen.decode().splitlines()
-
     def test_a_list_is_no_wider_than_the_terminal(self):
         self.job("short")
         long = self.job("a name " + 60 * "x")
-        lines = self.shown_on(80, "job", "list")
+        lines = self.server.shown_on(80, "job", "list")
         self.assertEqual(len(lines), 3)
         self.assertLessEqual(max(map(len, lines)), 80)
         self.assertEqual(lines[0].split(), ["ID", "NAME", "STATE", "RANKS", "SAVED", "AGE"])
         self.assertRegex(lines[1], r"a name x+\.\.\.  registered")
         self.assertIn("short", lines[2])
-        lines = self.shown_on(40, "job", "list")
+        lines = self.server.shown_on(40, "job", "list")
         self.assertIn("a name xx...", lines[1], "texts are cut to 12 columns, and no more")
         titles = "ID NAME STATE RANKS ITERATION PLAN SAVES SAVED STRAGGLERS AGE".split()
-        for lines in (self.shown_on(200, "job", "list"), self.out("job", "list").splitlines()):
+        for lines in (self.server.shown_on(200, "job", "list"), self.out("job", "list").splitlines()):
             self.assertEqual(lines[0].split(), titles)
             self.assertIn(60 * "x", lines[1])
-        lines = self.shown_on(80, "job", "list", "-o", "wide")
+        lines = self.server.shown_on(80, "job", "list", "-o", "wide")
         self.assertIn(60 * "x", lines[1])
         self.assertIn(long, lines[1])
         self.assertIn("LABELS", lines[0])

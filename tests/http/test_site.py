@@ -213,6 +213,23 @@ class Site(ServedCase):
         self.assertEqual(text.count("limit: none\n"), 1)
         self.assertNotIn("{}", text)
 
+    def test_status_fits_a_terminal_and_marks_what_is_over(self):
+        self.servers = [self.server]
+        status, answer = self.server.ask("PUT", "/v1/site", {"domains": [
+            {"name": "the hall", "limits": [{"limit_w": 1e6}]}, {"name": "the first row", "limits": [{"limit_w": 1}]},
+            {"name": "the second row", "limits": [{"limit_w": 1e6}]}],
+            "hosts": [{"host": "node-1", "domain": "the first row"}]})
+        self.assertEqual(status, 200, answer)
+        job = self.server.ask("POST", "/v1/jobs", {"name": "job", "degrees": {"dp": 1, "pp": 1, "tp": 1}})[1]["job"]
+        status, answer = self.server.ask("POST", f"/v1/jobs/{job}/ranks", {
+            "rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0, "epoch": 1, "host": "node-1"})
+        self.assertEqual(status, 200, answer)
+        until(lambda: self.power()["domains"][1]["counted_w"] > 1)
+        lines = self.server.shown_on(80, "site", "status")
+        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        self.assertEqual([" over" in line for line in lines], [False, False, True, False], lines)
+        self.assertIn("PRICE", self.server.cli("site", "status").stdout)
+
     def refused(self, text):
         path = self.folder.name + "/refused.toml"
         with open(path, "w") as file:
