@@ -154,7 +154,10 @@ void SitePower::document(Done<std::string> done) {
           self->apply_document(*text && document ? std::optional(*std::move(document)) : std::nullopt,
                                text->value_or(""));
         }
-        if (!*text) return done(Error{ErrorCode::not_found, "this server has no site: set one with PUT /v1/site"});
+        if (!*text) {
+          return done(Error{ErrorCode::not_found,
+                            "this server has no site: set one with perseus site set FILE.toml or PUT /v1/site"});
+        }
         done(**text);
       });
 }
