@@ -159,8 +159,13 @@ double from_of(const json::value& step) {
   return from == nullptr ? 0 : from->to_number<double>();
 }
 
+struct LimitedSite {
+  std::string document;
+  std::size_t removed = 0;  ///< later steps of the domain
+};
+
 /// The document with another limit of that domain from one time until another; then the present one applies again.
-Result<std::string> with_limit(const std::string& document, const NewLimit& limit, double now_s) {
+Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limit, double now_s) {
   json::object site = json::parse(document).as_object();
   json::object* const domain = domain_in(site, limit.domain);
   if (domain == nullptr) return no_domain(limit.domain);
@@ -170,10 +175,12 @@ Result<std::string> with_limit(const std::string& document, const NewLimit& limi
   }
   json::object after;  // the limit at `until`
   json::array steps;
+  std::size_t removed = 0;
   const json::array before = domain->contains("limits") ? (*domain)["limits"].as_array() : json::array();
   for (const json::value& step : before) {
     if (from_of(step) < from_s) steps.push_back(step);
     if (limit.until_s && from_of(step) <= *limit.until_s) after = step.as_object();
+    if (from_of(step) > from_s && (!limit.until_s || from_of(step) < *limit.until_s)) ++removed;
   }
   steps.push_back(json::object{{"from_s", from_s}, {"limit_w", limit.watts}});
   if (limit.until_s) {
@@ -184,25 +191,42 @@ Result<std::string> with_limit(const std::string& document, const NewLimit& limi
     }
   }
   (*domain)["limits"] = std::move(steps);
-  return formats::json_text(site);
+  return LimitedSite{formats::json_text(site), removed};
 }
 
 void add_limit(CLI::App& group, Command& command) {
-  auto* action = group.add_subcommand("limit", "Set the limit of a domain, from now on or between two times");
+  auto* action =
+      group.add_subcommand("limit", "Set the limit of a domain until a time, or for good in place of its later limits");
   const auto peer = add_server_options(*action);
   add_json_flag(*action, command);
   auto limit = std::make_shared<NewLimit>();
   action->add_option("DOMAIN", limit->domain, "Name of the domain")->required();
-  action->add_option("WATTS", limit->watts, "Limit as metered")->required();
-  action->add_option("--from", limit->from_s, "Unix time at which it begins; default: now")->type_name("TIME");
-  action->add_option("--until", limit->until_s, "Unix time at which the limits of before apply again; default: never")
-      ->type_name("TIME");
+  action->add_option("WATTS", limit->watts, "Limit as metered")
+      ->required()
+      ->check(number_within(kMeteredWatts.least, kMeteredWatts.most, "W"));
+  const CLI::Validator instants = number_within(kInstants.least, kInstants.most, "seconds since 1970");
+  action->add_option("--from", limit->from_s, "Unix time at which it begins; default: now")
+      ->type_name("TIME")
+      ->check(instants);
+  action
+      ->add_option("--until", limit->until_s,
+                   "Unix time at which the limits of before apply again; default: never, later limits are removed")
+      ->type_name("TIME")
+      ->check(instants);
   action->callback([peer, limit, &command] {
     command.run = [peer, limit, &command]() -> Result<int> {
       const double now_s = SystemClock().now_s();
-      const auto answer =
-          change_site(*peer, [&](const std::string& document) { return with_limit(document, *limit, now_s); });
-      return print_answer(*peer, answer, command.json);
+      int removed = 0;
+      const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
+        auto changed = with_limit(document, *limit, now_s);
+        if (!changed) return changed.error();
+        removed = changed->removed;
+        return std::move(changed->document);
+      });
+      if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
+      print(fmt::format("done: {} later step{} removed
+", removed, removed == 1 ? "" : "s"));
+      return 0;
     };
   });
 }

@@ -136,9 +136,15 @@ class Site(ServedCase):
         self.assertEqual([step for step in site["domains"][1]["limits"] if step.get("from_s")],
                          [{"from_s": 1.7e9, "limit_w": 3000}, {"from_s": 1800000100, "limit_w": 4000}])
         self.assertIn("hall", self.server.cli("site", "status").stdout)
+        self.assertEqual(self.server.cli("site", "limit", "hall", "4000", "--until", "1900000000").stdout, "done\n")
+        self.assertEqual(self.server.cli("site", "limit", "hall", "4000", "--from", "1900000010").stdout, "done\n")
+        self.assertEqual(self.server.cli("site", "limit", "hall", "3500").stdout, "done: 2 later steps removed\n")
+        self.assertEqual(self.server.cli("site", "limit", "row", "3000", "--from", "1750000000").stdout,
+                         "done: 1 later step removed\n")
         self.server.cli("site", "limit", "cellar", "3000", ok=False)
         self.server.cli("site", "clear")
-        self.server.cli("site", "show", ok=False)
+        self.assertIn("set one with perseus site set FILE.toml or PUT /v1/site",
+                      self.server.cli("site", "show", ok=False).stderr)
 
     def test_changes_at_the_same_moment(self):
         rows = [f"row-{number}" for number in range(6)]
@@ -229,6 +235,16 @@ class Site(ServedCase):
         self.assertLessEqual(max(map(len, lines)), 80, lines)
         self.assertEqual([" over" in line for line in lines], [False, False, True, False], lines)
         self.assertIn("PRICE", self.server.cli("site", "status").stdout)
+
+    def test_a_limit_has_finite_watts_and_unix_times(self):
+        for words, message in (
+                *((("row", watts), f"WATTS: '{watts}' is not a number from 0 to 1e+12 W (see ")
+                  for watts in ("nan", "inf", "5kW", "none")),
+                *((("row", "5", option, time),
+                   f"{option}: '{time}' is not a number from 1e+09 to 1e+11 seconds since 1970 (see ") for option in ("--from", "--until") for time in ("nan", "2030-01-01", "7200"))):
+            done = self.server.cli("site", "limit", *words, ok=False)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(message, done.stderr)
 
     def refused(self, text):
         path = self.folder.name + "/refused.toml"
