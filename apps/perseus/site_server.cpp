@@ -216,7 +216,7 @@ void add_limit(CLI::App& group, Command& command) {
   action->callback([peer, limit, &command] {
     command.run = [peer, limit, &command]() -> Result<int> {
       const double now_s = SystemClock().now_s();
-      int removed = 0;
+      std::size_t removed = 0;
       const auto answer = change_site(*peer, [&](const std::string& document) -> Result<std::string> {
         auto changed = with_limit(document, *limit, now_s);
         if (!changed) return changed.error();
@@ -224,8 +224,7 @@ void add_limit(CLI::App& group, Command& command) {
         return std::move(changed->document);
       });
       if (!answer || command.json || removed == 0) return print_answer(*peer, answer, command.json);
-      print(fmt::format("done: {} later step{} removed
-", removed, removed == 1 ? "" : "s"));
+      print(fmt::format("done: {} later step{} removed\n", removed, removed == 1 ? "" : "s"));
       return 0;
     };
   });

@@ -463,7 +463,7 @@ struct HostView {
   int silent = 0;                                               ///< ranks that have not called this server
 };
 struct HostQuery {
-  std::string job;
+  std::string job = {};
   std::string prefix = {};                ///< of the host's name
   std::optional<std::string> after = {};  ///< only hosts with greater names
   std::size_t limit = 0;
