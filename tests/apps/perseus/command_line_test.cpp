@@ -59,7 +59,8 @@ TEST(PerseusCommandLine, ErrorsNameUnknownArguments) {
   expect_mistake({"help", "job", "lst"}, kUsage, "unknown command 'lst'; did you mean 'list'?");
   expect_mistake({"help", "plan", "a.csv"}, kUsage, "unknown argument 'a.csv'");
   expect_mistake({"--verbose"}, kUsage, "unknown option '--verbose' (see 'perseus --help')");
-  expect_mistake({"job", "stop"}, kUsage, "unknown command 'stop'; allowed: list, history, ranks, show, delete, finish");
+  expect_mistake({"job", "stop"}, kUsage,
+                 "unknown command 'stop'; allowed: list, history, ranks, show, delete, finish");
   expect_mistake({"lookup", "--dedline=3"}, kUsage,
                  "unknown option '--dedline'; did you mean '--deadline'? (see 'perseus lookup --help')");
   expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument 'b.csv'");
