@@ -37,7 +37,9 @@ Status check(const PlannedSite& planned, model::SiteObjective objective, const s
   model::Site site = planned.timed.site;
   for (const site::Interval& interval : intervals) {
     for (std::size_t j = 0; j < site.jobs.size(); ++j) site.jobs[j].least_rate = interval.least_rates[j];
-    const auto wrong = checker::wrong_in_allocation(site, interval.guarded_limits(), objective, interval.allocation);
+    model::Allocation allocation = interval.allocation;
+    for (std::size_t d = 0; d < allocation.missing.size(); ++d) allocation.missing[d] -= interval.below[d];
+    const auto wrong = checker::wrong_in_allocation(site, interval.guarded_limits(), objective, allocation);
     if (wrong) {
       return Error{ErrorCode::internal, fmt::format("allocation at {:g} s: {}", interval.from.value(), *wrong)};
     }

@@ -135,7 +135,8 @@ std::vector<Interval> plan_site(const TimedSite& timed, model::SiteObjective obj
       return GuardedLoad{interval.used, guards_of(timed, interval.allocation.chosen)};
     });
     for (std::size_t d = 0; d < interval.limits.size(); ++d) {  // the allocation knows no limit below 0 W
-      interval.allocation.missing[d] += std::max(Watts(0), interval.guards[d] - interval.limits[d]);
+      interval.below.push_back(std::max(Watts(0), interval.guards[d] - interval.limits[d]));
+      interval.allocation.missing[d] += interval.below[d];
       interval.limits[d] = std::max(Watts(0), interval.limits[d]);
     }
     for (std::size_t j = 0; j < due.size(); ++j) {

@@ -50,6 +50,7 @@ struct Interval {
   std::vector<double> least_rates;  ///< per job: its tier's, or more for its deadline
   model::Allocation allocation;     ///< under the limits less the guards
   std::vector<Watts> guards{};      ///< per domain: of its window
+  std::vector<Watts> below{};  ///< per domain: of the missing watts, what is not for floors: the limit is below 0 W
 
   [[nodiscard]] std::vector<Watts> guarded_limits() const;
 };
