@@ -62,7 +62,8 @@ jobs::RankPage ranks_of(LiveJob& live, const jobs::RankQuery& query, RankPlans& 
   std::set<int> waiting;
   for (const auto& [id, waiter] : live.calls.waiters) waiting.insert(waiter.rank);
   jobs::RankPage page;
-  for (int rank = std::max(0, query.after + 1); rank < static_cast<int>(ranks.size()); ++rank) {
+  const int size = static_cast<int>(ranks.size());
+  for (int rank = std::max(0, std::min(query.after, size) + 1); rank < size; ++rank) {
     if (!ranks[rank] || (!query.host.empty() && ranks[rank]->host != query.host)) continue;
     if (static_cast<int>(page.ranks.size()) == query.limit) {
       page.next = page.ranks.back().rank;

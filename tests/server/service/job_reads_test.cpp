@@ -62,6 +62,7 @@ TEST_F(JobReadsTest, RanksComeInPagesWithTheirRightsAndTheirLastCall) {
   EXPECT_EQ(second.ranks[0].control_reason, "no permission");
   EXPECT_EQ(second.ranks[0].last_heard_s, 42);
   EXPECT_TRUE(ranks(1, 9).ranks.empty());
+  EXPECT_TRUE(ranks(std::numeric_limits<int>::max(), 9).ranks.empty());
   EXPECT_EQ(ranks(-1, 9).ranks.size(), 2U);
 }
 
