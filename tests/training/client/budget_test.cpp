@@ -200,11 +200,11 @@ class BudgetedRank : public ::testing::Test {
   std::unique_ptr<TrainingClient> client_;
 };
 
-const std::string fast = R"([["forward",1410],["forward",1410],["backward",1410],["backward",1410]])";
-const std::string slow = R"([["forward",900],["forward",900],["backward",900],["backward",900]])";
+const std::string fast_clocks = R"([["forward",1410],["forward",1410],["backward",1410],["backward",1410]])";
+const std::string slow_clocks = R"([["forward",900],["forward",900],["backward",900],["backward",900]])";
 
 TEST_F(BudgetedRank, APlansClocksMayBeAboveTheCeiling) {
-  start(plan_of(1, fast, budget_of(3600, 1250)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1250)));
   ASSERT_TRUE(follows(1)) << client_->status();
   EXPECT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); }));
   EXPECT_EQ(statistics().ceiling_mhz, 1200) << "rounded down to a clock of this GPU";
@@ -214,7 +214,7 @@ TEST_F(BudgetedRank, APlansClocksMayBeAboveTheCeiling) {
 }
 
 TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
-  start(plan_of(1, fast, budget_of(1, 1200)));
+  start(plan_of(1, fast_clocks, budget_of(1, 1200)));
   ASSERT_TRUE(follows(1)) << client_->status();
   // Reports are answered: a lower limit would not reach this rank all the same.
   server_->script([](const http::HttpRequest& request) {
@@ -225,14 +225,14 @@ TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
   EXPECT_TRUE(clock_becomes(1200)) << client_->status();
   EXPECT_EQ(statistics().state, PERSEUS_CEILING);
   EXPECT_THAT(client_->status(), HasSubstr(R"("rules":"ceiling","why":"no answer about the plan"})"));
-  answer(plan_of(1, fast, budget_of(3600, 1200)), 1);
+  answer(plan_of(1, fast_clocks, budget_of(3600, 1200)), 1);
   // "unchanged" is an answer too; the lease is still one second, so the rank falls and rises again until then.
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client_->status();
   EXPECT_TRUE(eventually([&] { return said_.count("its plan is in force") >= 1; }));
 }
 
 TEST_F(BudgetedRank, TheLeaseEndsWithoutAnyCallOfTheTrainingThread) {
-  start(plan_of(1, fast, budget_of(1, 900)));
+  start(plan_of(1, fast_clocks, budget_of(1, 900)));
   ASSERT_TRUE(follows(1)) << client_->status();
   client_->calls().step_begin(true);
   client_->calls().begin(model::Instruction::forward, -1, -1);
@@ -242,7 +242,7 @@ TEST_F(BudgetedRank, TheLeaseEndsWithoutAnyCallOfTheTrainingThread) {
 }
 
 TEST_F(BudgetedRank, TheCeilingTakesThePlaceOfTheHighestClock) {
-  start(plan_of(1, fast, budget_of(3600, 1200)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200)));
   ASSERT_TRUE(follows(1)) << client_->status();
   client_->calls().step_begin(false);
   EXPECT_TRUE(clock_becomes(1200)) << "evaluation";
@@ -258,7 +258,7 @@ TEST_F(BudgetedRank, TheCeilingTakesThePlaceOfTheHighestClock) {
 }
 
 TEST_F(BudgetedRank, AJobThatIsOverKeepsTheCeilingUntilItsProcessEnds) {
-  start(plan_of(1, fast, budget_of(3600, 1200)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200)));
   ASSERT_TRUE(follows(1)) << client_->status();
   server_->script([](const http::HttpRequest&) { return std::pair(409, std::string(R"({"detail":"it is over"})")); });
   ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1200); })) << client_->status();
@@ -284,17 +284,17 @@ TEST_F(BudgetedRank, ABudgetThatBeginsLowersARankWithoutAPlanThatMakesNoCall) {
 }
 
 TEST_F(BudgetedRank, APlanThatHoldsAtOnceLowersTheClockOfAComputationThatNeverEnds) {
-  start(plan_of(1, fast, budget_of(3600, 1200)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200)));
   ASSERT_TRUE(follows(1)) << client_->status();
   client_->calls().step_begin(true);
   client_->calls().begin(model::Instruction::forward, -1, -1);
   ASSERT_TRUE(clock_becomes(1410));
-  answer(plan_of(2, slow, budget_of(3600, 1200, true)), 2);
+  answer(plan_of(2, slow_clocks, budget_of(3600, 1200, true)), 2);
   EXPECT_TRUE(clock_becomes(900)) << client_->status();
 }
 
 TEST_F(BudgetedRank, APlanThatHoldsAtOnceIsFollowedFromTheNextComputationOn) {
-  start(plan_of(1, fast, budget_of(3600, 1200)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200)));
   ASSERT_TRUE(follows(1)) << client_->status();
   client_->calls().step_begin(true);
   compute(model::Instruction::forward);
@@ -332,7 +332,7 @@ TEST_F(BudgetedRank, APlanThatHoldsAtOnceIsFollowedFromTheNextComputationOn) {
 }
 
 TEST_F(BudgetedRank, TheEndOfTheBudgetBringsTheHighestClockBack) {
-  start(plan_of(1, slow, budget_of(3600, 900)));
+  start(plan_of(1, slow_clocks, budget_of(3600, 900)));
   ASSERT_TRUE(follows(1)) << client_->status();
   answer(R"({"rank":0,"version":2,"kind":"maximum_clock","from_iteration":0,"clocks":[]})", 2);
   ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); })) << client_->status();
