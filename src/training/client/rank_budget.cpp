@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "training/device/supported_clocks.h"
+
 namespace perseus::client {
 
 void RankBudget::use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz) {
@@ -25,7 +27,7 @@ std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
   // The training thread has not taken the plan that this one replaces.
   if (budget_ && control_ != nullptr && control_->capped()) plan.budget->at_once = true;
   budget_ = plan.budget;
-  budget_->ceiling_mhz = supported_below(plan.budget->ceiling_mhz);
+  budget_->ceiling_mhz = device::highest_within(clocks_mhz_, plan.budget->ceiling_mhz);
   if (control_ == nullptr) return 0;
   control_->set_budget(Megahertz(budget_->ceiling_mhz), valid_until_ns());
   if (budget_->at_once) return control_->cap(Megahertz(highest_clock(plan, budget_->ceiling_mhz)));
@@ -36,12 +38,6 @@ RankBudget::Now RankBudget::now(double now_s) const {
   const std::lock_guard lock(mutex_);
   if (!budget_) return {};
   return {budget_->ceiling_mhz, std::max(answered_s_ + budget_->lease_s - now_s, 0.0), budget_->lease_s};
-}
-
-int RankBudget::supported_below(int clock_mhz) const {
-  if (clocks_mhz_.empty()) return clock_mhz;
-  const auto below = std::ranges::find_if(clocks_mhz_, [clock_mhz](int clock) { return clock <= clock_mhz; });
-  return below == clocks_mhz_.end() ? clocks_mhz_.back() : *below;
 }
 
 int RankBudget::highest_clock(const ClockPlan& plan, int ceiling_mhz) {

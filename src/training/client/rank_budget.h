@@ -40,7 +40,6 @@ class RankBudget {
   [[nodiscard]] Now now(double now_s) const;
 
  private:
-  [[nodiscard]] int supported_below(int clock_mhz) const;
   /// The highest clock of the plan; the ceiling if it names none.
   [[nodiscard]] static int highest_clock(const ClockPlan& plan, int ceiling_mhz);
   [[nodiscard]] std::int64_t valid_until_ns() const;

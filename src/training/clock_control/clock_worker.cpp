@@ -4,6 +4,8 @@
 #include <limits>
 #include <utility>
 
+#include "training/device/supported_clocks.h"
+
 namespace perseus::clock_control {
 namespace {
 
@@ -151,7 +153,7 @@ device::DeviceStatus ClockWorker::give_back() {
 }
 
 device::DeviceStatus ClockWorker::keep_ceiling() {
-  const Megahertz ceiling = supported_below(mailbox_.limit.ceiling());
+  const Megahertz ceiling = device::highest_within(supported_, mailbox_.limit.ceiling());
   if (device::DeviceStatus recorded = lease_.record(); !recorded) return recorded;
   mailbox_.locked.store(1, std::memory_order_release);
   return limit_patiently(gpu_, ceiling);
@@ -214,14 +216,6 @@ Megahertz ClockWorker::supported_above(Megahertz clock) const {
   return best;
 }
 
-Megahertz ClockWorker::supported_below(Megahertz clock) const {
-  if (supported_.empty()) return clock;
-  for (const Megahertz supported : supported_) {
-    if (supported <= clock) return supported;
-  }
-  return supported_.back();
-}
-
 Megahertz ClockWorker::requested() const {
   const Megahertz clock(seen_.change.clock_mhz);
   return clock.value() == 0 ? clock : supported_above(clock);
@@ -229,8 +223,9 @@ Megahertz ClockWorker::requested() const {
 
 Megahertz ClockWorker::target() const {
   const Megahertz clock = requested();
-  if (clock.value() == 0) return bounds_.unlocked.value() == 0 ? clock : supported_below(bounds_.unlocked);
-  return bounds_.locked.value() == 0 ? clock : std::min(clock, supported_below(bounds_.locked));
+  if (clock.value() == 0)
+    return bounds_.unlocked.value() == 0 ? clock : device::highest_within(supported_, bounds_.unlocked);
+  return bounds_.locked.value() == 0 ? clock : std::min(clock, device::highest_within(supported_, bounds_.locked));
 }
 
 /// If two changes overlap, a clock cannot be attributed to either: the second has no latency.

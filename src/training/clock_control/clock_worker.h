@@ -63,7 +63,6 @@ class ClockWorker {
   void failed(const device::DeviceError& error);
   void end(HelperState state, const device::DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
-  [[nodiscard]] Megahertz supported_below(Megahertz clock) const;
   /// The requested clock, without a limit; 0: the driver's choice.
   [[nodiscard]] Megahertz requested() const;
   /// The clock to set now.

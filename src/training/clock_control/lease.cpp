@@ -20,6 +20,7 @@
 #include "training/clock_control/mailbox.h"
 #include "training/device/ceiling_gpu.h"
 #include "training/device/open_gpu.h"
+#include "training/device/supported_clocks.h"
 
 namespace perseus::clock_control {
 namespace {
@@ -248,8 +249,7 @@ device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling) {
   Megahertz lowest = ceiling, highest = ceiling;
   if (const auto clocks = gpu.supported_clocks(); clocks && !clocks->empty()) {
     lowest = clocks->back();
-    const auto below = std::ranges::find_if(*clocks, [ceiling](Megahertz clock) { return clock <= ceiling; });
-    highest = below == clocks->end() ? lowest : *below;
+    highest = device::highest_within(*clocks, ceiling);
   }
   return patiently([&] {
     device::DeviceStatus limited = gpu.limit_clock(lowest, highest);
