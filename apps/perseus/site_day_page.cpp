@@ -9,6 +9,7 @@
 
 #include "io/report/line_chart.h"
 #include "io/report/static_page.h"
+#include "planning/site/site_limits.h"
 #include "simulation/site_emulator/day_limits.h"
 #include "site_day_tables.h"
 
@@ -49,13 +50,13 @@ report::ChartSeries limit_line(const SiteDayReport& report, int domain, Seconds 
   const auto add = [&](Seconds time, Watts limit) {
     series.points.push_back({(time - zero).value() / unit, limit.value() / 1e3});
   };
-  add(from, site_emulator::limit_at(limits, from));
+  add(from, site::limit_at(limits, from));
   for (const model::LimitStep& step : limits) {
     if (step.from <= from || step.from > until) continue;
-    add(step.from, site_emulator::limit_at(limits, Seconds(std::nextafter(step.from.value(), 0))));
+    add(step.from, site::limit_at(limits, Seconds(std::nextafter(step.from.value(), 0))));
     add(step.from, step.limit);
   }
-  add(until, site_emulator::limit_at(limits, until));
+  add(until, site::limit_at(limits, until));
   return series;
 }
 

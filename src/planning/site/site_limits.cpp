@@ -21,6 +21,11 @@ Watts ramped_limit(const std::vector<model::LimitStep>& limits, const model::Ram
   return least;
 }
 
+Watts limit_at(const std::vector<model::LimitStep>& steps, Seconds time) {
+  const auto after = std::ranges::upper_bound(steps, time, {}, &model::LimitStep::from);
+  return after == steps.begin() ? model::kNoLimit : (after - 1)->limit;
+}
+
 Watts left_for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
   if (metered == model::kNoLimit) return metered;
   return site.supply_efficiency * (metered / site.pue - constant);

@@ -24,6 +24,8 @@ Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts 
 /// Per domain: what hosts and other constant loads of it and of the domains inside draw.
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus);
 
+/// Of steps that begin at 0 s or later; before the first: no limit.
+Watts limit_at(const std::vector<model::LimitStep>& steps, Seconds time);
 Watts ramped_limit(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds time);
 std::vector<model::LimitStep> ramped(const std::vector<model::LimitStep>& limits, const model::Ramp& ramp, Seconds end,
                                      Seconds step);

@@ -4,14 +4,10 @@
 #include <limits>
 
 #include "planning/site/allocate.h"
+#include "planning/site/site_limits.h"
 
 namespace perseus::site {
 namespace {
-
-Watts limit_at(const std::vector<model::LimitStep>& limits, Seconds time) {
-  const auto after = std::ranges::upper_bound(limits, time, {}, &model::LimitStep::from);
-  return after == limits.begin() ? model::kNoLimit : (after - 1)->limit;
-}
 
 /// Beginnings of all intervals.
 std::vector<Seconds> boundaries_of(const TimedSite& timed) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "planning/site/site_limits.h"
+
 namespace perseus::site_emulator {
 namespace {
 
@@ -18,7 +20,7 @@ Watts surprise_limit(const Surprise& surprise, Seconds ramp_step, Seconds reacti
 }
 
 Watts least_within(const std::vector<model::LimitStep>& steps, Seconds from, Seconds until) {
-  Watts least = limit_at(steps, from);
+  Watts least = site::limit_at(steps, from);
   for (const model::LimitStep& step : steps) {
     if (step.from > from && step.from <= until) least = std::min(least, step.limit);
   }
@@ -74,11 +76,6 @@ LimitSteps limits_of(const SiteDay& day, Seconds lead, Seconds reaction) {
 LimitSteps planned_limits(const SiteDay& day, Seconds lead) { return limits_of(day, lead, Seconds(0)); }
 
 LimitSteps due_limits(const SiteDay& day, Seconds reaction) { return limits_of(day, Seconds(0), reaction); }
-
-Watts limit_at(const std::vector<model::LimitStep>& steps, Seconds time) {
-  const auto after = std::ranges::upper_bound(steps, time, {}, &model::LimitStep::from);
-  return after == steps.begin() ? model::kNoLimit : (after - 1)->limit;
-}
 
 std::vector<Seconds> change_times(const LimitSteps& limits, Seconds end) {
   std::vector<Seconds> times{Seconds(0)};

@@ -20,7 +20,6 @@ using LimitSteps = std::vector<std::vector<model::LimitStep>>;
 
 LimitSteps planned_limits(const SiteDay& day, Seconds lead);
 LimitSteps due_limits(const SiteDay& day, Seconds reaction);
-Watts limit_at(const std::vector<model::LimitStep>& steps, Seconds time);
 
 /// The times at which a limit of any domain changes, ascending, from 0 s.
 std::vector<Seconds> change_times(const LimitSteps& limits, Seconds end);

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/result.h"
+#include "planning/site/site_limits.h"
 #include "simulation/site_emulator/day_limits.h"
 #include "simulation/site_emulator/drawn_jobs.h"
 #include "simulation/site_emulator/running_job.h"
@@ -93,7 +94,7 @@ DayRunner::DayRunner(const SiteDay& day, std::string_view method, model::SiteObj
 
 std::vector<Watts> DayRunner::limits_at(Seconds time) const {
   std::vector<Watts> limits;
-  for (const auto& steps : limits_) limits.push_back(limit_at(steps, time));
+  for (const auto& steps : limits_) limits.push_back(site::limit_at(steps, time));
   return limits;
 }
 
