@@ -127,7 +127,9 @@ Api::~Api() {
 bool Api::is_reader(const http::HttpRequest& request) {
   if (request.method != "GET" && request.method != "HEAD") return false;
   const Found found = route_of(request);
-  return found.pattern != nullptr && found.pattern->route->access == Access::read;
+  if (found.pattern == nullptr) return false;
+  const Access access = found.pattern->route->access;
+  return access == Access::read || access == Access::all_jobs;
 }
 
 std::optional<double> Api::next_wake() const {
@@ -160,7 +162,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
       {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks},
       {"GET", "/v1/jobs/{job}/history", read, &Api::history},
-      {"GET", "/v1/history", read, &Api::cluster_history},
+      {"GET", "/v1/history", all_jobs, &Api::cluster_history},
       {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
@@ -186,7 +188,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/site", read, &Api::show_site},
       {"PUT", "/v1/site", infrastructure, &Api::put_site},
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
-      {"GET", "/v1/site/power", read, &Api::site_power},
+      {"GET", "/v1/site/power", all_jobs, &Api::site_power},
       {"GET", "/v1/profiles", read, &Api::list_profiles},
       {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
       {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
@@ -336,7 +338,8 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
   const service::Role role = who.role;
   const bool for_jobs = route.access == Access::job || route.access == Access::rank;
   if ((route.access == Access::infrastructure && role != service::Role::infrastructure) ||
-      (for_jobs && role == service::Role::read_only)) {
+      (for_jobs && role == service::Role::read_only) ||
+      (route.access == Access::all_jobs && role == service::Role::job)) {
     return response_of({ErrorCode::forbidden,
                         fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
   }

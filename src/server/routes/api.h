@@ -90,7 +90,8 @@ struct Call {
 class Api {
  public:
   /// rank: same tokens as job, for frequent requests of every rank, which the audit log omits.
-  enum class Access { open, read, rank, job, infrastructure };
+  /// all_jobs: reads what is about all jobs: not for tokens of jobs, which see only some.
+  enum class Access { open, read, all_jobs, rank, job, infrastructure };
   using Handler = void (Api::*)(Call);
   struct Route {
     std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
