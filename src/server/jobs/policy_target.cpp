@@ -102,20 +102,30 @@ Target tolerated(const MaxSlowdown& slow, const std::vector<PolicyScope>& groups
   return {best, std::move(reason)};
 }
 
-/// Grants are powers of plans, read from a log.
-constexpr double kSamePower = 1 + 1e-9;
+/// The fastest time, and those of all slower plans, ascending.
+std::vector<Seconds> times_from(const std::vector<PolicyScope>& groups, Seconds fastest) {
+  std::vector<Seconds> times{fastest};
+  for (const PolicyScope& group : groups) {
+    if (group.count == 0) continue;
+    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
+      if (point.time > fastest) times.push_back(point.time);
+    }
+  }
+  std::ranges::sort(times);
+  return times;
+}
 
 Target within(Watts most, const std::string& what, const std::vector<PolicyScope>& groups, Seconds fastest) {
-  const std::vector<PowerAtTime> powers = powers_from(groups, fastest);
-  const auto fits = std::ranges::find_if(powers, [&](const auto& at) { return at.power <= kSamePower * most; });
-  if (fits == powers.begin()) return {fastest, ""};
-  if (fits != powers.end()) {
-    return {fits->time, fmt::format("{}: {:.4g} W at {:.6g} s", what, fits->power.value(), fits->time.value())};
+  if (average_power(groups, fastest) <= most) return {fastest, ""};
+  Seconds last = fastest;
+  for (const Seconds time : times_from(groups, fastest)) {
+    const Watts power = average_power(groups, time);
+    if (power <= most) return {time, fmt::format("{}: {:.4g} W at {:.6g} s", what, power.value(), time.value())};
+    last = time;
   }
-  const PowerAtTime& slowest = powers.back();
-  return {slowest.time,
-          fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", what, slowest.power.value(),
-                      slowest.time.value()),
+  return {last,
+          fmt::format("{} cannot be kept: the least is {:.4g} W, at {:.6g} s", what,
+                      average_power(groups, last).value(), last.value()),
           false};
 }
 
@@ -142,16 +152,8 @@ Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
 }
 
 std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest) {
-  std::vector<Seconds> times{fastest};
-  for (const PolicyScope& group : groups) {
-    if (group.count == 0) continue;
-    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
-      if (point.time > fastest) times.push_back(point.time);
-    }
-  }
-  std::ranges::sort(times);
   std::vector<PowerAtTime> powers;
-  for (const Seconds time : times) powers.push_back({time, average_power(groups, time)});
+  for (const Seconds time : times_from(groups, fastest)) powers.push_back({time, average_power(groups, time)});
   return powers;
 }
 
@@ -191,7 +193,9 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   Target target = own_target(policies, groups, first, bounds, now_s);
   if (!bounds.granted) return target;
   const std::string what = fmt::format("grant of the site's limits {:.4g} W", bounds.granted->value());
-  Target under = within(*bounds.granted, what, groups, target.time);
+  // Grants are powers of plans, read from a log.
+  constexpr double same_power = 1 + 1e-9;
+  Target under = within(same_power * *bounds.granted, what, groups, target.time);
   return under.reason.empty() ? target : under;
 }
 
