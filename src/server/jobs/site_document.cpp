@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 
 #include "io/formats/sha256.h"
 #include "server/jobs/describe.h"
@@ -133,9 +135,7 @@ class Reader {
 
   /// The domain of that name among those read; -1 after an error.
   int domain_named(const std::string& member, const std::string& name) {
-    const auto& domains = document_.site.domains;
-    const auto found = std::ranges::find(domains, name, &model::DescribedDomain::name);
-    if (found != domains.end()) return static_cast<int>(found - domains.begin());
+    if (const auto found = number_of_.find(name); found != number_of_.end()) return found->second;
     fail(fmt::format("{}: '{}'; allowed: the name of a domain{}", member, name,
                      member.ends_with("parent") ? " before it" : ""));
     return -1;
@@ -149,8 +149,7 @@ class Reader {
     if (body.name.empty() || body.name.size() > 256) {
       fail(fmt::format("{}name: {} bytes; allowed: 1 to 256", at, body.name.size()));
     }
-    if (std::ranges::find(document_.site.domains, body.name, &model::DescribedDomain::name) !=
-        document_.site.domains.end()) {
+    if (number_of_.contains(body.name)) {
       fail(fmt::format("{}name: '{}'; allowed: a name that no domain before it has", at, body.name));
     }
     if (d == 0 && !body.parent.empty()) {
@@ -164,6 +163,7 @@ class Reader {
       if (value) *ramp = in(at + member, *value, {1e-3, kMostWatts});
     }
     read_limits(body, at, domain);
+    number_of_.emplace(body.name, static_cast<int>(d));
     document_.site.domains.push_back(std::move(domain));
   }
 
@@ -195,6 +195,7 @@ class Reader {
 
   const SiteBody& body_;
   SiteDocument document_;
+  std::map<std::string, int, std::less<>> number_of_;  ///< of the domains read
   std::size_t steps_ = 0;
   std::optional<Error> error_;
 };

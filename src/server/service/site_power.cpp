@@ -57,6 +57,7 @@ Status SitePower::open(store::Store& from) {
 void SitePower::apply_document(std::optional<jobs::SiteDocument> document, std::string text) {
   document_ = std::move(document);
   text_ = std::move(text);
+  known_.clear();
   last_ = {};
   ++runs_;
   dividing_ = false;
@@ -111,10 +112,12 @@ void SitePower::set(jobs::SiteDocument document, std::optional<std::string> expe
 }
 
 void SitePower::put(const jobs::SiteDocument& document, Done<Ok> done) {
-  store::Blob blob{kDocumentKey, jobs::format_site_document(document)};
-  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, done = std::move(done)](const Result<Ok>& put) {
+  std::string text = jobs::format_site_document(document);
+  store::Blob blob{kDocumentKey, text};
+  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, text = std::move(text),
+                                    done = std::move(done)](const Result<Ok>& put) {
     const auto self = weak.lock();
-    if (self && put) self->apply_document(document, jobs::format_site_document(document));
+    if (self && put) self->apply_document(document, text);
     done(put);
   });
 }
@@ -197,6 +200,7 @@ void SitePower::tick(double now_s) {
   read_again(now_s);
   if (!document_ || now_s < next_s_) return;
   next_s_ = now_s + kTick_s;
+  std::erase_if(known_, [&](const auto& known) { return jobs_.index().find(known.first) == jobs_.index().end(); });
   if (now_s >= next_claim_s_) claim(now_s);
   if (allocates(now_s)) allocate(now_s);
 }
@@ -232,11 +236,12 @@ PoweredJob SitePower::powered(const LiveJob& live, double now_s, SiteJobView* sh
   const jobs::Job& job = live.job;
   PoweredJob powered;
   powered.id = job.id;
-  powered.domain = jobs::domain_of(*document_, job);
   powered.least_rate = job.spec.least_rate.value_or(document_->least_rate);
   const int accelerators = job.spec.degrees.world_size();
   powered.weight = accelerators * job.spec.priority.value_or(1);
-  Choices& known = choices_[job.id];
+  KnownJob& known = known_[job.id];
+  if (known.sequence != job.sequence) known.domain = jobs::domain_of(*document_, job);
+  powered.domain = known.domain;
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
     const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
@@ -294,7 +299,6 @@ std::optional<SitePower::Found> SitePower::find_jobs(double now_s) {
   }
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
   if (reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
-  std::erase_if(choices_, [&](const auto& known) { return jobs_.index().find(known.first) == jobs_.index().end(); });
   found.site.limits = limits_now(now_s, found.accelerators);
   return found;
 }

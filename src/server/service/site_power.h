@@ -7,7 +7,8 @@
 // Output:  PowerGranted in the log of each job whose grant changes; FollowUps then deploys the plan under it. Of
 //          several servers on a database, the one with the claim grants. view(): limits, grants and what they lack.
 // Errors:  those of the store. While the claim cannot be renewed, no grant changes.
-// Cost:    every kTick_s, O(jobs + their ranks), and a division on the executor if something has changed.
+// Cost:    every kTick_s, O(jobs + their ranks), and a division on the executor of the server that grants. What a job
+//          can draw is computed again after each of its events.
 // Threads: io thread.
 // Source:  docs/decisions/0052.
 #pragma once
@@ -102,12 +103,14 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view
-  struct Choices {
+  /// What a job's state at one moment makes of it.
+  struct KnownJob {
     std::int64_t sequence = -1;
+    int domain = 0;
     double until_s = 0;  ///< a policy changes
     std::shared_ptr<const jobs::PowerChoices> choices;
   };
-  std::map<std::string, Choices> choices_;  ///< by job
+  std::map<std::string, KnownJob> known_;  ///< by job, under this document
 };
 
 }  // namespace perseus::service
