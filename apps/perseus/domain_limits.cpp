@@ -21,27 +21,25 @@ namespace json = boost::json;
 constexpr std::size_t kDomainsShown = 8;
 constexpr std::chrono::milliseconds kPause{20};
 
-Result<json::value> site_in(const std::string& body) {
-  boost::system::error_code problem;
-  json::value site = json::parse(body, problem);
-  if (problem || !site.is_object()) {
-    return Error{ErrorCode::unavailable, "GET /v1/site: the answer is not a JSON object"};
+/// Calls `visit` with the name and the object of each domain until it returns true.
+template <class Visit>
+void visit_domains(json::object& site, const Visit& visit) {
+  json::value* const domains = site.if_contains("domains");
+  if (domains == nullptr || !domains->is_array()) return;
+  for (json::value& domain : domains->get_array()) {
+    const json::value* const name = domain.is_object() ? domain.get_object().if_contains("name") : nullptr;
+    if (name != nullptr && name->is_string() && visit(name->get_string(), domain.get_object())) return;
   }
-  return site;
 }
 
 /// The domain with that name, in the site.
 Result<json::object*> domain_in(json::value& site, const std::string& name) {
+  if (json::object* const found = find_domain(site.get_object(), name)) return found;
   std::vector<std::string> names;
-  json::value* const domains = site.get_object().if_contains("domains");
-  if (domains != nullptr && domains->is_array()) {
-    for (json::value& domain : domains->get_array()) {
-      const json::value* const text = domain.is_object() ? domain.get_object().if_contains("name") : nullptr;
-      if (text == nullptr || !text->is_string()) continue;
-      if (text->get_string() == name) return &domain.get_object();
-      if (names.size() < kDomainsShown) names.emplace_back(text->get_string().c_str());
-    }
-  }
+  visit_domains(site.get_object(), [&names](const json::string& known, json::object&) {
+    names.emplace_back(known.c_str());
+    return names.size() == kDomainsShown;
+  });
   return Error{ErrorCode::not_found,
                fmt::format("domain '{}' is not in the server's site; allowed: {}", name,
                            names.empty() ? "none, it has no domains" : fmt::format("{}", fmt::join(names, ", ")))};
@@ -55,6 +53,24 @@ std::optional<double> number_in(const json::object& object, std::string_view mem
 }
 
 }  // namespace
+
+Result<json::value> site_in(const std::string& body) {
+  boost::system::error_code problem;
+  json::value site = json::parse(body, problem);
+  if (problem || !site.is_object()) {
+    return Error{ErrorCode::unavailable, "GET /v1/site: the answer is not a JSON object"};
+  }
+  return site;
+}
+
+json::object* find_domain(json::object& site, std::string_view name) {
+  json::object* found = nullptr;
+  visit_domains(site, [&](const json::string& known, json::object& domain) {
+    if (known == name) found = &domain;
+    return found != nullptr;
+  });
+  return found;
+}
 
 std::string limits_json(const std::vector<openadr::WattStep>& steps) {
   std::string text;

@@ -10,8 +10,11 @@
 // Threads: any.
 #pragma once
 
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/http/http_client.h"
@@ -21,6 +24,11 @@ namespace perseus::cli {
 
 /// "[{"limit_w":900000},{"from_s":1773480600,"limit_w":600000},{"from_s":1773484200}]"; no limit_w: no limit.
 std::string limits_json(const std::vector<openadr::WattStep>& steps);
+
+/// The server's answer to GET /v1/site; unavailable: it is not an object.
+Result<boost::json::value> site_in(const std::string& body);
+/// The domain with that name; null: there is none.
+boost::json::object* find_domain(boost::json::object& site, std::string_view name);
 
 inline constexpr int kMostTries = 10;
 /// Replaces the site by what `change` makes of it. Returns the server's answer.

@@ -43,14 +43,6 @@ json::value json_of(const toml::node& node) {
   return object;
 }
 
-json::object* domain_in(json::object& site, std::string_view name) {
-  for (json::value& domain : site["domains"].as_array()) {
-    const auto* known = domain.as_object().if_contains("name");
-    if (known != nullptr && known->is_string() && known->get_string() == name) return &domain.as_object();
-  }
-  return nullptr;
-}
-
 Error no_domain(const std::string& name) {
   return {ErrorCode::usage, fmt::format("domain '{}'; allowed: the name of a domain of the site", name)};
 }
@@ -121,7 +113,7 @@ class SiteFile {
   }
 
   void read_limit(formats::TomlFields& fields, json::object& step) {
-    json::object* const domain = domain_in(site_, fields.string("domain"));
+    json::object* const domain = find_domain(site_, fields.string("domain"));
     if (domain == nullptr) fields.fail("domain", "the name of a [[domain]]");
     boost::system::error_code wrong;
     const json::value* const from = step.if_contains("from_s");
@@ -154,9 +146,21 @@ struct NewLimit {
   std::optional<double> from_s, until_s;
 };
 
-double from_of(const json::value& step) {
-  const auto* from = step.as_object().if_contains("from_s");
-  return from == nullptr ? 0 : from->to_number<double>();
+double from_of(const json::object& step) {
+  boost::system::error_code none;
+  const json::value* const from = step.if_contains("from_s");
+  return from == nullptr ? 0 : from->to_number<double>(none);
+}
+
+/// What the server says of a domain's limits.
+std::vector<json::object> steps_of(const json::object& domain) {
+  std::vector<json::object> steps;
+  const json::value* const limits = domain.if_contains("limits");
+  if (limits == nullptr || !limits->is_array()) return steps;
+  for (const json::value& step : limits->get_array()) {
+    if (step.is_object()) steps.push_back(step.get_object());
+  }
+  return steps;
 }
 
 struct LimitedSite {
@@ -166,8 +170,9 @@ struct LimitedSite {
 
 /// The document with another limit of that domain from one time until another; then the present one applies again.
 Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limit, double now_s) {
-  json::object site = json::parse(document).as_object();
-  json::object* const domain = domain_in(site, limit.domain);
+  auto site = site_in(document);
+  if (!site) return site.error();
+  json::object* const domain = find_domain(site->get_object(), limit.domain);
   if (domain == nullptr) return no_domain(limit.domain);
   const double from_s = limit.from_s.value_or(now_s);
   if (limit.until_s && *limit.until_s <= from_s) {
@@ -176,22 +181,22 @@ Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limi
   json::object after;  // the limit at `until`
   json::array steps;
   std::size_t removed = 0;
-  const json::array before = domain->contains("limits") ? (*domain)["limits"].as_array() : json::array();
-  for (const json::value& step : before) {
+  const std::vector<json::object> before = steps_of(*domain);
+  for (const json::object& step : before) {
     if (from_of(step) < from_s) steps.push_back(step);
-    if (limit.until_s && from_of(step) <= *limit.until_s) after = step.as_object();
+    if (limit.until_s && from_of(step) <= *limit.until_s) after = step;
     if (from_of(step) > from_s && (!limit.until_s || from_of(step) < *limit.until_s)) ++removed;
   }
   steps.push_back(json::object{{"from_s", from_s}, {"limit_w", limit.watts}});
   if (limit.until_s) {
     after["from_s"] = *limit.until_s;
     steps.push_back(after);
-    for (const json::value& step : before) {
+    for (const json::object& step : before) {
       if (from_of(step) > *limit.until_s) steps.push_back(step);
     }
   }
   (*domain)["limits"] = std::move(steps);
-  return LimitedSite{formats::json_text(site), removed};
+  return LimitedSite{formats::json_text(*site), removed};
 }
 
 void add_limit(CLI::App& group, Command& command) {

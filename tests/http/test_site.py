@@ -5,8 +5,10 @@ jobs' ranks hold never counts above the limit once they have confirmed the fall.
 usage: test_site.py PERSEUS
 """
 
+import http.server
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -145,6 +147,36 @@ class Site(ServedCase):
         self.server.cli("site", "clear")
         self.assertIn("set one with perseus site set FILE.toml or PUT /v1/site",
                       self.server.cli("site", "show", ok=False).stderr)
+
+    def test_an_answer_that_is_no_site(self):
+        class Other(http.server.BaseHTTPRequestHandler):
+            body = b""
+
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(self.body)
+
+            do_PUT = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        with http.server.HTTPServer(("127.0.0.1", 0), Other) as other:
+            threading.Thread(target=other.serve_forever, daemon=True).start()
+            url = f"http://127.0.0.1:{other.server_port}"
+            for body, code, message in [
+                (b"<html>", 69, "GET /v1/site: the answer is not a JSON object"),
+                (b"[]", 69, "GET /v1/site: the answer is not a JSON object"),
+                (b'{"domains": [1, {"name": 2}]}', 64, "domain 'row'; allowed: "),
+                (b'{"domains": [{"name": "row", "limits": [1, {"from_s": "now"}]}]}', 0, ""),
+            ]:
+                Other.body = body
+                ran = subprocess.run([served.PROGRAM, "site", "limit", "row", "3000", "--server", url], capture_output=True,
+                                     text=True)
+                self.assertEqual(ran.returncode, code, ran.stderr)
+                self.assertIn(message, ran.stderr)
+            other.shutdown()
 
     def test_changes_at_the_same_moment(self):
         rows = [f"row-{number}" for number in range(6)]
