@@ -81,7 +81,7 @@ JobHooks Service::Parts::hooks() {
 
 Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs->open(from); !opened) return opened;
-  if (Status read = site->open(from); !read) return read;
+  if (Status read = site->documents().open(from); !read) return read;
   upkeep = std::make_shared<Upkeep>(
       keep_of(options), *store, clock,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
@@ -269,10 +269,10 @@ void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> 
 }
 
 void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
-  parts_->site->set(std::move(document), std::move(expected), std::move(done));
+  parts_->site->documents().set(std::move(document), std::move(expected), std::move(done));
 }
-void Service::clear_site(Done<Ok> done) { parts_->site->clear(std::move(done)); }
-void Service::site(Done<std::string> done) { parts_->site->document(std::move(done)); }
+void Service::clear_site(Done<Ok> done) { parts_->site->documents().clear(std::move(done)); }
+void Service::site(Done<std::string> done) { parts_->site->documents().read(std::move(done)); }
 void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
 
 // ---- Time

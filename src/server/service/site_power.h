@@ -14,18 +14,17 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
-#include "server/jobs/site_document.h"
 #include "server/service/job_cache.h"
+#include "server/service/powered_jobs.h"
 #include "server/service/service_options.h"
+#include "server/service/site_documents.h"
 #include "server/service/site_power_view.h"
 #include "server/service/store_access.h"
 
@@ -35,23 +34,13 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
  public:
   static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10;
 
-  SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock, Executor& executor)
-      : options_(options), store_(store), jobs_(jobs), clock_(clock), executor_(executor) {}
+  SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock, Executor& executor);
 
-  /// Reads the document, on this thread: for the start.
-  Status open(store::Store& from);
-  /// Stores the document before it applies. `expected`: the tag of the document that it replaces (jobs::site_tag()), or
-  /// "*" for any; conflict: there is another one, none, or another server is changing it.
-  void set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
-  /// not_found: there is none.
-  void clear(Done<Ok> done);
-  void document(Done<std::string> done);
+  /// Its limits apply as soon as they are stored.
+  SiteDocuments& documents() { return *documents_; }
   void view(Done<SitePowerView> done);
   /// Of the document that this server has read last; empty: none.
   std::vector<SiteDomainView> domains_now();
-  /// The document of this server now; null: none.
-  [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
-
   /// Events of a job may change the allocation.
   void noticed(const LiveJob& live);
   void tick(double now_s);
@@ -60,32 +49,17 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::function<void()> earlier_wake;
 
  private:
-  struct Found;
-  struct Turn {
-    std::function<void(Done<Ok>)> change;
-    Done<Ok> done;
-  };
-
-  /// Changes of the document are stored one after another, of all servers: what one has read stays until it has put.
-  void in_turn(Turn turn);
-  void begin_turn();
-  void end_turn(const Result<Ok>& result);
-  void put(const jobs::SiteDocument& document, Done<Ok> done);
-  void remove(Done<Ok> done);
+  [[nodiscard]] const jobs::SiteDocument* current() const { return documents_->current(); }
   /// There must be a document.
   SitePowerView view_now();
   void changed();
-  void apply_document(std::optional<jobs::SiteDocument> document, std::string text);
-  void read_again(double now_s);
+  void document_applied();
   void claim(double now_s);
   [[nodiscard]] bool allocates(double now_s) const { return now_s < mine_until_s_; }
   void allocate(double now_s);
   void release_all();
-  /// What they leave for accelerators; below 0 W: the constants alone exceed a limit.
-  [[nodiscard]] std::vector<Watts> limits_now(double now_s, const std::vector<int>& accelerators) const;
   /// The running jobs; nothing while one that may draw power is being read.
-  std::optional<Found> find_jobs(double now_s);
-  PoweredJob powered(const LiveJob& live, double now_s, SiteJobView* shown = nullptr);
+  std::optional<PoweredSite> find_jobs(double now_s);
   void divided(std::uint64_t run, PoweredSite site, SiteShares shares);
   void grant(const PoweredJob& job, Watts watts);
 
@@ -94,23 +68,14 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   JobCache& jobs_;
   const Clock& clock_;
   Executor& executor_;
-  std::optional<jobs::SiteDocument> document_;
-  std::string text_;        ///< of the document
-  std::deque<Turn> turns_;  ///< the first is in progress
-  double next_s_ = 0, next_claim_s_ = 0, next_read_s_ = 0;
+  std::shared_ptr<SiteDocuments> documents_;
+  PoweredJobs powered_jobs_;
+  double next_s_ = 0, next_claim_s_ = 0;
   double mine_until_s_ = 0;  ///< end of the claim
   double allocating_s_ = 0;  ///< when this server got the claim
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view
-  /// What a job's state at one moment makes of it.
-  struct KnownJob {
-    std::int64_t sequence = -1;
-    int domain = 0;
-    double until_s = 0;  ///< a policy changes
-    std::shared_ptr<const jobs::PowerChoices> choices;
-  };
-  std::map<std::string, KnownJob> known_;  ///< by job, under this document
 };
 
 }  // namespace perseus::service

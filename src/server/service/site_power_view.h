@@ -1,16 +1,20 @@
 // What a site's limits allow and what its jobs draw, at one time.
 //
 // Units:   W of accelerators, except `metered`.
-// Threads: plain values.
+// Threads: plain values; site_power_view() io thread.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "server/jobs/site_document.h"
+#include "server/service/job_cache.h"
 #include "server/service/site_shares.h"
 
 namespace perseus::service {
+
+class PoweredJobs;
 
 struct SiteJobView {
   std::string job, name;
@@ -35,5 +39,9 @@ struct SitePowerView {
   std::vector<SiteDomainView> domains;
   std::vector<SiteJobView> jobs;
 };
+
+/// `shares`: of the last division by this server; prices and missing watts come from it.
+SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
+                              double now_s, const SiteShares& shares);
 
 }  // namespace perseus::service

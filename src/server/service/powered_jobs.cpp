@@ -1,0 +1,133 @@
+#include "server/service/powered_jobs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "planning/site/site_limits.h"
+
+namespace perseus::service {
+namespace {
+
+/// All ranks have the newest version, or there was not enough time for that yet.
+bool answers_in_time(const jobs::Job& job, double now_s) {
+  if (!job.plan || !job.plan->budget || job.ranks_registered == 0) return true;
+  const bool held = jobs::version_held_by_all(job) >= job.version;
+  return held || now_s < job.deployed_s + job.plan->budget->lease_s;
+}
+
+std::string why_fixed(const jobs::Job& job) {
+  if (!job.uncontrolled.empty()) return fmt::format("rank {} sets no clocks", *job.uncontrolled.begin());
+  if (!jobs::keeps_budgets(job)) return "the client of a rank does not know budgets";
+  return "it has no frontier";
+}
+
+/// The most that its ranks may draw now.
+Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted) {
+  const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job) : std::nullopt;
+  if (counted) return has_grant ? std::max(*counted, granted) : *counted;
+  if (job.ranks_registered > 0) return std::max(all_max, granted);
+  return has_grant ? granted : Watts(0);
+}
+
+bool is_running(const store::JobIndexRow& row) { return row.state != "finished" && row.state != "expired"; }
+
+}  // namespace
+
+void PoweredJobs::forget_removed() {
+  std::erase_if(known_, [&](const auto& known) { return jobs_.index().find(known.first) == jobs_.index().end(); });
+}
+
+PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, const LiveJob& live, double now_s) {
+  const jobs::Job& job = live.job;
+  KnownJob& known = known_[job.id];
+  if (known.sequence != job.sequence) known.domain = jobs::domain_of(document, job);
+  if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
+    const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
+    known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
+    known.sequence = job.sequence;
+    known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
+  }
+  return known;
+}
+
+PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJob& live, double now_s,
+                                SiteJobView* shown) {
+  const jobs::Job& job = live.job;
+  const KnownJob& known = this->known(document, live, now_s);
+  PoweredJob powered;
+  powered.id = job.id;
+  powered.domain = known.domain;
+  powered.least_rate = job.spec.least_rate.value_or(document.least_rate);
+  const int accelerators = job.spec.degrees.world_size();
+  powered.weight = accelerators * job.spec.priority.value_or(1);
+  const Watts all_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
+  powered.has_grant = job.grant && job.grant->granted_w;
+  powered.granted = powered.has_grant ? Watts(*job.grant->granted_w) : all_max;
+  powered.counted = counted_as(job, all_max, powered.has_grant, powered.granted);
+  const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
+  const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
+  if (keeps && planned) powered.choices = known.choices;
+  if (!powered.choices && !powered.has_grant) powered.granted = powered.counted;
+  if (shown != nullptr) {
+    shown->state = powered.has_grant ? "granted" : powered.choices ? "unlimited" : "fixed";
+    if (!powered.choices) {
+      shown->state = "fixed";
+      shown->reason = answers_in_time(job, now_s) ? why_fixed(job) : "its ranks have not asked for the last plan";
+    }
+    if (!job.spec.domain.empty() && document.site.domains[powered.domain].name != job.spec.domain) {
+      shown->reason += fmt::format("{}the site has no domain '{}': it is in that of its hosts",
+                                   shown->reason.empty() ? "" : "; ", job.spec.domain);
+    }
+  }
+  return powered;
+}
+
+bool PoweredJobs::read_all() {
+  std::vector<std::string> unread;
+  for (const auto& [id, row] : jobs_.index()) {
+    if (is_running(row) && jobs_.in_memory(id) == nullptr) unread.push_back(id);
+  }
+  for (const std::string& id : unread) {
+    if (!jobs_.is_loading(id)) jobs_.load(id, [](const auto&) {});
+  }
+  return unread.empty();
+}
+
+FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s) {
+  FoundJobs found;
+  found.reading = !read_all();
+  std::vector<int> accelerators(document.site.domains.size());
+  for (const model::DescribedDomain& domain : document.site.domains) {
+    found.site.domains.push_back({domain.name, domain.parent});
+  }
+  found.site.objective = document.objective;
+  for (const auto& [id, row] : jobs_.index()) {
+    const LiveJob* const live = jobs_.in_memory(id);
+    if (live == nullptr || !live->job.live() || live->job.unknown_events > 0) continue;
+    for (const std::string& key : jobs::frontiers_needed(live->job)) {
+      found.reading |= live->frontiers.find(key) == nullptr;
+    }
+    found.site.jobs.push_back(powered(document, *live, now_s));
+    accelerators[found.site.jobs.back().domain] += live->job.spec.degrees.world_size();
+  }
+  found.site.limits = limits_between(document, now_s, until_s, accelerators);
+  return found;
+}
+
+std::vector<Watts> limits_between(const jobs::SiteDocument& document, double from_s, double until_s,
+                                  const std::vector<int>& accelerators) {
+  const model::SiteDescription& site = document.site;
+  const std::vector<Watts> constants = site::constants_of(site, accelerators);
+  std::vector<Watts> limits;
+  for (std::size_t d = 0; d < site.domains.size(); ++d) {
+    const model::DescribedDomain& domain = site.domains[d];
+    const Watts metered = std::min(site::ramped_limit(domain.limits, domain.ramp, Seconds(from_s)),
+                                   site::ramped_limit(domain.limits, domain.ramp, Seconds(until_s)));
+    limits.push_back(site::left_for_accelerators(metered, site, constants[d]));
+  }
+  return limits;
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,66 @@
+// The running jobs of a server as its site's limits see them: what each can draw, may draw and counts as.
+//
+// Problem: what a job can draw is costly to compute and changes only with its events; what it counts as changes with
+//          every confirmation of its ranks.
+// Input:   the site document, the jobs with their frontiers and logs.
+// Output:  per job a PoweredJob; the limits that the document leaves for accelerators at a time.
+// Errors:  none.
+// Cost:    O(jobs + their ranks); what a job can draw is computed again after each of its events.
+// Threads: io thread.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/jobs/site_document.h"
+#include "server/service/job_cache.h"
+#include "server/service/service_options.h"
+#include "server/service/site_power_view.h"
+
+namespace perseus::service {
+
+struct FoundJobs {
+  PoweredSite site;
+  bool reading = false;  ///< a job that may draw power is still being read, or a frontier of it
+};
+
+class PoweredJobs {
+ public:
+  PoweredJobs(const ServiceOptions& options, JobCache& jobs) : options_(options), jobs_(jobs) {}
+
+  /// There is another document.
+  void forget() { known_.clear(); }
+  void forget_removed();
+  /// The running jobs under the limits from `now_s` until `until_s`; those not in memory are read.
+  FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s);
+  PoweredJob powered(const jobs::SiteDocument& document, const LiveJob& live, double now_s,
+                     SiteJobView* shown = nullptr);
+
+ private:
+  /// What a job's state at one moment makes of it.
+  struct KnownJob {
+    std::int64_t sequence = -1;
+    int domain = 0;
+    double until_s = 0;  ///< a policy changes
+    std::shared_ptr<const jobs::PowerChoices> choices;
+  };
+
+  KnownJob& known(const jobs::SiteDocument& document, const LiveJob& live, double now_s);
+  bool read_all();
+
+  const ServiceOptions& options_;
+  JobCache& jobs_;
+  std::map<std::string, KnownJob> known_;  ///< by job, under this document
+};
+
+/// The least between two times of what the limits leave for accelerators; below 0 W: the constants alone exceed a
+/// limit. `accelerators`: per domain, of the jobs directly in it.
+std::vector<Watts> limits_between(const jobs::SiteDocument& document, double from_s, double until_s,
+                                  const std::vector<int>& accelerators);
+
+}  // namespace perseus::service

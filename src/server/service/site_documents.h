@@ -1,0 +1,69 @@
+// The document of the site in the store: the limits that all servers on a database keep.
+//
+// Problem: several operators and servers change one document; a change may not be lost, and applies only once stored.
+// Output:  current(), and calls of `applied` and `removed`.
+// Errors:  those of the store. conflict: the document is not the expected one, or another server is changing it.
+// Cost:    a claim, a read and a write per change; a read every `site_poll_s`.
+// Threads: io thread.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "server/jobs/site_document.h"
+#include "server/service/service_options.h"
+#include "server/service/store_access.h"
+
+namespace perseus::service {
+
+class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
+ public:
+  SiteDocuments(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
+      : options_(options), store_(store), clock_(clock) {}
+
+  /// Reads the document, on this thread: for the start.
+  Status open(store::Store& from);
+  /// Stores the document before it applies. `expected`: the tag of the document that it replaces (jobs::site_tag()), or
+  /// "*" for any; conflict: there is another one, none, or another server is changing it.
+  void set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
+  /// not_found: there is none.
+  void clear(Done<Ok> done);
+  void read(Done<std::string> done);
+  /// The document of this server now; null: none.
+  [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
+
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+
+  std::function<void()> applied;  ///< current() is another one, or null. Never empty.
+  std::function<void()> removed;  ///< by this server; after `applied`. Never empty.
+
+ private:
+  struct Turn {
+    std::function<void(Done<Ok>)> change;
+    Done<Ok> done;
+  };
+
+  /// Changes of the document are stored one after another, of all servers: what one has read stays until it has put.
+  void in_turn(Turn turn);
+  void begin_turn();
+  void end_turn(const Result<Ok>& result);
+  void put(const jobs::SiteDocument& document, Done<Ok> done);
+  void remove(Done<Ok> done);
+  void apply(std::optional<jobs::SiteDocument> document, std::string text);
+
+  const ServiceOptions& options_;
+  StoreAccess& store_;
+  const Clock& clock_;
+  std::optional<jobs::SiteDocument> document_;
+  std::string text_;        ///< of the document
+  std::deque<Turn> turns_;  ///< the first is in progress
+  double next_read_s_ = 0;
+};
+
+}  // namespace perseus::service

@@ -1,0 +1,57 @@
+#include "server/service/site_power_view.h"
+
+#include <algorithm>
+
+#include "planning/site/site_limits.h"
+#include "server/jobs/job_savings.h"
+#include "server/service/powered_jobs.h"
+
+namespace perseus::service {
+
+SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
+                              double now_s, const SiteShares& shares) {
+  SitePowerView view;
+  view.now_s = now_s;
+  const std::vector<model::DescribedDomain>& domains = document.site.domains;
+  view.domains.resize(domains.size());
+  std::vector<int> accelerators(domains.size());
+  for (const auto& [id, row] : jobs.index()) {
+    const LiveJob* const live = jobs.in_memory(id);
+    if (live == nullptr || !live->job.live()) continue;
+    SiteJobView& job = view.jobs.emplace_back();
+    const PoweredJob power_now = powered_jobs.powered(document, *live, now_s, &job);
+    job.job = id;
+    job.name = live->job.spec.name;
+    job.domain = power_now.domain;
+    job.least_rate = power_now.least_rate;
+    if (power_now.has_grant) job.granted = power_now.granted;
+    job.counted = power_now.counted;
+    const auto cost = jobs::iteration_cost(live->job, live->frontiers.all(), jobs::CountedRanks::as_they_are);
+    if (cost && live->job.has_reports()) {
+      const jobs::JobPower power = jobs::power_of(live->job, *cost);
+      if (power.measured) job.reported = power.plan;
+    }
+    accelerators[power_now.domain] += live->job.spec.degrees.world_size();
+    for (int d = power_now.domain; d >= 0; d = domains[d].parent) {
+      view.domains[d].granted += job.granted.value_or(job.counted);
+      view.domains[d].counted += job.counted;
+      view.domains[d].reported += job.reported.value_or(Watts(0));
+    }
+  }
+  const std::vector<Watts> limits = limits_between(document, now_s, now_s, accelerators);
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    SiteDomainView& domain = view.domains[d];
+    domain.name = domains[d].name;
+    if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
+    const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
+    if (metered != model::kNoLimit) domain.metered = metered, domain.limit = std::max(Watts(0), limits[d]);
+    if (d < shares.price.size()) {
+      domain.price = shares.price[d];
+      domain.missing = shares.missing[d];
+      domain.gives = shares.gives[d];
+    }
+  }
+  return view;
+}
+
+}  // namespace perseus::service
