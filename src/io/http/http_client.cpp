@@ -11,6 +11,7 @@
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <limits>
 #include <utility>
 
 #include "io/http/tls.h"
@@ -61,10 +62,11 @@ struct Outcome {
   bool reusable = false;
 };
 
-/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false. Without `most_bytes`
-/// the body may have any length.
+constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
+
+/// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false.
 template <class Stream>
-Outcome exchange(Stream& stream, Waited& waited, const Request& request, boost::optional<std::uint64_t> most_bytes,
+Outcome exchange(Stream& stream, Waited& waited, const Request& request, std::uint64_t most_bytes,
                  const OnHead& on_head, const OnBytes& on_bytes) {
   http::async_write(stream, request, waited());
   if (const error_code problem = waited.wait()) return {problem};
@@ -207,7 +209,7 @@ class HttpConnection::Transport {
 
   Outcome exchange_by(Waited& waited, Until ends, const Request& request, bool endless, const OnHead& on_head,
                       const OnBytes& on_bytes) {
-    const auto most_bytes = endless ? boost::none : boost::optional<std::uint64_t>(peer_.most_body_bytes);
+    const std::uint64_t most_bytes = endless ? kEndless : peer_.most_body_bytes;
     if (secure_) {
       beast::get_lowest_layer(*secure_).expires_at(ends);
       return exchange(*secure_, waited, request, most_bytes, on_head, on_bytes);

@@ -133,7 +133,7 @@ EventBody profiling_start(const Job& job) {
   }
   // A GPU whose clock is not set runs at the highest one, or as close to it as its limits allow.
   for (auto& clocks : start.clocks_mhz) {
-    if (start.keeps_clocks && clocks.size() > 1) clocks.resize(1);
+    if (start.keeps_clocks && clocks.size() > 1) clocks.erase(clocks.begin() + 1, clocks.end());
   }
   auto profiled = profiling_job(job, clocks_of(start.clocks_mhz));
   if (!profiled) return ProfilingFailed{profiled.error().message};
