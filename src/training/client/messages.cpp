@@ -114,7 +114,7 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("gpu", facts.gpu);
     f("epoch", facts.epoch);
     f("replaces", facts.replaces);
-    f("keeps_budgets", true);
+    f("keeps_budgets", facts.keeps_budgets);
     f("instructions", facts.instructions);
   });
 }

@@ -540,6 +540,19 @@ TEST_F(SessionTest, AnOlderServerGetsReportsWithoutClocks) {
   EXPECT_FALSE(complaints.raised(Cause::reports));
 }
 
+TEST_F(SessionTest, AnOlderServerGetsARegistrationWithoutBudgets) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks") && request.body.find("keeps_budgets") != std::string::npos) {
+      return std::pair(422, std::string(R"({"detail":"body: keeps_budgets: unknown member"})"));
+    }
+    return well(request, a_plan);
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  EXPECT_EQ(server.asked("POST", "/ranks").size(), 2U) << "the same, without";
+  EXPECT_FALSE(complaints.raised(Cause::job));
+}
+
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.report_interval_s = 1000;
