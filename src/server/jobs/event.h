@@ -265,13 +265,15 @@ struct JobExpired {
 struct JobRevived {
   bool operator==(const JobRevived&) const = default;
 };
-/// The limits of the site allow the job this mean power from now on; its next plan keeps to it.
+/// The limits of the site allow the job this mean power from now on; its next plan keeps to it. Powers are as the
+/// job's profile has them: what it really draws is `correction` times as much.
 struct PowerGranted {
   std::optional<double> granted_w = std::nullopt;  ///< nothing: no limit applies any more
   double counted_w = 0;  ///< what the job counted as until now: its ranks may still draw it; 0: not known
   double lease_s = 0;    ///< as in PowerBudget
   int ceiling_mhz = 0;
   std::string by = {};
+  double correction = 1;  ///< the job draws so many times the power of its plans (jobs/power_correction.h)
   bool operator==(const PowerGranted&) const = default;
 };
 /// Ranks named this version of the plan, or a later one, as the one that they have.

@@ -41,6 +41,7 @@ std::string site_power_json(const service::SitePowerView& view) {
       f("granted_w", job.granted);
       f.always("counted_w", job.counted);
       f("reported_w", job.reported);
+      f("correction", job.correction);
     }};
   };
   return json_object([&](JsonWriter& f) {

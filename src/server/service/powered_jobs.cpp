@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "planning/site/site_limits.h"
+#include "server/jobs/power_correction.h"
 
 namespace perseus::service {
 namespace {
@@ -23,7 +24,7 @@ std::string why_fixed(const jobs::Job& job) {
   return "it has no frontier";
 }
 
-/// The most that its ranks may draw now.
+/// The most that its ranks may draw now, as planned.
 Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted) {
   const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job) : std::nullopt;
   if (counted) return has_grant ? std::max(*counted, granted) : *counted;
@@ -46,6 +47,7 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
     const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
+    known.correction = jobs::power_correction(job, live.frontiers.all());
     known.sequence = job.sequence;
     known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }
@@ -62,10 +64,12 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   powered.least_rate = job.spec.least_rate.value_or(document.least_rate);
   const int accelerators = job.spec.degrees.world_size();
   powered.weight = accelerators * job.spec.priority.value_or(1);
-  const Watts all_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
+  powered.correction = known.correction;
+  const Watts planned_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
   powered.has_grant = job.grant && job.grant->granted_w;
-  powered.granted = powered.has_grant ? Watts(*job.grant->granted_w) : all_max;
-  powered.counted = counted_as(job, all_max, powered.has_grant, powered.granted);
+  const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
+  powered.granted = granted * known.correction;
+  powered.counted = counted_as(job, planned_max, powered.has_grant, granted) * known.correction;
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned) powered.choices = known.choices;

@@ -47,6 +47,7 @@ class PoweredJobs {
     std::int64_t sequence = -1;
     int domain = 0;
     double until_s = 0;  ///< a policy changes
+    double correction = 1;
     std::shared_ptr<const jobs::PowerChoices> choices;
   };
 

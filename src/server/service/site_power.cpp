@@ -12,6 +12,14 @@ namespace {
 constexpr const char* kWork = "site/allocate";
 constexpr const char* kBy = "site";
 
+/// What a job's log has for that power as drawn: the power of a plan is exactly the plan's.
+Watts planned_power(const PoweredJob& job, Watts drawn) {
+  for (const jobs::PowerAtTime& plan : job.choices->plans) {
+    if (plan.power * job.correction == drawn) return plan.power;
+  }
+  return drawn / job.correction;
+}
+
 }  // namespace
 
 SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock,
@@ -131,23 +139,34 @@ void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) 
 }
 
 void SitePower::grant(const PoweredJob& job, Watts watts) {
-  const bool limited = watts < job.choices->all_max;
+  const bool limited = watts < job.all_max();
   if (!limited && !job.has_grant) return;
   jobs::PowerGranted granted;
   if (limited) {
-    granted.granted_w = watts.value();
+    granted.granted_w = planned_power(job, watts).value();
     granted.lease_s = current()->lease.value();
-    granted.ceiling_mhz = jobs::ceiling_within(*job.choices, watts);
+    granted.ceiling_mhz = jobs::ceiling_within(*job.choices, Watts(*granted.granted_w));
+    granted.correction = job.correction;
   }
-  granted.counted_w = job.counted.value();
+  granted.counted_w = (job.counted / job.correction).value();
   granted.by = kBy;
-  jobs_.execute(job.id, {[granted](const jobs::Job& now, double) -> Result<Decision> {
+  const bool stays = watts == job.granted;
+  jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;
-                           const bool same = now.grant && now.grant->granted_w == granted.granted_w &&
-                                             now.grant->ceiling_mhz == granted.ceiling_mhz &&
-                                             now.grant->lease_s == granted.lease_s;
                            const bool never = !now.grant && !granted.granted_w;
-                           if (now.live() && !same && !never) decision.events.emplace_back(granted);
+                           if (!now.live() || never) return decision;
+                           jobs::PowerGranted next = granted;
+                           if (stays && now.grant && now.grant->granted_w && next.granted_w) {
+                             // The plan stays, and with it what it was followed by.
+                             next.granted_w = now.grant->granted_w;
+                             next.counted_w = now.grant->counted_w;
+                             next.by = now.grant->by;
+                           }
+                           const bool same = now.grant && now.grant->granted_w == next.granted_w &&
+                                             now.grant->ceiling_mhz == next.ceiling_mhz &&
+                                             now.grant->lease_s == next.lease_s &&
+                                             now.grant->correction == next.correction;
+                           if (!same) decision.events.emplace_back(next);
                            return decision;
                          },
                          {}});

@@ -26,6 +26,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     job.least_rate = power_now.least_rate;
     if (power_now.has_grant) job.granted = power_now.granted;
     job.counted = power_now.counted;
+    job.correction = power_now.correction;
     const auto cost = jobs::iteration_cost(live->job, live->frontiers.all(), jobs::CountedRanks::as_they_are);
     if (cost && live->job.has_reports()) {
       const jobs::JobPower power = jobs::power_of(live->job, *cost);

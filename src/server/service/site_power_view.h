@@ -24,6 +24,7 @@ struct SiteJobView {
   std::string reason;            ///< why it is fixed, and why it is not in the domain that it names
   std::optional<Watts> granted;  ///< nothing: no limit applies
   Watts counted;                 ///< the most that its ranks may draw now
+  double correction = 1;         ///< measured over planned power
   std::optional<Watts> reported;
 };
 struct SiteDomainView {

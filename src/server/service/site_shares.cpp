@@ -10,10 +10,10 @@ namespace perseus::service {
 namespace {
 
 /// The plans that no other one beats, in ascending power.
-model::PowerCurve curve_of(const jobs::PowerChoices& choices) {
+model::PowerCurve curve_of(const jobs::PowerChoices& choices, double correction) {
   std::vector<model::PowerPoint> points;
   for (const jobs::PowerAtTime& plan : choices.plans) {
-    points.push_back({plan.power, choices.full_speed / plan.time, 0, false});
+    points.push_back({plan.power * correction, choices.full_speed / plan.time, 0, false});
   }
   std::ranges::sort(points, [](const model::PowerPoint& a, const model::PowerPoint& b) {
     return a.power != b.power ? a.power < b.power : a.rate > b.rate;
@@ -40,9 +40,7 @@ class Division {
   SiteShares divide() {
     take_constants();
     add_limited_jobs();
-    for (const PoweredJob& job : given_.jobs) {
-      shares_.wanted.push_back(job.choices ? job.choices->all_max : job.granted);
-    }
+    for (const PoweredJob& job : given_.jobs) { shares_.wanted.push_back(job.choices ? job.all_max() : job.granted); }
     shares_.price.assign(limits_.size(), 0);
     shares_.missing = beyond_;
     shares_.gives.resize(limits_.size());
@@ -84,7 +82,7 @@ class Division {
   void add_limited_jobs() {
     std::vector<Watts> most(limits_.size());
     for (const PoweredJob& job : given_.jobs) {
-      if (job.choices) for_each_around(job.domain, [&](int d) { most[d] += job.choices->all_max; });
+      if (job.choices) for_each_around(job.domain, [&](int d) { most[d] += job.all_max(); });
     }
     site_.domains = given_.domains;
     for (std::size_t j = 0; j < given_.jobs.size(); ++j) {
@@ -94,7 +92,7 @@ class Division {
       if (!job.choices || !limited) continue;
       index_.push_back(j);
       site_.jobs.push_back(
-          {job.id, curve_of(*job.choices), job.weight, job.least_rate, job.domain, job.choices->all_max});
+          {job.id, curve_of(*job.choices, job.correction), job.weight, job.least_rate, job.domain, job.all_max()});
     }
   }
 

@@ -7,6 +7,7 @@
 //          kSmallLoss of what is possible; its power at maximum clock, which needs no grant, where no limit around it
 //          can bind even if all jobs draw that. Jobs without choices keep what they count as. Per domain the price of a
 //          watt and the watts missing for the least rates and for those jobs.
+// Units:   W as drawn, except in choices.
 // Errors:  none.
 // Cost:    that of planning/site/allocate.h.
 // Threads: pure function.
@@ -29,10 +30,12 @@ struct PoweredJob {
   std::string id;
   int domain = 0;
   double weight = 1, least_rate = 0;
-  std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: it keeps what it counts as
-  Watts counted;                                      ///< see planning/site/grant_order.h
+  std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: it keeps what it counts as; powers as planned
+  double correction = 1;                              ///< drawn power over planned power
+  Watts counted;                                      ///< see planning/site/grant_order.h; as drawn
   Watts granted;                                      ///< the same
   bool has_grant = false;
+  [[nodiscard]] Watts all_max() const { return choices->all_max * correction; }
 };
 
 struct PoweredSite {

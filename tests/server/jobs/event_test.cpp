@@ -73,7 +73,7 @@ std::vector<EventBody> one_of_each_kind() {
       PolicyCleared{"power_cap", "alice"},
       PlanDeployed{
           3, 104, {{"key", 12}, {"", -1}}, {0, 0, 1}, 4.68, 4.5, "reason", 3.5, 0.1, {{800.25, 15, 990, true}}},
-      PowerGranted{800.25, 1000, 15, 990, "site"},
+      PowerGranted{800.25, 1000, 15, 990, "site", 1.04},
       VersionHeld{3, {0, 2}},
       IterationsCounted{100, 12.5, 99, true, 1234567890123, true},
       PlanDropped{3, 7, "late", 0.71, 0.67},

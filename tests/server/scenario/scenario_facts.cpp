@@ -81,6 +81,7 @@ void add_savings(const jobs::JobView& view, ScenarioFacts& facts) {
   }
   texts["would_save"] = !view.possible ? "unknown" : view.possible->modeled ? "modeled" : "planned";
   if (view.per_iteration && view.per_iteration->time > Seconds(0)) {
+    numbers["planned_j"] = view.per_iteration->energy.value();
     numbers["power_w"] = (view.per_iteration->energy / view.per_iteration->time).value();
   }
 }

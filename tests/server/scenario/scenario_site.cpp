@@ -96,8 +96,8 @@ Result<ScenarioFacts> power_facts(const std::string& view, const std::string& na
     formats::JsonFields fields(entry);
     if (!fields.optional("name") || fields.string("name") != name) return Ok{};
     facts.emplace();
-    for (const char* const number :
-         {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate"}) {
+    for (const char* const number : {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w",
+                                     "price", "least_rate", "correction"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {
