@@ -17,7 +17,7 @@ struct Step {
   std::optional<double> limit_w;
 };
 struct Domain {
-  std::string name, parent;
+  std::string name, parent, constant_w = "0";
   std::vector<Step> limits;
 };
 
@@ -47,6 +47,10 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       hosts.emplace_back(option.name.substr(5), option.value);
     } else if (named("prefix.")) {
       prefixes.emplace_back(option.name.substr(7), option.value);
+    } else if (named("constant.")) {
+      for (Domain& domain : domains) {
+        if (domain.name == option.name.substr(9)) domain.constant_w = option.value;
+      }
     } else if (named("parent.")) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.parent = option.value;
@@ -58,7 +62,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
     } else {
       const auto limits = limits_of(option.value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({option.name, "", *limits});
+      domains.push_back({option.name, "", "0", *limits});
     }
   }
   return json_object([&](JsonWriter& f) {
@@ -67,6 +71,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
                                    return JsonObject{[&domain](JsonWriter& of) {
                                      of.always("name", domain.name);
                                      of("parent", domain.parent);
+                                     of.always("constant_w", JsonRaw{domain.constant_w});
                                      of.always("limits", JsonList{domain.limits, [](const Step& limit) {
                                                                     return JsonObject{[&limit](JsonWriter& at) {
                                                                       at.always("from_s", limit.from_s);
