@@ -25,12 +25,16 @@ std::vector<std::string> scenarios() {
 
 class Scenario : public ::testing::TestWithParam<std::string> {};
 
-void expect_to_play(const std::string& name, ScenarioTarget& target) {
+std::string text_of(const std::string& name) {
   std::ifstream file(folder + "/" + name);
   std::stringstream text;
   text << file.rdbuf();
-  ASSERT_GT(text.str().size(), 0U);
-  const Status played = play(text.str(), name, folder, target);
+  EXPECT_GT(text.str().size(), 0U);
+  return text.str();
+}
+
+void expect_to_play(const std::string& name, ScenarioTarget& target) {
+  const Status played = play(text_of(name), name, folder, target);
   EXPECT_TRUE(played.ok()) << played.error().message;
 }
 
@@ -42,6 +46,29 @@ TEST_P(Scenario, PlaysInProcess) {
 TEST_P(Scenario, PlaysOverHttp) {
   OverHttp target;
   expect_to_play(GetParam() + ".txt", target);
+}
+
+/// The same with ranks that know budgets, so that a limit could bind their jobs.
+std::string with_budgets(const std::string& text) {
+  std::string changed, line;
+  for (std::stringstream lines(text); std::getline(lines, line);) {
+    const std::size_t end = std::min(line.find('#'), line.size());
+    const bool registers = line.starts_with("rank ") || line.starts_with("ranks ");
+    if (registers) line.insert(end, " keeps_budgets=yes ");
+    changed += line + "\n";
+  }
+  return changed;
+}
+
+/// Jobs under a limit that cannot bind get the plans, versions, answers and times that they get without a site.
+TEST_P(Scenario, PlaysTheSameUnderALimitThatCannotBind) {
+  const std::string text = text_of(GetParam() + ".txt");
+  if (text.find("\nsite ") != std::string::npos) GTEST_SKIP() << "it sets limits of its own";
+  InProcess target;
+  const Status limited = play("site hall=1e9\n", "limit", folder, target);
+  ASSERT_TRUE(limited.ok()) << limited.error().message;
+  const Status played = play(with_budgets(text), GetParam() + ".txt", folder, target);
+  EXPECT_TRUE(played.ok()) << played.error().message;
 }
 
 INSTANTIATE_TEST_SUITE_P(Texts, Scenario, ::testing::ValuesIn(scenarios()),
