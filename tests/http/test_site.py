@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A running server keeps a site's limit: it falls by 30 % and comes back, and the server is killed in between. What the
-jobs' ranks hold never counts above the limit once they have confirmed the fall.
+jobs' ranks hold never counts above the limit once they have confirmed the fall. Of two servers on one PostgreSQL, the
+other one takes over.
 
 usage: test_site.py PERSEUS
 """
@@ -14,6 +15,7 @@ import threading
 import time
 import urllib.request
 
+import postgres
 import served
 from served import Server, ServedCase, until
 from workload import PP, profile_body
@@ -46,7 +48,7 @@ class Ranks:
                 self.plans[rank] = plan
 
 
-class Site(ServedCase):
+class SiteCase(ServedCase):
     def power(self):
         return self.servers[-1].ask("GET", "/v1/site/power")[1]
 
@@ -71,6 +73,8 @@ class Site(ServedCase):
             "dwell_s": 1, "domains": [{"name": "hall", "limits": [{"limit_w": watts}]}]})
         self.assertEqual(status, 200, answer)
 
+
+class Site(SiteCase):
     def test_a_limit_that_falls_and_comes_back(self):
         self.servers = [self.server]
         self.assertEqual(self.server.ask("GET", "/v1/site/power")[0], 404)
@@ -303,6 +307,54 @@ class Site(ServedCase):
         self.assertIn("FILE:5: [[limit]] domain: 'row'; allowed: the name of a [[domain]]",
                       self.refused(limit.replace('domain = "hall"', 'domain = "row"') + "from_s = 1800000000\n"))
         self.assertEqual(self.server.ask("GET", "/v1/site")[0], 404)
+
+
+class TwoServers(SiteCase):
+    """Two servers on one PostgreSQL. Only one of them divides the watts; if it is killed, the other one takes over."""
+
+    def setUp(self):
+        if postgres.programs() is None:
+            self.skipTest("PostgreSQL is not installed")
+        self.database = postgres.Postgres()
+        self.addCleanup(self.database.close)
+        self.servers = [Server(self.database.url), Server(self.database.url)]
+        self.server = self.servers[-1]
+
+    def tearDown(self):
+        for server in self.servers:
+            if server.process.poll() is None:
+                server.stop(signal.SIGKILL)
+
+    def divides(self, server):
+        return server.ask("GET", "/v1/site/power")[1]["allocates"]
+
+    def test_the_other_server_takes_over(self):
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(number) for number in range(JOBS)]
+        until(lambda: all(plan.get("version") == 1 for job in jobs for plan in job.plans))
+        self.limit(1e6)
+        most = self.hall()["counted_w"]
+        self.limit(0.9 * most)
+        until(lambda: self.hall()["counted_w"] <= 0.9 * most * 1.0001)
+        dividing = until(lambda: [server for server in self.servers if self.divides(server)])
+        self.assertEqual(len(dividing), 1, "only the server with the claim divides")
+        dividing[0].stop(signal.SIGKILL)
+        # The ranks ask the other one from now on, as behind one name.
+        self.servers.sort(key=lambda server: server is not dividing[0])
+        self.server = self.servers[-1]
+        self.limit(0.63 * most)
+        self.assertFalse(self.divides(self.server), "the claim of the killed server has not ended yet")
+        began = time.monotonic()
+        until(lambda: self.hall()["counted_w"] <= 0.63 * most * 1.0001)
+        print(f"the other server took over after {time.monotonic() - began:.1f} s")
+        self.assertTrue(self.divides(self.server))
+        low = self.hall()
+        self.assertNotIn("missing_w", low)
+        self.limit(0.9 * most)
+        until(lambda: self.hall()["granted_w"] > 1.05 * low["granted_w"])
+        self.assertLessEqual(self.hall()["counted_w"], 0.9 * most * 1.0001)
+        for job in jobs:
+            job.over = True
 
 
 if __name__ == "__main__":
