@@ -23,16 +23,23 @@ struct BudgetAnswer {
   double lease_s = 0;
   int ceiling_mhz = 0;
   bool at_once = false;
+  std::vector<LaterBudget> ahead = {};
 };
 template <class F>
 void describe(F& f, const BudgetAnswer& budget) {
   f.always("lease_s", budget.lease_s);
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
+  f("ahead", JsonList{budget.ahead, [](const LaterBudget& later) {
+                        return JsonObject{[&later](JsonWriter& of) {
+                          of.always("at_s", later.at_s);
+                          of.always("ceiling_mhz", later.ceiling_mhz);
+                        }};
+                      }});
 }
 inline std::optional<BudgetAnswer> answer_of(const std::optional<PowerBudget>& budget) {
   if (!budget) return std::nullopt;
-  return BudgetAnswer{budget->lease_s, budget->ceiling_mhz, budget->at_once};
+  return BudgetAnswer{budget->lease_s, budget->ceiling_mhz, budget->at_once, budget->ahead};
 }
 
 template <class F>

@@ -143,7 +143,7 @@ std::optional<PowerBudget> budget_of(const Job& job) {
   if (!job.grant || !job.grant->granted_w) return std::nullopt;
   const PowerGranted& grant = *job.grant;
   const bool falls = grant.counted_w == 0 || *grant.granted_w < grant.counted_w;
-  return PowerBudget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls};
+  return PowerBudget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls, grant.ahead};
 }
 
 }  // namespace

@@ -78,12 +78,21 @@ void describe(F& f, S& s) {
 }
 
 template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, LaterBudget>
+void describe(F& f, S& s) {
+  f.always("at_s", s.at_s);
+  f.always("watts", s.watts);
+  f.always("ceiling_mhz", s.ceiling_mhz);
+}
+
+template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, PowerBudget>
 void describe(F& f, S& s) {
   f.always("watts", s.watts);
   f.always("lease_s", s.lease_s);
   f.always("ceiling_mhz", s.ceiling_mhz);
   f("at_once", s.at_once);
+  f("ahead", s.ahead);
 }
 
 template <class F, class S>

@@ -256,6 +256,7 @@ void describe(F& f, S& e) {
   f("lease_s", e.lease_s);
   f("ceiling_mhz", e.ceiling_mhz);
   f("by", e.by);
+  f("ahead", e.ahead);
   f("correction", e.correction);
 }
 template <class F, class S>

@@ -273,6 +273,7 @@ struct PowerGranted {
   double lease_s = 0;    ///< as in PowerBudget
   int ceiling_mhz = 0;
   std::string by = {};
+  std::vector<LaterBudget> ahead = {};  ///< as in PowerBudget
   double correction = 1;  ///< the job draws so many times the power of its plans (jobs/power_correction.h)
   bool operator==(const PowerGranted&) const = default;
 };

@@ -139,9 +139,11 @@ struct EventText {
   }
   std::string operator()(const PowerGranted& e) const {
     if (!e.granted_w) return "no power limit of the site applies any more";
-    return fmt::format("the site's limits grant {:.4g} W{}; ceiling without a plan: {} MHz", *e.granted_w,
+    const std::string falls =
+        e.ahead.empty() ? "" : fmt::format(", and later {} MHz at the lowest", e.ahead.back().ceiling_mhz);
+    return fmt::format("the site's limits grant {:.4g} W{}; ceiling without a plan: {} MHz{}", *e.granted_w,
                        e.correction == 1 ? "" : fmt::format(" by the profile, drawn {:.3g} times", e.correction),
-                       e.ceiling_mhz);
+                       e.ceiling_mhz, falls);
   }
   std::string operator()(const VersionHeld& e) const {
     if (e.ranks.empty()) return fmt::format("all ranks hold plan {}", e.version);

@@ -22,12 +22,20 @@ namespace perseus::jobs {
 
 struct Job;
 
+/// What a budget will be from a time on.
+struct LaterBudget {
+  double at_s = 0;      ///< since 1970
+  double watts = 0;     ///< mean power of the job at most
+  int ceiling_mhz = 0;  ///< highest clock of a rank that has no plan of that time
+  bool operator==(const LaterBudget&) const = default;
+};
 /// Of a plan, and of the answer to a rank.
 struct PowerBudget {
-  double watts = 0;      ///< mean power of the job at most
-  double lease_s = 0;    ///< how long the plan is valid after the last answer of the server
-  int ceiling_mhz = 0;   ///< highest clock of a rank without a valid plan
-  bool at_once = false;  ///< the ranks may still draw more: they switch at the next computation
+  double watts = 0;                     ///< mean power of the job at most
+  double lease_s = 0;                   ///< how long the plan is valid after the last answer of the server
+  int ceiling_mhz = 0;                  ///< highest clock of a rank without a valid plan
+  bool at_once = false;                 ///< the ranks may still draw more: they switch at the next computation
+  std::vector<LaterBudget> ahead = {};  ///< falls that are known already, in order of time
   bool operator==(const PowerBudget&) const = default;
 };
 

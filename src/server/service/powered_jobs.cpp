@@ -102,7 +102,8 @@ bool PoweredJobs::read_all() {
 FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s) {
   FoundJobs found;
   found.reading = !read_all();
-  std::vector<int> accelerators(document.site.domains.size());
+  std::vector<int>& accelerators = found.accelerators;
+  accelerators.resize(document.site.domains.size());
   for (const model::DescribedDomain& domain : document.site.domains) {
     found.site.domains.push_back({domain.name, domain.parent});
   }

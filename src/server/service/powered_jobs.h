@@ -26,7 +26,8 @@ namespace perseus::service {
 
 struct FoundJobs {
   PoweredSite site;
-  bool reading = false;  ///< a job that may draw power is still being read, or a frontier of it
+  std::vector<int> accelerators;  ///< per domain, of the jobs directly in it
+  bool reading = false;           ///< a job that may draw power is still being read, or a frontier of it
 };
 
 class PoweredJobs {

@@ -12,14 +12,6 @@ namespace {
 constexpr const char* kWork = "site/allocate";
 constexpr const char* kBy = "site";
 
-/// What a job's log has for that power as drawn: the power of a plan is exactly the plan's.
-Watts planned_power(const PoweredJob& job, Watts drawn) {
-  for (const jobs::PowerAtTime& plan : job.choices->plans) {
-    if (plan.power * job.correction == drawn) return plan.power;
-  }
-  return drawn / job.correction;
-}
-
 }  // namespace
 
 SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock,
@@ -38,6 +30,8 @@ SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache
 void SitePower::document_applied() {
   powered_jobs_.forget();
   last_ = {};
+  ahead_.clear();
+  next_ahead_s_ = 0;
   ++runs_;
   dividing_ = false;
   next_s_ = next_claim_s_ = clock_.now_s();
@@ -91,11 +85,11 @@ void SitePower::claim(double now_s) {
 
 // ---- Granting
 
-std::optional<PoweredSite> SitePower::find_jobs(double now_s) {
+std::optional<FoundJobs> SitePower::find_jobs(double now_s) {
   FoundJobs found = powered_jobs_.find(*current(), now_s, now_s + kTick_s);
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
   if (found.reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
-  return std::move(found.site);
+  return found;
 }
 
 void SitePower::allocate(double now_s) {
@@ -104,15 +98,23 @@ void SitePower::allocate(double now_s) {
   if (!found) return;
   dividing_ = true;
   const std::uint64_t run = ++runs_;
+  std::vector<LaterLimits> falls;
+  const bool looks_ahead = now_s >= next_ahead_s_;
+  if (looks_ahead) {
+    next_ahead_s_ = now_s + kAhead_s;
+    falls = falls_ahead(*current(), now_s + kTick_s, found->accelerators);
+  }
   run_off_thread(
       executor_, weak_from_this(),
-      [site = std::move(*found)] { return std::pair<PoweredSite, SiteShares>(site, shares_of(site)); },
-      [run](SitePower& self, std::pair<PoweredSite, SiteShares> result) {
-        self.divided(run, std::move(result.first), std::move(result.second));
-      });
+      [site = std::move(found->site), falls = std::move(falls), looks_ahead] {
+        Divided divided{site, shares_of(site), std::nullopt};
+        if (looks_ahead) divided.ahead = budgets_ahead(site, falls);
+        return divided;
+      },
+      [run](SitePower& self, Divided result) { self.divided(run, std::move(result)); });
 }
 
-void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) {
+void SitePower::divided(std::uint64_t run, Divided result) {
   if (run != runs_) return;
   dividing_ = false;
   const double now_s = clock_.now_s();
@@ -120,10 +122,16 @@ void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) 
   // What counts may have changed meanwhile.
   auto now = find_jobs(now_s);
   if (!now) return;
+  const std::vector<PoweredJob>& jobs = now->site.jobs;
   std::map<std::string, Watts> wanted;
-  for (std::size_t j = 0; j < site.jobs.size(); ++j) wanted.emplace(site.jobs[j].id, shares.wanted[j]);
+  if (result.ahead) ahead_.clear();
+  for (std::size_t j = 0; j < result.site.jobs.size(); ++j) {
+    const std::string& id = result.site.jobs[j].id;
+    wanted.emplace(id, result.shares.wanted[j]);
+    if (result.ahead && !(*result.ahead)[j].empty()) ahead_.emplace(id, std::move((*result.ahead)[j]));
+  }
   std::vector<site::GrantedPower> powers;
-  for (const PoweredJob& job : now->jobs) {
+  for (const PoweredJob& job : jobs) {
     const LiveJob& live = *jobs_.in_memory(job.id);
     const auto share = wanted.find(job.id);
     site::GrantedPower& power = powers.emplace_back();
@@ -131,21 +139,28 @@ void SitePower::divided(std::uint64_t run, PoweredSite site, SiteShares shares) 
     if (share != wanted.end() && job.choices) power.wanted = share->second;
     power.may_rise = !job.has_grant || now_s >= live.job.granted_s + current()->dwell.value();
   }
-  const std::vector<Watts> next = site::next_grants(now->domains, now->limits, powers);
-  last_ = std::move(shares);
+  const std::vector<Watts> next = site::next_grants(now->site.domains, now->site.limits, powers);
+  last_ = std::move(result.shares);
   for (std::size_t j = 0; j < next.size(); ++j) {
-    if (now->jobs[j].choices) grant(now->jobs[j], next[j]);
+    if (jobs[j].choices) grant(jobs[j], next[j], now_s);
   }
 }
 
-void SitePower::grant(const PoweredJob& job, Watts watts) {
-  const bool limited = watts < job.all_max();
+void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
+  std::vector<jobs::LaterBudget> ahead;
+  if (const auto known = ahead_.find(job.id); known != ahead_.end()) ahead = known->second;
+  // What comes before the next tick is in the limits already.
+  std::erase_if(ahead, [&](const jobs::LaterBudget& later) { return later.at_s <= now_s + kTick_s; });
+  const bool limited = watts < job.all_max() || !ahead.empty();
   if (!limited && !job.has_grant) return;
   jobs::PowerGranted granted;
   if (limited) {
     granted.granted_w = planned_power(job, watts).value();
     granted.lease_s = current()->lease.value();
-    granted.ceiling_mhz = jobs::ceiling_within(*job.choices, Watts(*granted.granted_w));
+    // At maximum clock the job draws all_max() in the mean: that grant needs no lower ceiling.
+    const Watts most = watts < job.all_max() ? Watts(*granted.granted_w) : model::kNoLimit;
+    granted.ceiling_mhz = jobs::ceiling_within(*job.choices, most);
+    granted.ahead = std::move(ahead);
     granted.correction = job.correction;
   }
   granted.counted_w = (job.counted / job.correction).value();
@@ -153,19 +168,19 @@ void SitePower::grant(const PoweredJob& job, Watts watts) {
   const bool stays = watts == job.granted;
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;
-                           const bool never = !now.grant && !granted.granted_w;
+                           const auto& last = now.grant;
+                           const bool never = !last && !granted.granted_w;
                            if (!now.live() || never) return decision;
                            jobs::PowerGranted next = granted;
-                           if (stays && now.grant && now.grant->granted_w && next.granted_w) {
+                           if (stays && last && last->granted_w && next.granted_w) {
                              // The plan stays, and with it what it was followed by.
-                             next.granted_w = now.grant->granted_w;
-                             next.counted_w = now.grant->counted_w;
-                             next.by = now.grant->by;
+                             next.granted_w = last->granted_w;
+                             next.counted_w = last->counted_w;
                            }
-                           const bool same = now.grant && now.grant->granted_w == next.granted_w &&
-                                             now.grant->ceiling_mhz == next.ceiling_mhz &&
-                                             now.grant->lease_s == next.lease_s &&
-                                             now.grant->correction == next.correction;
+                           if (last && still_holds(last->ahead, next.ahead)) next.ahead = last->ahead;
+                           const bool same = last && last->granted_w == next.granted_w &&
+                                             last->ceiling_mhz == next.ceiling_mhz && last->lease_s == next.lease_s &&
+                                             last->ahead == next.ahead && last->correction == next.correction;
                            if (!same) decision.events.emplace_back(next);
                            return decision;
                          },
@@ -179,7 +194,7 @@ void SitePower::release_all() {
     jobs_.execute(id, {[](const jobs::Job& now, double) -> Result<Decision> {
                          Decision decision;
                          const bool has = now.live() && now.grant && now.grant->granted_w;
-                         if (has) decision.events.emplace_back(jobs::PowerGranted{{}, 0, 0, 0, kBy});
+                         if (has) decision.events.emplace_back(jobs::PowerGranted{{}, 0, 0, 0, kBy, {}, 1});
                          return decision;
                        },
                        {}});

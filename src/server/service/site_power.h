@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -24,6 +25,7 @@
 #include "server/service/job_cache.h"
 #include "server/service/powered_jobs.h"
 #include "server/service/service_options.h"
+#include "server/service/site_ahead.h"
 #include "server/service/site_documents.h"
 #include "server/service/site_power_view.h"
 #include "server/service/store_access.h"
@@ -32,7 +34,7 @@ namespace perseus::service {
 
 class SitePower : public std::enable_shared_from_this<SitePower> {
  public:
-  static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10;
+  static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10, kAhead_s = 30;
 
   SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock, Executor& executor);
 
@@ -59,9 +61,14 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   void allocate(double now_s);
   void release_all();
   /// The running jobs; nothing while one that may draw power is being read.
-  std::optional<PoweredSite> find_jobs(double now_s);
-  void divided(std::uint64_t run, PoweredSite site, SiteShares shares);
-  void grant(const PoweredJob& job, Watts watts);
+  std::optional<FoundJobs> find_jobs(double now_s);
+  struct Divided {
+    PoweredSite site;
+    SiteShares shares;
+    std::optional<BudgetsAhead> ahead;  ///< nothing: what is known of later falls stays
+  };
+  void divided(std::uint64_t run, Divided result);
+  void grant(const PoweredJob& job, Watts watts, double now_s);
 
   const ServiceOptions& options_;
   StoreAccess& store_;
@@ -76,6 +83,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view
+  double next_ahead_s_ = 0;
+  std::map<std::string, std::vector<jobs::LaterBudget>> ahead_;  ///< by job: what it draws later, if it falls
 };
 
 }  // namespace perseus::service

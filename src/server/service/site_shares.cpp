@@ -137,4 +137,11 @@ class Division {
 
 SiteShares shares_of(const PoweredSite& site) { return Division(site).divide(); }
 
+Watts planned_power(const PoweredJob& job, Watts drawn) {
+  for (const jobs::PowerAtTime& plan : job.choices->plans) {
+    if (plan.power * job.correction == drawn) return plan.power;
+  }
+  return drawn / job.correction;
+}
+
 }  // namespace perseus::service

@@ -61,4 +61,7 @@ struct SiteShares {
 
 SiteShares shares_of(const PoweredSite& site);
 
+/// What a job's log has for that power as drawn; of a plan, exactly the plan's. The job has choices.
+Watts planned_power(const PoweredJob& job, Watts drawn);
+
 }  // namespace perseus::service

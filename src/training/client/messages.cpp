@@ -263,6 +263,19 @@ Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
     if (!is) return is.error();
     budget.at_once = *is;
   }
+  if (const auto ahead = fields.optional("ahead")) {
+    Status read = ahead->for_each([&](const formats::JsonReader& entry) -> Status {
+      formats::JsonFields fall(entry);
+      const LaterCeiling later{fall.number("at_s"), static_cast<int>(fall.integer("ceiling_mhz"))};
+      if (fall.error()) return *fall.error();
+      if (later.ceiling_mhz < 1 || later.ceiling_mhz > highest_mhz) {
+        return fall.value("ceiling_mhz").error("1 to 65535");
+      }
+      budget.ahead.push_back(later);
+      return Ok{};
+    });
+    if (!read) return read;
+  }
   plan.budget = budget;
   return Ok{};
 }

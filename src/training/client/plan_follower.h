@@ -32,11 +32,17 @@ struct PlannedClock {
   int microbatch = -1, chunk = -1;  ///< -1: not known
 };
 
+/// A lower ceiling from a time on.
+struct LaterCeiling {
+  double at_s = 0;  ///< since 1970
+  int ceiling_mhz = 0;
+};
 /// Power budget that comes with a plan.
 struct PlanBudget {
   double lease_s = 0;    ///< the plan is valid this long after the server's last answer
   int ceiling_mhz = 0;   ///< the highest clock without a valid plan
   bool at_once = false;  ///< the plan holds from the next computation on, not from the next step on
+  std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
 };
 
 struct ClockPlan {

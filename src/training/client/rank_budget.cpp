@@ -1,11 +1,22 @@
 #include "training/client/rank_budget.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "training/clock_control/mailbox.h"
 #include "training/device/supported_clocks.h"
 
 namespace perseus::client {
+namespace {
+
+constexpr double kFarthest_s = 86400;
+
+double unix_now_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
 
 void RankBudget::use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz) {
   control_ = control;
@@ -21,6 +32,7 @@ void RankBudget::answered(double sent_by_s) {
 std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
   const std::lock_guard lock(mutex_);
   if (!plan.budget) {
+    falls_.clear();
     if (std::exchange(budget_, std::nullopt) && control_ != nullptr) control_->set_budget(Megahertz(0), 0);
     return 0;
   }
@@ -28,16 +40,39 @@ std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
   if (budget_ && control_ != nullptr && control_->capped()) plan.budget->at_once = true;
   budget_ = plan.budget;
   budget_->ceiling_mhz = device::highest_within(clocks_mhz_, plan.budget->ceiling_mhz);
+  take_falls();
   if (control_ == nullptr) return 0;
   control_->set_budget(Megahertz(budget_->ceiling_mhz), valid_until_ns());
-  if (budget_->at_once) return control_->cap(Megahertz(highest_clock(plan, budget_->ceiling_mhz)));
-  return plan_rules ? 0 : control_->cap(Megahertz(budget_->ceiling_mhz));
+  std::uint32_t ticket = 0;
+  if (budget_->at_once) {
+    ticket = control_->cap(Megahertz(highest_clock(plan, budget_->ceiling_mhz)));
+  } else if (!plan_rules) {
+    ticket = control_->cap(Megahertz(budget_->ceiling_mhz));
+  }
+  control_->set_falls(falls_);  // after the cap: an earlier fall bounds the clocks until then
+  return ticket;
+}
+
+void RankBudget::take_falls() {
+  falls_.clear();
+  const double now_s = unix_now_s();
+  const std::int64_t now_ns = clock_control::monotonic_ns();
+  for (const LaterCeiling& later : budget_->ahead) {
+    const auto in_ns = static_cast<std::int64_t>(1e9 * std::clamp(later.at_s - now_s, 0.0, kFarthest_s));
+    falls_.push_back({now_ns + in_ns, Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz))});
+  }
 }
 
 RankBudget::Now RankBudget::now(double now_s) const {
   const std::lock_guard lock(mutex_);
   if (!budget_) return {};
-  return {budget_->ceiling_mhz, std::max(answered_s_ + budget_->lease_s - now_s, 0.0), budget_->lease_s};
+  Now now{budget_->ceiling_mhz, std::max(answered_s_ + budget_->lease_s - now_s, 0.0), budget_->lease_s};
+  for (const clock_control::CeilingFall& fall : falls_) {
+    if (1e-9 * static_cast<double>(fall.at_ns) > now_s) continue;
+    now.fallen = true;
+    now.ceiling_mhz = std::min(now.ceiling_mhz, fall.ceiling.value());
+  }
+  return now;
 }
 
 int RankBudget::highest_clock(const ClockPlan& plan, int ceiling_mhz) {

@@ -35,7 +35,8 @@ class RankBudget {
     int ceiling_mhz = 0;  ///< 0: no budget
     double lease_left_s = 0;
     double lease_s = 0;
-    [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && lease_left_s <= 0; }
+    bool fallen = false;  ///< a fall that was announced has come, and no plan after it
+    [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && (fallen || lease_left_s <= 0); }
   };
   [[nodiscard]] Now now(double now_s) const;
 
@@ -43,12 +44,15 @@ class RankBudget {
   /// The highest clock of the plan; the ceiling if it names none.
   [[nodiscard]] static int highest_clock(const ClockPlan& plan, int ceiling_mhz);
   [[nodiscard]] std::int64_t valid_until_ns() const;
+  /// The falls of the budget in force, by this host's clock; each ceiling is a supported clock.
+  void take_falls();
 
   clock_control::ClockController* control_ = nullptr;
   std::vector<int> clocks_mhz_;
   mutable std::mutex mutex_;
   std::optional<PlanBudget> budget_;  ///< its ceiling is a supported clock
   double answered_s_ = 0;
+  std::vector<clock_control::CeilingFall> falls_;
 };
 
 }  // namespace perseus::client

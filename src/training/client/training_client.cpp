@@ -354,6 +354,7 @@ int TrainingClient::state_now(bool opened) const {
 
 /// Why the ceiling rules; empty: a plan or a profiling window does.
 std::string_view TrainingClient::why_ceiling(const RankBudget::Now& budget) {
+  if (budget.fallen) return "a limit has fallen as announced, and no plan has come since";
   if (budget.expired()) return "no answer about the plan";
   {
     const std::lock_guard lock(holding_);

@@ -55,7 +55,11 @@ void TrainingClient::look_after_plan() {
 void TrainingClient::look_after_budget(double now_s) {
   const RankBudget::Now budget = budget_.now(now_s);
   if (budget.ceiling_mhz != 0) hold_as_needed();
-  if (budget.expired()) {
+  if (budget.fallen) {
+    complaints_.raise(Cause::budget, fmt::format("a limit has fallen as announced, and no plan has come since: the "
+                                                 "ceiling of the power budget, {} MHz, until the server answers",
+                                                 budget.ceiling_mhz));
+  } else if (budget.expired()) {
     complaints_.raise(Cause::budget,
                       fmt::format("no answer about the plan for {:.4g} s: the ceiling of the power budget, {} "
                                   "MHz, until the server answers",

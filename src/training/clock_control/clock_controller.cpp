@@ -263,7 +263,7 @@ void ClockController::State::see_helper_end() {
   if (!ended || lease.empty() || mailbox->locked.load(std::memory_order_acquire) == 0) return;
   std::vector<std::string> arguments{"--restore", lease};
   // This process trains on: its clock must not become the driver's choice.
-  if (const Megahertz ceiling = mailbox->limit.ceiling(); ceiling.value() != 0 && !stops()) {
+  if (const Megahertz ceiling = mailbox->limit.least_ceiling(); ceiling.value() != 0 && !stops()) {
     arguments = {"--keep-ceiling", lease, std::to_string(ceiling.value())};
   }
   const auto restorer = spawn_helper(program, arguments, {});
@@ -331,6 +331,12 @@ void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept
 void ClockController::set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept {
   if (!state_->here()) return;
   state_->mailbox->limit.set(ceiling, plan_until_ns);
+  state_->mailbox->limit_changed(state_->wake.get());
+}
+
+void ClockController::set_falls(std::span<const CeilingFall> falls) noexcept {
+  if (!state_->here()) return;
+  state_->mailbox->limit.falls(falls);
   state_->mailbox->limit_changed(state_->wake.get());
 }
 

@@ -27,11 +27,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "base/result.h"
 #include "base/units.h"
 #include "training/clock_control/applied_clocks.h"
+#include "training/clock_control/clock_limit.h"
 #include "training/clock_control/restart_pause.h"
 #include "training/device/gpu.h"
 
@@ -95,6 +97,8 @@ class ClockController {
   /// clock would be the driver's choice. The helper enforces it also while this process is stopped, and leaves it on
   /// the GPU if it ends before this process does. 0: no budget. This function, extend_plan() and cap() one at a time.
   void set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept;
+  /// Lower ceilings of the budget from later times on, which the helper enforces alone too; replaces the last ones.
+  void set_falls(std::span<const CeilingFall> falls) noexcept;
   /// The plan is valid until then.
   void extend_plan(std::int64_t plan_until_ns) noexcept;
   /// Bounds every clock at once, the present one and queued ones, until lift_cap() with this ticket (never 0) or the

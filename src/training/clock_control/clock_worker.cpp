@@ -153,7 +153,7 @@ device::DeviceStatus ClockWorker::give_back() {
 }
 
 device::DeviceStatus ClockWorker::keep_ceiling() {
-  const Megahertz ceiling = device::highest_within(supported_, mailbox_.limit.ceiling());
+  const Megahertz ceiling = device::highest_within(supported_, mailbox_.limit.least_ceiling());
   if (device::DeviceStatus recorded = lease_.record(); !recorded) return recorded;
   mailbox_.locked.store(1, std::memory_order_release);
   return limit_patiently(gpu_, ceiling);

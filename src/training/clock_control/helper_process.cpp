@@ -269,7 +269,7 @@ bool leave_guard(const HelperJob& job, Mailbox& mailbox, const Ends& ends) {
   if (!opened) return false;
   const auto gpu = device::with_ceiling(std::move(*opened), job.ceiling);
   auto lease = Lease::take(gpu->identity(), job.selector, kLeaseWait_s, job.ceiling);
-  if (!lease || !lease->record() || !limit_patiently(*gpu, mailbox.limit.ceiling())) return false;
+  if (!lease || !lease->record() || !limit_patiently(*gpu, mailbox.limit.least_ceiling())) return false;
   if (::fork() == 0) {
     ::close(ends.link);
     guard_ceiling(*gpu, *lease, mailbox);

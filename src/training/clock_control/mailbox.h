@@ -50,7 +50,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 6;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 7;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 

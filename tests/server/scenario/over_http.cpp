@@ -413,6 +413,13 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   if (const auto budget = fields.optional("budget")) {
     formats::JsonFields of(*budget);
     schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
+    if (const auto ahead = of.optional("ahead")) {
+      (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
+        formats::JsonFields later(entry);
+        schedule->budget->ahead.push_back({later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))});
+        return Ok{};
+      });
+    }
     if (of.error()) return Result<jobs::PlanAnswer>(*of.error());
   }
   schedule->slower_on_purpose = fields.optional("slower_because").has_value();

@@ -116,6 +116,9 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
       numbers["lease"] = schedule->budget->lease_s;
       numbers["ceiling"] = schedule->budget->ceiling_mhz;
       texts["at_once"] = schedule->budget->at_once ? "yes" : "no";
+      const std::vector<jobs::LaterBudget>& ahead = schedule->budget->ahead;
+      numbers["falls"] = static_cast<double>(ahead.size());
+      numbers["falls_to"] = ahead.empty() ? 0 : ahead.back().ceiling_mhz;
     }
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
 #include "training/client/call_cost.h"
@@ -21,9 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 
 /// A member of a plan's answer.
-std::string budget_of(double lease_s, int ceiling_mhz, bool at_once = false) {
+std::string budget_of(double lease_s, int ceiling_mhz, bool at_once = false, const std::string& ahead = "[]") {
   return R"(,"budget":{"lease_s":)" + std::to_string(lease_s) + R"(,"ceiling_mhz":)" + std::to_string(ceiling_mhz) +
-         R"(,"at_once":)" + (at_once ? "true" : "false") + "}";
+         R"(,"at_once":)" + (at_once ? "true" : "false") + R"(,"ahead":)" + ahead + "}";
 }
 
 TEST(RankBudget, TheLeaseCountsFromTheLastAnswerAndTheCeilingIsRoundedDown) {
@@ -65,13 +66,20 @@ TEST_F(BudgetMessage, IsRead) {
   EXPECT_FALSE((*read(R"({"lease_s":15,"ceiling_mhz":1005})").value()).budget->at_once);
   EXPECT_FALSE((*read_plan(plan_of(1, R"([["forward",900]])"), {}).value()).budget);
   EXPECT_FALSE((*read("null").value()).budget);
+  const auto ahead = read(R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1.8e9,"ceiling_mhz":900}]})");
+  ASSERT_TRUE(ahead) << ahead.error().message;
+  ASSERT_EQ((*ahead)->budget->ahead.size(), 1U);
+  EXPECT_EQ((*ahead)->budget->ahead[0].at_s, 1.8e9);
+  EXPECT_EQ((*ahead)->budget->ahead[0].ceiling_mhz, 900);
 }
 
 TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
   for (const char* const wrong :
        {R"({"ceiling_mhz":1005})", R"({"lease_s":15})", R"({"lease_s":0,"ceiling_mhz":1005})",
         R"({"lease_s":15,"ceiling_mhz":0})", R"({"lease_s":1e9,"ceiling_mhz":5})",
-        R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]"}) {
+        R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]",
+        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":0}]})",
+        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"ceiling_mhz":900}]})"}) {
     EXPECT_FALSE(read(wrong)) << wrong;
   }
 }
@@ -229,6 +237,21 @@ TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
   // "unchanged" is an answer too; the lease is still one second, so the rank falls and rises again until then.
   ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_PLANNED; })) << client_->status();
   EXPECT_TRUE(eventually([&] { return said_.count("its plan is in force") >= 1; }));
+}
+
+TEST_F(BudgetedRank, AFallThatWasAnnouncedComesWithoutTheServer) {
+  const auto at_s = static_cast<std::int64_t>(SystemClock().now_s()) + 3;
+  const std::string fall = R"([{"at_s":)" + std::to_string(at_s) + R"(,"ceiling_mhz":1250}])";
+  start(plan_of(1, fast_clocks, budget_of(3600, 1410, false, fall)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  server_.reset();
+  // No call of the training thread is needed.
+  EXPECT_TRUE(clock_becomes(1200)) << client_->status();
+  EXPECT_GE(SystemClock().now_s(), static_cast<double>(at_s) - 0.01);
+  ASSERT_TRUE(eventually([&] { return said_.count("a limit has fallen as announced") == 1; })) << client_->status();
+  EXPECT_EQ(statistics().ceiling_mhz, 1200);
+  iterate();
+  EXPECT_EQ(gpu_->clock(), Megahertz(1200));
 }
 
 TEST_F(BudgetedRank, TheLeaseEndsWithoutAnyCallOfTheTrainingThread) {

@@ -72,6 +72,35 @@ TEST(ClockLimit, OnlyTheNewestCapIsLifted) {
   EXPECT_EQ(limit.capped_at(), Megahertz(0)) << "a cap ends with its budget";
 }
 
+TEST(ClockLimit, AFallBoundsEveryClockFromItsTimeOn) {
+  ClockLimit limit;
+  limit.set(Megahertz(1400), kForLong);
+  limit.falls(std::vector<CeilingFall>{{10 * kOneSecond, Megahertz(700)}, {20 * kOneSecond, Megahertz(350)}});
+  EXPECT_EQ(limit.least_ceiling(), Megahertz(350));
+  EXPECT_EQ(limit.at(9 * kOneSecond), (ClockBounds{Megahertz(0), Megahertz(1400), false}));
+  EXPECT_EQ(limit.next_ns(), 10 * kOneSecond);
+  EXPECT_EQ(limit.at(10 * kOneSecond), (ClockBounds{Megahertz(700), Megahertz(700), false}));
+  EXPECT_EQ(limit.next_ns(), 20 * kOneSecond);
+  (void)limit.cap(Megahertz(1100));
+  EXPECT_EQ(limit.at(11 * kOneSecond), (ClockBounds{Megahertz(700), Megahertz(700), false})) << "the cap is higher";
+  EXPECT_EQ(limit.at(20 * kOneSecond), (ClockBounds{Megahertz(350), Megahertz(350), false}));
+  EXPECT_EQ(limit.next_ns(), kForLong);
+  EXPECT_EQ(limit.at(kForLong), (ClockBounds{Megahertz(350), Megahertz(350), true}));
+  limit.falls({});
+  EXPECT_EQ(limit.at(21 * kOneSecond), (ClockBounds{Megahertz(1100), Megahertz(1100), false}));
+  EXPECT_EQ(limit.least_ceiling(), Megahertz(1400));
+}
+
+TEST(ClockLimit, OfTooManyFallsTheLastOneThatFitsHasTheLeastCeiling) {
+  ClockLimit limit;
+  limit.set(Megahertz(1400), kForLong);
+  std::vector<CeilingFall> falls;
+  for (int k = 1; k <= 10; ++k) falls.push_back({k * kOneSecond, Megahertz(1400 - 100 * k)});
+  limit.falls(falls);
+  EXPECT_EQ(limit.at(7 * kOneSecond).locked, Megahertz(700));
+  EXPECT_EQ(limit.at(8 * kOneSecond).locked, Megahertz(400));
+}
+
 class LimitedWorker : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(worker_.begin()); }
@@ -131,6 +160,25 @@ TEST_F(LimitedWorker, APlansClocksMayBeAboveTheCeilingUntilItsLeaseEnds) {
   (void)work_twice();
   EXPECT_EQ(gpu_.locked_mhz, 1400) << "the newest request is back in force";
   EXPECT_EQ(mailbox_.applied, 4) << "one per request: limits are none";
+}
+
+TEST_F(LimitedWorker, AFallComesWithoutAMessage) {
+  ask(1400);
+  mailbox_.limit.set(Megahertz(1400), gpu_.now_ns + kForLong);
+  mailbox_.limit.falls(std::vector<CeilingFall>{{gpu_.now_ns + 5 * kOneSecond, Megahertz(800)}});
+  const std::int64_t began_ns = gpu_.now_ns;
+  const std::int64_t due_ns = work_twice();
+  EXPECT_EQ(gpu_.locked_mhz, 1400);
+  EXPECT_LE(std::abs(gpu_.now_ns + due_ns - (began_ns + 5 * kOneSecond)), kOneSecond / 1000);
+  gpu_.now_ns = began_ns + 5 * kOneSecond;
+  (void)work_twice();
+  EXPECT_EQ(gpu_.locked_mhz, 700);
+  ask(1400);
+  (void)work_twice();
+  EXPECT_EQ(gpu_.locked_mhz, 700);
+  mailbox_.limit.falls({});
+  (void)work_twice();
+  EXPECT_EQ(gpu_.locked_mhz, 1400);
 }
 
 TEST_F(LimitedWorker, ACapLowersTheClockAtOnceAndChangesThatAreQueued) {

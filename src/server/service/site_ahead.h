@@ -1,0 +1,44 @@
+// What falls of a site's limits, known already, will mean to each job: sent to its ranks before, so that they fall
+// without the server.
+//
+// Problem: a limit that falls at noon must hold even if the server dies at eleven. A rise needs no care: without it,
+//          jobs are slower than they could be, and no limit is exceeded.
+// Input:   the site document, which knows limits over time; the jobs and what they can draw now.
+// Output:  falls_ahead(): the times within kHorizon_s at which a limit is lower than ever before, at most kMostFalls,
+//          each with the least limits until the next one; of more falls, such as those of a ramp, several become one.
+//          budgets_ahead(): per job its share under the limits then, as the power of a plan, and the ceiling within it;
+//          only falls of the ceiling.
+// Errors:  none.
+// Cost:    O(steps x domains) for the times; a division (site_shares.h) per time.
+// Threads: pure functions.
+// Source:  docs/decisions/0054.
+#pragma once
+
+#include <vector>
+
+#include "server/jobs/power_budget.h"
+#include "server/jobs/site_document.h"
+#include "server/service/site_shares.h"
+
+namespace perseus::service {
+
+inline constexpr double kHorizon_s = 3600;
+inline constexpr std::size_t kMostFalls = 8;
+
+struct LaterLimits {
+  double from_s = 0;
+  std::vector<Watts> limits;  ///< per domain, for accelerators
+};
+
+/// Those after `after_s`. `accelerators`: per domain, of the jobs directly in it.
+std::vector<LaterLimits> falls_ahead(const jobs::SiteDocument& document, double after_s,
+                                     const std::vector<int>& accelerators);
+
+using BudgetsAhead = std::vector<std::vector<jobs::LaterBudget>>;  ///< per job
+BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimits>& falls);
+
+/// True if a job may keep what it was sent: it falls at the same times, nowhere to a higher ceiling, and nowhere
+/// needlessly far.
+bool still_holds(const std::vector<jobs::LaterBudget>& sent, const std::vector<jobs::LaterBudget>& now);
+
+}  // namespace perseus::service
