@@ -70,6 +70,9 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   void write_history(std::vector<store::HistoryRow> rows) {
     ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->write_history(std::move(rows), done); }).ok());
   }
+  void write_site_history(std::vector<store::SiteRow> rows) {
+    ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->write_site_history(std::move(rows), done); }).ok());
+  }
   /// Runs all pending work.
   void age_history(std::int64_t minutes_before_s, std::int64_t hours_before_s = 0) {
     const store::AgeHistory age{minutes_before_s, hours_before_s};
@@ -276,6 +279,60 @@ TEST_P(AnyStore, AddsOldMinutesToTheirHours) {
               ElementsAre(minute("job 44", 14'400, "one", 5), hour(10'800, 1, 4)));
   EXPECT_EQ(store_->history("job 0", 0, 20'000)->size(), 2U);
   EXPECT_THAT(store_->history_bytes()->front(), (store::HistoryBytes{"job 0", 2 * store::kHistoryRowBytes}));
+}
+
+/// A minute of a domain with sums that a row could have.
+inline store::SiteRow site_minute(const std::string& domain, std::int64_t start_s, const std::string& source,
+                                  std::int64_t readings) {
+  const auto n = static_cast<double>(readings);
+  store::SiteRow row{domain, 60, start_s, source, {}};
+  row.figures.readings = row.figures.limited = readings;
+  row.figures.over = 1;
+  row.figures.limit_w = 400 * n;
+  row.figures.planned_w = 300 * n;
+  row.figures.tiers = {{0, {8 * n, n}}, {0.9, {16 * n, 0.5 * n}}};
+  return row;
+}
+
+TEST_P(AnyStore, KeepsTheMinutesOfDomains) {
+  store::SiteRow first = site_minute("hall", 7200, "one", 12);
+  first.figures.metered_w = 0.1 + 0.2;  // read as it was written
+  const store::SiteRow other = site_minute("hall", 7200, "two", 3), row = site_minute("row a", 7200, "one", 12);
+  const store::SiteRow later = site_minute("hall", 7260, "one", 12);
+  write_site_history({row, later, first, other});
+  EXPECT_THAT(*store_->site_history(0, 10'000), ElementsAre(first, other, row, later));
+  EXPECT_THAT(*store_->site_history(7201, 7261), ElementsAre(later));
+  EXPECT_THAT(*store_->site_history(0, 7200), IsEmpty());
+  const store::SiteRow again = site_minute("hall", 7200, "one", 4);
+  write_site_history({again});
+  EXPECT_THAT(*store_->site_history(7200, 7201), ElementsAre(again, other, row)) << "it replaces that of its server";
+  EXPECT_EQ(store_->history_bytes()->size(), 0U);
+}
+
+TEST_P(AnyStore, AddsOldMinutesOfDomainsToTheirHours) {
+  for (const std::int64_t start_s : {7200, 7260, 10'740, 10'800, 14'400}) {
+    write_site_history({site_minute("hall", start_s, "one", 2), site_minute("row a", start_s, "two", 1)});
+  }
+  const auto hour = [](const std::string& domain, std::int64_t start_s, std::int64_t minutes, std::int64_t readings) {
+    store::SiteRow row = site_minute(domain, start_s, "", readings);
+    row.step_s = 3600;
+    row.figures.over = minutes;
+    return row;
+  };
+  const store::SiteRow young = site_minute("hall", 14'400, "one", 2),
+                       young_row = site_minute("row a", 14'400, "two", 1);
+  age_history(14'400);
+  age_history(14'400);
+  EXPECT_THAT(*store_->site_history(0, 20'000),
+              ElementsAre(young, young_row, hour("hall", 7200, 3, 6), hour("row a", 7200, 3, 3),
+                          hour("hall", 10'800, 1, 2), hour("row a", 10'800, 1, 1)));
+  write_site_history({site_minute("hall", 7320, "late", 10)});
+  age_history(14'400);
+  EXPECT_THAT(store_->site_history(7200, 7201)->front(), hour("hall", 7200, 4, 16));
+  write_site_history({site_minute("hall", 7320, "too late", 10)});
+  age_history(14'400, 10'800);
+  EXPECT_THAT(*store_->site_history(0, 20'000),
+              ElementsAre(young, young_row, hour("hall", 10'800, 1, 2), hour("row a", 10'800, 1, 1)));
 }
 
 TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {

@@ -152,8 +152,43 @@ void MemoryStore::age_history(AgeHistory age, Done<bool> done) {
       if (hour.start_s < age.hours_before_s) continue;
       database_->history[{hour.job, hour.step_s, hour.start_s, hour.source}].add(hour.figures);
     }
+    age_site_history(age);
     return false;
   });
+}
+
+void MemoryStore::write_site_history(std::vector<SiteRow> rows, Done<Ok> done) {
+  write<Ok>(std::move(done), [this, rows = std::move(rows)]() mutable {
+    for (SiteRow& row : rows) {
+      database_->site_history[{row.step_s, row.start_s, row.domain, row.source}] = std::move(row.figures);
+    }
+    return Ok{};
+  });
+}
+
+Result<std::vector<SiteRow>> MemoryStore::site_history(std::int64_t from_s, std::int64_t to_s) {
+  if (auto failure = cannot_read()) return *std::move(failure);
+  std::vector<SiteRow> rows;
+  for (const auto& [key, figures] : database_->site_history) {
+    const auto& [step_s, start_s, domain, source] = key;
+    if (from_s <= start_s && start_s < to_s) rows.push_back({domain, step_s, start_s, source, figures});
+  }
+  return rows;
+}
+
+void MemoryStore::age_site_history(const AgeHistory& age) {
+  std::vector<SiteRow> minutes;
+  std::erase_if(database_->site_history, [&](const auto& entry) {
+    const auto& [step_s, start_s, domain, source] = entry.first;
+    const bool is_minute = step_s == kMinute_s;
+    const bool is_old = start_s < (is_minute ? age.minutes_before_s : age.hours_before_s);
+    if (is_old && is_minute) minutes.push_back({domain, step_s, start_s, source, entry.second});
+    return is_old;
+  });
+  for (const SiteRow& hour : site_hours_of(minutes)) {
+    if (hour.start_s < age.hours_before_s) continue;
+    database_->site_history[{hour.step_s, hour.start_s, hour.domain, hour.source}].add(hour.figures);
+  }
 }
 
 Result<std::vector<HistoryBytes>> MemoryStore::history_bytes() {

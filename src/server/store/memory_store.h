@@ -37,7 +37,9 @@ struct MemoryDatabase {
   std::map<std::string, StoredJob, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
   std::map<std::tuple<std::string, std::int64_t, std::int64_t, std::string>, HistoryFigures>
-      history;                                          ///< by job, step, start and source
+      history;  ///< by job, step, start and source
+  std::map<std::tuple<std::int64_t, std::int64_t, std::string, std::string>, SiteFigures>
+      site_history;                                     ///< by step, start, domain and source
   std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
   std::map<std::string, double> unused_since;           ///< blobs found unused by a sweep
   std::set<std::string, std::less<>> damaged_blobs;     ///< damage injected by a test
@@ -63,6 +65,8 @@ class MemoryStore final : public Store {
   Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) override;
   void age_history(AgeHistory age, Done<bool> done) override;
   Result<std::vector<HistoryBytes>> history_bytes() override;
+  void write_site_history(std::vector<SiteRow> rows, Done<Ok> done) override;
+  Result<std::vector<SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override;
   void put_blob(Blob blob, Done<Ok> done) override;
   Result<std::optional<std::string>> blob(std::string_view key) override;
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override;
@@ -87,6 +91,7 @@ class MemoryStore final : public Store {
   void tell_others(const std::string& job, std::int64_t sequence);
   void tell_others_of_tokens();
   void put(Blob blob);
+  void age_site_history(const AgeHistory& age);
   void release_all(const std::string& holder);
 
   Post post_;

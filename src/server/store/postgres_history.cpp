@@ -126,7 +126,8 @@ bool PostgresTransaction::age_history(const AgeHistory& age) {
   write_history(hours_of(hours));
   connection_.run("DELETE FROM history WHERE job = ANY($1::text[]) AND step_s = 3600 AND start_s < $2",
                   {array_literal(jobs), age.hours_before_s});
-  return found.size() == at_once;
+  const bool more = age_site_history(age);
+  return more || found.size() == at_once;
 }
 
 }  // namespace perseus::store

@@ -1,4 +1,4 @@
-// The history of jobs' iterations in a PostgreSQL store: reads.
+// The history of jobs' iterations, and of the site's domains, in a PostgreSQL store: reads.
 //
 // Input:   a connection with the tables of postgres_schema.h.
 // Output:  as in store.h.
@@ -13,11 +13,13 @@
 
 #include "server/store/history_row.h"
 #include "server/store/postgres_connection.h"
+#include "server/store/site_row.h"
 
 namespace perseus::store {
 
 std::vector<HistoryRow> read_history(PostgresConnection& connection, const std::string& job, std::int64_t from_s,
                                      std::int64_t to_s);
 std::vector<HistoryBytes> read_history_bytes(PostgresConnection& connection);
+std::vector<SiteRow> read_site_history(PostgresConnection& connection, std::int64_t from_s, std::int64_t to_s);
 
 }  // namespace perseus::store

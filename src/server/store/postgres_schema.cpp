@@ -70,6 +70,10 @@ constexpr std::array kPostgresMigrations = {
                             straggler_iterations bigint NOT NULL, first_version bigint NOT NULL,
                             last_version bigint NOT NULL, crc bigint NOT NULL,
                             PRIMARY KEY(job, step_s, start_s, source)))",
+    // Sums of a domain's readings, as site_row.h writes them.
+    R"(CREATE TABLE site_history(domain text COLLATE "C" NOT NULL, step_s bigint NOT NULL, start_s bigint NOT NULL,
+                                 source text COLLATE "C" NOT NULL, figures text NOT NULL, crc bigint NOT NULL,
+                                 PRIMARY KEY(step_s, start_s, domain, source)))",
 };
 constexpr int kPostgresVersion = static_cast<int>(kPostgresMigrations.size());
 /// Held while migrating, so that only one of several servers that start together migrates.

@@ -129,6 +129,15 @@ class PostgresStore final : public Store {
     return reading<std::vector<HistoryBytes>>(read_history_bytes);
   }
 
+  void write_site_history(std::vector<SiteRow> rows, Done<Ok> done) override {
+    group_.add_work(std::move(done), [this, rows = std::move(rows)] { transaction_->write_site_history(rows); });
+  }
+
+  Result<std::vector<SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override {
+    return reading<std::vector<SiteRow>>(
+        [=](PostgresConnection& connection) { return read_site_history(connection, from_s, to_s); });
+  }
+
   void put_blob(Blob blob, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, blob = std::move(blob)] {
       transaction_->flush();

@@ -42,6 +42,7 @@ class PostgresTransaction {
   bool sweep(const Sweep& sweep);
   void write_history(const std::vector<HistoryRow>& rows);
   bool age_history(const AgeHistory& age);
+  void write_site_history(const std::vector<SiteRow>& rows);
   /// Notifies the other servers when (and if) the transaction commits.
   void notify(std::string_view what, std::int64_t sequence, std::string_view job);
 
@@ -50,6 +51,7 @@ class PostgresTransaction {
   void commit();
 
  private:
+  bool age_site_history(const AgeHistory& age);
   struct LockedJob {
     JobIndexRow row;                 ///< present row; an append overwrites what it changes
     const Append* newest = nullptr;  ///< of the accepted ones

@@ -51,7 +51,8 @@ bool SqliteTables::age_history(const AgeHistory& age) {
       [&](const SqliteRow& found) { jobs.push_back(found.text(0)); }, age.minutes_before_s, age.hours_before_s,
       at_once);
   for (const std::string& job : jobs) age_history_of(job, age);
-  return static_cast<std::int64_t>(jobs.size()) == at_once;
+  const bool more = age_site_history(age);
+  return more || static_cast<std::int64_t>(jobs.size()) == at_once;
 }
 
 void SqliteTables::age_history_of(const std::string& job, const AgeHistory& age) {

@@ -69,6 +69,10 @@ constexpr std::array kSqliteMigrations = {
                             straggler_iterations INTEGER NOT NULL, first_version INTEGER NOT NULL,
                             last_version INTEGER NOT NULL, crc INTEGER NOT NULL,
                             PRIMARY KEY(job, step_s, start_s, source)) WITHOUT ROWID;)",
+    // Sums of a domain's readings, as site_row.h writes them.
+    R"(CREATE TABLE site_history(domain TEXT NOT NULL, step_s INTEGER NOT NULL, start_s INTEGER NOT NULL,
+                                 source TEXT NOT NULL, figures TEXT NOT NULL, crc INTEGER NOT NULL,
+                                 PRIMARY KEY(step_s, start_s, domain, source)) WITHOUT ROWID;)",
 };
 constexpr int kSqliteVersion = static_cast<int>(kSqliteMigrations.size());
 

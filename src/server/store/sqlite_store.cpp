@@ -86,6 +86,15 @@ class SqliteStore final : public Store {
         [](SqliteConnection& connection) { return SqliteTables(connection).history_bytes(); });
   }
 
+  void write_site_history(std::vector<SiteRow> rows, Done<Ok> done) override {
+    group_.add_work(std::move(done), [this, rows = std::move(rows)] { tables().write_site_history(rows); });
+  }
+
+  Result<std::vector<SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) override {
+    return reading<std::vector<SiteRow>>(
+        [=](SqliteConnection& connection) { return SqliteTables(connection).site_history(from_s, to_s); });
+  }
+
   void put_blob(Blob blob, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, blob = std::move(blob)] { tables().put_blob(blob); });
   }

@@ -42,6 +42,8 @@ class SqliteTables {
   std::vector<HistoryRow> history(const std::string& job, std::int64_t from_s, std::int64_t to_s);
   bool age_history(const AgeHistory& age);
   std::vector<HistoryBytes> history_bytes();
+  void write_site_history(const std::vector<SiteRow>& rows);
+  std::vector<SiteRow> site_history(std::int64_t from_s, std::int64_t to_s);
 
   // Claims.
   bool claim(const std::string& work, const std::string& owner, double now_s, double lease_s);
@@ -61,6 +63,7 @@ class SqliteTables {
   void put_bytes(SQLite::Statement& statement, int index, const std::string& bytes);
   void put_history(const HistoryRow& row);
   void age_history_of(const std::string& job, const AgeHistory& age);
+  bool age_site_history(const AgeHistory& age);
   std::vector<std::string> unused_blobs(const Sweep& sweep, std::int64_t limit);
   /// True: it returned pages, and more may be free.
   bool return_free_pages();

@@ -31,6 +31,7 @@
 #include "base/result.h"
 #include "server/store/commit_counts.h"
 #include "server/store/history_row.h"
+#include "server/store/site_row.h"
 
 namespace perseus::store {
 
@@ -136,10 +137,17 @@ class Store {
   /// The job's minutes and hours that begin within [from_s, to_s), by step, start and source. An iteration is in a
   /// minute or in an hour, never in both. Damaged rows are left out.
   virtual Result<std::vector<HistoryRow>> history(std::string_view job, std::int64_t from_s, std::int64_t to_s) = 0;
-  /// Adds old minutes to their hours, for some jobs in one transaction. True: call again, there are more.
+  /// Adds old minutes to their hours, for some jobs and domains in one transaction. True: call again, there are more.
   virtual void age_history(AgeHistory age, Done<bool> done) = 0;
   /// Of each job with history, by job: an upper limit, as if each job had rows without a gap. Without kAllJobs.
   virtual Result<std::vector<HistoryBytes>> history_bytes() = 0;
+
+  // History of the site's domains, aged by age_history().
+  /// Minutes of one source; a row that exists already is replaced, so a write may be repeated.
+  virtual void write_site_history(std::vector<SiteRow> rows, Done<Ok> done) = 0;
+  /// Minutes and hours of all domains that begin within [from_s, to_s), by step, start, domain and source. Damaged rows
+  /// are left out.
+  virtual Result<std::vector<SiteRow>> site_history(std::int64_t from_s, std::int64_t to_s) = 0;
 
   // Blobs.
   virtual void put_blob(Blob blob, Done<Ok> done) = 0;
