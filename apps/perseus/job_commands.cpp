@@ -11,6 +11,7 @@
 #include "command.h"
 #include "io/formats/boost_json_text.h"
 #include "io/http/url.h"
+#include "pages_in_time.h"
 #include "server_action.h"
 #include "server_call.h"
 
@@ -123,29 +124,6 @@ ListForm history_form() {
            {"WITH STRAGGLER", "straggler_iterations", Use::roomy, ListColumn::Kind::count}}};
 }
 
-/// The answer with the buckets of all its pages.
-Result<std::string> history_pages(const http::HttpPeer& peer, const std::string& target, std::optional<double> from_s) {
-  json::array buckets;
-  std::string page = from_s ? fmt::format("{}&from={:.0f}", target, *from_s) : target;
-  while (true) {
-    const auto body = call_server(peer, {"GET", page, ""});
-    if (!body) return body.error();
-    boost::system::error_code problem;
-    json::value answer = json::parse(*body, problem);
-    json::value* const rows = problem || !answer.is_object() ? nullptr : answer.get_object().if_contains("buckets");
-    if (rows == nullptr || !rows->is_array()) {
-      return Error{ErrorCode::unavailable, fmt::format("{} answered without a list of buckets", peer.url)};
-    }
-    for (json::value& row : rows->get_array()) buckets.push_back(std::move(row));
-    const json::value* const next = answer.get_object().if_contains("next_s");
-    if (next == nullptr || !next->is_int64()) {
-      answer.get_object()["buckets"] = std::move(buckets);
-      return formats::json_text(answer);
-    }
-    page = fmt::format("{}&from={}", target, next->get_int64());
-  }
-}
-
 void add_job_history(CLI::App& group, Command& command) {
   struct Wanted {
     std::string job, step = "minute";
@@ -159,7 +137,7 @@ void add_job_history(CLI::App& group, Command& command) {
                                     if (!job) return job.error();
                                     std::string target = job_path(*job, "/history?step=" + wanted->step);
                                     if (wanted->to_s) target += fmt::format("&to={:.0f}", *wanted->to_s);
-                                    return history_pages(peer, target, wanted->from_s);
+                                    return pages_in_time(peer, target, wanted->from_s, "buckets");
                                   });
   history->add_option("JOB", wanted->job, kJobMeaning)->required();
   history->add_option("--step", wanted->step, "Length of a row: minute (kept for a day), hour (kept for a year) or day")

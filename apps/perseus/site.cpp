@@ -19,6 +19,7 @@
 #include "site_follow.h"
 #include "site_jobs.h"
 #include "site_output.h"
+#include "site_reports.h"
 #include "site_server.h"
 
 namespace perseus::cli {
@@ -124,10 +125,12 @@ void add_site(CLI::App& app, Command& command) {
                             "  perseus site emulate data/sample_site_day.toml --out site-day\n"
                             "  perseus site set hall.toml\n"
                             "  perseus site limit row-a 40000 --until 1800003600\n"
-                            "  perseus site status\n"));
+                            "  perseus site status\n"
+                            "  perseus site proof --from 1800000000 --until 1800003600 -o csv\n"));
   add_site_plan(*group, command);
   add_site_emulate(*group, command);
   add_site_server_actions(*group, command);
+  add_site_reports(*group, command);
   add_site_follow(*group, command);
 }
 

@@ -24,8 +24,8 @@ SKIPPED = ("--", "\\restrict", "\\unrestrict", "SET transaction_timeout")
 
 
 def fill(server):
-    """Two jobs: one with a plan, a straggler and reported iterations, one that has ended. check_saved_jobs() of test_years.py
-    expects them."""
+    """Two jobs: one with a plan, a straggler and reported iterations, one that has ended; and a site with a reading.
+    check_saved_jobs() of test_years.py expects them."""
     def ask(method, path, body=None):
         status, answer = server.ask(method, path, body)
         assert status == 200, (method, path, answer)
@@ -44,6 +44,8 @@ def fill(server):
     until(lambda: ask("GET", f"/v1/jobs/{job}")["plan"]["version"] == 2)
     ended = ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 2, "tp": 1}, "name": "saved"})["job"]
     ask("POST", f"/v1/jobs/{ended}/finish")
+    ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e6}]}]})
+    until(lambda: ask("GET", "/v1/site/proof")["entries"])
 
 
 def save_sqlite(folder, into):

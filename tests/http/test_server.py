@@ -330,12 +330,14 @@ class OwnApi(ServerCase):
         check("GET", history, "/v1/jobs/absent/history", expect=404)
         check("GET", "/v1/history", "/v1/history?step=hour")
         check("GET", "/v1/history", "/v1/history?step=week", expect=400)
-        for path in ("/v1/site", "/v1/site/power"):
+        for path in ("/v1/site", "/v1/site/power", "/v1/site/forecast"):
             check("GET", path, path, expect=404)
         check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e9}]}]})
         check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "parent": "roof"}]}, 400)
-        for path in ("/v1/site", "/v1/site/power"):
+        for path in ("/v1/site", "/v1/site/power", "/v1/site/proof", "/v1/site/forecast"):
             check("GET", path, path)
+        check("GET", "/v1/site/proof", "/v1/site/proof?format=xml", expect=400)
+        check("GET", "/v1/site/forecast", "/v1/site/forecast?hours=0", expect=400)
         check("DELETE", "/v1/site", "/v1/site")
         check("DELETE", "/v1/site", "/v1/site", expect=404)
         for path in ("/v1/stragglers", "/v1/policies", "/v1/alerts", "/v1/hosts"):

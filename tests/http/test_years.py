@@ -55,6 +55,8 @@ class Folder(unittest.TestCase):
         self.assertEqual((plan["kind"], plan["version"]), ("plan", 2))
         if version >= 5:
             self.check_saved_history(server, states["deployed"], token)
+        if version >= 6:
+            self.check_saved_proof(server, states["deployed"], token)
         self.ask(server, "POST", f"/v1/jobs/{states['deployed']}/finish", token=token)
         new = self.ask(server, "POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 2, "tp": 1}, "profile": "small"}, token)
         self.assertEqual(new["state"], "characterizing")
@@ -70,6 +72,13 @@ class Folder(unittest.TestCase):
         self.assertEqual((bucket["iterations"], bucket["energy_iterations"]), (3, 3))
         self.assertAlmostEqual(bucket["iteration_time_s"], 1.4)
         self.assertAlmostEqual(bucket["iteration_energy_j"], 602)
+
+    def check_saved_proof(self, server, job, token):
+        created_s = self.ask(server, "GET", f"/v1/jobs/{job}", token=token)["created_at_s"]
+        path = f"/v1/site/proof?step=day&from={created_s - 172800:.0f}&until={created_s + 172800:.0f}"
+        first = self.ask(server, "GET", path, token=token)["entries"][0]
+        self.assertEqual((first["domain"], first["limit_w"]), ("hall", 1e6))
+        self.assertGreater(first["readings"], 0)
 
 
 class SavedSqlite(Folder):

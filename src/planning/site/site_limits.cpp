@@ -31,6 +31,10 @@ Watts left_for_accelerators(Watts metered, const model::SiteDescription& site, W
   return site.supply_efficiency * (metered / site.pue - constant);
 }
 
+Watts as_metered(Watts accelerators, const model::SiteDescription& site, Watts constant) {
+  return site.pue * (accelerators / site.supply_efficiency + constant);
+}
+
 Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant) {
   return std::max(Watts(0), left_for_accelerators(metered, site, constant));
 }

@@ -4,9 +4,10 @@
 //          slowly must begin to fall before its limit does.
 // Input:   valid domains; GPUs of the jobs directly in each domain.
 // Output:  left_for_accelerators(): (metered / PUE - constants) x supply efficiency; below 0 W: the constants alone
-//          exceed the limit. for_accelerators(): that, 0 W at least. ramped(): the greatest function below the steps
-//          that falls and rises no faster than allowed, as steps of at most `step` wherever it changes; within each
-//          step the limit is the least of the ramp. ramped_limit(): that function at one time.
+//          exceed the limit. for_accelerators(): that, 0 W at least. as_metered(): the inverse of the first. ramped():
+//          the greatest function below the steps that falls and rises no faster than allowed, as steps of at most
+//          `step` wherever it changes; within each step the limit is the least of the ramp. ramped_limit(): that
+//          function at one time.
 // Errors:  none.
 // Cost:    O(steps x steps).
 // Threads: pure functions.
@@ -20,6 +21,7 @@
 namespace perseus::site {
 
 Watts left_for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant);
+Watts as_metered(Watts accelerators, const model::SiteDescription& site, Watts constant);
 Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant);
 /// Per domain: what hosts and other constant loads of it and of the domains inside draw.
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus);

@@ -29,7 +29,7 @@ constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
 constexpr double kRowAge = 60;
 
 std::string page_json(service::Service& service, const service::JobList::Query& query,
-                      const jobs::EnergyFactors& factors, double now_s) {
+                      const jobs::EnergyFactors& factors, bool shows_site, double now_s) {
   std::vector<std::string> old;
   for (const auto& [place, row] : service.job_list().page(query).rows) {
     if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
@@ -37,7 +37,10 @@ std::string page_json(service::Service& service, const service::JobList::Query& 
   for (const std::string& job : old) service.refresh_row(job);
   const service::JobList::Page page = service.job_list().page(query);
   return json_object([&](JsonWriter& f) {
-    f.always("server", JsonObject{[&](JsonWriter& server) { server.always("now_s", now_s); }});
+    f.always("server", JsonObject{[&](JsonWriter& server) {
+               server.always("now_s", now_s);
+               server("site", shows_site);
+             }});
     f("factors", factors);
     f.always("jobs", JsonList{page.rows, [](const auto& row) { return JsonRaw{row.second->text}; }});
     if (page.next) f.always("next", service::format_cursor(*page.next));
@@ -76,10 +79,11 @@ void Api::list_jobs(Call call) {
   }
   const double now_s = clock_.now_s();
   const std::uint64_t revision = service_.job_list().revision();
-  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""),
-                                      search.value_or(""), selector_text.value_or(""));
+  const bool shows_site = !is_job && service_.has_site();
+  const std::string key = fmt::format("{}\n{}\n{}\n{}\n{}\n{}", limit, after.value_or(""), state.value_or(""),
+                                      search.value_or(""), selector_text.value_or(""), shows_site);
   call.send(pages_.answer(call.request, {key, is_job ? call.identity.token + call.identity.job : "", revision, now_s},
-                          [&] { return page_json(service_, query, options_.factors, now_s); }));
+                          [&] { return page_json(service_, query, options_.factors, shows_site, now_s); }));
 }
 
 void Api::job_changes(Call call) {

@@ -1,6 +1,7 @@
 #include "server/routes/site_json.h"
 
 #include "base/json_writer.h"
+#include "server/service/site_speed.h"
 
 namespace perseus::routes {
 namespace {
@@ -9,6 +10,15 @@ auto members(const service::TierGives& tier) {
   return [&tier](JsonWriter& f) {
     f.always("least_rate", tier.least_rate);
     f.always("jobs", tier.jobs);
+  };
+}
+
+auto members(const service::TierLoss& tier) {
+  return [&tier](JsonWriter& f) {
+    f.always("least_rate", tier.least_rate);
+    f.always("jobs", tier.jobs);
+    f.always("accelerators", tier.accelerators);
+    f.always("rate_lost", tier.rate_lost);
   };
 }
 
@@ -23,6 +33,11 @@ auto members(const service::SiteDomainView& domain) {
     f("reported_w", domain.reported);
     f("missing_w", domain.missing);
     f("price", domain.price);
+    f("metered_w", domain.meter);
+    f("planned_w", domain.planned);
+    f("baseline_w", domain.baseline);
+    if (!domain.tiers.empty()) f.always("rate_lost", service::rate_lost_of(domain.tiers));
+    f("tiers", JsonList{domain.tiers, [](const service::TierLoss& tier) { return JsonObject{members(tier)}; }});
     f("gives", JsonList{domain.gives, [](const service::TierGives& tier) { return JsonObject{members(tier)}; }});
   };
 }
@@ -42,11 +57,18 @@ std::string site_power_json(const service::SitePowerView& view) {
       f.always("counted_w", job.counted);
       f("reported_w", job.reported);
       f("correction", job.correction);
+      f.always("accelerators", job.accelerators);
+      f.always("priority", job.priority);
+      f("planned_w", job.planned);
+      f("baseline_w", job.baseline);
+      f("rate", job.rate);
+      if (job.rate_lost) f.always("rate_lost", *job.rate_lost);
     }};
   };
   return json_object([&](JsonWriter& f) {
     f.always("now_s", view.now_s);
     f.always("allocates", view.allocates);
+    f.always("objective", name_of(view.objective));
     f.always("domains",
              JsonList{view.domains, [](const service::SiteDomainView& domain) { return JsonObject{members(domain)}; }});
     f.always("jobs", JsonList{view.jobs, job_members});

@@ -54,6 +54,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
       held_plans(*jobs, clock),
       site(std::make_shared<SitePower>(options, *store, *jobs, clock, executor)),
+      site_history(std::make_shared<SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
+      forecasts(std::make_shared<SiteForecasts>(*site, *jobs, clock, executor)),
       watch(*jobs, clock, options.alert_after_s),
       claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
       sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
@@ -107,6 +109,7 @@ void Service::Parts::connect(store::Store& to) {
   sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
   use(options.alert_receiver);
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
+  site_history->reading = [this] { return site->allocated_now(); };
   subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
   waiting.has_version = [this](LiveJob& live, int rank, std::int64_t version) { held_plans.note(live, rank, version); };
   latencies->first_plan_ready = rank_plans->changed =
@@ -274,6 +277,13 @@ void Service::set_site(jobs::SiteDocument document, std::optional<std::string> e
 void Service::clear_site(Done<Ok> done) { parts_->site->documents().clear(std::move(done)); }
 void Service::site(Done<std::string> done) { parts_->site->documents().read(std::move(done)); }
 void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
+bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
+void Service::site_proof(const SiteProofQuery& query, Done<SiteProof> done) {
+  parts_->site_history->proof(query, std::move(done));
+}
+void Service::site_forecast(double hours, Done<SiteForecast> done) {
+  parts_->forecasts->forecast(hours, std::move(done));
+}
 
 // ---- Time
 
@@ -293,6 +303,7 @@ void Service::tick() {
   parts_->sent_alerts->tick(now_s);
   parts_->held_plans.tick(now_s);
   parts_->site->tick(now_s);
+  parts_->site_history->tick(now_s);
   for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->note(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
@@ -342,7 +353,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   parts_->waiting.stop();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
-  auto missing = std::make_shared<std::size_t>(jobs.size() + 4);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 5);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
     if (!done) *failed = done.error();
@@ -355,6 +366,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   }
   parts_->characterizations->stop([one_less] { one_less(Ok{}); });
   parts_->history->keep(one_less);
+  parts_->site_history->keep(one_less);
   finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);
   one_less(Ok{});
 }

@@ -40,7 +40,9 @@
 #include "server/service/job_list.h"
 #include "server/service/recent_events.h"
 #include "server/service/service_options.h"
+#include "server/service/site_forecast.h"
 #include "server/service/site_power_view.h"
+#include "server/service/site_proof.h"
 #include "server/service/store_access.h"
 #include "server/store/commit_counts.h"
 
@@ -126,6 +128,10 @@ class Service {
   /// The document as JSON.
   void site(Done<std::string> done);
   void site_power(Done<SitePowerView> done);
+  [[nodiscard]] bool has_site() const;
+  /// See site_history.h and site_forecasts.h.
+  void site_proof(const SiteProofQuery& query, Done<SiteProof> done);
+  void site_forecast(double hours, Done<SiteForecast> done);
 
   // Reads.
   /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet

@@ -19,6 +19,8 @@
 #include "server/service/registrations.h"
 #include "server/service/sent_alerts.h"
 #include "server/service/service.h"
+#include "server/service/site_forecasts.h"
+#include "server/service/site_history.h"
 #include "server/service/site_power.h"
 #include "server/service/stored_bytes.h"
 #include "server/service/upkeep.h"
@@ -65,6 +67,8 @@ struct Service::Parts {
   JobReactions reactions;
   HeldPlans held_plans;
   std::shared_ptr<SitePower> site;
+  std::shared_ptr<SiteHistory> site_history;
+  std::shared_ptr<SiteForecasts> forecasts;
   EnergyCounters energy;
   AlertWatch watch;
   std::shared_ptr<AlertClaims> claims;

@@ -218,6 +218,16 @@ SitePowerView SitePower::view_now() {
   return view;
 }
 
+std::optional<SitePowerView> SitePower::allocated_now() {
+  const bool allocated = current() != nullptr && allocates(clock_.now_s()) && !last_.price.empty();
+  return allocated ? std::optional(view_now()) : std::nullopt;
+}
+
+std::optional<PoweredSite> SitePower::jobs_now() {
+  if (current() == nullptr) return std::nullopt;
+  return find_jobs(clock_.now_s());
+}
+
 std::vector<SiteDomainView> SitePower::domains_now() {
   return current() != nullptr ? view_now().domains : std::vector<SiteDomainView>{};
 }

@@ -43,6 +43,10 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   void view(Done<SitePowerView> done);
   /// Of the document that this server has read last; empty: none.
   std::vector<SiteDomainView> domains_now();
+  /// What this server's allocation has led to; nothing while another server allocates, or before the first division.
+  std::optional<SitePowerView> allocated_now();
+  /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
+  std::optional<PoweredSite> jobs_now();
   /// Events of a job may change the allocation.
   void noticed(const LiveJob& live);
   void tick(double now_s);

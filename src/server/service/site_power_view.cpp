@@ -5,6 +5,7 @@
 #include "planning/site/site_limits.h"
 #include "server/jobs/job_savings.h"
 #include "server/service/powered_jobs.h"
+#include "server/service/site_speed.h"
 
 namespace perseus::service {
 
@@ -12,6 +13,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
                               double now_s, const SiteShares& shares) {
   SitePowerView view;
   view.now_s = now_s;
+  view.objective = document.objective;
   const std::vector<model::DescribedDomain>& domains = document.site.domains;
   view.domains.resize(domains.size());
   std::vector<int> accelerators(domains.size());
@@ -32,6 +34,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       const jobs::JobPower power = jobs::power_of(live->job, *cost);
       if (power.measured) job.reported = power.plan;
     }
+    add_speed(live->job, power_now, cost, job);
     accelerators[power_now.domain] += live->job.spec.degrees.world_size();
     for (int d = power_now.domain; d >= 0; d = domains[d].parent) {
       view.domains[d].granted += job.granted.value_or(job.counted);
@@ -52,6 +55,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       domain.gives = shares.gives[d];
     }
   }
+  add_speeds(document, accelerators, view);
   return view;
 }
 

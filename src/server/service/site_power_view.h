@@ -26,6 +26,19 @@ struct SiteJobView {
   Watts counted;                 ///< the most that its ranks may draw now
   double correction = 1;         ///< measured over planned power
   std::optional<Watts> reported;
+  // See site_speed.h.
+  int accelerators = 0;
+  double priority = 1;
+  Watts planned;                    ///< of the plan in force
+  Watts baseline;                   ///< without limits of the site
+  std::optional<double> rate;       ///< of the plan in force, over that at full speed; nothing: it is not known
+  std::optional<double> rate_lost;  ///< by the limits: 1 - rate over that of the fastest plan without them
+};
+/// Jobs of one least rate in a domain.
+struct TierLoss {
+  double least_rate = 0;
+  int jobs = 0, accelerators = 0;
+  double rate_lost = 0;  ///< mean over accelerators
 };
 struct SiteDomainView {
   std::string name, parent;
@@ -33,10 +46,16 @@ struct SiteDomainView {
   Watts granted, counted, reported, missing;
   double price = 0;
   std::vector<TierGives> gives;
+  std::optional<Watts> meter;  ///< the site meter's last reading
+  // See site_speed.h.
+  Watts planned, baseline, planned_of_reporting;  ///< sums over jobs
+  Watts metered_baseline;                         ///< the baseline as a meter would read it
+  std::vector<TierLoss> tiers;                    ///< by least rate
 };
 struct SitePowerView {
   double now_s = 0;
   bool allocates = false;  ///< this server; prices and missing watts are known there only
+  model::SiteObjective objective{};
   std::vector<SiteDomainView> domains;
   std::vector<SiteJobView> jobs;
 };

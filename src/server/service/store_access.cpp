@@ -56,6 +56,9 @@ void StoreAccess::write_history(std::vector<store::HistoryRow> rows, Done<Ok> do
 void StoreAccess::age_history(store::AgeHistory age, Done<bool> done) {
   write(std::move(done), [&](Done<bool> then) { store_.age_history(age, std::move(then)); });
 }
+void StoreAccess::write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.write_site_history(std::move(rows), std::move(then)); });
+}
 void StoreAccess::put_blob(store::Blob blob, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.put_blob(std::move(blob), std::move(then)); });
 }

@@ -59,6 +59,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void sweep(store::Sweep sweep, Done<bool> done);
   void write_history(std::vector<store::HistoryRow> rows, Done<Ok> done);
   void age_history(store::AgeHistory age, Done<bool> done);
+  void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done);
   void put_blob(store::Blob blob, Done<Ok> done);
   void remove_blob(std::string key, Done<Ok> done);
   void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done);

@@ -1,0 +1,21 @@
+// Proof and forecast of a site as JSON, and the proof as CSV; docs/openapi.json documents them.
+//
+// Output:  CSV: a heading, then a line per step and domain; unknown values are empty, and each least rate has a column
+//          of its own.
+// Errors:  none.
+// Cost:    linear.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "server/service/site_forecast.h"
+#include "server/service/site_proof.h"
+
+namespace perseus::routes {
+
+std::string site_proof_json(const service::SiteProof& proof);
+std::string site_proof_csv(const service::SiteProof& proof);
+std::string site_forecast_json(const service::SiteForecast& forecast);
+
+}  // namespace perseus::routes

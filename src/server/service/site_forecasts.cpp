@@ -1,0 +1,60 @@
+#include "server/service/site_forecasts.h"
+
+#include <utility>
+
+namespace perseus::service {
+
+void SiteForecasts::forecast(double hours, Done<SiteForecast> done) {
+  if (site_.documents().current() == nullptr) {
+    return site_.documents().read([done = std::move(done)](const Result<std::string>& text) {
+      if (!text) return done(text.error());
+      done(Error{ErrorCode::unavailable, "the site has just changed: repeat the request"});
+    });
+  }
+  const bool fresh = hours == hours_ && clock_.now_s() < last_.now_s + kAge_s &&
+                     of_ == jobs::format_site_document(*site_.documents().current());
+  if (fresh) return done(last_);
+  asked_.push_back({hours, std::move(done)});
+  if (!dividing_) begin(hours);
+}
+
+void SiteForecasts::begin(double hours) {
+  auto found = site_.jobs_now();
+  if (!found) {
+    const Error error{ErrorCode::unavailable, "the jobs of the site are still being read: repeat the request"};
+    for (Asked& asked : std::exchange(asked_, {})) asked.done(error);
+    return;
+  }
+  std::vector<int> accelerators;
+  for (const PoweredJob& job : found->jobs) {
+    const LiveJob* const live = jobs_.in_memory(job.id);
+    accelerators.push_back(live == nullptr ? 0 : live->job.spec.degrees.world_size());
+  }
+  dividing_ = true;
+  const jobs::SiteDocument document = *site_.documents().current();
+  of_ = jobs::format_site_document(document);
+  const double now_s = clock_.now_s();
+  executor_.submit(Executor::Kind::planning,
+                   [weak = weak_from_this(), document, site = std::move(*found), accelerators, now_s,
+                    hours]() -> std::function<void()> {
+                     const auto made = std::make_shared<SiteForecast>(
+                         site_forecast(document, site, accelerators, now_s, now_s + hours * 3600));
+                     return [weak, made, hours] {
+                       if (const auto self = weak.lock()) self->made(hours, std::move(*made));
+                     };
+                   });
+}
+
+void SiteForecasts::made(double hours, SiteForecast forecast) {
+  dividing_ = false;
+  hours_ = hours;
+  last_ = std::move(forecast);
+  std::vector<Asked> others;
+  for (Asked& asked : std::exchange(asked_, {})) {
+    asked.hours == hours ? asked.done(last_) : others.push_back(std::move(asked));
+  }
+  for (Asked& asked : others) asked_.push_back(std::move(asked));
+  if (!asked_.empty() && !dividing_) begin(asked_.front().hours);
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,51 @@
+// Answers requests for the forecast of a site.
+//
+// Problem: a forecast divides the watts many times, and all dashboards ask for it.
+// Input:   the site's limits and jobs, of this server.
+// Output:  a forecast that is at most kAge_s old; the same one for all requests meanwhile.
+// Errors:  not_found: there is no site. unavailable: its jobs are still being read.
+// Cost:    see site_forecast.h, on the executor, as planning: it must not delay the allocation. One at a time.
+// Threads: io thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/service/executor.h"
+#include "server/service/site_forecast.h"
+#include "server/service/site_power.h"
+
+namespace perseus::service {
+
+class SiteForecasts : public std::enable_shared_from_this<SiteForecasts> {
+ public:
+  static constexpr double kAge_s = 10;
+
+  SiteForecasts(SitePower& site, JobCache& jobs, const Clock& clock, Executor& executor)
+      : site_(site), jobs_(jobs), clock_(clock), executor_(executor) {}
+
+  void forecast(double hours, Done<SiteForecast> done);
+
+ private:
+  struct Asked {
+    double hours = 0;
+    Done<SiteForecast> done;
+  };
+
+  void begin(double hours);
+  void made(double hours, SiteForecast forecast);
+
+  SitePower& site_;
+  JobCache& jobs_;
+  const Clock& clock_;
+  Executor& executor_;
+  std::vector<Asked> asked_;
+  bool dividing_ = false;
+  double hours_ = 0;
+  std::string of_;  ///< the document of `last_`, formatted
+  SiteForecast last_;
+};
+
+}  // namespace perseus::service

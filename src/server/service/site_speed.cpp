@@ -1,0 +1,56 @@
+#include "server/service/site_speed.h"
+
+#include <algorithm>
+
+#include "planning/site/site_limits.h"
+
+namespace perseus::service {
+
+void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optional<jobs::JobView::PerIteration>& cost,
+               SiteJobView& shown) {
+  shown.accelerators = job.spec.degrees.world_size();
+  shown.priority = job.spec.priority.value_or(1);
+  const bool draws = job.ranks_registered > 0;
+  if (draws) shown.planned = cost ? cost->energy / cost->time : powered.counted;
+  if (draws) shown.baseline = powered.choices ? powered.choices->plans.front().power : shown.planned;
+  if (!powered.choices || !cost) return;
+  shown.rate = std::min(1.0, powered.choices->full_speed / cost->time);
+  if (draws) shown.rate_lost = std::max(0.0, 1 - powered.choices->plans.front().time / cost->time);
+}
+
+void add_to_tier(std::vector<TierLoss>& tiers, double least_rate, int accelerators, double rate_lost) {
+  auto tier = std::ranges::lower_bound(tiers, least_rate, {}, &TierLoss::least_rate);
+  if (tier == tiers.end() || tier->least_rate != least_rate) tier = tiers.insert(tier, TierLoss{least_rate, 0, 0, 0});
+  const double before = tier->rate_lost * tier->accelerators;
+  ++tier->jobs;
+  tier->accelerators += accelerators;
+  tier->rate_lost = (before + rate_lost * accelerators) / tier->accelerators;
+}
+
+double rate_lost_of(const std::vector<TierLoss>& tiers) {
+  double lost = 0, accelerators = 0;
+  for (const TierLoss& tier : tiers) {
+    lost += tier.rate_lost * tier.accelerators;
+    accelerators += tier.accelerators;
+  }
+  return accelerators > 0 ? lost / accelerators : 0;
+}
+
+void add_speeds(const jobs::SiteDocument& document, const std::vector<int>& accelerators, SitePowerView& view) {
+  const model::SiteDescription& site = document.site;
+  for (const SiteJobView& job : view.jobs) {
+    for (int d = job.domain; d >= 0; d = site.domains[d].parent) {
+      SiteDomainView& domain = view.domains[d];
+      domain.planned += job.planned;
+      domain.baseline += job.baseline;
+      if (job.reported) domain.planned_of_reporting += job.planned;
+      if (job.rate_lost) add_to_tier(domain.tiers, job.least_rate, job.accelerators, *job.rate_lost);
+    }
+  }
+  const std::vector<Watts> constants = site::constants_of(site, accelerators);
+  for (std::size_t d = 0; d < view.domains.size(); ++d) {
+    view.domains[d].metered_baseline = site::as_metered(view.domains[d].baseline, site, constants[d]);
+  }
+}
+
+}  // namespace perseus::service

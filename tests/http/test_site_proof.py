@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""What a running server says of its site's past and coming hours: the proof as JSON, CSV and a table, over a restart, and
+the forecast of an announced limit.
+
+usage: test_site_proof.py PERSEUS [unittest's arguments]
+"""
+
+import csv
+import io
+import sys
+import time
+import unittest
+
+import served
+import test_site
+from served import Server, until
+from workload import profile_body
+
+
+class Proof(test_site.SiteCase):
+    def proof(self, query=""):
+        status, answer = self.server.ask("GET", "/v1/site/proof?" + query)
+        self.assertEqual(status, 200, answer)
+        return answer["entries"]
+
+    def put(self, limits, domains=()):
+        status, answer = self.server.ask("PUT", "/v1/site", {
+            "dwell_s": 1, "pue": 1.25, "supply_efficiency": 0.8,
+            "domains": [{"name": "hall", "limits": limits}, *domains]})
+        self.assertEqual(status, 200, answer)
+
+    def start(self, count):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        self.jobs = [self.register(number) for number in range(count)]
+        until(lambda: all(plan.get("version") == 1 for job in self.jobs for plan in job.plans))
+
+    def stop_ranks(self):
+        for job in self.jobs:
+            job.over = True
+
+    def test_proof(self):
+        self.start(2)
+        self.put([{"limit_w": 1e6}], [{"name": "row, \"a\"", "parent": "hall"}])
+        until(lambda: self.proof())
+        most = self.hall()["counted_w"]
+        limit = 0.75 * self.hall()["baseline_w"]
+        self.put([{"limit_w": limit * 1.25 / 0.8}])
+        until(lambda: self.hall()["counted_w"] <= limit * 1.0001)
+        now = self.hall()
+        self.assertLess(now["planned_w"], now["baseline_w"])
+        self.assertLess(now["baseline_w"], most)
+        self.assertGreater(now["rate_lost"], 0)
+        for job in self.power()["jobs"]:
+            self.assertLess(job["rate"], 1)
+            self.assertAlmostEqual(job["rate_lost"], 1 - job["rate"], 6)  # no policy, no straggler
+        before = sum(entry["readings"] for entry in self.proof())
+        until(lambda: sum(entry["readings"] for entry in self.proof()) >= before + 2)
+        self.stop_ranks()
+        self.assertEqual(self.server.stop(), 0)
+        self.server = Server(self.data)
+        entries = self.proof()  # as the store has it
+        self.assertEqual({entry["domain"] for entry in entries}, {"hall"}, "a row without a limit is left out")
+        self.assertGreaterEqual(sum(entry["readings"] for entry in entries), before + 2)
+        last = entries[-1]
+        self.assertEqual(last["start_s"] % 60, 0)
+        self.assertLess(last["limit_w"], 1e6)
+        self.assertAlmostEqual(last["metered_limit_w"], last["limit_w"] * 1.25 / 0.8, 3)
+        self.assertAlmostEqual(last["metered_baseline_w"], last["baseline_w"] * 1.25 / 0.8, 3)
+        self.assertAlmostEqual(last["baseline_w"], now["baseline_w"], 3)
+        self.assertEqual([tier["least_rate"] for tier in last["tiers"]], [0.3])
+        self.assertGreater(last["tiers"][0]["rate_lost"], 0)
+        self.assertEqual(last["rate_lost"], last["tiers"][0]["rate_lost"])
+        hours = self.proof("step=hour")
+        self.assertEqual(sum(entry["readings"] for entry in hours), sum(entry["readings"] for entry in entries))
+        self.assertEqual(self.proof("domain=cellar"), [])
+        self.assertEqual(self.proof(f"until={entries[0]['start_s']}"), [])
+        for headers, query in [({"Accept": "text/csv"}, ""), ({}, "?format=csv")]:
+            text = self.server.ask("GET", "/v1/site/proof" + query, raw=True, headers=headers)[1].decode()
+            rows = list(csv.DictReader(io.StringIO(text)))
+            self.assertEqual([int(row["readings"]) for row in rows], [entry["readings"] for entry in entries])
+            self.assertAlmostEqual(float(rows[-1]["rate_lost_0.3"]), last["rate_lost"])
+            self.assertEqual(rows[-1]["metered_w"], "")
+        table = self.server.cli("site", "proof").stdout.splitlines()
+        self.assertRegex(table[0], r"^START +DOMAIN +METERED LIMIT ")
+        self.assertEqual(len(table), 1 + len(entries))
+        lines = self.server.cli("site", "proof", "--from", str(last["start_s"]), "-o", "csv").stdout.splitlines()
+        self.assertEqual(len(lines), 2, lines)
+        self.assertTrue(lines[0].startswith("start_s,domain,metered_limit_w,"), lines)
+
+    def test_pages(self):
+        self.servers, self.jobs = [self.server], []
+        listed = lambda: self.server.ask("GET", "/v1/jobs")[1]["server"].get("site")
+        self.assertIsNone(listed())
+        self.put([{"limit_w": 1e6}], [{"name": "row", "parent": "hall", "limits": [{"limit_w": 1e5}]}])
+        until(lambda: len(self.proof()) >= 2)
+        self.assertIs(listed(), True)
+        page = self.server.ask("GET", "/v1/site/proof?limit=1")[1]
+        self.assertEqual([entry["domain"] for entry in page["entries"]], ["hall", "row"], "the domains of a step stay together")
+
+    def test_forecast(self):
+        self.start(2)
+        now_s = time.time()
+        self.put([{"limit_w": 1e6}])
+        until(lambda: self.power()["allocates"])
+        baseline = self.hall()["baseline_w"]
+        metered = 0.75 * baseline * 1.25 / 0.8
+        self.put([{"limit_w": 1e6}, {"from_s": now_s + 3600, "limit_w": metered}, {"from_s": now_s + 7200, "limit_w": 10},
+                  {"from_s": now_s + 3 * 86400}])
+        entries = self.server.ask("GET", "/v1/site/forecast?hours=96")[1]["entries"]
+        self.assertEqual([round(entry["start_s"] - now_s) for entry in entries[1:]], [3600, 7200, 3 * 86400])
+        high, low, lowest, none = entries
+        self.assertAlmostEqual(high["expected_w"], baseline, 3)
+        self.assertEqual(high["rate_lost"], 0)
+        self.assertLessEqual(low["expected_w"], 0.75 * baseline * 1.0001)
+        self.assertGreater(low["expected_w"], 0.7 * baseline)
+        self.assertGreater(low["rate_lost"], 0)
+        self.assertGreater(low["price"], 0)
+        self.assertNotIn("missing_w", low)
+        self.assertGreater(lowest["missing_w"], 0)
+        self.assertGreater(lowest["tiers"][0]["rate_lost"], low["tiers"][0]["rate_lost"])
+        self.assertNotIn("limit_w", none)
+        self.assertAlmostEqual(none["expected_w"], baseline, 3)
+        again = self.server.ask("GET", "/v1/site/forecast?hours=96")[1]
+        self.assertEqual(again["entries"], entries)
+        self.assertEqual(len(self.server.ask("GET", "/v1/site/forecast?hours=1.5")[1]["entries"]), 2)
+        table = self.server.cli("site", "forecast", "--hours", "96").stdout.splitlines()
+        self.assertRegex(table[0], r"^START +DOMAIN +METERED LIMIT +LIMIT +EXPECTED +MISSING +RATE LOST")
+        self.assertEqual(len(table), 5)
+        self.stop_ranks()
+
+    def test_a_ramp_is_in_steps(self):
+        self.servers, self.jobs = [self.server], []
+        now_s = time.time()
+        ramp = {"ramp_down_w_per_s": 100, "limits": [{"limit_w": 1e6}, {"from_s": now_s + 3600, "limit_w": 7e5}]}
+        self.assertEqual(self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall", **ramp}]})[0], 200)
+        entries = until(lambda: self.server.ask("GET", "/v1/site/forecast?hours=2")[1].get("entries"))
+        limits = [entry["metered_limit_w"] for entry in entries]
+        self.assertEqual(sorted(limits, reverse=True), limits)
+        self.assertAlmostEqual(len(entries), 51, delta=2)  # 3000 s in minutes
+        for entry, later in zip(entries, entries[1:]):
+            ramped = min(1e6, 7e5 + 100 * max(0, now_s + 3600 - later["start_s"]))
+            self.assertAlmostEqual(entry["metered_limit_w"], ramped, delta=1)
+
+
+if __name__ == "__main__":
+    served.PROGRAM = sys.argv.pop(1)
+    unittest.main()
