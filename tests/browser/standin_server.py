@@ -131,6 +131,7 @@ class Cluster:
         self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
         self.alerts, self.resolved, self.hosts = [], [], []
         self.history = []  # of all jobs, minutes; or the status that refuses it
+        self.site, self.proof, self.forecast = None, [], []  # SitePower, entries of both; see fill_site()
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
@@ -146,7 +147,7 @@ class Cluster:
         """The list from the row after that one; pages are short, so that tests follow some."""
         rows = [job.row() for job in reversed(self.jobs.values())]
         begin = next((k + 1 for k, row in enumerate(rows) if row["id"] == after), 0)
-        page = {"server": {"now_s": time.time()}, "factors": self.factors, "jobs": rows[begin:begin + self.page_rows]}
+        page = {"server": {"now_s": time.time()} | ({"site": True} if self.site else {}), "factors": self.factors, "jobs": rows[begin:begin + self.page_rows]}
         if begin + self.page_rows < len(rows):
             page["next"] = page["jobs"][-1]["id"]
         return page
@@ -304,6 +305,9 @@ class Server:
                 step_s = {"minute": 60, "hour": 3600, "day": 86400}[query.get("step", "minute")]
                 shown = [bucket for bucket in cluster.history if bucket["start_s"] >= float(query.get("from", 0)) and step_s == 60]
                 return send(200, {"step_s": step_s, "buckets": shown})
+        if url.path.startswith("/v1/site/") and cluster.site:
+            with cluster.lock:
+                return self.answer_site(cluster, url.path, query, request, send)
         if url.path == "/v1/job_changes":
             return self.stream(request, None, None)
         match = re.fullmatch(r"/v1/jobs/([^/]+)(?:/(\w+))?", url.path)
@@ -325,6 +329,21 @@ class Server:
             if match[2] == "frontier":
                 return send(200, job.frontier())
             return send(200, job.timeline(int(query.get("point", job.point_for(job.plan()[1])))))
+
+    @staticmethod
+    def answer_site(cluster, path, query, request, send):
+        if path == "/v1/site/power":
+            return send(200, cluster.site | {"now_s": time.time()})
+        if path == "/v1/site/forecast":
+            until_s = time.time() + 3600 * float(query["hours"])
+            return send(200, {"now_s": time.time(), "until_s": until_s, "entries": [e for e in cluster.forecast if e["start_s"] < until_s]})
+        step_s = {"minute": 60, "hour": 3600, "day": 86400}[query.get("step", "minute")]
+        shown = [entry for entry in cluster.proof if float(query.get("from", 0)) <= entry["start_s"] < float(query.get("until", 1e11))
+                 and query.get("domain", entry["domain"]) == entry["domain"] and step_s == 60]
+        if "text/csv" in request.headers.get("accept", ""):
+            lines = ["start_s,domain,limit_w", *(f"{e['start_s']},{e['domain']},{e.get('limit_w', '')}" for e in shown)]
+            return send(200, ("\n".join(lines) + "\n").encode(), "text/csv; charset=utf-8")
+        return send(200, {"step_s": step_s, "entries": shown})
 
     def stream(self, request, job, after):
         cluster, mine = self.cluster, queue.Queue()
@@ -371,6 +390,43 @@ def fill(cluster, jobs):
             job.listed |= {"iteration_time_s": 1 + k % 10, "saved_pct": 5 + k % 10, "saved_j": 3.6e6 * (1 + k % 100),
                            "power_w": 900.0, "all_max_power_w": 1000.0, "power_measured": k % 5 == 0, "planned_power_w": 880.0,
                            "estimated_saved_j": 0 if k % 5 == 0 else 3.6e6}
+
+
+def fill_site(cluster, jobs=12, minutes=180):
+    """A hall with two rows, whose limit falls in an hour, with a past of `minutes` minutes."""
+    now_s = time.time()
+    rows = ["row a", "row b"]
+    running = [{"job": f"j_site{k:04d}", "name": f"run-{k:02d}", "domain": rows[k % 2], "least_rate": (0, 0.75, 0.9)[k % 3], "priority": 1 + k % 2,
+                "accelerators": 16, "state": "granted", "granted_w": 4800 + 10 * k, "counted_w": 4800 + 10 * k, "reported_w": 4700 + 10 * k,
+                "planned_w": 4750 + 10 * k, "baseline_w": 5400, "rate": 0.97 - 0.002 * k, "rate_lost": 0.03 + 0.002 * k} for k in range(jobs)]
+    if running:
+        running[-1] |= {"state": "fixed", "reason": "the client of a rank does not know budgets", "baseline_w": running[-1]["planned_w"]}
+        for member in ("granted_w", "rate", "rate_lost"):
+            del running[-1][member]
+
+    def domain(name, parent, limit_w, price=0.0, **more):
+        of = [job for job in running if not parent or job["domain"] == name]
+        total = {member: sum(job.get(member, 0) for job in of) for member in ("counted_w", "reported_w", "planned_w", "baseline_w")}
+        granted = sum(job.get("granted_w", job["counted_w"]) for job in of)
+        known = [job for job in of if "rate_lost" in job]
+        return {"name": name, **({"parent": parent} if parent else {}), **({"limit_w": limit_w, "metered_limit_w": 1.3 * limit_w} if limit_w else {}), **total,
+                "granted_w": granted, **({"price": price} if price else {}),
+                **({"rate_lost": sum(job["rate_lost"] for job in known) / len(known)} if known else {}), **more}
+
+    cluster.site = {"allocates": True, "objective": "slowdown", "jobs": running,
+                    "domains": [domain("hall", None, 60_000, 0.0012, metered_w=76_500), domain("row a", "hall", None), domain("row b", "hall", 31_000)]}
+    begin_s = int(now_s) // 60 * 60
+    cluster.proof = [{"start_s": begin_s - 60 * k, "domain": name, "readings": 12, "limit_w": share * (70_000 if k > 60 else 60_000),
+                      "metered_limit_w": 1.3 * share * (70_000 if k > 60 else 60_000), "baseline_w": share * 66_000, "metered_baseline_w": share * 86_000,
+                      "planned_w": share * (65_000 if k > 60 else 58_000), "counted_w": share * (66_500 if k > 60 else 59_000),
+                      "reported_w": share * (64_000 + 40 * (k % 17) if k > 60 else 57_200 + 40 * (k % 17)), "planned_of_reporting_w": share * 58_000,
+                      **({"metered_w": share * (84_000 if k > 60 else 76_000)} if name == "hall" else {}), "missing_w": 0,
+                      **({"over_s": 5} if k == 60 else {}), "rate_lost": 0.01 if k > 60 else 0.034,
+                      "tiers": [{"least_rate": 0, "rate_lost": 0.05}, {"least_rate": 0.9, "rate_lost": 0.02}]}
+                     for k in range(minutes, 0, -1) for name, share in (("hall", 1), ("row b", 0.5))]
+    cluster.forecast = [{"start_s": now_s - 20 if k == 0 else now_s + 2400 * k, "domain": name, "limit_w": share * limit, "metered_limit_w": 1.3 * share * limit,
+                         "expected_w": share * min(limit, 65_000), "price": 0.001, "rate_lost": 1 - min(1, limit / 66_000)}
+                        for k, limit in enumerate((60_000, 45_000, 70_000)) for name, share in (("hall", 1), ("row b", 0.5))]
 
 
 def populate(cluster):

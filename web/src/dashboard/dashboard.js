@@ -12,13 +12,15 @@ import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
 import { createJobs, loadJobs } from './jobs.js';
 import { createRefresher } from './refresher.js';
+import { loadSite } from './site-data.js';
+import { createSiteView } from './site.js';
 import { openStream } from './stream.js';
 import { createTokenDialog } from './token-dialog.js';
 
 const part = (id) => document.getElementById(id);
 const main = part('main');
 const narrow = matchMedia('(max-width: 860px)'); // as in dashboard.css: there is no list beside the job there
-const state = { jobs: null, factors: {}, page: 'cluster', id: null, view: null, job: null, cluster: null, alerts: null };
+const state = { jobs: null, factors: {}, page: 'cluster', id: null, view: null, job: null, cluster: null, alerts: null, hasSite: false };
 
 const dialog = createTokenDialog(part('token-dialog'), reconnect);
 part('token-button').addEventListener('click', () => dialog.open());
@@ -57,9 +59,11 @@ function showJobs() {
   list.show(state.jobs);
   if (state.page === 'cluster') showCluster();
 }
-const jobs = createRefresher(loadJobs, ({ jobs: all, factors }) => {
+const jobs = createRefresher(loadJobs, ({ jobs: all, factors, hasSite }) => {
   known.replace(all);
   state.factors = factors;
+  state.hasSite = hasSite;
+  showSiteEntry();
   early?.forEach((change) => known.change(change));
   early = null;
   if (listening) sign.live();
@@ -100,6 +104,15 @@ const hosts = createRefresher(loadHosts, (loaded) => state.page === 'hosts' && s
   (error) => state.page === 'hosts' && state.view?.fail(error), 1000);
 setInterval(() => listening && state.page === 'hosts' && hosts.ask(), hostSpacing_ms);
 
+// The site, while its page is open; the entry is shown where the server has a site
+const siteSpacing_ms = 2000;
+const site = createRefresher(loadSite, (loaded) => state.page === 'site' && state.view?.show(loaded),
+  (error) => state.page === 'site' && state.view?.fail(error), 500);
+setInterval(() => listening && state.page === 'site' && site.ask(), siteSpacing_ms);
+function showSiteEntry() {
+  document.querySelector('.pages [data-page="site"]').hidden = !state.hasSite && state.page !== 'site';
+}
+
 function refuse(error) {
   sign.refused(token.get() ? error.message : '');
   if (state.jobs === null) dialog.open();
@@ -114,6 +127,7 @@ function connect() {
       alerts.ask();
       if (state.page === 'events') events.ask();
       if (state.page === 'hosts') hosts.ask();
+      if (state.page === 'site') site.ask();
       state.job?.ask();
     },
     onEvent({ data }) {
@@ -162,7 +176,7 @@ addEventListener('pagehide', pause);
 addEventListener('pageshow', ({ persisted }) => persisted && reconnect());
 
 // Pages: by the URL's hash; a job's is #/jobs/ID
-const views = { alerts: createAlertsView, events: createEventsView, hosts: createHostsView };
+const views = { alerts: createAlertsView, events: createEventsView, hosts: createHostsView, site: createSiteView };
 const wanted = () => {
   const [, page, id] = /^#\/(\w+)(?:\/([^/]+))?/.exec(location.hash) ?? [];
   if (page === 'jobs' && id !== undefined) return { page: 'job', id: decodeURIComponent(id) };
@@ -178,6 +192,7 @@ function route() {
   state.page = page;
   state.id = id;
   list.choose(id);
+  showSiteEntry();
   if (page === 'cluster') showCluster();
   else if (page === 'job') openJob(id);
   else openPage(page);
@@ -208,6 +223,7 @@ function openPage(page) {
   if (page === 'alerts') alerts.ask();
   if (page === 'events') events.ask();
   if (page === 'hosts') hosts.ask();
+  if (page === 'site') site.ask();
 }
 
 function closeView() {

@@ -1,15 +1,17 @@
 // Mirror of the server's list of jobs: loads it once, in pages, and then applies changed rows.
 import { loadPages } from './list-pages.js';
 
-/** Loads every page of the list. Returns { jobs, factors }: the server's price and emissions of a kWh. */
+/** Loads every page of the list. Returns { jobs, factors, hasSite }: the server's price and emissions of a kWh; whether it keeps a site. */
 export async function loadJobs(signal) {
   const jobs = [];
   let factors = {};
+  let hasSite = false;
   await loadPages('/v1/jobs', (page) => {
     jobs.push(...page.jobs);
     factors = page.factors ?? {};
+    hasSite = page.server?.site === true;
   }, signal);
-  return { jobs, factors };
+  return { jobs, factors, hasSite };
 }
 
 /** Returns { replace(jobs), change({ jobs, removed }), rows() }: rows are in the server's order, newest first. */
