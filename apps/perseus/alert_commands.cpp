@@ -17,10 +17,11 @@ ListForm alert_form() {
           {{"ALERT", "alert"},
            {"JOB", "job", Use::table, Kind::id},
            {"NAME", "name"},
+           {"DOMAIN", "domain", Use::roomy},
            {"REASON", "text"},
            {"SINCE", "since_s", Use::wide, Kind::age},
            {"RAISED", "raised_at_s", Use::table, Kind::age}},
-          4};
+          5};
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ void add_alert(CLI::App& app, Command& command) {
                                  return call_pages(peer, {"GET", target, ""}, "alerts");
                                });
   list->add_option("--job", filter->job, "Only alerts of this job, by its id or name")->type_name("JOB");
-  list->add_option("--kind", filter->kind, "Only profiling_stuck, no_permission, plan_not_kept or over_power")
+  list->add_option("--kind", filter->kind,
+                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit or watts_missing")
       ->type_name("KIND");
 }
 

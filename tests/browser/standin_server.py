@@ -36,6 +36,7 @@ class Job:
         self.history = []  # buckets of its history, minutes
         self.listed = {}  # more members of its row in the list
         self.possible = {}  # more members of its savings
+        self.site = None  # how it stands under the site's limits
 
     @property
     def world_size(self):
@@ -93,6 +94,8 @@ class Job:
             "facts": {"accelerator": "NVIDIA A100-SXM4-40GB", "microbatch_size": "4"}, "profiling": self.profiling, "plan": None, "savings": None,
             "stragglers": self.stragglers, "policies": self.policies,
             "pipelines": [{"pipeline": p, "straggler": False, "point": None} for p in range(self.dp)]}
+        if self.site:
+            out["site"] = self.site
         if self.version:
             t_straggler, t_opt, why = self.plan()
             summary, points = self.data["summary"], self.data["points"]

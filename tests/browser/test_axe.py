@@ -16,7 +16,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(__file__))
 import made_pages  # noqa: E402
 from chromium import Browser, run_tests  # noqa: E402
-from standin_server import Cluster, Server, populate  # noqa: E402
+from standin_server import Cluster, Server, fill_site, populate  # noqa: E402
 
 WEB = os.path.join(made_pages.ROOT, "web")
 LOOKS = ({}, {"dark": True}, {"width": 390, "height": 844, "phone": True})
@@ -60,6 +60,7 @@ class AxeTest(unittest.TestCase):
         now_s = int(time.time()) // 60 * 60
         cls.shown.history = [{"start_s": now_s - 60 * k, "iterations": 9, "compared_iterations": 8, "energy_j": 6.3e6, "planned_energy_j": 6e6}
                              for k in range(300, 0, -1)]
+        fill_site(cls.shown)
         cls.server = Server(cls.shown)
         cls.browser = Browser()
 
@@ -88,13 +89,15 @@ class AxeTest(unittest.TestCase):
                     self.assertEqual(self.violations(), [])
 
     def test_dashboard(self):
-        for part in ("#/", f"#/jobs/{self.job}"):
+        for part in ("#/", "#/site", f"#/jobs/{self.job}"):
             for look in LOOKS:
                 with self.subTest(part=part, **look):
                     self.browser.look(**look)
                     self.browser.open_url("about:blank")
                     self.browser.open_url(f"{self.server.url}/{part}")
-                    self.browser.wait_until("document.querySelector('#cluster-table tbody tr, .job-body:not([hidden]) canvas')")
+                    self.browser.wait_until("document.querySelector('#cluster-table tbody tr, .job-body:not([hidden]) canvas, .proof-table tbody tr')")
+                    if part == "#/site":
+                        self.browser.wait_until("document.querySelector('#site-history canvas')")
                     if part == "#/":
                         self.browser.wait_until("document.querySelector('#cluster-history canvas')")
                     self.browser.settle()

@@ -178,6 +178,41 @@ class SitePage(StandInTest):
         self.js("() => { const select = document.getElementById('proof-step'); select.value = 'hour'; select.dispatchEvent(new Event('change')); }")
         self.wait_for_text("Nothing is recorded in this time.", "#site-proof")
 
+    # Elsewhere
+
+    def test_an_alert_about_a_domain(self):
+        job = self.cluster.add("run")
+        now_s = time.time()
+        self.cluster.alerts = [{"alert": "site_over_limit", "state": "raised", "domain": "hall", "text": "its jobs may draw 61 kW; the limit leaves 60 kW",
+                                "since_s": now_s - 600, "raised_at_s": now_s - 300}]
+        self.open(wait=f"{LIVE} && !document.getElementById('alert-banner').hidden")
+        self.assertIn("1 alert: site over its limit 1", self.text("#alert-banner"))
+        self.js("() => { location.hash = '#/alerts'; }")
+        self.browser.wait_until("document.querySelector('.alert-list li')")
+        self.assertEqual(self.js("() => document.querySelector('.alert-list li a').getAttribute('href')"), "#/site")
+        item = self.text(".alert-list li")
+        for wanted in ("site over its limit", "hall", "the limit leaves 60 kW"):
+            self.assertIn(wanted, item)
+        self.js("() => { const words = document.getElementById('alert-words'); words.value = 'hall'; words.dispatchEvent(new Event('input')); }")
+        self.assertEqual(self.js("() => document.querySelectorAll('.alert-list li').length"), 1)
+        self.open(job)
+        self.browser.wait_until("document.querySelector('.job-title')")
+        self.assertTrue(self.js("() => document.getElementById('alert-banner').hidden"), "it is not about this job")
+
+    def test_the_page_of_a_job(self):
+        job = self.cluster.add("run", 1)
+        self.cluster.deploy(job)
+        job.site = {"domain": "row a", "least_rate": 0.75, "priority": 2, "state": "granted", "granted_w": 4000, "counted_w": 5200, "rate": 0.9,
+                    "rate_lost": 0.1, "correction": 1.02}
+        self.open(job, f"{LIVE} && document.querySelector('.job-head .inputs')?.innerText.includes('domain')")
+        head = self.text(".job-head .inputs")
+        for wanted in ("domain row a", "least rate 75.00 %", "priority 2", "grant 4 kW, not confirmed: counts as 5.2 kW", "by limits 10.00 % slower", "correction × 1.020"):
+            self.assertIn(wanted, head)
+        job.site = {"domain": "hall", "least_rate": 0, "priority": 1, "state": "fixed", "reason": "rank 3 sets no clocks", "counted_w": 5200}
+        self.cluster.deploy(job)
+        self.wait_for_text("grant not controlled (rank 3 sets no clocks): counts as 5.2 kW", ".job-head .inputs")
+        self.assertNotIn("priority", self.text(".job-head .inputs"))
+
     # Everybody
 
     def test_dark_phone_and_keyboard(self):

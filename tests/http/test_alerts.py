@@ -106,7 +106,7 @@ class Alerts(AlertCase):
         self.assertIn('perseus_alerts{alert="no_permission"} 1\n', metrics)
         self.assertIn('perseus_alerts{alert="over_power"} 0\n', metrics)
         table = self.server.cli("alert", "list", "--job", "gpt", "--kind", "no_permission").stdout
-        self.assertRegex(table, r"ALERT +JOB +NAME +REASON +RAISED\nno_permission +\S+ +gpt +1 of its ranks cannot")
+        self.assertRegex(table, r"ALERT +JOB +NAME +DOMAIN +REASON +RAISED\nno_permission +\S+ +gpt +- +1 of its ranks cannot")
         listed = json.loads(self.server.cli("alert", "list", "-o", "json").stdout)["alerts"]
         self.assertEqual([(one["job"], one["text"]) for one in listed], [(job, alert["text"])])
         self.lose_control(training, 3, control=None)  # another process of the rank, which sets clocks

@@ -143,6 +143,60 @@ class Proof(test_site.SiteCase):
             self.assertAlmostEqual(entry["metered_limit_w"], ramped, delta=1)
 
 
+class Alerts(test_site.SiteCase):
+    arguments = ("--alert-after-s", "0.2")
+
+    def alerts(self, query="", token=None):
+        return {alert["alert"]: alert for alert in self.server.ask("GET", "/v1/alerts?" + query, token=token)[1]["alerts"]}
+
+    def test_missing_watts_and_a_limit_that_is_exceeded(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(0), self.register(1, keeps_budgets=False)]
+        until(lambda: all(plan.get("version") for job in jobs for plan in job.plans))
+        self.limit(100)
+        alerts = until(lambda: (found := self.alerts()) if len(self.alerts()) == 2 else None)
+        for kind, words in [("watts_missing", "are missing for the least rates"), ("site_over_limit", "the limit leaves 0.1 kW")]:
+            self.assertEqual(alerts[kind]["domain"], "hall")
+            self.assertNotIn("job", alerts[kind])
+            self.assertIn(words, alerts[kind]["text"])
+            self.assertIn(f'perseus_alerts{{alert="{kind}"}} 1\n', self.server.ask("GET", "/metrics", raw=True)[1].decode())
+            self.assertEqual(list(self.alerts(f"alert={kind}")), [kind])
+        table = self.server.cli("alert", "list", "-o", "wide").stdout
+        self.assertRegex(table, r"(?m)^watts_missing +.* hall +")
+        until(lambda: any("domain 'hall': alert watts_missing raised" in line for line in self.server.log))
+        boss = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]
+        token = self.server.ask("POST", "/v1/tokens", {"role": "job"}, boss)[1]["token"]
+        self.assertEqual(self.alerts(token=token), {}, "a token of jobs sees those of its jobs")
+        self.assertEqual(len(self.alerts(token=boss)), 2)
+        self.assertEqual(self.server.ask("DELETE", "/v1/site", token=boss)[0], 200)
+        until(lambda: self.alerts(token=boss) == {})
+        for job in jobs:
+            job.over = True
+
+    def test_a_job_says_how_it_stands(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        ranks = self.register(0)
+        until(lambda: all(plan.get("version") == 1 for plan in ranks.plans))
+        self.assertNotIn("site", self.server.ask("GET", f"/v1/jobs/{ranks.job}")[1])
+        self.limit(1e6)
+        baseline = self.hall()["baseline_w"]
+        self.limit(0.8 * baseline)
+        site = lambda: self.server.ask("GET", f"/v1/jobs/{ranks.job}")[1]["site"]
+        until(lambda: site().get("granted_w") and site()["counted_w"] <= 0.8 * baseline * 1.0001)
+        self.assertEqual((site()["domain"], site()["least_rate"], site()["priority"], site()["state"]), ("hall", 0.3, 1, "granted"))
+        self.assertLess(site()["planned_w"], site()["baseline_w"])
+        self.assertGreater(site()["rate_lost"], 0)
+        self.assertGreater(site()["ceiling_mhz"], 0)
+        shown = self.server.cli("job", "show", ranks.job).stdout
+        self.assertRegex(shown, r"site:\n +domain: hall\n")
+        self.assertRegex(shown, r" granted: [\d,.]+ W\n")
+        texts = [event["text"] for event in self.server.ask("GET", "/v1/events/recent")[1]["events"] if event["kind"] == "power_granted"]
+        self.assertIn("W, at once: its ranks may draw ", texts[-1])
+        ranks.over = True
+
+
 if __name__ == "__main__":
     served.PROGRAM = sys.argv.pop(1)
     unittest.main()

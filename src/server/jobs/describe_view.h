@@ -165,6 +165,21 @@ void describe(F& f, const JobView::TotalSavings& total) {
   f.always("estimated_saved_j", total.estimated_saved);
 }
 template <class F>
+void describe(F& f, const JobView::SitePart& site) {
+  f.always("domain", site.domain);
+  f.always("least_rate", site.least_rate);
+  f.always("priority", site.priority);
+  f.always("state", site.state);
+  f("reason", site.reason);
+  f("granted_w", site.granted);
+  f("ceiling_mhz", site.ceiling_mhz);
+  f.always("counted_w", site.counted);
+  f("planned_w", site.planned);
+  f("baseline_w", site.baseline);
+  f("rate", site.rate);
+  if (site.rate_lost) f.always("rate_lost", *site.rate_lost);
+}
+template <class F>
 void describe(F& f, const EnergyFactors& factors) {
   f("price_per_kwh", factors.price_per_kwh);
   f("currency", factors.currency);
@@ -195,6 +210,7 @@ void describe(F& f, const JobViewAnswer& answer) {
   std::vector<PolicyInForce> policies;
   for (std::size_t i = 0; i < view.policies.size(); ++i) policies.push_back({view.policies[i], view.policy_texts[i]});
   f.always("policies", policies);
+  f("site", view.site);
   if (view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty()) {
     f.always("savings", SavingsShown{view.per_iteration, view.total, view.no_total, answer.factors, view.measured,
                                      view.measured_all_max, view.no_savings, view.possible});

@@ -139,11 +139,14 @@ struct EventText {
   }
   std::string operator()(const PowerGranted& e) const {
     if (!e.granted_w) return "no power limit of the site applies any more";
+    const std::string before = e.counted_w > *e.granted_w * 1.0001 ? fmt::format(", at once: its ranks may draw {}",
+                                                                                 report::text_of(Watts(e.counted_w)))
+                                                                   : std::string();
+    const std::string corrected = e.correction == 1 ? "" : fmt::format(" (it draws {:.3g} times that)", e.correction);
     const std::string falls =
-        e.ahead.empty() ? "" : fmt::format(", and later {} MHz at the lowest", e.ahead.back().ceiling_mhz);
-    return fmt::format("the site's limits grant {:.4g} W{}; ceiling without a plan: {} MHz{}", *e.granted_w,
-                       e.correction == 1 ? "" : fmt::format(" by the profile, drawn {:.3g} times", e.correction),
-                       e.ceiling_mhz, falls);
+        e.ahead.empty() ? "" : fmt::format(", {} MHz at the lowest within the hour", e.ahead.back().ceiling_mhz);
+    return fmt::format("the site's limits grant {}{}{}; at most {} MHz without a valid plan{}",
+                       report::text_of(Watts(*e.granted_w)), corrected, before, e.ceiling_mhz, falls);
   }
   std::string operator()(const VersionHeld& e) const {
     if (e.ranks.empty()) return fmt::format("all ranks hold plan {}", e.version);

@@ -406,6 +406,17 @@ struct JobView {
     bool modeled = false;                   ///< of a model of clocks that were not measured; there is no plan
   };
   std::optional<PossibleSaving> possible;  ///< nothing while all ranks set clocks, and once the job has ended
+  /// Under the power limits of the site; nothing without a site, or once the job has ended.
+  struct SitePart {
+    std::string domain;
+    double least_rate = 0, priority = 1;
+    std::string state, reason;  ///< see SiteJobView
+    std::optional<Watts> granted;
+    int ceiling_mhz = 0;  ///< of a rank without a valid plan; 0: none
+    Watts counted, planned, baseline;
+    std::optional<double> rate, rate_lost;
+  };
+  std::optional<SitePart> site;
   /// Measured by the ranks' own counters; nothing until all ranks have reported.
   struct Measured {
     Joules energy;

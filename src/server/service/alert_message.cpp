@@ -20,7 +20,8 @@ using Labels = std::map<std::string_view, std::string>;
 
 /// Names as in deploy/prometheus; by kind.
 constexpr std::array<std::string_view, jobs::kNumAlertKinds> kAlertTitles{
-    "PerseusProfilingStuck", "PerseusNoPermission", "PerseusPlanNotKept", "PerseusOverPower"};
+    "PerseusProfilingStuck", "PerseusNoPermission",  "PerseusPlanNotKept",
+    "PerseusOverPower",      "PerseusSiteOverLimit", "PerseusWattsMissing"};
 /// In Go's time format, no time.
 constexpr std::string_view kNotEnded = "0001-01-01T00:00:00Z";
 constexpr std::size_t kFingerprintDigits = 16;
@@ -31,28 +32,37 @@ std::string rfc3339(double time_s) {
   return fmt::format("{:%FT%T}.{:03}Z", fmt::gmtime(static_cast<std::time_t>(ms / 1000)), ms % 1000);
 }
 
+std::string_view subject_label(const jobs::Alert& alert) {
+  return is_of_domain(alert) ? std::string_view("domain") : std::string_view("training_job");
+}
+const std::string& subject(const jobs::Alert& alert) { return is_of_domain(alert) ? alert.name : alert.job; }
+
 Labels labels_of(const jobs::Alert& alert) {
   Labels labels{{"alertname", std::string(kAlertTitles[static_cast<std::size_t>(alert.kind)])},
                 {"alert", std::string(name_of(alert.kind))},
-                {"training_job", alert.job},
                 {"severity", "warning"}};
-  if (!alert.name.empty()) labels["name"] = alert.name;
+  labels[subject_label(alert)] = subject(alert);
+  if (!alert.name.empty() && !is_of_domain(alert)) labels["name"] = alert.name;
   return labels;
 }
 
 Labels annotations_of(const jobs::Alert& alert) {
-  const std::string name = alert.name.empty() ? "" : " '" + alert.name + "'";
-  return {{"summary", fmt::format("job {}{}: {}", alert.job, name, alert.text)},
+  return {{"summary", fmt::format("{}: {}", name_of_subject(alert), alert.text)},
           {"description", alert.text},
           {"since", rfc3339(alert.since_s)}};
 }
 
 }  // namespace
 
+std::string name_of_subject(const jobs::Alert& alert) {
+  if (is_of_domain(alert)) return fmt::format("domain '{}'", alert.name);
+  return fmt::format("job {}{}", alert.job, alert.name.empty() ? "" : " '" + alert.name + "'");
+}
+
 std::string format_alert_message(const jobs::Alert& alert) {
   const std::string_view status = alert.resolved_s ? "resolved" : "firing";
   const Labels labels = labels_of(alert), annotations = annotations_of(alert);
-  const Labels group{{"alertname", labels.at("alertname")}, {"training_job", alert.job}};
+  const Labels group{{"alertname", labels.at("alertname")}, {subject_label(alert), subject(alert)}};
   const auto one = [&](JsonWriter& f) {
     f.always("status", status);
     f.always("labels", labels);

@@ -16,5 +16,7 @@
 namespace perseus::service {
 
 std::string format_alert_message(const jobs::Alert& alert);
+/// "job j_7c 'gpt'", "domain 'hall'"
+std::string name_of_subject(const jobs::Alert& alert);
 
 }  // namespace perseus::service

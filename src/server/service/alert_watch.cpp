@@ -60,6 +60,18 @@ AlertFacts alert_facts(const LiveJob& live) {
   return facts;
 }
 
+AlertFacts alert_facts(const SiteDomainView& domain) {
+  AlertFacts facts;
+  facts.job = jobs::job_of_domain(domain.name);
+  facts.name = domain.name;
+  facts.limit = domain.limit;
+  if (domain.limit) facts.counted = domain.counted;
+  facts.metered = domain.meter;
+  facts.metered_limit = domain.metered;
+  facts.missing = domain.missing;
+  return facts;
+}
+
 AlertWatch::AlertWatch(const JobCache& jobs, const Clock& clock, double after_s)
     : jobs_(jobs), after_s_(after_s), alerts_(after_s), next_s_(clock.now_s()) {}
 
@@ -78,7 +90,7 @@ void AlertWatch::begin_round(double now_s) {
     seen.insert(id);
   }
   for (const std::string& job : alerts_.jobs_with_alerts()) {
-    if (!seen.contains(job)) alerts_.job_over(job, now_s);
+    if (!seen.contains(job) && !job.starts_with(jobs::kDomainPrefix)) alerts_.job_over(job, now_s);
   }
 }
 
@@ -88,9 +100,26 @@ void AlertWatch::look(const std::string& job, double now_s) {
   alerts_.look(alert_facts(*found->second), now_s);
 }
 
+void AlertWatch::look_at_site(double now_s) {
+  std::set<std::string> seen;
+  if (const auto view = site ? site() : std::nullopt) {
+    for (const SiteDomainView& domain : view->domains) {
+      const AlertFacts facts = alert_facts(domain);
+      seen.insert(facts.job);
+      alerts_.look(facts, now_s);
+    }
+  }
+  for (const std::string& job : alerts_.jobs_with_alerts()) {
+    if (job.starts_with(jobs::kDomainPrefix) && !seen.contains(job)) alerts_.job_over(job, now_s);
+  }
+}
+
 void AlertWatch::tick(double now_s) {
   if (after_s_ <= 0 || now_s < next_s_) return;
-  if (left_.empty()) begin_round(now_s);
+  if (left_.empty()) {
+    begin_round(now_s);
+    look_at_site(now_s);
+  }
   for (std::size_t looked = 0; looked < kJobsAtOnce && !left_.empty(); ++looked) {
     look(left_.front(), now_s);
     left_.pop_front();

@@ -1,7 +1,8 @@
-// Looks at the jobs in memory for alerts, a few at a time.
+// Looks at the jobs in memory for alerts, a few at a time, and at the domains of the site.
 //
 // Problem: thousands of jobs must not occupy the I/O thread at once.
-// Input:   the jobs in memory; the time. A job that this server has not read is not looked at.
+// Input:   the jobs in memory; the time. A job that this server has not read is not looked at. The domains of the
+//          site, on the server that allocates.
 // Output:  alerts(): see server/service/alerts.h.
 // Errors:  none.
 // Cost:    O(pipelines and ranks without clock control) per job; kJobsAtOnce of them per call, every job once in a
@@ -10,17 +11,20 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "base/clock.h"
 #include "server/service/alerts.h"
 #include "server/service/job_cache.h"
+#include "server/service/site_power_view.h"
 
 namespace perseus::service {
 
 /// Of a live job.
 AlertFacts alert_facts(const LiveJob& live);
+AlertFacts alert_facts(const SiteDomainView& domain);
 
 class AlertWatch {
  public:
@@ -34,10 +38,13 @@ class AlertWatch {
   [[nodiscard]] std::optional<double> next_wake() const;
   [[nodiscard]] const Alerts& alerts() const { return alerts_; }
   [[nodiscard]] Alerts& alerts() { return alerts_; }
+  /// What this server's allocation has led to; nothing: there is no site, or another server allocates. May be empty.
+  std::function<std::optional<SitePowerView>()> site;
 
  private:
   void begin_round(double now_s);
   void look(const std::string& job, double now_s);
+  void look_at_site(double now_s);
 
   const JobCache& jobs_;
   double after_s_;

@@ -17,6 +17,7 @@ using jobs::AlertKind;
 // Above the first ratio, the condition begins; below the second, it ends.
 constexpr double kLateBegins = 1.03, kLateEnds = 1.02;
 constexpr double kPowerBegins = 1.01, kPowerEnds = 1;
+constexpr double kSiteBegins = 1.001, kSiteEnds = 1 + 1e-6;
 /// The server ends a window by itself after one to ten minutes, longer only after many iterations at the highest clock.
 constexpr double kWindowStuck_s = 1800;
 
@@ -67,9 +68,34 @@ Verdict over_power(const AlertFacts& facts, double /*now_s*/) {
                       facts.power_measured ? "" : " (est.)", facts.cap->value() / 1000)};
 }
 
+Verdict site_over_limit(const AlertFacts& facts, double /*now_s*/) {
+  const auto ratio = [](std::optional<Watts> power, std::optional<Watts> limit) {
+    if (!power || !limit) return 0.0;
+    return *limit > Watts(0) ? *power / *limit : *power > Watts(0) ? kPowerBegins : 0.0;
+  };
+  const double metered = ratio(facts.metered, facts.metered_limit), counted = ratio(facts.counted, facts.limit);
+  const Level level = level_of(std::max(metered, counted), kSiteBegins, kSiteEnds);
+  if (metered > counted) {
+    return {level, fmt::format("the meter reads {:.4g} kW; the limit: {:.4g} kW", facts.metered->value() / 1000,
+                               facts.metered_limit->value() / 1000)};
+  }
+  return {level, facts.counted && facts.limit
+                     ? fmt::format("its jobs may draw {:.4g} kW; the limit leaves {:.4g} kW for accelerators",
+                                   facts.counted->value() / 1000, facts.limit->value() / 1000)
+                     : std::string()};
+}
+
+Verdict watts_missing(const AlertFacts& facts, double /*now_s*/) {
+  if (facts.missing < Watts(1)) return {};
+  return {Level::holds,
+          fmt::format("{:.4g} kW are missing for the least rates of its jobs and for what no grant controls",
+                      facts.missing.value() / 1000)};
+}
+
 using Rule = Verdict (*)(const AlertFacts&, double now_s);
 /// By kind.
-constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission, plan_not_kept, over_power};
+constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission,   plan_not_kept,
+                                                        over_power,      site_over_limit, watts_missing};
 
 }  // namespace
 

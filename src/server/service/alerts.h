@@ -26,7 +26,7 @@
 
 namespace perseus::service {
 
-/// What the rules look at, of one live job.
+/// What the rules look at, of one live job, or of a domain of the site.
 struct AlertFacts {
   std::string job, name;
   std::optional<double> window_since_s;  ///< when the last profiling window was handed out; nothing: none is under way
@@ -38,6 +38,9 @@ struct AlertFacts {
   std::optional<Seconds> planned, measured;  ///< time of an iteration under the plan
   std::optional<Watts> power, cap;           ///< of the whole job; its power_cap policy
   bool power_measured = false;
+  std::optional<Watts> counted, limit;          ///< of a domain's accelerators
+  std::optional<Watts> metered, metered_limit;  ///< of a domain, as metered
+  Watts missing;                                ///< of a domain
 };
 
 class Alerts {

@@ -18,8 +18,8 @@ Keep keep_of(const ServiceOptions& options) {
 }
 
 std::string line_of(const jobs::Alert& alert) {
-  return fmt::format("job {}{}: alert {} {}: {}", alert.job, alert.name.empty() ? "" : " '" + alert.name + "'",
-                     name_of(alert.kind), alert.resolved_s ? "resolved" : "raised", alert.text);
+  return fmt::format("{}: alert {} {}: {}", name_of_subject(alert), name_of(alert.kind),
+                     alert.resolved_s ? "resolved" : "raised", alert.text);
 }
 
 }  // namespace
@@ -109,7 +109,7 @@ void Service::Parts::connect(store::Store& to) {
   sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
   use(options.alert_receiver);
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
-  site_history->reading = [this] { return site->allocated_now(); };
+  watch.site = site_history->reading = [this] { return site->allocated_now(); };
   subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
   waiting.has_version = [this](LiveJob& live, int rank, std::int64_t version) { held_plans.note(live, rank, version); };
   latencies->first_plan_ready = rank_plans->changed =
@@ -233,7 +233,12 @@ std::int64_t Service::stored_bytes_of(const std::string& token) const { return p
 void Service::keep_job_changes(bool keep) { parts_->list.keep_changes(keep); }
 std::vector<JobList::Change> Service::take_job_changes() { return parts_->list.take_changes(); }
 void Service::on_list_changed(std::function<void()> changed) { parts_->list.on_changed = std::move(changed); }
-void Service::job(const std::string& job, Done<jobs::JobView> done) { parts_->reads.job(job, std::move(done)); }
+void Service::job(const std::string& job, Done<jobs::JobView> done) {
+  parts_->reads.job(job, [site = parts_->site, done = std::move(done)](Result<jobs::JobView> view) {
+    if (view) view->site = site->job_now(view->header.job);
+    done(std::move(view));
+  });
+}
 void Service::frontier(const std::string& job, int pipeline,
                        Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done) {
   parts_->reads.frontier(job, pipeline, std::move(done));

@@ -223,6 +223,25 @@ std::optional<SitePowerView> SitePower::allocated_now() {
   return allocated ? std::optional(view_now()) : std::nullopt;
 }
 
+std::optional<jobs::JobView::SitePart> SitePower::job_now(const std::string& job) {
+  const LiveJob* const live = current() != nullptr ? jobs_.in_memory(job) : nullptr;
+  if (live == nullptr || !live->job.live()) return std::nullopt;
+  const SiteJobView view = site_job_view(*current(), powered_jobs_, *live, clock_.now_s());
+  const int ceiling_mhz = view.granted && live->job.grant ? live->job.grant->ceiling_mhz : 0;
+  return jobs::JobView::SitePart{current()->site.domains[view.domain].name,
+                                 view.least_rate,
+                                 view.priority,
+                                 view.state,
+                                 view.reason,
+                                 view.granted,
+                                 ceiling_mhz,
+                                 view.counted,
+                                 view.planned,
+                                 view.baseline,
+                                 view.rate,
+                                 view.rate_lost};
+}
+
 std::optional<PoweredSite> SitePower::jobs_now() {
   if (current() == nullptr) return std::nullopt;
   return find_jobs(clock_.now_s());

@@ -45,6 +45,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::vector<SiteDomainView> domains_now();
   /// What this server's allocation has led to; nothing while another server allocates, or before the first division.
   std::optional<SitePowerView> allocated_now();
+  /// One job under the limits of this server's document; nothing without a document, or for a job that has ended.
+  std::optional<jobs::JobView::SitePart> job_now(const std::string& job);
   /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
   std::optional<PoweredSite> jobs_now();
   /// Events of a job may change the allocation.

@@ -9,6 +9,26 @@
 
 namespace perseus::service {
 
+SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, const LiveJob& live,
+                          double now_s) {
+  SiteJobView job;
+  const PoweredJob power_now = powered_jobs.powered(document, live, now_s, &job);
+  job.job = live.job.id;
+  job.name = live.job.spec.name;
+  job.domain = power_now.domain;
+  job.least_rate = power_now.least_rate;
+  if (power_now.has_grant) job.granted = power_now.granted;
+  job.counted = power_now.counted;
+  job.correction = power_now.correction;
+  const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  if (cost && live.job.has_reports()) {
+    const jobs::JobPower power = jobs::power_of(live.job, *cost);
+    if (power.measured) job.reported = power.plan;
+  }
+  add_speed(live.job, power_now, cost, job);
+  return job;
+}
+
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
                               double now_s, const SiteShares& shares) {
   SitePowerView view;
@@ -20,23 +40,9 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
   for (const auto& [id, row] : jobs.index()) {
     const LiveJob* const live = jobs.in_memory(id);
     if (live == nullptr || !live->job.live()) continue;
-    SiteJobView& job = view.jobs.emplace_back();
-    const PoweredJob power_now = powered_jobs.powered(document, *live, now_s, &job);
-    job.job = id;
-    job.name = live->job.spec.name;
-    job.domain = power_now.domain;
-    job.least_rate = power_now.least_rate;
-    if (power_now.has_grant) job.granted = power_now.granted;
-    job.counted = power_now.counted;
-    job.correction = power_now.correction;
-    const auto cost = jobs::iteration_cost(live->job, live->frontiers.all(), jobs::CountedRanks::as_they_are);
-    if (cost && live->job.has_reports()) {
-      const jobs::JobPower power = jobs::power_of(live->job, *cost);
-      if (power.measured) job.reported = power.plan;
-    }
-    add_speed(live->job, power_now, cost, job);
-    accelerators[power_now.domain] += live->job.spec.degrees.world_size();
-    for (int d = power_now.domain; d >= 0; d = domains[d].parent) {
+    const SiteJobView& job = view.jobs.emplace_back(site_job_view(document, powered_jobs, *live, now_s));
+    accelerators[job.domain] += live->job.spec.degrees.world_size();
+    for (int d = job.domain; d >= 0; d = domains[d].parent) {
       view.domains[d].granted += job.granted.value_or(job.counted);
       view.domains[d].counted += job.counted;
       view.domains[d].reported += job.reported.value_or(Watts(0));

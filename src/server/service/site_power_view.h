@@ -60,6 +60,8 @@ struct SitePowerView {
   std::vector<SiteJobView> jobs;
 };
 
+SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, const LiveJob& live,
+                          double now_s);
 /// `shares`: of the last division by this server; prices and missing watts come from it.
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
                               double now_s, const SiteShares& shares);

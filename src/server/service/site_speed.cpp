@@ -11,8 +11,9 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
   shown.accelerators = job.spec.degrees.world_size();
   shown.priority = job.spec.priority.value_or(1);
   const bool draws = job.ranks_registered > 0;
-  if (draws) shown.planned = cost ? cost->energy / cost->time : powered.counted;
-  if (draws) shown.baseline = powered.choices ? powered.choices->plans.front().power : shown.planned;
+  if (draws) shown.planned = cost ? powered.correction * (cost->energy / cost->time) : powered.counted;
+  if (draws)
+    shown.baseline = powered.choices ? powered.correction * powered.choices->plans.front().power : shown.planned;
   if (!powered.choices || !cost) return;
   shown.rate = std::min(1.0, powered.choices->full_speed / cost->time);
   if (draws) shown.rate_lost = std::max(0.0, 1 - powered.choices->plans.front().time / cost->time);

@@ -122,6 +122,16 @@ TEST(Event, DefaultsAreReadBackToo) {
   }
 }
 
+TEST(Event, AGrantSaysWhatActsAtOnce) {
+  const auto text = [](const PowerGranted& granted) { return text_of(Event{0, granted}); };
+  EXPECT_EQ(
+      text({8002.5, 10'000, 15, 990, "site"}),
+      "the site's limits grant 8,002 W, at once: its ranks may draw 10,000 W; at most 990 MHz without a valid plan");
+  EXPECT_EQ(text({8002.5, 7000, 15, 990, "site"}),
+            "the site's limits grant 8,002 W; at most 990 MHz without a valid plan");
+  EXPECT_EQ(text({{}, 7000, 15, 0, "site"}), "no power limit of the site applies any more");
+}
+
 TEST(Event, ItsAuthorIsATokenARankOrTheServer) {
   const auto author = [](EventBody body) { return author_of({0, std::move(body)}); };
   EXPECT_EQ(author(PolicySet{PowerCap{Watts(250000)}, "alice"}), "alice");

@@ -8,6 +8,7 @@ namespace perseus::service {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(AlertMessage, HasTheFormatOfAlertmanager) {
   const jobs::Alert alert{
@@ -24,6 +25,15 @@ TEST(AlertMessage, HasTheFormatOfAlertmanager) {
       R"("since":"2027-01-15T08:00:00.250Z","summary":"job j_1 'gpt': the job draws 5 kW"},)"
       R"("startsAt":"2027-01-15T08:05:00.500Z","endsAt":"0001-01-01T00:00:00Z","generatorURL":"",)"
       R"("fingerprint":"bbbfd94a26e11ee4"}]})");
+}
+
+TEST(AlertMessage, OfADomainNamesIt) {
+  const jobs::Alert alert{
+      jobs::AlertKind::watts_missing, jobs::job_of_domain("hall"), "hall", "2 kW are missing", 10, 20, {}};
+  const std::string text = format_alert_message(alert);
+  EXPECT_THAT(text, HasSubstr(R"("groupLabels":{"alertname":"PerseusWattsMissing","domain":"hall"})"));
+  EXPECT_THAT(text, HasSubstr(R"("summary":"domain 'hall': 2 kW are missing")"));
+  EXPECT_THAT(text, Not(HasSubstr("training_job")));
 }
 
 TEST(AlertMessage, ItsEndHasTheSameGroupAndFingerprint) {

@@ -49,6 +49,30 @@ TEST_F(AlertWatchTest, RanksWithoutPermissionAreCountedAndAdviceIsNot) {
   EXPECT_EQ(raised(), 1U);
 }
 
+TEST_F(AlertWatchTest, DomainsAreLookedAtWhereTheWattsAreAllocated) {
+  bool allocates = true;
+  watch.site = [&allocates] {
+    SitePowerView view;
+    SiteDomainView& domain = view.domains.emplace_back();
+    domain.name = "hall";
+    domain.limit = Watts(1000);
+    domain.counted = Watts(1500);
+    domain.missing = Watts(100);
+    view.domains.emplace_back().name = "row";
+    return allocates ? std::optional(view) : std::nullopt;
+  };
+  pass(90);
+  const auto page = watch.alerts().page({10, {}, {}});
+  ASSERT_EQ(page.alerts.size(), 2U);
+  EXPECT_EQ(page.alerts[0]->job, "site/hall");
+  EXPECT_EQ(page.alerts[0]->name, "hall");
+  pass(90);
+  EXPECT_EQ(raised(), 2U) << "a round over the jobs leaves them";
+  allocates = false;
+  pass(30);
+  EXPECT_EQ(raised(), 0U);
+}
+
 TEST_F(AlertWatchTest, ADroppedPlanIsAFactUntilTheJobHasAnotherProfile) {
   plan();
   deploy(1);

@@ -33,7 +33,12 @@ class AlertsTest : public ::testing::Test {
   }
 
   Alerts alerts{kAfter_s};
-  AlertFacts facts{"job", "gpt", {}, 0, {}, 0, {}, {}, {}, {}, {}, {}, false};
+  AlertFacts facts = [] {
+    AlertFacts made;
+    made.job = "job";
+    made.name = "gpt";
+    return made;
+  }();
   double now_s = 1000;
   std::vector<std::string> changes;
 };
@@ -175,6 +180,41 @@ TEST_F(AlertsTest, PagesShowEachAlertOnceTheLastOneFirst) {
   for (const char* wrong : {"", "1", "1,over_power", "x,over_power,j", "1,none,j", "inf,over_power,j"}) {
     EXPECT_FALSE(parse_alert_cursor(wrong)) << wrong;
   }
+}
+
+TEST_F(AlertsTest, ADomainThatStaysAboveItsLimit) {
+  facts.job = jobs::job_of_domain("hall");
+  facts.name = "hall";
+  facts.limit = Watts(60'000);
+  facts.counted = Watts(60'000.01);  // rounding
+  pass(1000);
+  facts.counted = Watts(66'000);  // until the ranks have confirmed a fall
+  pass(200);
+  facts.counted = Watts(60'000);
+  pass(1000);
+  EXPECT_TRUE(changes.empty());
+  facts.counted = Watts(61'500);
+  pass(400);
+  EXPECT_EQ(changes, std::vector<std::string>{"raised site_over_limit site/hall"});
+  EXPECT_EQ(text(), "its jobs may draw 61.5 kW; the limit leaves 60 kW for accelerators");
+  facts.counted = Watts(60'000);
+  facts.metered_limit = Watts(78'000);
+  facts.metered = Watts(80'000);
+  pass(400);
+  EXPECT_EQ(text(), "the meter reads 80 kW; the limit: 78 kW");
+  facts.metered = Watts(77'000);
+  pass(400);
+  EXPECT_EQ(changes.back(), "resolved site_over_limit site/hall");
+}
+
+TEST_F(AlertsTest, ADomainThatLacksWatts) {
+  facts.job = jobs::job_of_domain("hall");
+  facts.name = "hall";
+  facts.missing = Watts(2500);
+  pass(400);
+  EXPECT_EQ(changes, std::vector<std::string>{"raised watts_missing site/hall"});
+  EXPECT_EQ(text(), "2.5 kW are missing for the least rates of its jobs and for what no grant controls");
+  EXPECT_EQ(alerts.counts()[static_cast<std::size_t>(AlertKind::watts_missing)], 1);
 }
 
 TEST_F(AlertsTest, ResolvedAlertsAreBounded) {

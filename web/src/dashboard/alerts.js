@@ -10,6 +10,8 @@ const kinds = {
   no_permission: 'no permission to set clocks',
   plan_not_kept: 'plan not kept',
   over_power: 'over the power cap',
+  site_over_limit: 'site over its limit',
+  watts_missing: 'watts missing',
 };
 const kindWords = (kind) => kinds[kind] ?? String(kind).replaceAll('_', ' ');
 
@@ -61,9 +63,9 @@ export function createAlertsView(parent) {
   parent.replaceChildren(root);
   document.title = 'Alerts - Perseus';
 
-  const item = ({ alert, job, name, text, since_s, resolved_at_s }) => element('li', { 'data-alert': alert, 'data-job': job },
+  const item = ({ alert, job, name, domain, text, since_s, resolved_at_s }) => element('li', { 'data-alert': alert, 'data-job': job ?? `site/${domain}` },
     element('span', { class: resolved_at_s ? 'state over' : 'state bad', text: kindWords(alert) }),
-    element('a', { href: jobLink(job), text: name || job }), element('span', { class: 'alert-text', text }),
+    job ? element('a', { href: jobLink(job), text: name || job }) : element('a', { href: '#/site', text: domain }), element('span', { class: 'alert-text', text }),
     element('time', { datetime: new Date(since_s * 1000).toISOString(), text: resolved_at_s ? `resolved ${clockTime(resolved_at_s)}`
       : `for ${duration(Date.now() / 1000 - since_s)}`, title: `since ${clockTime(since_s)}` }));
 
@@ -71,7 +73,7 @@ export function createAlertsView(parent) {
     if (loaded === null) return;
     const wanted = wordsOf(words.value);
     const matches = (one) => (!kind.value || one.alert === kind.value) && wanted.every((word) =>
-      `${one.name ?? ''} ${one.job} ${kindWords(one.alert)} ${one.text}`.toLowerCase().includes(word));
+      `${one.name ?? ''} ${one.job ?? ''} ${one.domain ?? ''} ${kindWords(one.alert)} ${one.text}`.toLowerCase().includes(word));
     const found = loaded.alerts.filter(matches);
     const old = loaded.resolved.filter(matches);
     keepingFocus(raised, () => raised.replaceChildren(...found.slice(0, mostShown).map(item)));

@@ -1,14 +1,14 @@
 // Requests of the dashboard to the server's /v1 API (src/server/jobs/view_json.h writes the responses). Members that are
 // missing, null or unknown do no harm.
 //
-// GET /v1/jobs            { next, factors: { price_per_kwh, currency, carbon_g_per_kwh },
+// GET /v1/jobs            { next, server: { site: whether it keeps power limits and shows them to this reader }, factors: { price_per_kwh, currency, carbon_g_per_kwh },
 //                           jobs: [{ id, name, state, created_at_s, ranks, ranks_registered, pipelines, stragglers, accelerator,
 //                           iteration_time_s, saved_pct, possible_saving_pct, possible_saving_stddev_pct,
 //                           possible_saving_modeled, saved_j, estimated_saved_j,
 //                           power_w, all_max_power_w, planned_power_w, power_measured, labels: { NAME: VALUE } }] }, newest first; with `next` there is another page, ?after=NEXT
 // GET /v1/job_changes     server-sent events { jobs, removed: [ID] }: rows of that list that changed
 // GET /v1/alerts          { next, alerts: [ALERT], resolved: [ALERT] (first page) }, newest first; ALERT: { alert, state, job, name,
-//                           text, since_s, raised_at_s, resolved_at_s }
+//                           domain (of the site, instead of job and name), text, since_s, raised_at_s, resolved_at_s }
 // GET /v1/events/recent   { next, events: [{ job, name, sequence, kind, at_s, text, by }] }, newest first
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
@@ -20,6 +20,8 @@
 //                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
 //                           policies: [{ kind, text }],
+//                           site: { domain, least_rate, priority, state, reason, granted_w, ceiling_mhz, counted_w, planned_w, baseline_w,
+//                                   rate, rate_lost, correction },
 //                           savings: { per_iteration: { energy_j, all_max_energy_j, time_s, all_max_time_s },
 //                                      total: { iterations, saved_j, all_max_energy_j, measured, estimated_iterations, estimated_saved_j },
 //                                      no_total_because (instead of total),
@@ -37,6 +39,15 @@
 //                           planned_time_s, planned_energy_j, straggler_iterations, first_plan_version, last_plan_version }] }
 // GET /v1/history?step=minute|hour|day&from=S    of all jobs
 //                         { step_s, next_s, buckets: [{ start_s, iterations, compared_iterations, energy_j, planned_energy_j }] }
+// GET /v1/site/power      { now_s, allocates, objective, domains: [{ name, parent, limit_w, metered_limit_w, granted_w, counted_w,
+//                           reported_w, metered_w, planned_w, baseline_w, missing_w, price, rate_lost }],
+//                           jobs: [{ job, name, domain, least_rate, priority, accelerators, state, reason, granted_w, counted_w,
+//                           reported_w, planned_w, baseline_w, rate, rate_lost }] }
+// GET /v1/site/proof?step=minute|hour|day&from=S&until=S&domain=NAME
+//                         { step_s, next_s, entries: [{ start_s, domain, limit_w, metered_limit_w, baseline_w, planned_w, counted_w,
+//                           reported_w, metered_w, over_s, rate_lost }] }; CSV with Accept: text/csv
+// GET /v1/site/forecast?hours=H
+//                         { now_s, until_s, entries: [{ start_s, domain, limit_w, metered_limit_w, expected_w, missing_w, rate_lost }] }
 // GET /v1/jobs/ID/frontier?pipeline=P            write_frontier_data() of src/io/report/report_data.h
 // GET /v1/jobs/ID/timeline?pipeline=P&point=K    write_timeline_data() there
 // GET /v1/jobs/ID/events                         server-sent events { job, sequence, kind, at_s, text, by }

@@ -15,8 +15,9 @@ import { createProfiling } from './profiling.js';
 import { createRanks } from './ranks.js';
 import { createRefresher } from './refresher.js';
 import { createSavings } from './savings.js';
+import { isUnconfirmed, rate, slower } from './site-data.js';
 import { createStragglers } from './stragglers.js';
-import { clockTime, stateWords } from './words.js';
+import { clockTime, kilowatts, stateWords } from './words.js';
 
 const retry_ms = 1000;
 
@@ -214,6 +215,7 @@ export function createJobView(parent, id, onNews) {
       ['ranks', ranks && (ranks.registered < expected ? `${ranks.registered} of ${expected} registered` : String(expected)) +
         (ranks.waiting > 0 ? `, ${ranks.waiting.toLocaleString('en')} waiting` : '')],
       ...Object.entries(job.facts ?? {}).filter(([name]) => name !== 'token').map(([name, value]) => [name.replaceAll('_', ' '), String(value)]),
+      ...siteFacts(job.site),
       ['plan', plan?.version > 0 && `version ${plan.version}` +
         (plan.from_iteration > 0 ? ` from iteration ${plan.from_iteration.toLocaleString('en')}` : '')],
       ['deployed', plan?.deployed_at_s > 0 && clockTime(plan.deployed_at_s)],
@@ -262,6 +264,21 @@ export function createJobView(parent, id, onNews) {
       root.remove();
     },
   };
+}
+
+/** Facts of a job under the power limits of a site: domain, least rate, priority, grant and what it loses by the limits. */
+function siteFacts(site) {
+  if (!site) return [];
+  const grant = site.granted_w != null ? `${kilowatts(site.granted_w)}${isUnconfirmed(site) ? `, not confirmed: counts as ${kilowatts(site.counted_w)}` : ''}`
+    : site.state === 'fixed' ? `not controlled${site.reason ? ` (${site.reason})` : ''}: counts as ${kilowatts(site.counted_w)}` : 'no limit applies';
+  return [
+    ['domain', site.domain],
+    ['least rate', site.least_rate > 0 && rate(site.least_rate)],
+    ['priority', site.priority !== 1 && String(site.priority)],
+    ['grant', grant],
+    ['by limits', site.rate_lost != null && site.granted_w != null && slower(site.rate_lost)],
+    ['correction', site.correction != null && `× ${site.correction.toFixed(3)}`],
+  ];
 }
 
 /** Returns the reason why there is no frontier yet. */

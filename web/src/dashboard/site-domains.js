@@ -25,7 +25,7 @@ function bar(domain, most) {
 
 /** Returns { show(power) }. */
 export function createSiteDomains(parent) {
-  const heads = [['Domain', 'text-cell'], ['', 'bar-cell'], ['Limit', ''], ['Counted', ''], ['Granted', 'wide'], ['Reported', 'wide'], ['Metered', 'wide'],
+  const heads = [['Domain', 'text-cell'], ['Power', 'bar-cell'], ['Limit', ''], ['Counted', ''], ['Granted', 'wide'], ['Reported', 'wide'], ['Metered', 'wide'],
     ['Rate', 'wide'], ['% per kW', 'roomy']];
   const body = element('tbody');
   const table = element('table', { 'aria-label': 'Domains' }, element('thead', {}, element('tr', {},

@@ -36,7 +36,7 @@ export function createSiteGives(parent) {
     element('button', { type: 'button', text: name, onclick: () => sortBy(key) }))]));
   const body = element('tbody');
   const table = element('table', { 'aria-label': 'Jobs of the site' }, element('thead', {}, element('tr', {}, ...heads.values())), body);
-  const scroller = element('div', { class: 'table cluster-table gives-table', tabindex: '0', role: 'region', 'aria-label': 'Who gives how much' }, table);
+  const scroller = element('div', { class: 'table cluster-table gives-table', tabindex: '0', role: 'region', 'aria-label': 'Jobs by watts given up' }, table);
   const none = element('p', { class: 'empty-line', text: 'No job runs.' });
   parent.append(tiers, scroller, none);
   const rows = createVirtualRows(scroller, body, rowHeight, { count: () => state.jobs.length, row });
