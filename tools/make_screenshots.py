@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Makes docs/screenshots/: the report, and the server's pages of the cluster and of a job, light and dark, in Chromium.
+"""Makes docs/screenshots/: the report, and the server's pages of the cluster, of a job and of a site, light and dark, in Chromium.
 
 usage: make_screenshots.py [PERSEUS [FOLDER]]    default: build/release/apps/perseus docs/screenshots
 
 The report is that of 'perseus plan' on data/sample_profile.csv; the server's pages show the job of 'perseus demo',
-on simulated GPUs, while it runs the plan for its straggler; this takes two minutes. Debian's pngquant, where it is installed, makes the files a third as large.
+on simulated GPUs, under a limit of 90 % of its fastest plan, and while it runs the plan for its straggler; this takes two minutes. Debian's pngquant, where it is installed, makes the files a third as large.
 """
 
+import json
 import pathlib
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests/browser"))
@@ -57,11 +60,33 @@ def line_with(lines, text: str) -> str:
     sys.exit(f"make_screenshots.py: the demo ended before '{text}'; 'perseus demo --known-profile' shows why")
 
 
+def of_site(browser: Browser, url: str, folder: pathlib.Path) -> None:
+    """The server's job is alone in a hall, whose limit is below its fastest plan."""
+    def ask(method: str, path: str, body=None):
+        text = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(url.rstrip("/") + path, text, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def limit(watts: float) -> None:
+        later = {"from_s": time.time() + 1800, "limit_w": watts * 0.95}
+        ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": watts}, later]}]})
+
+    limit(1e6)
+    limit(0.9 * ask("GET", "/v1/site/power")["domains"][0]["baseline_w"])
+    browser.open_url(url.rstrip("/") + "/#/site")
+    browser.wait_until("document.querySelector('#site-history canvas') && document.querySelector('.gives-table tbody tr')")
+    save_schemes(browser, folder, "site")
+    ask("DELETE", "/v1/site")
+
+
 def of_server(browser: Browser, program: str, folder: pathlib.Path, scratch: str) -> None:
     demo = subprocess.Popen([program, "demo", "--known-profile", "--iterations", "20", "--out", f"{scratch}/demo"],
                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
         url = line_with(demo.stdout, "dashboard: ").split("dashboard: ")[1].strip()
+        line_with(demo.stdout, "the plan is in force")
+        of_site(browser, url, folder)
         line_with(demo.stdout, "notice to the server")
         line_with(demo.stdout, "s per iteration")
         browser.look(**SIZE)

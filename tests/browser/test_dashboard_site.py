@@ -79,8 +79,8 @@ class SitePage(StandInTest):
         self.assertEqual(list(parts), ["counted", "reported", "granted", "limit"])
         self.assertAlmostEqual(parts["counted"] / parts["limit"], 58.26 / 60, 3)
         prices = self.text(".prices")
-        self.assertRegex(prices, r"One more kW in hall shortens iterations by 0\.\d+ % on average\.")
-        self.assertIn("One more kW in row b brings nothing: its limit does not bind.", prices)
+        self.assertRegex(prices, r"1 % more in hall \(0\.6 kW\) shortens iterations by 0\.\d+ % on average\.")
+        self.assertIn("More watts in row b bring nothing: its limit does not bind.", prices)
         self.change(missing_w=2500)
         self.wait_for_text("hall lacks 2.5 kW for the least rates of its jobs.", ".prices")
 

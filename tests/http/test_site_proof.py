@@ -88,6 +88,18 @@ class Proof(test_site.SiteCase):
         self.assertEqual(len(lines), 2, lines)
         self.assertTrue(lines[0].startswith("start_s,domain,metered_limit_w,"), lines)
 
+    def test_a_straggler_is_no_curtailment(self):
+        self.start(1)
+        self.put([{"limit_w": 1e6}])
+        status, answer = self.server.ask("POST", f"/v1/jobs/{self.jobs[0].job}/stragglers", {"pipeline": 0, "degree": 1.3})
+        self.assertEqual(status, 200, answer)
+        until(lambda: all(plan.get("version") == 2 for plan in self.jobs[0].plans))
+        hall = self.hall()
+        self.assertEqual(hall["planned_w"], hall["baseline_w"])
+        self.assertEqual(hall["rate_lost"], 0)
+        self.assertLess(self.power()["jobs"][0]["rate"], 0.8)
+        self.stop_ranks()
+
     def test_pages(self):
         self.servers, self.jobs = [self.server], []
         listed = lambda: self.server.ask("GET", "/v1/jobs")[1]["server"].get("site")

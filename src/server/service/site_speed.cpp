@@ -10,13 +10,19 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
                SiteJobView& shown) {
   shown.accelerators = job.spec.degrees.world_size();
   shown.priority = job.spec.priority.value_or(1);
-  const bool draws = job.ranks_registered > 0;
-  if (draws) shown.planned = cost ? powered.correction * (cost->energy / cost->time) : powered.counted;
-  if (draws)
-    shown.baseline = powered.choices ? powered.correction * powered.choices->plans.front().power : shown.planned;
+  if (job.ranks_registered == 0) return;
+  shown.planned = shown.baseline = cost ? powered.correction * (cost->energy / cost->time) : powered.counted;
   if (!powered.choices || !cost) return;
   shown.rate = std::min(1.0, powered.choices->full_speed / cost->time);
-  if (draws) shown.rate_lost = std::max(0.0, 1 - powered.choices->plans.front().time / cost->time);
+  shown.rate_lost = 0;
+  if (!powered.has_grant) return;
+  // Both from the same model: that of a straggler in `cost` is another one.
+  const std::vector<jobs::PowerAtTime>& plans = powered.choices->plans;
+  const Watts most = planned_power(powered, powered.granted) * (1 + 1e-9);
+  const auto within = std::ranges::find_if(plans, [most](const auto& plan) { return plan.power <= most; });
+  const jobs::PowerAtTime& granted = within == plans.end() ? plans.back() : *within;
+  shown.baseline += powered.correction * (plans.front().power - granted.power);
+  shown.rate_lost = 1 - plans.front().time / granted.time;
 }
 
 void add_to_tier(std::vector<TierLoss>& tiers, double least_rate, int accelerators, double rate_lost) {

@@ -4,8 +4,9 @@
 //          asks which jobs pay for it.
 // Input:   a job, what it can draw, the cost of an iteration under its plan; the jobs of a view.
 // Output:  add_speed(): the members of a job below `site_speed.h`. The baseline is the fastest plan that the job's
-//          policies and stragglers allow; of a job that no grant controls, the planned power, so that it claims
-//          nothing; of one without ranks, 0 W. add_speeds(): those of the domains, from the jobs of the view.
+//          policies and stragglers allow: the planned power, and what the grant takes from that plan. So a job
+//          without a grant, or that no grant controls, claims nothing; one without ranks draws 0 W. add_speeds(): those
+//          of the domains, from the jobs of the view.
 // Errors:  none.
 // Cost:    O(log plans) per job; O(jobs x depth of the tree).
 // Threads: pure functions.

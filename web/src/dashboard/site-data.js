@@ -51,8 +51,9 @@ export function priceWords(domain, power) {
   if (domain.limit_w == null) return `${domain.name} has no limit.`;
   const value = pricePerKilowatt(domain, power);
   if (domain.missing_w > 0) return `${domain.name} lacks ${kilowatts(domain.missing_w)} for the least rates of its jobs.`;
-  if (value === 0) return `One more kW in ${domain.name} brings nothing: its limit does not bind.`;
-  return `One more kW in ${domain.name} ${(worth[power.objective] ?? worth.slowdown)(percent(value))}.`;
+  if (value === 0) return `More watts in ${domain.name} bring nothing: its limit does not bind.`;
+  const more_w = domain.limit_w / 100; // a kW is much for a small site, and little for a large one
+  return `1 % more in ${domain.name} (${kilowatts(more_w)}) ${(worth[power.objective] ?? worth.slowdown)(percent((value * more_w) / 1000))}.`;
 }
 
 /** How far the jobs of a domain, and of those inside, follow: { jobs, unconfirmed: [job] }. */

@@ -71,10 +71,12 @@ export function createSiteHistory(parent) {
   let ahead = [];
   let ends_s = 0;
   let past = [];
+  let isEmpty = false;
   function draw(loaded, { live }) {
     ({ past, ahead } = loaded);
     ends_s = loaded.until_s ?? now_s;
-    if (!live && past.length === 0) {
+    isEmpty = !live && past.length === 0;
+    if (isEmpty) {
       chart?.dispose();
       chart = null;
       return say('Nothing is recorded here: a domain is recorded while it has a limit, by the server that grants.');
@@ -114,6 +116,7 @@ export function createSiteHistory(parent) {
         if (began || !chart) choose(span, domain);
       }
       if (span.live) drawNow();
+      else if (isEmpty) refresher.ask(); // the first readings
     },
     close() {
       clearInterval(timer);
