@@ -67,6 +67,7 @@ json::object method_json(const SiteDayReport& report, const EmulatedDay& method)
                    {"energy_j", f.energy.value()},
                    {"falls", method.run.falls},
                    {"raises", method.run.raises},
+                   {"corrections", method.run.corrections},
                    {"reaction_guaranteed_s", f.guaranteed.value()},
                    {"reaction_s", f.reached.value()},
                    {"domains", domains_json(report, method)}};
@@ -175,6 +176,12 @@ std::vector<report::ReportFact> facts_of(const SiteDayReport& report) {
   if (d.emulation.bias > 0 || d.emulation.draw_more != 0) {
     facts.push_back({"bias", fmt::format("jobs draw {:g} % more than planned, with a standard deviation of {:g} %",
                                          100 * d.emulation.draw_more, 100 * d.emulation.bias)});
+  }
+  const site_emulator::Feedback& feedback = report.day->feedback;
+  if (feedback.reports || feedback.meter) {
+    facts.push_back(
+        {"feedback", fmt::format("{}{}{}", feedback.reports ? "reports" : "",
+                                 feedback.reports && feedback.meter ? " and " : "", feedback.meter ? "meter" : "")});
   }
   facts.push_back({"kind", "an emulation from profiles, not a measurement of a site"});
   return facts;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t kMostLimitedDomains = 100;
 
 struct SiteEmulateOptions {
-  std::string file, objective = "slowdown", effort = "normal", out;
+  std::string file, objective = "slowdown", effort = "normal", feedback = "none", out;
   std::vector<std::string> methods;
   std::optional<std::uint64_t> seed;
   std::optional<double> bias_pct, draw_more_pct;
@@ -69,7 +69,9 @@ Result<int> run_site_emulate(const SiteEmulateOptions& options, bool as_json) {
   }
   const Result<PlannedSite> planned = plan_jobs(*description, options.effort, options.progress);
   if (!planned) return planned.error();
-  const site_emulator::SiteDay day = day_of(*description, *planned);
+  site_emulator::SiteDay day = day_of(*description, *planned);
+  day.feedback.reports = options.feedback == "reports" || options.feedback == "both";
+  day.feedback.meter = options.feedback == "meter" || options.feedback == "both";
   SiteDayReport report{&*description, &*planned, &day, *model::site_objective_named(options.objective)};
   for (const std::string& method : methods_of(options)) {
     ProgressLine line("emulating, " + method, options.progress);
@@ -122,6 +124,12 @@ void add_site_emulate(CLI::App& group, Command& command) {
                    "Percent by which all jobs draw more than their profiles say (default: the site's)")
       ->check(number_within(-50, 50, "%"))
       ->type_name("PCT");
+  emulate
+      ->add_option("--feedback", options->feedback,
+                   "What corrects the plans: none, reports (energies of iterations), meter, or both")
+      ->capture_default_str()
+      ->check(CLI::IsMember(std::vector<std::string>{"none", "reports", "meter", "both"}))
+      ->type_name("KIND");
   emulate->add_option("--seed", options->seed, "Random seed (default: the site's)")
       ->check(whole_number_within(0, 9007199254740992))
       ->type_name("N");

@@ -7,6 +7,7 @@
 
 #include "base/result.h"
 #include "planning/site/site_limits.h"
+#include "simulation/site_emulator/day_feedback.h"
 #include "simulation/site_emulator/day_limits.h"
 #include "simulation/site_emulator/drawn_jobs.h"
 #include "simulation/site_emulator/running_job.h"
@@ -38,7 +39,12 @@ class DayRunner {
   void begin(const std::vector<int>& ways);
   void advance(Seconds time);
   void change(Seconds time, Seconds next);
-  Seconds send_falls(Seconds time, const Surprise* surprise, std::vector<std::size_t>& raises);
+  void run_between(Seconds from, Seconds until, const std::function<void(double)>& progress);
+  void correct(Seconds time, Seconds next);
+  [[nodiscard]] std::vector<Joules> drawn_by_domain(Seconds time) const;
+  bool read_meters(Seconds time);
+  void follow(Seconds time, Seconds next, bool delayed, const Surprise* surprise);
+  Seconds send_falls(Seconds time, bool delayed, const Surprise* surprise, std::vector<std::size_t>& raises);
   void send_raises(Seconds time, bool delayed, const std::vector<std::size_t>& raises);
   void plan(Seconds time, const std::vector<Watts>& limits);
   [[nodiscard]] const Surprise* surprise_at(Seconds time) const;
@@ -47,8 +53,11 @@ class DayRunner {
   void collect();
 
   const SiteDay& day_;
+  DayFeedback feedback_;
+  model::SiteObjective objective_;
   std::vector<JobKind> kinds_;
   std::unique_ptr<ShareMethod> method_;
+  Seconds lead_;  ///< the longest iteration
   LimitSteps limits_;
   std::vector<double> factors_;
   DayDice delays_;
@@ -58,6 +67,8 @@ class DayRunner {
   std::vector<int> traced_;           ///< domains
   std::vector<std::size_t> slot_of_;  ///< per job: the innermost traced domain around it
   std::vector<PowerTrace> traces_;    ///< the day's, then finer ones of slot 0 only
+  Seconds steady_from_;               ///< since then no plan changes
+  std::vector<Joules> drawn_;         ///< per domain, until then
   DayRun result_;
 };
 
@@ -80,13 +91,16 @@ Seconds lead_of(const SiteDay& day, std::vector<JobKind>& kinds) {
 
 DayRunner::DayRunner(const SiteDay& day, std::string_view method, model::SiteObjective objective)
     : day_(day),
+      feedback_(day),
+      objective_(objective),
       kinds_(kinds_of(day)),
-      method_(make_share_method(method, day_, kinds_, objective)),
+      method_(make_share_method(method, feedback_.believed(), kinds_, objective)),
       factors_(draw_factors(day)),
       delays_(day.seed + 1) {
   PERSEUS_CHECK(method_ != nullptr, "the name of a method");
   PERSEUS_CHECK(day.timed.end > Seconds(0), "a day takes time");
-  limits_ = planned_limits(day_, lead_of(day_, kinds_));
+  lead_ = lead_of(day_, kinds_);
+  limits_ = planned_limits(day_, lead_);
   result_.method = method;
   trace_domains();
   trace_finely();
@@ -104,12 +118,11 @@ site::GuardedLoad DayRunner::load_of(const std::vector<int>& ways) {
   site::GuardedLoad load{std::vector<Watts>(domains.size()), std::vector<Watts>(domains.size())};
   std::vector<site::SwingSum> swings(domains.size());
   for (std::size_t j = 0; j < ways.size(); ++j) {
-    const Watts mean = day_.copies[j] * kind(j).mean(ways[j]);
+    const double copies = feedback_.believed().copies[j];
+    const Watts mean = copies * kind(j).mean(ways[j]);
     for (int d = site().jobs[j].domain; d >= 0; d = domains[d].parent) {
       load.used[d] += mean;
-      if (const auto window = day_.timed.window_of(d)) {
-        swings[d].add(day_.copies[j] * kind(j).swing(ways[j], *window));
-      }
+      if (const auto window = day_.timed.window_of(d)) { swings[d].add(copies * kind(j).swing(ways[j], *window)); }
     }
   }
   for (std::size_t d = 0; d < domains.size(); ++d) load.guard[d] = site::window_guard(swings[d]);
@@ -171,7 +184,13 @@ void DayRunner::trace_finely() {
 
 RunningJob::Sink DayRunner::sink_of(std::size_t job) {
   const double factor = factors_[job] * day_.copies[job];
-  return [this, factor, slot = slot_of_[job]](const IterationRun& run) {
+  return [this, job, factor, slot = slot_of_[job]](const IterationRun& run) {
+    if (run.one_plan) {
+      const auto times = static_cast<double>(run.times);
+      const Joules planned = day_.copies[job] * times * Joules(kind(job).steady(jobs_[job].followed())->whole_j());
+      const Joules measured = factors_[job] * day_.copies[job] * times * Joules(run.energy->at_s(run.period_s));
+      feedback_.report(job, Seconds(run.start_s + times * run.period_s), times, measured, planned);
+    }
     traces_[0].add(slot, run, factor);
     for (std::size_t k = 1; k < traces_.size(); ++k) traces_[k].add(0, run, factor);
   };
@@ -194,7 +213,7 @@ const Surprise* DayRunner::surprise_at(Seconds time) const {
 }
 
 /// Falls act at once. Returns when the last job has confirmed its fall; `raises` are the jobs that want more.
-Seconds DayRunner::send_falls(Seconds time, const Surprise* surprise, std::vector<std::size_t>& raises) {
+Seconds DayRunner::send_falls(Seconds time, bool delayed, const Surprise* surprise, std::vector<std::size_t>& raises) {
   Seconds confirmed = time;
   Reaction reaction;
   for (std::size_t j = 0; j < jobs_.size(); ++j) {
@@ -210,7 +229,7 @@ Seconds DayRunner::send_falls(Seconds time, const Surprise* surprise, std::vecto
       continue;
     }
     std::vector<double> from_s(kind(j).dag().num_ranks(), time.value());
-    if (surprise != nullptr) {
+    if (delayed) {
       for (double& from : from_s) from += draw_delay_s(day_.delay, delays_);
     }
     reaction.guaranteed = std::max(reaction.guaranteed, day_.delay.most + kind(j).longest_computation(follows));
@@ -253,14 +272,79 @@ double DayRunner::work_until(Seconds time) const {
 }
 
 void DayRunner::change(Seconds time, Seconds next) {
-  const std::vector<Watts> limits = limits_at(time);
   const Surprise* surprise = surprise_at(time);
-  wanted_ = settle(limits);
+  follow(time, next, surprise != nullptr, surprise);
+}
+
+/// Makes the plans anew and sends what changes.
+void DayRunner::follow(Seconds time, Seconds next, bool delayed, const Surprise* surprise) {
+  const std::vector<Watts> limits = limits_at(time);
+  wanted_ = settle(feedback_.left(limits, time));
   plan(time, limits);
   std::vector<std::size_t> raises;
-  const Seconds confirmed = send_falls(time, surprise, raises);
+  const long falls = result_.falls;
+  const Seconds confirmed = send_falls(time, delayed, surprise, raises);
+  if (result_.falls > falls || !raises.empty()) {
+    steady_from_ = confirmed + day_.delay.most + lead_;
+    drawn_.clear();
+  }
   if (confirmed >= next) return;
-  send_raises(confirmed, surprise != nullptr || confirmed > time, raises);
+  send_raises(confirmed, delayed || confirmed > time, raises);
+}
+
+/// Of all jobs in each domain, since 0 s.
+std::vector<Joules> DayRunner::drawn_by_domain(Seconds time) const {
+  std::vector<Joules> drawn(site().domains.size());
+  for (std::size_t j = 0; j < jobs_.size(); ++j) {
+    const Joules energy = factors_[j] * day_.copies[j] * jobs_[j].drawn(time);
+    for (int d = site().jobs[j].domain; d >= 0; d = site().domains[d].parent) drawn[d] += energy;
+  }
+  return drawn;
+}
+
+/// Means since the plans changed, or since the last reading.
+bool DayRunner::read_meters(Seconds time) {
+  if (time < steady_from_) return false;
+  if (drawn_.empty()) {
+    steady_from_ = time;
+    drawn_ = drawn_by_domain(time);
+  }
+  if (time < steady_from_ + DayFeedback::kReading) return false;
+  const std::vector<Joules> drawn = drawn_by_domain(time);
+  std::vector<int> followed;
+  for (const RunningJob& job : jobs_) followed.push_back(job.followed());
+  const site::GuardedLoad expected = load_of(followed);
+  bool changed = false;
+  for (const int d : traced_) {
+    const Watts metered = (drawn[d] - drawn_[d]) / (time - steady_from_);
+    changed = feedback_.read_meter(d, time, metered, expected.used[d]) || changed;
+  }
+  steady_from_ = time;
+  drawn_ = drawn;
+  return changed;
+}
+
+/// What was reported by then.
+void DayRunner::correct(Seconds time, Seconds next) {
+  const bool reported = day_.feedback.reports && feedback_.read_reports(time);
+  const bool metered = day_.feedback.meter && read_meters(time);
+  if (!reported && !metered) return;
+  if (reported) method_ = make_share_method(result_.method, feedback_.believed(), kinds_, objective_);
+  ++result_.corrections;
+  follow(time, next, true, nullptr);
+}
+
+/// Between two changes of the limits.
+void DayRunner::run_between(Seconds from, Seconds until, const std::function<void(double)>& progress) {
+  if (!feedback_.is_closed()) return advance_between(from, until, progress);
+  Seconds time = from;
+  while (time < until) {
+    const Seconds tick = DayFeedback::kTick * (std::floor(time / DayFeedback::kTick) + 1);
+    const Seconds next = std::min(until, tick);
+    advance_between(time, next, progress);
+    if (next < until) correct(next, until);
+    time = next;
+  }
 }
 
 void DayRunner::collect() {
@@ -296,7 +380,7 @@ DayRun DayRunner::run(const std::function<void(double)>& progress) {
   plan(Seconds(0), limits);
   for (std::size_t k = 0; k < times.size(); ++k) {
     if (k > 0) change(times[k], k + 1 < times.size() ? times[k + 1] : end);
-    advance_between(times[k], k + 1 < times.size() ? times[k + 1] : end, progress);
+    run_between(times[k], k + 1 < times.size() ? times[k + 1] : end, progress);
   }
   for (std::size_t j = 0; j < jobs_.size(); ++j) jobs_[j].finish(sink_of(j));
   result_.planned.push_back({end, {}, {}, {}});

@@ -6,7 +6,8 @@
 //          before that replaces them. Jobs begin at random places of their iterations, and each job's power follows its
 //          plan's own timeline, times its bias. Limits are kept by means over iterations plus the guard of the domain's
 //          window (planning/site/window_guard.h). Nothing is kept back for the iterations in which jobs fall, although
-//          these may draw more than the new plan does on average.
+//          these may draw more than the new plan does on average. With feedback, plans follow what jobs and meters
+//          report (day_feedback.h), as after a surprise.
 // Input:   a valid day of a length above 0, a method, the name of which is known.
 // Output:  power per traced domain (the site, and those with a limit) in bins of 1 s; finer power of the site before
 //          the first fall and around surprises; what was planned; work per job. The same day gives the same result.
@@ -61,6 +62,7 @@ struct DayRun {
   std::vector<double> rate;         ///< per job: mean over the day, of its full speed
   std::vector<double> work_until;   ///< per planned: weighted work of all jobs before it, over that at full speed
   long falls = 0, raises = 0;       ///< grants that took effect
+  long corrections = 0;             ///< plans made again because of what jobs or meters reported
 };
 
 DayRun run_day(const SiteDay& day, std::string_view method, model::SiteObjective objective,

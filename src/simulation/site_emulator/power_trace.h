@@ -18,6 +18,7 @@ struct IterationRun {
   const EnergyOverTime* energy = nullptr;
   double start_s = 0, period_s = 0;
   long times = 1;
+  bool one_plan = false;  ///< whole, and no switch cut it in two
 };
 
 class PowerTrace {

@@ -11,6 +11,7 @@ RunningJob::RunningJob(JobKind& kind, int way, double part_over) : kind_(&kind),
   const bool runs = std::isfinite(length_s_);
   start_s_ = runs ? -part_over * length_s_ : -makespan_s_;
   iterations_ = runs ? -part_over : -1;
+  drawn_j_ = -energy_->at_s(-start_s_);
 }
 
 /// Computes the iteration under way from its plans.
@@ -68,7 +69,8 @@ void RunningJob::advance_to(Seconds time, const Sink& sink) {
       const double until_s = raise_ ? std::min(time.value(), raise_->from_s) : time.value();
       times = std::max(1L, static_cast<long>(std::floor((until_s - start_s_) / length_s_)));
     }
-    sink({energy_.get(), start_s_, end - start_s_, times});
+    sink({energy_.get(), start_s_, end - start_s_, times, plans_.size() == 1 && !cut});
+    drawn_j_ += static_cast<double>(times) * energy_->at_s(end - start_s_);
     iterations_ += static_cast<double>(times);
     start_s_ = times == 1 ? end : start_s_ + static_cast<double>(times) * length_s_;
     begin_next();
@@ -76,6 +78,8 @@ void RunningJob::advance_to(Seconds time, const Sink& sink) {
 }
 
 void RunningJob::finish(const Sink& sink) const { sink({energy_.get(), start_s_, length_s_, 1}); }
+
+Joules RunningJob::drawn(Seconds now) const { return Joules(drawn_j_ + energy_->at_s(now.value() - start_s_)); }
 
 Seconds RunningJob::fall_to(int way, const std::vector<double>& from_s) {
   raise_.reset();

@@ -38,6 +38,8 @@ class RunningJob {
   /// The granted way whose power is that of the ranks now: until a raise takes effect, the earlier one.
   [[nodiscard]] int followed() const { return plans_.back().way; }
   void forget_raise() { raise_.reset(); }
+  /// Of one pipeline since 0 s, without bias.
+  [[nodiscard]] Joules drawn(Seconds now) const;
   /// Seconds at full speed that its iterations since 0 s would take.
   [[nodiscard]] double work_s(Seconds now) const;
 
@@ -59,6 +61,7 @@ class RunningJob {
   std::optional<Raise> raise_;
   double start_s_ = 0, makespan_s_ = 0, length_s_ = 0, all_follow_s_ = 0;
   double iterations_ = 0;
+  double drawn_j_ = 0;  ///< before the iteration under way
   std::shared_ptr<const EnergyOverTime> energy_;
 };
 

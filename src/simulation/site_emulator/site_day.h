@@ -36,6 +36,12 @@ struct GrantDelay {
   double spread = 1;  ///< standard deviation of its logarithm
 };
 
+/// What plans learn of the power that jobs really draw; nothing: an open loop.
+struct Feedback {
+  bool reports = false;  ///< energies of whole iterations under one plan
+  bool meter = false;    ///< of each domain with a limit
+};
+
 struct SiteDay {
   site::TimedSite timed;  ///< its limits are announced
   std::vector<DayKind> kinds;
@@ -46,6 +52,7 @@ struct SiteDay {
   GrantDelay delay;
   double bias = 0;       ///< standard deviation of the factor by which a job draws more or less than its profile says
   double draw_more = 0;  ///< by which all jobs draw more
+  Feedback feedback;
   std::uint64_t seed = 1;
 };
 

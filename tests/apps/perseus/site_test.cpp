@@ -182,6 +182,21 @@ TEST(SiteEmulateCommand, OpenLoopExceedsTheLimitWhereAllGpusDrawMore) {
   EXPECT_GT(answer.at("methods").as_array()[0].at("domains").as_array()[0].at("over_s").to_number<double>(), 1000);
 }
 
+TEST(SiteEmulateCommand, ReportsAndMetersBringTheLimitBack) {
+  for (const std::string feedback : {"reports", "meter", "both"}) {
+    const Outcome outcome = run_perseus({"site", "emulate", kSampleDay, "--effort", "low", "--methods", "optimum",
+                                         "--draw-more", "4", "--feedback", feedback, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    const json::value optimum = json::parse(outcome.out).at("methods").as_array()[0];
+    for (const json::value& domain : optimum.at("domains").as_array()) {
+      EXPECT_LE(domain.at("over_s").to_number<double>(), 60) << feedback << ": " << json::serialize(domain);
+    }
+    const auto corrections = optimum.at("corrections").to_number<int>();
+    EXPECT_GT(corrections, 0);
+    EXPECT_LT(corrections, 30);
+  }
+}
+
 TEST(SiteEmulateCommand, BadDaysGetOneErrorThatNamesIt) {
   const std::string event = "[[event]]\ndomain = \"hall\"\nat_s = 10\nuntil_s = 30\nlimit_w = 5\n";
   const std::vector<std::pair<std::string, std::string>> cases = {

@@ -16,6 +16,7 @@
 #include "planning/checker/plan_run.h"
 #include "planning/model/reference_plans.h"
 #include "planning/site/power_curve.h"
+#include "simulation/site_emulator/day_feedback.h"
 #include "simulation/site_emulator/day_figures.h"
 #include "simulation/site_emulator/drawn_jobs.h"
 #include "simulation/site_emulator/running_job.h"
@@ -119,6 +120,45 @@ RC_GTEST_PROP(SiteDayProperty, TheLimitHoldsOnceFallsAreOver, ()) {
   const double changes = static_cast<double>(run.planned.size() - 2);
   RC_ASSERT(figures.over[0].time <= changes * (longest_iterations(made) + *made.day.timed.windows[0]));
   if (run.falls + run.raises == 0) RC_ASSERT(figures.over[0].most == Watts(0));
+}
+
+/// An iteration that a switch cut in two is neither plan's: if it counted, plans would change here.
+RC_GTEST_PROP(SiteDayProperty, ReportsOfTruePlansChangeNothing, ()) {
+  ShrinkingDice dice;
+  RandomSite made;
+  random_site(dice, made, 8);
+  limit(dice, made);
+  const DayRun open = run_day(made.day, "optimum", model::SiteObjective::slowdown);
+  made.day.feedback.reports = true;
+  const DayRun closed = run_day(made.day, "optimum", model::SiteObjective::slowdown);
+  RC_ASSERT(closed.corrections == 0);
+  for (std::size_t bin = 0; bin < open.domains[0].power_w.size(); ++bin) {
+    const double open_w = open.domains[0].power_w[bin];
+    RC_ASSERT(std::abs(closed.domains[0].power_w[bin] - open_w) <= 1e-6 * (1 + open_w));
+  }
+}
+
+RC_GTEST_PROP(SiteDayProperty, ReportsBringALimitBackThatBiasesExceed, ()) {
+  ShrinkingDice dice;
+  RandomSite made;
+  random_site(dice, made, 8);
+  made.day.timed.windows = {Seconds(dice.roll(10, 60))};
+  made.day.timed.limits = {{{Seconds(0), dice.real(0.6, 1) * made.all_max}}};
+  made.day.draw_more = dice.real(-0.1, 0.15);
+  made.day.bias = dice.real(0, 0.02);
+  made.day.feedback.reports = true;
+  const DayRun run = run_day(made.day, "optimum", any_objective(dice));
+  for (const double factor : draw_factors(made.day)) RC_PRE(factor < site::PowerCorrection::kMost);
+  bool possible = true;
+  for (std::size_t k = 0; k + 1 < run.planned.size(); ++k) {
+    possible = possible && run.planned[k].used[0] + run.planned[k].guard[0] <= run.planned[k].limit[0];
+  }
+  RC_PRE(possible);
+  // Reports come with the first whole iteration, and every change of plans cuts some.
+  const Seconds once =
+      longest_iterations(made) + DayFeedback::kTick + 2 * made.day.delay.most + *made.day.timed.windows[0];
+  RC_ASSERT(figures_of(made.day, run).over[0].time <= static_cast<double>(1 + run.corrections) * once);
+  RC_ASSERT(run.corrections <= 4 * std::ssize(made.day.kind_of));
 }
 
 /// Of all jobs, each alone at full speed from its place on.
