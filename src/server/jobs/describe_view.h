@@ -177,7 +177,7 @@ void describe(F& f, const JobView::SitePart& site) {
   f("planned_w", site.planned);
   f("baseline_w", site.baseline);
   f("rate", site.rate);
-  if (site.rate_lost) f.always("rate_lost", *site.rate_lost);
+  f("rate_lost", site.rate_lost);
 }
 template <class F>
 void describe(F& f, const EnergyFactors& factors) {

@@ -307,7 +307,7 @@ TEST_F(Postgres, IsRefusedWhenALaterVersionWroteItsSchema) {
   ASSERT_FALSE(store.ok());
   EXPECT_EQ(store.error().code, ErrorCode::invalid_input);
   EXPECT_THAT(store.error().message,
-              HasSubstr("written by a later Perseus (version 99, which needs at least 98; this one knows up to 5)"));
+              HasSubstr("written by a later Perseus (version 99, which needs at least 98; this one knows up to 6)"));
 }
 
 TEST_F(Postgres, OfALaterVersionThatLeavesThisOneAloneIsUsed) {
