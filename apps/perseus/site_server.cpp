@@ -235,6 +235,29 @@ void add_limit(CLI::App& group, Command& command) {
   });
 }
 
+void add_meter(CLI::App& group, Command& command) {
+  struct Reading {
+    std::string domain;
+    double watts = 0;
+    std::optional<double> at_s;
+  };
+  auto reading = std::make_shared<Reading>();
+  auto* action = add_action(group, command, "meter", "Tell a server what the meter of a domain reads",
+                            [reading]() -> Result<http::HttpCall> {
+                              json::object one{{"domain", reading->domain}, {"power_w", reading->watts}};
+                              if (reading->at_s) one["at_s"] = *reading->at_s;
+                              const json::object body{{"readings", json::array{one}}};
+                              return http::HttpCall{"POST", "/v1/site/meter", formats::json_text(body)};
+                            });
+  action->add_option("DOMAIN", reading->domain, "Name of the domain")->required();
+  action->add_option("WATTS", reading->watts, "Mean power since the last reading, as metered")
+      ->required()
+      ->check(number_within(kMeteredWatts.least, kMeteredWatts.most, "W"));
+  action->add_option("--at", reading->at_s, "Unix time of the reading; default: now")
+      ->type_name("TIME")
+      ->check(number_within(kInstants.least, kInstants.most, "seconds since 1970"));
+}
+
 /// The document as text: a limit without watts says so.
 Result<std::string> site_shown(const Result<std::string>& document) {
   if (!document) return document;
@@ -290,6 +313,7 @@ void add_site_server_actions(CLI::App& group, Command& command) {
   set->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
   add_site_show(group, command);
   add_limit(group, command);
+  add_meter(group, command);
   add_action(group, command, "clear", "Remove the power limits of a server", []() -> Result<http::HttpCall> {
     return http::HttpCall{"DELETE", "/v1/site", ""};
   });

@@ -334,6 +334,8 @@ class OwnApi(ServerCase):
             check("GET", path, path, expect=404)
         check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 1e9}]}]})
         check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "parent": "roof"}]}, 400)
+        check("POST", "/v1/site/meter", "/v1/site/meter", {"readings": [{"domain": "hall", "power_w": 5e5}]})
+        check("POST", "/v1/site/meter", "/v1/site/meter", {"readings": [{"domain": "roof", "power_w": 5e5}]}, 400)
         for path in ("/v1/site", "/v1/site/power", "/v1/site/proof", "/v1/site/forecast"):
             check("GET", path, path)
         check("GET", "/v1/site/proof", "/v1/site/proof?format=xml", expect=400)

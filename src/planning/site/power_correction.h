@@ -14,7 +14,8 @@
 // Errors:  none.
 // Cost:    O(1).
 // Threads: one object, one thread.
-// Source:  docs/decisions/0055.
+// Source:  docs/decisions/0053 and 0055. A server, whose log has medians over iterations, corrects jobs by
+//          server/jobs/power_correction.h.
 #pragma once
 
 #include <optional>
@@ -42,6 +43,9 @@ class PowerCorrection {
 
 class MeterCorrection {
  public:
+  MeterCorrection() = default;
+  /// With what is known from before: the factor, and when the last reading was taken.
+  MeterCorrection(double factor, Seconds read) : read_(read), changed_(read), factor_(factor) {}
   static constexpr double kLeastMetered = 0.95, kMost = 1.25, kPlausible = 2;
   static constexpr double kUpBand = 0.002, kDownBand = 0.01, kPartDown = 0.25;
   static constexpr Seconds kPause{60}, kStale{300};

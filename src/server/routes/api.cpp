@@ -189,6 +189,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"PUT", "/v1/site", infrastructure, &Api::put_site},
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
       {"GET", "/v1/site/power", all_jobs, &Api::site_power},
+      {"POST", "/v1/site/meter", infrastructure, &Api::site_meter},
       {"GET", "/v1/site/proof", read, &Api::site_proof},
       {"GET", "/v1/site/forecast", read, &Api::site_forecast},
       {"GET", "/v1/profiles", read, &Api::list_profiles},

@@ -191,6 +191,7 @@ class Api {
   void put_site(Call call);
   void clear_site(Call call);
   void site_power(Call call);
+  void site_meter(Call call);
   void site_proof(Call call);
   void site_forecast(Call call);
   void list_profiles(Call call);

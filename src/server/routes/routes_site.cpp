@@ -1,6 +1,7 @@
 // Calls of /v1/site: the power limits of the site, and what its jobs draw under them.
 #include <utility>
 
+#include "server/jobs/meter_readings.h"
 #include "server/jobs/site_document.h"
 #include "server/routes/api.h"
 #include "server/routes/site_json.h"
@@ -25,6 +26,12 @@ void Api::put_site(Call call) {
 }
 
 void Api::clear_site(Call call) { service_.clear_site(then_ok(call)); }
+
+void Api::site_meter(Call call) {
+  auto readings = jobs::parse_meter_readings(call.request.body, "body");
+  if (!readings) return call.fail(readings.error());
+  service_.take_meter_readings(*std::move(readings), then_ok(call));
+}
 
 void Api::site_power(Call call) { service_.site_power(then<service::SitePowerView>(call, site_power_json)); }
 

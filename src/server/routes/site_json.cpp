@@ -34,6 +34,7 @@ auto members(const service::SiteDomainView& domain) {
     f("missing_w", domain.missing);
     f("price", domain.price);
     f("metered_w", domain.meter);
+    f.always("meter_factor", domain.meter_factor);
     f("planned_w", domain.planned);
     f("baseline_w", domain.baseline);
     if (!domain.tiers.empty()) f.always("rate_lost", service::rate_lost_of(domain.tiers));

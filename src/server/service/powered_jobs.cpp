@@ -99,7 +99,8 @@ bool PoweredJobs::read_all() {
   return unread.empty();
 }
 
-FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s) {
+FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s,
+                            const std::vector<double>& meter_factors) {
   FoundJobs found;
   found.reading = !read_all();
   std::vector<int>& accelerators = found.accelerators;
@@ -117,12 +118,12 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
     found.site.jobs.push_back(powered(document, *live, now_s));
     accelerators[found.site.jobs.back().domain] += live->job.spec.degrees.world_size();
   }
-  found.site.limits = limits_between(document, now_s, until_s, accelerators);
+  found.site.limits = limits_between(document, now_s, until_s, accelerators, meter_factors);
   return found;
 }
 
 std::vector<Watts> limits_between(const jobs::SiteDocument& document, double from_s, double until_s,
-                                  const std::vector<int>& accelerators) {
+                                  const std::vector<int>& accelerators, const std::vector<double>& meter_factors) {
   const model::SiteDescription& site = document.site;
   const std::vector<Watts> constants = site::constants_of(site, accelerators);
   std::vector<Watts> limits;
@@ -130,7 +131,8 @@ std::vector<Watts> limits_between(const jobs::SiteDocument& document, double fro
     const model::DescribedDomain& domain = site.domains[d];
     const Watts metered = std::min(site::ramped_limit(domain.limits, domain.ramp, Seconds(from_s)),
                                    site::ramped_limit(domain.limits, domain.ramp, Seconds(until_s)));
-    limits.push_back(site::left_for_accelerators(metered, site, constants[d]));
+    limits.push_back(site::left_for_accelerators(metered == model::kNoLimit ? metered : metered / meter_factors[d],
+                                                 site, constants[d]));
   }
   return limits;
 }

@@ -38,7 +38,8 @@ class PoweredJobs {
   void forget() { known_.clear(); }
   void forget_removed();
   /// The running jobs under the limits from `now_s` until `until_s`; those not in memory are read.
-  FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s);
+  FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s,
+                 const std::vector<double>& meter_factors);
   PoweredJob powered(const jobs::SiteDocument& document, const LiveJob& live, double now_s,
                      SiteJobView* shown = nullptr);
 
@@ -61,8 +62,8 @@ class PoweredJobs {
 };
 
 /// The least between two times of what the limits leave for accelerators; below 0 W: the constants alone exceed a
-/// limit. `accelerators`: per domain, of the jobs directly in it.
+/// limit. Per domain: `accelerators` of the jobs directly in it; `meter_factors`, see service/site_meters.h.
 std::vector<Watts> limits_between(const jobs::SiteDocument& document, double from_s, double until_s,
-                                  const std::vector<int>& accelerators);
+                                  const std::vector<int>& accelerators, const std::vector<double>& meter_factors);
 
 }  // namespace perseus::service

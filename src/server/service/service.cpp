@@ -84,6 +84,7 @@ JobHooks Service::Parts::hooks() {
 Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs->open(from); !opened) return opened;
   if (Status read = site->documents().open(from); !read) return read;
+  if (Status read = site->meters().open(from); !read) return read;
   upkeep = std::make_shared<Upkeep>(
       keep_of(options), *store, clock,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
@@ -281,6 +282,14 @@ void Service::set_site(jobs::SiteDocument document, std::optional<std::string> e
 }
 void Service::clear_site(Done<Ok> done) { parts_->site->documents().clear(std::move(done)); }
 void Service::site(Done<std::string> done) { parts_->site->documents().read(std::move(done)); }
+void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done) {
+  parts_->site->documents().read([this, readings = std::move(readings), done](const Result<std::string>& text) {
+    if (!text) return done(text.error());
+    const jobs::SiteDocument* const site = parts_->site->documents().current();
+    if (site == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
+    parts_->site->meters().take(*site, readings, done);
+  });
+}
 void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
 bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
 void Service::site_proof(const SiteProofQuery& query, Done<SiteProof> done) {

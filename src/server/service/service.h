@@ -30,6 +30,7 @@
 #include "base/result.h"
 #include "server/jobs/alert.h"
 #include "server/jobs/job_history.h"
+#include "server/jobs/meter_readings.h"
 #include "server/jobs/requests.h"
 #include "server/jobs/site_document.h"
 #include "server/service/alert_webhook.h"
@@ -128,6 +129,8 @@ class Service {
   /// The document as JSON.
   void site(Done<std::string> done);
   void site_power(Done<SitePowerView> done);
+  /// See service/site_meters.h. not_found: there is no site.
+  void take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done);
   [[nodiscard]] bool has_site() const;
   /// See site_history.h and site_forecasts.h.
   void site_proof(const SiteProofQuery& query, Done<SiteProof> done);

@@ -45,18 +45,19 @@ void take_least(std::vector<Watts>& least, const std::vector<Watts>& other) {
 }  // namespace
 
 std::vector<LaterLimits> falls_ahead(const jobs::SiteDocument& document, double after_s,
-                                     const std::vector<int>& accelerators) {
+                                     const std::vector<int>& accelerators, const std::vector<double>& meter_factors) {
   std::vector<LaterLimits> falls;
-  std::vector<Watts> least = limits_between(document, after_s, after_s, accelerators);
+  std::vector<Watts> least = limits_between(document, after_s, after_s, accelerators, meter_factors);
   for (const double time_s : times_of(document, after_s)) {
-    const std::vector<Watts> limits = limits_between(document, time_s, time_s, accelerators);
+    const std::vector<Watts> limits = limits_between(document, time_s, time_s, accelerators, meter_factors);
     if (!lower_in_one(limits, least)) continue;
     take_least(least, limits);
     falls.push_back({time_s, least});
   }
   // Between two times a ramp falls on: until the next one, the limits there hold already.
   for (std::size_t k = 0; k + 1 < falls.size(); ++k) {
-    const std::vector<Watts> next = limits_between(document, falls[k].from_s, falls[k + 1].from_s - 1e-3, accelerators);
+    const std::vector<Watts> next =
+        limits_between(document, falls[k].from_s, falls[k + 1].from_s - 1e-3, accelerators, meter_factors);
     take_least(falls[k].limits, next);
   }
   const std::size_t together = (falls.size() + kMostFalls - 1) / kMostFalls;

@@ -30,9 +30,9 @@ struct LaterLimits {
   std::vector<Watts> limits;  ///< per domain, for accelerators
 };
 
-/// Those after `after_s`. `accelerators`: per domain, of the jobs directly in it.
+/// Those after `after_s`. Per domain: as for limits_between() (powered_jobs.h).
 std::vector<LaterLimits> falls_ahead(const jobs::SiteDocument& document, double after_s,
-                                     const std::vector<int>& accelerators);
+                                     const std::vector<int>& accelerators, const std::vector<double>& meter_factors);
 
 using BudgetsAhead = std::vector<std::vector<jobs::LaterBudget>>;  ///< per job
 BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimits>& falls);

@@ -22,6 +22,7 @@ SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache
       clock_(clock),
       executor_(executor),
       documents_(std::make_shared<SiteDocuments>(options, store, clock)),
+      meters_(std::make_shared<SiteMeters>(options, store, clock)),
       powered_jobs_(options, jobs) {
   documents_->applied = [this] { document_applied(); };
   documents_->removed = [this] { release_all(); };
@@ -65,11 +66,31 @@ std::optional<double> SitePower::next_wake() const {
 
 void SitePower::tick(double now_s) {
   documents_->tick(now_s);
+  meters_->tick(now_s);
   if (current() == nullptr || now_s < next_s_) return;
   next_s_ = now_s + kTick_s;
   powered_jobs_.forget_removed();
   if (now_s >= next_claim_s_) claim(now_s);
-  if (allocates(now_s)) allocate(now_s);
+  if (!allocates(now_s)) return;
+  if (now_s >= next_correction_s_) correct_by_meters(now_s);
+  allocate(now_s);
+}
+
+void SitePower::correct_by_meters(double now_s) {
+  next_correction_s_ = now_s + kCorrection_s;
+  const SitePowerView view = view_now();
+  const auto& domains = current()->site.domains;
+  std::vector<double> settled_s(domains.size());
+  for (const SiteJobView& job : view.jobs) {
+    const LiveJob* const live = jobs_.in_memory(job.job);
+    const bool moves = job.granted && job.counted > *job.granted * (1 + 1e-9);
+    const double since_s = live == nullptr || moves ? now_s : live->job.granted_s + kSettled_s;
+    for (int d = job.domain; d >= 0; d = domains[d].parent) settled_s[d] = std::max(settled_s[d], since_s);
+  }
+  for (std::size_t d = 0; d < domains.size(); ++d) {
+    if (!view.domains[d].metered) continue;
+    meters_->correct(domains[d].name, view.domains[d].metered_planned, settled_s[d], now_s);
+  }
 }
 
 void SitePower::claim(double now_s) {
@@ -86,7 +107,7 @@ void SitePower::claim(double now_s) {
 // ---- Granting
 
 std::optional<FoundJobs> SitePower::find_jobs(double now_s) {
-  FoundJobs found = powered_jobs_.find(*current(), now_s, now_s + kTick_s);
+  FoundJobs found = powered_jobs_.find(*current(), now_s, now_s + kTick_s, meters_->factors(*current(), now_s));
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
   if (found.reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
   return found;
@@ -102,7 +123,7 @@ void SitePower::allocate(double now_s) {
   const bool looks_ahead = now_s >= next_ahead_s_;
   if (looks_ahead) {
     next_ahead_s_ = now_s + kAhead_s;
-    falls = falls_ahead(*current(), now_s + kTick_s, found->accelerators);
+    falls = falls_ahead(*current(), now_s + kTick_s, found->accelerators, meters_->factors(*current(), now_s));
   }
   run_off_thread(
       executor_, weak_from_this(),
@@ -213,7 +234,7 @@ void SitePower::view(Done<SitePowerView> done) {
 
 SitePowerView SitePower::view_now() {
   const double now_s = clock_.now_s();
-  SitePowerView view = site_power_view(*current(), powered_jobs_, jobs_, now_s, last_);
+  SitePowerView view = site_power_view(*current(), powered_jobs_, jobs_, *meters_, now_s, last_);
   view.allocates = allocates(now_s);
   return view;
 }
@@ -244,7 +265,8 @@ std::optional<jobs::JobView::SitePart> SitePower::job_now(const std::string& job
 
 std::optional<PoweredSite> SitePower::jobs_now() {
   if (current() == nullptr) return std::nullopt;
-  return find_jobs(clock_.now_s());
+  auto found = find_jobs(clock_.now_s());
+  return found ? std::optional(std::move(found->site)) : std::nullopt;
 }
 
 std::vector<SiteDomainView> SitePower::domains_now() {

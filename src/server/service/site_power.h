@@ -27,6 +27,7 @@
 #include "server/service/service_options.h"
 #include "server/service/site_ahead.h"
 #include "server/service/site_documents.h"
+#include "server/service/site_meters.h"
 #include "server/service/site_power_view.h"
 #include "server/service/store_access.h"
 
@@ -34,12 +35,14 @@ namespace perseus::service {
 
 class SitePower : public std::enable_shared_from_this<SitePower> {
  public:
-  static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10, kAhead_s = 30;
+  static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60,
+                          kSettled_s = 30;
 
   SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock, Executor& executor);
 
   /// Its limits apply as soon as they are stored.
   SiteDocuments& documents() { return *documents_; }
+  SiteMeters& meters() { return *meters_; }
   void view(Done<SitePowerView> done);
   /// Of the document that this server has read last; empty: none.
   std::vector<SiteDomainView> domains_now();
@@ -66,6 +69,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   [[nodiscard]] bool allocates(double now_s) const { return now_s < mine_until_s_; }
   void allocate(double now_s);
   void release_all();
+  /// Compares the meters with what is planned, where no job's power changes.
+  void correct_by_meters(double now_s);
   /// The running jobs; nothing while one that may draw power is being read.
   std::optional<FoundJobs> find_jobs(double now_s);
   struct Divided {
@@ -82,6 +87,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   const Clock& clock_;
   Executor& executor_;
   std::shared_ptr<SiteDocuments> documents_;
+  std::shared_ptr<SiteMeters> meters_;
   PoweredJobs powered_jobs_;
   double next_s_ = 0, next_claim_s_ = 0;
   double mine_until_s_ = 0;  ///< end of the claim
@@ -89,7 +95,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view
-  double next_ahead_s_ = 0;
+  double next_ahead_s_ = 0, next_correction_s_ = 0;
   std::map<std::string, std::vector<jobs::LaterBudget>> ahead_;  ///< by job: what it draws later, if it falls
 };
 

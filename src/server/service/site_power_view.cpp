@@ -5,6 +5,7 @@
 #include "planning/site/site_limits.h"
 #include "server/jobs/job_savings.h"
 #include "server/service/powered_jobs.h"
+#include "server/service/site_meters.h"
 #include "server/service/site_speed.h"
 
 namespace perseus::service {
@@ -30,7 +31,7 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
 }
 
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
-                              double now_s, const SiteShares& shares) {
+                              const SiteMeters& meters, double now_s, const SiteShares& shares) {
   SitePowerView view;
   view.now_s = now_s;
   view.objective = document.objective;
@@ -48,10 +49,13 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       view.domains[d].reported += job.reported.value_or(Watts(0));
     }
   }
-  const std::vector<Watts> limits = limits_between(document, now_s, now_s, accelerators);
+  const std::vector<double> meter_factors = meters.factors(document, now_s);
+  const std::vector<Watts> limits = limits_between(document, now_s, now_s, accelerators, meter_factors);
   for (std::size_t d = 0; d < domains.size(); ++d) {
     SiteDomainView& domain = view.domains[d];
     domain.name = domains[d].name;
+    domain.meter = meters.last(domain.name, now_s);
+    domain.meter_factor = meter_factors[d];
     if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
     const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
     if (metered != model::kNoLimit) domain.metered = metered, domain.limit = std::max(Watts(0), limits[d]);

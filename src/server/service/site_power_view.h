@@ -15,6 +15,7 @@
 namespace perseus::service {
 
 class PoweredJobs;
+class SiteMeters;
 
 struct SiteJobView {
   std::string job, name;
@@ -49,6 +50,8 @@ struct SiteDomainView {
   std::optional<Watts> meter;  ///< the site meter's last reading
   // See site_speed.h.
   Watts planned, baseline, planned_of_reporting;  ///< sums over jobs
+  double meter_factor = 1;                        ///< that the metered limit is divided by
+  Watts metered_planned;                          ///< what is planned, as a meter would read it
   Watts metered_baseline;                         ///< the baseline as a meter would read it
   std::vector<TierLoss> tiers;                    ///< by least rate
 };
@@ -64,6 +67,6 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
                           double now_s);
 /// `shares`: of the last division by this server; prices and missing watts come from it.
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
-                              double now_s, const SiteShares& shares);
+                              const SiteMeters& meters, double now_s, const SiteShares& shares);
 
 }  // namespace perseus::service

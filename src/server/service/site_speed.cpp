@@ -56,6 +56,7 @@ void add_speeds(const jobs::SiteDocument& document, const std::vector<int>& acce
   }
   const std::vector<Watts> constants = site::constants_of(site, accelerators);
   for (std::size_t d = 0; d < view.domains.size(); ++d) {
+    view.domains[d].metered_planned = site::as_metered(view.domains[d].planned, site, constants[d]);
     view.domains[d].metered_baseline = site::as_metered(view.domains[d].baseline, site, constants[d]);
   }
 }

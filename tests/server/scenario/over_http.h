@@ -30,6 +30,7 @@ class OverHttp final : public ScenarioTarget {
   Status clear_policy(const jobs::ClearPolicy& request) override;
   Result<jobs::JobView> job(const std::string& job) override;
   Status set_site(const std::string& document) override;
+  Status read_meter(const std::string& readings) override;
   Result<std::string> site_power() override { return ask("GET", "/v1/site/power"); }
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;

@@ -84,6 +84,7 @@ class Player {
         {"drop", &Player::drop},
         {"site", &Player::site},
         {"no_site", &Player::no_site},
+        {"meter", &Player::meter},
         {"power", &Player::power},
         {"follow", &Player::follow},
     };
@@ -344,6 +345,10 @@ class Player {
     return document ? target_.set_site(*document) : Status(document.error());
   }
   Status no_site(const ScenarioStep&) { return target_.set_site(""); }
+  Status meter(const ScenarioStep& step) {
+    const auto readings = meter_readings(step, start_s_);
+    return readings ? target_.read_meter(*readings) : Status(readings.error());
+  }
   Status power(const ScenarioStep& step) {
     let_act();
     const auto view = target_.site_power();

@@ -41,6 +41,8 @@ class ScenarioTarget {
   virtual Result<jobs::JobView> job(const std::string& job) = 0;
   /// The body of PUT /v1/site; empty: there is no site any more.
   virtual Status set_site(const std::string& document) = 0;
+  /// The body of POST /v1/site/meter.
+  virtual Status read_meter(const std::string& readings) = 0;
   /// The answer to GET /v1/site/power.
   virtual Result<std::string> site_power() = 0;
 

@@ -92,6 +92,24 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
   });
 }
 
+Result<std::string> meter_readings(const ScenarioStep& step, double start_s) {
+  std::optional<double> at_s;
+  if (step.find("at")) at_s = start_s + step.number("at", 0);
+  std::vector<std::pair<std::string, std::string>> readings;
+  for (const ScenarioStep::Option& option : step.options) {
+    if (option.name != "at") readings.emplace_back(option.name, option.value);
+  }
+  return json_object([&](JsonWriter& f) {
+    f.always("readings", JsonList{readings, [&at_s](const auto& reading) {
+                                    return JsonObject{[&reading, &at_s](JsonWriter& of) {
+                                      of.always("domain", reading.first);
+                                      of.always("power_w", JsonRaw{reading.second});
+                                      of("at_s", at_s);
+                                    }};
+                                  }});
+  });
+}
+
 Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name) {
   const auto document = formats::parse_json(view, "answer");
   if (!document) return document.error();
@@ -102,7 +120,7 @@ Result<ScenarioFacts> power_facts(const std::string& view, const std::string& na
     if (!fields.optional("name") || fields.string("name") != name) return Ok{};
     facts.emplace();
     for (const char* const number : {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w",
-                                     "price", "least_rate", "correction"}) {
+                                     "price", "least_rate", "correction", "metered_w", "meter_factor"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {

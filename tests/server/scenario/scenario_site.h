@@ -12,6 +12,9 @@ namespace perseus::testing {
 /// is a domain with its limits, the first one the site; times in seconds after the start, `none` for no limit.
 Result<std::string> site_document(const ScenarioStep& step, double start_s);
 
+/// The body of POST /v1/site/meter for a step `meter DOMAIN=WATTS [at=SECONDS]`.
+Result<std::string> meter_readings(const ScenarioStep& step, double start_s);
+
 /// Of the job or domain of that name in the answer to GET /v1/site/power.
 Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name);
 

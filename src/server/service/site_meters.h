@@ -1,0 +1,71 @@
+// Readings of a site's meters, and by how much they correct the limits of their domains.
+//
+// Problem: any server may get a reading, only the one that divides the watts corrects, and both may be restarted.
+// Input:   readings; what a domain is expected to draw, while no grant changes in it.
+// Output:  last(): the median of the last three readings, none of them older than kFresh_s. factors(): per domain, what
+//          its limit as metered is to be divided by (planning/site/power_correction.h).
+// Errors:  take(): usage: an unknown domain, a time ahead of the server's, or not after the domain's last reading;
+//          then no reading counts. Those of the store.
+// Cost:    a write per call of take(), one per correction.
+// Threads: io thread.
+// Source:  docs/decisions/0055.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "planning/site/power_correction.h"
+#include "server/jobs/meter_readings.h"
+#include "server/jobs/site_document.h"
+#include "server/service/service_options.h"
+#include "server/service/store_access.h"
+
+namespace perseus::service {
+
+class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
+ public:
+  static constexpr double kFresh_s = 300, kAhead_s = 5, kRead_s = 5;
+  static constexpr std::size_t kKept = 3;
+
+  SiteMeters(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
+      : options_(options), store_(store), clock_(clock) {}
+
+  /// Reads what is stored, on this thread: for the start.
+  Status open(store::Store& from);
+  void take(const jobs::SiteDocument& document, std::vector<jobs::MeterReading> readings, Done<Ok> done);
+  void tick(double now_s);
+
+  [[nodiscard]] std::optional<Watts> last(const std::string& domain, double now_s) const;
+  [[nodiscard]] std::vector<double> factors(const jobs::SiteDocument& document, double now_s) const;
+  /// If the domain's last kKept readings are fresh and after `since_s`, and no correction has used the last one.
+  void correct(const std::string& domain, Watts expected, double since_s, double now_s);
+
+ private:
+  struct Reading {
+    double at_s = 0, power_w = 0;
+  };
+  using Readings = std::map<std::string, std::vector<Reading>>;
+  struct Correction {
+    double used_s = 0;  ///< time of the last reading that it comes from
+    site::MeterCorrection meter;
+  };
+
+  static Readings readings_in(std::string_view text);
+  static std::map<std::string, Correction> corrections_in(std::string_view text);
+  [[nodiscard]] std::string readings_text(const Readings& readings) const;
+  [[nodiscard]] std::string corrections_text() const;
+
+  const ServiceOptions& options_;
+  StoreAccess& store_;
+  const Clock& clock_;
+  Readings readings_;                              ///< by domain, in order of time
+  std::map<std::string, Correction> corrections_;  ///< by domain
+  double next_read_s_ = 0;
+};
+
+}  // namespace perseus::service
