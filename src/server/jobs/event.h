@@ -274,7 +274,7 @@ struct PowerGranted {
   int ceiling_mhz = 0;
   std::string by = {};
   std::vector<LaterBudget> ahead = {};  ///< as in PowerBudget
-  double correction = 1;  ///< the job draws so many times the power of its plans (jobs/power_correction.h)
+  double correction = 1;                ///< the job draws so many times the power of its plans (jobs/drawn_power.h)
   bool operator==(const PowerGranted&) const = default;
 };
 /// Ranks named this version of the plan, or a later one, as the one that they have.

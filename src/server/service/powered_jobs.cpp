@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "planning/site/site_limits.h"
-#include "server/jobs/power_correction.h"
+#include "server/jobs/drawn_power.h"
 
 namespace perseus::service {
 namespace {
@@ -47,7 +47,7 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
     const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
-    known.correction = jobs::power_correction(job, live.frontiers.all());
+    known.correction = jobs::drawn_over_planned(job, live.frontiers.all());
     known.sequence = job.sequence;
     known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }

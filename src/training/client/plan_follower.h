@@ -39,9 +39,9 @@ struct LaterCeiling {
 };
 /// Power budget that comes with a plan.
 struct PlanBudget {
-  double lease_s = 0;    ///< the plan is valid this long after the server's last answer
-  int ceiling_mhz = 0;   ///< the highest clock without a valid plan
-  bool at_once = false;  ///< the plan holds from the next computation on, not from the next step on
+  double lease_s = 0;                    ///< the plan is valid this long after the server's last answer
+  int ceiling_mhz = 0;                   ///< the highest clock without a valid plan
+  bool at_once = false;                  ///< the plan holds from the next computation on, not from the next step on
   std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
 };
 

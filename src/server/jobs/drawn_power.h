@@ -25,6 +25,6 @@ namespace perseus::jobs {
 inline constexpr double kLeastCorrection = 0.8, kMostCorrection = 1.25, kCorrectionDeadBand = 0.01;
 inline constexpr std::int64_t kLeastMeasured = 4;
 
-double power_correction(const Job& job, const Frontiers& frontiers);
+double drawn_over_planned(const Job& job, const Frontiers& frontiers);
 
 }  // namespace perseus::jobs

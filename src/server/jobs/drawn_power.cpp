@@ -1,4 +1,4 @@
-#include "server/jobs/power_correction.h"
+#include "server/jobs/drawn_power.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 namespace perseus::jobs {
 
-double power_correction(const Job& job, const Frontiers& frontiers) {
+double drawn_over_planned(const Job& job, const Frontiers& frontiers) {
   const double last = job.grant && job.grant->granted_w ? job.grant->correction : 1;
   const auto& measured = job.measured_plan;
   if (!measured || measured->iterations < kLeastMeasured) return last;
