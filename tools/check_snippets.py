@@ -38,6 +38,8 @@ def parsed(name: str, text: str) -> str:
 
 
 def main() -> int:
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
     compiler = sys.argv[1]
     root = pathlib.Path(sys.argv[2] if len(sys.argv) > 2 else pathlib.Path(__file__).parent.parent).resolve()
     pages = [page for page in sorted([*root.glob("*.md"), *(root / "docs").rglob("*.md")]) if page.name not in MADE_BY_TOOLS]
