@@ -18,28 +18,34 @@ void describe(F& f, const RegisterJobAnswer& made) {
   f.always("state", made.state);
 }
 
+struct LaterCeilingAnswer {
+  double at_s = 0;
+  int ceiling_mhz = 0;
+};
+template <class F>
+void describe(F& f, const LaterCeilingAnswer& later) {
+  f.always("at_s", later.at_s);
+  f.always("ceiling_mhz", later.ceiling_mhz);
+}
 /// A plan's budget as ranks see it.
 struct BudgetAnswer {
   double lease_s = 0;
   int ceiling_mhz = 0;
   bool at_once = false;
-  std::vector<LaterBudget> ahead = {};
+  std::vector<LaterCeilingAnswer> ahead = {};
 };
 template <class F>
 void describe(F& f, const BudgetAnswer& budget) {
   f.always("lease_s", budget.lease_s);
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
-  f("ahead", JsonList{budget.ahead, [](const LaterBudget& later) {
-                        return JsonObject{[&later](JsonWriter& of) {
-                          of.always("at_s", later.at_s);
-                          of.always("ceiling_mhz", later.ceiling_mhz);
-                        }};
-                      }});
+  f("ahead", budget.ahead);
 }
 inline std::optional<BudgetAnswer> answer_of(const std::optional<PowerBudget>& budget) {
   if (!budget) return std::nullopt;
-  return BudgetAnswer{budget->lease_s, budget->ceiling_mhz, budget->at_once, budget->ahead};
+  BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once};
+  for (const LaterBudget& later : budget->ahead) answer.ahead.push_back({later.at_s, later.ceiling_mhz});
+  return answer;
 }
 
 template <class F>

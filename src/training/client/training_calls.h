@@ -76,6 +76,8 @@ class TrainingCalls {
   /// A plan or a limit has come that holds at once: the training thread's next call takes it, requests its clocks
   /// again, and lifts the cap with this ticket (ClockController::cap(), never 0).
   void take_at_next_call(std::uint32_t ticket) { news_.store(ticket, std::memory_order_release); }
+  /// The next call will take it.
+  [[nodiscard]] bool has_news() const { return news_.load(std::memory_order_relaxed) != 0; }
   /// Iterations up to this one, as far as they had not ended on the device, may have run under two plans; -1: none.
   [[nodiscard]] std::int64_t mixed_through() const { return mixed_through_.load(std::memory_order_acquire); }
   [[nodiscard]] bool controlled() const { return usable_control_.load() != nullptr; }
@@ -119,7 +121,6 @@ class TrainingCalls {
   [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();
   bool open_progress(clock_control::ClockController& control);
-  [[nodiscard]] bool has_news() const { return news_.load(std::memory_order_relaxed) != 0; }
   [[gnu::cold]] void take_news(bool in_middle, bool asked_began);
   void note_plan();
   void request_again(clock_control::ClockController& control);
