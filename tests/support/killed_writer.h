@@ -1,29 +1,33 @@
-// A process that writes to a store, and that the test kills at a chosen moment.
+// A server that writes to a database, and that the test kills at a chosen moment: perseus_store_writer
+// (tests/server/store/programs), whose path is PERSEUS_STORE_WRITER.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdint>
-#include <functional>
+#include <string>
 
 namespace perseus::testing {
 
-/// Runs `write` in a child process. `write` sends every acknowledged sequence to the given pipe and does not return.
-/// Kills the child after this many acknowledgments. Returns the last sequence, or `before` if there was none.
-inline std::int64_t last_acknowledged_before_the_kill(const std::function<void(int pipe)>& write, int until,
+/// Lets a server write to the database of this kind (sqlite or postgres) and kills it after that many acknowledgments.
+/// Returns the last acknowledged sequence, or `before` if there was none.
+inline std::int64_t last_acknowledged_before_the_kill(const std::string& kind, const std::string& database, int until,
                                                       std::int64_t before) {
   int pipe[2];
-  EXPECT_EQ(::pipe(pipe), 0);
-  const pid_t writer = ::fork();
-  EXPECT_GE(writer, 0);
-  if (writer == 0) {
-    ::close(pipe[0]);
-    write(pipe[1]);
-    ::_exit(6);
-  }
+  EXPECT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  std::string program = PERSEUS_STORE_WRITER, of_kind = kind, address = database;
+  char* const arguments[] = {program.data(), of_kind.data(), address.data(), nullptr};
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, pipe[1], STDOUT_FILENO);
+  pid_t writer = -1;
+  EXPECT_EQ(::posix_spawn(&writer, program.c_str(), &actions, nullptr, arguments, environ), 0) << program;
+  posix_spawn_file_actions_destroy(&actions);
   ::close(pipe[1]);
   std::int64_t sequence = 0, last = before;
   const auto more = [&] { return ::read(pipe[0], &sequence, sizeof sequence) == sizeof sequence; };

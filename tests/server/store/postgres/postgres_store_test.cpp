@@ -5,9 +5,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -259,42 +256,22 @@ TEST_F(Postgres, LosesNothingAcknowledgedWhenItsConnectionsAreCut) {
   EXPECT_FALSE(acknowledged.empty());
 }
 
-/// Appends to one job without end, and writes each acknowledged sequence to `pipe`.
-[[noreturn]] void append_until_killed(const std::string& database, int pipe) {
-  testing::StoreExecutor executor;
-  auto store = open_postgres_store(database, executor.post());
-  if (!store) ::_exit(3);
-  std::int64_t last = (*store)->jobs()->empty() ? 0 : (*store)->jobs()->front().last_sequence;
-  for (;;) {
-    for (int i = 0; i < 8; ++i, ++last) {
-      Append append = Replica::to("a", last, {fmt::format("{}", last + 1)});
-      append.blobs = {{"newest", append.bodies.front()}};
-      (*store)->append(std::move(append), [pipe, sequence = last + 1](const Result<Appended>& result) {
-        if (!result || *result != Appended::committed) ::_exit(4);
-        if (::write(pipe, &sequence, sizeof sequence) < 0) ::_exit(5);
-      });
-    }
-    executor.run_one();
-  }
-}
-
 TEST_F(Postgres, LosesNothingAcknowledgedWhenAServerIsKilled) {
   Replica survivor(database_);
   std::mt19937 dice(7);  // NOLINT(cert-msc51-cpp): the same moments every time
   for (int kill = 0; kill < 40; ++kill) {
     // The moment of the kill: after this many acknowledgments, wherever the writer is then.
     const int until = std::uniform_int_distribution(1, 60)(dice);
-    const std::int64_t acknowledged =
-        testing::last_acknowledged_before_the_kill([&](int pipe) { append_until_killed(database_, pipe); }, until, 0);
+    const std::int64_t acknowledged = testing::last_acknowledged_before_the_kill("postgres", database_, until, 0);
 
     // The other server continues from wherever the killed one got to.
-    auto events = *survivor.store->read("a", 0);
+    auto events = *survivor.store->read("job", 0);
     ASSERT_GE(static_cast<std::int64_t>(events.size()), acknowledged);
     const auto last = static_cast<std::int64_t>(events.size());
-    const Result<Appended> carried_on = survivor.append("a", last, {fmt::format("{}", last + 1)});
+    const Result<Appended> carried_on = survivor.append("job", last, {fmt::format("{}", last + 1)});
     // Its transaction may have been decided after this read.
     if (*carried_on == Appended::conflict) continue;
-    events = *survivor.store->read("a", 0);
+    events = *survivor.store->read("job", 0);
     for (std::size_t i = 0; i < events.size(); ++i) ASSERT_EQ(events[i].body, fmt::format("{}", i + 1));
   }
 }
