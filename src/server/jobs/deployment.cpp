@@ -171,6 +171,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     if (group.count > 0) slowest_useful = std::max(slowest_useful, t_star(group));
   }
   if (slowest_useful == Seconds(0)) slowest_useful = pace.time;  // all pipelines straggle
+  if (target.straggler_stretch > 1) slowest_useful = std::max(slowest_useful, target.time);
   plan.t_straggler_s = pace.t_straggler ? std::optional(pace.t_straggler->value()) : std::nullopt;
   plan.t_opt_s = std::min(target.time, slowest_useful).value();
   plan.reason = reason_of(pace, degrees, *grouped, target, slowest_useful);
@@ -183,7 +184,7 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     if (is_new && group < 0) plan.choices.push_back({"", -1});
     if (is_new && group >= 0) {
       const model::Frontier& frontier = grouped->groups[group].pipeline->frontier;
-      const Seconds own = straggler ? t_alone(grouped->groups[group]) : target.time;
+      const Seconds own = straggler ? target.straggler_stretch * t_alone(grouped->groups[group]) : target.time;
       plan.choices.push_back({grouped->inputs[group], model::slowest_within(frontier, own)});
     }
     plan.choice_of.push_back(known->second);
@@ -247,9 +248,9 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
         group.pipeline->all_max_effective_energy / all_max_time + group.pipeline->dag.total_blocking_power();
     choices.all_max += group.scale * (group.count + group.stragglers) * one;
   }
-  const Target own = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped),
-                                   bounds_of(pace_of(*grouped, degrees), default_slowdown), now_s);
-  choices.plans = powers_from(grouped->groups, std::max(own.time, choices.full_speed));
+  const TimeBounds bounds = bounds_of(pace_of(*grouped, degrees), default_slowdown);
+  const Target own = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
+  choices.plans = powers_from(grouped->groups, std::max(own.time, choices.full_speed), bounds.straggler);
   choices.at_clocks = powers_at_clocks(grouped->groups);
   return choices;
 }

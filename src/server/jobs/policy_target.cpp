@@ -137,23 +137,59 @@ Target capped(const PowerCap& cap, const std::vector<PolicyScope>& groups, Secon
 
 Status check_policy(const Policy& policy) { return std::visit(Check{}, policy); }
 
-Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
-  Joules energy;
-  for (const PolicyScope& group : groups) {
-    const model::Frontier& frontier = group.pipeline->frontier;
-    const Joules waiting = group.pipeline->dag.total_blocking_power() * time;
-    energy +=
-        group.scale * group.count * (frontier.points[model::slowest_within(frontier, time)].effective_energy + waiting);
-    if (group.stragglers == 0) continue;
-    const int own = model::default_point(frontier, group.pipeline->all_max_time);
-    energy += group.scale * group.stragglers * (frontier.points[own].effective_energy + waiting);
-  }
-  return energy / time;
+namespace {
+
+/// An iteration of the whole job that is planned for some time.
+struct PlannedIteration {
+  Joules energy;    ///< beyond waiting
+  Watts waiting;    ///< of all accelerators
+  Seconds longest;  ///< that a pipeline takes if nothing delays it
+};
+
+Seconds alone(const PolicyScope& group) {
+  return model::time_without_straggler(group.pipeline->frontier, group.pipeline->all_max_time);
 }
 
-std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest) {
+PlannedIteration planned_iteration(const std::vector<PolicyScope>& groups, Seconds time, double stretch) {
+  PlannedIteration iteration;
+  const auto add = [&](const PolicyScope& group, int pipelines, Seconds within) {
+    if (pipelines == 0) return;
+    const model::Frontier& frontier = group.pipeline->frontier;
+    const model::FrontierPoint& plan = frontier.points[model::slowest_within(frontier, within)];
+    iteration.energy += group.scale * pipelines * plan.effective_energy;
+    iteration.waiting += group.scale * pipelines * group.pipeline->dag.total_blocking_power();
+    iteration.longest = std::max(iteration.longest, plan.time);
+  };
+  for (const PolicyScope& group : groups) {
+    add(group, group.count, time);
+    add(group, group.stragglers, stretch * alone(group));
+  }
+  return iteration;
+}
+
+}  // namespace
+
+Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
+  const PlannedIteration iteration = planned_iteration(groups, time, 1);
+  return iteration.energy / time + iteration.waiting;
+}
+
+std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest, Seconds straggler) {
+  std::vector<Seconds> times = times_from(groups, fastest);
+  for (const PolicyScope& group : groups) {
+    if (group.stragglers == 0) continue;
+    for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
+      const Seconds slowed = point.time / alone(group) * straggler;
+      if (slowed > fastest) times.push_back(slowed);
+    }
+  }
+  std::ranges::sort(times);
   std::vector<PowerAtTime> powers;
-  for (const Seconds time : times_from(groups, fastest)) powers.push_back({time, average_power(groups, time)});
+  for (const Seconds time : times) {
+    const double stretch = time > fastest && time > straggler && straggler > Seconds(0) ? time / straggler : 1;
+    const PlannedIteration iteration = planned_iteration(groups, time, stretch);
+    powers.push_back({time, iteration.energy / std::min(iteration.longest, time) + iteration.waiting, stretch});
+  }
   return powers;
 }
 
@@ -192,11 +228,18 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
                      std::size_t first, const TimeBounds& bounds, double now_s) {
   Target target = own_target(policies, groups, first, bounds, now_s);
   if (!bounds.granted) return target;
-  const std::string what = fmt::format("grant of the site's limits {:.4g} W", bounds.granted->value());
+  const std::vector<PowerAtTime> powers = powers_from(groups, target.time, bounds.straggler);
   // Grants are powers of plans, read from a log.
   constexpr double same_power = 1 + 1e-9;
-  Target under = within(same_power * *bounds.granted, what, groups, target.time);
-  return under.reason.empty() ? target : under;
+  const auto within = std::ranges::find_if(
+      powers, [most = same_power * *bounds.granted](const PowerAtTime& at) { return at.power <= most; });
+  if (within == powers.begin()) return target;
+  const bool kept = within != powers.end();
+  const PowerAtTime& at = kept ? *within : powers.back();
+  return {at.time,
+          fmt::format("grant of the site's limits {:.4g} W{} {:.4g} W{} at {:.6g} s", bounds.granted->value(),
+                      kept ? ":" : " cannot be kept: the least is", at.power.value(), kept ? "" : ",", at.time.value()),
+          kept, at.straggler_stretch};
 }
 
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,

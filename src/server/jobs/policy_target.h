@@ -37,8 +37,9 @@ struct PolicyScope {
 
 struct Target {
   Seconds time;
-  std::string reason;  ///< empty: no policy changes anything
-  bool kept = true;    ///< false: no plan can keep the policy, and the reason states that
+  std::string reason;            ///< empty: no policy changes anything
+  bool kept = true;              ///< false: no plan can keep the policy, and the reason states that
+  double straggler_stretch = 1;  ///< of the stragglers' own times, see PowerAtTime
 };
 
 /// Bounds of the chosen iteration time.
@@ -61,12 +62,15 @@ std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::
                             const std::vector<PolicyScope>& groups, std::size_t first, const TimeBounds& bounds,
                             double now_s);
 
-/// Iteration times from `fastest` on at which a plan changes, and the average power at each.
+/// What the job draws at most with its plans for an iteration time.
 struct PowerAtTime {
   Seconds time;
-  Watts power;
+  Watts power;                   ///< as if nothing delayed an iteration: an announced straggler may be over already
+  double straggler_stretch = 1;  ///< of the time that stragglers would take without their delay
 };
-std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest);
+/// For `fastest` and the later times at which a plan changes. `straggler`: T', or 0. At `fastest` stragglers run their
+/// default plan; at later times than T' they slow down with the others.
+std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest, Seconds straggler);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);

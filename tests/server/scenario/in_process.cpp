@@ -23,7 +23,7 @@ InProcess::~InProcess() {
   store_.reset();
 }
 
-void InProcess::restart() {
+void InProcess::kill() {
   service_.reset();
   store_.reset();
   queue_.clear();
@@ -31,6 +31,10 @@ void InProcess::restart() {
   held_refining_.clear();
   held_answers_.clear();
   at_store_.clear();
+}
+
+void InProcess::restart() {
+  kill();
   store_ = std::make_unique<store::MemoryStore>([this](std::function<void()> work) { to_store(std::move(work)); },
                                                 database_);
   database_->may_read = true;
@@ -40,6 +44,15 @@ void InProcess::restart() {
   service_ = *std::move(opened);
   service_->tick();
   settle();
+}
+
+void InProcess::stay_down(double seconds, const std::function<void()>& meanwhile) {
+  kill();
+  while (clock_.now_s() < start_s_ + seconds) {
+    clock_.turn_to(std::min(clock_.now_s() + 0.25, start_s_ + seconds));
+    meanwhile();
+  }
+  restart();
 }
 
 void InProcess::stop_and_start() {

@@ -46,6 +46,8 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   bool hold_work(bool hold) override;
   void restart() override;
   void stop_and_start() override;
+  /// The server is killed now and starts again at `seconds`; `meanwhile` is called every quarter of a second.
+  void stay_down(double seconds, const std::function<void()>& meanwhile);
   bool break_store(bool broken) override;
   bool freeze_store(bool frozen) override;
   bool fill_disk(bool full) override {
@@ -69,6 +71,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   void step(int pieces);
 
  private:
+  void kill();
   template <class T>
   Result<T> answer(const std::function<void(service::Done<T>)>& call);
 

@@ -1,0 +1,71 @@
+// Ranks of a two-stage job that keep power budgets, and what their clocks draw by the profile: independent of the
+// server's own sums.
+//
+// Input:   answers of the server, which arrive late, twice or never; small.csv.
+// Output:  mean power of an iteration with the clocks of now. ClockLimit of the client decides about the clocks; the
+// rest
+//          of the client is imitated: a plan is followed once its answer has arrived.
+// Threads: one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "oracles/dice.h"
+#include "server/jobs/requests.h"
+#include "tests/server/scenario/in_process.h"
+#include "training/clock_control/clock_limit.h"
+
+namespace perseus::testing {
+
+/// One iteration of 1F1B on two stages, with a clock per computation in execution order.
+struct TwoStageClocks {
+  int microbatches = 0;
+  std::array<std::vector<int>, 2> mhz;
+};
+/// Mean power of both GPUs, by the times and energies of small.csv.
+Watts mean_power(const TwoStageClocks& clocks);
+/// Everything at that clock.
+Watts mean_power_at(int microbatches, int mhz);
+inline constexpr std::array kSmallClocks{1410, 1290, 1170, 1050, 930, 810};
+
+class BudgetedRank {
+ public:
+  BudgetedRank(std::string job, int rank, int microbatches);
+
+  /// Registers this rank's process anew: it forgets its plan.
+  void start(InProcess& server, bool keeps_budgets);
+  /// Asks, and takes what has arrived.
+  void act(InProcess& server, Dice& dice);
+  /// No message leaves or arrives until then.
+  void cut_off(double until_s) { cut_off_until_s_ = until_s; }
+  [[nodiscard]] bool is_cut_off(double now_s) const { return now_s < cut_off_until_s_; }
+  [[nodiscard]] std::vector<int> clocks(double now_s) const;
+  /// Of the plan that it follows; 0: none, or one whose lease has ended.
+  [[nodiscard]] std::int64_t version(double now_s) const { return is_expired(now_s) ? 0 : version_; }
+  /// For messages of failures.
+  [[nodiscard]] std::string text(double now_s) const;
+
+ private:
+  [[nodiscard]] bool is_expired(double now_s) const;
+  void arrives(const jobs::PlanAnswer& answer, double now_s);
+  void obey(const jobs::PowerBudget& budget, double now_s);
+
+  std::string job_;
+  int rank_ = 0, microbatches_ = 0;
+  std::int64_t epoch_ = 0, version_ = 0;
+  bool keeps_budgets_ = true;
+  std::vector<int> plan_;  ///< empty: the driver chooses
+  std::optional<double> lease_s_;
+  std::unique_ptr<clock_control::ClockLimit> limit_ = std::make_unique<clock_control::ClockLimit>();
+  double cut_off_until_s_ = 0, ask_s_ = 0, asked_s_ = 0;
+  std::optional<int> wait_;
+  std::optional<double> arrives_s_;  ///< of the answer to `wait_`
+  bool lost_ = false;
+};
+
+}  // namespace perseus::testing
