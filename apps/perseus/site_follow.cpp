@@ -8,12 +8,15 @@
 #include <random>
 
 #include "domain_limits.h"
+#include "domain_powers.h"
 #include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
 #include "secret_file.h"
 #include "server/openadr/event_follower.h"
+#include "server/openadr/event_reporter.h"
 #include "server/openadr/vtn_client.h"
+#include "server/openadr/vtn_reports.h"
 #include "server_call.h"
 
 namespace perseus::cli {
@@ -28,7 +31,8 @@ struct FollowArguments {
   std::vector<std::string> targets, levels;
   std::optional<double> baseline_w, emergency_w, default_w;
   double poll_s = 45;
-  bool once = false, dry_run = false;
+  std::string client_name, report_scope = "read_ven_objects write_reports";
+  bool once = false, dry_run = false, no_reports = false;
 };
 
 /// "2=600000"
@@ -117,6 +121,36 @@ Result<bool> server_has(const http::HttpPeer& server, const FollowArguments& arg
   return openadr::same_from(now_s, *there, steps);
 }
 
+/// Answers the reports that events ask for, with a token of its own: a utility that refuses its scope still has its
+/// limits followed.
+class DomainReports {
+ public:
+  DomainReports(openadr::VtnOptions vtn, const http::HttpPeer& server, const FollowArguments& arguments,
+                const Clock& wall, const Clock& unstepped)
+      : client_(std::move(vtn), unstepped), receiver_(client_), reporter_(options_of(arguments), [&] {
+          openadr::ReporterParts parts;
+          parts.receiver = &receiver_;
+          parts.powers = [server, domain = arguments.domain, &wall](double from_s, double to_s) {
+            auto powers = powers_of_domain(server, domain, from_s, to_s, wall.now_s());
+            return powers ? std::move(powers) : of_server(powers.error());
+          };
+          parts.log = [](const std::string& line) { note(line); };
+          parts.unstepped = &unstepped;
+          return parts;
+        }()) {}
+  void report(std::span<const openadr::SeenEvent> events, double now_s) { reporter_.report(events, now_s); }
+
+ private:
+  static openadr::ReporterOptions options_of(const FollowArguments& arguments) {
+    const std::string& name = arguments.client_name.empty() ? arguments.client_id : arguments.client_name;
+    return {{name, arguments.domain}, arguments.client_id, arguments.targets};
+  }
+
+  openadr::VtnClient client_;
+  openadr::VtnReports receiver_;
+  openadr::EventReporter reporter_;
+};
+
 Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
   const auto settings = settings_of(arguments);
   if (!settings) return settings.error();
@@ -128,7 +162,10 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   const UnsteppedClock unstepped;
   std::mt19937_64 engine(std::random_device{}());
   std::uniform_real_distribution<double> random(0, 1);
+  openadr::VtnOptions of_reports = *vtn;
+  of_reports.scope = arguments.report_scope;
   openadr::VtnClient source(*std::move(vtn), unstepped);
+  DomainReports reports(std::move(of_reports), server, arguments, wall, unstepped);
   std::string last_line;
   openadr::FollowerParts parts;
   parts.source = &source;
@@ -136,6 +173,9 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   parts.still_has = [&](const std::vector<openadr::WattStep>& steps) {
     return server_has(server, arguments, steps, wall.now_s());
   };
+  if (!arguments.no_reports && !arguments.dry_run) {
+    parts.after_poll = [&](std::span<const openadr::SeenEvent> events, double now_s) { reports.report(events, now_s); };
+  }
   parts.log = [&](const std::string& line) { note(last_line = line); };
   parts.random = [&] { return random(engine); };
   parts.wall = &wall;
@@ -183,6 +223,18 @@ void add_event_options(CLI::App& follow, FollowArguments& arguments) {
       ->capture_default_str();
 }
 
+void add_report_options(CLI::App& follow, FollowArguments& arguments) {
+  follow.add_flag("--no-reports", arguments.no_reports,
+                  "Do not send the reports of usage and demand that events ask for");
+  follow
+      .add_option("--client-name", arguments.client_name,
+                  "Name of this client in reports, at most 128 bytes (default: the client ID)")
+      ->type_name("NAME");
+  follow.add_option("--report-scope", arguments.report_scope, "OAuth2 scope of the token for reports")
+      ->type_name("SCOPE")
+      ->capture_default_str();
+}
+
 void add_watt_options(CLI::App& follow, FollowArguments& arguments) {
   const CLI::Validator watts = number_within(0, kMostWatts, "W");
   follow.add_option("--domain", arguments.domain, "Domain of the site that the limits apply to")
@@ -213,6 +265,7 @@ void add_site_follow(CLI::App& group, Command& command) {
   const auto arguments = std::make_shared<FollowArguments>();
   add_event_options(*follow, *arguments);
   add_watt_options(*follow, *arguments);
+  add_report_options(*follow, *arguments);
   const auto server = add_server_options(*follow);
   add_json_flag(*follow, command);
   follow->callback([server, arguments, &command] {

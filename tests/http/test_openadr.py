@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 from served import until
 from vtn import CLIENT, SECRET, Vtn, event
@@ -29,6 +30,7 @@ class Receiver:
 
     def __init__(self):
         self.got, self.statuses = [], []
+        self.proof = []  # entries of the proof
         self.site = {"name": "site", "pue": 1.25, "domains": [{"name": "row 1"}, {"name": "hall 1", "constant_w": 7.5}]}
         outer = self
 
@@ -37,6 +39,8 @@ class Receiver:
                 pass
 
             def do_GET(self):
+                if self.path.startswith("/v1/site/proof?"):
+                    return self.reply(200, {"step_s": 60, "entries": outer.proof_of(self.path)})
                 self.reply(200 if self.path == "/v1/site" else 404, outer.site)
 
             def do_PUT(self):
@@ -55,6 +59,15 @@ class Receiver:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def proof_of(self, path):
+        query = urllib.parse.parse_qs(urllib.parse.urlsplit(path).query)
+        begin, end = float(query["from"][0]) // 60 * 60, float(query["until"][0])
+        return [entry for entry in self.proof if begin <= entry["start_s"] < end and query["domain"] == ["hall 1"]]
+
+    def draw(self, begin, end, **figures):
+        """Minutes of the proof."""
+        self.proof += [{"start_s": start, "domain": "hall 1", "readings": 12, **figures} for start in range(begin, end, 60)]
 
     def steps(self):
         return self.site["domains"][1].get("limits")
@@ -254,6 +267,118 @@ class Misbehaves(FollowCase):
         self.assertIn("program 'other' is not there; allowed: one of the 1 that this client may read: limits", done.stderr)
 
 
+def asks(payload, **others):
+    return {"payloadType": payload, **others}
+
+
+class Reports(FollowCase):
+    """Two half hours that ended a while ago, the second one metered."""
+
+    def setUp(self):
+        super().setUp()
+        self.begin = int(time.time()) // 60 * 60 - 7200
+        self.receiver.site.update(pue=1.25, supply_efficiency=0.8)
+        # 1,000 W of accelerators planned, 500 of them of jobs that report 600: 1,100 W, 100 more than the baseline.
+        plan = {"metered_baseline_w": 2e6, "baseline_w": 1000, "planned_w": 1000, "planned_of_reporting_w": 500,
+                "reported_w": 600}
+        self.receiver.draw(self.begin, self.begin + 1800, **plan)
+        self.receiver.draw(self.begin + 1800, self.begin + 3600, metered_w=4e6, **plan)
+
+    def ask(self, *descriptors, start=None, intervals=2, **others):
+        return self.vtn.add(event("hours", "PRICE", [0.1], start or self.begin, "PT30M", reportDescriptors=descriptors,
+                                  **{"intervals": [{"id": 7 + k, "payloads": []} for k in range(intervals)], **others}))
+
+    def made(self):
+        return [report for report in self.vtn.reports.values()]
+
+    def values(self, report):
+        return [[payload["values"][0] for payload in interval["payloads"]]
+                for interval in report["resources"][0]["intervals"]]
+
+    def test_usage_and_demand(self):
+        number = self.ask(asks("USAGE", units="KWH"), asks("DEMAND", units="MW", readingType="MEAN"),
+                          asks("STORAGE_CHARGE_LEVEL"), asks("USAGE", historical=False), asks("USAGE", repeat="often"))
+        done = self.once("--no-reports")
+        self.assertEqual((done.returncode, self.made()), (0, []), done.stderr)
+        done = self.once()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        usage, demand = self.made()
+        self.assertEqual((usage["eventID"], usage["clientName"]), (number, CLIENT))
+        self.assertEqual(usage["resources"][0]["resourceName"], "hall 1")
+        self.assertEqual(usage["payloadDescriptors"], [
+            {"objectType": "REPORT_PAYLOAD_DESCRIPTOR", "payloadType": "USAGE", "readingType": "ESTIMATED", "units": "KWH"}])
+        self.assertEqual([interval["id"] for interval in usage["resources"][0]["intervals"]], [7, 8])
+        # 1.25 / 0.8 of the 100 W are at the meter.
+        self.assertEqual(self.values(usage), [[1000.07812, "ESTIMATED"], [2000, "OK"]])
+        self.assertEqual(self.values(demand), [[2.00015625, "ESTIMATED"], [4, "OK"]])
+        for reason in ("payload STORAGE_CHARGE_LEVEL; allowed: USAGE, DEMAND", "it is about the future",
+                       "reportDescriptors[4].repeat"):
+            self.assertIn(reason, done.stderr)
+
+    def test_a_restart_reports_nothing_twice(self):
+        self.ask(asks("USAGE", frequency=1, numIntervals=1, repeat=-1))
+        for _ in range(2):
+            self.assertEqual(self.once("--client-name", "ven 7").returncode, 0)
+        # Only the last due one, as OpenADR wants it for the past.
+        [report] = self.made()
+        self.assertEqual(report["clientName"], "ven 7")
+        self.assertEqual(self.values(report), [[2000, "OK"]])
+        self.assertEqual(len([call for call in self.vtn.calls if call[0] != "GET" and "/reports" in call[1]]), 1)
+
+    def test_an_event_that_has_changed_is_reported_again(self):
+        number = self.ask(asks("USAGE"))
+        self.assertEqual(self.once().returncode, 0)
+        self.vtn.events[number]["intervals"][0]["id"] = 3
+        self.assertEqual(self.once().returncode, 0)
+        [report] = self.made()
+        self.assertEqual([interval["id"] for interval in report["resources"][0]["intervals"]], [3, 8])
+
+    def test_a_lost_answer_is_no_second_report(self):
+        self.ask(asks("USAGE"))
+        self.vtn.report_faults = [lambda handler: self.vtn.give_list(handler, [], {}), "lost"]
+        done = self.once()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("POST /reports: ", done.stderr)
+        self.assertIn("limits are followed as before", done.stderr)
+        self.assertEqual(self.once().returncode, 0)
+        self.assertEqual(len(self.made()), 1)
+
+    def test_refusals_stop_no_limit(self):
+        self.ask(asks("USAGE"))
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        refusals = {
+            "403 Forbidden: no": [lambda handler: handler.reply(403, {"title": "no"})],
+            "409 Conflict: twice": [lambda handler: self.vtn.give_list(handler, [], {}),
+                                    lambda handler: handler.reply(409, {"title": "twice"})],
+            "GET /reports:1:": [lambda handler: handler.reply(200, None, "[{")],
+        }
+        for text, faults in refusals.items():
+            self.vtn.report_faults = faults
+            done = self.once()
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stderr.count(text), 1)
+            self.assertEqual(self.receiver.limits(), [500e3])
+        self.assertEqual(self.made(), [])
+
+    def test_without_the_scope_limits_are_followed(self):
+        self.vtn.refused_scopes = {"write_reports"}
+        self.ask(asks("USAGE"))
+        self.follow()
+        until(lambda: any("not granted: write_reports" in line for line in self.log))
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        until(lambda: self.receiver.limits() == [500e3])
+        until(lambda: sum(call[1].startswith("/events?") for call in self.vtn.calls) > 12)
+        self.assertEqual(sum("not granted" in line for line in self.log), 1)
+
+    def test_powers_that_are_not_known_are_missing(self):
+        self.receiver.proof.clear()
+        self.ask(asks("USAGE"))
+        done = self.once()
+        self.assertIn("without any power: the server has none of that time", done.stderr)
+        [report] = self.made()
+        self.assertEqual(self.values(report), [["MISSING"], ["MISSING"]])
+
+
 def prism():
     program = os.environ.get("PERSEUS_PRISM") or shutil.which("prism")
     spec = os.environ.get("PERSEUS_OPENADR_SPEC", "")
@@ -290,9 +415,18 @@ class Specification(FollowCase):
         url = self.served("proxy", self.vtn.url)
         self.vtn.public_url = url
         self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        begin = int(time.time()) // 60 * 60 - 7200
+        self.vtn.add(event("usage", "PRICE", [0.1], begin, reportDescriptors=[{"payloadType": "USAGE"}]))
+        self.receiver.draw(begin, begin + 3600, metered_w=2e6)
         done = self.once("--program", "limits", url=url)
         self.assertEqual(done.returncode, 0, done.stderr + "".join(self.prism_log))
         self.assertEqual(self.receiver.limits(), [500e3])
+        [report] = self.vtn.reports.values()
+        report["resources"][0]["intervals"][0]["id"] = 1  # so that it is replaced
+        done = self.once("--program", "limits", url=url)
+        self.assertEqual(report["reportName"], self.vtn.reports["report-1"]["reportName"])
+        self.assertIn(("PUT", "/reports/report-1"), self.vtn.calls)
+        self.assertNotIn("did not pass", "".join(self.prism_log))
 
 
 if __name__ == "__main__":

@@ -32,6 +32,8 @@ class Vtn:
         self.expires_s, self.page = expires_s, page
         self.objects = {"program-1": self.made("program-1", "PROGRAM", {"programName": "limits"})}
         self.events, self.faults, self.calls, self.tokens = {}, [], [], []
+        # report_faults: as faults, for calls of /reports; "lost": the call is done, and its answer lost.
+        self.reports, self.report_faults, self.refused_scopes, self.next_report = {}, [], set(), 1
         self.next_id = 1
         outer = self
 
@@ -46,6 +48,9 @@ class Vtn:
 
             def do_POST(self):
                 outer.answer(self, "POST")
+
+            def do_PUT(self):
+                outer.answer(self, "PUT")
 
             def reply(self, status, content, text=None):
                 body = (text if text is not None else json.dumps(content)).encode()
@@ -92,6 +97,8 @@ class Vtn:
         if self.faults and url.path in ("/events", "/programs"):
             return self.faults.pop(0)(handler)
         query = urllib.parse.parse_qs(url.query)
+        if url.path == "/reports" or url.path.startswith("/reports/"):
+            return self.answer_reports(handler, method, url.path, query, body)
         if url.path == "/programs":
             return self.give_list(handler, self.objects.values(), query)
         if url.path == "/events":
@@ -103,9 +110,30 @@ class Vtn:
         right = {"grant_type": "client_credentials", "client_id": CLIENT, "client_secret": SECRET}
         if any(form.get(key) != value for key, value in right.items()):
             return handler.reply(401, {"error": "invalid_client"})
+        if refused := self.refused_scopes & set(form.get("scope", "").split()):
+            return handler.reply(400, {"error": "invalid_scope", "error_description": "not granted: " + " ".join(refused)})
         token = f"token-{len(self.tokens)}"
         self.tokens.append((token, time.monotonic() + self.expires_s))
         return handler.reply(200, {"access_token": token, "token_type": "Bearer", "expires_in": self.expires_s})
+
+    def answer_reports(self, handler, method, path, query, body):
+        fault = self.report_faults.pop(0) if self.report_faults else None
+        if fault and fault != "lost":
+            return fault(handler)
+        if method == "GET":
+            rows = [row for row in self.reports.values()
+                    if row["eventID"] == query["eventID"][0] and row["clientName"] == query["clientName"][0]]
+            return self.give_list(handler, rows, {"skip": query["skip"], "limit": query["limit"]})
+        number = path.removeprefix("/reports/") if method == "PUT" else f"report-{self.next_report}"
+        if method == "PUT" and number not in self.reports:
+            return handler.reply(404, {"status": 404, "title": "Not Found"})
+        if method == "POST":
+            self.next_report += 1
+        self.reports[number] = self.made(number, "REPORT", {"clientID": CLIENT, **json.loads(body)})
+        if fault == "lost":
+            handler.close_connection = True
+            return handler.connection.close()
+        return handler.reply(201 if method == "POST" else 200, self.reports[number])
 
     def give_list(self, handler, rows, query):
         skip, limit = int(query.get("skip", ["0"])[0]), min(int(query.get("limit", ["50"])[0]), self.page)

@@ -19,8 +19,8 @@ EventFollower::EventFollower(FollowerOptions options, FollowerParts parts)
     : options_(std::move(options)), parts_(std::move(parts)), memory_(options_.seed) {}
 
 double EventFollower::step() {
-  const double begin_s = parts_.unstepped->now_s();
-  if (next_poll_s_ <= begin_s) {
+  const bool polls = next_poll_s_ <= parts_.unstepped->now_s();
+  if (polls) {
     const Status polled = poll(parts_.wall->now_s());
     poll_failures_ = polled ? 0 : poll_failures_ + 1;
     polled_ = polled_ || polled;
@@ -31,6 +31,7 @@ double EventFollower::step() {
     next_poll_s_ = parts_.unstepped->now_s() + wait_s;
   }
   if (polled_ && next_send_s_ <= parts_.unstepped->now_s()) send_changes(parts_.wall->now_s());
+  if (polls && polled_ && parts_.after_poll) parts_.after_poll(memory_.events(), parts_.wall->now_s());
   const double next_s = send_failures_ > 0 ? std::min(next_poll_s_, next_send_s_) : next_poll_s_;
   return std::max(0.0, next_s - parts_.unstepped->now_s());
 }

@@ -12,6 +12,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,8 @@ struct FollowerParts {
   std::function<Status(const std::vector<WattStep>&)> send;
   /// After each poll without a change: whether the receiver still has these steps; may be empty: yes.
   std::function<Result<bool>(const std::vector<WattStep>&)> still_has;
+  /// Called with the known events after each poll, failed ones too, once the limits have been sent; may be empty.
+  std::function<void(std::span<const SeenEvent>, double now_s)> after_poll;
   std::function<void(const std::string&)> log;
   std::function<double()> random;    ///< 0 to 1
   const Clock* wall = nullptr;       ///< of the events' times

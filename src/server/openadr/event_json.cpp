@@ -129,16 +129,50 @@ Status read_units(const JsonReader& json, PayloadUnits& units) {
   });
 }
 
+Status read_report_request(const JsonReader& json, ReportRequest& report) {
+  PresentFields fields(json);
+  const auto number = [&](std::string_view key, int& value) {
+    fields.read(key, [&](const JsonReader& member) -> Status {
+      const auto read = member.integer();
+      if (!read) return read.error();
+      value = *read;
+      return Ok{};
+    });
+  };
+  const auto truth = [&](std::string_view key, bool& value) {
+    fields.read(key, [&](const JsonReader& member) -> Status {
+      const auto read = member.boolean();
+      if (!read) return read.error();
+      value = *read;
+      return Ok{};
+    });
+  };
+  fields.text("payloadType", report.payload_type);
+  fields.text("units", report.units);
+  fields.text("readingType", report.reading_type);
+  fields.read("targets", [&](const JsonReader& list) { return read_texts(list, report.targets); });
+  truth("aggregate", report.aggregate);
+  truth("historical", report.historical);
+  number("startInterval", report.start_interval);
+  number("numIntervals", report.num_intervals);
+  number("frequency", report.frequency);
+  number("repeat", report.repeat);
+  return fields.end();
+}
+
+/// A descriptor that cannot be read does not keep the event's limits from being followed.
 Status read_reports(const JsonReader& json, std::vector<ReportRequest>& reports) {
   return json.for_each([&](const JsonReader& element) -> Status {
     if (std::ssize(reports) >= kMostObjects) {
       return element.error(fmt::format("at most {} report descriptors", kMostObjects));
     }
-    PresentFields fields(element);
-    ReportRequest& report = reports.emplace_back();
-    fields.text("payloadType", report.payload_type);
-    fields.text("units", report.units);
-    return fields.end();
+    ReportRequest report;
+    if (Status read = read_report_request(element, report); !read) {
+      report = {};
+      report.unreadable = read.error().message;
+    }
+    reports.push_back(std::move(report));
+    return Ok{};
   });
 }
 

@@ -39,9 +39,16 @@ struct EventInterval {
   bool operator==(const EventInterval&) const = default;
 };
 
-/// A report that an event asks for.
+/// A report that an event asks for; the defaults are OpenADR's.
 struct ReportRequest {
-  std::string payload_type, units;
+  std::string payload_type, units, reading_type;
+  std::vector<std::string> targets;
+  bool aggregate = false, historical = true;
+  int start_interval = -1;  ///< -1: the last one
+  int num_intervals = -1;   ///< -1: all
+  int frequency = -1;       ///< intervals between reports; -1: num_intervals; 0: when the client chooses
+  int repeat = 1;           ///< number of reports; -1: without end
+  std::string unreadable;   ///< why the descriptor cannot be read; empty: it can
 
   bool operator==(const ReportRequest&) const = default;
 };

@@ -115,6 +115,7 @@ Result<http::HttpReply> VtnClient::call(const http::HttpCall& call, int also) {
     if (!bearer) return bearer.error();
     http::HttpCall with_token = call;
     with_token.authorization = "Bearer " + *bearer;
+    if (call.method == "POST") connection_.close();
     auto reply = connection_.call(with_token);
     if (!reply) return unavailable(fmt::format("{}: {}", what, reply.error().message));
     if (reply->status == kUnauthorized) {

@@ -11,6 +11,7 @@
 // Source:  OpenADR 3.1.0; RFC 6749, section 4.4.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,13 +40,15 @@ class VtnClient final : public EventSource {
   Result<std::optional<GridEvent>> event(const std::string& id) override;
   /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except those of
   /// `also`.
+  /// A POST has a connection of its own: a kept one could send it twice.
   Result<http::HttpReply> call(const http::HttpCall& call, int also = 0);
+  /// Reads a list page by page: `target` ends in '?' or '&'; `visit` returns whether a page had something new.
+  Status visit_pages(const std::string& target, const std::function<Result<bool>(const std::string& body)>& visit);
 
  private:
   Result<std::string> token();
   Result<std::string> token_url();
   Result<std::vector<GridProgram>> programs();
-  Status visit_pages(const std::string& target, const std::function<Result<bool>(const std::string& body)>& visit);
   [[nodiscard]] std::string filters() const;
   [[nodiscard]] bool concerns_us(const GridEvent& event) const;
 
