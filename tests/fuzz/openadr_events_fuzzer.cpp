@@ -41,6 +41,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(openadr::parse_token_url(std::string(text)));
   static_cast<void>(openadr::parse_access_token(std::string(text)));
   static_cast<void>(openadr::parse_reports(text, "fuzz"));
+  const double wait_s = openadr::parse_retry_after(text);
+  PERSEUS_CHECK(wait_s >= 0 && wait_s <= openadr::kSecondsPerDay, "at most a day");
   static_cast<void>(openadr::parse_event_time(text));
   static_cast<void>(openadr::parse_iso_duration(text));
   auto list = openadr::parse_events(text, "fuzz");

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -244,6 +245,22 @@ class Misbehaves(FollowCase):
         until(lambda: len(self.vtn.calls) > calls + 4)
         self.assertEqual([steps[0]["limit_w"] for steps in self.receiver.got], [500e3])
 
+    def test_retry_after_is_honored(self):
+        self.follow()
+        until(lambda: self.receiver.limits() == [None])
+        number = self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        for count, status in enumerate((429, 503), 1):
+            refused = []
+
+            def refuse(handler, status=status, refused=refused):
+                refused.append(time.monotonic())
+                handler.reply(status, {"status": status}, headers=[("Retry-After", "4")])
+            self.vtn.faults.append(refuse)
+            until(lambda: sum("answered again" in line for line in self.log) == count)
+            # Without it the first retry comes after a second, of --poll 1; three quarters of that with luck.
+            self.assertGreaterEqual(time.monotonic() - refused[0], 4)
+        del self.vtn.events[number]
+
     def test_a_server_that_refuses_gets_the_schedule_again(self):
         self.receiver.statuses = [503, 503]
         self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
@@ -377,6 +394,74 @@ class Reports(FollowCase):
         self.assertIn("without any power: the server has none of that time", done.stderr)
         [report] = self.made()
         self.assertEqual(self.values(report), [["MISSING"], ["MISSING"]])
+
+
+class Certificates:
+    """A certification authority, and certificates that it issues."""
+
+    def __init__(self, folder, name):
+        self.folder, self.name = pathlib.Path(folder), name
+        self.ca = self.folder / f"{name}.pem"
+        self.openssl("req", "-x509", "-nodes", "-days", "2", "-keyout", self.folder / f"{name}.key", "-out", self.ca,
+                     "-subj", f"/CN={name}", "-newkey", "rsa:2048")
+
+    @staticmethod
+    def openssl(*words):
+        subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+    def server(self, name):
+        """The context of a server whose certificate has that subject alternative name, such as IP:127.0.0.1."""
+        key, asked, made, names = (self.folder / f"server.{part}" for part in ("key", "csr", "pem", "names"))
+        names.write_text(f"subjectAltName={name}\n")
+        self.openssl("req", "-nodes", "-newkey", "rsa:2048", "-keyout", key, "-out", asked, "-subj", "/CN=vtn")
+        self.openssl("x509", "-req", "-in", asked, "-CA", self.ca, "-CAkey", self.folder / f"{self.name}.key", "-days", "2",
+                     "-CAcreateserial", "-extfile", names, "-out", made)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(made, key)
+        return context
+
+
+@unittest.skipUnless(shutil.which("openssl"), "needs openssl, to make certificates")
+class Tls(FollowCase):
+    """Over https the client's secret goes only to the server whose name the certificate has."""
+
+    def serve(self, name):
+        self.authority = Certificates(self.folder.name, "utility")
+        self.vtn.close()
+        self.vtn = Vtn(tls=self.authority.server(name))
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+
+    def refused(self, *more, url=None):
+        done = self.once(*more, url=url)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("certificate", done.stderr)
+        self.assertEqual((self.vtn.calls, self.receiver.got), ([], []))
+
+    def test_a_server_of_the_authority_is_followed(self):
+        self.serve("IP:127.0.0.1")
+        done = self.once("--openadr-ca", str(self.authority.ca))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.receiver.limits(), [500e3])
+
+    def test_another_name_is_refused(self):
+        self.serve("DNS:vtn.example")
+        self.refused("--openadr-ca", str(self.authority.ca))
+        self.refused("--openadr-ca", str(self.authority.ca), url=self.vtn.url.replace("127.0.0.1", "localhost"))
+
+    def test_an_unknown_authority_is_refused(self):
+        self.serve("IP:127.0.0.1")
+        self.refused()
+        self.refused("--openadr-ca", str(Certificates(self.folder.name, "other").ca))
+
+    def test_a_token_endpoint_of_another_authority_is_refused(self):
+        self.serve("IP:127.0.0.1")
+        other = Vtn(tls=Certificates(self.folder.name, "other").server("IP:127.0.0.1"))
+        self.addCleanup(other.close)
+        self.vtn.public_url = other.url
+        done = self.once("--openadr-ca", str(self.authority.ca))
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("certificate", done.stderr)
+        self.assertEqual(other.calls, [])
 
 
 def prism():

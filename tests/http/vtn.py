@@ -28,7 +28,8 @@ def event(name, payload, values, start=None, duration="PT1H", **others):
 class Vtn:
     """Faults: self.faults, a list of functions of the handler; each is called once instead of the next list call."""
 
-    def __init__(self, expires_s=3600, page=50):
+    def __init__(self, expires_s=3600, page=50, tls=None):
+        """tls: an ssl.SSLContext."""
         self.expires_s, self.page = expires_s, page
         self.objects = {"program-1": self.made("program-1", "PROGRAM", {"programName": "limits"})}
         self.events, self.faults, self.calls, self.tokens = {}, [], [], []
@@ -52,16 +53,21 @@ class Vtn:
             def do_PUT(self):
                 outer.answer(self, "PUT")
 
-            def reply(self, status, content, text=None):
+            def reply(self, status, content, text=None, headers=()):
                 body = (text if text is not None else json.dumps(content)).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                for name, value in headers:
+                    self.send_header(name, value)
                 self.end_headers()
                 self.wfile.write(body)
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
+        if tls:
+            self.server.socket = tls.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.handle_error = lambda *_: None  # clients that refuse the certificate
+        self.url = f"{'https' if tls else 'http'}://127.0.0.1:{self.server.server_port}"
         self.public_url = self.url  # of the token endpoint; a proxy's, if one is in front
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 

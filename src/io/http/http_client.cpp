@@ -50,7 +50,7 @@ class Waited {
 using Request = http::request<http::string_body>;
 struct Head {
   int status = 0;
-  std::string content_type, etag;
+  std::string content_type, etag, retry_after;
 };
 using OnHead = std::function<bool(const Head&)>;
 using OnBytes = std::function<bool(std::string_view)>;
@@ -78,7 +78,7 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, std::ui
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
   const auto& head = parser.get();
   const Head read{static_cast<int>(head.result_int()), std::string(head[http::field::content_type]),
-                  std::string(head[http::field::etag])};
+                  std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
   if (on_head(read)) beast::get_lowest_layer(stream).expires_never();
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
@@ -245,6 +245,7 @@ Result<HttpReply> whole_reply(HttpConnection::Transport& transport, const HttpCa
     reply.status = head.status;
     reply.content_type = head.content_type;
     reply.etag = head.etag;
+    reply.retry_after = head.retry_after;
     return false;
   };
   const auto on_bytes = [&](std::string_view bytes) {

@@ -43,7 +43,8 @@ struct HttpReply {
   int status = 0;
   std::string content_type;
   std::string body;
-  std::string etag = {};  ///< empty: none
+  std::string etag = {};         ///< empty: none
+  std::string retry_after = {};  ///< the header's value; empty: none
 };
 
 struct ServerSentEvent {

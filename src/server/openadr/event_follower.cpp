@@ -26,8 +26,9 @@ double EventFollower::step() {
     polled_ = polled_ || polled;
     log_state(poll_state_, polled ? "" : polled.error().message);
     constexpr double jitter = 2.0 / 3;
-    const double wait_s =
-        polled ? options_.poll_s * (1 - jitter / 2 + jitter * parts_.random()) : retry_after_s(poll_failures_);
+    const double wait_s = polled ? options_.poll_s * (1 - jitter / 2 + jitter * parts_.random())
+                                 : std::max(retry_after_s(poll_failures_),
+                                            std::min(parts_.source->asked_wait_s(), options_.longest_retry_s));
     next_poll_s_ = parts_.unstepped->now_s() + wait_s;
   }
   if (polled_ && next_send_s_ <= parts_.unstepped->now_s()) send_changes(parts_.wall->now_s());

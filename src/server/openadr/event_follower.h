@@ -26,7 +26,7 @@ struct FollowerOptions {
   FollowSettings settings;
   std::string seed;    ///< of random shifts: names this client
   double poll_s = 45;  ///< on average; each wait is up to a third shorter or longer
-  double first_retry_s = 5, longest_retry_s = 300;
+  double first_retry_s = 5, longest_retry_s = 300;  ///< also of what the source asks for
   std::string sent_word = "sent";  ///< begins the log's line for a schedule that send() took
 };
 

@@ -65,7 +65,8 @@ bool EventReporter::advance(const SeenEvent& seen, const ReportRequest& request,
   const Status sent = send(seen.event, request, series->intervals(progress.next));
   if (!sent) {
     const double doubled_s = std::ldexp(kFirstRetry_s, std::min(progress.failures++, kMostRetryDoublings));
-    progress.retry_s = parts_.unstepped->now_s() + std::min(doubled_s, kLongestRetry_s);
+    const double wait_s = std::max(doubled_s, parts_.receiver->asked_wait_s());
+    progress.retry_s = parts_.unstepped->now_s() + std::min(wait_s, kLongestRetry_s);
     if (failure_ != sent.error().message) {
       parts_.log(sent.error().message + "; the report is tried again, and limits are followed as before");
     }

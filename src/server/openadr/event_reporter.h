@@ -37,6 +37,8 @@ class ReportReceiver {
   virtual Result<std::vector<StoredReport>> reports(const std::string& event, const std::string& client_name) = 0;
   virtual Status create(const std::string& report) = 0;
   virtual Status replace(const std::string& id, const std::string& report) = 0;
+  /// After an error: how long the server asks to wait before the next call; 0: it does not say.
+  [[nodiscard]] virtual double asked_wait_s() const { return 0; }
 };
 
 struct ReporterParts {

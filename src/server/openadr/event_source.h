@@ -26,6 +26,8 @@ class EventSource {
   virtual Result<ListedEvents> events() = 0;
   /// One event; nullopt: there is none with that id.
   virtual Result<std::optional<GridEvent>> event(const std::string& id) = 0;
+  /// After an error: how long the server asks to wait before the next call; 0: it does not say.
+  [[nodiscard]] virtual double asked_wait_s() const { return 0; }
 };
 
 }  // namespace perseus::openadr

@@ -9,12 +9,13 @@
 
 #include "base/percent_encode.h"
 #include "io/formats/json_reader.h"
+#include "io/formats/number.h"
 #include "io/http/url.h"
 
 namespace perseus::openadr {
 namespace {
 
-constexpr int kUnauthorized = 401, kForbidden = 403, kNotFound = 404;
+constexpr int kUnauthorized = 401, kForbidden = 403, kNotFound = 404, kTooManyRequests = 429, kBusy = 503;
 constexpr int kPage = 50;  // the most that the specification allows
 constexpr std::size_t kMostTokenBytes = 16384, kMostDetail = 200;
 constexpr double kUsualLife_s = 3600, kLongestLife_s = 1e7, kRenewedEarlier_s = 60, kRenewedEarlierShare = 0.2;
@@ -33,11 +34,6 @@ std::string detail_of(const std::string& body) {
     return ": " + std::string(member->string()->substr(0, kMostDetail));
   }
   return {};
-}
-
-Error wrong_status(const std::string& what, const http::HttpReply& reply) {
-  return unavailable(
-      fmt::format("{}: {} {}{}", what, reply.status, http::reason_phrase(reply.status), detail_of(reply.body)));
 }
 
 bool is_ok(const http::HttpReply& reply) { return reply.status >= 200 && reply.status < 300; }
@@ -110,6 +106,7 @@ Result<std::optional<GridEvent>> VtnClient::event(const std::string& id) {
 
 Result<http::HttpReply> VtnClient::call(const http::HttpCall& call, int also) {
   const std::string what = call.method + " " + call.target.substr(0, call.target.find('?'));
+  asked_wait_s_ = 0;
   for (const bool again : {false, true}) {
     const auto bearer = token();
     if (!bearer) return bearer.error();
@@ -127,6 +124,12 @@ Result<http::HttpReply> VtnClient::call(const http::HttpCall& call, int also) {
     return reply;
   }
   return unavailable(what + ": not authorized");  // not reached
+}
+
+Error VtnClient::wrong_status(const std::string& what, const http::HttpReply& reply) {
+  if (reply.status == kTooManyRequests || reply.status == kBusy) asked_wait_s_ = parse_retry_after(reply.retry_after);
+  return unavailable(
+      fmt::format("{}: {} {}{}", what, reply.status, http::reason_phrase(reply.status), detail_of(reply.body)));
 }
 
 Result<std::string> VtnClient::token() {
@@ -224,6 +227,12 @@ bool VtnClient::concerns_us(const GridEvent& event) const {
   return std::ranges::any_of(event.targets, [&](const std::string& target) {
     return std::ranges::find(options_.targets, target) != options_.targets.end();
   });
+}
+
+double parse_retry_after(std::string_view text) {
+  const auto seconds = formats::number_in<std::int64_t>(text);
+  constexpr double most_s = kSecondsPerDay;
+  return seconds && *seconds > 0 ? std::min(static_cast<double>(*seconds), most_s) : 0;
 }
 
 Result<std::string> parse_token_url(const std::string& body) {

@@ -13,6 +13,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.h"
@@ -38,6 +39,8 @@ class VtnClient final : public EventSource {
   VtnClient(VtnOptions options, const Clock& clock);
   Result<ListedEvents> events() override;
   Result<std::optional<GridEvent>> event(const std::string& id) override;
+  /// Of the last call, or of its token: the Retry-After of an answer of 429 or 503, if it is in seconds.
+  [[nodiscard]] double asked_wait_s() const override { return asked_wait_s_; }
   /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except those of
   /// `also`.
   /// A POST has a connection of its own: a kept one could send it twice.
@@ -48,6 +51,7 @@ class VtnClient final : public EventSource {
  private:
   Result<std::string> token();
   Result<std::string> token_url();
+  Error wrong_status(const std::string& what, const http::HttpReply& reply);
   Result<std::vector<GridProgram>> programs();
   [[nodiscard]] std::string filters() const;
   [[nodiscard]] bool concerns_us(const GridEvent& event) const;
@@ -56,9 +60,11 @@ class VtnClient final : public EventSource {
   const Clock& clock_;
   http::HttpConnection connection_;
   std::string token_, program_id_;
-  double renew_at_s_ = 0;
+  double renew_at_s_ = 0, asked_wait_s_ = 0;
 };
 
+/// Seconds of a Retry-After, at most a day; 0: it is a date, or something else.
+double parse_retry_after(std::string_view text);
 /// The URL of the token endpoint in an answer of GET /auth/server.
 Result<std::string> parse_token_url(const std::string& body);
 struct AccessToken {
