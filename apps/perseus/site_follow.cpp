@@ -4,20 +4,25 @@
 
 #include <algorithm>
 #include <csignal>
+#include <map>
 #include <memory>
 #include <random>
+#include <set>
+#include <span>
 
 #include "domain_limits.h"
 #include "domain_powers.h"
 #include "exit_codes.h"
 #include "interrupt.h"
 #include "io/formats/number.h"
+#include "job_signals.h"
 #include "secret_file.h"
 #include "server/openadr/event_follower.h"
 #include "server/openadr/event_reporter.h"
 #include "server/openadr/vtn_client.h"
 #include "server/openadr/vtn_reports.h"
 #include "server_call.h"
+#include "slowdown.h"
 
 namespace perseus::cli {
 namespace {
@@ -32,6 +37,8 @@ struct FollowArguments {
   std::optional<double> baseline_w, emergency_w, default_w;
   double poll_s = 45;
   std::string client_name, report_scope = "read_ven_objects write_reports";
+  std::optional<double> price_above, ghg_above;
+  std::string slowdown, selector;
   bool once = false, dry_run = false, no_reports = false;
 };
 
@@ -57,8 +64,22 @@ std::optional<Watts> watts_of(std::optional<double> number) {
   return number ? std::optional(Watts(*number)) : std::nullopt;
 }
 
+Result<SignalPolicy> signal_of(const FollowArguments& arguments) {
+  SignalPolicy policy;
+  if (!arguments.price_above && !arguments.ghg_above) return policy;
+  const auto slowdown = slowdown_of(arguments.slowdown);
+  if (!slowdown) return Error{slowdown.error().code, "--slowdown: " + slowdown.error().message};
+  policy.payload = arguments.price_above ? "PRICE" : "GHG";
+  policy.threshold = arguments.price_above ? *arguments.price_above : *arguments.ghg_above;
+  policy.slowdown = 1 + *slowdown;
+  policy.selector = arguments.selector;
+  return policy;
+}
+
 Result<openadr::FollowSettings> settings_of(const FollowArguments& arguments) {
   openadr::FollowSettings settings;
+  if (arguments.price_above) settings.signal = "PRICE";
+  if (arguments.ghg_above) settings.signal = "GHG";
   settings.baseline = watts_of(arguments.baseline_w);
   settings.emergency = watts_of(arguments.emergency_w);
   settings.default_limit = watts_of(arguments.default_w);
@@ -151,9 +172,45 @@ class DomainReports {
   openadr::EventReporter reporter_;
 };
 
+/// Sends a utility's prices or emissions to the jobs of a server; what goes wrong is a line, once until it changes.
+class FollowedSignals {
+ public:
+  FollowedSignals(SignalPolicy policy, http::HttpPeer server, std::string seed)
+      : policy_(std::move(policy)), server_(std::move(server)), seed_(std::move(seed)) {}
+
+  void send(std::span<const openadr::SeenEvent> events,
+            const std::map<std::string, openadr::PayloadUnits>& program_units, double now_s) {
+    if (policy_.payload.empty()) return;
+    const auto signal = openadr::signal_steps(events, program_units, policy_.payload, seed_, now_s);
+    for (const openadr::NotFollowed& one : signal.not_followed) log_once(one.text);
+    const auto changed =
+        set_job_signals(server_, policy_, signal.steps, [this](const std::string& line) { log_once(line); });
+    const std::string state = changed ? "" : of_server(changed.error()).message;
+    if (state != state_ && !changed) note(state + "; jobs keep the " + policy_.payload + " that was sent last");
+    state_ = state;
+    if (changed && *changed > 0) {
+      note(fmt::format("sent {} to {} jobs: {} steps", policy_.payload, *changed, signal.steps.size()));
+    }
+  }
+
+ private:
+  void log_once(const std::string& line) {
+    constexpr std::size_t most = 10'000;
+    if (logged_.size() >= most) logged_.clear();
+    if (logged_.insert(line).second) note(line);
+  }
+
+  SignalPolicy policy_;
+  http::HttpPeer server_;
+  std::string seed_, state_;
+  std::set<std::string> logged_;
+};
+
 Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
   const auto settings = settings_of(arguments);
   if (!settings) return settings.error();
+  auto signal = signal_of(arguments);
+  if (!signal) return signal.error();
   auto vtn = vtn_of(arguments);
   if (!vtn) return vtn.error();
   std::signal(SIGPIPE, SIG_IGN);
@@ -173,9 +230,12 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   parts.still_has = [&](const std::vector<openadr::WattStep>& steps) {
     return server_has(server, arguments, steps, wall.now_s());
   };
-  if (!arguments.no_reports && !arguments.dry_run) {
-    parts.after_poll = [&](std::span<const openadr::SeenEvent> events, double now_s) { reports.report(events, now_s); };
-  }
+  FollowedSignals signals(*std::move(signal), server, arguments.client_id);
+  parts.after_poll = [&](std::span<const openadr::SeenEvent> events, const auto& program_units, double now_s) {
+    if (arguments.dry_run) return;
+    signals.send(events, program_units, now_s);
+    if (!arguments.no_reports) reports.report(events, now_s);
+  };
   parts.log = [&](const std::string& line) { note(last_line = line); };
   parts.random = [&] { return random(engine); };
   parts.wall = &wall;
@@ -223,6 +283,24 @@ void add_event_options(CLI::App& follow, FollowArguments& arguments) {
       ->capture_default_str();
 }
 
+void add_signal_options(CLI::App& follow, FollowArguments& arguments) {
+  constexpr double most = 1e9;
+  auto* price = follow.add_option("--price-above", arguments.price_above,
+                                  "Price of a kWh, of PRICE events, above which jobs may be slower; with --slowdown");
+  auto* ghg =
+      follow.add_option("--ghg-above", arguments.ghg_above,
+                        "Emissions in g per kWh, of GHG events, above which jobs may be slower; with --slowdown");
+  price->type_name("V")->check(number_within(-most, most, ""));
+  ghg->type_name("G")->check(number_within(-most, most, ""))->excludes(price);
+  auto* slowdown = add_slowdown_option(follow, arguments.slowdown);
+  price->needs(slowdown);
+  ghg->needs(slowdown);
+  follow
+      .add_option("--selector", arguments.selector,
+                  "Give prices or emissions only to jobs with these labels, such as team=vision (default: all jobs)")
+      ->type_name("LABELS");
+}
+
 void add_report_options(CLI::App& follow, FollowArguments& arguments) {
   follow.add_flag("--no-reports", arguments.no_reports,
                   "Do not send the reports of usage and demand that events ask for");
@@ -265,6 +343,7 @@ void add_site_follow(CLI::App& group, Command& command) {
   const auto arguments = std::make_shared<FollowArguments>();
   add_event_options(*follow, *arguments);
   add_watt_options(*follow, *arguments);
+  add_signal_options(*follow, *arguments);
   add_report_options(*follow, *arguments);
   const auto server = add_server_options(*follow);
   add_json_flag(*follow, command);

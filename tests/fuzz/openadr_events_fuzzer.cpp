@@ -6,6 +6,7 @@
 #include "server/openadr/event_json.h"
 #include "server/openadr/event_memory.h"
 #include "server/openadr/report_text.h"
+#include "server/openadr/signal_steps.h"
 #include "server/openadr/vtn_client.h"
 
 namespace {
@@ -54,6 +55,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   openadr::EventMemory memory("fuzz");
   memory.take(*std::move(list), {}, now_s);
   for (const openadr::SeenEvent& seen : memory.events()) check_reports(seen, now_s);
+  const auto signal = openadr::signal_steps(memory.events(), {}, "PRICE", "fuzz", now_s).steps;
+  PERSEUS_CHECK(!signal.empty() && signal.front().from_s == now_s, "prices from now on");
+  for (std::size_t k = 1; k < signal.size(); ++k) {
+    PERSEUS_CHECK(signal[k - 1].from_s < signal[k].from_s, "prices in order of time");
+  }
   openadr::FollowSettings settings;
   settings.baseline = Watts(1e6);
   settings.levels = {std::nullopt, Watts(9e5), Watts(6e5), Watts(3e5)};

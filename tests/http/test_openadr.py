@@ -20,7 +20,8 @@ import time
 import unittest
 import urllib.parse
 
-from served import until
+import served
+from served import Server, until
 from vtn import CLIENT, SECRET, Vtn, event
 
 PROGRAM = ""
@@ -464,6 +465,70 @@ class Tls(FollowCase):
         self.assertEqual(other.calls, [])
 
 
+class Signals(FollowCase):
+    """Prices and emissions, on a real server."""
+
+    def setUp(self):
+        super().setUp()
+        self.real = Server(self.folder.name + "/data")
+        self.receiver.close()
+        self.receiver.url = self.real.url
+        self.assertEqual(self.real.ask("PUT", "/v1/site", {"domains": [{"name": "hall 1"}]})[0], 200)
+        self.jobs = [self.real.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}, "labels": {"team": team}})[1]["job"]
+                     for team in ("a", "a", "b")]
+        self.hour = int(time.time()) + 3600
+
+    def tearDown(self):
+        self.real.stop(signal.SIGKILL)
+        super().tearDown()
+
+    def policies(self):
+        rows = self.real.ask("GET", "/v1/policies")[1]["policies"]
+        return {row["job"]: row["max_slowdown"] for row in rows if row["kind"] == "max_slowdown"}
+
+    def price(self, name, value, start):
+        return self.vtn.add(event(name, "PRICE", [value], start, payloadDescriptors=[
+            {"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "PRICE", "units": "MWH", "currency": "EUR"}]))
+
+    def test_prices_become_the_signal_of_jobs(self):
+        others = {"slowdown": 1.2, "threshold": 3, "signal": [{"from_s": 5, "value": 1}], "unit": "EUR/MWh"}
+        path = f"/v1/jobs/{self.jobs[0]}/policies/max_slowdown"
+        self.assertEqual(self.real.ask("PUT", path, others)[0], 200)
+        arguments = ("--price-above", "0.2", "--slowdown", "10%", "--selector", "team=a")
+        self.assertEqual(self.once(*arguments).returncode, 0)
+        self.assertEqual(list(self.policies()), self.jobs[:1])  # there are no prices yet
+        self.price("dear", 250.0, self.hour)
+        self.price("cheap", -40.0, self.hour + 3600)
+        done = self.once(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("sent PRICE to 1 jobs", done.stderr)
+        self.assertNotIn("not followed", done.stderr)
+        policies = self.policies()
+        self.assertEqual(set(policies), set(self.jobs[:2]))
+        self.assertEqual(policies[self.jobs[0]]["unit"], "EUR/MWh")  # an operator's
+        ours = policies[self.jobs[1]]
+        self.assertEqual((ours["slowdown"], ours["threshold"]), (1.1, 0.2))
+        self.assertEqual([sample["value"] for sample in ours["signal"]], [0.2, 0.25, -0.04, 0.2])
+        self.assertEqual([sample["from_s"] for sample in ours["signal"][1:]], [self.hour, self.hour + 3600, self.hour + 7200])
+        self.assertNotIn("sent PRICE", self.once(*arguments).stderr)  # nothing has changed
+
+    def test_emissions_and_new_jobs(self):
+        number = self.vtn.add(event("dirty", "GHG", [420.0], duration="P9999Y", payloadDescriptors=None))
+        self.follow("--ghg-above", "300", "--slowdown", "5%")
+        until(lambda: set(self.policies()) == set(self.jobs))
+        self.jobs.append(self.real.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}})[1]["job"])
+        until(lambda: set(self.policies()) == set(self.jobs))
+        self.vtn.change(number, event("dirty", "GHG", ["much"], payloadDescriptors=None))
+        until(lambda: all(policy["signal"][-1]["value"] == 300 for policy in self.policies().values()))
+        until(lambda: any("payload GHG is not followed: a value is not a number" in line for line in self.log))
+
+    def test_which_options_go_together(self):
+        for more, text in ((("--price-above", "1"), "--slowdown"), (("--price-above", "1", "--ghg-above", "1", "--slowdown", "1%"), "excludes")):
+            done = self.once(*more)
+            self.assertEqual(done.returncode, 64, done.stderr)
+            self.assertIn(text, done.stderr)
+
+
 def prism():
     program = os.environ.get("PERSEUS_PRISM") or shutil.which("prism")
     spec = os.environ.get("PERSEUS_OPENADR_SPEC", "")
@@ -515,5 +580,5 @@ class Specification(FollowCase):
 
 
 if __name__ == "__main__":
-    PROGRAM = sys.argv.pop(1)
+    PROGRAM = served.PROGRAM = sys.argv.pop(1)
     unittest.main(verbosity=2)

@@ -32,7 +32,9 @@ double EventFollower::step() {
     next_poll_s_ = parts_.unstepped->now_s() + wait_s;
   }
   if (polled_ && next_send_s_ <= parts_.unstepped->now_s()) send_changes(parts_.wall->now_s());
-  if (polls && polled_ && parts_.after_poll) parts_.after_poll(memory_.events(), parts_.wall->now_s());
+  if (polls && polled_ && parts_.after_poll) {
+    parts_.after_poll(memory_.events(), program_units_, parts_.wall->now_s());
+  }
   const double next_s = send_failures_ > 0 ? std::min(next_poll_s_, next_send_s_) : next_poll_s_;
   return std::max(0.0, next_s - parts_.unstepped->now_s());
 }

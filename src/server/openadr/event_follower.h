@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -24,10 +25,10 @@ namespace perseus::openadr {
 
 struct FollowerOptions {
   FollowSettings settings;
-  std::string seed;    ///< of random shifts: names this client
-  double poll_s = 45;  ///< on average; each wait is up to a third shorter or longer
+  std::string seed;                                 ///< of random shifts: names this client
+  double poll_s = 45;                               ///< on average; each wait is up to a third shorter or longer
   double first_retry_s = 5, longest_retry_s = 300;  ///< also of what the source asks for
-  std::string sent_word = "sent";  ///< begins the log's line for a schedule that send() took
+  std::string sent_word = "sent";                   ///< begins the log's line for a schedule that send() took
 };
 
 struct FollowerParts {
@@ -35,8 +36,9 @@ struct FollowerParts {
   std::function<Status(const std::vector<WattStep>&)> send;
   /// After each poll without a change: whether the receiver still has these steps; may be empty: yes.
   std::function<Result<bool>(const std::vector<WattStep>&)> still_has;
-  /// Called with the known events after each poll, failed ones too, once the limits have been sent; may be empty.
-  std::function<void(std::span<const SeenEvent>, double now_s)> after_poll;
+  /// Called with the known events and the units of programs after each poll, failed ones too, once the limits have been
+  /// sent; may be empty.
+  std::function<void(std::span<const SeenEvent>, const std::map<std::string, PayloadUnits>&, double now_s)> after_poll;
   std::function<void(const std::string&)> log;
   std::function<double()> random;    ///< 0 to 1
   const Clock* wall = nullptr;       ///< of the events' times

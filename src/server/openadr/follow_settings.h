@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 
 #include "base/units.h"
 
@@ -20,6 +21,7 @@ struct FollowSettings {
   std::optional<Watts> emergency;                    ///< of ALERT_GRID_EMERGENCY
   std::optional<Watts> default_limit;                ///< where neither a limit nor a subscription holds
   std::size_t most_steps = 1000;
+  std::string signal;  ///< a payload that is followed as a signal (signal_steps.h), not as a limit; empty: none
 };
 
 }  // namespace perseus::openadr

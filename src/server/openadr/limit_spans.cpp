@@ -18,7 +18,7 @@ constexpr double kShortestCycle_s = 1;
 constexpr std::size_t kMostReasons = 100;  // per event
 constexpr std::string_view kFollowed =
     "IMPORT_CAPACITY_LIMIT, IMPORT_CAPACITY_SUBSCRIPTION, DISPATCH_SETPOINT, DISPATCH_SETPOINT_RELATIVE, SIMPLE, "
-    "ALERT_GRID_EMERGENCY";
+    "ALERT_GRID_EMERGENCY, PRICE with --price-above, GHG with --ghg-above";
 
 std::optional<LimitKind> kind_of(std::string_view type) {
   if (type == "IMPORT_CAPACITY_LIMIT") return LimitKind::capacity;
@@ -134,6 +134,7 @@ EventParts parts_of(const GridEvent& event, const std::vector<PlacedInterval>& i
   for (const PlacedInterval& placed : intervals) {
     if (!(placed.from_s < placed.to_s)) continue;
     for (const EventPayload& payload : event.intervals[placed.interval].payloads) {
+      if (!settings.signal.empty() && payload.type == settings.signal) continue;
       const auto kind = kind_of(payload.type);
       if (!kind) {
         result.leave_out({payload.type, fmt::format("{}: payload {} is not followed; allowed: {}", name_of(event),
