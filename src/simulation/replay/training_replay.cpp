@@ -178,19 +178,28 @@ std::string TrainingReplay::silent_workers() const {
                          : fmt::format("stopped by a signal: {}", fmt::join(stopped, ", "));
 }
 
+std::optional<JobIteration> TrainingReplay::take_whole() {
+  const auto found = iterations_.find(next_);
+  if (found == iterations_.end() || found->second.workers.size() != workers_.size()) return std::nullopt;
+  std::optional<JobIteration> whole = std::move(found->second);
+  iterations_.erase(found);
+  ++next_;
+  std::ranges::sort(whole->workers, {}, &RankReport::worker);
+  return whole;
+}
+
+Result<std::optional<JobIteration>> TrainingReplay::poll(int limit_ms) {
+  if (auto whole = take_whole()) return whole;
+  if (const Status heard = listen(limit_ms); !heard) return heard.error();
+  if (const Status alive = check_workers(2); !alive) return alive.error();
+  return take_whole();
+}
+
 Result<JobIteration> TrainingReplay::next_iteration() {
   last_heard_s_ = now_s();
   const auto until = Clock::now() + std::chrono::duration<double>(options_.report_limit_s);
   while (true) {
-    const auto found = iterations_.find(next_);
-    if (found != iterations_.end() && found->second.workers.size() == workers_.size()) {
-      JobIteration whole = std::move(found->second);
-      iterations_.erase(found);
-      ++next_;
-      std::sort(whole.workers.begin(), whole.workers.end(),
-                [](const RankReport& a, const RankReport& b) { return a.worker < b.worker; });
-      return whole;
-    }
+    if (auto whole = take_whole()) return *std::move(whole);
     if (const Status heard = listen(50); !heard) return heard.error();
     if (const Status alive = check_workers(2); !alive) return alive.error();
     if (options_.on_silence && now_s() - last_heard_s_ >= options_.silence_s) {

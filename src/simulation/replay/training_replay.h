@@ -15,6 +15,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,8 @@ class TrainingReplay {
   Status command(const std::string& text);
   /// The next iteration that all workers have completed.
   Result<JobIteration> next_iteration();
+  /// The same without waiting longer than for the next message; nullopt: not all workers have completed one.
+  Result<std::optional<JobIteration>> poll(int limit_ms);
   /// The job's id, once worker 0 has registered it; "" before.
   [[nodiscard]] const std::string& job() const { return job_; }
   [[nodiscard]] bool job_notified() const { return job_notified_; }
@@ -69,6 +72,7 @@ class TrainingReplay {
  private:
   TrainingReplay(ReplayOptions options, int ranks) : options_(std::move(options)), ranks_(ranks) {}
   Status start_workers(const model::ComputationDag& dag);
+  std::optional<JobIteration> take_whole();
   /// Workers that are stopped (SIGSTOP), else those that have not reported the next iteration.
   [[nodiscard]] std::string silent_workers() const;
   /// Names the workers that ended without a command, and how they ended; ok if there are none.
