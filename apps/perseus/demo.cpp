@@ -14,6 +14,7 @@
 #include "pipeline.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
+#include "power_demo.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -233,6 +234,16 @@ void add_process_options(CLI::App& demo, DemoOptions& options) {
       ->group(kRun);
 }
 
+/// The story 'power' has its own jobs.
+void refuse_options_of_one_job(const CLI::App& demo) {
+  for (const char* option :
+       {"--stages", "--microbatches", "--dp", "--schedule", "--chunks", "--iterations", "--straggler"}) {
+    if (demo.count(option) > 0) {
+      throw CLI::ValidationError(option, "--story power has jobs of its own; allowed: without this option");
+    }
+  }
+}
+
 }  // namespace
 
 void add_demo(CLI::App& app, Command& command) {
@@ -243,19 +254,35 @@ void add_demo(CLI::App& app, Command& command) {
   add_host_options(*demo, *options);
   add_measurement_options(*demo, *options);
   add_process_options(*demo, *options);
-  demo->add_option(
-          "--out", options->out,
-          "Write summary.json, details.json, report.html and timeline.svg to this directory, whole or not at all")
+  demo->add_option("--story", options->story,
+                   "saving: one job, and its energy; power: three jobs under the watt limit of a site that falls by 30 "
+                   "% and comes back, and the server killed meanwhile")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"saving", "power"}).description(""))
+      ->type_name("NAME")
+      ->group(kRun);
+  demo->add_option("--out", options->out,
+                   "Write the results to this directory, whole or not at all: report.html, summary.json, and of the "
+                   "story 'saving' details.json and timeline.svg, of 'power' power.csv and server.csv")
       ->capture_default_str()
       ->type_name("DIR");
   add_json_flag(*demo, command);
-  demo->footer(help_footer(
-      kServiceErrors,
-      "  perseus demo\n"
-      "  perseus demo --keep --server-port 7787\n"
-      "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3 --time-scale 0.2\n"));
-  demo->callback(
-      [options, &command] { command.run = [options, &command] { return run_demo(*options, command.json); }; });
+  demo->footer(
+      help_footer(
+          kServiceErrors,
+          "  perseus demo\n"
+          "  perseus demo --keep --server-port 7787\n"
+          "  perseus demo --story power\n"
+          "  perseus demo --profile gpt3.csv --blocking-power 83.64 --schedule gpipe --dp 3 --time-scale 0.2\n") +
+      "   1  the verdict of --story power does not hold\n");
+  demo->callback([demo, options, &command] {
+    const bool is_power = options->story == "power";
+    if (is_power) refuse_options_of_one_job(*demo);
+    if (is_power && demo->count("--known-profile") == 0) options->known_profile = true;
+    command.run = [options, &command, is_power] {
+      return is_power ? run_power_demo(*options, command.json) : run_demo(*options, command.json);
+    };
+  });
 }
 
 }  // namespace perseus::cli

@@ -54,7 +54,7 @@ Status DemoGpus::make() {
   const int ranks = job_.dag.num_ranks();
   for (int w = 0; w < ranks * o_.replicas; ++w) {
     simulated_gpu::SimulatedGpuSpec spec = replay::gpu_of_rank(job_.dag, w % ranks, options);
-    spec.uuid = uuid_of(w);
+    spec.uuid = uuid_of(o_.first_gpu + w);
     files_.push_back(fs::absolute(scratch_.file(fmt::format("gpu_{}", w))).string());
     auto gpu = simulated_gpu::SimulatedGpu::create(files_.back(), spec);
     if (!gpu) return gpu.error();

@@ -40,7 +40,7 @@ class DemoGpus {
   Status make();
   /// State file of each GPU.
   [[nodiscard]] const std::vector<std::string>& files() const { return files_; }
-  /// Unique to this demo: several may run at once.
+  /// Unique to this demo: several may run at once. Workers are counted over all its jobs.
   [[nodiscard]] static std::string uuid_of(int worker);
   /// To the highest clock, and to the lowest.
   [[nodiscard]] std::pair<Seconds, Seconds> switch_latencies() const;

@@ -33,6 +33,9 @@ struct DemoOptions {
   std::string slowdown = "0%";           ///< tolerated by the server
   std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch, helper;
+  std::string story = "saving";  ///< or "power"
+  std::string job_name;          ///< empty: named for the profile
+  int first_gpu = 0;             ///< number of the job's first GPU among those of all jobs of the demo
 };
 
 struct DemoJob {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "interrupt.h"
+#include "io/formats/number.h"
 #include "simulation/replay/kernel_state.h"
 
 namespace perseus::cli {
@@ -19,6 +20,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr const char* kServerLog = "server.log";
+constexpr double kStart_s = 30;         // a server that does not serve by then did not start
 constexpr double kAnswerSilence_s = 5;  // without an answer: print that
 
 const json::value* value_at(const json::value& value, std::initializer_list<std::string_view> path) {
@@ -54,7 +56,7 @@ Status DemoServer::start(const std::string& program, const DemoOptions& options)
        true});
   if (!server) return server.error();
   process_ = std::make_unique<replay::ChildProcess>(*std::move(server));
-  const std::string line = process_->read_line(30), marker = "serving on ";
+  const std::string line = first_line(), marker = "serving on ";
   const std::size_t at = line.find(marker);
   if (at == std::string::npos) {
     return Error{ErrorCode::unavailable, "the server did not start: " + scratch_.end_of_log(kServerLog)};
@@ -63,6 +65,29 @@ Status DemoServer::start(const std::string& program, const DemoOptions& options)
   peer_.timeout = std::chrono::seconds(20);
   stage_.begin(fmt::format("server up; dashboard: {}/", peer_.url));
   return Ok{};
+}
+
+std::string DemoServer::first_line() {
+  std::string line;
+  for (const double began_s = stage_.seconds(); line.empty() && stage_.seconds() - began_s < kStart_s;) {
+    line = process_->read_line(0.1);
+    if (line.empty() && process_->ended()) break;
+    if (while_waiting_) while_waiting_();
+  }
+  return line;
+}
+
+void DemoServer::kill() {
+  process_->signal(SIGKILL);
+  process_->wait(5);
+  process_.reset();
+}
+
+Status DemoServer::restart(const std::string& program, DemoOptions options) {
+  const auto port = formats::number_in<int>(std::string_view(peer_.url).substr(peer_.url.rfind(':') + 1));
+  PERSEUS_CHECK(port.has_value(), "a server prints the address at which it serves");
+  options.server_port = *port;
+  return start(program, options);
 }
 
 Result<json::value> DemoServer::ask(const std::string& method, const std::string& target, const std::string& body) {

@@ -29,6 +29,10 @@ class DemoServer {
   DemoServer(DemoStage& stage, const DemoScratch& scratch) : stage_(stage), scratch_(scratch) {}
 
   Status start(const std::string& program, const DemoOptions& options);
+  /// SIGKILL, in the middle of whatever it does.
+  void kill();
+  /// After kill(): on the same port and the same database.
+  Status restart(const std::string& program, DemoOptions options);
   [[nodiscard]] const std::string& url() const { return peer_.url; }
 
   /// Called again and again while a call waits for its answer.
@@ -48,6 +52,7 @@ class DemoServer {
   [[nodiscard]] bool is_stopped() const;
   [[nodiscard]] std::string name() const;
   [[nodiscard]] Error has_ended(const std::string& how) const;
+  [[nodiscard]] std::string first_line();
   Result<std::string> call_patiently(const http::HttpCall& call);
 
   DemoStage& stage_;

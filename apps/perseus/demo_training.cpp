@@ -24,13 +24,19 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr const char* kWorkersLog = "workers.log";
-constexpr const char* kProfileName = "demo";
 constexpr int kPlannedState = 3;  // PERSEUS_PLANNED
 constexpr double kEnding_s = 20;
 constexpr double kControlLimit_s = 15;     // for a client to find its helper
 constexpr double kPlanGap_s = 60;          // without a plan while one is measured, and
 constexpr double kPlanGapIterations = 50;  // at least so long: a client's trial takes up to 32 iterations
 constexpr double kSilence_s = 5, kSilenceIterations = 3;  // without a report: print who is silent
+
+/// What a line of the client's log is about: its beginning, without figures.
+std::string topic_of(const std::string& line) {
+  std::string topic = line.substr(0, line.find(':'));
+  std::erase_if(topic, [](char c) { return c >= '0' && c <= '9'; });
+  return topic;
+}
 
 }  // namespace
 
@@ -70,6 +76,7 @@ replay::ReplayOptions DemoTraining::replay_options(const DemoPrograms& programs,
 
 std::vector<std::string> DemoTraining::worker_arguments(const DemoPrograms& programs, const std::string& csv) const {
   const std::string name = o_.profile.empty() ? "the sample" : fs::path(o_.profile).stem().string();
+  const std::string job_name = o_.job_name.empty() ? "demo of " + name : o_.job_name;
   std::vector<std::string> arguments{"--profile",
                                      csv,
                                      "--schedule",
@@ -89,17 +96,21 @@ std::vector<std::string> DemoTraining::worker_arguments(const DemoPrograms& prog
                                      "--server",
                                      server_.url(),
                                      "--job-name",
-                                     fmt::format("demo of {} (simulated GPUs)", name),
+                                     fmt::format("{} (simulated GPUs)", job_name),
                                      "--facts",
                                      fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
   if (o_.blocking_transfers) arguments.emplace_back("--blocking-transfers");
   if (o_.known_profile) {
-    arguments.insert(arguments.end(), {"--profile-name", kProfileName});
+    arguments.insert(arguments.end(), {"--profile-name", profile_name()});
   } else {
     arguments.emplace_back("--measure-blocking-power");
   }
   if (!programs.helper.empty()) arguments.insert(arguments.end(), {"--helper", programs.helper});
   return arguments;
+}
+
+std::string DemoTraining::profile_name() const {
+  return o_.job_name.empty() ? std::string("demo") : "demo-" + o_.job_name;
 }
 
 Status DemoTraining::push_profile() {
@@ -111,7 +122,7 @@ Status DemoTraining::push_profile() {
                         {"blocking_transfers", o_.blocking_transfers}};
   const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
                           {"pipeline", std::move(pipeline)}};
-  const auto answer = server_.ask("PUT", std::string("/v1/profiles/") + kProfileName, formats::json_text(body));
+  const auto answer = server_.ask("PUT", "/v1/profiles/" + profile_name(), formats::json_text(body));
   if (!answer) return answer.error();
   return Ok{};
 }
@@ -234,14 +245,22 @@ Result<replay::JobIteration> DemoTraining::next() {
   return iteration;
 }
 
+Result<std::optional<replay::JobIteration>> DemoTraining::poll(int limit_ms) {
+  auto iteration = replay_->poll(limit_ms);
+  if (!iteration) return Error{iteration.error().code, iteration.error().message + end_of_log()};
+  if (*iteration) previous_ = std::exchange(latest_, **iteration);
+  return iteration;
+}
+
 void DemoTraining::show_client_log(const replay::RankReport& report) {
   std::istringstream lines(report.client_log);
   for (std::string line; std::getline(lines, line);) {
-    stage_.remark_once(line.substr(0, line.find(':')), fmt::format("{}: {}", worker_name(report.worker), line));
+    stage_.remark_once(topic_of(line), fmt::format("{}: {}", worker_name(report.worker), line));
   }
 }
 std::string DemoTraining::worker_name(int worker) const {
-  return fmt::format("worker {} (replica {}, rank {})", worker, worker / ranks(), worker % ranks());
+  return fmt::format("{}worker {} (replica {}, rank {})", o_.job_name.empty() ? "" : o_.job_name + ": ", worker,
+                     worker / ranks(), worker % ranks());
 }
 
 Status DemoTraining::check_processes(const replay::JobIteration& iteration) {

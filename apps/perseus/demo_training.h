@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -55,6 +56,12 @@ class DemoTraining {
   [[nodiscard]] std::string end_of_log() const;
 
   Result<replay::JobIteration> next();
+  // For several jobs at once: none of these waits.
+  Status start_client() { return replay_->command("client"); }
+  /// The job has registered with the server, or could not: job_path() ends in an empty id.
+  [[nodiscard]] bool registered() const { return replay_->job_notified(); }
+  /// The next iteration, if all workers have completed it. It does not look at the server and the helpers.
+  Result<std::optional<replay::JobIteration>> poll(int limit_ms);
   /// Iterations, without the first `unmeasured` ones.
   Result<std::vector<replay::JobIteration>> measure(int unmeasured, int measured);
   /// Iterations that ran one plan from beginning to end. Others are skipped: those of a trial, in which a client
@@ -68,6 +75,8 @@ class DemoTraining {
  private:
   replay::ReplayOptions replay_options(const DemoPrograms& programs, const std::string& csv);
   [[nodiscard]] std::vector<std::string> worker_arguments(const DemoPrograms& programs, const std::string& csv) const;
+  /// Another one for each job of the demo.
+  [[nodiscard]] std::string profile_name() const;
   Status push_profile();
   /// The plan version that all of this iteration ran on all workers; 0: none. A client that holds its clock at the
   /// highest one reports that from some moment within an iteration on, so the iteration before counts too.

@@ -2,9 +2,8 @@
 //
 // Input:   energies since some moment, at equal intervals; for each limit the time from which on it is judged, and its
 //          end; the window, rounded up to whole intervals.
-// Output:  per limit the number of windows, the greatest mean, and where that window begins. A time that is shorter
-// than
-//          the window has no windows, and proves nothing.
+// Output:  per limit the number of windows, the greatest mean, and where that window begins. A time shorter than the
+//          window has no windows, and proves nothing.
 // Errors:  none.
 // Cost:    O(readings) per limit.
 // Threads: pure functions.

@@ -1,0 +1,377 @@
+#include "power_story.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "demo_programs.h"
+#include "demo_server.h"
+#include "demo_stage.h"
+#include "interrupt.h"
+#include "io/formats/boost_json_text.h"
+#include "power_story_jobs.h"
+#include "simulation/simulated_gpu/site_meter.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr double kFall = 0.3;        // of the limit
+constexpr double kInterval_s = 0.1;  // of the meter
+constexpr double kLease_s = 10, kDwell_s = 1;
+constexpr double kLeastWindow_s = 5, kWindowIterations = 10;  // the longest at maximum clock
+constexpr double kDeadBeyondLease_s = 4;
+constexpr double kBetweenServerReadings_s = 0.5;
+constexpr double kSilence_s = 60, kSilenceIterations = 10;
+constexpr double kLeastPlanLimit_s = 180, kPlanLimitIterations = 150;
+constexpr double kNotCorrected = 0.01;  // the server corrects no job that draws so little more than planned
+constexpr double kRoseBy = 1.05;        // of what counted under the low limit
+constexpr double kRounding_w = 1e-3;
+constexpr int kLeastIterations = 2;  // without the server, of each job
+
+double monotonic_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double mean_time_s(const std::vector<StoryIteration>& iterations) {
+  if (iterations.empty()) return 0;
+  const auto add = [](double sum, const StoryIteration& it) { return sum + it.end_s - it.start_s; };
+  return std::accumulate(iterations.begin(), iterations.end(), 0.0, add) / static_cast<double>(iterations.size());
+}
+
+}  // namespace
+
+bool limits_kept(const PowerMeasurement& m) {
+  return !m.verdicts.empty() &&
+         std::ranges::all_of(m.verdicts, [](const auto& v) { return v.windows > 0 && v.over == 0; });
+}
+bool acted_in_time(const PowerMeasurement& m) { return std::ranges::all_of(m.falls, &StoryFall::in_time); }
+bool trained_on(const PowerMeasurement& m) {
+  return std::ranges::all_of(m.jobs, [](const auto& job) { return job.iterations_without_server >= kLeastIterations; });
+}
+bool story_holds(const PowerMeasurement& m) {
+  return limits_kept(m) && acted_in_time(m) && trained_on(m) && m.rose_again && m.clocks_given_back;
+}
+double limit_of_server_w(const PowerMeasurement& m, double limit_w) {
+  return std::floor((1 - kNotCorrected) * limit_w - m.swing_w);
+}
+double most_over_w(const PowerMeasurement& m) {
+  double most = -m.limit_w;
+  for (std::size_t k = 0; k < m.verdicts.size(); ++k) {
+    if (m.verdicts[k].windows > 0) most = std::max(most, m.verdicts[k].greatest_w - m.judged[k].limit.value());
+  }
+  return most;
+}
+
+class PowerStory::Steps {
+ public:
+  Steps(const DemoOptions& options, const DemoScratch& scratch)
+      : o_(options), scratch_(scratch), server_(stage_, scratch) {}
+
+  Result<PowerMeasurement> run() {
+    for (const auto step :
+         {&Steps::start_processes, &Steps::wait_for_plans, &Steps::measure_without_limit, &Steps::set_limit,
+          &Steps::fall, &Steps::kill_server, &Steps::serve_again, &Steps::raise, &Steps::end_training}) {
+      if (const Status done = (this->*step)(); !done) return done.error();
+    }
+    judge();
+    m_.took_s = stage_.seconds();
+    return std::move(m_);
+  }
+
+  Status tidy() {
+    stage_.clear();
+    server_.while_waiting({});
+    for (const auto& job : jobs_) job->training.tidy();
+    for (const auto& job : jobs_) {
+      if (Status unlocked = job->gpus.wait_until_unlocked(); !unlocked) return unlocked;
+    }
+    return Ok{};
+  }
+
+  void keep_server() { server_.keep(); }
+  void stop_server() { server_.stop(); }
+
+ private:
+  Status start_processes() {
+    const auto programs = find_demo_programs(o_);
+    if (!programs) return programs.error();
+    programs_ = *programs;
+    auto jobs = story_jobs(o_, scratch_, stage_, server_);
+    if (!jobs) return jobs.error();
+    jobs_ = *std::move(jobs);
+    if (Status made = jobs_.front()->gpus.make_leases(); !made) return made;
+    if (Status started = server_.start(programs_.server, o_); !started) return started;
+    std::vector<std::string> files;
+    Seconds longest;
+    for (const auto& job : jobs_) {
+      if (Status made = job->gpus.make(); !made) return made;
+      files.insert(files.end(), job->gpus.files().begin(), job->gpus.files().end());
+      if (Status started = job->training.start(programs_); !started) return started;
+      longest = std::max(longest, job->longest_computation());
+      longest_iteration_s_ = std::max(longest_iteration_s_, job->job.all_max_time.value());
+      m_.all_max_w += job->all_max_power().value();
+    }
+    // A computation that is begun late changes the past by half of it.
+    auto meter =
+        simulated_gpu::SiteMeter::attach(files, Seconds(kInterval_s), Seconds(0.5 + longest.value()), &monotonic_s);
+    if (!meter) return meter.error();
+    meter_.emplace(*std::move(meter));
+    began_s_ = monotonic_s();
+    server_.while_waiting([this] { remember(look_at_jobs(0)); });
+    m_.interval_s = kInterval_s;
+    m_.window_s = std::max(kLeastWindow_s, std::ceil(kWindowIterations * longest_iteration_s_));
+    m_.lease_s = kLease_s;
+    m_.reaction_s = kLease_s + 2 * longest_iteration_s_;
+    m_.swing_w = swing_reserve(jobs_, Seconds(m_.window_s)).value();
+    return Ok{};
+  }
+
+  Status wait_for_plans() {
+    event("the clients start, the jobs register");
+    for (const auto& job : jobs_) {
+      if (Status sent = job->training.start_client(); !sent) return sent;
+    }
+    const double limit_s =
+        o_.limit_s.value_or(std::max(kLeastPlanLimit_s, kPlanLimitIterations * longest_iteration_s_));
+    const auto planned = [&] { return std::ranges::all_of(jobs_, [](const auto& job) { return job->follows_plan; }); };
+    if (Status done = wait_until(planned, limit_s, "plans for all jobs"); !done) return done;
+    event("all jobs follow plans; no limit yet");
+    return Ok{};
+  }
+
+  Status measure_without_limit() {
+    const double from_s = now_s();
+    if (Status held = hold(m_.window_s); !held) return held;
+    meter_until(now_s());
+    m_.drawn_w = replay::mean_power_w(readings(), from_s, now_s());
+    m_.limit_w = std::round(m_.drawn_w);
+    m_.low_limit_w = std::round((1 - kFall) * m_.limit_w);
+    return Ok{};
+  }
+
+  Status set_limit() {
+    unix_began_s_ = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    return lower("the limit", m_.limit_w, 1.4 * m_.window_s);
+  }
+
+  Status fall() { return lower("the fall", m_.low_limit_w, 1.4 * m_.window_s); }
+
+  /// Sets a limit without notice, waits until it is kept, and stays under it.
+  Status lower(const std::string& name, double limit_w, double stay_s) {
+    event(fmt::format("{}: {:.0f} W", name, limit_w));
+    StoryFall fall{name, now_s(), 0, false};
+    if (Status put = put_limit(limit_w); !put) return put;
+    const double due_s = fall.at_s + m_.reaction_s;
+    counted_w_.reset();
+    const auto counts = [&] { return counted_w_ && *counted_w_ <= limit_of_server_w(m_, limit_w) + kRounding_w; };
+    if (Status waited = wait_until([&] { return counts() || now_s() >= due_s; }, 2 * m_.reaction_s, name); !waited)
+      return waited;
+    const double confirmed_s = now_s() + began_s_;
+    const auto next_iterations = [&] {
+      return std::ranges::all_of(jobs_, [&](const auto& job) {
+        return !job->iterations.empty() && job->iterations.back().end_s > confirmed_s;
+      });
+    };
+    fall.in_time = counts();
+    if (Status ended = wait_until(next_iterations, silence_s(), "the end of an iteration"); !ended) return ended;
+    fall.acted_s = fall.in_time ? now_s() : due_s;
+    event(fall.in_time ? fmt::format("{} has acted after {:.1f} s", name, fall.acted_s - fall.at_s)
+                       : fmt::format("{} has not acted within {:.1f} s", name, m_.reaction_s));
+    m_.falls.push_back(fall);
+    m_.judged.push_back({name, fall.acted_s, 0, Watts(limit_w)});
+    return hold(stay_s);
+  }
+
+  Status kill_server() {
+    m_.killed_s = now_s();
+    low_counted_w_ = counted_w_.value_or(0);
+    event("the server is killed");
+    server_.kill();
+    serves_ = false;
+    return hold(kLease_s + kDeadBeyondLease_s);
+  }
+
+  Status serve_again() {
+    event("the server starts again, on its database");
+    m_.serves_again_s = now_s();
+    if (Status started = server_.restart(programs_.server, o_); !started) return started;
+    serves_ = true;
+    counted_w_.reset();
+    for (const auto& job : jobs_) job->follows_plan = false;
+    const auto planned = [&] { return std::ranges::all_of(jobs_, [](const auto& job) { return job->follows_plan; }); };
+    if (Status done = wait_until(planned, silence_s(), "plans from the restarted server"); !done) return done;
+    event("all jobs follow plans again");
+    return hold(1.2 * m_.window_s);
+  }
+
+  Status raise() {
+    event(fmt::format("the limit is back: {:.0f} W", m_.limit_w));
+    const double from_s = now_s();
+    if (Status put = put_limit(m_.limit_w); !put) return put;
+    m_.judged.push_back({"the limit again", from_s, 0, Watts(m_.limit_w)});
+    const auto rose = [&] { return counted_w_ && *counted_w_ > kRoseBy * low_counted_w_; };
+    if (Status waited = wait_until([&] { return rose() || now_s() > from_s + silence_s(); }, 2 * silence_s(), "");
+        !waited)
+      return waited;
+    m_.rose_again = rose();
+    event(m_.rose_again ? "the jobs have the watts again" : "the jobs did not get the watts back");
+    if (Status held = hold(1.4 * m_.window_s); !held) return held;
+    m_.judged.back().until_s = now_s();
+    return Ok{};
+  }
+
+  Status end_training() {
+    const auto proof =
+        server_.ask("GET", fmt::format("/v1/site/proof?from={:.0f}", std::floor(unix_began_s_ / 60) * 60));
+    if (!proof) return proof.error();
+    m_.proof = *proof;
+    meter_until(m_.judged.back().until_s);
+    m_.readings = readings();
+    event("training ends");
+    for (const auto& job : jobs_) job_figures(*job);
+    server_.while_waiting({});
+    for (const auto& job : jobs_) {
+      if (const auto last = job->training.end(); !last) return last.error();
+    }
+    return Ok{};
+  }
+
+  void job_figures(const StoryJob& job) {
+    const auto times = [&](double from_s, double until_s) {
+      return job.between(from_s + began_s_, until_s + began_s_);
+    };
+    const auto dead = times(m_.killed_s, m_.serves_again_s);
+    m_.jobs.push_back({job.shape,
+                       fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", job.options.schedule,
+                                   job.training.ranks(), job.job.profile.num_stages(), job.options.microbatches,
+                                   job.options.replicas),
+                       job.num_gpus(), static_cast<int>(job.iterations.size()), static_cast<int>(dead.size()),
+                       mean_time_s(times(m_.falls[0].acted_s, m_.falls[1].at_s)),
+                       mean_time_s(times(m_.falls[1].acted_s, m_.killed_s)), mean_time_s(dead)});
+  }
+
+  void judge() {
+    for (const replay::JudgedLimit& limit : m_.judged)
+      m_.verdicts.push_back(replay::judge_windows(m_.readings, limit, m_.window_s));
+  }
+
+  Status put_limit(double limit_w) {
+    if (!m_.judged.empty() && m_.judged.back().until_s == 0) m_.judged.back().until_s = now_s();
+    m_.limits.push_back({now_s(), limit_w});
+    const json::object site{
+        {"lease_s", kLease_s},
+        {"dwell_s", kDwell_s},
+        {"node_overhead_w", 0},
+        {"domains",
+         json::array{json::object{
+             {"name", "hall"}, {"limits", json::array{json::object{{"limit_w", limit_of_server_w(m_, limit_w)}}}}}}}};
+    const auto answer = server_.ask("PUT", "/v1/site", formats::json_text(site));
+    if (!answer) return answer.error();
+    serves_ = true;
+    return Ok{};
+  }
+
+  // Time and processes.
+
+  [[nodiscard]] double now_s() const { return monotonic_s() - began_s_; }
+  [[nodiscard]] double silence_s() const { return kSilence_s + kSilenceIterations * longest_iteration_s_; }
+
+  Status hold(double duration_s) {
+    const double until_s = now_s() + duration_s;
+    return wait_until([&] { return now_s() >= until_s; }, duration_s + silence_s(), "");
+  }
+
+  Status wait_until(const std::function<bool()>& done, double limit_s, const std::string& what) {
+    const double until_s = now_s() + limit_s;
+    while (!done()) {
+      if (InterruptGuard::interrupted()) return Error{ErrorCode::unavailable, "interrupted"};
+      if (Status looked = look_at_jobs(20); !looked) return looked;
+      if (!problem_.ok()) return problem_;
+      if (Status read = read_server(); !read) return read;
+      if (now_s() > until_s) return Error{ErrorCode::unavailable, fmt::format("{}: not within {:g} s", what, limit_s)};
+    }
+    return Ok{};
+  }
+
+  void remember(const Status& status) {
+    if (problem_.ok()) problem_ = status;
+  }
+
+  Status look_at_jobs(int limit_ms) {
+    for (const auto& job : jobs_) {
+      if (Status looked = job->look(std::exchange(limit_ms, 0)); !looked) return looked;
+      const double last_s = job->iterations.empty() ? began_s_ : job->iterations.back().end_s;
+      if (monotonic_s() - last_s > silence_s())
+        return Error{ErrorCode::unavailable,
+                     fmt::format("{}: no iteration has ended for {:.0f} s", job->shape, silence_s())};
+    }
+    meter_->read();
+    return Ok{};
+  }
+
+  /// What the server says of the hall; nothing while there is no site or no server.
+  Status read_server() {
+    if (!serves_ || now_s() - read_s_ < kBetweenServerReadings_s) return Ok{};
+    read_s_ = now_s();
+    const auto power = server_.ask("GET", "/v1/site/power");
+    if (!power) return power.error();
+    const auto* domains = power->as_object().if_contains("domains");
+    if (domains == nullptr || !domains->is_array() || domains->get_array().empty()) return Ok{};
+    const json::value& hall = domains->get_array().front();
+    counted_w_ = number_at(hall, {"counted_w"});
+    m_.server.push_back({now_s(), number_at(hall, {"planned_w"}), *counted_w_});
+    const double metered_w = replay::mean_power_w(readings(), now_s() - 2 - m_.window_s, now_s());
+    stage_.so_far(fmt::format("limit {:.0f} W, counted {:.0f} W, metered {:.0f} W", m_.limits.back().limit_w,
+                              *counted_w_, metered_w));
+    return Ok{};
+  }
+
+  void meter_until(double until_s) {
+    while (meter_->samples().empty() || meter_->samples().back().at_s < until_s + began_s_) remember(look_at_jobs(20));
+  }
+
+  [[nodiscard]] std::vector<replay::EnergyReading> readings() const {
+    std::vector<replay::EnergyReading> readings;
+    for (const simulated_gpu::MeterSample& sample : meter_->samples())
+      readings.push_back({sample.at_s - began_s_, sample.energy.value()});
+    return readings;
+  }
+
+  void event(const std::string& what) {
+    stage_.begin(what);
+    m_.events.push_back({now_s(), what});
+  }
+
+  const DemoOptions& o_;
+  const DemoScratch& scratch_;
+  DemoStage stage_;
+  DemoServer server_;
+  DemoPrograms programs_;
+  StoryJobs jobs_;
+  std::optional<simulated_gpu::SiteMeter> meter_;
+  PowerMeasurement m_;
+  Status problem_ = Ok{};
+  std::optional<double> counted_w_;  ///< as the server last said
+  double began_s_ = 0, unix_began_s_ = 0, longest_iteration_s_ = 0, low_counted_w_ = 0, read_s_ = 0;
+  bool serves_ = false;  ///< there are a server and a site
+};
+
+PowerStory::PowerStory(const DemoOptions& options, const DemoScratch& scratch)
+    : steps_(std::make_unique<Steps>(options, scratch)) {}
+PowerStory::~PowerStory() = default;
+Result<PowerMeasurement> PowerStory::run() { return steps_->run(); }
+Status PowerStory::tidy() { return steps_->tidy(); }
+void PowerStory::keep_server() { steps_->keep_server(); }
+void PowerStory::stop_server() { steps_->stop_server(); }
+
+}  // namespace perseus::cli

@@ -1,0 +1,295 @@
+#include "power_story_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cmath>
+
+#include "demo_server.h"
+#include "interrupt.h"
+#include "io/formats/boost_json_text.h"
+#include "io/report/format.h"
+#include "io/report/line_chart.h"
+#include "io/report/static_page.h"
+#include "output_directory.h"
+#include "terminal_size.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::array<std::string_view, 4> kFiles{"summary.json", "report.html", "power.csv", "server.csv"};
+bool is_part_of_a_story(std::string_view name) { return std::ranges::find(kFiles, name) != kFiles.end(); }
+
+std::string watts(double power_w) { return fmt::format("{:.1f} W", power_w); }
+std::string seconds(double time_s) { return fmt::format("{:.1f} s", time_s); }
+std::string time_of(double time_s) { return time_s > 0 ? report::text_of(Seconds(time_s)) : std::string("-"); }
+
+json::object json_of(const replay::JudgedLimit& limit, const replay::WindowVerdict& v) {
+  return {{"name", limit.name},         {"limit_w", limit.limit.value()}, {"from_s", limit.from_s},
+          {"until_s", limit.until_s},   {"windows", v.windows},           {"over", v.over},
+          {"greatest_w", v.greatest_w}, {"begins_s", v.begins_s},         {"mean_w", v.mean_w}};
+}
+
+json::object summary_of(const PowerMeasurement& m) {
+  json::array limits, falls, jobs;
+  for (std::size_t k = 0; k < m.judged.size(); ++k) limits.push_back(json_of(m.judged[k], m.verdicts[k]));
+  for (const StoryFall& fall : m.falls) {
+    falls.push_back(
+        json::object{{"name", fall.name}, {"at_s", fall.at_s}, {"acted_s", fall.acted_s}, {"in_time", fall.in_time}});
+  }
+  for (const StoryJobFigures& job : m.jobs) {
+    jobs.push_back(json::object{{"name", job.shape},
+                                {"shape", job.description},
+                                {"gpus", job.gpus},
+                                {"iterations", job.iterations},
+                                {"iterations_without_server", job.iterations_without_server},
+                                {"iteration_high_s", job.high_s},
+                                {"iteration_low_s", job.low_s},
+                                {"iteration_without_server_s", job.without_server_s}});
+  }
+  return {{"holds", story_holds(m)},
+          {"limits_kept", limits_kept(m)},
+          {"acted_in_time", acted_in_time(m)},
+          {"trained_on", trained_on(m)},
+          {"rose_again", m.rose_again},
+          {"clocks_given_back", m.clocks_given_back},
+          {"most_over_w", most_over_w(m)},
+          {"window_s", m.window_s},
+          {"reaction_s", m.reaction_s},
+          {"lease_s", m.lease_s},
+          {"all_max_w", m.all_max_w},
+          {"drawn_w", m.drawn_w},
+          {"limit_w", m.limit_w},
+          {"low_limit_w", m.low_limit_w},
+          {"swing_w", m.swing_w},
+          {"server_limit_w", limit_of_server_w(m, m.limit_w)},
+          {"server_low_limit_w", limit_of_server_w(m, m.low_limit_w)},
+          {"killed_s", m.killed_s},
+          {"serves_again_s", m.serves_again_s},
+          {"limits", std::move(limits)},
+          {"falls", std::move(falls)},
+          {"jobs", std::move(jobs)},
+          {"took_s", m.took_s}};
+}
+
+/// The limit at that time; 0: none yet.
+double limit_at(const PowerMeasurement& m, double at_s) {
+  double limit_w = 0;
+  for (const StoryLimit& limit : m.limits) limit_w = limit.from_s <= at_s ? limit.limit_w : limit_w;
+  return limit_w;
+}
+
+bool is_judged(const PowerMeasurement& m, double from_s, double until_s) {
+  return std::ranges::any_of(
+      m.judged, [&](const auto& limit) { return from_s >= limit.from_s - 1e-6 && until_s <= limit.until_s + 1e-6; });
+}
+
+std::size_t window_steps(const PowerMeasurement& m) {
+  return static_cast<std::size_t>(std::lround(m.window_s / m.interval_s));
+}
+
+double mean_w(const PowerMeasurement& m, std::size_t from, std::size_t until) {
+  const replay::EnergyReading &a = m.readings[from], &b = m.readings[until];
+  return (b.energy_j - a.energy_j) / (b.at_s - a.at_s);
+}
+
+std::string power_csv(const PowerMeasurement& m) {
+  std::string csv = "time_s,energy_j,power_w,window_w,limit_w,judged\n";
+  const std::size_t steps = window_steps(m);
+  for (std::size_t k = 1; k < m.readings.size(); ++k) {
+    const double at_s = m.readings[k].at_s, limit_w = limit_at(m, at_s);
+    const bool whole = k >= steps;
+    csv += fmt::format("{:.4f},{:.3f},{:.2f},{},{},{}\n", at_s, m.readings[k].energy_j, mean_w(m, k - 1, k),
+                       whole ? fmt::format("{:.3f}", mean_w(m, k - steps, k)) : "",
+                       limit_w > 0 ? fmt::format("{:.0f}", limit_w) : "",
+                       whole && is_judged(m, m.readings[k - steps].at_s, at_s) ? 1 : 0);
+  }
+  return csv;
+}
+
+std::string server_csv(const PowerMeasurement& m) {
+  std::string csv = "time_s,planned_w,counted_w\n";
+  for (const ServerReading& r : m.server)
+    csv += fmt::format("{:.2f},{:.2f},{:.2f}\n", r.at_s, r.planned_w, r.counted_w);
+  return csv;
+}
+
+std::string chart(const PowerMeasurement& m) {
+  report::ChartSeries window{fmt::format("meter, mean of the last {:g} s", m.window_s), report::look_of("exact")};
+  report::ChartSeries second{"meter, mean of a second", report::variant_of(report::look_of("exact"))};
+  report::ChartSeries counted{"counted by the server", report::look_of("envpipe")};
+  report::ChartSeries limit{"limit", report::look_of("bound")};
+  const std::size_t steps = window_steps(m);
+  constexpr std::size_t kSecond = 10, kEvery = 3;
+  for (std::size_t k = kSecond; k < m.readings.size(); k += kEvery) {
+    second.points.push_back({m.readings[k].at_s, mean_w(m, k - kSecond, k)});
+    if (k >= steps) window.points.push_back({m.readings[k].at_s, mean_w(m, k - steps, k)});
+  }
+  for (const ServerReading& r : m.server) counted.points.push_back({r.at_s, r.counted_w});
+  for (std::size_t k = 0; k < m.limits.size(); ++k) {
+    const double until_s = k + 1 < m.limits.size() ? m.limits[k + 1].from_s : m.readings.back().at_s;
+    limit.points.push_back({m.limits[k].from_s, m.limits[k].limit_w});
+    limit.points.push_back({until_s, m.limits[k].limit_w});
+  }
+  return report::line_chart({"Power of all GPUs", "s", "W"},
+                            {{"", {limit, window, counted, second}, m.killed_s, "server killed"}});
+}
+
+report::TextRows window_rows(const PowerMeasurement& m) {
+  report::TextRows t{{"limit", "W", "judged from", "to", "windows", "over", "greatest mean", "left", "mean"}, {}};
+  for (std::size_t k = 0; k < m.judged.size(); ++k) {
+    const replay::JudgedLimit& limit = m.judged[k];
+    const replay::WindowVerdict& v = m.verdicts[k];
+    t.rows.push_back({limit.name, fmt::format("{:.0f}", limit.limit.value()), seconds(limit.from_s),
+                      seconds(limit.until_s), std::to_string(v.windows), std::to_string(v.over), watts(v.greatest_w),
+                      watts(limit.limit.value() - v.greatest_w), watts(v.mean_w)});
+  }
+  return t;
+}
+
+report::TextRows job_rows(const PowerMeasurement& m) {
+  report::TextRows t{{"job", "GPUs", "iterations", "without a server", "time, the limit", "low", "without a server"},
+                     {}};
+  for (const StoryJobFigures& job : m.jobs) {
+    t.rows.push_back({fmt::format("{}: {}", job.shape, job.description), std::to_string(job.gpus),
+                      std::to_string(job.iterations), std::to_string(job.iterations_without_server),
+                      time_of(job.high_s), time_of(job.low_s), time_of(job.without_server_s)});
+  }
+  return t;
+}
+
+report::TextRows proof_rows(const PowerMeasurement& m) {
+  report::TextRows t{{"minute", "readings", "limit", "planned", "counted", "reported", "over", "rate lost"}, {}};
+  const auto* object = m.proof.if_object();
+  const auto* entries = object != nullptr ? object->if_contains("entries") : nullptr;
+  if (entries == nullptr || !entries->is_array()) return t;
+  for (const json::value& entry : entries->get_array()) {
+    const double start_s = number_at(entry, {"start_s"});
+    const auto power = [&](std::string_view key) {
+      const double power_w = number_at(entry, {key}, -1);
+      return power_w < 0 ? std::string("-") : watts(power_w);
+    };
+    t.rows.push_back({fmt::format("{:02}:{:02} UTC", std::lround(start_s) / 3600 % 24, std::lround(start_s) / 60 % 60),
+                      fmt::format("{:.0f}", number_at(entry, {"readings"})), power("metered_limit_w"),
+                      power("planned_w"), power("counted_w"), power("reported_w"),
+                      seconds(number_at(entry, {"over_s"})),
+                      fmt::format("{:.1f} %", 100 * number_at(entry, {"rate_lost"}))});
+  }
+  return t;
+}
+
+std::string verdict_text(const PowerMeasurement& m) {
+  if (!limits_kept(m)) {
+    const double over_w = most_over_w(m);
+    return over_w > 0 ? fmt::format("NOT kept: a window's mean is {} above its limit", watts(over_w))
+                      : std::string("not proven: a limit has no whole window");
+  }
+  return fmt::format("kept: in no window of {:g} s is the meter's mean above the limit; the closest is {} below",
+                     m.window_s, watts(-most_over_w(m)));
+}
+
+std::vector<report::ReportFact> verdict(const PowerMeasurement& m) {
+  const auto yes = [](bool holds) { return holds ? "yes" : "NO"; };
+  std::string acted;
+  for (const StoryFall& fall : m.falls)
+    acted += fmt::format("{}{} after {}", acted.empty() ? "" : ", ", fall.name, seconds(fall.acted_s - fall.at_s));
+  return {{"limits", verdict_text(m)},
+          {"acted in time", fmt::format("{}: {}; allowed: {}", yes(acted_in_time(m)), acted, seconds(m.reaction_s))},
+          {"training", fmt::format("{}: every job trained on while the server was dead for {}", yes(trained_on(m)),
+                                   seconds(m.serves_again_s - m.killed_s))},
+          {"watts came back", yes(m.rose_again)},
+          {"clocks given back", yes(m.clocks_given_back)}};
+}
+
+std::vector<report::ReportFact> facts_of(const PowerMeasurement& m) {
+  std::vector<report::ReportFact> facts = m.facts;
+  facts.push_back(
+      {"power", fmt::format("{} at maximum clock; {} with plans and no limit", watts(m.all_max_w), watts(m.drawn_w))});
+  facts.push_back({"limits", fmt::format("{:.0f} W, then {:.0f} W without notice", m.limit_w, m.low_limit_w)});
+  facts.push_back({"window", fmt::format("{:g} s, ten iterations of the slowest job or more", m.window_s)});
+  facts.push_back(
+      {"reserve", fmt::format("the server keeps {:.0f} W and {:.0f} W: 1 % less, up to which it corrects no "
+                              "job, and {:.1f} W for swings within iterations",
+                              limit_of_server_w(m, m.limit_w), limit_of_server_w(m, m.low_limit_w), m.swing_w)});
+  return facts;
+}
+
+report::StaticPage page_of(const PowerMeasurement& m) {
+  report::StaticPage page{"Perseus demo", "A limit that falls, and a server that dies", facts_of(m), {}};
+  page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
+  page.sections.push_back(
+      {"",
+       {chart(m)},
+       verdict(m),
+       {},
+       "The GPUs are simulated: each computation takes the time and power of the profile at the GPU's current clock. "
+       "Jobs, clients, helpers and server are real processes. The meter reads the energies of the simulated GPUs and "
+       "asks "
+       "neither the server nor the clients."});
+  page.sections.push_back(
+      {"Windows against limits",
+       {},
+       {},
+       window_rows(m),
+       "A window is judged if it lies within one limit. After a fall, windows are judged from when the server "
+       "counted no more than the limit and every job had ended the iteration of that moment, but at the latest from "
+       "the "
+       "allowed time on: a plan lease and two iterations."});
+  std::vector<report::ReportFact> events;
+  for (const StoryEvent& event : m.events) events.push_back({seconds(event.at_s), event.what});
+  page.sections.push_back({"Events", {}, std::move(events), {}, ""});
+  page.sections.push_back({"Jobs", {}, {}, job_rows(m), "Times are means of an iteration."});
+  page.sections.push_back(
+      {"The server's proof",
+       {},
+       {},
+       proof_rows(m),
+       "From GET /v1/site/proof, a reading every 5 s while the server lives. Its limit is lower by the "
+       "reserve. Means of minutes: the fall and the return lie within minutes."});
+  return page;
+}
+
+}  // namespace
+
+Status check_power_output(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_story);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Result<bool> write_power_output(const std::filesystem::path& directory, const PowerMeasurement& m) {
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_story);
+  if (!out) return out.error();
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
+    if (InterruptGuard::interrupted()) return Ok{};
+    return write_output_file(*out, name, fill);
+  };
+  for (const Status& written :
+       {file("summary.json", [&](const report::Sink& sink) { sink(power_summary_json(m)); }),
+        file("power.csv", [&](const report::Sink& sink) { sink(power_csv(m)); }),
+        file("server.csv", [&](const report::Sink& sink) { sink(server_csv(m)); }),
+        file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(m), sink); })}) {
+    if (!written) return written.error();
+  }
+  if (InterruptGuard::interrupted()) return false;
+  if (const Status committed = out->commit(); !committed) return committed.error();
+  return true;
+}
+
+std::string power_text(const PowerMeasurement& m) {
+  std::string text;
+  for (const report::ReportFact& fact : facts_of(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  text += "\n" + report::text_of(window_rows(m), output_columns()) + "\n" +
+          report::text_of(job_rows(m), output_columns()) + "\n";
+  for (const report::ReportFact& fact : verdict(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  return text;
+}
+
+std::string power_summary_json(const PowerMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }
+
+}  // namespace perseus::cli
