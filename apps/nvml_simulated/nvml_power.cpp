@@ -18,13 +18,10 @@ long long unix_us() {
       .count();
 }
 
-constexpr unsigned kLeastLimit_mw = 100'000;
-unsigned most_limit_mw(const simulated_gpu::SimulatedDriver& gpu) {
-  return std::max(kLeastLimit_mw, milliwatts(gpu.default_power_limit()));
-}
+unsigned least_limit_mw(const simulated_gpu::SimulatedDriver& gpu) { return milliwatts(gpu.power_limit_range().first); }
+unsigned most_limit_mw(const simulated_gpu::SimulatedDriver& gpu) { return milliwatts(gpu.power_limit_range().second); }
 
 int set_limit(simulated_gpu::SimulatedDriver& gpu, unsigned limit_mw) {
-  if (limit_mw < kLeastLimit_mw || limit_mw > most_limit_mw(gpu)) return device::nvml_code::kInvalidArgument;
   return gpu.set_power_limit(Watts(limit_mw / 1000.0));
 }
 
@@ -55,7 +52,7 @@ void fill(simulated_gpu::SimulatedDriver& gpu, device::nvml::FieldValue& field) 
       put_number(field, milliwatts(gpu.power()));
       break;
     case device::nvml::field_power_min_limit:
-      put_number(field, kLeastLimit_mw);
+      put_number(field, least_limit_mw(gpu));
       break;
     case device::nvml::field_power_max_limit:
       put_number(field, most_limit_mw(gpu));
@@ -137,7 +134,7 @@ NVML_API int nvmlDeviceGetPowerManagementDefaultLimit(device::nvml::Device devic
 NVML_API int nvmlDeviceGetPowerManagementLimitConstraints(device::nvml::Device device, unsigned* least_mw,
                                                           unsigned* most_mw) {
   return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) {
-    return std::max(put(least_mw, kLeastLimit_mw), put(most_mw, most_limit_mw(gpu)));
+    return std::max(put(least_mw, least_limit_mw(gpu)), put(most_mw, most_limit_mw(gpu)));
   });
 }
 NVML_API int nvmlDeviceGetPowerManagementMode(device::nvml::Device device, int* mode) {

@@ -17,6 +17,7 @@ using simulated_gpu::Marks;
 using simulated_gpu::Spec;
 using simulated_gpu::State;
 
+constexpr Watts kLeastLimit(100);
 constexpr int kDone = 0, kBadArgument = 2, kNoPermission = 4;
 
 bool is_alive(int process) { return kill(process, 0) == 0 || errno != ESRCH; }
@@ -70,6 +71,10 @@ Watts SimulatedDriver::average_power() {
 
 Watts SimulatedDriver::power_limit() {
   return file_->change([](State& state, Marks&) { return Watts(state.limit_w); });
+}
+
+std::pair<Watts, Watts> SimulatedDriver::power_limit_range() const {
+  return {kLeastLimit, std::max(kLeastLimit, default_power_limit())};
 }
 
 bool SimulatedDriver::power_capped() {
@@ -147,7 +152,8 @@ int SimulatedDriver::unlock_clocks() {
 
 int SimulatedDriver::set_power_limit(Watts limit) {
   if (!permitted()) return kNoPermission;
-  if (limit.value() <= 0) return kBadArgument;
+  const auto [least, most] = power_limit_range();
+  if (limit < least || limit > most) return kBadArgument;
   file_->change([&](State& state, Marks& marks) { limit_power(state, marks, limit.value()); });
   file_->tell_change();
   return kDone;

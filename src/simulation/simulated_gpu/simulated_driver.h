@@ -47,6 +47,8 @@ class SimulatedDriver {
   Watts average_power();  ///< over the specification's window
   Watts power_limit();
   [[nodiscard]] Watts default_power_limit() const;
+  /// Lowest and highest limit that set_power_limit() takes.
+  [[nodiscard]] std::pair<Watts, Watts> power_limit_range() const;
   bool power_capped();         ///< now
   Seconds power_capped_for();  ///< total
   bool idle();

@@ -56,6 +56,7 @@ struct AmdLibrary {
   int (*amdsmi_get_clock_info)(Handle, std::uint32_t, ClockInfo*);
   int (*amdsmi_get_power_info)(Handle, void*);
   int (*amdsmi_get_power_cap_info)(Handle, std::uint32_t, PowerCapInfo*);
+  int (*amdsmi_set_power_cap)(Handle, std::uint32_t, std::uint64_t);
   int (*amdsmi_set_gpu_clk_limit)(Handle, std::uint32_t, std::uint32_t, std::uint64_t);
   int (*amdsmi_set_gpu_perf_level)(Handle, std::uint32_t);
   int abi;  ///< 24, 25, ...
@@ -185,6 +186,7 @@ DeviceResult<AmdLibrary> load_library() {
       FIND(amdsmi_get_clock_info);
       FIND(amdsmi_get_power_info);
       FIND(amdsmi_get_power_cap_info);
+      FIND(amdsmi_set_power_cap);
       FIND(amdsmi_set_gpu_clk_limit);
       FIND(amdsmi_set_gpu_perf_level);
 #undef FIND
@@ -329,6 +331,19 @@ class AmdGpu final : public Gpu {
       if (status != kSuccess) return amd_error("amdsmi_set_gpu_clk_limit", what_, status, true);
     }
     last_ = highest;
+    return Ok{};
+  }
+
+  DeviceResult<PowerLimits> power_limits() override {
+    const auto cap = power_cap();
+    if (!cap) return cap.error();
+    return PowerLimits{watts_of(cap->power_cap), watts_of(cap->min_power_cap), watts_of(cap->max_power_cap)};
+  }
+
+  DeviceStatus set_power_limit(Watts limit) override {
+    const auto microwatts = static_cast<std::uint64_t>(std::llround(limit.value() * 1e6));
+    const int status = call(amd_.amdsmi_set_power_cap, gpu_, std::uint32_t{0}, microwatts);
+    if (status != kSuccess) return amd_error("amdsmi_set_power_cap", what_, status);
     return Ok{};
   }
 

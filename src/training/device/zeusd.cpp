@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <cmath>
 #include <cstdlib>
 
 #include "base/json_writer.h"
@@ -145,6 +146,23 @@ DeviceStatus Zeusd::lock_clock(Megahertz clock) {
 DeviceStatus Zeusd::unlock_clock() {
   locks_ = 0;
   return command("reset_gpu_locked_clocks", Megahertz(0), Megahertz(0), true);
+}
+
+DeviceStatus Zeusd::set_power_limit(Watts limit) {
+  const long milliwatts = std::lround(limit.value() * 1000);
+  std::string target = fmt::format("/gpu/set_power_limit?gpu_ids={}&power_limit_mw={}&block=true", id_, milliwatts);
+  std::string body;
+  if (older_) {
+    target = fmt::format("/gpu/{}/set_power_limit", id_);
+    body = json_object([&](JsonWriter& f) {
+      f.always("power_limit_mw", milliwatts);
+      f.always("block", true);
+    });
+  }
+  const auto answer = http_->call("POST", target, body);
+  if (!answer) return answer.error();
+  if (answer->status != kOk) return refusal(http_->path(), target, *answer, false);
+  return Ok{};
 }
 
 DeviceStatus Zeusd::limit_clock(Megahertz lowest, Megahertz highest) {

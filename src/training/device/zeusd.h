@@ -45,6 +45,7 @@ class Zeusd {
   DeviceStatus lock_clock(Megahertz clock);
   DeviceStatus unlock_clock();
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
+  DeviceStatus set_power_limit(Watts limit);
   [[nodiscard]] const std::string& path() const { return http_->path(); }
   [[nodiscard]] bool older() const { return older_; }
 

@@ -26,6 +26,8 @@ class ZeusdGpu final : public Gpu {
   DeviceStatus lock_clock(Megahertz clock) override { return zeusd_.lock_clock(clock); }
   DeviceStatus unlock_clock() override { return zeusd_.unlock_clock(); }
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override { return zeusd_.limit_clock(lowest, highest); }
+  DeviceResult<PowerLimits> power_limits() override { return nvml_->power_limits(); }
+  DeviceStatus set_power_limit(Watts limit) override { return zeusd_.set_power_limit(limit); }
 
  private:
   std::unique_ptr<NvmlGpu> nvml_;

@@ -75,9 +75,15 @@ EXPORT int amdsmi_get_power_info(void*, void* info) {
   return begin("amdsmi_get_power_info");
 }
 EXPORT int amdsmi_get_power_cap_info(void*, std::uint32_t, void* info) {
-  const std::uint64_t values[5] = {650'000'000, 750'000'000, 0, 0, 750'000'000};
+  const std::uint64_t values[5] = {state.power_cap_uw, 750'000'000, 0, 100'000'000, 750'000'000};
   std::memcpy(info, values, sizeof values);
   return begin("amdsmi_get_power_cap_info");
+}
+EXPORT int amdsmi_set_power_cap(void*, std::uint32_t sensor, std::uint64_t cap_uw) {
+  if (const int failed = begin("amdsmi_set_power_cap"); failed != 0) return failed;
+  if (sensor != 0 || cap_uw < 100'000'000 || cap_uw > 750'000'000) return 1;
+  state.power_cap_uw = cap_uw;
+  return 0;
 }
 EXPORT int amdsmi_set_gpu_clk_limit(void* gpu, std::uint32_t type, std::uint32_t limit, std::uint64_t mhz) {
   if (type != 0) return 1;

@@ -10,6 +10,7 @@ struct AmdStandIn {
   std::string fails = "";  ///< only this function fails, if not empty
   std::uint64_t limit_min_mhz[2] = {500, 500}, limit_max_mhz[2] = {1700, 1700};
   int resets[2] = {0, 0};
+  std::uint64_t power_cap_uw = 650'000'000;
   std::uint64_t accumulator = 1'000'000;
   std::uint32_t power_w = 300, average_power_w = 290;
   std::vector<std::string> calls;

@@ -79,6 +79,17 @@ TEST_P(Amd, ClocksUpAndDownInAnOrderThatTheDriverTakes) {
   EXPECT_EQ(gpu_->lock_clock(Megahertz(0)).error().fault, DeviceFault::bad_clock);
 }
 
+TEST_P(Amd, SetsItsPowerCap) {
+  EXPECT_EQ(gpu_->power_limits()->set, Watts(650));
+  EXPECT_EQ(gpu_->power_limits()->least, Watts(100));
+  EXPECT_EQ(gpu_->power_limits()->most, Watts(750));
+  EXPECT_TRUE(gpu_->set_power_limit(Watts(500)));
+  EXPECT_EQ(gpu_->power_limits()->set, Watts(500));
+  EXPECT_EQ(gpu_->set_power_limit(Watts(50)).error().fault, DeviceFault::not_supported);
+  state_->status = 10;
+  EXPECT_EQ(gpu_->set_power_limit(Watts(600)).error().fault, DeviceFault::no_permission);
+}
+
 TEST_P(Amd, SelectsByIndexAndBusId) {
   EXPECT_EQ((*open_gpu("amdsmi:1"))->identity().uuid, "a5ff74a1-0001");
   EXPECT_EQ((*open_gpu("amdsmi:0001:83:01.0"))->identity().uuid, "a5ff74a1-0001");
