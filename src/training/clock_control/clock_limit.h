@@ -6,11 +6,13 @@
 // that are queued already, until the training thread has replaced them: lift() with the ticket of that cap; a newer
 // cap stays. A fall is a lower ceiling from a time on: then it bounds every clock, and the plan lease does not matter.
 //
+// The power limit is what the GPU itself may be limited to while a budget holds (power_backstop.h).
+//
 // Input:   set, extend, cap and fall from one thread; lift from the training thread; times of monotonic_ns().
 // Output:  the limits that hold at a time, for the helper.
 // Errors:  none.
 // Cost:    a few stores; at() a dozen loads.
-// Threads: one sets, one lifts, one process reads; lock-free atomics only.
+// Threads: one sets, one lifts, one process reads, limit_power() any; lock-free atomics only.
 // Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.
 #pragma once
 
@@ -97,6 +99,12 @@ class ClockLimit {
     changes_.fetch_add(1, std::memory_order_seq_cst);
   }
 
+  /// 0: the GPU's own limit.
+  void limit_power(Watts limit) noexcept {
+    power_limit_mw_.store(static_cast<std::int32_t>(limit.value() * 1000), std::memory_order_relaxed);
+    changes_.fetch_add(1, std::memory_order_seq_cst);
+  }
+
   // ---- The helper.
   /// Number of changes so far. Sequentially consistent, see Mailbox::may_rest().
   [[nodiscard]] std::uint32_t changes() const noexcept { return changes_.load(std::memory_order_seq_cst); }
@@ -153,6 +161,10 @@ class ClockLimit {
     }
     return least;
   }
+  /// 0: no limit of the power, or no budget.
+  [[nodiscard]] Watts power_limit() const noexcept {
+    return Watts(ceiling().value() == 0 ? 0 : power_limit_mw_.load(std::memory_order_relaxed) / 1000.0);
+  }
   /// 0: no cap.
   [[nodiscard]] Megahertz capped_at() const noexcept {
     return Megahertz(static_cast<int>(cap_.load(std::memory_order_acquire) & kClock));
@@ -172,9 +184,10 @@ class ClockLimit {
   std::atomic<std::int32_t> ceiling_{0};
   std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::int64_t> plan_until_ns_{0};
-  std::atomic<std::uint64_t> cap_{0};                           ///< ticket, clock (0: none)
-  std::atomic<std::uint32_t> expired_{0};                       ///< the helper's: it has seen the plan lease end
-  std::atomic<std::int64_t> looked_ns_{0};                      ///< the helper's: of its last at()
+  std::atomic<std::uint64_t> cap_{0};       ///< ticket, clock (0: none)
+  std::atomic<std::uint32_t> expired_{0};   ///< the helper's: it has seen the plan lease end
+  std::atomic<std::int64_t> looked_ns_{0};  ///< the helper's: of its last at()
+  std::atomic<std::int32_t> power_limit_mw_{0};
   std::array<std::atomic<std::uint64_t>, kMostFalls> falls_{};  ///< time (ms), clock; 0: none
 };
 

@@ -189,11 +189,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
   ::close(HelperFds::kChannel);  // the training process waits for that before it starts another helper
   pollfd owner{HelperFds::kOwner, POLLIN, 0};
   while (is_open(HelperFds::kOwner)) {
-    if (wait_for(&owner, 1, kGuardTick)) {
-      const bool unlocked = unlock_patiently(gpu).ok();
-      if (unlocked) lease.clear();
-      ::_exit(unlocked ? 0 : 1);
-    }
+    if (wait_for(&owner, 1, kGuardTick)) { ::_exit(give_back_patiently(gpu, lease) ? 0 : 1); }
     if (mailbox.awaits_lease.load(std::memory_order_acquire) != 0) break;
   }
   ::_exit(0);
@@ -218,7 +214,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
     pulse.looked_ns.store(now_ns, std::memory_order_relaxed);
     return now_ns;
   };
-  ClockWorker worker(mailbox, **gpu, *lease, look);
+  ClockWorker worker(mailbox, **gpu, *lease, look, job.may_limit_power);
   if (const device::DeviceStatus begun = worker.begin(); !begun) refuse(begun.error());
   const bool precedes = take_precedence();
   const StepAside step_aside;

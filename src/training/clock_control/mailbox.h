@@ -18,6 +18,7 @@
 
 #include "base/units.h"
 #include "training/clock_control/applied_clocks.h"
+#include "training/clock_control/backstop_state.h"
 #include "training/clock_control/clock_limit.h"
 #include "training/clock_control/clock_queue.h"
 #include "training/clock_control/latency_histogram.h"
@@ -50,7 +51,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 7;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 8;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
@@ -75,6 +76,9 @@ struct Mailbox {
   std::atomic<std::uint32_t> awaits_lease{0};  ///< 1: a helper starts; its next step is to take the lease
   std::atomic<std::uint32_t> locked{0};        ///< 1: the device's clock may be locked by us
   SharedText why_ended;                        ///< of refused or lost
+  std::atomic<BackstopState> backstop{BackstopState::none};
+  std::atomic<std::int32_t> backstop_mw{0};  ///< limit of the GPU's power; 0: unchanged
+  SharedText why_no_backstop;
   /// From "due" (posted for now, or observed to be due) until the device call has returned; the call alone; from the
   /// call's begin until the device ran at the clock.
   LatencyHistogram request_to_device, device_call, call_to_clock;

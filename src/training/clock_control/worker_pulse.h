@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "training/clock_control/mailbox.h"
+#include "training/clock_control/watchdog.h"
 #include "training/device/forwarding_gpu.h"
 
 namespace perseus::clock_control {
@@ -50,11 +51,22 @@ class PulsedGpu final : public device::ForwardingGpu {
   device::DeviceStatus unlock_clock() override {
     return during([this] { return device::ForwardingGpu::unlock_clock(); });
   }
+  // Rare calls, of which no duration is known: they have kPatience.
+  device::DeviceResult<device::GpuConditions> conditions() override {
+    return during([this] { return device::ForwardingGpu::conditions(); }, kLonger_ns);
+  }
+  device::DeviceResult<device::PowerLimits> power_limits() override {
+    return during([this] { return device::ForwardingGpu::power_limits(); }, kLonger_ns);
+  }
+  device::DeviceStatus set_power_limit(Watts limit) override {
+    return during([this, limit] { return device::ForwardingGpu::set_power_limit(limit); }, kLonger_ns);
+  }
 
  private:
+  static constexpr std::int64_t kLonger_ns = Watchdog::kPatience - Watchdog::kCallLimit;
   template <class Call>
-  auto during(Call call) -> decltype(call()) {
-    pulse_.call_began_ns.store(monotonic_ns(), std::memory_order_relaxed);
+  auto during(Call call, std::int64_t longer_ns = 0) -> decltype(call()) {
+    pulse_.call_began_ns.store(monotonic_ns() + longer_ns, std::memory_order_relaxed);
     auto result = call();
     pulse_.looked_ns.store(monotonic_ns(), std::memory_order_relaxed);
     pulse_.calls.fetch_add(1, std::memory_order_relaxed);

@@ -9,7 +9,7 @@
 
 namespace perseus::clock_control {
 
-class FakeGpu final : public device::Gpu {
+class FakeGpu : public device::Gpu {
  public:
   explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }
   [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
