@@ -33,6 +33,7 @@ struct BudgetAnswer {
   int ceiling_mhz = 0;
   bool at_once = false;
   std::vector<LaterCeilingAnswer> ahead = {};
+  std::optional<Watts> power_limit = {};
 };
 template <class F>
 void describe(F& f, const BudgetAnswer& budget) {
@@ -40,10 +41,12 @@ void describe(F& f, const BudgetAnswer& budget) {
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
   f("ahead", budget.ahead);
+  f("power_limit_w", budget.power_limit);
 }
-inline std::optional<BudgetAnswer> answer_of(const std::optional<PowerBudget>& budget) {
+inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
+  const std::optional<PowerBudget>& budget = schedule.budget;
   if (!budget) return std::nullopt;
-  BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once};
+  BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once, {}, schedule.power_limit};
   for (const LaterBudget& later : budget->ahead) answer.ahead.push_back({later.at_s, later.ceiling_mhz});
   return answer;
 }
@@ -69,7 +72,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("only_possible", schedule.only_possible);
   f("modeled", schedule.modeled);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
-  f("budget", answer_of(schedule.budget));
+  f("budget", budget_of(schedule));
   f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
                                 return std::pair(std::string_view(planned.instruction), planned.clock);
                               }});

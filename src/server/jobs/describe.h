@@ -38,6 +38,7 @@ void describe(F& f, S& s) {
   f("failed", s.failed);
   f("late", s.late);
   f("throttled_iterations", s.throttled_iterations);
+  f("power_limit_w", s.power_limit_w);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, Degrees>

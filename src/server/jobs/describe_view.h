@@ -243,6 +243,7 @@ void describe(F& f, const RankView& rank) {
   f("last_heard_s", rank.last_heard_s);
   f("waiting", rank.waiting);
   f("set_mhz", member_of(rank.clocks, &ClockFigures::set_mhz));
+  if (rank.clocks && rank.clocks->power_limit_w > 0) f.always("power_limit_w", rank.clocks->power_limit_w);
   describe_clocks(f, rank.wanted, rank.clocks);
   f("clocks_at_s", rank.clocks_at_s);
 }
@@ -257,6 +258,7 @@ void describe(F& f, const HostShown& shown) {
   f("control_reason", host.control_reason);
   f("set_least_mhz", member_of(host.set, &ClockSpan::least_mhz));
   f("set_most_mhz", member_of(host.set, &ClockSpan::most_mhz));
+  if (host.clocks && host.clocks->power_limit_w > 0) f.always("power_limit_w", host.clocks->power_limit_w);
   describe_clocks(f, host.wanted, host.clocks);
   f("reporting", host.reporting);
   f("first_heard_s", host.first_heard_s);

@@ -10,6 +10,7 @@ namespace perseus::client {
 namespace {
 
 constexpr int kPowerDecimals = 2, kEnergyDecimals = 4, kTimeDecimals = 6;
+constexpr std::array<std::string_view, 4> kBackstops{"none", "set", "needless", "refused"};
 constexpr std::array<std::string_view, 5> kStates{"starting", "maximum_clock", "profiling", "planned", "ceiling"};
 
 }  // namespace
@@ -54,6 +55,10 @@ void describe(F& f, const BudgetStatus& budget) {
   f.always("lease_left_s", with_decimals(budget.lease_left_s, 3));
   f.always("rules", budget.why_ceiling.empty() ? "plan" : "ceiling");
   f("why", budget.why_ceiling);
+  if (!budget.backstop) return;
+  f.always("backstop", kBackstops[static_cast<std::size_t>(budget.backstop->state)]);
+  f("power_limit_w", budget.backstop->limit);
+  f("why_no_backstop", budget.backstop->why);
 }
 template <class F>
 void describe(F& f, const ClientStatus& status) {

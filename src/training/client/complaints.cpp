@@ -42,6 +42,8 @@ std::string_view name_of(Cause cause) {
       return "graph";
     case Cause::budget:
       return "budget";
+    case Cause::backstop:
+      return "backstop";
   }
   return "";
 }

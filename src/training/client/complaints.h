@@ -35,7 +35,8 @@ enum class Cause {
   records,
   device_time,  ///< unknown when the device reaches a computation
   graph,        ///< steps are captured graphs
-  budget        ///< the plan lease of a power budget has ended: the ceiling
+  budget,       ///< the plan lease of a power budget has ended: the ceiling
+  backstop      ///< the GPU's own power limit is not lowered under a power budget
 };
 std::string_view name_of(Cause cause);
 

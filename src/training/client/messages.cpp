@@ -142,6 +142,7 @@ void describe(F& f, const SeenClocks& clocks) {
   f("failed", clocks.failed);
   f("late", clocks.late);
   f("throttled_iterations", clocks.throttled_iterations);
+  f("power_limit_w", clocks.power_limit_w);
 }
 
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins,
@@ -262,6 +263,13 @@ Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
     const auto is = at_once->boolean();
     if (!is) return is.error();
     budget.at_once = *is;
+  }
+  if (const auto limit = fields.optional("power_limit_w")) {
+    const auto watts = limit->number();
+    if (!watts) return watts.error();
+    constexpr double most_w = 1e5;
+    if (!(*watts > 0 && *watts <= most_w)) return limit->error("above 0, to 100000");
+    budget.power_limit_w = *watts;
   }
   if (const auto ahead = fields.optional("ahead")) {
     Status read = ahead->for_each([&](const formats::JsonReader& entry) -> Status {

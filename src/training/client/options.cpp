@@ -134,6 +134,13 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
           fmt::format("PERSEUS_DEVICE_TIME is '{}', ignored; allowed: auto, write-value, host-function, polling", way));
     }
   }
+  if (const char* const backstop = std::getenv("PERSEUS_POWER_BACKSTOP"); backstop != nullptr) {
+    const std::string_view wanted = backstop;
+    o.power_backstop = wanted == "1";
+    if (!wanted.empty() && wanted != "0" && wanted != "1") {
+      remarks.push_back(fmt::format("PERSEUS_POWER_BACKSTOP is '{}', ignored; allowed: 0, 1", wanted));
+    }
+  }
   if (all.log != nullptr) {
     o.log = [log = all.log, context = all.log_context](LogLevel level, const std::string& message) {
       log(context, static_cast<int>(level), message.c_str());

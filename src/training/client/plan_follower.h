@@ -43,6 +43,7 @@ struct PlanBudget {
   int ceiling_mhz = 0;                   ///< the highest clock without a valid plan
   bool at_once = false;                  ///< the plan holds from the next computation on, not from the next step on
   std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
+  double power_limit_w = 0;              ///< of the GPU, as a backstop; 0: the server sends none
 };
 
 struct ClockPlan {

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "training/client/background_thread.h"
+#include "training/client/backstop_request.h"
 #include "training/client/client_status.h"
 #include "training/client/complaints.h"
 #include "training/client/device_positions.h"
@@ -87,6 +88,7 @@ class TrainingClient {
   void look_after_progress();
   void look_after_records();
   void look_after_budget(double now_s);
+  void look_after_backstop(double now_s);
 
   // The session's threads.
   [[nodiscard]] SeenClocks seen_clocks() const;
@@ -101,6 +103,7 @@ class TrainingClient {
   TrainingCalls calls_;  ///< after control_: a device writes into its memory
   PlanGuard guard_;
   RankBudget budget_;
+  BackstopRequest backstop_;
   std::mutex holding_;  ///< guards the next line and serializes hold_maximum()
   bool server_holds_ = false;
   BackgroundThread watching_;

@@ -415,6 +415,7 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   if (const auto budget = fields.optional("budget")) {
     formats::JsonFields of(*budget);
     schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
+    if (of.optional("power_limit_w")) schedule->power_limit = Watts(of.number("power_limit_w"));
     if (const auto ahead = of.optional("ahead")) {
       (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
         formats::JsonFields later(entry);

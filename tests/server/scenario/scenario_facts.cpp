@@ -115,6 +115,7 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
     if (schedule->budget) {
       numbers["lease"] = schedule->budget->lease_s;
       numbers["ceiling"] = schedule->budget->ceiling_mhz;
+      if (schedule->power_limit) numbers["power_limit"] = schedule->power_limit->value();
       texts["at_once"] = schedule->budget->at_once ? "yes" : "no";
       const std::vector<jobs::LaterBudget>& ahead = schedule->budget->ahead;
       numbers["falls"] = static_cast<double>(ahead.size());

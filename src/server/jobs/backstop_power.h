@@ -1,0 +1,25 @@
+// The power limit of a rank's GPU under a power budget, as a backstop: no clock of the plan reaches it.
+//
+// Model:   profiles have the mean power of a computation; a GPU's limiter judges shorter times, and GPUs differ. So the
+//          limit is the greatest mean power, times the job's correction if that is above 1, times kMargin.
+// Input:   a job under a budget, its plan's point, the stage rank.
+// Output:  for one accelerator of the rank: above each of its computations at the planned clock and at the budget's
+//          ceiling, in whole watts.
+// Errors:  none.
+// Cost:    O(computations of the pipeline).
+// Threads: pure function.
+// Source:  docs/decisions/0059-power-limit-as-backstop.md.
+#pragma once
+
+#include "base/units.h"
+#include "server/jobs/job.h"
+
+namespace perseus::jobs {
+
+/// Not measured on GPUs; see the decision.
+inline constexpr double kBackstopMargin = 1.25;
+
+Watts backstop_power(const Job& job, const PowerBudget& budget, const CharacterizedPipeline& pipeline, int point,
+                     int stage_rank);
+
+}  // namespace perseus::jobs
