@@ -9,9 +9,15 @@ namespace {
 
 constexpr const char* kDocumentKey = "site/document";
 constexpr const char* kChange = "site/change";
-constexpr double kChange_s = 15;
 
 }  // namespace
+
+SiteDocuments::SiteDocuments(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
+    : options_(options),
+      store_(store),
+      turns_(std::make_shared<StoreTurns>(kChange,
+                                          Error{ErrorCode::conflict, "another server is changing the site: try again"},
+                                          options, store, clock)) {}
 
 Status SiteDocuments::open(store::Store& from) {
   const auto text = from.blob(kDocumentKey);
@@ -27,33 +33,6 @@ void SiteDocuments::apply(std::optional<jobs::SiteDocument> document, std::strin
   document_ = std::move(document);
   text_ = std::move(text);
   applied();
-}
-
-void SiteDocuments::in_turn(Turn turn) {
-  turns_.push_back(std::move(turn));
-  if (turns_.size() == 1) begin_turn();
-}
-
-void SiteDocuments::begin_turn() {
-  store_.claim(kChange, options_.owner, clock_.now_s(), kChange_s, [weak = weak_from_this()](const Result<bool>& got) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (!got) return self->end_turn(got.error());
-    if (!*got) return self->end_turn(Error{ErrorCode::conflict, "another server is changing the site: try again"});
-    const auto change = std::move(self->turns_.front().change);  // the turn may end within it
-    change([weak](const Result<Ok>& result) {
-      const auto still = weak.lock();
-      if (still) still->end_turn(result);
-    });
-  });
-}
-
-void SiteDocuments::end_turn(const Result<Ok>& result) {
-  store_.release(kChange, options_.owner);
-  const Done<Ok> done = std::move(turns_.front().done);
-  turns_.pop_front();
-  if (!turns_.empty()) begin_turn();
-  done(result);
 }
 
 void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
@@ -72,7 +51,7 @@ void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> 
       changed(Error{ErrorCode::conflict, "the site is not the one of If-Match any more: read it again"});
     });
   };
-  in_turn({change, std::move(done)});
+  turns_->add(change, std::move(done));
 }
 
 void SiteDocuments::put(const jobs::SiteDocument& document, Done<Ok> done) {
@@ -91,7 +70,7 @@ void SiteDocuments::clear(Done<Ok> done) {
     const auto self = weak.lock();
     if (self) self->remove(changed);
   };
-  in_turn({change, std::move(done)});
+  turns_->add(change, std::move(done));
 }
 
 void SiteDocuments::remove(Done<Ok> done) {

@@ -8,7 +8,6 @@
 // Source:  docs/decisions/0052.
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -18,13 +17,13 @@
 #include "server/jobs/site_document.h"
 #include "server/service/service_options.h"
 #include "server/service/store_access.h"
+#include "server/service/store_turns.h"
 
 namespace perseus::service {
 
 class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
  public:
-  SiteDocuments(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
-      : options_(options), store_(store), clock_(clock) {}
+  SiteDocuments(const ServiceOptions& options, StoreAccess& store, const Clock& clock);
 
   /// Reads the document, on this thread: for the start.
   Status open(store::Store& from);
@@ -44,25 +43,15 @@ class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
   std::function<void()> removed;  ///< by this server; after `applied`. Never empty.
 
  private:
-  struct Turn {
-    std::function<void(Done<Ok>)> change;
-    Done<Ok> done;
-  };
-
-  /// Changes of the document are stored one after another, of all servers: what one has read stays until it has put.
-  void in_turn(Turn turn);
-  void begin_turn();
-  void end_turn(const Result<Ok>& result);
   void put(const jobs::SiteDocument& document, Done<Ok> done);
   void remove(Done<Ok> done);
   void apply(std::optional<jobs::SiteDocument> document, std::string text);
 
   const ServiceOptions& options_;
   StoreAccess& store_;
-  const Clock& clock_;
+  std::shared_ptr<StoreTurns> turns_;  ///< what one has read stays until it has put
   std::optional<jobs::SiteDocument> document_;
-  std::string text_;        ///< of the document
-  std::deque<Turn> turns_;  ///< the first is in progress
+  std::string text_;  ///< of the document
   double next_read_s_ = 0;
 };
 
