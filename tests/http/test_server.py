@@ -336,8 +336,15 @@ class OwnApi(ServerCase):
         check("PUT", "/v1/site", "/v1/site", {"domains": [{"name": "hall", "parent": "roof"}]}, 400)
         check("POST", "/v1/site/meter", "/v1/site/meter", {"readings": [{"domain": "hall", "power_w": 5e5}]})
         check("POST", "/v1/site/meter", "/v1/site/meter", {"readings": [{"domain": "roof", "power_w": 5e5}]}, 400)
+        admission = {"job": "train/1", "domain": "hall", "accelerators": 8}
+        check("POST", "/v1/site/admission", "/v1/site/admission", {**admission, "accelerators": 1000, "accelerator_w": 9e4})
+        self.assertEqual(check("POST", "/v1/site/admission", "/v1/site/admission", admission)["state"], "admitted")
+        check("POST", "/v1/site/admission", "/v1/site/admission", {**admission, "domain": "roof"}, 400)
+        check("POST", "/v1/site/admission", "/v1/site/admission", {**admission, "gpus": 8}, 422)
         for path in ("/v1/site", "/v1/site/power", "/v1/site/proof", "/v1/site/forecast"):
             check("GET", path, path)
+        check("DELETE", "/v1/site/admission/{name}", "/v1/site/admission/train%2F1")
+        check("DELETE", "/v1/site/admission/{name}", "/v1/site/admission/train%2F1", expect=404)
         check("GET", "/v1/site/proof", "/v1/site/proof?format=xml", expect=400)
         check("GET", "/v1/site/forecast", "/v1/site/forecast?hours=0", expect=400)
         check("DELETE", "/v1/site", "/v1/site")

@@ -35,7 +35,7 @@ struct SiteBody {
   double pue = 1, supply_efficiency = 1, node_overhead_w = 0;
   int gpus_per_node = 8;
   double least_rate = 0, lease_s = 15;
-  std::optional<double> dwell_s, accelerator_w;
+  std::optional<double> dwell_s, accelerator_w, admission_s;
   std::vector<DomainBody> domains;
   std::vector<HostBody> hosts;
 };
@@ -74,6 +74,7 @@ void describe(F& f, S& s) {
   f("lease_s", s.lease_s);
   f("dwell_s", s.dwell_s);
   f("accelerator_w", s.accelerator_w);
+  f("admission_s", s.admission_s);
   f("node_overhead_w", s.node_overhead_w);
   f("least_rate", s.least_rate);
   f.always("domains", s.domains);
@@ -125,6 +126,7 @@ class Reader {
     document_.lease = Seconds(in("lease_s", body_.lease_s, {1, 3600}));
     if (body_.dwell_s) document_.dwell = Seconds(in("dwell_s", *body_.dwell_s, {0, 3600}));
     if (body_.accelerator_w) document_.accelerator_power = Watts(in("accelerator_w", *body_.accelerator_w, {0, 1e5}));
+    if (body_.admission_s) document_.admission = Seconds(in("admission_s", *body_.admission_s, {10, 86400}));
     const auto objective = model::site_objective_named(body_.objective);
     if (objective) document_.objective = *objective;
     if (!objective) {
@@ -213,6 +215,7 @@ SiteBody body_of(const SiteDocument& document) {
   body.lease_s = document.lease.value();
   body.dwell_s = document.dwell.value();
   body.accelerator_w = document.accelerator_power.value();
+  body.admission_s = document.admission.value();
   for (const model::DescribedDomain& domain : site.domains) {
     DomainBody& one = body.domains.emplace_back();
     one.name = domain.name;
@@ -252,6 +255,18 @@ int around(const SiteDocument& document, int a, int b) {
   return a;
 }
 
+/// `domain`: around the hosts before this one; -1: there are none.
+int around_host(const SiteDocument& document, int domain, const std::string& host) {
+  const int own = std::max(0, domain_of_host(document, host));
+  return domain < 0 ? own : around(document, domain, own);
+}
+
+/// -1: there is none of that name.
+int domain_named(const SiteDocument& document, const std::string& name) {
+  const auto found = std::ranges::find(document.site.domains, name, &model::DescribedDomain::name);
+  return found == document.site.domains.end() ? -1 : static_cast<int>(found - document.site.domains.begin());
+}
+
 }  // namespace
 
 Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name) {
@@ -264,18 +279,21 @@ std::string format_site_document(const SiteDocument& document) { return json_tex
 
 std::string site_tag(std::string_view text) { return '"' + formats::sha256(text).substr(0, 32) + '"'; }
 
+int domain_of(const SiteDocument& document, const std::string& name, const std::vector<std::string>& hosts) {
+  if (const int named = domain_named(document, name); named >= 0) return named;
+  int domain = -1;
+  for (const std::string& host : hosts) domain = around_host(document, domain, host);
+  return std::max(0, domain);
+}
+
 int domain_of(const SiteDocument& document, const Job& job) {
-  if (!job.spec.domain.empty()) {
-    const auto found = std::ranges::find(document.site.domains, job.spec.domain, &model::DescribedDomain::name);
-    if (found != document.site.domains.end()) return static_cast<int>(found - document.site.domains.begin());
-  }
+  if (const int named = domain_named(document, job.spec.domain); named >= 0) return named;
   int domain = -1;
   std::string last;
   for (const RankSlot& rank : job.ranks) {
     if (!rank || rank->host.empty() || rank->host == last) continue;
     last = rank->host;
-    const int own = std::max(0, domain_of_host(document, last));
-    domain = domain < 0 ? own : around(document, domain, own);
+    domain = around_host(document, domain, last);
   }
   return std::max(0, domain);
 }

@@ -34,6 +34,7 @@ struct SiteDocument {
   Seconds lease{15};              ///< see PowerBudget
   Seconds dwell{10};              ///< a grant rises this long after its last change at the earliest
   Watts accelerator_power{1000};  ///< of a job without a profile, per accelerator
+  Seconds admission{600};         ///< how long watts are kept for a job that has not started
 };
 
 Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name);
@@ -42,5 +43,7 @@ std::string format_site_document(const SiteDocument& document);
 std::string site_tag(std::string_view text);
 
 int domain_of(const SiteDocument& document, const Job& job);
+/// The same of a name, which may be empty, and hosts.
+int domain_of(const SiteDocument& document, const std::string& name, const std::vector<std::string>& hosts);
 
 }  // namespace perseus::jobs

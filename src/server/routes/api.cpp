@@ -190,6 +190,8 @@ const std::vector<Api::Route>& Api::routes() {
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
       {"GET", "/v1/site/power", all_jobs, &Api::site_power},
       {"POST", "/v1/site/meter", infrastructure, &Api::site_meter},
+      {"POST", "/v1/site/admission", infrastructure, &Api::admit_job},
+      {"DELETE", "/v1/site/admission/{name}", infrastructure, &Api::release_admission},
       {"GET", "/v1/site/proof", read, &Api::site_proof},
       {"GET", "/v1/site/forecast", read, &Api::site_forecast},
       {"GET", "/v1/profiles", read, &Api::list_profiles},

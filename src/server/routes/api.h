@@ -192,6 +192,8 @@ class Api {
   void clear_site(Call call);
   void site_power(Call call);
   void site_meter(Call call);
+  void admit_job(Call call);
+  void release_admission(Call call);
   void site_proof(Call call);
   void site_forecast(Call call);
   void list_profiles(Call call);

@@ -189,6 +189,7 @@ void add_site(std::vector<MetricFamily>& families, const std::vector<service::Si
   MetricFamily granted{"perseus_site_granted_watts", "Sum of the grants to jobs in the domain", Gauge, {}};
   MetricFamily counted{"perseus_site_counted_watts", "The most that jobs in the domain may draw now", Gauge, {}};
   MetricFamily reported{"perseus_site_reported_watts", "Power of the domain's jobs that report energies", Gauge, {}};
+  MetricFamily reserved{"perseus_site_reserved_watts", "Reserved for admitted jobs that have not started", Gauge, {}};
   MetricFamily missing{
       "perseus_site_missing_watts", "What the domain lacks for the least rates of its jobs", Gauge, {}};
   for (const service::SiteDomainView& domain : domains) {
@@ -197,9 +198,10 @@ void add_site(std::vector<MetricFamily>& families, const std::vector<service::Si
     add(granted, labels, domain.granted.value());
     add(counted, labels, domain.counted.value());
     add(reported, labels, domain.reported.value());
+    add(reserved, labels, domain.reserved.value());
     add(missing, labels, domain.missing.value());
   }
-  for (MetricFamily* family : {&limit, &granted, &counted, &reported, &missing}) {
+  for (MetricFamily* family : {&limit, &granted, &counted, &reported, &reserved, &missing}) {
     if (!family->metric.empty()) families.push_back(std::move(*family));
   }
 }

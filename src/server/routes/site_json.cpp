@@ -31,6 +31,7 @@ auto members(const service::SiteDomainView& domain) {
     f.always("granted_w", domain.granted);
     f.always("counted_w", domain.counted);
     f("reported_w", domain.reported);
+    f("reserved_w", domain.reserved);
     f("missing_w", domain.missing);
     f("price", domain.price);
     f("metered_w", domain.meter);
@@ -66,6 +67,19 @@ std::string site_power_json(const service::SitePowerView& view) {
       if (job.rate_lost) f.always("rate_lost", *job.rate_lost);
     }};
   };
+  const auto reservation_members = [&view](const service::SiteReservationView& one) {
+    return JsonObject{[&view, &one](JsonWriter& f) {
+      f.always("job", one.reservation.job);
+      f.always("domain", view.domains[one.domain].name);
+      f.always("accelerators", one.reservation.accelerators);
+      f.always("power_w", one.reservation.power);
+      f.always("counted_w", one.counted);
+      f.always("since_s", one.reservation.since_s);
+      f.always("expires_s", one.reservation.expires_s);
+      f.always("ready", one.ready);
+      f("by", one.reservation.by);
+    }};
+  };
   return json_object([&](JsonWriter& f) {
     f.always("now_s", view.now_s);
     f.always("allocates", view.allocates);
@@ -73,6 +87,27 @@ std::string site_power_json(const service::SitePowerView& view) {
     f.always("domains",
              JsonList{view.domains, [](const service::SiteDomainView& domain) { return JsonObject{members(domain)}; }});
     f.always("jobs", JsonList{view.jobs, job_members});
+    f.always("reservations", JsonList{view.reservations, reservation_members});
+  });
+}
+
+std::string admission_json(const service::Admission& admission) {
+  using State = service::Admission::State;
+  return json_object([&](JsonWriter& f) {
+    f.always("state", name_of(admission.state));
+    if (admission.state == State::admitted) f.always("ready", admission.ready);
+    f.always("job", admission.reservation.job);
+    f.always("domain", admission.domain);
+    f.always("accelerators", admission.reservation.accelerators);
+    f.always("power_w", admission.reservation.power);
+    if (admission.reserved) f.always("expires_s", admission.reservation.expires_s);
+    f("from_s", admission.from_s);
+    f("missing", JsonList{admission.missing, [](const service::Admission::Missing& one) {
+                            return JsonObject{[&one](JsonWriter& of) {
+                              of.always("domain", one.domain);
+                              of.always("missing_w", one.watts);
+                            }};
+                          }});
   });
 }
 

@@ -7,6 +7,7 @@
 
 #include "planning/site/site_limits.h"
 #include "server/jobs/drawn_power.h"
+#include "server/service/reserved_power.h"
 
 namespace perseus::service {
 namespace {
@@ -100,7 +101,8 @@ bool PoweredJobs::read_all() {
 }
 
 FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s,
-                            const std::vector<double>& meter_factors) {
+                            const std::vector<double>& meter_factors,
+                            const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found;
   found.reading = !read_all();
   std::vector<int>& accelerators = found.accelerators;
@@ -109,6 +111,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
     found.site.domains.push_back({domain.name, domain.parent});
   }
   found.site.objective = document.objective;
+  ReservedPowers reserved(document, reservations);
   for (const auto& [id, row] : jobs_.index()) {
     const LiveJob* const live = jobs_.in_memory(id);
     if (live == nullptr || !live->job.live() || live->job.unknown_events > 0) continue;
@@ -116,7 +119,20 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
       found.reading |= live->frontiers.find(key) == nullptr;
     }
     found.site.jobs.push_back(powered(document, *live, now_s));
-    accelerators[found.site.jobs.back().domain] += live->job.spec.degrees.world_size();
+    const PoweredJob& job = found.site.jobs.back();
+    accelerators[job.domain] += live->job.spec.degrees.world_size();
+    reserved.take(live->job, job.domain, job.counted);
+  }
+  for (std::size_t k = 0; k < reservations.size(); ++k) {
+    const ReservedPower& one = reserved.all()[k];
+    if (one.used) {
+      found.used.push_back(reservations[k].job);
+      continue;
+    }
+    accelerators[one.domain] += one.accelerators;
+    PoweredJob& job = found.site.jobs.emplace_back();
+    job.domain = one.domain;
+    job.counted = job.granted = one.counted;
   }
   found.site.limits = limits_between(document, now_s, until_s, accelerators, meter_factors);
   return found;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/site_admission.h"
 #include "server/jobs/site_document.h"
 #include "server/service/job_cache.h"
 #include "server/service/service_options.h"
@@ -27,6 +28,7 @@ namespace perseus::service {
 struct FoundJobs {
   PoweredSite site;
   std::vector<int> accelerators;  ///< per domain, of the jobs directly in it
+  std::vector<std::string> used;  ///< reservations whose jobs have started
   bool reading = false;           ///< a job that may draw power is still being read, or a frontier of it
 };
 
@@ -37,9 +39,10 @@ class PoweredJobs {
   /// There is another document.
   void forget() { known_.clear(); }
   void forget_removed();
-  /// The running jobs under the limits from `now_s` until `until_s`; those not in memory are read.
+  /// The running jobs under the limits from `now_s` until `until_s`; those not in memory are read. After them, as jobs
+  /// without an id, the reservations that no job has used yet.
   FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s,
-                 const std::vector<double>& meter_factors);
+                 const std::vector<double>& meter_factors, const std::vector<jobs::Reservation>& reservations);
   PoweredJob powered(const jobs::SiteDocument& document, const LiveJob& live, double now_s,
                      SiteJobView* shown = nullptr);
 

@@ -56,6 +56,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       site(std::make_shared<SitePower>(options, *store, *jobs, clock, executor)),
       site_history(std::make_shared<SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
       forecasts(std::make_shared<SiteForecasts>(*site, *jobs, clock, executor)),
+      admissions(std::make_shared<SiteAdmissions>(options, *site, *jobs, *store, clock, executor)),
       watch(*jobs, clock, options.alert_after_s),
       claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
       sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
@@ -85,6 +86,7 @@ Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs->open(from); !opened) return opened;
   if (Status read = site->documents().open(from); !read) return read;
   if (Status read = site->meters().open(from); !read) return read;
+  if (Status read = site->reservations().open(from); !read) return read;
   upkeep = std::make_shared<Upkeep>(
       keep_of(options), *store, clock,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
@@ -289,6 +291,12 @@ void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done
     if (site == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
     parts_->site->meters().take(*site, readings, done);
   });
+}
+void Service::admit(jobs::AdmissionRequest request, Done<Admission> done) {
+  parts_->admissions->admit(std::move(request), std::move(done));
+}
+void Service::release_admission(const std::string& job, Done<Ok> done, const std::string& by) {
+  parts_->admissions->release(job, by, std::move(done));
 }
 void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
 bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }

@@ -41,6 +41,7 @@
 #include "server/service/job_list.h"
 #include "server/service/recent_events.h"
 #include "server/service/service_options.h"
+#include "server/service/site_admissions.h"
 #include "server/service/site_forecast.h"
 #include "server/service/site_power_view.h"
 #include "server/service/site_proof.h"
@@ -132,6 +133,9 @@ class Service {
   /// See service/site_meters.h. not_found: there is no site.
   void take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done);
   [[nodiscard]] bool has_site() const;
+  /// See service/site_admissions.h.
+  void admit(jobs::AdmissionRequest request, Done<Admission> done);
+  void release_admission(const std::string& job, Done<Ok> done, const std::string& by = {});
   /// See site_history.h and site_forecasts.h.
   void site_proof(const SiteProofQuery& query, Done<SiteProof> done);
   void site_forecast(double hours, Done<SiteForecast> done);

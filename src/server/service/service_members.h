@@ -19,6 +19,7 @@
 #include "server/service/registrations.h"
 #include "server/service/sent_alerts.h"
 #include "server/service/service.h"
+#include "server/service/site_admissions.h"
 #include "server/service/site_forecasts.h"
 #include "server/service/site_history.h"
 #include "server/service/site_power.h"
@@ -69,6 +70,7 @@ struct Service::Parts {
   std::shared_ptr<SitePower> site;
   std::shared_ptr<SiteHistory> site_history;
   std::shared_ptr<SiteForecasts> forecasts;
+  std::shared_ptr<SiteAdmissions> admissions;
   EnergyCounters energy;
   AlertWatch watch;
   std::shared_ptr<AlertClaims> claims;

@@ -23,6 +23,7 @@ SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache
       executor_(executor),
       documents_(std::make_shared<SiteDocuments>(options, store, clock)),
       meters_(std::make_shared<SiteMeters>(options, store, clock)),
+      reservations_(std::make_shared<Reservations>(options, store, clock)),
       powered_jobs_(options, jobs) {
   documents_->applied = [this] { document_applied(); };
   documents_->removed = [this] { release_all(); };
@@ -67,6 +68,7 @@ std::optional<double> SitePower::next_wake() const {
 void SitePower::tick(double now_s) {
   documents_->tick(now_s);
   meters_->tick(now_s);
+  if (current() != nullptr) reservations_->tick(now_s);
   if (current() == nullptr || now_s < next_s_) return;
   next_s_ = now_s + kTick_s;
   powered_jobs_.forget_removed();
@@ -106,8 +108,9 @@ void SitePower::claim(double now_s) {
 
 // ---- Granting
 
-std::optional<FoundJobs> SitePower::find_jobs(double now_s) {
-  FoundJobs found = powered_jobs_.find(*current(), now_s, now_s + kTick_s, meters_->factors(*current(), now_s));
+std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations) {
+  FoundJobs found =
+      powered_jobs_.find(*current(), now_s, now_s + kTick_s, meters_->factors(*current(), now_s), reservations);
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
   if (found.reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
   return found;
@@ -115,8 +118,9 @@ std::optional<FoundJobs> SitePower::find_jobs(double now_s) {
 
 void SitePower::allocate(double now_s) {
   if (dividing_) return;
-  auto found = find_jobs(now_s);
+  auto found = find_jobs(now_s, reservations_->at(now_s));
   if (!found) return;
+  reservations_->end_over(found->used, now_s);
   dividing_ = true;
   const std::uint64_t run = ++runs_;
   std::vector<LaterLimits> falls;
@@ -141,7 +145,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   const double now_s = clock_.now_s();
   if (current() == nullptr || !allocates(now_s)) return;
   // What counts may have changed meanwhile.
-  auto now = find_jobs(now_s);
+  auto now = find_jobs(now_s, reservations_->at(now_s));
   if (!now) return;
   const std::vector<PoweredJob>& jobs = now->site.jobs;
   std::map<std::string, Watts> wanted;
@@ -153,12 +157,13 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   }
   std::vector<site::GrantedPower> powers;
   for (const PoweredJob& job : jobs) {
-    const LiveJob& live = *jobs_.in_memory(job.id);
+    const LiveJob* const live = jobs_.in_memory(job.id);
     const auto share = wanted.find(job.id);
     site::GrantedPower& power = powers.emplace_back();
     power = {job.domain, job.counted, job.granted, job.granted, true};
     if (share != wanted.end() && job.choices) power.wanted = share->second;
-    power.may_rise = !job.has_grant || now_s >= live.job.granted_s + current()->dwell.value();
+    const bool dwelt = !job.has_grant || now_s >= live->job.granted_s + current()->dwell.value();
+    power.may_rise = dwelt && reservations_->is_fresh(now_s);
   }
   const std::vector<Watts> next = site::next_grants(now->site.domains, now->site.limits, powers);
   last_ = std::move(result.shares);
@@ -234,7 +239,8 @@ void SitePower::view(Done<SitePowerView> done) {
 
 SitePowerView SitePower::view_now() {
   const double now_s = clock_.now_s();
-  SitePowerView view = site_power_view(*current(), powered_jobs_, jobs_, *meters_, now_s, last_);
+  SitePowerView view =
+      site_power_view(*current(), powered_jobs_, jobs_, *meters_, reservations_->at(now_s), now_s, last_);
   view.allocates = allocates(now_s);
   return view;
 }
@@ -264,9 +270,16 @@ std::optional<jobs::JobView::SitePart> SitePower::job_now(const std::string& job
 }
 
 std::optional<PoweredSite> SitePower::jobs_now() {
-  if (current() == nullptr) return std::nullopt;
-  auto found = find_jobs(clock_.now_s());
+  auto found = jobs_with(reservations_->at(clock_.now_s()));
   return found ? std::optional(std::move(found->site)) : std::nullopt;
+}
+
+std::optional<FoundJobs> SitePower::jobs_with(const std::vector<jobs::Reservation>& reservations) {
+  return current() != nullptr ? find_jobs(clock_.now_s(), reservations) : std::nullopt;
+}
+
+bool SitePower::is_kept(const jobs::Reservation& reservation) const {
+  return allocates(clock_.now_s()) || reservations_->is_known_to_all(reservation, clock_.now_s());
 }
 
 std::vector<SiteDomainView> SitePower::domains_now() {

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "server/service/job_cache.h"
 #include "server/service/powered_jobs.h"
+#include "server/service/reservations.h"
 #include "server/service/service_options.h"
 #include "server/service/site_ahead.h"
 #include "server/service/site_documents.h"
@@ -43,6 +44,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   /// Its limits apply as soon as they are stored.
   SiteDocuments& documents() { return *documents_; }
   SiteMeters& meters() { return *meters_; }
+  Reservations& reservations() { return *reservations_; }
   void view(Done<SitePowerView> done);
   /// Of the document that this server has read last; empty: none.
   std::vector<SiteDomainView> domains_now();
@@ -52,6 +54,10 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::optional<jobs::JobView::SitePart> job_now(const std::string& job);
   /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
   std::optional<PoweredSite> jobs_now();
+  /// The same with these reservations instead of the stored ones.
+  std::optional<FoundJobs> jobs_with(const std::vector<jobs::Reservation>& reservations);
+  /// True if no server grants the watts of this stored reservation to others any more.
+  [[nodiscard]] bool is_kept(const jobs::Reservation& reservation) const;
   /// Events of a job may change the allocation.
   void noticed(const LiveJob& live);
   void tick(double now_s);
@@ -72,7 +78,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   /// Compares the meters with what is planned, where no job's power changes.
   void correct_by_meters(double now_s);
   /// The running jobs; nothing while one that may draw power is being read.
-  std::optional<FoundJobs> find_jobs(double now_s);
+  std::optional<FoundJobs> find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations);
   struct Divided {
     PoweredSite site;
     SiteShares shares;
@@ -88,6 +94,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   Executor& executor_;
   std::shared_ptr<SiteDocuments> documents_;
   std::shared_ptr<SiteMeters> meters_;
+  std::shared_ptr<Reservations> reservations_;
   PoweredJobs powered_jobs_;
   double next_s_ = 0, next_claim_s_ = 0;
   double mine_until_s_ = 0;  ///< end of the claim

@@ -5,6 +5,7 @@
 #include "planning/site/site_limits.h"
 #include "server/jobs/job_savings.h"
 #include "server/service/powered_jobs.h"
+#include "server/service/reserved_power.h"
 #include "server/service/site_meters.h"
 #include "server/service/site_speed.h"
 
@@ -30,25 +31,54 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
   return job;
 }
 
+namespace {
+
+/// True if everything that counts is within the limit of each domain around this one.
+bool is_within_limits(const SitePowerView& view, const std::vector<model::DescribedDomain>& domains, int domain) {
+  constexpr double same_sum = 1 + 1e-9;
+  for (int d = domain; d >= 0; d = domains[d].parent) {
+    const SiteDomainView& around = view.domains[d];
+    if (around.limit && around.counted + around.reserved > same_sum * *around.limit) return false;
+  }
+  return true;
+}
+
+void add_reservations(const std::vector<jobs::Reservation>& reservations, const ReservedPowers& reserved,
+                      const std::vector<model::DescribedDomain>& domains, SitePowerView& view) {
+  for (std::size_t k = 0; k < reservations.size(); ++k) {
+    const ReservedPower& one = reserved.all()[k];
+    if (one.used) continue;
+    view.reservations.push_back({reservations[k], one.domain, one.counted, false});
+    for (int d = one.domain; d >= 0; d = domains[d].parent) view.domains[d].reserved += one.counted;
+  }
+}
+
+}  // namespace
+
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
-                              const SiteMeters& meters, double now_s, const SiteShares& shares) {
+                              const SiteMeters& meters, const std::vector<jobs::Reservation>& reservations,
+                              double now_s, const SiteShares& shares) {
   SitePowerView view;
   view.now_s = now_s;
   view.objective = document.objective;
   const std::vector<model::DescribedDomain>& domains = document.site.domains;
   view.domains.resize(domains.size());
   std::vector<int> accelerators(domains.size());
+  ReservedPowers reserved(document, reservations);
   for (const auto& [id, row] : jobs.index()) {
     const LiveJob* const live = jobs.in_memory(id);
     if (live == nullptr || !live->job.live()) continue;
     const SiteJobView& job = view.jobs.emplace_back(site_job_view(document, powered_jobs, *live, now_s));
     accelerators[job.domain] += live->job.spec.degrees.world_size();
+    reserved.take(live->job, job.domain, job.counted);
     for (int d = job.domain; d >= 0; d = domains[d].parent) {
       view.domains[d].granted += job.granted.value_or(job.counted);
       view.domains[d].counted += job.counted;
       view.domains[d].reported += job.reported.value_or(Watts(0));
     }
   }
+  add_reservations(reservations, reserved, domains, view);
+  for (const ReservedPower& one : reserved.all()) accelerators[one.domain] += one.accelerators;
   const std::vector<double> meter_factors = meters.factors(document, now_s);
   const std::vector<Watts> limits = limits_between(document, now_s, now_s, accelerators, meter_factors);
   for (std::size_t d = 0; d < domains.size(); ++d) {
@@ -65,6 +95,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       domain.gives = shares.gives[d];
     }
   }
+  for (SiteReservationView& one : view.reservations) one.ready = is_within_limits(view, domains, one.domain);
   add_speeds(document, accelerators, view);
   return view;
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/jobs/site_admission.h"
 #include "server/jobs/site_document.h"
 #include "server/service/job_cache.h"
 #include "server/service/site_shares.h"
@@ -17,6 +18,13 @@ namespace perseus::service {
 class PoweredJobs;
 class SiteMeters;
 
+/// Watts kept for a job that has not started yet, see jobs::Reservation.
+struct SiteReservationView {
+  jobs::Reservation reservation;
+  int domain = 0;
+  Watts counted;       ///< what it holds beside the jobs of that name
+  bool ready = false;  ///< everything that counts is within the limits around it: the job may start
+};
 struct SiteJobView {
   std::string job, name;
   int domain = 0;
@@ -45,6 +53,7 @@ struct SiteDomainView {
   std::string name, parent;
   std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
   Watts granted, counted, reported, missing;
+  Watts reserved;  ///< for jobs that have not started yet
   double price = 0;
   std::vector<TierGives> gives;
   std::optional<Watts> meter;  ///< the site meter's last reading
@@ -61,12 +70,14 @@ struct SitePowerView {
   model::SiteObjective objective{};
   std::vector<SiteDomainView> domains;
   std::vector<SiteJobView> jobs;
+  std::vector<SiteReservationView> reservations;
 };
 
 SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, const LiveJob& live,
                           double now_s);
 /// `shares`: of the last division by this server; prices and missing watts come from it.
 SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, JobCache& jobs,
-                              const SiteMeters& meters, double now_s, const SiteShares& shares);
+                              const SiteMeters& meters, const std::vector<jobs::Reservation>& reservations,
+                              double now_s, const SiteShares& shares);
 
 }  // namespace perseus::service

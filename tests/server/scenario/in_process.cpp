@@ -236,6 +236,16 @@ Status InProcess::read_meter(const std::string& readings) {
   if (!parsed) return parsed.error();
   return status_of(answer<Ok>([&](auto done) { service_->take_meter_readings(*parsed, done); }));
 }
+Result<std::string> InProcess::admit(const std::string& request) {
+  const auto parsed = jobs::parse_admission_request(request, "body");
+  if (!parsed) return parsed.error();
+  const auto admission = answer<service::Admission>([&](auto done) { service_->admit(*parsed, done); });
+  if (!admission) return admission.error();
+  return routes::admission_json(*admission);
+}
+Status InProcess::release_admission(const std::string& job) {
+  return status_of(answer<Ok>([&](auto done) { service_->release_admission(job, done); }));
+}
 Result<std::string> InProcess::site_power() {
   const auto view = answer<service::SitePowerView>([&](auto done) { service_->site_power(done); });
   if (!view) return view.error();

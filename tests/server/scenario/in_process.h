@@ -38,6 +38,8 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   Result<jobs::JobView> job(const std::string& job) override;
   Status set_site(const std::string& document) override;
   Status read_meter(const std::string& readings) override;
+  Result<std::string> admit(const std::string& request) override;
+  Status release_admission(const std::string& job) override;
   Result<std::string> site_power() override;
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;

@@ -381,6 +381,10 @@ Status OverHttp::set_site(const std::string& document) {
 
 Status OverHttp::read_meter(const std::string& readings) { return status_of(ask("POST", "/v1/site/meter", readings)); }
 
+Status OverHttp::release_admission(const std::string& job) {
+  return status_of(ask("DELETE", "/v1/site/admission/" + http::percent_encode(job)));
+}
+
 int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
   std::string target = in_job(request.job, fmt::format("/ranks/{}/plan?have={}", request.rank, request.have_version));
   if (request.iteration) target += fmt::format("&iteration={}", *request.iteration);

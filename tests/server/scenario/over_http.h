@@ -31,6 +31,8 @@ class OverHttp final : public ScenarioTarget {
   Result<jobs::JobView> job(const std::string& job) override;
   Status set_site(const std::string& document) override;
   Status read_meter(const std::string& readings) override;
+  Result<std::string> admit(const std::string& request) override { return ask("POST", "/v1/site/admission", request); }
+  Status release_admission(const std::string& job) override;
   Result<std::string> site_power() override { return ask("GET", "/v1/site/power"); }
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;

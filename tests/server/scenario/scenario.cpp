@@ -85,6 +85,8 @@ class Player {
         {"site", &Player::site},
         {"no_site", &Player::no_site},
         {"meter", &Player::meter},
+        {"admit", &Player::admit},
+        {"release", &Player::release},
         {"power", &Player::power},
         {"follow", &Player::follow},
     };
@@ -348,6 +350,16 @@ class Player {
   Status meter(const ScenarioStep& step) {
     const auto readings = meter_readings(step, start_s_);
     return readings ? target_.read_meter(*readings) : Status(readings.error());
+  }
+  Status admit(const ScenarioStep& step) {
+    const AdmissionStep admission = admission_step(step, job_ids_);
+    const auto answer = target_.admit(admission.request);
+    if (!answer) return answer.error();
+    const auto facts = admission_facts(*answer, start_s_);
+    return facts ? compare(admission.expected, *facts) : Status(facts.error());
+  }
+  Status release(const ScenarioStep& step) {
+    return target_.release_admission(step.words.size() > 1 ? step.words[1] : "");
   }
   Status power(const ScenarioStep& step) {
     let_act();

@@ -43,6 +43,9 @@ class ScenarioTarget {
   virtual Status set_site(const std::string& document) = 0;
   /// The body of POST /v1/site/meter.
   virtual Status read_meter(const std::string& readings) = 0;
+  /// The body of POST /v1/site/admission, and the answer.
+  virtual Result<std::string> admit(const std::string& request) = 0;
+  virtual Status release_admission(const std::string& job) = 0;
   /// The answer to GET /v1/site/power.
   virtual Result<std::string> site_power() = 0;
 

@@ -36,6 +36,12 @@ Result<std::vector<Step>> limits_of(const std::string& text, double start_s) {
   return steps;
 }
 
+bool is_true(formats::JsonFields& fields, std::string_view member) {
+  const auto value = fields.optional(member);
+  const auto flag = value ? value->boolean() : Result<bool>(false);
+  return flag && *flag;
+}
+
 }  // namespace
 
 Result<std::string> site_document(const ScenarioStep& step, double start_s) {
@@ -57,7 +63,8 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       }
     } else if (option.name == "lease" || option.name == "dwell") {
       numbers.emplace_back(option.name + "_s", option.value);
-    } else if (option.name == "pue" || option.name == "least_rate" || option.name == "accelerator_w") {
+    } else if (option.name == "pue" || option.name == "least_rate" || option.name == "accelerator_w" ||
+               option.name == "admission_s") {
       numbers.emplace_back(option.name, option.value);
     } else {
       const auto limits = limits_of(option.value, start_s);
@@ -110,29 +117,95 @@ Result<std::string> meter_readings(const ScenarioStep& step, double start_s) {
   });
 }
 
+AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::string, std::string>& job_ids) {
+  AdmissionStep admission;
+  admission.expected.words = step.words;
+  admission.request = json_object([&](JsonWriter& f) {
+    f.always("job", step.words.size() > 1 ? step.words[1] : "");
+    for (const ScenarioStep::Option& option : step.options) {
+      const std::string& name = option.name;
+      if (name == "domain" || name == "profile") {
+        f.always(name, option.value);
+      } else if (name == "like_job") {
+        const auto known = job_ids.find(option.value);
+        f.always(name, known == job_ids.end() ? option.value : known->second);
+      } else if (name == "hosts") {
+        std::vector<std::string> hosts;
+        std::stringstream parts(option.value);
+        for (std::string host; std::getline(parts, host, ',');) hosts.push_back(host);
+        f.always(name, hosts);
+      } else if (name == "accelerators" || name == "accelerator_w") {
+        f.always(name, JsonRaw{option.value});
+      } else if (name == "dry_run") {
+        f.always(name, option.value == "yes");
+      } else {
+        admission.expected.options.push_back(option);
+      }
+    }
+  });
+  return admission;
+}
+
+Result<ScenarioFacts> admission_facts(const std::string& answer, double start_s) {
+  const auto document = formats::parse_json(answer, "answer");
+  if (!document) return document.error();
+  formats::JsonFields fields(document->root());
+  ScenarioFacts facts;
+  facts.texts["state"] = std::string(fields.string("state"));
+  facts.texts["in"] = std::string(fields.string("domain"));
+  facts.texts["ready"] = is_true(fields, "ready") ? "yes" : "no";
+  facts.texts["reserved"] = fields.optional("expires_s") ? "yes" : "no";
+  facts.texts["missing_in"] = "";
+  facts.numbers["power_w"] = fields.number("power_w");
+  for (const char* const time : {"expires", "from"}) {
+    const std::string member = std::string(time) + "_s";
+    facts.numbers[time] = fields.optional(member) ? fields.number(member) - start_s : -1;
+  }
+  facts.numbers["missing_w"] = 0;
+  if (fields.optional("missing")) {
+    const Status read = fields.value("missing").for_each([&](const formats::JsonReader& entry) -> Status {
+      formats::JsonFields one(entry);
+      std::string& domains = facts.texts["missing_in"];
+      domains += (domains.empty() ? "" : ",") + std::string(one.string("domain"));
+      facts.numbers["missing_w"] += one.number("missing_w");
+      return one.error() ? Status(*one.error()) : Status(Ok{});
+    });
+    if (!read) return read.error();
+  }
+  if (fields.error()) return *fields.error();
+  return facts;
+}
+
 Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name) {
   const auto document = formats::parse_json(view, "answer");
   if (!document) return document.error();
   formats::JsonFields root(document->root());
   std::optional<ScenarioFacts> facts;
+  std::string key = "name";
   const auto look = [&](const formats::JsonReader& entry) -> Status {
     formats::JsonFields fields(entry);
-    if (!fields.optional("name") || fields.string("name") != name) return Ok{};
+    if (facts || !fields.optional(key) || fields.string(key) != name) return Ok{};
     facts.emplace();
-    for (const char* const number : {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w",
-                                     "price", "least_rate", "correction", "metered_w", "meter_factor"}) {
+    for (const char* const number :
+         {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate",
+          "correction", "metered_w", "meter_factor", "reserved_w", "power_w"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {
       facts->texts[text] = fields.optional(text) ? std::string(fields.string(text)) : "";
     }
+    facts->texts["ready"] = is_true(fields, "ready") ? "yes" : "no";
     facts->texts["granted"] = fields.optional("granted_w") ? "yes" : "no";
     return fields.error() ? Status(*fields.error()) : Status(Ok{});
   };
   for (const char* const list : {"domains", "jobs"}) {
     if (Status read = root.value(list).for_each(look); !read) return read.error();
   }
-  if (!facts) return wrong_step(fmt::format("no domain and no job '{}' in {}", name, view));
+  key = "job";
+  if (root.optional("reservations")) {
+    if (Status read = root.value("reservations").for_each(look); !read) return read.error();
+  }
+  if (!facts) return wrong_step(fmt::format("no domain, job or reservation '{}' in {}", name, view));
   return *facts;
 }
 

@@ -1,6 +1,7 @@
 // The steps `site` and `power` of scenarios: a site document from options, and the facts of a view of its power.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "base/result.h"
@@ -15,7 +16,17 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s);
 /// The body of POST /v1/site/meter for a step `meter DOMAIN=WATTS [at=SECONDS]`.
 Result<std::string> meter_readings(const ScenarioStep& step, double start_s);
 
-/// Of the job or domain of that name in the answer to GET /v1/site/power.
+/// `admit JOB accelerators=N [domain=D] [hosts=H,H] [accelerator_w=W] [profile=P] [like_job=J] [dry_run=yes] ...`: the
+/// body of POST /v1/site/admission, and what the other options expect of the answer.
+struct AdmissionStep {
+  std::string request;
+  ScenarioStep expected;
+};
+AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::string, std::string>& job_ids);
+/// Times in seconds after the start.
+Result<ScenarioFacts> admission_facts(const std::string& answer, double start_s);
+
+/// Of the job, domain or reservation of that name in the answer to GET /v1/site/power.
 Result<ScenarioFacts> power_facts(const std::string& view, const std::string& name);
 
 }  // namespace perseus::testing

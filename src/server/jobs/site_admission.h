@@ -1,0 +1,59 @@
+// Requests to admit a job under the limits of a site before it starts, and the reservations that they make.
+//
+// Input:   the body of POST /v1/site/admission; docs/openapi.json documents its members.
+// Output:  reservations_in() reads what reservations_text() writes. domain_of(): the domain that is named, if the site
+//          has it; otherwise the one around the hosts; otherwise the site.
+// Errors:  usage: the first member that is wrong, its value and what is allowed.
+// Cost:    linear.
+// Threads: plain values, pure functions.
+// Source:  docs/decisions/0056.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/units.h"
+#include "server/jobs/site_document.h"
+
+namespace perseus::jobs {
+
+struct AdmissionRequest {
+  std::string job;                 ///< the name that it will register with
+  std::string domain;              ///< empty: the one around `hosts`
+  std::vector<std::string> hosts;  ///< empty without a domain: somewhere in the site
+  int accelerators = 0;
+  std::optional<Watts> accelerator_power;  ///< at maximum clock
+  std::string profile;                     ///< of that name, whose power at maximum clock counts
+  std::string like_job;                    ///< a job of the same training, whose frontier says the power
+  bool dry_run = false;
+  std::string by = {};  ///< the token that asks
+};
+
+/// Watts kept for a job that has not started yet.
+struct Reservation {
+  std::string job;
+  std::string domain;
+  std::vector<std::string> hosts;
+  int accelerators = 0;
+  Watts power;         ///< at maximum clock, as drawn
+  double since_s = 0;  ///< when it got these watts
+  double expires_s = 0;
+  std::string by;
+
+  [[nodiscard]] bool is_same(const Reservation& other) const {
+    return job == other.job && domain == other.domain && hosts == other.hosts && accelerators == other.accelerators &&
+           power == other.power;
+  }
+};
+
+Result<AdmissionRequest> parse_admission_request(std::string_view text, const std::string& name);
+
+Result<std::vector<Reservation>> reservations_in(std::string_view text, const std::string& name);
+std::string reservations_text(const std::vector<Reservation>& reservations);
+
+int domain_of(const SiteDocument& document, const Reservation& reservation);
+
+}  // namespace perseus::jobs

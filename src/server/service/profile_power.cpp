@@ -1,0 +1,35 @@
+#include "server/service/profile_power.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "server/jobs/known_profile.h"
+#include "server/service/stored_profiles.h"
+
+namespace perseus::service {
+
+Result<Watts> power_of_frontier(store::Store& store, const std::string& key, const std::string& whose) {
+  for (const std::string& known : {key, jobs::quick_frontier_key(key)}) {
+    const auto text = store.blob("frontier/" + known);
+    if (!text) return text.error();
+    if (!*text) continue;
+    const auto pipeline = jobs::parse_frontier(known, **text);
+    if (!pipeline) return pipeline.error();
+    const Watts all =
+        pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power();
+    return all / std::accumulate(pipeline->dag.accelerators.begin(), pipeline->dag.accelerators.end(), 0);
+  }
+  return Error{ErrorCode::unavailable,
+               fmt::format("{} has no frontier yet: repeat the request, or give accelerator_w", whose)};
+}
+
+Result<Watts> power_of_profile(store::Store& store, const std::string& name, const jobs::InputLimits& limits) {
+  const auto profile = read_named_profile(store, name);
+  if (!profile) return profile.error();
+  const auto known = jobs::known_input(profile->profile_csv, profile->shape, limits, name, {});
+  if (!known) return known.error();
+  return power_of_frontier(store, known->event.input, fmt::format("the profile '{}'", name));
+}
+
+}  // namespace perseus::service

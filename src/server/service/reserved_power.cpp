@@ -1,0 +1,27 @@
+#include "server/service/reserved_power.h"
+
+#include <algorithm>
+
+namespace perseus::service {
+
+ReservedPowers::ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations)
+    : reservations_(reservations) {
+  for (const jobs::Reservation& one : reservations) {
+    of_name_.emplace(one.job, all_.size());
+    all_.push_back({jobs::domain_of(document, one), one.power, one.accelerators, false});
+  }
+}
+
+void ReservedPowers::take(const jobs::Job& job, int domain, Watts counted) {
+  const auto [begin, end] = of_name_.equal_range(job.spec.name);
+  for (auto found = begin; found != end; ++found) {
+    ReservedPower& one = all_[found->second];
+    one.used |= job.ranks_registered > 0 && job.joined_s >= reservations_[found->second].since_s;
+    if (one.used) one.counted = Watts(0), one.accelerators = 0;
+    if (domain != one.domain) continue;
+    one.counted = std::max(Watts(0), one.counted - counted);
+    one.accelerators = std::max(0, one.accelerators - job.spec.degrees.world_size());
+  }
+}
+
+}  // namespace perseus::service

@@ -1,0 +1,249 @@
+#include "server/service/site_admissions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "server/jobs/deployment.h"
+#include "server/service/profile_power.h"
+#include "server/service/registration_checks.h"
+#include "server/service/stored_profiles.h"
+
+namespace perseus::service {
+namespace {
+
+constexpr std::size_t kLongestName = 256;
+
+Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequest& request) {
+  if (Status named = check_text("body: job", request.job, kLongestName); !named) return named;
+  for (const std::string& host : request.hosts) {
+    if (Status named = check_text("body: hosts", host, kLongestName); !named) return named;
+  }
+  const auto& domains = document.site.domains;
+  const bool known = std::ranges::find(domains, request.domain, &model::DescribedDomain::name) != domains.end();
+  if (request.domain.empty() || known) return Ok{};
+  return Error{ErrorCode::usage,
+               fmt::format("body: domain: '{}'; allowed: the name of a domain of the site", request.domain)};
+}
+
+bool has_used(const FoundJobs& found, const std::string& job) {
+  return std::ranges::find(found.used, job) != found.used.end();
+}
+
+std::string asked_by(const std::string& by) { return by.empty() ? "" : fmt::format(", by the token {}", by); }
+
+}  // namespace
+
+std::string_view name_of(Admission::State state) {
+  switch (state) {
+    case Admission::State::admitted:
+      return "admitted";
+    case Admission::State::waits:
+      return "waits";
+    case Admission::State::refused:
+      return "refused";
+  }
+  return "";
+}
+
+void SiteAdmissions::admit(jobs::AdmissionRequest request, Done<Admission> done) {
+  site_.documents().read(
+      [weak = weak_from_this(), request = std::move(request), done = std::move(done)](const Result<std::string>& text) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!text) return done(text.error());
+        const jobs::SiteDocument* const document = self->site_.documents().current();
+        if (document == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
+        if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
+        self->find_power(request, [weak, request, done](const Result<Watts>& power) {
+          const auto still = weak.lock();
+          if (!still) return;
+          if (!power) return done(power.error());
+          const auto asked = std::make_shared<Asked>(Asked{request, {}, std::nullopt, done});
+          asked->answer.reservation = {
+              request.job, request.domain, request.hosts, request.accelerators, request.accelerators * *power, 0,
+              0,           request.by};
+          still->decide(asked);
+        });
+      });
+}
+
+// ---- Power per accelerator
+
+void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, Done<Watts> done) {
+  if (!request.like_job.empty()) return find_power_like(request, std::move(done));
+  if (!request.profile.empty()) {
+    return store_.read<Watts>([name = request.profile, limits = input_limits(options_, 0)](
+                                  store::Store& from) { return power_of_profile(from, name, limits); },
+                              std::move(done));
+  }
+  done(request.accelerator_power.value_or(site_.documents().current()->accelerator_power));
+}
+
+void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done<Watts> done) {
+  jobs_.with(request.like_job, [weak = weak_from_this(), done = std::move(done)](const Result<LiveJob*>& live) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!live) return done(live.error());
+    const jobs::Job& job = (*live)->job;
+    std::set<std::string> keys;
+    for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(jobs::ruling_frontier(job, p));
+    const double correction = job.grant ? job.grant->correction : 1;
+    self->store_.read<Watts>(
+        [keys, correction, whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<Watts> {
+          Watts most;
+          for (const std::string& key : keys) {
+            const auto power = power_of_frontier(from, key, whose);
+            if (!power) return power.error();
+            most = std::max(most, *power * correction);
+          }
+          return most;
+        },
+        done);
+  });
+}
+
+// ---- Decision
+
+Result<FoundJobs> SiteAdmissions::jobs_with(const List& list) {
+  auto found = site_.jobs_with(list);
+  const double now_s = clock_.now_s();
+  if (found && !found->reading) reading_since_s_.reset();
+  if (found && found->reading && !reading_since_s_) reading_since_s_ = now_s;
+  // A job that cannot be read does not stop others for long, as for the division of the watts.
+  const bool is_reading = !found || (found->reading && now_s < *reading_since_s_ + SitePower::kReading_s);
+  if (!is_reading) return *std::move(found);
+  return Error{ErrorCode::unavailable, "the jobs of the site are still being read: repeat the request"};
+}
+
+void SiteAdmissions::decide(const AskedPtr& asked) {
+  const auto ended = [weak = weak_from_this(), asked](const Result<Ok>& result) {
+    const auto self = weak.lock();
+    if (!self) return;
+    result ? self->decided(asked) : asked->done(result.error());
+  };
+  if (!asked->request.dry_run) {
+    const auto change = [weak = weak_from_this(), asked](List list, const Done<std::optional<List>>& then) {
+      if (const auto self = weak.lock()) self->decide_among(asked, std::move(list), then);
+    };
+    return site_.reservations().change(change, ended);
+  }
+  site_.reservations().read([weak = weak_from_this(), asked, ended](const Result<Ok>& read) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!read) return ended(read);
+    const auto then = [ended](const Result<std::optional<List>>& next) { next ? ended(Ok{}) : ended(next.error()); };
+    self->decide_among(asked, self->site_.reservations().at(self->clock_.now_s()), then);
+  });
+}
+
+void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const Done<std::optional<List>>& then) {
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return then(Error{ErrorCode::not_found, "the site was removed meanwhile"});
+  const double now_s = clock_.now_s(), lasts_s = document->admission.value();
+  jobs::Reservation& own = asked->answer.reservation;
+  std::erase_if(list, [now_s](const jobs::Reservation& one) { return one.expires_s <= now_s; });
+  const auto before = std::ranges::find(list, own.job, &jobs::Reservation::job);
+  if (before != list.end() && before->is_same(own)) {
+    const bool renews = before->expires_s < now_s + kRenewed * lasts_s && !asked->request.dry_run;
+    if (renews) before->expires_s = now_s + lasts_s;
+    own = *before;
+    asked->answer.reserved = true;
+    return then(renews ? std::optional(std::move(list)) : std::nullopt);
+  }
+  if (before != list.end()) list.erase(before);
+  if (list.size() >= kMostReservations) {
+    return then(
+        Error{ErrorCode::too_large, fmt::format("reservations: {}; allowed: {}", list.size() + 1, kMostReservations)});
+  }
+  own.since_s = now_s;
+  own.expires_s = now_s + lasts_s;
+  list.push_back(own);
+  auto found = jobs_with(list);
+  if (!found) return then(found.error());
+  if (has_used(*found, own.job)) return then(std::optional<List>());  // it has just started, and counts itself
+  asked->found = *std::move(found);
+  run_off_thread(
+      executor_, weak_from_this(), [site = asked->found->site] { return missing_for(site); },
+      [asked, list = std::move(list), then](SiteAdmissions& self, const std::vector<MissingWatts>& missing) {
+        self.name_missing(missing, asked->answer);
+        if (!missing.empty()) return then(std::optional<List>());
+        asked->found.reset();
+        asked->answer.reserved = asked->is_new = !asked->request.dry_run;
+        then(asked->request.dry_run ? std::nullopt : std::optional(list));
+      });
+}
+
+void SiteAdmissions::name_missing(const std::vector<MissingWatts>& missing, Admission& answer) const {
+  answer.missing.clear();
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return;
+  for (const MissingWatts& one : missing) {
+    answer.missing.push_back({document->site.domains[one.domain].name, one.watts});
+  }
+}
+
+bool SiteAdmissions::is_ready(const jobs::Reservation& own, bool stored) {
+  List list = site_.reservations().at(clock_.now_s());
+  std::erase_if(list, [&own](const jobs::Reservation& one) { return one.job == own.job; });
+  list.push_back(own);
+  const auto found = jobs_with(list);
+  if (!found) return false;
+  if (has_used(*found, own.job)) return true;
+  return (!stored || site_.is_kept(own)) && fits_now(found->site);
+}
+
+void SiteAdmissions::decided(const AskedPtr& asked) {
+  Admission& answer = asked->answer;
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return asked->done(Error{ErrorCode::not_found, "the site was removed meanwhile"});
+  answer.domain = document->site.domains[jobs::domain_of(*document, answer.reservation)].name;
+  if (asked->found) return explain(asked);
+  answer.ready = is_ready(answer.reservation, answer.reserved);
+  if (asked->is_new && options_.log) {
+    options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}",
+                             answer.reservation.power.value(), answer.domain, answer.reservation.job,
+                             document->admission.value(), asked_by(answer.reservation.by)));
+  }
+  asked->done(answer);
+}
+
+void SiteAdmissions::explain(const AskedPtr& asked) {
+  const jobs::SiteDocument& document = *site_.documents().current();
+  const double now_s = clock_.now_s();
+  LaterCase later{document,
+                  asked->found->site,
+                  asked->found->accelerators,
+                  asked->request.accelerators,
+                  site_.meters().factors(document, now_s),
+                  now_s};
+  executor_.submit(Executor::Kind::reading,
+                   [weak = weak_from_this(), asked, later = std::move(later)]() -> std::function<void()> {
+                     const auto fit = std::make_shared<LaterFit>(later_fit(later));
+                     return [weak, asked, fit] {
+                       const auto self = weak.lock();
+                       if (!self) return;
+                       Admission& answer = asked->answer;
+                       answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
+                       answer.from_s = fit->from_s;
+                       if (fit->never) self->name_missing(fit->alone, answer);
+                       asked->done(answer);
+                     };
+                   });
+}
+
+void SiteAdmissions::release(const std::string& job, const std::string& by, Done<Ok> done) {
+  const auto change = [log = options_.log, job, by](List list, const Done<std::optional<List>>& then) {
+    const auto removed = std::erase_if(list, [&job](const jobs::Reservation& one) { return one.job == job; });
+    if (removed == 0) {
+      return then(Error{ErrorCode::not_found, fmt::format("no watts are reserved for the job '{}'", job)});
+    }
+    if (log) log(fmt::format("site: the reservation for the job '{}' has ended: released{}", job, asked_by(by)));
+    then(std::optional(std::move(list)));
+  };
+  site_.reservations().change(change, std::move(done));
+}
+
+}  // namespace perseus::service
