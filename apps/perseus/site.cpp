@@ -14,6 +14,7 @@
 #include "origin.h"
 #include "planning/checker/allocation_check.h"
 #include "progress.h"
+#include "site_admit.h"
 #include "site_day_input.h"
 #include "site_emulate.h"
 #include "site_follow.h"
@@ -126,10 +127,13 @@ void add_site(CLI::App& app, Command& command) {
                             "  perseus site set hall.toml\n"
                             "  perseus site limit row-a 40000 --until 1800003600\n"
                             "  perseus site status\n"
+                            "  perseus site admit --job llama-17 --domain row-a --accelerators 64 --wait 300\n"
                             "  perseus site proof --from 1800000000 --until 1800003600 -o csv\n"));
   add_site_plan(*group, command);
   add_site_emulate(*group, command);
   add_site_server_actions(*group, command);
+  add_site_admit(*group, command);
+  add_site_release(*group, command);
   add_site_reports(*group, command);
   add_site_follow(*group, command);
 }

@@ -54,9 +54,9 @@ constexpr formats::NumberRange kInstants{1e9, 1e11};
 constexpr const char* kInstantsAllowed = "seconds since 1970, from 1000000000 (2001-09-09) on";
 constexpr formats::NumberRange kMeteredWatts{0, 1e12};
 
-constexpr auto kRootKeys = std::to_array<std::string_view>({"name", "objective", "pue", "supply_efficiency",
-                                                            "node_overhead_w", "gpus_per_node", "least_rate", "lease_s",
-                                                            "dwell_s", "accelerator_w", "domain", "limit", "host"});
+constexpr auto kRootKeys = std::to_array<std::string_view>(
+    {"name", "objective", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node", "least_rate", "lease_s",
+     "dwell_s", "accelerator_w", "admission_s", "domain", "limit", "host"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
     {"name", "parent", "limit_w", "constant_w", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
@@ -299,8 +299,24 @@ ListForm status_form() {
            {"GRANTED", "granted_w"},
            {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},
            {"REPORTED", "reported_w", Use::roomy},
+           {"RESERVED", "reserved_w", Use::roomy},
            {"MISSING", "missing_w"},
            {"PRICE", "price", Use::roomy}},
+          2};
+}
+
+ListForm reservations_form() {
+  using Use = ListColumn::Use;
+  return {"reservations",
+          {{"JOB", "job"},
+           {"DOMAIN", "domain"},
+           {"ACCELERATORS", "accelerators"},
+           {"POWER", "power_w"},
+           {"COUNTED", "counted_w", Use::roomy},
+           {"READY", "ready"},
+           {"SINCE", "since_s", Use::roomy, ListColumn::Kind::age},
+           {"EXPIRES", "expires_s", Use::wide},
+           {"TOKEN", "by", Use::roomy, ListColumn::Kind::id}},
           2};
 }
 
@@ -317,10 +333,11 @@ void add_site_server_actions(CLI::App& group, Command& command) {
   add_action(group, command, "clear", "Remove the power limits of a server", []() -> Result<http::HttpCall> {
     return http::HttpCall{"DELETE", "/v1/site", ""};
   });
+  const auto fetch_power = [](const http::HttpPeer& peer) { return call_server(peer, {"GET", "/v1/site/power", ""}); };
+  add_list_action(group, command, "reservations", "Show the watts reserved for jobs that have not started",
+                  reservations_form(), fetch_power);
   add_list_action(group, command, "status", "Show limits, grants and what jobs may draw, by domain", status_form(),
-                  [](const http::HttpPeer& peer) {
-                    return call_server(peer, {"GET", "/v1/site/power", ""});
-                  });
+                  fetch_power);
 }
 
 }  // namespace perseus::cli

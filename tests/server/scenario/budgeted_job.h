@@ -3,7 +3,7 @@
 //
 // Input:   answers of the server, which arrive late, twice or never; small.csv.
 // Output:  mean power of an iteration with the clocks of now. ClockLimit of the client decides about the clocks; the
-// rest
+
 //          of the client is imitated: a plan is followed once its answer has arrived.
 // Threads: one.
 #pragma once
