@@ -84,6 +84,24 @@ class SitePage(StandInTest):
         self.change(missing_w=2500)
         self.wait_for_text("hall lacks 2.5 kW for the least rates of its jobs.", ".prices")
 
+    def test_reservations(self):
+        self.site()
+        self.assertFalse(self.js("() => document.querySelector('#site-reserved').checkVisibility()"))
+        now_s = time.time()
+        with self.cluster.lock:
+            self.cluster.site |= {"now_s": now_s, "reservations": [
+                {"job": name, "domain": "row a", "accelerators": 64, "power_w": 51_200, "counted_w": 51_200, "since_s": now_s - 60,
+                 "expires_s": now_s + 300, "ready": ready, "by": "0123456789"} for name, ready in (("llama-17", True), ("<b>", False))]}
+        self.change(reserved_w=102_400)
+        self.wait_for_text("2 jobs admitted and not started: 102.4 kW beside 58.26 kW", "#site-reserved")
+        row = self.text("[data-reserved='llama-17']")
+        for wanted in ("row a", "64", "51.2 kW", "may start", "5 min"):
+            self.assertIn(wanted, row)
+        self.assertIn("waits for other jobs", self.text("[data-reserved='<b>']"))
+        with self.cluster.lock:
+            self.cluster.site["reservations"] = []
+        self.browser.wait_until("!document.querySelector('#site-reserved').checkVisibility()")
+
     def test_who_gives(self):
         self.site()
         names = self.js(JOBS)

@@ -40,9 +40,10 @@
 // GET /v1/history?step=minute|hour|day&from=S    of all jobs
 //                         { step_s, next_s, buckets: [{ start_s, iterations, compared_iterations, energy_j, planned_energy_j }] }
 // GET /v1/site/power      { now_s, allocates, objective, domains: [{ name, parent, limit_w, metered_limit_w, granted_w, counted_w,
-//                           reported_w, metered_w, planned_w, baseline_w, missing_w, price, rate_lost }],
+//                           reported_w, reserved_w, metered_w, planned_w, baseline_w, missing_w, price, rate_lost }],
 //                           jobs: [{ job, name, domain, least_rate, priority, accelerators, state, reason, granted_w, counted_w,
-//                           reported_w, planned_w, baseline_w, rate, rate_lost }] }
+//                           reported_w, planned_w, baseline_w, rate, rate_lost }],
+//                           reservations: [{ job (a name), domain, accelerators, power_w, counted_w, since_s, expires_s, ready, by }] }
 // GET /v1/site/proof?step=minute|hour|day&from=S&until=S&domain=NAME
 //                         { step_s, next_s, entries: [{ start_s, domain, limit_w, metered_limit_w, baseline_w, planned_w, counted_w,
 //                           reported_w, metered_w, over_s, rate_lost }] }; CSV with Accept: text/csv

@@ -6,6 +6,7 @@ import { createFalls, createSiteEvent } from './site-event.js';
 import { createSiteGives } from './site-gives.js';
 import { createSiteHistory } from './site-history.js';
 import { createSiteProof } from './site-proof.js';
+import { createSiteReserved } from './site-reserved.js';
 
 /** Returns { show(loaded), fail(error), close() }: `loaded` as loadSite(). */
 export function createSiteView(parent) {
@@ -30,13 +31,14 @@ export function createSiteView(parent) {
     const domains = createSiteDomains(section('site-domains', 'Power now against each limit'));
     const prices = element('ul', { class: 'note prices', 'aria-label': 'Prices' });
     document.getElementById('site-domains').append(prices);
+    const reserved = createSiteReserved(section('site-reserved', 'Reserved for jobs that have not started'));
     const history = createSiteHistory(content);
     const givesPart = section('site-gives', 'Who gives how much');
     const given = createSiteGives(givesPart);
     givesPart.append(element('p', { class: 'note', text: 'Gives: power of the fastest plan less that of the plan in force. Rate: of full speed. ' +
       'A job that is not controlled gives nothing; its power does not follow grants.' }));
     const proof = createSiteProof(content);
-    parts = [event, domains, history, given, proof];
+    parts = [event, domains, reserved, history, given, proof];
     return { show(power) {
       falls.take(power);
       event.show(power, falls);
@@ -45,6 +47,7 @@ export function createSiteView(parent) {
       if (words.join() !== [...prices.children].map(({ textContent }) => textContent).join()) {
         prices.replaceChildren(...words.map((text) => element('li', { text })));
       }
+      reserved.show(power);
       history.show(power);
       given.show(power);
       proof.show(power);
