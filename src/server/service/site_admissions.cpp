@@ -187,7 +187,8 @@ void SiteAdmissions::name_missing(const std::vector<MissingWatts>& missing, Admi
 
 bool SiteAdmissions::is_ready(const jobs::Reservation& own, bool stored) {
   List list = site_.reservations().at(clock_.now_s());
-  std::erase_if(list, [&own](const jobs::Reservation& one) { return one.job == own.job; });
+  // Later reservations do not delay earlier ones.
+  list.erase(std::ranges::find(list, own.job, &jobs::Reservation::job), list.end());
   list.push_back(own);
   const auto found = jobs_with(list);
   if (!found) return false;

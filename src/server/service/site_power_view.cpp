@@ -33,14 +33,19 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
 
 namespace {
 
-/// True if everything that counts is within the limit of each domain around this one.
-bool is_within_limits(const SitePowerView& view, const std::vector<model::DescribedDomain>& domains, int domain) {
+/// Later reservations do not delay earlier ones.
+void find_ready(const std::vector<model::DescribedDomain>& domains, SitePowerView& view) {
   constexpr double same_sum = 1 + 1e-9;
-  for (int d = domain; d >= 0; d = domains[d].parent) {
-    const SiteDomainView& around = view.domains[d];
-    if (around.limit && around.counted + around.reserved > same_sum * *around.limit) return false;
+  std::vector<Watts> sums;
+  for (const SiteDomainView& domain : view.domains) sums.push_back(domain.counted);
+  for (SiteReservationView& one : view.reservations) {
+    one.ready = true;
+    for (int d = one.domain; d >= 0; d = domains[d].parent) {
+      sums[d] += one.counted;
+      const auto& limit = view.domains[d].limit;
+      one.ready &= !limit || sums[d] <= same_sum * *limit;
+    }
   }
-  return true;
 }
 
 void add_reservations(const std::vector<jobs::Reservation>& reservations, const ReservedPowers& reserved,
@@ -95,7 +100,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       domain.gives = shares.gives[d];
     }
   }
-  for (SiteReservationView& one : view.reservations) one.ready = is_within_limits(view, domains, one.domain);
+  find_ready(domains, view);
   add_speeds(document, accelerators, view);
   return view;
 }

@@ -23,7 +23,7 @@ struct SiteReservationView {
   jobs::Reservation reservation;
   int domain = 0;
   Watts counted;       ///< what it holds beside the jobs of that name
-  bool ready = false;  ///< everything that counts is within the limits around it: the job may start
+  bool ready = false;  ///< with all that counts, and earlier reservations, it is within the limits
 };
 struct SiteJobView {
   std::string job, name;
