@@ -58,7 +58,7 @@ constexpr auto kRootKeys = std::to_array<std::string_view>(
     {"name", "objective", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node", "least_rate", "lease_s",
      "dwell_s", "accelerator_w", "admission_s", "domain", "limit", "host"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
-    {"name", "parent", "limit_w", "constant_w", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+    {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
 constexpr auto kHostKeys = std::to_array<std::string_view>({"host", "prefix", "domain"});
 
@@ -296,6 +296,7 @@ ListForm status_form() {
            {"PARENT", "parent", Use::roomy},
            {"METERED LIMIT", "metered_limit_w"},
            {"LIMIT", "limit_w"},
+           {"GUARD", "guard_w", Use::roomy},
            {"GRANTED", "granted_w"},
            {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},
            {"REPORTED", "reported_w", Use::roomy},

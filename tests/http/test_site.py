@@ -290,6 +290,18 @@ class Site(SiteCase):
         self.assertEqual(done.returncode, 65, done.stderr)
         return done.stderr.replace(path, "FILE")
 
+    def test_a_meter_that_averages_over_a_window(self):
+        path = self.folder.name + "/window.toml"
+        with open(path, "w") as file:
+            file.write('[[domain]]\nname = "hall"\nlimit_w = 5000\nwindow_s = 2.5\n[[domain]]\nname = "row"\n')
+        self.server.cli("site", "set", path)
+        self.assertEqual(self.server.ask("GET", "/v1/site")[1]["domains"][0]["window_s"], 2.5)
+        hall, row = self.server.ask("GET", "/v1/site/power")[1]["domains"]
+        self.assertEqual(hall["guard_w"], 0)
+        self.assertNotIn("guard_w", row)
+        self.assertIn("GUARD", self.server.cli("site", "status", "-o", "wide").stdout)
+        self.server.cli("site", "clear")
+
     def test_a_file_with_keys_that_a_server_does_not_take(self):
         sample = self.server.cli("site", "set", str(served.ROOT / "data/sample_site.toml"), ok=False)
         self.assertEqual(sample.returncode, 65)
@@ -297,8 +309,8 @@ class Site(SiteCase):
         hall = '[[domain]]\nname = "hall"\nlimit_w = 5000\n'
         self.assertIn("FILE:4: unknown key 'job'; allowed: ", self.refused(hall + '[[job]]\nname = "large"\n'))
         self.assertIn("FILE:3: [[domain]] limit_w: -1; allowed: ", self.refused(hall.replace("5000", "-1")))
-        self.assertIn("FILE:4: [[domain]] unknown key 'window_s'; allowed: name, ",
-                      self.refused(hall + "window_s = 5\n"))
+        self.assertIn("FILE:4: [[domain]] unknown key 'end_s'; allowed: name, ",
+                      self.refused(hall + "end_s = 5\n"))
         limit = hall + '[[limit]]\ndomain = "hall"\nlimit_w = 4000\n'
         for from_s in ("7200", "nan", "2030-01-01", '"now"'):
             self.assertRegex(self.refused(limit + f"from_s = {from_s}\n"),

@@ -58,6 +58,13 @@ void SwingSum::add(const WindowSwing& swing) {
   variance_w2 += swing.variance_w2;
 }
 
+SwingSum& SwingSum::operator+=(const SwingSum& others) {
+  above += others.above;
+  greatest = std::max(greatest, others.greatest);
+  variance_w2 += others.variance_w2;
+  return *this;
+}
+
 Watts window_guard(const SwingSum& jobs) {
   const double log_chance = -std::log(kGuardChance);
   const double linear = log_chance * jobs.greatest.value() / 3;

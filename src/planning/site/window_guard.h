@@ -51,6 +51,7 @@ struct SwingSum {
   Watts above, greatest;
   double variance_w2 = 0;
   void add(const WindowSwing& swing);
+  SwingSum& operator+=(const SwingSum& others);
 };
 Watts window_guard(const SwingSum& jobs);
 

@@ -252,6 +252,11 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
   const Target own = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
   choices.plans = powers_from(grouped->groups, std::max(own.time, choices.full_speed), bounds.straggler);
   choices.at_clocks = powers_at_clocks(grouped->groups);
+  for (std::size_t g = 0; g < grouped->groups.size(); ++g) {
+    const PolicyScope& group = grouped->groups[g];
+    choices.pipelines.push_back(
+        {frontiers.find(grouped->inputs[g])->second, group.scale * group.count, group.scale * group.stragglers});
+  }
   return choices;
 }
 

@@ -58,6 +58,11 @@ struct PowerChoices {
   };
   std::vector<AtClock> at_clocks;  ///< highest first: the power of all ranks, each in its most power-hungry computation
                                    ///< at that clock or below
+  struct Pipelines {
+    std::shared_ptr<const CharacterizedPipeline> pipeline;
+    double following = 0, straggling = 0;  ///< copies of the accelerators that its frontier counts
+  };
+  std::vector<Pipelines> pipelines = {};  ///< that the plans are for
 };
 /// Nothing while a pipeline has no frontier in memory, or runs at maximum clock.
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,

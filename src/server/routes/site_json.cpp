@@ -28,6 +28,7 @@ auto members(const service::SiteDomainView& domain) {
     f("parent", domain.parent);
     f("metered_limit_w", domain.metered);
     f("limit_w", domain.limit);
+    if (domain.guard) f.always("guard_w", *domain.guard);
     f.always("granted_w", domain.granted);
     f.always("counted_w", domain.counted);
     f("reported_w", domain.reported);

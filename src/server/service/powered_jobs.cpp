@@ -48,6 +48,7 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
     const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
+    known.swing = known.choices ? swings_.of(known.choices) : nullptr;
     known.correction = jobs::drawn_over_planned(job, live.frontiers.all());
     known.sequence = job.sequence;
     known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
@@ -66,6 +67,7 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   const int accelerators = job.spec.degrees.world_size();
   powered.weight = accelerators * job.spec.priority.value_or(1);
   powered.correction = known.correction;
+  powered.swing = known.swing;
   const Watts planned_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
   powered.has_grant = job.grant && job.grant->granted_w;
   const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
@@ -112,6 +114,9 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
   }
   found.site.objective = document.objective;
   ReservedPowers reserved(document, reservations);
+  if (std::ranges::any_of(document.site.domains, [](const auto& domain) { return domain.window.has_value(); })) {
+    for (const model::DescribedDomain& domain : document.site.domains) found.site.windows.push_back(domain.window);
+  }
   for (const auto& [id, row] : jobs_.index()) {
     const LiveJob* const live = jobs_.in_memory(id);
     if (live == nullptr || !live->job.live() || live->job.unknown_events > 0) continue;

@@ -54,6 +54,7 @@ class PoweredJobs {
     double until_s = 0;  ///< a policy changes
     double correction = 1;
     std::shared_ptr<const jobs::PowerChoices> choices;
+    std::shared_ptr<const JobSwing> swing;
   };
 
   KnownJob& known(const jobs::SiteDocument& document, const LiveJob& live, double now_s);
@@ -62,6 +63,7 @@ class PoweredJobs {
   const ServiceOptions& options_;
   JobCache& jobs_;
   std::map<std::string, KnownJob> known_;  ///< by job, under this document
+  SwingLibrary swings_;
 };
 
 /// The least between two times of what the limits leave for accelerators; below 0 W: the constants alone exceed a

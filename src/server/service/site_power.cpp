@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "planning/site/grant_order.h"
+#include "server/service/site_guard.h"
 
 namespace perseus::service {
 namespace {
@@ -165,7 +165,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
     const bool dwelt = !job.has_grant || now_s >= live->job.granted_s + current()->dwell.value();
     power.may_rise = dwelt && reservations_->is_fresh(now_s);
   }
-  const std::vector<Watts> next = site::next_grants(now->site.domains, now->site.limits, powers);
+  const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
   for (std::size_t j = 0; j < next.size(); ++j) {
     if (jobs[j].choices) grant(jobs[j], next[j], now_s);

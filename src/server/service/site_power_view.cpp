@@ -99,6 +99,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
       domain.missing = shares.missing[d];
       domain.gives = shares.gives[d];
     }
+    if (domains[d].window) domain.guard = d < shares.guard.size() ? shares.guard[d] : Watts(0);
   }
   find_ready(domains, view);
   add_speeds(document, accelerators, view);

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "planning/site/allocate.h"
+#include "server/service/site_guard.h"
 
 namespace perseus::service {
 namespace {
@@ -35,7 +36,8 @@ int point_within(const model::PowerCurve& curve, Watts most) {
 
 class Division {
  public:
-  explicit Division(const PoweredSite& given) : given_(given), limits_(given.limits), beyond_(given.limits.size()) {}
+  explicit Division(const PoweredSite& given)
+      : given_(given), limits_(given.limits), beyond_(given.limits.size()), windows_(windows_of_limits(given)) {}
 
   SiteShares divide() {
     take_constants();
@@ -44,8 +46,9 @@ class Division {
     shares_.price.assign(limits_.size(), 0);
     shares_.missing = beyond_;
     shares_.gives.resize(limits_.size());
+    if (!windows_.empty()) shares_.guard.resize(limits_.size());
     if (site_.jobs.empty()) return std::move(shares_);
-    const model::Allocation allocation = site::Allocator(site_, given_.objective).allocate(limits_);
+    const model::Allocation allocation = allocate();
     for (std::size_t d = 0; d < limits_.size(); ++d) {
       shares_.price[d] = allocation.price[d];
       shares_.missing[d] += allocation.missing[d];
@@ -67,6 +70,31 @@ class Division {
     for (int d = domain; d >= 0; d = given_.domains[d].parent) visit(d);
   }
 
+  model::Allocation allocate() {
+    site::Allocator allocator(site_, given_.objective);
+    if (windows_.empty()) return allocator.allocate(limits_);
+    model::Allocation last;
+    shares_.guard = site::settle_guards(limits_, [&](std::span<const Watts> left) {
+      last = allocator.allocate(left);
+      std::vector<Watts> grants = granted_or_counted();
+      site::GuardedLoad load{std::vector<Watts>(limits_.size()), {}};
+      for (std::size_t k = 0; k < site_.jobs.size(); ++k) {
+        const Watts power = site_.jobs[k].curve.points[last.chosen[k]].power;
+        grants[index_[k]] = power;
+        for_each_around(site_.jobs[k].domain, [&](int d) { load.used[d] += power; });
+      }
+      load.guard = guards_of(given_, windows_, grants);
+      return load;
+    });
+    return last;
+  }
+
+  [[nodiscard]] std::vector<Watts> granted_or_counted() const {
+    std::vector<Watts> grants;
+    for (const PoweredJob& job : given_.jobs) grants.push_back(job.choices ? job.granted : job.counted);
+    return grants;
+  }
+
   void take_constants() {
     for (const PoweredJob& job : given_.jobs) {
       if (job.choices) continue;
@@ -80,9 +108,14 @@ class Division {
   }
 
   void add_limited_jobs() {
-    std::vector<Watts> most(limits_.size());
+    std::vector<Watts> most(limits_.size()), grants;
     for (const PoweredJob& job : given_.jobs) {
+      grants.push_back(job.choices ? job.all_max() : job.counted);
       if (job.choices) for_each_around(job.domain, [&](int d) { most[d] += job.all_max(); });
+    }
+    if (!windows_.empty()) {
+      const std::vector<Watts> guards = guards_of(given_, windows_, grants);
+      for (std::size_t d = 0; d < most.size(); ++d) most[d] += guards[d];
     }
     site_.domains = given_.domains;
     for (std::size_t j = 0; j < given_.jobs.size(); ++j) {
@@ -98,7 +131,7 @@ class Division {
 
   [[nodiscard]] bool keeps_grants(double bound) const {
     if (std::isnan(bound)) return false;
-    std::vector<Watts> sums(limits_.size());
+    std::vector<Watts> sums = guards_of(given_, windows_, granted_or_counted());
     double value = given_.objective == model::SiteObjective::max_min ? 1 : 0;
     for (std::size_t k = 0; k < site_.jobs.size(); ++k) {
       const PoweredJob& job = given_.jobs[index_[k]];
@@ -128,6 +161,7 @@ class Division {
   const PoweredSite& given_;
   std::vector<Watts> limits_;  ///< left by the jobs without choices
   std::vector<Watts> beyond_;  ///< by which those exceed a limit
+  DomainWindows windows_;      ///< of the domains that have a limit
   model::Site site_;           ///< the jobs that a limit can bind
   std::vector<std::size_t> index_;
   SiteShares shares_;

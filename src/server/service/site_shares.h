@@ -6,21 +6,25 @@
 // Output:  per job its share: the power of a plan; its present grant where all grants fit and lose at most
 //          kSmallLoss of what is possible; its power at maximum clock, which needs no grant, where no limit around it
 //          can bind even if all jobs draw that. Jobs without choices keep what they count as. Per domain the price of a
-//          watt and the watts missing for the least rates and for those jobs.
+//          watt and the watts missing for the least rates and for those jobs, and the guard that its window needs
+//          (planning/site/window_guard.h): 0 W where the limit does not bind without it.
 // Units:   W as drawn, except in choices.
 // Errors:  none.
-// Cost:    that of planning/site/allocate.h.
+// Cost:    that of planning/site/allocate.h; with windows, of a few allocations, and an iteration for each plan that is
+//          considered for the first time (job_swing.h).
 // Threads: pure function.
 // Source:  docs/decisions/0052.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "planning/model/site.h"
 #include "planning/model/site_objective.h"
 #include "server/jobs/deployment.h"
+#include "server/service/job_swing.h"
 
 namespace perseus::service {
 
@@ -35,6 +39,7 @@ struct PoweredJob {
   Watts counted;                                      ///< see planning/site/grant_order.h; as drawn
   Watts granted;                                      ///< the same
   bool has_grant = false;
+  std::shared_ptr<const JobSwing> swing = nullptr;  ///< also of jobs without choices; null: it has no frontier
   [[nodiscard]] Watts all_max() const { return choices->all_max * correction; }
 };
 
@@ -43,6 +48,8 @@ struct PoweredSite {
   std::vector<Watts> limits;  ///< below 0 W: watts are missing even without the jobs
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<PoweredJob> jobs;
+  /// Per domain: over which its meter averages; nothing: over minutes, without a guard. Empty: no domain has one.
+  std::vector<std::optional<Seconds>> windows = {};
 };
 
 /// Jobs of a tier that run below their least rate, since watts are missing in a domain.
@@ -57,6 +64,7 @@ struct SiteShares {
   std::vector<Watts> missing;                 ///< per domain
   std::vector<std::vector<TierGives>> gives;  ///< per domain, where watts are missing
   bool kept = false;                          ///< the grants stay as they are
+  std::vector<Watts> guard = {};              ///< per domain; empty: no domain with a limit has a window
 };
 
 SiteShares shares_of(const PoweredSite& site);

@@ -23,11 +23,14 @@ std::string in_rule(const std::string& members) {
 TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto read = parse_site_document(
       R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"domains":[{"name":"hall"},)"
-      R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"constant_w":10,"ramp_up_w_per_s":2}],)"
+      R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"constant_w":10,)"
+      R"("window_s":2.5,"ramp_up_w_per_s":2}],)"
       R"("hosts":[{"prefix":"a-","domain":"row"}]})",
       "body");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->site.domains[1].parent, 0);
+  EXPECT_EQ(read->site.domains[1].window, Seconds(2.5));
+  EXPECT_EQ(read->site.domains[0].window, std::nullopt);
   EXPECT_EQ(read->hosts[0].domain, 1);
   const std::string text = format_site_document(*read);
   const auto again = parse_site_document(text, "body");
@@ -56,6 +59,7 @@ TEST(SiteDocumentTest, AnErrorNamesTheDomain) {
             "site: domains[0].parent: 'b'; allowed: none, since the first domain is the site");
   EXPECT_EQ(in_row(R"("parent":"row")"), "site: domains[1].parent: 'row'; allowed: the name of a domain before it");
   EXPECT_EQ(in_row(R"("constant_w":-2)"), "site: domains[1].constant_w: -2; allowed: 0 to 1000000000000");
+  EXPECT_EQ(in_row(R"("window_s":-1)"), "site: domains[1].window_s: -1; allowed: 0 to 86400");
   EXPECT_EQ(in_row(R"("ramp_down_w_per_s":0)"),
             "site: domains[1].ramp_down_w_per_s: 0; allowed: 0.001 to 1000000000000");
   EXPECT_EQ(in_row(R"("limits":[{"limit_w":-5}])"),

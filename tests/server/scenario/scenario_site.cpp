@@ -17,7 +17,7 @@ struct Step {
   std::optional<double> limit_w;
 };
 struct Domain {
-  std::string name, parent, constant_w = "0";
+  std::string name, parent, constant_w = "0", window_s = {};
   std::vector<Step> limits;
 };
 
@@ -57,6 +57,10 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(9)) domain.constant_w = option.value;
       }
+    } else if (named("window.")) {
+      for (Domain& domain : domains) {
+        if (domain.name == option.name.substr(7)) domain.window_s = option.value;
+      }
     } else if (named("parent.")) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.parent = option.value;
@@ -69,7 +73,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
     } else {
       const auto limits = limits_of(option.value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({option.name, "", "0", *limits});
+      domains.push_back({option.name, "", "0", "", *limits});
     }
   }
   return json_object([&](JsonWriter& f) {
@@ -79,6 +83,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
                                      of.always("name", domain.name);
                                      of("parent", domain.parent);
                                      of.always("constant_w", JsonRaw{domain.constant_w});
+                                     if (!domain.window_s.empty()) of.always("window_s", JsonRaw{domain.window_s});
                                      of.always("limits", JsonList{domain.limits, [](const Step& limit) {
                                                                     return JsonObject{[&limit](JsonWriter& at) {
                                                                       at.always("from_s", limit.from_s);
@@ -188,7 +193,7 @@ Result<ScenarioFacts> power_facts(const std::string& view, const std::string& na
     facts.emplace();
     for (const char* const number :
          {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate",
-          "correction", "metered_w", "meter_factor", "reserved_w", "power_w"}) {
+          "correction", "metered_w", "meter_factor", "reserved_w", "power_w", "guard_w"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {
