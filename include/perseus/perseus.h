@@ -49,7 +49,8 @@ enum perseus_log_level { PERSEUS_LOG_INFO = 0, PERSEUS_LOG_WARNING = 1, PERSEUS_
 enum perseus_flag {
   PERSEUS_ADVICE_ONLY = 1u << 0, /* measure and plan, report the possible saving, set no clock, start no helper */
   PERSEUS_NO_ENERGY = 1u << 1,   /* do not read the energy counter */
-  PERSEUS_SYNCHRONOUS = 1u << 2  /* the program waits for its GPU in every computation: clocks may change at the call */
+  PERSEUS_SYNCHRONOUS = 1u << 2, /* the program waits for its GPU in every computation: clocks may change at the call */
+  PERSEUS_PACES = 1u << 3        /* perseus_step_begin() may wait, 10 s at most, where a site lacks watts */
 };
 
 typedef struct perseus_options {
@@ -156,6 +157,7 @@ typedef struct perseus_statistics {
   int64_t plans_dropped;   /* because iterations under them were slower than promised */
   double lease_left_s;     /* under a power budget: how long the plan is valid without another answer of the server */
   int32_t ceiling_mhz;     /* highest clock without a valid plan; 0: no power budget */
+  double paced_s;          /* waited in perseus_step_begin() since the start, see PERSEUS_PACES */
 } perseus_statistics;
 
 PERSEUS_API void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics);

@@ -27,7 +27,7 @@ INSTRUCTIONS = (
     "optimizer_step",
 )
 TRAIN, EVALUATE = 0, 1
-ADVICE_ONLY, NO_ENERGY, SYNCHRONOUS = 1, 2, 4
+ADVICE_ONLY, NO_ENERGY, SYNCHRONOUS, PACES = 1, 2, 4, 8
 STATES = ("starting", "maximum_clock", "profiling", "planned", "ceiling")
 
 LogFunction = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_char_p)
@@ -110,6 +110,7 @@ class Statistics(ctypes.Structure):
         ("plans_dropped", c_int64),
         ("lease_left_s", c_double),
         ("ceiling_mhz", c_int32),
+        ("paced_s", c_double),
     ]
 
 

@@ -1,7 +1,7 @@
 """Collects the options of a client: arguments, then PERSEUS_... variables, then torchrun's, then the library's defaults.
 
 Input:   the fields of perseus_options by name (PERSEUS_SERVER, ... in the environment): facts and labels as a dict or text,
-         action_table as text (in the environment: a file); advice_only, no_energy and synchronous in place of flags.
+         action_table as text (in the environment: a file); advice_only, no_energy, synchronous and paces in place of flags.
          Missing ranks and degrees follow from RANK and WORLD_SIZE, with pipeline stages outermost and tensor parallel
          ranks innermost (the order of Megatron, DeepSpeed and torchtitan).
 Output:  the struct perseus_options, filled in.
@@ -16,7 +16,12 @@ from perseus import library
 
 _KIND = {c_char_p: "text", c_int: "whole number", c_double: "number"}
 KINDS = {name: _KIND[type_] for name, type_, *_ in library.Options._fields_ if type_ in _KIND}
-FLAGS = {"advice_only": library.ADVICE_ONLY, "no_energy": library.NO_ENERGY, "synchronous": library.SYNCHRONOUS}
+FLAGS = {
+    "advice_only": library.ADVICE_ONLY,
+    "no_energy": library.NO_ENERGY,
+    "synchronous": library.SYNCHRONOUS,
+    "paces": library.PACES,
+}
 _SEPARATORS = {"facts": "\n", "labels": ","}  # of options that may be dicts
 _FILES = ("action_table",)  # the environment variable names a file
 _OF_THE_LIBRARY = ("plan_tolerance",)  # the library reads these variables itself

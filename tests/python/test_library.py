@@ -34,7 +34,7 @@ class Declarations(unittest.TestCase):
             self.assertEqual(layout["constant", "PERSEUS_" + name.upper()], code)
         for code, name in enumerate(library.STATES):
             self.assertEqual(layout["constant", "PERSEUS_" + name.upper()], code)
-        for name in ("TRAIN", "EVALUATE", "ADVICE_ONLY", "NO_ENERGY", "SYNCHRONOUS", "ABI_VERSION"):
+        for name in ("TRAIN", "EVALUATE", "ADVICE_ONLY", "NO_ENERGY", "SYNCHRONOUS", "PACES", "ABI_VERSION"):
             self.assertEqual(layout["constant", "PERSEUS_" + name], getattr(library, name))
         for level, name in enumerate(("INFO", "WARNING", "ERROR")):
             self.assertEqual(layout["constant", "PERSEUS_LOG_" + name], level)

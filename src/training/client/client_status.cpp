@@ -55,6 +55,7 @@ void describe(F& f, const BudgetStatus& budget) {
   f.always("lease_left_s", with_decimals(budget.lease_left_s, 3));
   f.always("rules", budget.why_ceiling.empty() ? "plan" : "ceiling");
   f("why", budget.why_ceiling);
+  f("paced_iteration_s", budget.paced_iteration_s);
   if (!budget.backstop) return;
   f.always("backstop", kBackstops[static_cast<std::size_t>(budget.backstop->state)]);
   f("power_limit_w", budget.backstop->limit);

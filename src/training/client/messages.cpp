@@ -115,6 +115,7 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("epoch", facts.epoch);
     f("replaces", facts.replaces);
     f("keeps_budgets", facts.keeps_budgets);
+    f("paces", facts.paces);
     f("instructions", facts.instructions);
   });
 }
@@ -283,6 +284,12 @@ Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
       return Ok{};
     });
     if (!read) return read;
+  }
+  if (const auto paced = fields.optional("paced_iteration_s")) {
+    const auto period_s = paced->number();
+    if (!period_s) return period_s.error();
+    if (!(*period_s > 0 && *period_s <= longest_s)) return paced->error("above 0, to 86400");
+    budget.paced_iteration_s = *period_s;
   }
   plan.budget = budget;
   return Ok{};

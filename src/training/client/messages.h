@@ -35,6 +35,7 @@ struct RankFacts {
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
   bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
   bool keeps_budgets = true;        ///< false: an older server, which does not know budgets
+  bool paces = false;               ///< as the program allows, unless an older server does not know pacing
   [[nodiscard]] bool learned_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }

@@ -127,6 +127,7 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
   o.synchronous = (all.flags & PERSEUS_SYNCHRONOUS) != 0;
+  o.paces = (all.flags & PERSEUS_PACES) != 0;
   if (const char* const way = std::getenv("PERSEUS_DEVICE_TIME"); way != nullptr && *way != '\0') {
     o.progress_way = progress_way_named(way);
     if (!o.progress_way && std::string_view(way) != "auto") {

@@ -47,6 +47,7 @@ struct ClientOptions {
   bool advice_only = false, no_energy = false;
   bool power_backstop = false;              ///< under a power budget, lower the GPU's own power limit too
   bool synchronous = false;                 ///< the program waits for its device in every computation
+  bool paces = false;                       ///< the begin of an iteration may wait, see Pacer
   std::optional<ProgressWay> progress_way;  ///< none: the first way that works
   SessionTiming timing;
   clock_control::RestartLimits helper_restart{1, 300};

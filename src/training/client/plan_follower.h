@@ -44,6 +44,7 @@ struct PlanBudget {
   bool at_once = false;                  ///< the plan holds from the next computation on, not from the next step on
   std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
   double power_limit_w = 0;              ///< of the GPU, as a backstop; 0: the server sends none
+  double paced_iteration_s = 0;          ///< the job is paced: each iteration takes this long at least; 0: it is not
 };
 
 struct ClockPlan {

@@ -22,7 +22,7 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
     facts_are_news = false;
   }
   known.epoch = epoch;
-  known.keeps_budgets = takes_budgets;
+  add_abilities(known);
   const auto reply =
       call(*for_reports, {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/ranks", rank_body(options, known)},
            timing.answer_s, stop);

@@ -29,6 +29,8 @@ TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaint
 
 void TrainingCalls::step_begin(bool train) {
   if (in_step_) step_end();
+  // Before anything is measured or launched: no time or energy that is reported contains the wait.
+  if (train) pacer_.wait(iteration_began_ns_);
   stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
@@ -44,7 +46,7 @@ void TrainingCalls::step_begin(bool train) {
   step_helper_ = working_helper();
   if (clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire))
     control->begin_step();
-  step_began_ns_ = host_now_ns();
+  step_began_ns_ = iteration_began_ns_ = host_now_ns();
   record_step_begin();
   under_way_ = 0;
   if (has_news()) take_news(false, false);
@@ -355,6 +357,7 @@ void TrainingCalls::statistics(perseus_statistics& s) const {
   s.last_iteration_time_s = last_iteration_time_s();
   s.begin_end_ns = begin_cost_.median_ns() + end_cost_.median_ns();
   s.set_speed_ns = speed_cost_.median_ns();
+  s.paced_s = pacer_.paced_s();
 }
 
 bool TrainingCalls::in_use() const {

@@ -1,4 +1,4 @@
-// The calls of the training thread: steps, computations and their clocks; nothing here waits.
+// The calls of the training thread: steps, computations and their clocks; nothing here waits, except for a paced job.
 //
 // It times every computation, requests the clock that the plan has for the next one, and decides at each step's begin
 // when clocks change: at the call, once the device has passed the boundary, or not at all.
@@ -27,6 +27,7 @@
 #include "training/client/cuda_events.h"
 #include "training/client/device_progress.h"
 #include "training/client/options.h"
+#include "training/client/pacer.h"
 #include "training/client/plan_follower.h"
 #include "training/client/step_recorder.h"
 #include "training/clock_control/clock_controller.h"
@@ -83,6 +84,7 @@ class TrainingCalls {
   [[nodiscard]] bool controlled() const { return usable_control_.load() != nullptr; }
   [[nodiscard]] PlanFollower& follower() { return follower_; }
   [[nodiscard]] const PlanFollower& follower() const { return follower_; }
+  [[nodiscard]] Pacer& pacer() { return pacer_; }
   /// Null: the host's clock times computations.
   [[nodiscard]] CudaEvents* events() const { return cuda_.load(std::memory_order_acquire); }
   /// Of the last step; none: no clock could be set anyway.
@@ -159,6 +161,8 @@ class TrainingCalls {
   std::int64_t step_helper_ = 0;                   ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
+  std::uint64_t iteration_began_ns_ = 0;  ///< the last training step; 0: none
+  Pacer pacer_;
   CallCost speed_cost_, begin_cost_, end_cost_;
 
   std::atomic<std::int64_t> finished_{0};

@@ -55,6 +55,7 @@ void TrainingClient::start(const std::vector<std::string>& remarks) {
 
 bool TrainingClient::stop() {
   const double from = host_now_s();
+  calls_.pacer().stop();
   if (!watching_.stop(options_.start_limit_s / 2)) left_behind_ = true;
   bool opened = false;
   {
@@ -152,6 +153,7 @@ void TrainingClient::open_session() {
       const std::lock_guard lock(holding_);
       server_holds_ = held;
     }
+    if (held) calls_.pacer().set(0);
     hold_as_needed();
   };
   listener.iteration = [this] { return calls_.finished_iterations(); };
@@ -176,6 +178,7 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   backstop_.arrives(*plan, follows_plan());
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
   hold_as_needed();
+  calls_.pacer().set(options_.paces && plan->budget ? plan->budget->paced_iteration_s : 0);
   calls_.follower().put(std::move(plan));
   if (ticket != 0) calls_.take_at_next_call(ticket);
 }
@@ -407,7 +410,8 @@ std::string TrainingClient::status() {
   status.record_bytes = calls_.recorder().bytes();
   status.complaints = complaints_.all();
   if (const RankBudget::Now budget = budget_.now(host_now_s()); budget.ceiling_mhz != 0) {
-    status.budget = {budget.ceiling_mhz, budget.lease_s, budget.lease_left_s, why_ceiling(budget), {}};
+    status.budget = {budget.ceiling_mhz,       budget.lease_s, budget.lease_left_s, why_ceiling(budget), {},
+                     calls_.pacer().period_s()};
   }
   {
     const std::lock_guard lock(mutex_);

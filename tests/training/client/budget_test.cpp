@@ -425,5 +425,55 @@ TEST_F(BudgetedRank, TheEndOfTheBudgetBringsTheHighestClockBack) {
   EXPECT_THAT(client_->status(), ::testing::Not(HasSubstr("\"budget\":")));
 }
 
+/// The same with a period.
+std::string paced(double period_s) {
+  std::string budget = budget_of(3600, 900);
+  budget.insert(budget.size() - 1, R"(,"paced_iteration_s":)" + std::to_string(period_s));
+  return budget;
+}
+
+TEST_F(BudgetedRank, AJobThatMayBePacedKeepsThePeriodAndReportsNothingOfTheWaits) {
+  options_.paces = true;
+  constexpr double period_s = 0.2;
+  constexpr int iterations = 5;
+  start(plan_of(1, slow_clocks, paced(period_s)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  EXPECT_THAT(server_->asked("POST", "/ranks").at(0), HasSubstr(R"("paces":true)"));
+  EXPECT_THAT(client_->status(), HasSubstr(R"("paced_iteration_s":0.2})"));
+  const double from_s = host_now_s(), before_s = statistics().paced_s;
+  double computed_s = 0;
+  for (int i = 0; i < iterations; ++i) {
+    iterate();
+    computed_s += statistics().last_iteration_time_s;
+  }
+  const double took_s = host_now_s() - from_s, waited_s = statistics().paced_s - before_s;
+  EXPECT_GE(took_s, (iterations - 1) * period_s);
+  EXPECT_GT(waited_s, 0);
+  EXPECT_LE(computed_s + waited_s, took_s);
+}
+
+TEST_F(BudgetedRank, APlanWithoutAPeriodTheEndOfTheJobAndStopEndAWait) {
+  options_.paces = true;
+  start(plan_of(1, slow_clocks, paced(3600)));
+  ASSERT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 3600; }));
+  answer(plan_of(2, slow_clocks, budget_of(3600, 900)), 2);
+  EXPECT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 0; })) << "a plan without a period";
+  answer(plan_of(3, slow_clocks, paced(1800)), 3);
+  ASSERT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 1800; }));
+  server_->script([](const http::HttpRequest&) { return std::pair(409, std::string("{}")); });
+  EXPECT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 0; })) << "the job is over";
+  client_->calls().pacer().set(3600);
+  client_->stop();
+  EXPECT_EQ(client_->calls().pacer().period_s(), 0);
+}
+
+TEST_F(BudgetedRank, AJobThatDoesNotAllowItIsNeverPaced) {
+  start(plan_of(1, slow_clocks, paced(3600)));
+  ASSERT_TRUE(follows(1)) << client_->status();
+  EXPECT_THAT(server_->asked("POST", "/ranks").at(0), ::testing::Not(HasSubstr("paces")));
+  iterate();
+  EXPECT_EQ(statistics().paced_s, 0);
+}
+
 }  // namespace
 }  // namespace perseus::client

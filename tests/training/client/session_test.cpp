@@ -553,6 +553,22 @@ TEST_F(SessionTest, AnOlderServerGetsARegistrationWithoutBudgets) {
   EXPECT_FALSE(complaints.raised(Cause::job));
 }
 
+TEST_F(SessionTest, AServerThatDoesNotKnowPacingGetsARegistrationWithoutIt) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/ranks") && request.body.find("\"paces\"") != std::string::npos) {
+      return std::pair(422, std::string(R"({"detail":"body: paces: unknown member"})"));
+    }
+    return well(request, a_plan);
+  });
+  options.paces = true;
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return version == 1; }));
+  const std::vector<std::string> sent = server.asked("POST", "/ranks");
+  ASSERT_EQ(sent.size(), 2U);
+  EXPECT_THAT(sent[1], AllOf(HasSubstr(R"("keeps_budgets":true)"), Not(HasSubstr("paces"))));
+  EXPECT_FALSE(complaints.raised(Cause::job));
+}
+
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   options.report_interval_s = 1000;

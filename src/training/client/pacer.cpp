@@ -1,0 +1,44 @@
+#include "training/client/pacer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "training/client/call_cost.h"
+
+namespace perseus::client {
+
+Pacer::Pacer(std::function<std::uint64_t()> now_ns) : now_ns_(std::move(now_ns)) {
+  if (!now_ns_) now_ns_ = host_now_ns;
+}
+
+void Pacer::set(double period_s) {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_) period_s_.store(period_s, std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+void Pacer::stop() {
+  const std::lock_guard lock(mutex_);
+  stopped_ = true;
+  period_s_.store(0, std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+void Pacer::wait_for(std::uint64_t begun_ns) {
+  const auto ns = [](double seconds) { return static_cast<std::uint64_t>(1e9 * std::max(seconds, 0.0)); };
+  const std::uint64_t from_ns = now_ns_(), latest_ns = from_ns + ns(kLongestPace_s);
+  std::uint64_t now_ns = from_ns;
+  std::unique_lock lock(mutex_);
+  waits_.store(true, std::memory_order_release);
+  for (; now_ns >= from_ns; now_ns = now_ns_()) {  // a time source that goes back ends the wait
+    const std::uint64_t due_ns = std::min(begun_ns + ns(period_s()), latest_ns);
+    if (now_ns >= due_ns) break;
+    changed_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns));
+  }
+  waits_.store(false, std::memory_order_release);
+  paced_s_.store(paced_s() + 1e-9 * static_cast<double>(std::max(now_ns, from_ns) - from_ns),
+                 std::memory_order_relaxed);
+}
+
+}  // namespace perseus::client

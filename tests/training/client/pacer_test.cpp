@@ -1,0 +1,118 @@
+// A paced rank: waits at the begin of an iteration, on a turned clock; and what ends a wait.
+#include "training/client/pacer.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <thread>
+
+#include "tests/training/client/scripted_server.h"
+
+namespace perseus::client {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+class PacerTest : public ::testing::Test {
+ protected:
+  /// The training thread begins an iteration; the last one began `elapsed` ns ago.
+  void begins(std::uint64_t elapsed_ns) {
+    thread_ = std::thread([this, from = now_ns - elapsed_ns] {
+      pacer.wait(from);
+      done = true;
+    });
+  }
+  void turn(std::uint64_t by_ns) {
+    now_ns += by_ns;
+    pacer.set(pacer.period_s());  // looks at the time again
+  }
+  bool ended() {
+    if (!eventually([&] { return done.load(); })) return false;
+    thread_.join();
+    done = false;
+    return !pacer.waits();
+  }
+  void expect_waits() {
+    ASSERT_TRUE(eventually([&] { return pacer.waits(); }));
+    EXPECT_FALSE(done);
+  }
+  ~PacerTest() override {
+    if (!thread_.joinable()) return;
+    pacer.stop();
+    thread_.join();
+  }
+
+  std::atomic<std::uint64_t> now_ns{1000 * kSecond};
+  std::atomic<bool> done{false};
+  Pacer pacer{[this] { return now_ns.load(); }};
+  std::thread thread_;
+};
+
+TEST_F(PacerTest, WaitsUntilThePeriodHasPassedSinceTheLastBegin) {
+  pacer.set(8);
+  begins(3 * kSecond);
+  expect_waits();
+  turn(4 * kSecond);
+  expect_waits();
+  turn(1 * kSecond);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(pacer.paced_s(), 5);
+}
+
+TEST_F(PacerTest, WaitsNotAtAllWithoutAPeriodAfterALongIterationOrBeforeTheFirstOne) {
+  pacer.wait(now_ns);
+  pacer.set(8);
+  pacer.wait(now_ns - 8 * kSecond);
+  pacer.wait(0);
+  EXPECT_EQ(pacer.paced_s(), 0);
+}
+
+TEST_F(PacerTest, NoWaitIsLongerThanTheLongest) {
+  pacer.set(3600);
+  begins(0);
+  expect_waits();
+  turn(static_cast<std::uint64_t>(kLongestPace_s) * kSecond - 1);
+  expect_waits();
+  turn(1);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(pacer.paced_s(), kLongestPace_s);
+}
+
+TEST_F(PacerTest, AWaitEndsWithTheNextPlanAndWithStop) {
+  for (const bool stops : {false, true}) {
+    pacer.set(9);
+    begins(0);
+    expect_waits();
+    stops ? pacer.stop() : pacer.set(0);
+    EXPECT_TRUE(ended());
+  }
+  pacer.set(9);
+  pacer.wait(now_ns);
+  EXPECT_EQ(pacer.paced_s(), 0) << "after stop() nothing waits";
+}
+
+TEST_F(PacerTest, AnEarlierPeriodMovesTheEndOfAWait) {
+  pacer.set(9);
+  begins(0);
+  expect_waits();
+  turn(5 * kSecond);
+  expect_waits();
+  pacer.set(4);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(pacer.paced_s(), 5);
+}
+
+TEST_F(PacerTest, ATimeSourceThatGoesBackEndsAWait) {
+  pacer.set(9);
+  begins(0);
+  expect_waits();
+  now_ns -= kSecond;
+  pacer.set(9);
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(pacer.paced_s(), 0);
+}
+
+}  // namespace
+}  // namespace perseus::client
