@@ -20,17 +20,23 @@ std::vector<model::PowerPoint> pareto(std::vector<model::PowerPoint> points) {
 
 }  // namespace
 
+std::vector<double> paced_rates(double slowest_rate, double least_rate) {
+  std::vector<double> rates;
+  for (int step = 0; step * kPaceStep < slowest_rate; ++step) rates.push_back(step * kPaceStep);
+  if (least_rate > 0 && least_rate < slowest_rate)
+    rates.insert(std::ranges::upper_bound(rates, least_rate), least_rate);
+  return rates;
+}
+
 model::PowerCurve power_curve_of(const model::Frontier& frontier, Watts blocking, double pipelines, double least_rate) {
   const model::FrontierPoint& slowest = frontier.points.front();
   const Seconds full_speed = frontier.points.back().time;
   std::vector<model::PowerPoint> points;
   const double slowest_rate = full_speed / slowest.time;
   const Watts above_blocking = slowest.energy / slowest.time - blocking;
-  const auto pace = [&](double rate) {
+  for (const double rate : paced_rates(slowest_rate, least_rate)) {
     points.push_back({pipelines * (blocking + (rate / slowest_rate) * above_blocking), rate, 0, true});
-  };
-  for (int step = 0; step * kPaceStep < slowest_rate; ++step) pace(step * kPaceStep);
-  if (least_rate > 0 && least_rate < slowest_rate) pace(least_rate);
+  }
   for (int p = 0; p < std::ssize(frontier.points); ++p) {
     const model::FrontierPoint& point = frontier.points[p];
     points.push_back({pipelines * (point.energy / point.time), full_speed / point.time, p, false});

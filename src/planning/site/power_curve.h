@@ -6,11 +6,14 @@
 // Input:   a frontier of at least one point, the blocking power of all accelerators of one pipeline, and how many
 //          such pipelines the job has.
 // Output:  the points in ascending power: paced ones in steps of kPaceStep of full speed from rate 0, one at exactly
-//          `least_rate`, then the plans. Points that draw no less power than a faster one are left out.
+//          `least_rate`, then the plans. Points that draw no less power than a faster one are left out. paced_rates():
+//          the rates of the paced points, ascending.
 // Errors:  none.
 // Cost:    O(points).
 // Threads: pure function.
 #pragma once
+
+#include <vector>
 
 #include "planning/model/frontier.h"
 #include "planning/model/site.h"
@@ -18,6 +21,9 @@
 namespace perseus::site {
 
 inline constexpr double kPaceStep = 0.005;
+
+/// Below that of the slowest plan.
+std::vector<double> paced_rates(double slowest_rate, double least_rate);
 
 model::PowerCurve power_curve_of(const model::Frontier& frontier, Watts blocking, double pipelines, double least_rate);
 

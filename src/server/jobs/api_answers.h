@@ -34,6 +34,7 @@ struct BudgetAnswer {
   bool at_once = false;
   std::vector<LaterCeilingAnswer> ahead = {};
   std::optional<Watts> power_limit = {};
+  double paced_iteration_s = 0;
 };
 template <class F>
 void describe(F& f, const BudgetAnswer& budget) {
@@ -42,12 +43,14 @@ void describe(F& f, const BudgetAnswer& budget) {
   f.always("at_once", budget.at_once);
   f("ahead", budget.ahead);
   f("power_limit_w", budget.power_limit);
+  f("paced_iteration_s", budget.paced_iteration_s);
 }
 inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
   const std::optional<PowerBudget>& budget = schedule.budget;
   if (!budget) return std::nullopt;
   BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once, {}, schedule.power_limit};
   for (const LaterBudget& later : budget->ahead) answer.ahead.push_back({later.at_s, later.ceiling_mhz});
+  answer.paced_iteration_s = budget->paced_iteration_s;
   return answer;
 }
 

@@ -53,6 +53,7 @@ void describe(F& f, S& s) {
   f("epoch", s.epoch);
   f("replaces", s.replaces);
   f("keeps_budgets", s.keeps_budgets);
+  f("paces", s.paces);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>

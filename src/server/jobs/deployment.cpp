@@ -6,8 +6,10 @@
 #include <functional>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include "planning/model/default_plan.h"
+#include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
 
@@ -88,7 +90,7 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
   if (degrees[pace.pipeline] == 1 && target.reason.empty() && model::kSameTime * target.time < pace.time) {
     reason += fmt::format("; {:.6g} s needs less energy", target.time.value());
   }
-  if (target.time > slowest_useful) {
+  if (target.time > slowest_useful && target.paced == Seconds(0)) {
     reason += fmt::format("; beyond T* = {:.6g} s, slower saves nothing more", slowest_useful.value());
   }
   return reason;
@@ -164,7 +166,13 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   const Pace pace = pace_of(*grouped, degrees);
   TimeBounds bounds = bounds_of(pace, default_slowdown);
   if (plan.budget) bounds.granted = Watts(plan.budget->watts);
+  if (plan.budget && paces(job)) bounds.paced_to_rate = job.grant->paced_to_rate;
   const Target target = policy_target(job.policies, grouped->groups, group_of_pipeline_0(*grouped), bounds, now_s);
+  if (plan.budget) {
+    plan.budget->paced_iteration_s = target.paced.value();
+    // What counts is what the plan draws, even if the grant, made for another frontier or other ranks, is less.
+    if (!target.kept) plan.budget->watts = std::max(plan.budget->watts, target.power.value());
+  }
 
   Seconds slowest_useful;
   for (const PolicyScope& group : grouped->groups) {
@@ -233,7 +241,7 @@ std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScop
 }  // namespace
 
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
-                                          double now_s) {
+                                          double now_s, double paced_to_rate) {
   const std::vector<double> degrees = degrees_in_force(job);
   const auto grouped = group_pipelines(job, frontiers, degrees);
   if (!grouped || std::ranges::count(grouped->group_of, -1) > 0) return std::nullopt;
@@ -257,10 +265,24 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
     choices.pipelines.push_back(
         {frontiers.find(grouped->inputs[g])->second, group.scale * group.count, group.scale * group.stragglers});
   }
+  choices.unpaced = choices.plans.size();
+  if (paced_to_rate <= 0) return choices;
+  const PacedRuns paced = paced_runs(grouped->groups, choices.plans.back(), paced_to_rate);
+  if (paced.powers.empty()) return choices;
+  choices.plans.insert(choices.plans.end(), paced.powers.begin(), paced.powers.end());
+  choices.paced_to_rate = paced_to_rate;
+  choices.paced_ceiling_mhz = paced.ceiling_mhz;
   return choices;
 }
 
+bool is_paced(const PowerChoices& choices, Watts watts) {
+  if (choices.paced_to_rate <= 0) return false;
+  const auto plans = std::span(choices.plans).first(choices.unpaced);
+  return std::ranges::none_of(plans, [&](const PowerAtTime& plan) { return plan.power <= watts * (1 + 1e-9); });
+}
+
 int ceiling_within(const PowerChoices& choices, Watts most) {
+  if (is_paced(choices, most)) return choices.paced_ceiling_mhz;
   for (const PowerChoices::AtClock& at : choices.at_clocks) {
     if (at.power <= most) return at.clock_mhz;
   }

@@ -63,11 +63,16 @@ struct PowerChoices {
     double following = 0, straggling = 0;  ///< copies of the accelerators that its frontier counts
   };
   std::vector<Pipelines> pipelines = {};  ///< that the plans are for
+  std::size_t unpaced = 0;                ///< so many of `plans` are plans; the others are the slowest one with waits
+  double paced_to_rate = 0;               ///< as in TimeBounds
+  int paced_ceiling_mhz = 0;              ///< see pacing.h
 };
-/// Nothing while a pipeline has no frontier in memory, or runs at maximum clock.
+/// Nothing while a pipeline has no frontier in memory, or runs at maximum clock. `paced_to_rate`: as in TimeBounds.
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
-                                          double now_s);
-/// The highest clock that keeps to that power; the lowest if none does.
+                                          double now_s, double paced_to_rate = 0);
+/// No plan draws that little, and waits are allowed.
+bool is_paced(const PowerChoices& choices, Watts watts);
+/// The highest clock that keeps to that power; the lowest if none does; for a paced job that of paced_runs().
 int ceiling_within(const PowerChoices& choices, Watts most);
 
 /// True if the plan in force differs from the desired one.

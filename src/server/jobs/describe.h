@@ -94,6 +94,7 @@ void describe(F& f, S& s) {
   f.always("ceiling_mhz", s.ceiling_mhz);
   f("at_once", s.at_once);
   f("ahead", s.ahead);
+  f("paced_iteration_s", s.paced_iteration_s);
 }
 
 template <class F, class S>

@@ -97,6 +97,7 @@ void describe(F& f, S& e) {
   f("control_reason", e.control_reason);
   f("gpu", e.gpu);
   f("keeps_budgets", e.keeps_budgets);
+  f("paces", e.paces);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>
@@ -258,6 +259,7 @@ void describe(F& f, S& e) {
   f("by", e.by);
   f("ahead", e.ahead);
   f("correction", e.correction);
+  f("paced_to_rate", e.paced_to_rate);
 }
 template <class F, class S>
 requires is_one_of<S, VersionHeld>

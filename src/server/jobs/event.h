@@ -55,6 +55,7 @@ struct RankRegistered {
   std::optional<std::int64_t> process = std::nullopt;
   std::string gpu = {};        ///< as in RegisterRank
   bool keeps_budgets = false;  ///< as in RegisterRank
+  bool paces = false;          ///< the same
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank measured while it ran; absent members stay as they were.
@@ -275,6 +276,8 @@ struct PowerGranted {
   std::string by = {};
   std::vector<LaterBudget> ahead = {};  ///< as in PowerBudget
   double correction = 1;                ///< the job draws so many times the power of its plans (jobs/drawn_power.h)
+  double paced_to_rate = 0;             ///< the grant is below the slowest plan: waits may slow the job to this part of
+                                        ///< its full speed; 0: no waits
   bool operator==(const PowerGranted&) const = default;
 };
 /// Ranks named this version of the plan, or a later one, as the one that they have.

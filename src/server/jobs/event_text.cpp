@@ -145,8 +145,9 @@ struct EventText {
     const std::string corrected = e.correction == 1 ? "" : fmt::format(" (it draws {:.3g} times that)", e.correction);
     const std::string falls =
         e.ahead.empty() ? "" : fmt::format(", {} MHz at the lowest within the hour", e.ahead.back().ceiling_mhz);
-    return fmt::format("the site's limits grant {}{}{}; at most {} MHz without a valid plan{}",
-                       report::text_of(Watts(*e.granted_w)), corrected, before, e.ceiling_mhz, falls);
+    const std::string paced = e.paced_to_rate > 0 ? ", paced" : "";
+    return fmt::format("the site's limits grant {}{}{}{}; at most {} MHz without a valid plan{}",
+                       report::text_of(Watts(*e.granted_w)), corrected, paced, before, e.ceiling_mhz, falls);
   }
   std::string operator()(const VersionHeld& e) const {
     if (e.ranks.empty()) return fmt::format("all ranks hold plan {}", e.version);

@@ -69,6 +69,7 @@ struct Fold {
                              e.control_reason};
     job.ranks[e.rank]->gpu = e.gpu;
     job.ranks[e.rank]->keeps_budgets = e.keeps_budgets;
+    job.ranks[e.rank]->paces = e.paces;
     ++job.ranks_registered;
     note_control(e.rank);
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
@@ -119,6 +120,7 @@ struct Fold {
     rank.control_reason = e.control_reason;
     rank.gpu = e.gpu;
     rank.keeps_budgets = e.keeps_budgets;
+    rank.paces = e.paces;
     rank.held = 0;
     note_control(e.rank);
     note_latency(e.rank);
@@ -361,7 +363,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const VersionHeld& e) {
-    note_held(job, e.version, e.ranks);
+    note_held(job, e.version, e.ranks, at_s);
     return Ok{};
   }
   static void add(IterationsCounted& sum, const IterationsCounted& part, int sign = 1) {

@@ -36,7 +36,7 @@ struct Rank {
   std::string control = {}, control_reason = {};       ///< "advice" or "none"; empty: it sets clocks
   std::optional<std::int64_t> process = std::nullopt;  ///< as in RankRegistered
   std::string gpu = {};                                ///< as in RegisterRank
-  bool keeps_budgets = false;                          ///< as in RegisterRank
+  bool keeps_budgets = false, paces = false;           ///< as in RegisterRank
   std::int64_t held = 0;                               ///< see VersionHeld; 0: not known
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
   /// True if the process with that epoch was the last to register the rank.

@@ -67,6 +67,7 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
     cost.time = std::max(cost.time, own.time);
     cost.all_max_time = std::max(cost.all_max_time, own.all_max_time);
   }
+  cost.waiting = waiting;
   cost.energy = computing + waiting * cost.time;
   cost.all_max_energy = computing_all_max + waiting * cost.all_max_time;
   return cost;
@@ -76,13 +77,19 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
   return job.plan ? cost_under(*job.plan, job, frontiers, ranks) : std::nullopt;
 }
 
+Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting) {
+  const Seconds period(job.plan && job.plan->budget ? job.plan->budget->paced_iteration_s : 0);
+  return period > time ? (energy + waiting * (period - time)) / period : energy / time;
+}
+
 JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
   const auto& plan = job.measured_plan;
   const auto& highest = job.measured_highest;
   if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
-    return {Joules(plan->energy_j) / Seconds(plan->time_s), Joules(highest->energy_j) / Seconds(highest->time_s), true};
+    return {power_with_waits(job, Joules(plan->energy_j), Seconds(plan->time_s), cost.waiting),
+            Joules(highest->energy_j) / Seconds(highest->time_s), true};
   }
-  return {cost.energy / cost.time, cost.all_max_energy / cost.all_max_time};
+  return {power_with_waits(job, cost.energy, cost.time, cost.waiting), cost.all_max_energy / cost.all_max_time};
 }
 
 std::string without_control(const Job& job, const Frontiers& frontiers) {

@@ -33,6 +33,9 @@ std::optional<JobView::PerIteration> cost_under(const PlanDeployed& plan, const 
 std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Frontiers& frontiers,
                                                     CountedRanks ranks = CountedRanks::all_follow);
 
+/// Mean power of an iteration, whose time and energy are without the waits of a paced job.
+Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting);
+
 /// Mean power of the whole job, as measured by the ranks' counters where all ranks measure, otherwise as estimated.
 struct JobPower {
   Watts plan, all_max;

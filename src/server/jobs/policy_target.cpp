@@ -8,6 +8,7 @@
 #include "planning/model/default_plan.h"
 #include "server/jobs/event.h"
 #include "server/jobs/event_text.h"
+#include "server/jobs/pacing.h"
 
 namespace perseus::jobs {
 namespace {
@@ -169,6 +170,11 @@ PlannedIteration planned_iteration(const std::vector<PolicyScope>& groups, Secon
 
 }  // namespace
 
+Watts power_with_waits(const std::vector<PolicyScope>& groups, const PowerAtTime& at, Seconds time) {
+  const PlannedIteration iteration = planned_iteration(groups, at.time, at.straggler_stretch);
+  return iteration.energy / time + iteration.waiting;
+}
+
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time) {
   const PlannedIteration iteration = planned_iteration(groups, time, 1);
   return iteration.energy / time + iteration.waiting;
@@ -194,6 +200,21 @@ std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Sec
 }
 
 namespace {
+
+/// Slows the slowest plan by waits until it keeps to that power.
+void pace(Target& target, const PowerAtTime& slowest, Watts most, const std::vector<PolicyScope>& groups,
+          const TimeBounds& bounds) {
+  const std::vector<PowerAtTime> paced = paced_runs(groups, slowest, bounds.paced_to_rate).powers;
+  if (paced.empty() || (paced.back().power > most && paced.back().power >= target.power)) return;
+  const auto within = std::ranges::find_if(paced, [most](const PowerAtTime& one) { return one.power <= most; });
+  const PowerAtTime& chosen = within == paced.end() ? paced.back() : *within;
+  target.kept = within != paced.end();
+  target.paced = chosen.time;
+  target.power = chosen.power;
+  target.reason = fmt::format("grant of the site's limits {:.4g} W{}: paced, {:.4g} W at {:.6g} s with waits",
+                              bounds.granted->value(), target.kept ? "" : " cannot be kept", chosen.power.value(),
+                              chosen.time.value());
+}
 
 /// Without what the site grants.
 Target own_target(const std::map<std::string, Policy>& policies, const std::vector<PolicyScope>& groups,
@@ -233,13 +254,22 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   constexpr double same_power = 1 + 1e-9;
   const auto within = std::ranges::find_if(
       powers, [most = same_power * *bounds.granted](const PowerAtTime& at) { return at.power <= most; });
-  if (within == powers.begin()) return target;
   const bool kept = within != powers.end();
   const PowerAtTime& at = kept ? *within : powers.back();
-  return {at.time,
-          fmt::format("grant of the site's limits {:.4g} W{} {:.4g} W{} at {:.6g} s", bounds.granted->value(),
-                      kept ? ":" : " cannot be kept: the least is", at.power.value(), kept ? "" : ",", at.time.value()),
-          kept, at.straggler_stretch};
+  if (within == powers.begin()) {
+    target.power = at.power;
+    return target;
+  }
+  Target under{
+      at.time,
+      fmt::format("grant of the site's limits {:.4g} W{} {:.4g} W{} at {:.6g} s", bounds.granted->value(),
+                  kept ? ":" : " cannot be kept: the least is", at.power.value(), kept ? "" : ",", at.time.value()),
+      kept,
+      at.straggler_stretch,
+      {},
+      at.power};
+  if (!kept && bounds.paced_to_rate > 0) pace(under, at, same_power * *bounds.granted, groups, bounds);
+  return under;
 }
 
 std::string policy_not_kept(const std::map<std::string, Policy>& policies, std::string_view kind,

@@ -7,7 +7,8 @@
 //          slowdown: the time of least total energy among those allowed, by planning/model/default_plan.h. Power cap:
 //          from there on the *fastest* iteration time whose average power is under the cap; if even T* draws more,
 //          T*, and the sentence states that. A pin overrides both. What the limits of the site grant bounds the result
-//          like a power cap, whatever the policies.
+//          like a power cap, whatever the policies. Where even T* draws more than the grant and waits are allowed
+//          (pacing.h), T* and a longer time that an iteration takes with waits.
 // Errors:  of check_policy(): usage: a value out of range, a signal out of order; conflict: a point that pipeline 0
 //          does not have.
 // Cost:    O(points) with a cap, otherwise O(log).
@@ -40,6 +41,8 @@ struct Target {
   std::string reason;            ///< empty: no policy changes anything
   bool kept = true;              ///< false: no plan can keep the policy, and the reason states that
   double straggler_stretch = 1;  ///< of the stragglers' own times, see PowerAtTime
+  Seconds paced{};               ///< all ranks wait until each iteration has taken this long; 0: they do not
+  Watts power{};                 ///< under a grant: what the job draws at most
 };
 
 /// Bounds of the chosen iteration time.
@@ -48,6 +51,7 @@ struct TimeBounds {
   Seconds allowed;              ///< T_max of the slowest pipeline
   double default_slowdown = 0;  ///< tolerated by a job without a max_slowdown policy, relative to `allowed`
   std::optional<Watts> granted = std::nullopt;  ///< by the limits of the site
+  double paced_to_rate = 0;                     ///< waits may slow the job to this part of its full speed; 0: no waits
 };
 
 Status check_policy(const Policy& policy);
@@ -71,6 +75,9 @@ struct PowerAtTime {
 /// For `fastest` and the later times at which a plan changes. `straggler`: T', or 0. At `fastest` stragglers run their
 /// default plan; at later times than T' they slow down with the others.
 std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest, Seconds straggler);
+
+/// What the job draws with the plans of `at` if its ranks wait until each iteration has taken `time`.
+Watts power_with_waits(const std::vector<PolicyScope>& groups, const PowerAtTime& at, Seconds time);
 
 /// Average power of the whole job when every iteration takes `time`.
 Watts average_power(const std::vector<PolicyScope>& groups, Seconds time);

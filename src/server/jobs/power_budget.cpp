@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kMostVersions = 64;
 
+bool is_paced(const Job& job) { return job.plan && job.plan->budget && job.plan->budget->paced_iteration_s > 0; }
+
 }  // namespace
 
 void HeldVersions::deployed(std::int64_t version, const std::optional<PowerBudget>& budget) {
@@ -36,7 +38,8 @@ std::int64_t version_held_by_all(const Job& job) {
   return least;
 }
 
-void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks) {
+void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, double at_s) {
+  const std::int64_t before = version_held_by_all(job);
   const auto note = [&](RankSlot& rank) {
     if (rank) rank->held = std::max(rank->held, std::min(version, job.version));
   };
@@ -44,13 +47,25 @@ void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks) {
   for (const int rank : ranks) {
     if (rank >= 0 && rank < static_cast<int>(job.ranks.size())) note(job.ranks[rank]);
   }
-  if (const std::int64_t held = version_held_by_all(job); held > 0) job.held.held_by_all(held);
+  const std::int64_t held = version_held_by_all(job);
+  if (held == 0) return;
+  if (is_paced(job) && held == job.version && before < held) {
+    const double iteration_s = std::max(job.plan->t_opt_s.value_or(0), job.plan->t_straggler_s.value_or(0));
+    job.held.acts_from(at_s + iteration_s, before == 0 ? std::nullopt : job.held.most(before, job.version));
+  }
+  job.held.held_by_all(held);
 }
 
-std::optional<Watts> counted_power(const Job& job) {
+std::optional<Watts> counted_power(const Job& job, double now_s) {
   const std::int64_t held = version_held_by_all(job);
-  if (held == 0) return std::nullopt;
-  return job.held.most(held, job.version);
+  if (held == 0 || (is_paced(job) && !paces(job))) return std::nullopt;
+  const std::optional<Watts> most = job.held.most(held, job.version);
+  if (!most || job.held.acts(now_s)) return most;
+  return job.held.before() ? std::optional(std::max(*most, *job.held.before())) : std::nullopt;
+}
+
+bool paces(const Job& job) {
+  return std::ranges::all_of(job.ranks, [](const RankSlot& rank) { return !rank || rank->paces; });
 }
 
 bool keeps_budgets(const Job& job) {

@@ -36,6 +36,7 @@ struct PowerBudget {
   int ceiling_mhz = 0;                  ///< highest clock of a rank without a valid plan
   bool at_once = false;                 ///< the ranks may still draw more: they switch at the next computation
   std::vector<LaterBudget> ahead = {};  ///< falls that are known already, in order of time
+  double paced_iteration_s = 0;  ///< below the slowest plan: each iteration takes this long, see pacing.h; 0: none
   bool operator==(const PowerBudget&) const = default;
 };
 
@@ -47,16 +48,24 @@ class HeldVersions {
   void held_by_all(std::int64_t version);
   /// The greatest budget of the versions from `first` to `last`; nothing: one of them has none.
   [[nodiscard]] std::optional<Watts> most(std::int64_t first, std::int64_t last) const;
+  /// The ranks hold a period, but the iteration under way began without it: until then they count as before.
+  void acts_from(double from_s, std::optional<Watts> before) { acts_from_s_ = from_s, before_ = before; }
+  [[nodiscard]] bool acts(double now_s) const { return now_s >= acts_from_s_; }
+  [[nodiscard]] std::optional<Watts> before() const { return before_; }
   bool operator==(const HeldVersions&) const = default;
 
  private:
   std::map<std::int64_t, double> watts_of_;  ///< without gaps from the first version that a rank may hold
+  double acts_from_s_ = 0;
+  std::optional<Watts> before_;
 };
 
-/// The ranks (empty: all) named this version or a later one.
-void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks);
+/// The ranks (empty: all) named this version or a later one at that time.
+void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, double at_s);
 
-std::optional<Watts> counted_power(const Job& job);
+std::optional<Watts> counted_power(const Job& job, double now_s);
+/// True if every rank that has registered waits where it is asked to.
+bool paces(const Job& job);
 /// True if every rank that has registered can keep a budget: it sets clocks, and its client has said that it obeys
 /// budgets.
 bool keeps_budgets(const Job& job);

@@ -92,6 +92,7 @@ struct RegisterRank {
   bool with_plan = false;      ///< include the rank's plan in the answer, if there is one
   bool replaces = false;       ///< take the rank over even without a greater epoch: clocks of hosts differ
   bool keeps_budgets = false;  ///< its client obeys the lease and the ceiling of a plan's budget
+  bool paces = false;          ///< its program lets the client wait where the plan's budget has a period
 };
 
 // ---- Plans
@@ -394,6 +395,7 @@ struct JobView {
   struct PerIteration {
     Joules energy, all_max_energy;
     Seconds time, all_max_time;
+    Watts waiting{};  ///< while all ranks wait
     [[nodiscard]] double saved_pct() const {
       return all_max_energy > Joules(0) ? 100 * (1 - energy / all_max_energy) : 0;
     }

@@ -36,6 +36,7 @@ struct SiteBody {
   int gpus_per_node = 8;
   double least_rate = 0, lease_s = 15;
   std::optional<double> dwell_s, accelerator_w, admission_s;
+  bool pacing = false;
   std::vector<DomainBody> domains;
   std::vector<HostBody> hosts;
 };
@@ -78,6 +79,7 @@ void describe(F& f, S& s) {
   f("admission_s", s.admission_s);
   f("node_overhead_w", s.node_overhead_w);
   f("least_rate", s.least_rate);
+  f("pacing", s.pacing);
   f.always("domains", s.domains);
   f("hosts", s.hosts);
 }
@@ -123,6 +125,7 @@ class Reader {
     site.supply_efficiency = in("supply_efficiency", body_.supply_efficiency, {0.01, 1});
     site.node_overhead = Watts(in("node_overhead_w", body_.node_overhead_w, {0, kMostWatts}));
     site.gpus_per_node = static_cast<int>(in("gpus_per_node", body_.gpus_per_node, {1, 1024}));
+    document_.pacing = body_.pacing;
     document_.least_rate = in("least_rate", body_.least_rate, {0, 1});
     document_.lease = Seconds(in("lease_s", body_.lease_s, {1, 3600}));
     if (body_.dwell_s) document_.dwell = Seconds(in("dwell_s", *body_.dwell_s, {0, 3600}));
@@ -214,6 +217,7 @@ SiteBody body_of(const SiteDocument& document) {
   body.node_overhead_w = site.node_overhead.value();
   body.gpus_per_node = site.gpus_per_node;
   body.least_rate = document.least_rate;
+  body.pacing = document.pacing;
   body.lease_s = document.lease.value();
   body.dwell_s = document.dwell.value();
   body.accelerator_w = document.accelerator_power.value();

@@ -31,6 +31,7 @@ struct SiteDocument {
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<HostRule> hosts;
   double least_rate = 0;          ///< of jobs that name none
+  bool pacing = false;            ///< jobs may be slowed by waits, where that is their tier and their ranks can
   Seconds lease{15};              ///< see PowerBudget
   Seconds dwell{10};              ///< a grant rises this long after its last change at the earliest
   Watts accelerator_power{1000};  ///< of a job without a profile, per accelerator

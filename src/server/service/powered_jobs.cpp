@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "planning/site/power_curve.h"
 #include "planning/site/site_limits.h"
 #include "server/jobs/drawn_power.h"
 #include "server/service/reserved_power.h"
@@ -26,11 +27,17 @@ std::string why_fixed(const jobs::Job& job) {
 }
 
 /// The most that its ranks may draw now, as planned.
-Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted) {
-  const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job) : std::nullopt;
+Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted, double now_s) {
+  const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job, now_s) : std::nullopt;
   if (counted) return has_grant ? std::max(*counted, granted) : *counted;
   if (job.ranks_registered > 0) return std::max(all_max, granted);
   return has_grant ? granted : Watts(0);
+}
+
+/// Waits may slow the job to this part of its full speed; 0: no waits.
+double paced_to_rate(const jobs::SiteDocument& document, const jobs::Job& job) {
+  if (!document.pacing || !jobs::paces(job)) return 0;
+  return std::max(job.spec.least_rate.value_or(document.least_rate), site::kPaceStep);
 }
 
 bool is_running(const store::JobIndexRow& row) { return row.state != "finished" && row.state != "expired"; }
@@ -46,7 +53,8 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
   KnownJob& known = known_[job.id];
   if (known.sequence != job.sequence) known.domain = jobs::domain_of(document, job);
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
-    const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s);
+    const auto made =
+        jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s, paced_to_rate(document, job));
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
     known.correction = jobs::drawn_over_planned(job, live.frontiers.all());
@@ -72,7 +80,7 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   powered.has_grant = job.grant && job.grant->granted_w;
   const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
-  powered.counted = counted_as(job, planned_max, powered.has_grant, granted) * known.correction;
+  powered.counted = counted_as(job, planned_max, powered.has_grant, granted, now_s) * known.correction;
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned) powered.choices = known.choices;

@@ -236,7 +236,8 @@ Result<jobs::RankRegistered> event_of(const jobs::RegisterRank& request) {
                              request.control == "clocks" ? "" : request.control_reason,
                              std::nullopt,
                              request.gpu,
-                             request.keeps_budgets};
+                             request.keeps_budgets,
+                             request.paces};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));

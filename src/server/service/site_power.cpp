@@ -188,6 +188,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
     granted.ceiling_mhz = jobs::ceiling_within(*job.choices, most);
     granted.ahead = std::move(ahead);
     granted.correction = job.correction;
+    if (jobs::is_paced(*job.choices, Watts(*granted.granted_w))) granted.paced_to_rate = job.choices->paced_to_rate;
   }
   granted.counted_w = (job.counted / job.correction).value();
   granted.by = kBy;
@@ -206,7 +207,8 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
                            if (last && still_holds(last->ahead, next.ahead)) next.ahead = last->ahead;
                            const bool same = last && last->granted_w == next.granted_w &&
                                              last->ceiling_mhz == next.ceiling_mhz && last->lease_s == next.lease_s &&
-                                             last->ahead == next.ahead && last->correction == next.correction;
+                                             last->ahead == next.ahead && last->correction == next.correction &&
+                                             last->paced_to_rate == next.paced_to_rate;
                            if (!same) decision.events.emplace_back(next);
                            return decision;
                          },

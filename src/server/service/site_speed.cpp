@@ -11,9 +11,12 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
   shown.accelerators = job.spec.degrees.world_size();
   shown.priority = job.spec.priority.value_or(1);
   if (job.ranks_registered == 0) return;
-  shown.planned = shown.baseline = cost ? powered.correction * (cost->energy / cost->time) : powered.counted;
+  shown.planned = shown.baseline =
+      cost ? powered.correction * jobs::power_with_waits(job, cost->energy, cost->time, cost->waiting)
+           : powered.counted;
   if (!powered.choices || !cost) return;
-  shown.rate = std::min(1.0, powered.choices->full_speed / cost->time);
+  const Seconds period(job.plan->budget ? job.plan->budget->paced_iteration_s : 0);
+  shown.rate = std::min(1.0, powered.choices->full_speed / std::max(cost->time, period));
   shown.rate_lost = 0;
   if (!powered.has_grant) return;
   // Both from the same model: that of a straggler in `cost` is another one.

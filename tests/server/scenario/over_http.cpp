@@ -420,6 +420,7 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
     formats::JsonFields of(*budget);
     schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
     if (of.optional("power_limit_w")) schedule->power_limit = Watts(of.number("power_limit_w"));
+    if (of.optional("paced_iteration_s")) schedule->budget->paced_iteration_s = of.number("paced_iteration_s");
     if (const auto ahead = of.optional("ahead")) {
       (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
         formats::JsonFields later(entry);

@@ -185,6 +185,7 @@ class Player {
     request.replaces = step.text("replaces") == "yes";
     request.gpu = step.text("gpu");
     request.keeps_budgets = step.text("keeps_budgets") == "yes";
+    request.paces = step.text("paces") == "yes";
     request.control = step.text("control");
     request.control_reason = step.text("control_reason");
     return request;

@@ -117,6 +117,7 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
       numbers["ceiling"] = schedule->budget->ceiling_mhz;
       if (schedule->power_limit) numbers["power_limit"] = schedule->power_limit->value();
       texts["at_once"] = schedule->budget->at_once ? "yes" : "no";
+      numbers["paced"] = schedule->budget->paced_iteration_s;
       const std::vector<jobs::LaterBudget>& ahead = schedule->budget->ahead;
       numbers["falls"] = static_cast<double>(ahead.size());
       numbers["falls_to"] = ahead.empty() ? 0 : ahead.back().ceiling_mhz;

@@ -67,6 +67,8 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       }
     } else if (option.name == "lease" || option.name == "dwell") {
       numbers.emplace_back(option.name + "_s", option.value);
+    } else if (option.name == "pacing") {
+      numbers.emplace_back(option.name, option.value == "yes" ? "true" : "false");
     } else if (option.name == "pue" || option.name == "least_rate" || option.name == "accelerator_w" ||
                option.name == "admission_s") {
       numbers.emplace_back(option.name, option.value);

@@ -1,0 +1,90 @@
+#include "server/jobs/pacing.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "planning/model/default_plan.h"
+#include "planning/site/power_curve.h"
+
+namespace perseus::jobs {
+namespace {
+
+/// Computations of the job that are alike.
+struct Alike {
+  const std::vector<model::Measurement>* options;
+  int planned;     ///< option of the plan
+  Watts blocking;  ///< of the rank's accelerators
+  double count;
+};
+
+void add(std::vector<Alike>& all, const CharacterizedPipeline& pipeline, int point, double pipelines) {
+  const model::ComputationDag& dag = pipeline.dag;
+  std::map<std::tuple<int, int, int>, int> counts;  // by type, option and rank
+  for (int c = 0; c < static_cast<int>(dag.computations.size()); ++c) {
+    const model::Computation& one = dag.computations[c];
+    ++counts[{one.type, pipeline.frontier.points[point].plan[c], one.rank}];
+  }
+  for (const auto& [key, count] : counts) {
+    const auto [type, option, rank] = key;
+    all.push_back({&dag.types[type].options, option, dag.blocking_power * dag.accelerators[rank], pipelines * count});
+  }
+}
+
+/// What an iteration at that ceiling takes more than the plan, over the computations for which it takes more.
+Joules surplus_at(int clock_mhz, const std::vector<Alike>& all) {
+  Joules surplus;
+  for (const Alike& one : all) {
+    const auto at = std::ranges::find_if(*one.options, [&](const auto& o) { return o.clock.value() <= clock_mhz; });
+    const auto effective = [&](const model::Measurement& o) { return o.energy - one.blocking * o.time; };
+    const Joules there = effective(at == one.options->end() ? one.options->back() : *at);
+    surplus += one.count * std::max(Joules(0), there - effective((*one.options)[one.planned]));
+  }
+  return surplus;
+}
+
+/// Clocks at or below which every computation was measured, lowest first.
+std::set<int> common_clocks(const std::vector<Alike>& all) {
+  int lowest_mhz = 0;
+  for (const Alike& one : all) lowest_mhz = std::max(lowest_mhz, one.options->back().clock.value());
+  std::set<int> clocks;
+  for (const Alike& one : all) {
+    for (const model::Measurement& option : *one.options) clocks.insert(std::max(option.clock.value(), lowest_mhz));
+  }
+  clocks.erase(0);
+  return clocks;
+}
+
+}  // namespace
+
+PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate) {
+  std::vector<Alike> all;
+  Seconds full_speed;
+  for (const PolicyScope& group : groups) {
+    const model::Frontier& frontier = group.pipeline->frontier;
+    full_speed = std::max(full_speed, frontier.points.back().time);
+    const Seconds alone = model::time_without_straggler(frontier, group.pipeline->all_max_time);
+    const int straggling = model::slowest_within(frontier, slowest.straggler_stretch * alone);
+    if (group.count > 0) {
+      add(all, *group.pipeline, model::slowest_within(frontier, slowest.time), group.scale * group.count);
+    }
+    if (group.stragglers > 0) add(all, *group.pipeline, straggling, group.scale * group.stragglers);
+  }
+  PacedRuns runs;
+  Joules least;
+  for (const int clock_mhz : common_clocks(all)) {
+    const Joules surplus = surplus_at(clock_mhz, all);
+    if (runs.ceiling_mhz == 0 || surplus < least) runs.ceiling_mhz = clock_mhz, least = surplus;
+  }
+  if (runs.ceiling_mhz == 0) return runs;
+  const double lowest = std::max({least_rate, site::kPaceStep, full_speed / (full_speed + kLongestWait_s)});
+  const std::vector<double> rates = site::paced_rates(full_speed / slowest.time, lowest);
+  for (auto rate = rates.rbegin(); rate != rates.rend() && *rate >= lowest; ++rate) {
+    const Seconds time = full_speed / *rate;
+    runs.powers.push_back({time, power_with_waits(groups, slowest, time) + least / time});
+  }
+  return runs;
+}
+
+}  // namespace perseus::jobs

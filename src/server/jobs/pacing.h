@@ -1,0 +1,36 @@
+// Ways to run a job below the power of its slowest plan: all its ranks wait at the begin of each iteration.
+//
+// Problem: a paced rank whose server is silent goes on with its last period, but at the clock of its ceiling. A limit
+//          must hold then too, and with every mixture of ranks at their plan and at the ceiling.
+// Model:   an iteration that takes longer than its computations adds the blocking power of all accelerators for the
+//          rest (power_with_waits()). Energies above blocking add up over computations, so
+//          an iteration of any mixture takes at most what the slowest plan takes, and for each computation what the
+//          ceiling takes more. Powers here contain that.
+// Input:   the pipelines of a job; their slowest plans; the least part of its full speed that waits may slow
+//          it to.
+// Output:  the clock at which that surplus is least, among those at or below which every computation was measured;
+//          ascending times beyond the slowest plan, at the rates of site::paced_rates(), down to the least rate, and
+//          with waits of at most kLongestWait_s whatever the clocks.
+// Errors:  none; no times where the least rate is above that of the slowest plan.
+// Cost:    O(computations + clocks x types x options).
+// Threads: pure functions.
+// Source:  docs/decisions/0057.
+#pragma once
+
+#include <vector>
+
+#include "server/jobs/policy_target.h"
+
+namespace perseus::jobs {
+
+/// Clients wait no longer in one iteration (docs/client.md).
+inline constexpr Seconds kLongestWait_s{10};
+
+struct PacedRuns {
+  int ceiling_mhz = 0;              ///< of a rank without a valid plan
+  std::vector<PowerAtTime> powers;  ///< fastest first
+};
+
+PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate);
+
+}  // namespace perseus::jobs
