@@ -61,8 +61,10 @@ std::set<int> common_clocks(const std::vector<Alike>& all) {
 PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate) {
   std::vector<Alike> all;
   Seconds full_speed;
+  Watts waiting;
   for (const PolicyScope& group : groups) {
     const model::Frontier& frontier = group.pipeline->frontier;
+    waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
     full_speed = std::max(full_speed, frontier.points.back().time);
     const Seconds alone = model::time_without_straggler(frontier, group.pipeline->all_max_time);
     const int straggling = model::slowest_within(frontier, slowest.straggler_stretch * alone);
@@ -82,7 +84,9 @@ PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& 
   const std::vector<double> rates = site::paced_rates(full_speed / slowest.time, lowest);
   for (auto rate = rates.rbegin(); rate != rates.rend() && *rate >= lowest; ++rate) {
     const Seconds time = full_speed / *rate;
-    runs.powers.push_back({time, power_with_waits(groups, slowest, time) + least / time});
+    // An iteration at the ceiling may be longer than the period: that draws more where computing draws less than
+    // waiting.
+    runs.powers.push_back({time, std::max(waiting, power_with_waits(groups, slowest, time) + least / time)});
   }
   return runs;
 }
