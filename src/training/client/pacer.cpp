@@ -7,6 +7,11 @@
 #include "training/client/call_cost.h"
 
 namespace perseus::client {
+namespace {
+
+constexpr std::chrono::milliseconds kLookAgain{1};  ///< whether the device is idle
+
+}  // namespace
 
 Pacer::Pacer(std::function<std::uint64_t()> now_ns) : now_ns_(std::move(now_ns)) {
   if (!now_ns_) now_ns_ = host_now_ns;
@@ -25,16 +30,22 @@ void Pacer::stop() {
   changed_.notify_all();
 }
 
-void Pacer::wait_for(std::uint64_t begun_ns) {
+void Pacer::wait_for(std::uint64_t begun_ns, const std::function<bool()>& idle) {
   const auto ns = [](double seconds) { return static_cast<std::uint64_t>(1e9 * std::max(seconds, 0.0)); };
   const std::uint64_t from_ns = now_ns_(), latest_ns = from_ns + ns(kLongestPace_s);
   std::uint64_t now_ns = from_ns;
   std::unique_lock lock(mutex_);
   waits_.store(true, std::memory_order_release);
   for (; now_ns >= from_ns; now_ns = now_ns_()) {  // a time source that goes back ends the wait
-    const std::uint64_t due_ns = std::min(begun_ns + ns(period_s()), latest_ns);
-    if (now_ns >= due_ns) break;
-    changed_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns));
+    const double period = period_s();
+    const std::uint64_t due_ns = std::min(begun_ns + ns(period), latest_ns);
+    if (now_ns < due_ns) {
+      changed_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns));
+    } else if (period > 0 && now_ns < latest_ns && !idle()) {
+      changed_.wait_for(lock, kLookAgain);
+    } else {
+      break;
+    }
   }
   waits_.store(false, std::memory_order_release);
   paced_s_.store(paced_s() + 1e-9 * static_cast<double>(std::max(now_ns, from_ns) - from_ns),

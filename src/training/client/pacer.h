@@ -4,8 +4,10 @@
 //          whatever the server, the network or another thread does.
 // Input:   the period, with each plan; the begin of each iteration.
 // Output:  the training thread sleeps, and does not spin, from the end of an iteration on: at most kLongestPace_s an
-//          iteration, until begin + period. The period counts from the last wait's end, so it is never shorter than
-//          asked for, and begins of ranks keep their distances. A shorter period, none, or stop() ends a wait at once.
+//          iteration, until begin + period, and until the device has done what was launched: a host that stays ahead of
+//          its device would wait without effect until the device has caught up. The period counts from the last wait's
+//          end, so it is never shorter than asked for, and begins of ranks keep their distances. A shorter period,
+//          none, or stop() ends a wait at once.
 // Errors:  none; without a period nothing waits.
 // Cost:    without a period a relaxed load an iteration.
 // Threads: wait() the training thread; the rest any.
@@ -31,9 +33,10 @@ class Pacer {
   void set(double period_s);
   /// No wait any more, whatever set() says.
   void stop();
-  /// An iteration that began then has ended; 0: there was none.
-  void wait(std::uint64_t begun_ns) {
-    if (period_s_.load(std::memory_order_relaxed) > 0 && begun_ns != 0) wait_for(begun_ns);
+  /// An iteration that began then has ended; 0: there was none. `idle()`: the device has done it.
+  template <class Idle>
+  void wait(std::uint64_t begun_ns, const Idle& idle) {
+    if (period_s_.load(std::memory_order_relaxed) > 0 && begun_ns != 0) wait_for(begun_ns, idle);
   }
 
   [[nodiscard]] double period_s() const { return period_s_.load(std::memory_order_relaxed); }
@@ -42,7 +45,7 @@ class Pacer {
   [[nodiscard]] double paced_s() const { return paced_s_.load(std::memory_order_relaxed); }
 
  private:
-  [[gnu::cold]] void wait_for(std::uint64_t begun_ns);
+  [[gnu::cold]] void wait_for(std::uint64_t begun_ns, const std::function<bool()>& idle);
 
   std::function<std::uint64_t()> now_ns_;
   std::mutex mutex_;

@@ -30,7 +30,7 @@ TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaint
 void TrainingCalls::step_begin(bool train) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
-  if (train) pacer_.wait(iteration_began_ns_);
+  if (train) pacer_.wait(iteration_began_ns_, [this] { return device_is_idle(); });
   stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
@@ -51,6 +51,14 @@ void TrainingCalls::step_begin(bool train) {
   under_way_ = 0;
   if (has_news()) take_news(false, false);
   request(follower_.next_clock());
+}
+
+/// As far as the device reports its position.
+bool TrainingCalls::device_is_idle() const {
+  const clock_control::ClockController* const control = usable_control_.load(std::memory_order_acquire);
+  if (moment_ != ClockMoment::device || control == nullptr || progress_lost_.load(std::memory_order_relaxed))
+    return true;
+  return static_cast<std::int32_t>(control->position() - position_) >= 0;
 }
 
 void TrainingCalls::note_plan() {

@@ -118,6 +118,7 @@ class TrainingCalls {
     if (clock_mhz != 0 && clock_mhz != clock_) request_other(clock_mhz);
   }
   [[gnu::hot]] void request_other(int clock_mhz);
+  [[nodiscard]] bool device_is_idle() const;
   void begin_evaluation();
   void record_step_begin();
   [[nodiscard]] bool keeps_clocks() const;

@@ -14,13 +14,14 @@ namespace perseus::client {
 namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
+constexpr auto is_idle = [] { return true; };
 
 class PacerTest : public ::testing::Test {
  protected:
   /// The training thread begins an iteration; the last one began `elapsed` ns ago.
   void begins(std::uint64_t elapsed_ns) {
     thread_ = std::thread([this, from = now_ns - elapsed_ns] {
-      pacer.wait(from);
+      pacer.wait(from, [this] { return idle.load(); });
       done = true;
     });
   }
@@ -45,7 +46,7 @@ class PacerTest : public ::testing::Test {
   }
 
   std::atomic<std::uint64_t> now_ns{1000 * kSecond};
-  std::atomic<bool> done{false};
+  std::atomic<bool> done{false}, idle{true};
   Pacer pacer{[this] { return now_ns.load(); }};
   std::thread thread_;
 };
@@ -62,10 +63,10 @@ TEST_F(PacerTest, WaitsUntilThePeriodHasPassedSinceTheLastBegin) {
 }
 
 TEST_F(PacerTest, WaitsNotAtAllWithoutAPeriodAfterALongIterationOrBeforeTheFirstOne) {
-  pacer.wait(now_ns);
+  pacer.wait(now_ns, is_idle);
   pacer.set(8);
-  pacer.wait(now_ns - 8 * kSecond);
-  pacer.wait(0);
+  pacer.wait(now_ns - 8 * kSecond, is_idle);
+  pacer.wait(0, is_idle);
   EXPECT_EQ(pacer.paced_s(), 0);
 }
 
@@ -89,7 +90,7 @@ TEST_F(PacerTest, AWaitEndsWithTheNextPlanAndWithStop) {
     EXPECT_TRUE(ended());
   }
   pacer.set(9);
-  pacer.wait(now_ns);
+  pacer.wait(now_ns, is_idle);
   EXPECT_EQ(pacer.paced_s(), 0) << "after stop() nothing waits";
 }
 
@@ -102,6 +103,19 @@ TEST_F(PacerTest, AnEarlierPeriodMovesTheEndOfAWait) {
   pacer.set(4);
   EXPECT_TRUE(ended());
   EXPECT_EQ(pacer.paced_s(), 5);
+}
+
+TEST_F(PacerTest, WaitsForTheDeviceToo) {
+  for (const bool ever_idle : {true, false}) {
+    idle = false;
+    pacer.set(8);
+    begins(9 * kSecond);
+    expect_waits();
+    turn(static_cast<std::uint64_t>(kLongestPace_s) * kSecond - 1);
+    expect_waits();
+    ever_idle ? idle.store(true) : turn(1);
+    EXPECT_TRUE(ended());
+  }
 }
 
 TEST_F(PacerTest, ATimeSourceThatGoesBackEndsAWait) {
