@@ -130,6 +130,8 @@ void StragglerNotices::withdraw(jobs::WithdrawStraggler request, Done<Ok> done) 
 void StragglerNotices::detect(LiveJob& live, const jobs::ReportIterations& request) {
   const jobs::Job& job = live.job;
   if (!job.spec.detect_stragglers || !job.plan || request.iteration_time.empty()) return;
+  // Ranks of a paced job that began apart stay apart, and wait for each other within an iteration.
+  if (job.plan->budget && job.plan->budget->paced_iteration_s > 0) return;
   const int pipeline = job.ranks[request.rank]->dp_rank;
   const jobs::PlanDeployed::Choice& choice = job.plan->of(pipeline);
   const auto frontier = live.frontiers.find(choice.input);
