@@ -235,10 +235,10 @@ class RealBackstop : public ::testing::Test {
     controller_ = std::move(ClockController::start(options_).value());
     limit(*controller_);
   }
-  static void limit(ClockController& controller) {
+  static void limit(ClockController& controller, int clock_mhz = 700) {
     controller.set_budget(Megahertz(700), monotonic_ns() + kWholeTest);
     controller.limit_power(Watts(250));
-    controller.set(Megahertz(700));
+    controller.set(Megahertz(clock_mhz));
   }
   bool limit_becomes(double watts) {
     return eventually([&] { return driver_->power_limit() == Watts(watts); });
@@ -311,7 +311,7 @@ class KilledBackstop : public RealBackstop, public ::testing::WithParamInterface
     if (pids.training == 0) {
       auto started = ClockController::start(options_);
       if (!started) ::_exit(1);
-      limit(**started);
+      limit(**started, 1400);
       if (!eventually([&] { return (*started)->backstop().state == BackstopState::set; })) ::_exit(1);
       const std::array<int, 2> helpers{(*started)->supervisor_pid(), (*started)->helper_pid()};
       (void)!::write(pipe[1], helpers.data(), sizeof helpers);
@@ -343,7 +343,7 @@ TEST_P(KilledBackstop, GivesTheLimitBackWithTheClock) {
     if ((victims & kWorker) != 0) ::kill(pids.worker, SIGKILL);
     if ((victims & kTraining) == 0) {
       // A process of perseus-clockd holds both until the training process ends.
-      ::usleep(20'000);
+      EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); })) << "the ceiling";
       EXPECT_LE(driver_->power_limit(), Watts(300));
     }
     ::kill(pids.training, SIGKILL);
