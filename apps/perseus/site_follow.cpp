@@ -19,6 +19,7 @@
 #include "secret_file.h"
 #include "server/openadr/event_follower.h"
 #include "server/openadr/event_reporter.h"
+#include "server/openadr/ven_registration.h"
 #include "server/openadr/vtn_client.h"
 #include "server/openadr/vtn_reports.h"
 #include "server_call.h"
@@ -37,6 +38,7 @@ struct FollowArguments {
   std::optional<double> baseline_w, emergency_w, default_w;
   double poll_s = 45;
   std::string client_name, report_scope = "read_ven_objects write_reports";
+  std::string ven, ven_scope = "read_ven_objects write_vens";
   std::optional<double> price_above, ghg_above;
   std::string slowdown, selector;
   bool once = false, dry_run = false, no_reports = false;
@@ -163,13 +165,35 @@ class DomainReports {
 
  private:
   static openadr::ReporterOptions options_of(const FollowArguments& arguments) {
-    const std::string& name = arguments.client_name.empty() ? arguments.client_id : arguments.client_name;
+    const std::string& ven = arguments.ven.empty() ? arguments.client_id : arguments.ven;
+    const std::string& name = arguments.client_name.empty() ? ven : arguments.client_name;
     return {{name, arguments.domain}, arguments.client_id, arguments.targets};
   }
 
   openadr::VtnClient client_;
   openadr::VtnReports receiver_;
   openadr::EventReporter reporter_;
+};
+
+/// Registers this client before each poll until it is done; the registration, too, keeps no limit from being followed.
+class Registration {
+ public:
+  Registration(openadr::VtnOptions vtn, const FollowArguments& arguments, const Clock& unstepped)
+      : client_(std::move(vtn), unstepped), registration_(client_, arguments.ven, arguments.domain) {}
+
+  void attempt() {
+    if (registration_.is_done()) return;
+    const Status done = registration_.register_once();
+    const std::string state = done ? "" : "registration: " + done.error().message;
+    if (done) note("registered, or found");
+    if (!done && state != state_) note(state + "; tried again at each poll");
+    state_ = state;
+  }
+
+ private:
+  openadr::VtnClient client_;
+  openadr::VenRegistration registration_;
+  std::string state_;
 };
 
 /// Sends a utility's prices or emissions to the jobs of a server; what goes wrong is a line, once until it changes.
@@ -222,6 +246,9 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   openadr::VtnOptions of_reports = *vtn;
   of_reports.scope = arguments.report_scope;
   openadr::VtnClient source(*std::move(vtn), unstepped);
+  openadr::VtnOptions of_registration = of_reports;
+  of_registration.scope = arguments.ven_scope;
+  Registration registration(std::move(of_registration), arguments, unstepped);
   DomainReports reports(std::move(of_reports), server, arguments, wall, unstepped);
   std::string last_line;
   openadr::FollowerParts parts;
@@ -247,6 +274,7 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   {
     const InterruptGuard guard;
     while (!InterruptGuard::interrupted()) {
+      if (!arguments.ven.empty() && !arguments.dry_run && follower.polls_now()) registration.attempt();
       const double wait_s = follower.step();
       if (arguments.once) break;
       InterruptGuard::wait(Seconds(wait_s));
@@ -302,11 +330,18 @@ void add_signal_options(CLI::App& follow, FollowArguments& arguments) {
 }
 
 void add_report_options(CLI::App& follow, FollowArguments& arguments) {
+  follow
+      .add_option("--ven", arguments.ven,
+                  "Register this client under this name (VEN), and the domain as its resource, if they are not there")
+      ->type_name("NAME");
+  follow.add_option("--ven-scope", arguments.ven_scope, "OAuth2 scope of the token for the registration")
+      ->type_name("SCOPE")
+      ->capture_default_str();
   follow.add_flag("--no-reports", arguments.no_reports,
                   "Do not send the reports of usage and demand that events ask for");
   follow
       .add_option("--client-name", arguments.client_name,
-                  "Name of this client in reports, at most 128 bytes (default: the client ID)")
+                  "Name of this client in reports, at most 128 bytes (default: that of --ven, or the client ID)")
       ->type_name("NAME");
   follow.add_option("--report-scope", arguments.report_scope, "OAuth2 scope of the token for reports")
       ->type_name("SCOPE")

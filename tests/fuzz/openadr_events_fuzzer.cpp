@@ -7,6 +7,7 @@
 #include "server/openadr/event_memory.h"
 #include "server/openadr/report_text.h"
 #include "server/openadr/signal_steps.h"
+#include "server/openadr/ven_registration.h"
 #include "server/openadr/vtn_client.h"
 
 namespace {
@@ -42,6 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static_cast<void>(openadr::parse_token_url(std::string(text)));
   static_cast<void>(openadr::parse_access_token(std::string(text)));
   static_cast<void>(openadr::parse_reports(text, "fuzz"));
+  static_cast<void>(openadr::parse_named_objects(text, "fuzz", "venName"));
+  static_cast<void>(openadr::parse_object_id(std::string(text), "fuzz"));
   const double wait_s = openadr::parse_retry_after(text);
   PERSEUS_CHECK(wait_s >= 0 && wait_s <= openadr::kSecondsPerDay, "at most a day");
   static_cast<void>(openadr::parse_event_time(text));

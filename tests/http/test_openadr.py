@@ -397,6 +397,32 @@ class Reports(FollowCase):
         self.assertEqual(self.values(report), [["MISSING"], ["MISSING"]])
 
 
+class Registers(FollowCase):
+    def names(self):
+        return ([row["venName"] for row in self.vtn.registered["/vens"]],
+                [(row["resourceName"], row["venID"]) for row in self.vtn.registered["/resources"]])
+
+    def test_once(self):
+        for _ in range(2):
+            done = self.once("--ven", "data center 7")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(self.names(), (["data center 7"], [("hall 1", "VEN-0")]))
+
+    def test_a_conflict_is_like_finding_it(self):
+        self.vtn.registration_faults = ["409"]
+        done = self.once("--ven", "data center 7")
+        self.assertEqual(self.names(), (["data center 7"], [("hall 1", "VEN-0")]), done.stderr)
+
+    def test_refusals_stop_no_limit(self):
+        self.vtn.registration_faults = [lambda handler: handler.reply(403, {"title": "no"})] * 3
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        self.follow("--ven", "data center 7")
+        until(lambda: self.receiver.limits() == [500e3])
+        until(lambda: self.names() == (["data center 7"], [("hall 1", "VEN-0")]))
+        until(lambda: any("registered" in line for line in self.log))
+        self.assertEqual(sum("POST /vens: 403 Forbidden: no" in line for line in self.log), 1)
+
+
 class Certificates:
     """A certification authority, and certificates that it issues."""
 
@@ -539,12 +565,12 @@ def prism():
 class Specification(FollowCase):
     """Prism answers 4xx to a request, and reports an answer, that the specification does not allow."""
 
-    def served(self, *words):
+    def served(self, *words, errors=("--errors",)):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         program, spec = prism()
-        process = subprocess.Popen([program, *words[:1], spec, *words[1:], "--port", str(port), "--errors"],
+        process = subprocess.Popen([program, *words[:1], spec, *words[1:], "--port", str(port), *errors],
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.prism_log = []
         threading.Thread(target=lambda: self.prism_log.extend(process.stdout), daemon=True).start()
@@ -560,6 +586,16 @@ class Specification(FollowCase):
         self.assertEqual(done.returncode, 0, done.stderr + "".join(self.prism_log))
         self.assertEqual(len(self.receiver.got), 1)
         self.assertNotIn("Request did not pass", "".join(self.prism_log))
+
+    def test_a_mock_takes_the_registration(self):
+        # Not with --errors: no answer can be right by the specification, which wants two values of its objectType.
+        url = self.served("mock", errors=())
+        done = self.once("--token-url", url + "/auth/token", "--ven", "new", url=url)
+        log = "".join(self.prism_log)
+        self.assertIn("registered", done.stderr + log)
+        for call in ("get /vens", "post /vens", "get /resources", "post /resources"):
+            self.assertIn(call, log)
+        self.assertNotIn("Violation: request", log)
 
     def test_a_proxy_finds_nothing_wrong(self):
         url = self.served("proxy", self.vtn.url)

@@ -36,6 +36,8 @@ class Vtn:
         # report_faults: as faults, for calls of /reports; "lost": the call is done, and its answer lost.
         self.reports, self.report_faults, self.refused_scopes, self.next_report = {}, [], set(), 1
         self.next_id = 1
+        self.registered = {"/vens": [], "/resources": []}
+        self.registration_faults = []  # as faults; "409": another client has made the object at this moment
         outer = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -58,6 +60,8 @@ class Vtn:
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(body)))
+                if self.close_connection:  # else a proxy in front sends another request on it
+                    self.send_header("Connection", "close")
                 for name, value in headers:
                     self.send_header(name, value)
                 self.end_headers()
@@ -103,6 +107,8 @@ class Vtn:
         if self.faults and url.path in ("/events", "/programs"):
             return self.faults.pop(0)(handler)
         query = urllib.parse.parse_qs(url.query)
+        if url.path in self.registered:
+            return self.answer_registration(handler, method, url.path, query, body)
         if url.path == "/reports" or url.path.startswith("/reports/"):
             return self.answer_reports(handler, method, url.path, query, body)
         if url.path == "/programs":
@@ -140,6 +146,19 @@ class Vtn:
             handler.close_connection = True
             return handler.connection.close()
         return handler.reply(201 if method == "POST" else 200, self.reports[number])
+
+    def answer_registration(self, handler, method, path, query, body):
+        kind, name = {"/vens": ("VEN", "venName"), "/resources": ("RESOURCE", "resourceName")}[path]
+        if method == "GET":
+            rows = [row for row in self.registered[path] if row[name] == query[name][0]]
+            return self.give_list(handler, rows, {"skip": query["skip"], "limit": query["limit"]})
+        made = self.made(f"{kind}-{len(self.registered[path])}", kind, {"clientID": CLIENT, **json.loads(body)})
+        assert made["objectType"] == f"VEN_{kind}_REQUEST"
+        fault = self.registration_faults.pop(0) if self.registration_faults else None
+        if fault and fault != "409":
+            return fault(handler)
+        self.registered[path].append({**made, "objectType": kind})
+        return handler.reply(409 if fault else 201, {"status": 409, "title": "Conflict"} if fault else made)
 
     def give_list(self, handler, rows, query):
         skip, limit = int(query.get("skip", ["0"])[0]), min(int(query.get("limit", ["50"])[0]), self.page)

@@ -19,7 +19,7 @@ EventFollower::EventFollower(FollowerOptions options, FollowerParts parts)
     : options_(std::move(options)), parts_(std::move(parts)), memory_(options_.seed) {}
 
 double EventFollower::step() {
-  const bool polls = next_poll_s_ <= parts_.unstepped->now_s();
+  const bool polls = polls_now();
   if (polls) {
     const Status polled = poll(parts_.wall->now_s());
     poll_failures_ = polled ? 0 : poll_failures_ + 1;

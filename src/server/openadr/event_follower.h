@@ -52,6 +52,8 @@ class EventFollower {
   EventFollower(FollowerOptions options, FollowerParts parts);
   /// Polls and sends what is due; returns the seconds until the next call.
   double step();
+  /// The next step() will poll.
+  [[nodiscard]] bool polls_now() const { return next_poll_s_ <= parts_.unstepped->now_s(); }
   /// The schedule as it was last received; empty before the first.
   [[nodiscard]] const std::vector<WattStep>& sent() const { return sent_; }
   /// The last poll and the last transmission succeeded.

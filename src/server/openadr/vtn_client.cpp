@@ -119,8 +119,8 @@ Result<http::HttpReply> VtnClient::call(const http::HttpCall& call, int also) {
       token_.clear();
       if (!again) continue;
     }
-    const bool may_be_absent = also == kNotFound && (reply->status == kNotFound || reply->status == kForbidden);
-    if (!is_ok(*reply) && !may_be_absent) return wrong_status(what, *reply);
+    const bool is_allowed = also != 0 && (reply->status == also || (also == kNotFound && reply->status == kForbidden));
+    if (!is_ok(*reply) && !is_allowed) return wrong_status(what, *reply);
     return reply;
   }
   return unavailable(what + ": not authorized");  // not reached

@@ -41,8 +41,8 @@ class VtnClient final : public EventSource {
   Result<std::optional<GridEvent>> event(const std::string& id) override;
   /// Of the last call, or of its token: the Retry-After of an answer of 429 or 503, if it is in seconds.
   [[nodiscard]] double asked_wait_s() const override { return asked_wait_s_; }
-  /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except those of
-  /// `also`.
+  /// Any other call, with a token; `what` names it in messages. An answer other than 2xx is an error, except that of
+  /// `also`; with 404 also 403.
   /// A POST has a connection of its own: a kept one could send it twice.
   Result<http::HttpReply> call(const http::HttpCall& call, int also = 0);
   /// Reads a list page by page: `target` ends in '?' or '&'; `visit` returns whether a page had something new.
