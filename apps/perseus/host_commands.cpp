@@ -52,6 +52,8 @@ void add_host(CLI::App& app, Command& command) {
                                  if (!filter->job.empty()) {
                                    const auto job = job_meant(peer, filter->job);
                                    if (!job) return job.error();
+                                   const auto shown = call_server(peer, {"GET", job_path(*job), ""});
+                                   if (!shown) return shown.error();  // else an unknown job would have no hosts
                                    target += "&job=" + http::percent_encode(*job);
                                  }
                                  return call_pages(peer, {"GET", target, ""}, "hosts");

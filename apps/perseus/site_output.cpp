@@ -178,6 +178,42 @@ std::vector<std::string> shortages_of(const SitePlanReport& report) {
   return lines;
 }
 
+struct MissedDeadline {
+  std::size_t job = 0;
+  double iterations = 0;  ///< that are left at the deadline
+};
+
+/// Of the deadlines within the plan. Intervals end at deadlines.
+std::vector<MissedDeadline> missed_deadlines(const SitePlanReport& report) {
+  std::vector<MissedDeadline> missed;
+  const PlannedSite& planned = *report.planned;
+  for (std::size_t j = 0; j < planned.timed.due.size(); ++j) {
+    const auto& due = planned.timed.due[j];
+    if (!due || report.intervals.empty() || report.intervals.back().until < due->at) continue;
+    Seconds left = due->work;
+    for (const site::Interval& interval : report.intervals) {
+      if (interval.from >= due->at) break;
+      const int chosen = interval.allocation.chosen[j];
+      left -= planned.timed.site.jobs[j].curve.points[chosen].rate * (interval.until - interval.from);
+    }
+    constexpr double rounding = 1e-6;
+    if (left > rounding * due->work) missed.push_back({j, left / planned.full_speed[j]});
+  }
+  return missed;
+}
+
+std::vector<std::string> missed_deadlines_text(const SitePlanReport& report) {
+  constexpr std::size_t most = 20;
+  std::vector<std::string> lines;
+  for (const MissedDeadline& one : missed_deadlines(report)) {
+    if (lines.size() >= most) break;
+    lines.push_back(fmt::format("job '{}' misses its deadline of {:g} s: {:.1f} iterations are left then",
+                                report.planned->timed.site.jobs[one.job].name,
+                                report.planned->timed.due[one.job]->at.value(), one.iterations));
+  }
+  return lines;
+}
+
 std::vector<report::ReportFact> facts_of(const SitePlanReport& report) {
   const model::SiteDescription& d = *report.description;
   long gpus = 0;
@@ -282,6 +318,7 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
   report::PageSection top;
   top.note = objective_text(report);
   for (const std::string& line : shortages_of(report)) top.list.push_back({"short", line});
+  for (const std::string& line : missed_deadlines_text(report)) top.list.push_back({"late", line});
   page.sections.push_back(std::move(top));
   if (report.intervals.size() > 1) {
     page.sections.push_back({"Over time", {power_chart(report)}, {}, interval_rows(report), {}});
@@ -331,6 +368,7 @@ std::string site_plan_text(const SitePlanReport& report) {
   for (const report::ReportFact& fact : facts_of(report)) text += fmt::format("{}: {}\n", fact.name, fact.value);
   text += "\n" + objective_text(report) + "\n";
   for (const std::string& line : shortages_of(report)) text += line + "\n";
+  for (const std::string& line : missed_deadlines_text(report)) text += line + "\n";
   text += "\n" + table_text(domain_rows(report, report.intervals.front())) + "\n";
   text += table_text(job_rows(report, report.intervals.front()), 2) + "\n";
   if (report.intervals.size() > 1) text += "Over time:\n" + table_text(interval_rows(report), 0) + "\n";
@@ -364,6 +402,13 @@ json::object site_plan_json(const SitePlanReport& report) {
   for (const HeadroomAtRate& r : report.headroom)
     headroom.push_back(json::object{{"rate", r.rate}, {"more_gpus", r.more}});
   answer["headroom"] = std::move(headroom);
+  json::array missed;
+  for (const MissedDeadline& one : missed_deadlines(report)) {
+    missed.push_back(json::object{{"job", report.planned->timed.site.jobs[one.job].name},
+                                  {"deadline_s", report.planned->timed.due[one.job]->at.value()},
+                                  {"iterations_left", one.iterations}});
+  }
+  answer["missed_deadlines"] = std::move(missed);
   answer["origin"] = origin_json();
   return answer;
 }

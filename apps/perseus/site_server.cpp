@@ -129,10 +129,36 @@ class SiteFile {
   std::optional<Error> error_;
 };
 
+/// The times of limits in the JSON of PUT /v1/site; the server checks everything else. 0: from the beginning.
+Status check_instants(const std::string& text, const std::string& file) {
+  boost::system::error_code problem;
+  json::value site = json::parse(text, problem);
+  json::value* const domains = problem || !site.is_object() ? nullptr : site.get_object().if_contains("domains");
+  if (domains == nullptr || !domains->is_array()) return Ok{};
+  for (std::size_t d = 0; d < domains->get_array().size(); ++d) {
+    json::value& domain = domains->get_array()[d];
+    json::value* const limits = domain.is_object() ? domain.get_object().if_contains("limits") : nullptr;
+    if (limits == nullptr || !limits->is_array()) continue;
+    for (std::size_t k = 0; k < limits->get_array().size(); ++k) {
+      json::value& limit = limits->get_array()[k];
+      json::value* const from = limit.is_object() ? limit.get_object().if_contains("from_s") : nullptr;
+      if (from == nullptr || !from->is_number()) continue;
+      const double from_s = from->to_number<double>(problem);
+      if (from_s == 0 || (from_s >= kInstants.least && from_s <= kInstants.most)) continue;
+      return Error{ErrorCode::invalid_input, fmt::format("{}: domains[{}].limits[{}].from_s: {}; allowed: 0, or {}",
+                                                         file, d, k, from_s, kInstantsAllowed)};
+    }
+  }
+  return Ok{};
+}
+
 Result<http::HttpCall> set_call(const std::string& file) {
   const auto text = formats::read_file(file, kMostBytes);
   if (!text) return text.error();
-  if (file.ends_with(".json")) return http::HttpCall{"PUT", "/v1/site", *text};
+  if (file.ends_with(".json")) {
+    if (Status right = check_instants(*text, file); !right) return right.error();
+    return http::HttpCall{"PUT", "/v1/site", *text};
+  }
   const auto root = formats::parse_toml(*text, file);
   if (!root) return root.error();
   auto document = SiteFile(*root, file).document();

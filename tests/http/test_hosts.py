@@ -64,6 +64,10 @@ class Hosts(test_lists.ListCase):
         self.assertRegex(table[1], r"^node-0 +\S+ +old +2 +- +- +1200-1410 MHz +3 +1 +4 ")
         self.assertEqual(len(table), 3)
         self.assertLessEqual(max(map(len, self.server.shown_on(80, "host", "list"))), 80)
+        for words in (("host", "list", "--job", "nope"), ("job", "show", "nope")):
+            done = self.server.cli(*words, ok=False)
+            self.assertEqual((done.returncode, done.stdout), (66, ""), done.stderr)
+            self.assertIn("nope", done.stderr)
         ranks = self.server.cli("job", "ranks", "old", "--host", "node-1", "-o", "csv").stdout.splitlines()
         self.assertEqual([line.split(",")[:4] for line in ranks], [["rank", "host", "accelerator", "control"], ["2", "node-1", "", ""],
                                                                    ["3", "node-1", "", "none"]])

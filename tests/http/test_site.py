@@ -7,6 +7,7 @@ usage: test_site.py PERSEUS
 """
 
 import http.server
+import json
 import re
 import signal
 import subprocess
@@ -301,6 +302,17 @@ class Site(SiteCase):
         self.assertNotIn("guard_w", row)
         self.assertIn("GUARD", self.server.cli("site", "status", "-o", "wide").stdout)
         self.server.cli("site", "clear")
+
+    def test_a_json_document_has_unix_times_too(self):
+        path = self.folder.name + "/site.json"
+        for from_s, code in ((7200, 65), (0, 0), (1800000000, 0)):
+            with open(path, "w") as file:
+                json.dump({"domains": [{"name": "hall", "limits": [{"from_s": from_s, "limit_w": 5000}]}]}, file)
+            done = self.server.cli("site", "set", path, ok=code == 0)
+            self.assertEqual(done.returncode, code, done.stderr)
+            if code:
+                self.assertIn(path + ": domains[0].limits[0].from_s: 7200; allowed: 0, or seconds since 1970, from 1000000000 ",
+                              done.stderr)
 
     def test_a_file_with_keys_that_a_server_does_not_take(self):
         sample = self.server.cli("site", "set", str(served.ROOT / "data/sample_site.toml"), ok=False)

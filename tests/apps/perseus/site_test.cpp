@@ -60,6 +60,27 @@ TEST(SiteCommand, WritesAPage) {
   }
 }
 
+TEST(SiteCommand, SaysWhichDeadlineIsMissed) {
+  const ScratchFolder scratch;
+  const auto planned = [&](const std::string& job, bool as_json) {
+    static_cast<void>(scratch.file("site.toml", "end_s = 100\n" + small_site("", job)));
+    std::vector<std::string> words{"site", "plan", scratch.path("site.toml"), "--effort", "low"};
+    if (as_json) words.emplace_back("--json");
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    return outcome.out;
+  };
+  const std::string impossible = "least_rate = 0.5\ndeadline_s = 50\niterations = 1000000\n";
+  EXPECT_THAT(planned(impossible, false), HasSubstr("job 'one' misses its deadline of 50 s: 999"));
+  const json::value answer = json::parse(planned(impossible, true));
+  const json::array& missed = answer.at("missed_deadlines").as_array();
+  ASSERT_EQ(missed.size(), 1U);
+  EXPECT_EQ(missed[0].at("job").as_string(), "one");
+  EXPECT_LT(missed[0].at("iterations_left").to_number<double>(), 1'000'000);
+  EXPECT_THAT(planned("least_rate = 0.5\ndeadline_s = 50\niterations = 1\n", false),
+              ::testing::Not(HasSubstr("misses its deadline")));
+}
+
 TEST(SiteCommand, ErrorsNameMissingArguments) {
   const ScratchFolder scratch;
   static_cast<void>(scratch.file("site.toml", small_site("limit_w = 300\n", "least_rate = 1\n")));
