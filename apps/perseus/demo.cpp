@@ -26,6 +26,7 @@ constexpr const char* kRun = "The run";
 
 constexpr const char* kSynchronous = "synchronous";
 constexpr const char* kUnbounded = "unbounded";
+constexpr double kLeastPowerScale = 0.05;
 
 std::string hosts_text(const std::string& host_ahead) {
   if (host_ahead == kSynchronous) return "wait for the end of every computation";
@@ -234,8 +235,12 @@ void add_process_options(CLI::App& demo, DemoOptions& options) {
       ->group(kRun);
 }
 
-/// The story 'power' has its own jobs.
-void refuse_options_of_one_job(const CLI::App& demo) {
+/// The story 'power' has its own jobs, and a server whose leases are real seconds.
+void refuse_options_of_one_job(const CLI::App& demo, const DemoOptions& options) {
+  if (options.time_scale < kLeastPowerScale) {
+    throw CLI::ValidationError("--time-scale", fmt::format("{:g}; allowed with --story power: {:g} or more",
+                                                           options.time_scale, kLeastPowerScale));
+  }
   for (const char* option :
        {"--stages", "--microbatches", "--dp", "--schedule", "--chunks", "--iterations", "--straggler"}) {
     if (demo.count(option) > 0) {
@@ -277,7 +282,7 @@ void add_demo(CLI::App& app, Command& command) {
       "   1  the verdict of --story power does not hold\n");
   demo->callback([demo, options, &command] {
     const bool is_power = options->story == "power";
-    if (is_power) refuse_options_of_one_job(*demo);
+    if (is_power) refuse_options_of_one_job(*demo, *options);
     if (is_power && demo->count("--known-profile") == 0) options->known_profile = true;
     command.run = [options, &command, is_power] {
       return is_power ? run_power_demo(*options, command.json) : run_demo(*options, command.json);

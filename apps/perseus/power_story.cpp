@@ -36,7 +36,8 @@ constexpr double kLeastPlanLimit_s = 180, kPlanLimitIterations = 150;
 constexpr double kNotCorrected = 0.01;  // the server corrects no job that draws so little more than planned
 constexpr double kRoseBy = 1.05;        // of what counted under the low limit
 constexpr double kRounding_w = 1e-3;
-constexpr int kLeastIterations = 2;  // without the server, of each job
+constexpr double kReturnReactions = 3;  // reaction times until watts are back, and plans of a restarted server
+constexpr int kLeastIterations = 2;     // without the server, of each job
 
 double monotonic_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -78,11 +79,12 @@ class PowerStory::Steps {
       : o_(options), scratch_(scratch), server_(stage_, scratch) {}
 
   Result<PowerMeasurement> run() {
-    for (const auto step :
-         {&Steps::start_processes, &Steps::wait_for_plans, &Steps::measure_without_limit, &Steps::set_limit,
-          &Steps::fall, &Steps::kill_server, &Steps::serve_again, &Steps::raise, &Steps::end_training}) {
+    for (const auto step : {&Steps::start_processes, &Steps::wait_for_plans, &Steps::measure_without_limit,
+                            &Steps::set_limit, &Steps::fall, &Steps::kill_server, &Steps::serve_again, &Steps::raise}) {
       if (const Status done = (this->*step)(); !done) return done.error();
+      if (!goes_on_) break;
     }
+    if (const Status done = end_training(); !done) return done.error();
     judge();
     m_.took_s = stage_.seconds();
     return std::move(m_);
@@ -152,7 +154,7 @@ class PowerStory::Steps {
   Status measure_without_limit() {
     const double from_s = now_s();
     if (Status held = hold(m_.window_s); !held) return held;
-    meter_until(now_s());
+    if (Status read = meter_until(now_s()); !read) return read;
     m_.drawn_w = replay::mean_power_w(readings(), from_s, now_s());
     m_.limit_w = std::round(m_.drawn_w);
     m_.low_limit_w = std::round((1 - kFall) * m_.limit_w);
@@ -184,9 +186,10 @@ class PowerStory::Steps {
     };
     fall.in_time = counts();
     if (Status ended = wait_until(next_iterations, silence_s(), "the end of an iteration"); !ended) return ended;
-    fall.acted_s = fall.in_time ? now_s() : due_s;
+    fall.acted_s = fall.in_time ? now_s() : std::max(due_s, now_s());
     event(fall.in_time ? fmt::format("{} has acted after {:.1f} s", name, fall.acted_s - fall.at_s)
-                       : fmt::format("{} has not acted within {:.1f} s", name, m_.reaction_s));
+                       : fmt::format("{} has not acted within {:.1f} s: the story ends", name, m_.reaction_s));
+    goes_on_ = goes_on_ && fall.in_time;
     m_.falls.push_back(fall);
     m_.judged.push_back({name, fall.acted_s, 0, Watts(limit_w)});
     return hold(stay_s);
@@ -209,25 +212,25 @@ class PowerStory::Steps {
     counted_w_.reset();
     for (const auto& job : jobs_) job->follows_plan = false;
     const auto planned = [&] { return std::ranges::all_of(jobs_, [](const auto& job) { return job->follows_plan; }); };
-    if (Status done = wait_until(planned, silence_s(), "plans from the restarted server"); !done) return done;
-    event("all jobs follow plans again");
+    const double due_s = now_s() + kReturnReactions * m_.reaction_s;
+    if (Status done = wait_until([&] { return planned() || now_s() >= due_s; }, silence_s() + due_s, ""); !done)
+      return done;
+    goes_on_ = planned();
+    event(goes_on_ ? "all jobs follow plans again" : "a job does not follow its plan again: the story ends");
     return hold(1.2 * m_.window_s);
   }
 
   Status raise() {
     event(fmt::format("the limit is back: {:.0f} W", m_.limit_w));
-    const double from_s = now_s();
+    const double from_s = now_s(), due_s = from_s + kReturnReactions * m_.reaction_s;
     if (Status put = put_limit(m_.limit_w); !put) return put;
     m_.judged.push_back({"the limit again", from_s, 0, Watts(m_.limit_w)});
     const auto rose = [&] { return counted_w_ && *counted_w_ > kRoseBy * low_counted_w_; };
-    if (Status waited = wait_until([&] { return rose() || now_s() > from_s + silence_s(); }, 2 * silence_s(), "");
-        !waited)
+    if (Status waited = wait_until([&] { return rose() || now_s() >= due_s; }, silence_s() + due_s, ""); !waited)
       return waited;
     m_.rose_again = rose();
     event(m_.rose_again ? "the jobs have the watts again" : "the jobs did not get the watts back");
-    if (Status held = hold(1.4 * m_.window_s); !held) return held;
-    m_.judged.back().until_s = now_s();
-    return Ok{};
+    return hold(1.4 * m_.window_s);
   }
 
   Status end_training() {
@@ -235,7 +238,8 @@ class PowerStory::Steps {
         server_.ask("GET", fmt::format("/v1/site/proof?from={:.0f}", std::floor(unix_began_s_ / 60) * 60));
     if (!proof) return proof.error();
     m_.proof = *proof;
-    meter_until(m_.judged.back().until_s);
+    m_.judged.back().until_s = now_s();
+    if (Status read = meter_until(now_s()); !read) return read;
     m_.readings = readings();
     event("training ends");
     for (const auto& job : jobs_) job_figures(*job);
@@ -250,14 +254,16 @@ class PowerStory::Steps {
     const auto times = [&](double from_s, double until_s) {
       return job.between(from_s + began_s_, until_s + began_s_);
     };
+    const auto under = [&](std::size_t limit) {
+      return limit < m_.judged.size() ? mean_time_s(times(m_.judged[limit].from_s, m_.judged[limit].until_s)) : 0;
+    };
     const auto dead = times(m_.killed_s, m_.serves_again_s);
     m_.jobs.push_back({job.shape,
-                       fmt::format("{}, {} ranks, {} stages, {} microbatches, {} replicas", job.options.schedule,
+                       fmt::format("{}: ranks {}, stages {}, microbatches {}, replicas {}", job.options.schedule,
                                    job.training.ranks(), job.job.profile.num_stages(), job.options.microbatches,
                                    job.options.replicas),
-                       job.num_gpus(), static_cast<int>(job.iterations.size()), static_cast<int>(dead.size()),
-                       mean_time_s(times(m_.falls[0].acted_s, m_.falls[1].at_s)),
-                       mean_time_s(times(m_.falls[1].acted_s, m_.killed_s)), mean_time_s(dead)});
+                       job.num_gpus(), static_cast<int>(job.iterations.size()), static_cast<int>(dead.size()), under(0),
+                       under(1), mean_time_s(dead)});
   }
 
   void judge() {
@@ -315,8 +321,7 @@ class PowerStory::Steps {
         return Error{ErrorCode::unavailable,
                      fmt::format("{}: no iteration has ended for {:.0f} s", job->shape, silence_s())};
     }
-    meter_->read();
-    return Ok{};
+    return meter_->read();
   }
 
   /// What the server says of the hall; nothing while there is no site or no server.
@@ -336,8 +341,9 @@ class PowerStory::Steps {
     return Ok{};
   }
 
-  void meter_until(double until_s) {
-    while (meter_->samples().empty() || meter_->samples().back().at_s < until_s + began_s_) remember(look_at_jobs(20));
+  Status meter_until(double until_s) {
+    const auto read = [&] { return !meter_->samples().empty() && meter_->samples().back().at_s >= until_s + began_s_; };
+    return wait_until(read, silence_s(), "readings of the meter");
   }
 
   [[nodiscard]] std::vector<replay::EnergyReading> readings() const {
@@ -364,6 +370,7 @@ class PowerStory::Steps {
   std::optional<double> counted_w_;  ///< as the server last said
   double began_s_ = 0, unix_began_s_ = 0, longest_iteration_s_ = 0, low_counted_w_ = 0, read_s_ = 0;
   bool serves_ = false;  ///< there are a server and a site
+  bool goes_on_ = true;  ///< false: the verdict is no already
 };
 
 PowerStory::PowerStory(const DemoOptions& options, const DemoScratch& scratch)

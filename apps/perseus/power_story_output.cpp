@@ -98,6 +98,8 @@ double mean_w(const PowerMeasurement& m, std::size_t from, std::size_t until) {
   return (b.energy_j - a.energy_j) / (b.at_s - a.at_s);
 }
 
+bool was_killed(const PowerMeasurement& m) { return m.killed_s > 0; }
+
 std::string power_csv(const PowerMeasurement& m) {
   std::string csv = "time_s,energy_j,power_w,window_w,limit_w,judged\n";
   const std::size_t steps = window_steps(m);
@@ -136,8 +138,10 @@ std::string chart(const PowerMeasurement& m) {
     limit.points.push_back({m.limits[k].from_s, m.limits[k].limit_w});
     limit.points.push_back({until_s, m.limits[k].limit_w});
   }
-  return report::line_chart({"Power of all GPUs", "s", "W"},
-                            {{"", {limit, window, counted, second}, m.killed_s, "server killed"}});
+  return report::line_chart({"Power of all GPUs", "s", "W"}, {{"",
+                                                               {limit, window, counted, second},
+                                                               was_killed(m) ? std::optional(m.killed_s) : std::nullopt,
+                                                               "server killed"}});
 }
 
 report::TextRows window_rows(const PowerMeasurement& m) {
@@ -153,10 +157,10 @@ report::TextRows window_rows(const PowerMeasurement& m) {
 }
 
 report::TextRows job_rows(const PowerMeasurement& m) {
-  report::TextRows t{{"job", "GPUs", "iterations", "without a server", "time, the limit", "low", "without a server"},
-                     {}};
+  report::TextRows t{
+      {"job", "GPUs", "iterations", "without a server", "time, the limit", "the low one", "without a server"}, {}};
   for (const StoryJobFigures& job : m.jobs) {
-    t.rows.push_back({fmt::format("{}: {}", job.shape, job.description), std::to_string(job.gpus),
+    t.rows.push_back({fmt::format("{} ({})", job.shape, job.description), std::to_string(job.gpus),
                       std::to_string(job.iterations), std::to_string(job.iterations_without_server),
                       time_of(job.high_s), time_of(job.low_s), time_of(job.without_server_s)});
   }
@@ -200,8 +204,9 @@ std::vector<report::ReportFact> verdict(const PowerMeasurement& m) {
     acted += fmt::format("{}{} after {}", acted.empty() ? "" : ", ", fall.name, seconds(fall.acted_s - fall.at_s));
   return {{"limits", verdict_text(m)},
           {"acted in time", fmt::format("{}: {}; allowed: {}", yes(acted_in_time(m)), acted, seconds(m.reaction_s))},
-          {"training", fmt::format("{}: every job trained on while the server was dead for {}", yes(trained_on(m)),
-                                   seconds(m.serves_again_s - m.killed_s))},
+          {"training", was_killed(m) ? fmt::format("{}: every job trained on while the server was dead for {}",
+                                                   yes(trained_on(m)), seconds(m.serves_again_s - m.killed_s))
+                                     : std::string("NO: the story ended before the server was killed")},
           {"watts came back", yes(m.rose_again)},
           {"clocks given back", yes(m.clocks_given_back)}};
 }

@@ -234,6 +234,10 @@ double energy_at_j(const State& state, const Marks& marks, double at_s) {
   return energy_at(state, marks, at_s).energy_j;
 }
 
+double remembered_from_s(const State& state, const Marks& marks) {
+  return marks[(state.marks > kTrustedMarks ? state.marks - kTrustedMarks : 0) % kMostMarks].at_s;
+}
+
 double remaining_s(const Spec& spec, const State& state) {
   if (state.activity < 0) return 0;
   const PerClock<double>& time_s = spec.time_s[state.activity];

@@ -109,6 +109,8 @@ double power_w(const Spec& spec, const State& state);
 double average_power_w(const State& state, const Marks& marks, double from_s, double to_s);
 /// The energy at a moment not after now; before the oldest mark: at that mark.
 double energy_at_j(const State& state, const Marks& marks, double at_s);
+/// The time of the oldest mark that counts.
+double remembered_from_s(const State& state, const Marks& marks);
 /// Time until the computation ends if nothing changes; 0: there is none.
 double remaining_s(const Spec& spec, const State& state);
 

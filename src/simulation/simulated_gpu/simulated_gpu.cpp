@@ -230,6 +230,11 @@ Joules SimulatedGpu::energy(double until_s) {
       [&](State& state, Marks& marks) { return Joules(simulated_gpu::energy_at_j(state, marks, until_s)); });
 }
 
+double SimulatedGpu::remembered_from_s() {
+  return shared_->file->change(
+      [](State& state, Marks& marks) { return simulated_gpu::remembered_from_s(state, marks); });
+}
+
 std::uint32_t SimulatedGpu::changes() const { return shared_->file->changes(); }
 void SimulatedGpu::tell_change() { shared_->file->tell_change(); }
 void SimulatedGpu::wait_change(std::uint32_t seen, double at_most_s) const {

@@ -118,6 +118,8 @@ class SimulatedGpu {
   [[nodiscard]] Joules energy();
   /// Until that moment of the recent past (on the time source).
   [[nodiscard]] Joules energy(double until_s);
+  /// How far back that past reaches.
+  [[nodiscard]] double remembered_from_s();
   [[nodiscard]] SimulatedTruth truth(int computation);
 
  private:

@@ -7,7 +7,7 @@
 //          computation at most).
 // Input:   the state files; the interval. They remember 4,096 changes of power: some ten seconds of short computations.
 // Output:  readings, each the energy since the GPUs were made.
-// Errors:  those of attaching.
+// Errors:  those of attaching; unavailable: a GPU has forgotten its energy at a reading's moment.
 // Cost:    a lock per GPU and reading.
 // Threads: one.
 #pragma once
@@ -32,7 +32,7 @@ class SiteMeter {
                                   SimulatedGpu::TimeSource now);
 
   /// Takes all readings that are due.
-  void read();
+  Status read();
   [[nodiscard]] const std::vector<MeterSample>& samples() const { return samples_; }
 
  private:

@@ -1,6 +1,9 @@
 // `perseus demo --story power`: its verdict is that of its power.csv, and it fails where GPUs ignore their clocks.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/json/object.hpp>
@@ -44,6 +47,8 @@ std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus_of_story(const Sc
   }
   return gpus;
 }
+
+constexpr int kNotSupported = 3;  // NVML_ERROR_NOT_SUPPORTED
 
 struct Reading {
   double at_s, energy_j;
@@ -108,7 +113,60 @@ TEST(PowerStory, TheLimitIsKeptWhileTheServerIsDead) {
   for (const auto& gpu : gpus_of_story(scratch)) EXPECT_FALSE(gpu->locked());
 }
 
-TEST(PowerStory, OptionsOfOneJobAreRefused) {
+/// The demo's standard error goes to this file.
+RunOptions with_errors_in(const std::string& path) {
+  RunOptions options;
+  options.prepare = [path] {
+    if (dup2(open(path.c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO) < 0) _exit(126);
+  };
+  return options;
+}
+
+/// Waits until the demo has printed that, or has ended.
+void wait_for_words(const std::string& path, const std::string& words, pid_t demo) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+  while (content_of(path).find(words) == std::string::npos && kill(demo, 0) == 0) {
+    ASSERT_LT(std::chrono::steady_clock::now(), until) << content_of(path);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+TEST(PowerStoryWithoutClocks, FailsTheVerdict) {
+  const ScratchFolder scratch;
+  const std::string errors = scratch.path("err");
+  std::ofstream(errors).flush();
+  RunOptions options = with_errors_in(errors);
+  options.meanwhile = [&](pid_t demo) {
+    wait_for_words(errors, "the limit has acted", demo);
+    for (const auto& gpu : gpus_of_story(scratch)) gpu->inject("nvmlDeviceSetGpuLockedClocks", kNotSupported, -1);
+  };
+  const Outcome outcome = run_perseus(power_story(scratch, 0.25), options);
+  ASSERT_EQ(outcome.exit_code, 1) << content_of(errors) << outcome.out;
+  const json::value summary = json::parse(outcome.out);
+  EXPECT_FALSE(summary.at("holds").as_bool());
+  EXPECT_FALSE(summary.at("limits_kept").as_bool());
+  EXPECT_GT(number(summary, "most_over_w"), 0.1 * number(summary, "limit_w"));
+  EXPECT_TRUE(summary.at("clocks_given_back").as_bool());
+  EXPECT_THAT(content_of(scratch.path("out/report.html")), HasSubstr("NOT kept: a window&#39;s mean is "));
+}
+
+TEST(PowerStoryInterrupted, EndsInOrder) {
+  const ScratchFolder scratch;
+  const std::string errors = scratch.path("err");
+  std::ofstream(errors).flush();
+  RunOptions options = with_errors_in(errors);
+  options.meanwhile = [&](pid_t demo) {
+    wait_for_words(errors, "all jobs follow plans", demo);
+    kill(demo, SIGINT);
+  };
+  EXPECT_EQ(run_perseus(power_story(scratch, 0.25), options).signal, SIGINT);
+  EXPECT_THAT(content_of(errors), HasSubstr("no clock is locked, nothing was written"));
+  EXPECT_FALSE(fs::exists(scratch.path("out")));
+  EXPECT_EQ(gpus_of_story(scratch).size(), 8u);
+  for (const auto& gpu : gpus_of_story(scratch)) EXPECT_FALSE(gpu->locked());
+}
+
+TEST(PowerStoryOptions, ThoseOfOneJobAreRefused) {
   const ScratchFolder scratch;
   for (const char* option : {"--dp", "--stages", "-m", "--iterations"}) {
     std::vector<std::string> words = power_story(scratch, 0.25);
@@ -117,6 +175,9 @@ TEST(PowerStory, OptionsOfOneJobAreRefused) {
     EXPECT_EQ(outcome.exit_code, 64) << option;
     EXPECT_THAT(outcome.err, HasSubstr("--story power has jobs of its own"));
   }
+  const Outcome outcome = run_perseus(power_story(scratch, 0.01));
+  EXPECT_EQ(outcome.exit_code, 64);
+  EXPECT_THAT(outcome.err, HasSubstr("allowed with --story power: 0.05 or more"));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
 }
 

@@ -19,12 +19,12 @@ TEST(SiteMeter, ReadsAllGpusAtEqualIntervalsThoughItComesLate) {
   auto meter = simulated_gpu::SiteMeter::attach({folder.file("first"), folder.file("second")}, Seconds(0.5),
                                                 Seconds(0.75), time.source());
   ASSERT_TRUE(meter) << meter.error().message;
-  meter->read();
+  EXPECT_TRUE(meter->read());
   EXPECT_TRUE(meter->samples().empty()) << "the past may still change";
   time.advance(1.25);
   (*first)->begin_in_the_past(0, 101);  // 400 W for a second; all else is waiting, at 80 W
   time.advance(2);
-  meter->read();
+  EXPECT_TRUE(meter->read());
   ASSERT_EQ(meter->samples().size(), 6u);  // the last at 102.5 s
   double expected_j = 0;
   for (std::size_t k = 0; k < meter->samples().size(); ++k) {
@@ -32,8 +32,30 @@ TEST(SiteMeter, ReadsAllGpusAtEqualIntervalsThoughItComesLate) {
     EXPECT_NEAR(meter->samples()[k].energy.value(), expected_j, 1e-9) << k;
     expected_j += 0.5 * (80 + (k == 2 || k == 3 ? 400 : 80));
   }
-  meter->read();
+  EXPECT_TRUE(meter->read());
   EXPECT_EQ(meter->samples().size(), 6u);
+}
+
+TEST(SiteMeter, AReadingThatComesTooLateIsAnError) {
+  ScratchFolder folder;
+  HandTurnedTime time;
+  auto gpu = simulated_gpu::SimulatedGpu::create(folder.file("gpu"), sample_spec(), time.source());
+  ASSERT_TRUE(gpu);
+  auto meter = simulated_gpu::SiteMeter::attach({folder.file("gpu")}, Seconds(1), Seconds(0), time.source());
+  ASSERT_TRUE(meter);
+  const auto change_power = [&](int times) {  // a GPU remembers some thousands of changes
+    for (int k = 0; k < times; ++k) {
+      time.advance(0.01);
+      k % 2 == 0 ? (*gpu)->wait() : (*gpu)->idle();
+    }
+  };
+  change_power(2000);
+  EXPECT_TRUE(meter->read());
+  EXPECT_NEAR(static_cast<double>(meter->samples().size()), 21, 1);
+  change_power(8000);
+  const Status late = meter->read();
+  ASSERT_FALSE(late);
+  EXPECT_NE(late.error().message.find("too late"), std::string::npos);
 }
 
 TEST(SiteMeter, NamesTheGpuThatDoesNotExist) {
