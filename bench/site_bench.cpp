@@ -1,12 +1,18 @@
-// Time of an allocation of a site's power: 10,000 jobs of 1,000 points each under 421 limits
-// (docs/measurements/site.md).
+// Time of an allocation of a site's power: 10,000 jobs of 1,000 points each under 421 limits; and of a server's
+// division among 1,000 jobs, with and without a window of the meter (docs/measurements/site.md).
 #include <benchmark/benchmark.h>
 
 #include <cmath>
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "bench/cases.h"
 #include "planning/site/allocate.h"
+#include "planning/site/power_over_iteration.h"
+#include "server/service/site_shares.h"
 
 namespace perseus::site {
 namespace {
@@ -88,6 +94,88 @@ void a_limit_changes(benchmark::State& state) {
   }
 }
 BENCHMARK(a_limit_changes)->Unit(benchmark::kMillisecond)->ArgName("domain")->Arg(0)->Arg(1)->Arg(kRows + 1);
+
+constexpr int kDividedJobs = 1'000, kPlans = 200;
+
+/// GPT-3 175B in 8 stages and 96 microbatches, at plans from maximum clock to the lowest.
+std::shared_ptr<const jobs::CharacterizedPipeline> pipeline_of(int number) {
+  jobs::CharacterizedPipeline made;
+  made.key = std::to_string(number);
+  made.dag = *bench::load({"a100_sxm", 8, 96});
+  const PowerOverIteration power(made.dag);
+  for (int p = 0; p < kPlans; ++p) {
+    model::FrontierPoint point;
+    for (int i = 0; i < std::ssize(made.dag.computations); ++i) {
+      const auto last = static_cast<double>(made.dag.type_of(i).options.size() - 1);
+      const double option = last / 2 * (kPlans - 1 - p) / (kPlans - 1) + i % 16 / 16.0;
+      point.plan.push_back(static_cast<std::uint16_t>(option));
+    }
+    point.time = power.of(point.plan).makespan;
+    for (int i = 0; i < std::ssize(point.plan); ++i) {
+      const model::Measurement& option = made.dag.type_of(i).options[point.plan[i]];
+      point.effective_energy += option.energy - made.dag.blocking_power_of(i) * option.time;
+    }
+    if (!made.frontier.points.empty() && made.frontier.points.back().time <= point.time) continue;
+    made.frontier.points.push_back(std::move(point));
+  }
+  made.all_max_time = made.frontier.points.back().time;
+  made.all_max_effective_energy = made.frontier.points.back().effective_energy;
+  return std::make_shared<const jobs::CharacterizedPipeline>(std::move(made));
+}
+
+/// Under 80 % of all power. Twelve frontiers, or as if every job had one of its own.
+service::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> window) {
+  static std::vector<std::shared_ptr<const jobs::CharacterizedPipeline>> pipelines;
+  while (pipelines.size() < 12) pipelines.push_back(pipeline_of(static_cast<int>(pipelines.size())));
+  service::PoweredSite site;
+  site.domains.push_back({"site", -1});
+  site.windows = {window};
+  service::SwingLibrary swings;
+  Watts all_max;
+  for (int j = 0; j < kDividedJobs; ++j) {
+    const auto& pipeline = pipelines[j % pipelines.size()];
+    const double copies = 1 + j % 16;
+    jobs::PowerChoices choices;
+    choices.full_speed = pipeline->frontier.points.back().time;
+    choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed);
+    choices.all_max = choices.plans.front().power;
+    choices.pipelines = {{pipeline, copies, 0}};
+    service::PoweredJob job;
+    job.id = std::to_string(j);
+    job.weight = copies;
+    job.choices = std::make_shared<const jobs::PowerChoices>(std::move(choices));
+    job.swing = swings.of(job.choices);
+    if (own_frontiers) {
+      job.swing = std::make_shared<const service::JobSwing>(
+          job.choices,
+          std::vector{service::JobSwing::Part{std::make_shared<service::PipelineSwings>(pipeline), copies, 0}});
+    }
+    job.counted = job.granted = job.all_max();
+    all_max += job.all_max();
+    site.jobs.push_back(std::move(job));
+  }
+  site.limits = {0.8 * all_max};
+  return site;
+}
+
+void a_division(benchmark::State& state, std::optional<Seconds> window) {
+  const service::PoweredSite site = site_to_divide(false, window);
+  for (auto _ : state) benchmark::DoNotOptimize(service::shares_of(site));
+  state.counters["plans"] = static_cast<double>(site.jobs[0].choices->plans.size());
+}
+BENCHMARK_CAPTURE(a_division, without_a_window, std::optional<Seconds>())->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(a_division, with_a_window, Seconds(1))->Unit(benchmark::kMillisecond);
+
+/// Every job has a frontier of its own, and no plan was considered before.
+void the_first_division(benchmark::State& state) {
+  for (auto _ : state) {
+    state.PauseTiming();
+    const service::PoweredSite site = site_to_divide(true, Seconds(1));
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(service::shares_of(site));
+  }
+}
+BENCHMARK(the_first_division)->Unit(benchmark::kMillisecond)->Iterations(3);
 
 }  // namespace
 }  // namespace perseus::site
