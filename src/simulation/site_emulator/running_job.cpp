@@ -37,11 +37,11 @@ void RunningJob::run_iteration() {
   energy_ = std::make_shared<const EnergyOverTime>(run.power, kind_->waiting(), length);
 }
 
-/// When the iteration ends: a raise ends its pause.
+/// When the iteration ends: a raise shortens its pause to that of the new way.
 double RunningJob::end_s() const {
   const double end = start_s_ + length_s_;
   if (!raise_ || length_s_ <= makespan_s_) return end;
-  return std::min(end, std::max(start_s_ + makespan_s_, raise_->from_s));
+  return std::min(end, std::max(start_s_ + makespan_s_ + kind_->pause_s(raise_->way), raise_->from_s));
 }
 
 void RunningJob::begin_next() {

@@ -2,7 +2,8 @@
 //
 // Model:   a fall takes effect at the next computation that each rank begins once it has the grant; the iteration then
 //          mixes two plans (simulation/site_emulator/switched_iteration.h). A raise takes effect with the next
-//          iteration, or in the pause of a paced job. All pipelines of a job run in step.
+//          iteration; a pause under way is shortened to that of the new way, so that the iteration draws no more on
+//          average than was granted. All pipelines of a job run in step.
 // Input:   a kind, a way that it runs in at first, and the part of an iteration that is over at 0 s.
 // Output:  calls `sink` with runs of iterations in the order of time, without gaps; they stay valid during the call.
 // Errors:  none.

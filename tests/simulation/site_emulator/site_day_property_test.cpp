@@ -102,6 +102,32 @@ Seconds longest_iterations(const RandomSite& made) {
   return 2 * longest;
 }
 
+/// What one iteration of each job can draw at most above waiting, whichever plans it mixes.
+Joules iterations_above_waiting(const RandomSite& made) {
+  Joules sum;
+  for (std::size_t j = 0; j < made.day.kind_of.size(); ++j) {
+    const model::ComputationDag& dag = made.dags[made.day.kind_of[j]];
+    for (int i = 0; i < std::ssize(dag.computations); ++i) {
+      Joules most;
+      for (const model::Measurement& option : dag.type_of(i).options) {
+        most = std::max(most, option.energy - dag.blocking_power_of(i) * option.time);
+      }
+      sum += made.day.copies[j] * most;
+    }
+  }
+  return sum;
+}
+
+/// Changes of the plans that one window can see, with the iterations that were under way.
+int changes_within(const DayRun& run, Seconds span) {
+  std::ptrdiff_t most = 0;
+  for (auto first = run.planned.begin() + 1; first < run.planned.end(); ++first) {
+    const auto after = std::ranges::upper_bound(first, run.planned.end(), first->from + span, {}, &PlannedPower::from);
+    most = std::max(most, after - first);
+  }
+  return static_cast<int>(most);
+}
+
 RC_GTEST_PROP(SiteDayProperty, TheLimitHoldsOnceFallsAreOver, ()) {
   ShrinkingDice dice;
   RandomSite made;
@@ -120,6 +146,11 @@ RC_GTEST_PROP(SiteDayProperty, TheLimitHoldsOnceFallsAreOver, ()) {
   const double changes = static_cast<double>(run.planned.size() - 2);
   RC_ASSERT(figures.over[0].time <= changes * (longest_iterations(made) + *made.day.timed.windows[0]));
   if (run.falls + run.raises == 0) RC_ASSERT(figures.over[0].most == Watts(0));
+  // A mean is at least that of waiting. So a job exceeds its means in a window by no more than the iterations that are
+  // not whole in it draw above waiting: the first, the last, and the one under way at each change.
+  const Seconds window = std::max(*made.day.timed.windows[0], run.bin_width);
+  const int parts = 2 + changes_within(run, window + longest_iterations(made) + figures.guaranteed);
+  RC_ASSERT(figures.over[0].most <= parts * (iterations_above_waiting(made) / window) * (1 + kRounding));
 }
 
 /// An iteration that a switch cut in two is neither plan's: if it counted, plans would change here.
@@ -235,6 +266,34 @@ RC_GTEST_PROP(SiteDayProperty, IterationsAreConserved, ()) {
   // Work is that of the iterations handed over, of the one under way, less what was over at 0 s.
   const double work = job.work_s(Seconds(now_s + 100)) / kind.full_speed().value();
   RC_ASSERT(work > iterations - 1 - kRounding && work < iterations + 1 + kRounding);
+}
+
+/// A pause that a raise shortens: the iteration before it counts too.
+RC_GTEST_PROP(SiteDayProperty, NoIterationDrawsMoreThanItsGrants, ()) {
+  ShrinkingDice dice;
+  RandomSite made;
+  add_kind(dice, made);
+  JobKind kind(made.dags[0], made.frontiers[0].points.back().time);
+  const model::FrontierPoint& slowest = made.frontiers[0].points.front();
+  const double slowest_rate = made.frontiers[0].points.back().time / slowest.time;
+  const auto way_at = [&](double part) { return kind.paced_way(slowest.plan, part * slowest_rate); };
+  int way = way_at(dice.real(0.05, 0.5));
+  RunningJob job(kind, way, dice.real(0, 0.999));
+  Watts most = kind.mean(way);
+  const RunningJob::Sink sink = [&](const IterationRun& run) {
+    const Watts mean = Joules(run.energy->at_s(run.period_s)) / Seconds(run.period_s);
+    RC_ASSERT(mean <= most * (1 + kRounding));
+  };
+  double now_s = 0;
+  for (int grant = 0; grant < 5; ++grant) {
+    now_s += dice.real(0, 3) * kind.steady(way)->length_s();
+    job.advance_to(Seconds(now_s), sink);
+    const int next = way_at(dice.real(0.05, 1));
+    if (kind.mean(next) <= kind.mean(job.followed())) continue;
+    job.raise_to(way = next, Seconds(now_s));
+    most = kind.mean(next);
+  }
+  job.advance_to(Seconds(now_s + 3 * kind.steady(way)->length_s()), sink);
 }
 
 RC_GTEST_PROP(SiteDayProperty, TheSameSeedGivesTheSameDay, ()) {
