@@ -12,6 +12,7 @@
 #include <optional>
 #include <utility>
 
+#include "command.h"
 #include "demo_programs.h"
 #include "demo_server.h"
 #include "demo_stage.h"
@@ -25,11 +26,12 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr double kWindows = 6.4;     // that the story stays under its limits, in all
 constexpr double kFall = 0.3;        // of the limit
 constexpr double kInterval_s = 0.1;  // of the meter
 constexpr double kLease_s = 10, kDwell_s = 1;
-constexpr double kLeastWindow_s = 5, kWindowIterations = 10;  // the longest at maximum clock
-constexpr double kDeadBeyondLease_s = 4;
+constexpr double kLeastWindow_s = 5, kWindowIterations = 10;   // the longest at maximum clock
+constexpr double kDeadBeyondLease_s = 4, kDeadIterations = 8;  // without a server: the longer of the two
 constexpr double kBetweenServerReadings_s = 0.5;
 constexpr double kSilence_s = 60, kSilenceIterations = 10;
 constexpr double kLeastPlanLimit_s = 180, kPlanLimitIterations = 150;
@@ -135,6 +137,9 @@ class PowerStory::Steps {
     m_.lease_s = kLease_s;
     m_.reaction_s = kLease_s + 2 * longest_iteration_s_;
     m_.swing_w = swing_reserve(jobs_, Seconds(m_.window_s)).value();
+    // Estimate: the windows of all steps, and half a minute for plans and changes.
+    if (const double minutes = (kWindows * m_.window_s + dead_s() + 30) / 60; minutes > 3)
+      note(fmt::format("this takes about {:.0f} minutes; --time-scale makes it shorter", minutes));
     return Ok{};
   }
 
@@ -201,7 +206,7 @@ class PowerStory::Steps {
     event("the server is killed");
     server_.kill();
     serves_ = false;
-    return hold(kLease_s + kDeadBeyondLease_s);
+    return hold(dead_s());
   }
 
   Status serve_again() {
@@ -285,6 +290,10 @@ class PowerStory::Steps {
     if (!answer) return answer.error();
     serves_ = true;
     return Ok{};
+  }
+
+  [[nodiscard]] double dead_s() const {
+    return std::max(kLease_s + kDeadBeyondLease_s, kDeadIterations * longest_iteration_s_);
   }
 
   // Time and processes.
