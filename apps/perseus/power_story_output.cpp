@@ -22,6 +22,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr std::size_t kReadingsOfSecond = 10, kDrawnEvery = 3;
 constexpr std::array<std::string_view, 4> kFiles{"summary.json", "report.html", "power.csv", "server.csv"};
 bool is_part_of_a_story(std::string_view name) { return std::ranges::find(kFiles, name) != kFiles.end(); }
 
@@ -127,9 +128,8 @@ std::string chart(const PowerMeasurement& m) {
   report::ChartSeries counted{"counted by the server", report::look_of("envpipe")};
   report::ChartSeries limit{"limit", report::look_of("bound")};
   const std::size_t steps = window_steps(m);
-  constexpr std::size_t kSecond = 10, kEvery = 3;
-  for (std::size_t k = kSecond; k < m.readings.size(); k += kEvery) {
-    second.points.push_back({m.readings[k].at_s, mean_w(m, k - kSecond, k)});
+  for (std::size_t k = kReadingsOfSecond; k < m.readings.size(); k += kDrawnEvery) {
+    second.points.push_back({m.readings[k].at_s, mean_w(m, k - kReadingsOfSecond, k)});
     if (k >= steps) window.points.push_back({m.readings[k].at_s, mean_w(m, k - steps, k)});
   }
   for (const ServerReading& r : m.server) counted.points.push_back({r.at_s, r.counted_w});
