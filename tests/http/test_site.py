@@ -134,12 +134,13 @@ class Site(SiteCase):
     def test_the_command_line(self):
         path = self.folder.name + "/hall.toml"
         with open(path, "w") as file:
-            file.write('name = "hall"\n[[domain]]\nname = "hall"\nlimit_w = 5000\n[[domain]]\nname = "row"\n'
+            file.write('name = "hall"\npacing = true\n[[domain]]\nname = "hall"\nlimit_w = 5000\n[[domain]]\nname = "row"\n'
                        '[[limit]]\ndomain = "row"\nfrom_s = 1800000000\nlimit_w = 4000\n[[host]]\nprefix = "a-"\n'
                        'domain = "row"\n')
         self.server.cli("site", "set", path)
         self.server.cli("site", "limit", "row", "3000", "--from", "1700000000", "--until", "1800000100")
         site = self.server.ask("GET", "/v1/site")[1]
+        self.assertTrue(site["pacing"])
         self.assertEqual([step for step in site["domains"][1]["limits"] if step.get("from_s")],
                          [{"from_s": 1.7e9, "limit_w": 3000}, {"from_s": 1800000100, "limit_w": 4000}])
         self.assertIn("hall", self.server.cli("site", "status").stdout)

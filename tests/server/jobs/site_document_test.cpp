@@ -22,7 +22,7 @@ std::string in_rule(const std::string& members) {
 
 TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto read = parse_site_document(
-      R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"domains":[{"name":"hall"},)"
+      R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"pacing":true,"domains":[{"name":"hall"},)"
       R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"constant_w":10,)"
       R"("window_s":2.5,"ramp_up_w_per_s":2}],)"
       R"("hosts":[{"prefix":"a-","domain":"row"}]})",
@@ -36,6 +36,7 @@ TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto again = parse_site_document(text, "body");
   ASSERT_TRUE(again.ok()) << text;
   EXPECT_EQ(format_site_document(*again), text);
+  EXPECT_TRUE(again->pacing);
 }
 
 TEST(SiteDocumentTest, AnErrorNamesTheMemberItsValueAndWhatIsAllowed) {
