@@ -51,9 +51,10 @@ ForecastStep step_of(const LimitsAt& at, PoweredSite& site, const std::vector<in
     double lost = 0;
     if (job.choices) {
       const std::vector<jobs::PowerAtTime>& plans = job.choices->plans;
-      const auto within = std::ranges::find_if(plans, [&](const auto& plan) { return plan.power <= shares.wanted[j]; });
+      const auto within = std::ranges::find_if(
+          plans, [&](const auto& plan) { return plan.power * job.correction <= shares.wanted[j]; });
       const jobs::PowerAtTime& plan = within == plans.end() ? plans.back() : *within;
-      power = plan.power;
+      power = plan.power * job.correction;
       lost = 1 - plans.front().time / plan.time;
     }
     for (int d = job.domain; d >= 0; d = site.domains[d].parent) {

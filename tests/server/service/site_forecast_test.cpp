@@ -87,5 +87,14 @@ TEST(SiteForecast, IsCutAfterManySteps) {
   EXPECT_TRUE(forecast.cut);
 }
 
+TEST(SiteForecast, IsInWattsAsDrawn) {
+  PoweredSite site = two_jobs();
+  site.jobs[0].correction = 1.2;
+  const SiteForecast forecast = site_forecast(document({{Seconds(0), Watts(500)}}), site, {8, 8}, 100, 1000);
+  const ForecastDomain& hall = forecast.steps.at(0).domains[0];
+  EXPECT_EQ(hall.expected, Watts(300 * 1.2 + 100)) << "400 W are left: the plan of 300 W draws 360 W";
+  EXPECT_NEAR(hall.tiers.at(0).rate_lost, 0.1, 1e-12);
+}
+
 }  // namespace
 }  // namespace perseus::service
