@@ -38,7 +38,9 @@ void EventReporter::report(std::span<const SeenEvent> events, double now_s) {
       const auto known = progress_.find(key);
       const auto [place, is_new] = still.emplace(key, known == progress_.end() ? Progress{} : known->second);
       if (!is_new || attempts >= kMostAttempts) continue;
-      if (advance(seen, request, place->second, now_s)) ++attempts;
+      if (!advance(seen, request, place->second, now_s)) continue;
+      // A server that hangs must not keep events from being polled.
+      attempts = place->second.failures > 0 ? kMostAttempts : attempts + 1;
     }
   }
   progress_ = std::move(still);

@@ -7,8 +7,8 @@
 //          other intervals (the event has changed since) is replaced. After a restart only the last due report of each
 //          descriptor is looked for, as OpenADR wants it (User Guide, 7.5).
 // Input:   the known events after each poll; powers of the domain, which are complete kLater_s after a step.
-// Output:  reports in order of time per descriptor, at most kMostAttempts per call; those that fail are tried again
-//          after 1 min to 1 h.
+// Output:  reports in order of time per descriptor, at most kMostAttempts per call and none after the first that fails;
+//          those that fail are tried again after 1 min to 1 h.
 // Errors:  are lines for the log, each once until it changes; what is not reported has one line per descriptor.
 // Cost:    per report: powers, one list, one call. Nothing while none is due.
 // Threads: one; blocks in the receiver and in `powers`, each call up to its time-out.
