@@ -33,7 +33,7 @@ struct AdmitArguments {
   std::string job, domain, profile, like_job;
   std::vector<std::string> hosts;
   std::int64_t accelerators = 0;
-  std::optional<double> accelerator_w;
+  std::optional<double> accelerator_w, least_rate;
   double wait_s = 0;
   bool dry_run = false;
 };
@@ -46,6 +46,7 @@ std::string body_of(const AdmitArguments& arguments) {
   }
   if (!arguments.hosts.empty()) body["hosts"] = json::array(arguments.hosts.begin(), arguments.hosts.end());
   if (arguments.accelerator_w) body["accelerator_w"] = *arguments.accelerator_w;
+  if (arguments.least_rate) body["least_rate"] = *arguments.least_rate;
   if (arguments.dry_run) body["dry_run"] = true;
   return formats::json_text(body);
 }
@@ -55,7 +56,7 @@ struct Answer {
   std::string state, domain, missing;
   bool ready = false;
   double power_w = 0;
-  std::optional<double> from_s;
+  std::optional<double> from_s, short_from_s;
 };
 
 Result<Answer> answer_in(const std::string& body) {
@@ -70,6 +71,7 @@ Result<Answer> answer_in(const std::string& body) {
   answer.domain = fields.string("domain");
   answer.power_w = fields.number("power_w");
   answer.from_s = number("from_s");
+  answer.short_from_s = number("short_from_s");
   const auto ready = fields.optional("ready");
   const auto is_ready = ready ? ready->boolean() : Result<bool>(false);
   answer.ready = is_ready && *is_ready;
@@ -96,9 +98,14 @@ std::string line_of(const Answer& answer, bool dry_run) {
     return fmt::format("waits: {}; {}", answer.missing, when);
   }
   const std::string watts = fmt::format("{:.6g} W of '{}'", answer.power_w, answer.domain);
-  if (dry_run) return fmt::format("would be admitted: {}, {}", watts, answer.ready ? "at once" : "once others gave up");
-  return fmt::format("admitted: {} are reserved, {}", watts,
-                     answer.ready ? "ready" : "other jobs have not confirmed yet what they give up");
+  const std::string later =
+      answer.short_from_s ? fmt::format("; from {:.0f} on, {}", *answer.short_from_s, answer.missing) : "";
+  if (dry_run) {
+    const std::string_view when = answer.ready ? "at once" : "once others gave up";
+    return fmt::format("would be admitted: {}, {}{}", watts, when, later);
+  }
+  const std::string_view ready = answer.ready ? "ready" : "other jobs have not confirmed yet what they give up";
+  return fmt::format("admitted: {} are reserved, {}{}", watts, ready, later);
 }
 
 /// Nothing: ask again.
@@ -181,6 +188,11 @@ void add_site_admit(CLI::App& group, Command& command) {
       ->type_name("JOB")
       ->excludes(watts)
       ->excludes(profile);
+  admit
+      ->add_option("--least-rate", arguments->least_rate,
+                   "Rate that it will register as its least (default: that of the site), for announced falls of limits")
+      ->type_name("R")
+      ->check(number_within(0, 1, ""));
   admit->add_option("--wait", arguments->wait_s, "Ask again for this long until it is admitted and ready")
       ->type_name("S")
       ->capture_default_str()

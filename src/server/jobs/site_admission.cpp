@@ -18,7 +18,7 @@ struct AdmissionBody {
   std::string job, domain, profile, like_job;
   std::vector<std::string> hosts;
   int accelerators = 0;
-  std::optional<double> accelerator_w;
+  std::optional<double> accelerator_w, least_rate;
   bool dry_run = false;
 };
 struct ReservationBody {
@@ -40,6 +40,7 @@ void describe(F& f, S& s) {
   f("accelerator_w", s.accelerator_w);
   f("profile", s.profile);
   f("like_job", s.like_job);
+  f("least_rate", s.least_rate);
   f("dry_run", s.dry_run);
 }
 template <class F, class S>
@@ -74,6 +75,9 @@ Status check(const AdmissionBody& body) {
   if (body.accelerator_w && !(*body.accelerator_w >= 0 && *body.accelerator_w <= kMostAcceleratorWatts)) {
     return wrong(fmt::format("accelerator_w: {}; allowed: 0 to {:g}", *body.accelerator_w, kMostAcceleratorWatts));
   }
+  if (body.least_rate && !(*body.least_rate >= 0 && *body.least_rate <= 1)) {
+    return wrong(fmt::format("least_rate: {}; allowed: 0 to 1", *body.least_rate));
+  }
   const int sources = int{body.accelerator_w.has_value()} + int{!body.profile.empty()} + int{!body.like_job.empty()};
   if (sources > 1) {
     return wrong(fmt::format("accelerator_w, profile, like_job: {} of them; allowed: at most one", sources));
@@ -89,8 +93,8 @@ Result<AdmissionRequest> parse_admission_request(std::string_view text, const st
   if (const Status checked = check(*body); !checked) return checked.error();
   std::optional<Watts> accelerator_power;
   if (body->accelerator_w) accelerator_power = Watts(*body->accelerator_w);
-  return AdmissionRequest{body->job,         body->domain,  body->hosts,    body->accelerators,
-                          accelerator_power, body->profile, body->like_job, body->dry_run};
+  return AdmissionRequest{body->job,     body->domain,   body->hosts,      body->accelerators, accelerator_power,
+                          body->profile, body->like_job, body->least_rate, body->dry_run};
 }
 
 Result<std::vector<Reservation>> reservations_in(std::string_view text, const std::string& name) {

@@ -28,6 +28,7 @@ struct AdmissionRequest {
   std::optional<Watts> accelerator_power;  ///< at maximum clock
   std::string profile;                     ///< of that name, whose power at maximum clock counts
   std::string like_job;                    ///< a job of the same training, whose frontier says the power
+  std::optional<double> least_rate;        ///< that it will register with
   bool dry_run = false;
   std::string by = {};  ///< the token that asks
 };

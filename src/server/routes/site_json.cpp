@@ -103,6 +103,7 @@ std::string admission_json(const service::Admission& admission) {
     f.always("power_w", admission.reservation.power);
     if (admission.reserved) f.always("expires_s", admission.reservation.expires_s);
     f("from_s", admission.from_s);
+    f("short_from_s", admission.short_from_s);
     f("missing", JsonList{admission.missing, [](const service::Admission::Missing& one) {
                             return JsonObject{[&one](JsonWriter& of) {
                               of.always("domain", one.domain);

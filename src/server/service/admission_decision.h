@@ -7,9 +7,10 @@
 //          everything that counts now, with the newcomer, is within the limits around it. later_fit(): where it does
 //          not fit, the first time within kHorizon_s from which the announced limits leave enough for it beside the
 //          same jobs; `never`: none of these limits leaves enough even without any other job, and what is missing then.
+//          later_shortage(): where it fits, the first fall of these limits that leaves too little for it.
 // Units:   W of accelerators, as drawn.
 // Errors:  none.
-// Cost:    a division (site_shares.h); later_fit(): one per step of the announced limits.
+// Cost:    a division (site_shares.h); later_fit() and later_shortage(): up to two per step of the announced limits.
 // Threads: pure functions.
 // Source:  docs/decisions/0056.
 #pragma once
@@ -46,5 +47,13 @@ struct LaterFit {
   std::vector<MissingWatts> alone;  ///< with the limits of the step that lacks least; only if never
 };
 LaterFit later_fit(LaterCase given);
+
+struct LaterShortage {
+  double from_s = 0;
+  std::vector<MissingWatts> missing;  ///< as missing_for(), with the newcomer
+};
+/// Of a newcomer that fits now, and may have choices: the first time within kHorizon_s from which the announced limits
+/// lack watts for it.
+std::optional<LaterShortage> later_shortage(LaterCase given);
 
 }  // namespace perseus::service

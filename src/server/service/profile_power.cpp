@@ -9,27 +9,32 @@
 
 namespace perseus::service {
 
-Result<Watts> power_of_frontier(store::Store& store, const std::string& key, const std::string& whose) {
+Result<jobs::PowerChoices> choices_of_frontier(store::Store& store, const std::string& key, int accelerators,
+                                               const std::string& whose) {
   for (const std::string& known : {key, jobs::quick_frontier_key(key)}) {
     const auto text = store.blob("frontier/" + known);
     if (!text) return text.error();
     if (!*text) continue;
     const auto pipeline = jobs::parse_frontier(known, **text);
     if (!pipeline) return pipeline.error();
-    const Watts all =
+    const double scale = static_cast<double>(accelerators) /
+                         std::accumulate(pipeline->dag.accelerators.begin(), pipeline->dag.accelerators.end(), 0);
+    const Seconds fastest = pipeline->frontier.points.back().time;
+    const Watts all_max =
         pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power();
-    return all / std::accumulate(pipeline->dag.accelerators.begin(), pipeline->dag.accelerators.end(), 0);
+    return jobs::PowerChoices{jobs::powers_from({{&*pipeline, scale, 1, 0}}, fastest), fastest, scale * all_max, {}};
   }
   return Error{ErrorCode::unavailable,
                fmt::format("{} has no frontier yet: repeat the request, or give accelerator_w", whose)};
 }
 
-Result<Watts> power_of_profile(store::Store& store, const std::string& name, const jobs::InputLimits& limits) {
+Result<jobs::PowerChoices> choices_of_profile(store::Store& store, const std::string& name, int accelerators,
+                                              const jobs::InputLimits& limits) {
   const auto profile = read_named_profile(store, name);
   if (!profile) return profile.error();
   const auto known = jobs::known_input(profile->profile_csv, profile->shape, limits, name, {});
   if (!known) return known.error();
-  return power_of_frontier(store, known->event.input, fmt::format("the profile '{}'", name));
+  return choices_of_frontier(store, known->event.input, accelerators, fmt::format("the profile '{}'", name));
 }
 
 }  // namespace perseus::service

@@ -57,33 +57,39 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, Done<Admission> done)
         const jobs::SiteDocument* const document = self->site_.documents().current();
         if (document == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
         if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
-        self->find_power(request, [weak, request, done](const Result<Watts>& power) {
+        self->find_power(request, [weak, request, done](const Result<KnownPower>& power) {
           const auto still = weak.lock();
           if (!still) return;
           if (!power) return done(power.error());
-          const auto asked = std::make_shared<Asked>(Asked{request, {}, std::nullopt, done});
-          asked->answer.reservation = {
-              request.job, request.domain, request.hosts, request.accelerators, request.accelerators * *power, 0,
-              0,           request.by};
+          const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
+          const Watts all_max = power->choices
+                                    ? power->choices->all_max * power->correction
+                                    : request.accelerators * request.accelerator_power.value_or(power->accelerator);
+          asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
+                                       0,           request.by};
           still->decide(asked);
         });
       });
 }
 
-// ---- Power per accelerator
+// ---- What it can draw
 
-void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, Done<Watts> done) {
+void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, Done<KnownPower> done) {
   if (!request.like_job.empty()) return find_power_like(request, std::move(done));
-  if (!request.profile.empty()) {
-    return store_.read<Watts>([name = request.profile, limits = input_limits(options_, 0)](
-                                  store::Store& from) { return power_of_profile(from, name, limits); },
-                              std::move(done));
-  }
-  done(request.accelerator_power.value_or(site_.documents().current()->accelerator_power));
+  if (request.profile.empty()) { return done(KnownPower{nullptr, 1, site_.documents().current()->accelerator_power}); }
+  store_.read<KnownPower>(
+      [name = request.profile, accelerators = request.accelerators,
+       limits = input_limits(options_, 0)](store::Store& from) -> Result<KnownPower> {
+        auto choices = choices_of_profile(from, name, accelerators, limits);
+        if (!choices) return choices.error();
+        return KnownPower{std::make_shared<const jobs::PowerChoices>(*std::move(choices)), 1, Watts(0)};
+      },
+      std::move(done));
 }
 
-void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done<Watts> done) {
-  jobs_.with(request.like_job, [weak = weak_from_this(), done = std::move(done)](const Result<LiveJob*>& live) {
+void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done<KnownPower> done) {
+  jobs_.with(request.like_job, [weak = weak_from_this(), accelerators = request.accelerators,
+                                done = std::move(done)](const Result<LiveJob*>& live) {
     const auto self = weak.lock();
     if (!self) return;
     if (!live) return done(live.error());
@@ -91,13 +97,15 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done
     std::set<std::string> keys;
     for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(jobs::ruling_frontier(job, p));
     const double correction = job.grant ? job.grant->correction : 1;
-    self->store_.read<Watts>(
-        [keys, correction, whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<Watts> {
-          Watts most;
+    self->store_.read<KnownPower>(
+        [keys, accelerators, correction,
+         whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<KnownPower> {
+          KnownPower most{nullptr, correction, Watts(0)};
           for (const std::string& key : keys) {
-            const auto power = power_of_frontier(from, key, whose);
-            if (!power) return power.error();
-            most = std::max(most, *power * correction);
+            auto choices = choices_of_frontier(from, key, accelerators, whose);
+            if (!choices) return choices.error();
+            if (most.choices && choices->all_max <= most.choices->all_max) continue;
+            most.choices = std::make_shared<const jobs::PowerChoices>(*std::move(choices));
           }
           return most;
         },
@@ -185,15 +193,12 @@ void SiteAdmissions::name_missing(const std::vector<MissingWatts>& missing, Admi
   }
 }
 
-bool SiteAdmissions::is_ready(const jobs::Reservation& own, bool stored) {
+Result<FoundJobs> SiteAdmissions::jobs_before(const jobs::Reservation& own) {
   List list = site_.reservations().at(clock_.now_s());
   // Later reservations do not delay earlier ones.
   list.erase(std::ranges::find(list, own.job, &jobs::Reservation::job), list.end());
   list.push_back(own);
-  const auto found = jobs_with(list);
-  if (!found) return false;
-  if (has_used(*found, own.job)) return true;
-  return (!stored || site_.is_kept(own)) && fits_now(found->site);
+  return jobs_with(list);
 }
 
 void SiteAdmissions::decided(const AskedPtr& asked) {
@@ -202,37 +207,57 @@ void SiteAdmissions::decided(const AskedPtr& asked) {
   if (document == nullptr) return asked->done(Error{ErrorCode::not_found, "the site was removed meanwhile"});
   answer.domain = document->site.domains[jobs::domain_of(*document, answer.reservation)].name;
   if (asked->found) return explain(asked);
-  answer.ready = is_ready(answer.reservation, answer.reserved);
+  auto found = jobs_before(answer.reservation);
+  const bool started = found && has_used(*found, answer.reservation.job);
+  const bool kept = !answer.reserved || site_.is_kept(answer.reservation);
+  answer.ready = started || (found && kept && fits_now(found->site));
   if (asked->is_new && options_.log) {
     options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}",
                              answer.reservation.power.value(), answer.domain, answer.reservation.job,
                              document->admission.value(), asked_by(answer.reservation.by)));
   }
-  asked->done(answer);
+  if (!found || started) return asked->done(answer);
+  look_ahead(asked, *std::move(found));
+}
+
+LaterCase SiteAdmissions::later_case(const FoundJobs& found, const Asked& asked) const {
+  const double now_s = clock_.now_s();
+  const jobs::SiteDocument& document = *site_.documents().current();
+  return {document, found.site, found.accelerators, asked.request.accelerators, site_.meters().factors(document, now_s),
+          now_s};
+}
+
+void SiteAdmissions::look_ahead(const AskedPtr& asked, FoundJobs found) {
+  PoweredJob& own = found.site.jobs.back();
+  own.choices = asked->power.choices;
+  own.correction = asked->power.correction;
+  own.least_rate = asked->request.least_rate.value_or(site_.documents().current()->least_rate);
+  run_off_thread(
+      executor_, weak_from_this(), [later = later_case(found, *asked)] { return later_shortage(later); },
+      [asked](SiteAdmissions& self, const std::optional<LaterShortage>& shortage) {
+        if (shortage) {
+          asked->answer.short_from_s = shortage->from_s;
+          self.name_missing(shortage->missing, asked->answer);
+        }
+        asked->done(asked->answer);
+      });
 }
 
 void SiteAdmissions::explain(const AskedPtr& asked) {
-  const jobs::SiteDocument& document = *site_.documents().current();
-  const double now_s = clock_.now_s();
-  LaterCase later{document,
-                  asked->found->site,
-                  asked->found->accelerators,
-                  asked->request.accelerators,
-                  site_.meters().factors(document, now_s),
-                  now_s};
-  executor_.submit(Executor::Kind::reading,
-                   [weak = weak_from_this(), asked, later = std::move(later)]() -> std::function<void()> {
-                     const auto fit = std::make_shared<LaterFit>(later_fit(later));
-                     return [weak, asked, fit] {
-                       const auto self = weak.lock();
-                       if (!self) return;
-                       Admission& answer = asked->answer;
-                       answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
-                       answer.from_s = fit->from_s;
-                       if (fit->never) self->name_missing(fit->alone, answer);
-                       asked->done(answer);
-                     };
-                   });
+  executor_.submit(
+      Executor::Kind::reading,
+      [weak = weak_from_this(), asked, later = later_case(*asked->found, *asked)]() -> std::function<void()> {
+        const auto fit = std::make_shared<LaterFit>(later_fit(later));
+        return [weak, asked, fit] {
+          const auto self = weak.lock();
+          if (!self) return;
+          Admission& answer = asked->answer;
+          answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
+          answer.from_s = fit->from_s;
+          if (fit->never) self->name_missing(fit->alone, answer);
+          asked->done(answer);
+        };
+      });
 }
 
 void SiteAdmissions::release(const std::string& job, const std::string& by, Done<Ok> done) {

@@ -38,6 +38,8 @@ struct Admission {
   std::string domain;             ///< in which it counts
   std::vector<Missing> missing;   ///< refused: even without any other job
   std::optional<double> from_s;   ///< waits: the announced limits leave enough from then on
+  /// Admitted: from then on the announced limits lack watts for it, and `missing` says how many.
+  std::optional<double> short_from_s = std::nullopt;
 };
 std::string_view name_of(Admission::State state);
 
@@ -57,24 +59,34 @@ class SiteAdmissions : public std::enable_shared_from_this<SiteAdmissions> {
 
  private:
   using List = Reservations::List;
+  /// What it can draw.
+  struct KnownPower {
+    std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: not known
+    double correction = 1;                              ///< of the job that it is like
+    Watts accelerator;                                  ///< where they are not known, and the request does not say
+  };
   /// A request on its way.
   struct Asked {
     jobs::AdmissionRequest request;
     Admission answer;
+    KnownPower power;
     std::optional<FoundJobs> found;  ///< with the newcomer last, if it does not fit
     Done<Admission> done;
     bool is_new = false;  ///< it had no such reservation before
   };
   using AskedPtr = std::shared_ptr<Asked>;
 
-  void find_power(const jobs::AdmissionRequest& request, Done<Watts> done);
-  void find_power_like(const jobs::AdmissionRequest& request, Done<Watts> done);
+  void find_power(const jobs::AdmissionRequest& request, Done<KnownPower> done);
+  void find_power_like(const jobs::AdmissionRequest& request, Done<KnownPower> done);
   void decide(const AskedPtr& asked);
   void decide_among(const AskedPtr& asked, List list, const Done<std::optional<List>>& then);
   void decided(const AskedPtr& asked);
   void explain(const AskedPtr& asked);
+  void look_ahead(const AskedPtr& asked, FoundJobs found);
+  [[nodiscard]] LaterCase later_case(const FoundJobs& found, const Asked& asked) const;
   void name_missing(const std::vector<MissingWatts>& missing, Admission& answer) const;
-  [[nodiscard]] bool is_ready(const jobs::Reservation& own, bool stored);
+  /// With the job last, after what counts and the reservations before it.
+  Result<FoundJobs> jobs_before(const jobs::Reservation& own);
   Result<FoundJobs> jobs_with(const List& list);
 
   const ServiceOptions& options_;

@@ -141,7 +141,7 @@ AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::strin
         std::stringstream parts(option.value);
         for (std::string host; std::getline(parts, host, ',');) hosts.push_back(host);
         f.always(name, hosts);
-      } else if (name == "accelerators" || name == "accelerator_w") {
+      } else if (name == "accelerators" || name == "accelerator_w" || name == "least_rate") {
         f.always(name, JsonRaw{option.value});
       } else if (name == "dry_run") {
         f.always(name, option.value == "yes");
@@ -164,7 +164,7 @@ Result<ScenarioFacts> admission_facts(const std::string& answer, double start_s)
   facts.texts["reserved"] = fields.optional("expires_s") ? "yes" : "no";
   facts.texts["missing_in"] = "";
   facts.numbers["power_w"] = fields.number("power_w");
-  for (const char* const time : {"expires", "from"}) {
+  for (const char* const time : {"expires", "from", "short_from"}) {
     const std::string member = std::string(time) + "_s";
     facts.numbers[time] = fields.optional(member) ? fields.number(member) - start_s : -1;
   }

@@ -16,8 +16,8 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s);
 /// The body of POST /v1/site/meter for a step `meter DOMAIN=WATTS [at=SECONDS]`.
 Result<std::string> meter_readings(const ScenarioStep& step, double start_s);
 
-/// `admit JOB accelerators=N [domain=D] [hosts=H,H] [accelerator_w=W] [profile=P] [like_job=J] [dry_run=yes] ...`: the
-/// body of POST /v1/site/admission, and what the other options expect of the answer.
+/// `admit JOB accelerators=N [domain=D] [hosts=H,H] [accelerator_w=W] [profile=P] [like_job=J] [least_rate=R]
+/// [dry_run=yes] ...`: the body of POST /v1/site/admission, and what the other options expect of the answer.
 struct AdmissionStep {
   std::string request;
   ScenarioStep expected;

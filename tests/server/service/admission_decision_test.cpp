@@ -99,6 +99,26 @@ TEST(AdmissionDecision, NamesTheFirstTimeAtWhichItFits) {
   EXPECT_NEAR(fit.alone[0].watts.value(), 50, 1e-9);
 }
 
+TEST(AdmissionDecision, NamesTheFirstFallThatLeavesTooLittle) {
+  const std::vector<model::LimitStep> limits{
+      {Seconds(0), Watts(1000)}, {Seconds(2000), Watts(600)}, {Seconds(3000), Watts(400)}, {Seconds(4000), Watts(100)}};
+  LaterCase given = later(limits, Watts(300));
+  given.site.limits = {Watts(1000)};
+  auto shortage = later_shortage(given);
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->from_s, 3000);
+  ASSERT_THAT(shortage->missing, SizeIs(1));
+  EXPECT_NEAR(shortage->missing[0].watts.value(), 100, 1e-9);
+  given.site.jobs.back() = steerable(0);
+  shortage = later_shortage(given);
+  ASSERT_TRUE(shortage.has_value());
+  EXPECT_EQ(shortage->from_s, 4000) << "a job that gives watts too needs 200 W";
+  given.site.jobs.back() = steerable(0, 0.9);
+  EXPECT_EQ(later_shortage(given).value().from_s, 3000) << "300 W at its least rate";
+  given.site.jobs.back() = fixed(0, Watts(0));
+  EXPECT_FALSE(later_shortage(given).has_value()) << "the others lack watts without it";
+}
+
 TEST(AdmissionDecision, CountsTheHostsOfTheNewcomer) {
   LaterCase given = later({{Seconds(0), Watts(1000)}}, Watts(500));
   given.document.site.node_overhead = Watts(300);
