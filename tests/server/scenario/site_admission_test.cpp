@@ -111,7 +111,7 @@ TEST_F(SiteAdmission, KeepsWhatWasAnsweredAcrossACrash) {
     const bool was_answered = admitted_before;
     one.restart();
     answered += was_answered;
-    if (was_answered) EXPECT_EQ(reserved_w(one), 600) << pieces;
+    if (was_answered) { EXPECT_EQ(reserved_w(one), 600) << pieces; }
     // Whether it was stored or not, the same request gets the watts once.
     EXPECT_EQ(admitted(one, job, 600).texts["state"], "admitted") << pieces;
     EXPECT_EQ(reserved_w(one), 600) << pieces;
