@@ -22,7 +22,8 @@ Result<jobs::PowerChoices> choices_of_frontier(store::Store& store, const std::s
     const Seconds fastest = pipeline->frontier.points.back().time;
     const Watts all_max =
         pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power();
-    return jobs::PowerChoices{jobs::powers_from({{&*pipeline, scale, 1, 0}}, fastest), fastest, scale * all_max, {}};
+    return jobs::PowerChoices{
+        jobs::powers_from({{&*pipeline, scale, 1, 0}}, fastest, Seconds(0)), fastest, scale * all_max, {}};
   }
   return Error{ErrorCode::unavailable,
                fmt::format("{} has no frontier yet: repeat the request, or give accelerator_w", whose)};

@@ -53,7 +53,7 @@ struct SiteDomainView {
   std::string name, parent;
   std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
   Watts granted, counted, reported, missing;
-  Watts reserved;  ///< for jobs that have not started yet
+  Watts reserved;              ///< for jobs that have not started yet
   std::optional<Watts> guard;  ///< that the window of its meter needs; nothing: it has none
   double price = 0;
   std::vector<TierGives> gives;

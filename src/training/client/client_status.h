@@ -57,7 +57,6 @@ struct BudgetStatus {
   double lease_s = 0, lease_left_s = 0;
   std::string_view why_ceiling;                           ///< why the ceiling rules; empty: the plan does
   std::optional<clock_control::BackstopStatus> backstop;  ///< nothing: the option is off
-  std::string_view why_ceiling;                           ///< why the ceiling rules; empty: the plan does
   double paced_iteration_s = 0;                           ///< see Pacer; 0: the job is not paced
 };
 

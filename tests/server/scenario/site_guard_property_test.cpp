@@ -53,7 +53,7 @@ Pipeline random_pipeline(Dice& dice, int number) {
 std::shared_ptr<const jobs::PowerChoices> choices_of(const Pipeline& pipeline, double copies) {
   jobs::PowerChoices choices;
   choices.full_speed = pipeline->frontier.points.back().time;
-  choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed);
+  choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
   choices.all_max =
       copies * (pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power());
   for (const jobs::PowerAtTime& plan : choices.plans) choices.all_max = std::max(choices.all_max, plan.power);

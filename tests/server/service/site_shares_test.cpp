@@ -46,7 +46,7 @@ std::shared_ptr<const jobs::CharacterizedPipeline> pipeline() {
 PoweredSite site_of(int count, Watts limit) {
   static const auto one = pipeline();
   jobs::PowerChoices choices;
-  choices.plans = jobs::powers_from({{one.get(), 1, 1, 0}}, Seconds(2));
+  choices.plans = jobs::powers_from({{one.get(), 1, 1, 0}}, Seconds(2), Seconds(0));
   choices.full_speed = Seconds(2);
   choices.all_max = choices.plans.front().power;
   choices.pipelines = {{one, 1, 0}};
