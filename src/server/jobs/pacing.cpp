@@ -80,13 +80,14 @@ PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& 
     if (runs.ceiling_mhz == 0 || surplus < least) runs.ceiling_mhz = clock_mhz, least = surplus;
   }
   if (runs.ceiling_mhz == 0) return runs;
-  const double lowest = std::max({least_rate, site::kPaceStep, full_speed / (full_speed + kLongestWait_s)});
+  const double lowest = std::max({least_rate, site::kPaceStep, full_speed / std::max(kLongestWait_s, slowest.time)});
   const std::vector<double> rates = site::paced_rates(full_speed / slowest.time, lowest);
   for (auto rate = rates.rbegin(); rate != rates.rend() && *rate >= lowest; ++rate) {
     const Seconds time = full_speed / *rate;
     // An iteration at the ceiling may be longer than the period: that draws more where computing draws less than
     // waiting.
-    runs.powers.push_back({time, std::max(waiting, power_with_waits(groups, slowest, time) + least / time)});
+    runs.powers.push_back(
+        {time, std::max(waiting, power_with_waits(groups, slowest, time) + least / time), slowest.straggler_stretch});
   }
   return runs;
 }

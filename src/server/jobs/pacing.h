@@ -10,7 +10,7 @@
 //          it to.
 // Output:  the clock at which that surplus is least, among those at or below which every computation was measured;
 //          ascending times beyond the slowest plan, at the rates of site::paced_rates(), down to the least rate, and
-//          with waits of at most kLongestWait_s whatever the clocks.
+//          not beyond kLongestWait_s: a host that runs ahead of its device begins to wait early.
 // Errors:  none; no times where the least rate is above that of the slowest plan.
 // Cost:    O(computations + clocks x types x options).
 // Threads: pure functions.

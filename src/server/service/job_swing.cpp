@@ -23,8 +23,9 @@ class SwingsTogether {
   double deviation_w_ = 0;
 };
 
-int own_point(const jobs::CharacterizedPipeline& pipeline) {
-  return model::default_point(pipeline.frontier, pipeline.all_max_time);
+/// Of a straggler whose own time is stretched so much.
+int point_of_straggler(const jobs::CharacterizedPipeline& pipeline, double stretch) {
+  return model::slowest_within(pipeline.frontier, stretch * jobs::time_without_straggler(pipeline));
 }
 
 }  // namespace
@@ -44,13 +45,17 @@ site::WindowSwing PipelineSwings::at(int point, Seconds time, Seconds window) {
 }
 
 site::WindowSwing JobSwing::of_plan(Seconds time, Seconds window) const {
+  const auto plan = std::ranges::find(choices_->plans, time, &jobs::PowerAtTime::time);
+  const double stretch = plan == choices_->plans.end() ? 1 : plan->straggler_stretch;
   SwingsTogether sum;
   for (const Part& part : parts_) {
     const jobs::CharacterizedPipeline& pipeline = part.swings->pipeline();
     if (part.following > 0) {
       sum.add(part.following, part.swings->at(model::slowest_within(pipeline.frontier, time), time, window));
     }
-    if (part.straggling > 0) sum.add(part.straggling, part.swings->at(own_point(pipeline), time, window));
+    if (part.straggling > 0) {
+      sum.add(part.straggling, part.swings->at(point_of_straggler(pipeline, stretch), time, window));
+    }
   }
   return sum.sum();
 }

@@ -48,7 +48,7 @@ class PowerBackstop {
   bool allowed_;
   bool examined_ = false;  ///< the GPU is not divided by MIG
   bool refused_ = false;
-  Watts wanted_;
+  Watts wanted_{-1};  ///< at the last work(); below 0: there was none, and a limit of an earlier helper may be set
   std::int64_t due_ns_ = kNever;
 };
 
