@@ -137,7 +137,7 @@ service::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> w
     const double copies = 1 + j % 16;
     jobs::PowerChoices choices;
     choices.full_speed = pipeline->frontier.points.back().time;
-    choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed);
+    choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
     choices.all_max = choices.plans.front().power;
     choices.pipelines = {{pipeline, copies, 0}};
     service::PoweredJob job;
