@@ -31,6 +31,12 @@ std::optional<Watts> HeldVersions::most(std::int64_t first, std::int64_t last) c
   return Watts(most_w);
 }
 
+void HeldVersions::acts_from(double from_s, double at_s, std::optional<Watts> before) {
+  if (!acts(at_s)) before = before && before_ ? std::optional(std::max(*before, *before_)) : std::nullopt;
+  acts_from_s_ = std::max(from_s, acts_from_s_);
+  before_ = before;
+}
+
 std::int64_t version_held_by_all(const Job& job) {
   if (job.ranks_registered < static_cast<int>(job.ranks.size())) return 0;
   std::int64_t least = job.version;
@@ -51,7 +57,7 @@ void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, do
   if (held == 0) return;
   if (is_paced(job) && held == job.version && before < held) {
     const double iteration_s = std::max(job.plan->t_opt_s.value_or(0), job.plan->t_straggler_s.value_or(0));
-    job.held.acts_from(at_s + iteration_s, before == 0 ? std::nullopt : job.held.most(before, job.version));
+    job.held.acts_from(at_s + iteration_s, at_s, before == 0 ? std::nullopt : job.held.most(before, job.version));
   }
   job.held.held_by_all(held);
 }

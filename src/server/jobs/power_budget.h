@@ -48,8 +48,9 @@ class HeldVersions {
   void held_by_all(std::int64_t version);
   /// The greatest budget of the versions from `first` to `last`; nothing: one of them has none.
   [[nodiscard]] std::optional<Watts> most(std::int64_t first, std::int64_t last) const;
-  /// The ranks hold a period, but the iteration under way began without it: until then they count as before.
-  void acts_from(double from_s, std::optional<Watts> before) { acts_from_s_ = from_s, before_ = before; }
+  /// At `at_s` the ranks hold a period, but the iteration under way began without it: until `from_s` they count as
+  /// before too. An earlier such time that is not over is kept in it.
+  void acts_from(double from_s, double at_s, std::optional<Watts> before);
   [[nodiscard]] bool acts(double now_s) const { return now_s >= acts_from_s_; }
   [[nodiscard]] std::optional<Watts> before() const { return before_; }
   bool operator==(const HeldVersions&) const = default;

@@ -6,6 +6,7 @@
 
 #include "server/service/powered_jobs.h"
 #include "server/service/site_forecast.h"
+#include "server/service/site_guard.h"
 
 namespace perseus::service {
 namespace {
@@ -42,7 +43,9 @@ std::vector<MissingWatts> missing_for(const PoweredSite& site) {
 }
 
 bool fits_now(const PoweredSite& site) {
-  std::vector<Watts> sums(site.domains.size());
+  std::vector<Watts> counted;
+  for (const PoweredJob& job : site.jobs) counted.push_back(job.counted);
+  std::vector<Watts> sums = guards_of(site, windows_of_limits(site), counted);
   for (const PoweredJob& job : site.jobs) {
     for (int d = job.domain; d >= 0; d = site.domains[d].parent) sums[d] += job.counted;
   }

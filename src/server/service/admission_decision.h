@@ -4,10 +4,11 @@
 //          least rate; if that does not suffice, the job should not start yet.
 // Input:   the site as the server divides its watts, with the newcomer as its last job, which no grant controls.
 // Output:  missing_for(): what the domains around the newcomer lack, as shares_of() says; empty: it fits. fits_now():
-//          everything that counts now, with the newcomer, is within the limits around it. later_fit(): where it does
-//          not fit, the first time within kHorizon_s from which the announced limits leave enough for it beside the
-//          same jobs; `never`: none of these limits leaves enough even without any other job, and what is missing then.
-//          later_shortage(): where it fits, the first fall of these limits that leaves too little for it.
+//          everything that counts now, with the newcomer and the guards of windows, is within the limits around it.
+//          later_fit(): where it does not fit, the first time within kHorizon_s from which the announced limits leave
+//          enough for it beside the same jobs; `never`: none of these limits leaves enough even without any other job,
+//          and what is missing then. later_shortage(): where it fits, the first fall of these limits that leaves too
+//          little for it.
 // Units:   W of accelerators, as drawn.
 // Errors:  none.
 // Cost:    a division (site_shares.h); later_fit() and later_shortage(): up to two per step of the announced limits.

@@ -168,7 +168,9 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
   for (std::size_t j = 0; j < next.size(); ++j) {
-    if (jobs[j].choices) grant(jobs[j], next[j], now_s);
+    if (!jobs[j].choices) continue;
+    if (next[j] > jobs[j].granted) next_ahead_s_ = 0;  // falls that were none below the former grant
+    grant(jobs[j], next[j], now_s);
   }
 }
 

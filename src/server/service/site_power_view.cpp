@@ -37,7 +37,7 @@ namespace {
 void find_ready(const std::vector<model::DescribedDomain>& domains, SitePowerView& view) {
   constexpr double same_sum = 1 + 1e-9;
   std::vector<Watts> sums;
-  for (const SiteDomainView& domain : view.domains) sums.push_back(domain.counted);
+  for (const SiteDomainView& domain : view.domains) sums.push_back(domain.counted + domain.guard.value_or(Watts(0)));
   for (SiteReservationView& one : view.reservations) {
     one.ready = true;
     for (int d = one.domain; d >= 0; d = domains[d].parent) {

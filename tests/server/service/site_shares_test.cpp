@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 
+#include "server/service/admission_decision.h"
 #include "server/service/site_guard.h"
 
 namespace perseus::service {
@@ -122,6 +123,19 @@ TEST(SiteGuard, AJobSwingsLikeAnyPlanThatItMayFollow) {
   PoweredJob unknown = job;
   unknown.swing = nullptr;
   EXPECT_EQ(swing_under(unknown, std::array{Watts(300)}, Seconds(0)).above, Watts(0));
+}
+
+TEST(SiteGuard, ANewcomerFitsOnlyBesideTheGuard) {
+  PoweredSite site = site_of(1, Watts(594));  // 300 W, 200 W of swing
+  PoweredJob newcomer;
+  newcomer.domain = 1;
+  newcomer.counted = newcomer.granted = Watts(95);
+  site.jobs.push_back(newcomer);
+  EXPECT_TRUE(fits_now(site));
+  site.windows = {Seconds(0), std::nullopt};
+  EXPECT_FALSE(fits_now(site));
+  site.limits[0] = Watts(595.001);
+  EXPECT_TRUE(fits_now(site));
 }
 
 TEST(SiteGuard, AGrantRisesOnlyBesideTheGuard) {
