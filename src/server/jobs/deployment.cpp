@@ -191,9 +191,10 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     const auto [known, is_new] = choice_of.try_emplace({group, straggler}, static_cast<int>(plan.choices.size()));
     if (is_new && group < 0) plan.choices.push_back({"", -1});
     if (is_new && group >= 0) {
-      const model::Frontier& frontier = grouped->groups[group].pipeline->frontier;
-      const Seconds own = straggler ? target.straggler_stretch * t_alone(grouped->groups[group]) : target.time;
-      plan.choices.push_back({grouped->inputs[group], model::slowest_within(frontier, own)});
+      const CharacterizedPipeline& pipeline = *grouped->groups[group].pipeline;
+      const int point = straggler ? straggling_point(pipeline, target.straggler_stretch)
+                                  : model::slowest_within(pipeline.frontier, target.time);
+      plan.choices.push_back({grouped->inputs[group], point});
     }
     plan.choice_of.push_back(known->second);
   }

@@ -66,8 +66,7 @@ PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& 
     const model::Frontier& frontier = group.pipeline->frontier;
     waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
     full_speed = std::max(full_speed, frontier.points.back().time);
-    const Seconds alone = model::time_without_straggler(frontier, group.pipeline->all_max_time);
-    const int straggling = model::slowest_within(frontier, slowest.straggler_stretch * alone);
+    const int straggling = straggling_point(*group.pipeline, slowest.straggler_stretch);
     if (group.count > 0) {
       add(all, *group.pipeline, model::slowest_within(frontier, slowest.time), group.scale * group.count);
     }

@@ -147,28 +147,36 @@ struct PlannedIteration {
   Seconds longest;  ///< that a pipeline takes if nothing delays it
 };
 
-Seconds alone(const PolicyScope& group) {
-  return model::time_without_straggler(group.pipeline->frontier, group.pipeline->all_max_time);
+Seconds alone(const CharacterizedPipeline& pipeline) {
+  return model::time_without_straggler(pipeline.frontier, pipeline.all_max_time);
 }
 
 PlannedIteration planned_iteration(const std::vector<PolicyScope>& groups, Seconds time, double stretch) {
   PlannedIteration iteration;
-  const auto add = [&](const PolicyScope& group, int pipelines, Seconds within) {
+  const auto add = [&](const PolicyScope& group, int pipelines, int point) {
     if (pipelines == 0) return;
-    const model::Frontier& frontier = group.pipeline->frontier;
-    const model::FrontierPoint& plan = frontier.points[model::slowest_within(frontier, within)];
+    const model::FrontierPoint& plan = group.pipeline->frontier.points[point];
     iteration.energy += group.scale * pipelines * plan.effective_energy;
     iteration.waiting += group.scale * pipelines * group.pipeline->dag.total_blocking_power();
     iteration.longest = std::max(iteration.longest, plan.time);
   };
   for (const PolicyScope& group : groups) {
-    add(group, group.count, time);
-    add(group, group.stragglers, stretch * alone(group));
+    add(group, group.count, model::slowest_within(group.pipeline->frontier, time));
+    add(group, group.stragglers, straggling_point(*group.pipeline, stretch));
   }
   return iteration;
 }
 
 }  // namespace
+
+const PowerAtTime& fastest_within(std::span<const PowerAtTime> powers, Watts most) {
+  const auto within = std::ranges::find_if(powers, [most](const PowerAtTime& at) { return at.power <= most; });
+  return within == powers.end() ? powers.back() : *within;
+}
+
+int straggling_point(const CharacterizedPipeline& pipeline, double stretch) {
+  return model::slowest_within(pipeline.frontier, stretch * alone(pipeline));
+}
 
 Watts power_with_waits(const std::vector<PolicyScope>& groups, const PowerAtTime& at, Seconds time) {
   const PlannedIteration iteration = planned_iteration(groups, at.time, at.straggler_stretch);
@@ -185,7 +193,7 @@ std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Sec
   for (const PolicyScope& group : groups) {
     if (group.stragglers == 0) continue;
     for (const model::FrontierPoint& point : group.pipeline->frontier.points) {
-      const Seconds slowed = point.time / alone(group) * straggler;
+      const Seconds slowed = point.time / alone(*group.pipeline) * straggler;
       if (slowed > fastest) times.push_back(slowed);
     }
   }
@@ -206,9 +214,8 @@ void pace(Target& target, const PowerAtTime& slowest, Watts most, const std::vec
           const TimeBounds& bounds) {
   const std::vector<PowerAtTime> paced = paced_runs(groups, slowest, bounds.paced_to_rate).powers;
   if (paced.empty() || (paced.back().power > most && paced.back().power >= target.power)) return;
-  const auto within = std::ranges::find_if(paced, [most](const PowerAtTime& one) { return one.power <= most; });
-  const PowerAtTime& chosen = within == paced.end() ? paced.back() : *within;
-  target.kept = within != paced.end();
+  const PowerAtTime& chosen = fastest_within(paced, most);
+  target.kept = chosen.power <= most;
   target.paced = chosen.time;
   target.power = chosen.power;
   target.reason = fmt::format("grant of the site's limits {:.4g} W{}: paced, {:.4g} W at {:.6g} s with waits",
@@ -252,11 +259,10 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
   const std::vector<PowerAtTime> powers = powers_from(groups, target.time, bounds.straggler);
   // Grants are powers of plans, read from a log.
   constexpr double same_power = 1 + 1e-9;
-  const auto within = std::ranges::find_if(
-      powers, [most = same_power * *bounds.granted](const PowerAtTime& at) { return at.power <= most; });
-  const bool kept = within != powers.end();
-  const PowerAtTime& at = kept ? *within : powers.back();
-  if (within == powers.begin()) {
+  const Watts most = same_power * *bounds.granted;
+  const PowerAtTime& at = fastest_within(powers, most);
+  const bool kept = at.power <= most;
+  if (kept && &at == &powers.front()) {
     target.power = at.power;
     return target;
   }
@@ -268,7 +274,7 @@ Target policy_target(const std::map<std::string, Policy>& policies, const std::v
       at.straggler_stretch,
       {},
       at.power};
-  if (!kept && bounds.paced_to_rate > 0) pace(under, at, same_power * *bounds.granted, groups, bounds);
+  if (!kept && bounds.paced_to_rate > 0) pace(under, at, most, groups, bounds);
   return under;
 }
 

@@ -18,6 +18,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -72,9 +73,14 @@ struct PowerAtTime {
   Watts power;                   ///< as if nothing delayed an iteration: an announced straggler may be over already
   double straggler_stretch = 1;  ///< of the time that stragglers would take without their delay
 };
+/// Point of the frontier that a straggler runs whose own time is stretched so much.
+int straggling_point(const CharacterizedPipeline& pipeline, double stretch);
 /// For `fastest` and the later times at which a plan changes. `straggler`: T', or 0. At `fastest` stragglers run their
 /// default plan; at later times than T' they slow down with the others.
 std::vector<PowerAtTime> powers_from(const std::vector<PolicyScope>& groups, Seconds fastest, Seconds straggler);
+
+/// The fastest of these (fastest first, at least one) that draws no more; the last if all do.
+const PowerAtTime& fastest_within(std::span<const PowerAtTime> powers, Watts most);
 
 /// What the job draws with the plans of `at` if its ranks wait until each iteration has taken `time`.
 Watts power_with_waits(const std::vector<PolicyScope>& groups, const PowerAtTime& at, Seconds time);

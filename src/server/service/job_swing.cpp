@@ -23,11 +23,6 @@ class SwingsTogether {
   double deviation_w_ = 0;
 };
 
-/// Of a straggler whose own time is stretched so much.
-int point_of_straggler(const jobs::CharacterizedPipeline& pipeline, double stretch) {
-  return model::slowest_within(pipeline.frontier, stretch * jobs::time_without_straggler(pipeline));
-}
-
 }  // namespace
 
 PipelineSwings::PipelineSwings(std::shared_ptr<const jobs::CharacterizedPipeline> pipeline)
@@ -44,18 +39,15 @@ site::WindowSwing PipelineSwings::at(int point, Seconds time, Seconds window) {
   return known->second;
 }
 
-site::WindowSwing JobSwing::of_plan(Seconds time, Seconds window) const {
-  const auto plan = std::ranges::find(choices_->plans, time, &jobs::PowerAtTime::time);
-  const double stretch = plan == choices_->plans.end() ? 1 : plan->straggler_stretch;
+site::WindowSwing JobSwing::of_plan(const jobs::PowerAtTime& plan, Seconds window) const {
   SwingsTogether sum;
   for (const Part& part : parts_) {
     const jobs::CharacterizedPipeline& pipeline = part.swings->pipeline();
-    if (part.following > 0) {
-      sum.add(part.following, part.swings->at(model::slowest_within(pipeline.frontier, time), time, window));
-    }
-    if (part.straggling > 0) {
-      sum.add(part.straggling, part.swings->at(point_of_straggler(pipeline, stretch), time, window));
-    }
+    const auto add = [&](double copies, int point) {
+      if (copies > 0) sum.add(copies, part.swings->at(point, plan.time, window));
+    };
+    add(part.following, model::slowest_within(pipeline.frontier, plan.time));
+    add(part.straggling, jobs::straggling_point(pipeline, plan.straggler_stretch));
   }
   return sum.sum();
 }

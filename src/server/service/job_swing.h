@@ -58,8 +58,8 @@ class JobSwing {
 
   [[nodiscard]] const jobs::PowerChoices& choices() const { return *choices_; }
 
-  /// Of the plan for that iteration time.
-  [[nodiscard]] site::WindowSwing of_plan(Seconds time, Seconds window) const;
+  /// Of one of its plans.
+  [[nodiscard]] site::WindowSwing of_plan(const jobs::PowerAtTime& plan, Seconds window) const;
   [[nodiscard]] site::WindowSwing of_maximum_clock(Seconds window) const;
 
  private:

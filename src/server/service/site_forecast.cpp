@@ -51,9 +51,7 @@ ForecastStep step_of(const LimitsAt& at, PoweredSite& site, const std::vector<in
     double lost = 0;
     if (job.choices) {
       const std::vector<jobs::PowerAtTime>& plans = job.choices->plans;
-      const auto within = std::ranges::find_if(
-          plans, [&](const auto& plan) { return plan.power * job.correction <= shares.wanted[j]; });
-      const jobs::PowerAtTime& plan = within == plans.end() ? plans.back() : *within;
+      const jobs::PowerAtTime& plan = jobs::fastest_within(plans, planned_power(job, shares.wanted[j]));
       power = plan.power * job.correction;
       lost = 1 - plans.front().time / plan.time;
     }

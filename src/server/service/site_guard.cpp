@@ -8,13 +8,6 @@ namespace {
 
 constexpr double kSamePower = 1 + 1e-9;
 
-/// The plan that a job follows under that grant.
-const jobs::PowerAtTime& plan_within(const jobs::PowerChoices& choices, Watts most) {
-  const auto within = std::ranges::find_if(
-      choices.plans, [most](const jobs::PowerAtTime& plan) { return plan.power <= kSamePower * most; });
-  return within == choices.plans.end() ? choices.plans.back() : *within;
-}
-
 }  // namespace
 
 site::SwingSum swing_under(const PoweredJob& job, std::span<const Watts> grants, Seconds window) {
@@ -32,8 +25,8 @@ site::SwingSum swing_under(const PoweredJob& job, std::span<const Watts> grants,
     sum.variance_w2 = std::max(sum.variance_w2, swing.variance_w2);
   };
   for (const Watts grant : grants) {
-    const jobs::PowerAtTime& plan = plan_within(choices, grant / job.correction);
-    may_follow(job.swing->of_plan(plan.time, window), job.correction * plan.power);
+    const jobs::PowerAtTime& plan = jobs::fastest_within(choices.plans, kSamePower * (grant / job.correction));
+    may_follow(job.swing->of_plan(plan, window), job.correction * plan.power);
     const bool unlimited = kSamePower * grant >= job.correction * choices.all_max;
     if (unlimited) may_follow(job.swing->of_maximum_clock(window), most);
   }

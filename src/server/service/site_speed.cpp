@@ -22,8 +22,7 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
   // Both from the same model: that of a straggler in `cost` is another one.
   const std::vector<jobs::PowerAtTime>& plans = powered.choices->plans;
   const Watts most = planned_power(powered, powered.granted) * (1 + 1e-9);
-  const auto within = std::ranges::find_if(plans, [most](const auto& plan) { return plan.power <= most; });
-  const jobs::PowerAtTime& granted = within == plans.end() ? plans.back() : *within;
+  const jobs::PowerAtTime& granted = jobs::fastest_within(plans, most);
   shown.baseline += powered.correction * (plans.front().power - granted.power);
   shown.rate_lost = 1 - plans.front().time / granted.time;
 }

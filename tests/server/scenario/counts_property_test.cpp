@@ -17,18 +17,6 @@ namespace {
 using namespace jobs;
 using namespace service;
 
-/// A database that holds the profile and its frontier, so that no case plans again.
-std::shared_ptr<store::MemoryDatabase> known_reported_profile() {
-  static const auto blobs = [] {
-    InProcess target;
-    PERSEUS_CHECK(target.put_profile(small_profile("small", 3)).ok(), "put_profile");
-    return target.database().blobs;
-  }();
-  auto database = std::make_shared<store::MemoryDatabase>();
-  database->blobs = blobs;
-  return database;
-}
-
 constexpr double highest_j = 500, under_plan_j = 437.5;  // of a rank; exact in sums
 constexpr std::int64_t baseline = 4;                     // iterations at the highest clock
 constexpr int most_lead = 6;                             // iterations that a rank is ahead of the slowest one
@@ -142,7 +130,7 @@ class ReportedTraining {
   }
 
   ShrinkingDice& dice_;
-  InProcess server_{{}, known_reported_profile()};
+  InProcess server_{{}, database_with({{"small", 3}})};
   std::string job_;
   int ranks_ = 0;
   std::vector<std::int64_t> reported_;  ///< by rank: the last iteration

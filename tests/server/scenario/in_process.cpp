@@ -265,6 +265,21 @@ int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
 
 std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
 
+std::shared_ptr<store::MemoryDatabase> database_with(const std::map<std::string, int>& small_profiles) {
+  static std::map<std::map<std::string, int>, decltype(store::MemoryDatabase::blobs)> planned;
+  const auto [known, is_new] = planned.try_emplace(small_profiles);
+  if (is_new) {
+    InProcess target;
+    for (const auto& [name, microbatches] : small_profiles) {
+      PERSEUS_CHECK(target.put_profile(small_profile(name, microbatches)).ok(), "put_profile");
+    }
+    known->second = target.database().blobs;
+  }
+  auto database = std::make_shared<store::MemoryDatabase>();
+  database->blobs = known->second;
+  return database;
+}
+
 jobs::NamedProfile small_profile(const std::string& name, int microbatches) {
   static const std::string csv = [] {
     std::ifstream file(std::string(PERSEUS_SOURCE_DIR) + "/tests/server/scenario/small.csv");

@@ -8,6 +8,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -96,5 +97,8 @@ class InProcess final : public ScenarioTarget, public service::Executor {
 
 /// A pipeline of tests/server/scenario/small.csv, a profile of two stages, for 1F1B with this many microbatches.
 jobs::NamedProfile small_profile(const std::string& name, int microbatches);
+
+/// A database that holds these profiles (name, microbatches) and their frontiers, planned once in a test program.
+std::shared_ptr<store::MemoryDatabase> database_with(const std::map<std::string, int>& small_profiles);
 
 }  // namespace perseus::testing

@@ -23,20 +23,6 @@ namespace {
 using namespace jobs;
 using namespace service;
 
-/// A database that holds two profiles and their frontiers, so that no case plans them again.
-std::shared_ptr<store::MemoryDatabase> known_profiles() {
-  static const auto blobs = [] {
-    InProcess target;
-    for (const auto& profile : {small_profile("short", 3), small_profile("long", 4)}) {
-      PERSEUS_CHECK(target.put_profile(profile).ok(), "put_profile");
-    }
-    return target.database().blobs;
-  }();
-  auto database = std::make_shared<store::MemoryDatabase>();
-  database->blobs = blobs;
-  return database;
-}
-
 struct FrontierTimes {
   model::Frontier frontier;
   Watts waiting;
@@ -294,7 +280,7 @@ class Story {
   }
 
   Faces dice_;
-  InProcess target_{{}, known_profiles()};
+  InProcess target_{{}, database_with({{"short", 3}, {"long", 4}})};
   std::string job_;
   jobs::Degrees degrees_;
   Acknowledged acknowledged_;
@@ -307,7 +293,7 @@ RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()
 // Two servers on one database, neither of which knows the other's pending changes.
 RC_GTEST_PROP(Service, TwoServersOnOneDatabaseAgree, ()) {
   Faces dice;
-  const auto database = known_profiles();
+  const auto database = database_with({{"short", 3}, {"long", 4}});
   service::ServiceOptions options;
   options.owner = "one";
   InProcess one(options, database);

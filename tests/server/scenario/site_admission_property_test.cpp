@@ -14,18 +14,6 @@ namespace {
 constexpr double kSame = 1 + 1e-9;
 constexpr int kRanks = 2, kNames = 5;
 
-/// A database that holds the profile and its frontier, so that no case plans again.
-std::shared_ptr<store::MemoryDatabase> known_profile() {
-  static const auto blobs = [] {
-    InProcess target;
-    PERSEUS_CHECK(target.put_profile(small_profile("small", 3)).ok(), "put_profile");
-    return target.database().blobs;
-  }();
-  auto database = std::make_shared<store::MemoryDatabase>();
-  database->blobs = blobs;
-  return database;
-}
-
 class AdmittedJobs {
  public:
   explicit AdmittedJobs(ShrinkingDice& dice) : dice_(dice) {
@@ -140,7 +128,7 @@ class AdmittedJobs {
 
   ShrinkingDice& dice_;
   service::ServiceOptions options_;
-  InProcess server_{options_, known_profile()};
+  InProcess server_{options_, database_with({{"small", 3}})};
   std::map<std::string, std::string> running_;  ///< ids by name
   double now_s_ = 0;
   int started_ = 0;

@@ -40,9 +40,6 @@ struct RunningJob {
 class RandomSite {
  public:
   explicit RandomSite(Dice& dice) : dice_(dice) {
-    for (const auto& [name, microbatches] : kProfiles) {
-      RC_ASSERT(server_.put_profile(small_profile(name, microbatches)).ok());
-    }
     for (int j = dice.roll(2, 4); j > 0; --j) job_comes();
   }
 
@@ -219,7 +216,7 @@ class RandomSite {
   [[nodiscard]] double now_s() const { return server_.now_s(); }
 
   Dice& dice_;
-  InProcess server_;
+  InProcess server_{{}, database_with({kProfiles.begin(), kProfiles.end()})};
   double seconds_ = 0;
   int named_ = 0;
   std::vector<RunningJob> jobs_;
