@@ -168,6 +168,11 @@ class Admission(AdmissionCase):
         self.assertEqual(self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall"}]}, secret)[0], 200)
         self.assertEqual(self.server.ask("POST", "/v1/site/admission", request, made["token"])[0], 403)
         self.assertEqual(self.server.ask("DELETE", "/v1/site/admission/a", None, made["token"])[0], 403)
+        for method, path in (("POST", "/v1/site/admission?dry_run=true"), ("DELETE", "/v1/site/admission/a?force=1")):
+            status, answer = self.server.ask(method, path, request if method == "POST" else None, secret)
+            self.assertEqual(status, 400)
+            self.assertIn("unknown parameter", str(answer))
+        self.assertEqual(self.server.ask("GET", "/v1/site/power", None, secret)[1].get("reservations", []), [])
         self.assertEqual(self.server.ask("POST", "/v1/site/admission", request, secret)[0], 200)
         reservation = self.server.ask("GET", "/v1/site/power", None, secret)[1]["reservations"][0]
         self.assertTrue(reservation["by"], reservation)
