@@ -77,7 +77,7 @@ build=$(cd "$build" && pwd)
 build_program() {
   local program=$build/measure_gpu sources=() compiler=${CXX:-g++}
   sources=("$root"/tools/measure_gpu/*.cpp "$root"/src/training/clock_control/*.cpp
-    "$root"/src/training/client/{cuda_driver,device_progress,background_thread}.cpp "$root/src/training/device/ceiling_gpu.cpp"
+    "$root"/src/training/client/{cuda_driver,device_progress,background_thread}.cpp "$root"/src/training/device/{gpu,ceiling_gpu}.cpp
     "$root/src/base/owned_fd.cpp")
   if [ -x "$program" ] && [ -z "$(find "$root/src" "$root/tools/measure_gpu" -newer "$program" -type f -print -quit)" ]; then
     return 0

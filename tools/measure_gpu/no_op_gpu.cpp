@@ -1,5 +1,5 @@
-// In place of src/training/device: a GPU whose clock calls do nothing, so that no driver's clock calls are in this
-// program.
+// In place of the drivers of src/training/device: a GPU whose clock calls do nothing, so that no driver's clock calls
+// are in this program.
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,10 +39,6 @@ class NoOpGpu final : public Gpu {
 DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
   if (selector == "no-op") return std::unique_ptr<Gpu>(std::make_unique<NoOpGpu>());
   return DeviceError{DeviceFault::no_driver, "this program opens no GPU for clock control: " + selector};
-}
-
-DeviceStatus Gpu::limit_clock(Megahertz, Megahertz) {
-  return DeviceError{DeviceFault::not_supported, "this program limits no clock"};
 }
 
 std::string stable_selector(const GpuIdentity&, const std::string& selector) { return selector; }
