@@ -29,10 +29,7 @@ Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
   std::string message = detail != nullptr && detail->is_string()
                             ? std::string(detail->get_string().c_str())
                             : fmt::format("the server answered {} {}", reply.status, http::reason_phrase(reply.status));
-  for (const ErrorEntry& entry : error_table()) {
-    if (entry.http_status == reply.status) return {entry.code, std::move(message)};
-  }
-  return {reply.status >= 500 ? ErrorCode::unavailable : ErrorCode::usage, std::move(message)};
+  return {code_of_http_status(reply.status), std::move(message)};
 }
 
 }  // namespace

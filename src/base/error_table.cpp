@@ -1,5 +1,6 @@
 #include "base/error_table.h"
 
+#include <algorithm>
 #include <array>
 
 namespace perseus {
@@ -33,5 +34,13 @@ static_assert(rows_follow_the_enumeration());
 std::span<const ErrorEntry> error_table() { return kRows; }
 
 const ErrorEntry& entry_of(ErrorCode code) { return kRows[static_cast<std::size_t>(code)]; }
+
+ErrorCode code_of_http_status(int status) {
+  constexpr int too_many_requests = 429, too_large_header = 431, server_error = 500;
+  const auto* const row = std::ranges::find(kRows, status, &ErrorEntry::http_status);
+  if (row != kRows.end()) return row->code;
+  if (status == too_large_header) return ErrorCode::too_large;
+  return status == too_many_requests || status >= server_error ? ErrorCode::unavailable : ErrorCode::usage;
+}
 
 }  // namespace perseus

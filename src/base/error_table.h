@@ -29,5 +29,7 @@ struct ErrorEntry {
 
 std::span<const ErrorEntry> error_table();
 const ErrorEntry& entry_of(ErrorCode code);
+/// Statuses outside the table count as the row that tells the caller the same: 429 as unavailable, 431 as too_large.
+ErrorCode code_of_http_status(int status);
 
 }  // namespace perseus

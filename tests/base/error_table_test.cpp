@@ -39,5 +39,13 @@ TEST(ErrorTable, NoTwoRowsAreTakenForOneAnother) {
   }
 }
 
+TEST(ErrorTable, EveryHttpStatusHasACode) {
+  for (const ErrorEntry& entry : error_table()) EXPECT_EQ(code_of_http_status(entry.http_status), entry.code);
+  EXPECT_EQ(code_of_http_status(429), ErrorCode::unavailable);  // too many requests: later
+  EXPECT_EQ(code_of_http_status(431), ErrorCode::too_large);
+  EXPECT_EQ(code_of_http_status(405), ErrorCode::usage);
+  EXPECT_EQ(code_of_http_status(502), ErrorCode::unavailable);
+}
+
 }  // namespace
 }  // namespace perseus

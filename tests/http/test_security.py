@@ -100,6 +100,12 @@ class Tokens(SecurityCase):
                     status, answer = self.server.ask(method, path, {} if method != "GET" else None, token)
                     self.assertEqual(status, 403, (method, template, who, answer))
 
+    def test_metrics_name_all_jobs_and_are_not_for_tokens_of_jobs(self):
+        boss = self.first_token()
+        for role, expected in (("job", 403), ("read-only", 200), ("infrastructure", 200)):
+            token = self.make(role, boss)
+            self.assertEqual(self.server.ask("GET", "/metrics", token=token, raw=True)[0], expected, role)
+
     def test_a_caller_of_the_api_learns_the_header(self):
         self.first_token()
         self.assertIn("send the header 'Authorization: Bearer TOKEN'", self.server.ask("GET", "/v1/jobs")[1]["detail"])
@@ -261,6 +267,8 @@ class Tokens(SecurityCase):
         found = [self.server.ask("GET", "/v1/jobs", token=f"perseus_{i}")[0] for i in range(30)]
         self.assertEqual(set(found[:20]), {401})
         self.assertEqual(set(found[20:]), {429})
+        refused = self.server.cli("job", "list", "--token", "perseus_31", ok=False)
+        self.assertEqual(refused.returncode, 69, refused.stderr)  # later, not never
         self.assertEqual(self.server.ask("GET", "/v1/jobs", token=boss)[0], 200)
 
     def test_secrets_are_not_kept_by_caches_and_the_log(self):

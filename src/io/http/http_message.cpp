@@ -20,14 +20,6 @@ std::optional<std::string_view> first(const NamedValues& values, std::string_vie
   return std::nullopt;
 }
 
-ErrorCode code_of(int status) {
-  for (const ErrorEntry& entry : error_table()) {
-    if (entry.http_status == status) return entry.code;
-  }
-  if (status == 431) return ErrorCode::too_large;
-  return status < 500 ? ErrorCode::usage : ErrorCode::internal;
-}
-
 }  // namespace
 
 std::optional<std::string_view> HttpRequest::parameter(std::string_view name) const {
@@ -47,7 +39,7 @@ HttpResponse error_response(int status, std::string_view message) {
   return json_response(status, json_object([&](JsonWriter& f) {
                          f.always("detail", message);
                          f.always("error", JsonObject{[&](JsonWriter& error) {
-                                    error.always("code", entry_of(code_of(status)).name);
+                                    error.always("code", entry_of(code_of_http_status(status)).name);
                                     error.always("message", message);
                                   }});
                        }));
