@@ -73,8 +73,13 @@ class Proof(test_site.SiteCase):
         self.assertEqual(last["rate_lost"], last["tiers"][0]["rate_lost"])
         hours = self.proof("step=hour")
         self.assertEqual(sum(entry["readings"] for entry in hours), sum(entry["readings"] for entry in entries))
-        self.assertEqual(self.proof("domain=cellar"), [])
+        self.assertEqual(self.proof("domain=row%2C+%22a%22"), [])
         self.assertEqual(self.proof(f"until={entries[0]['start_s']}"), [])
+        for query, words in (("domain=cellar", "'domain' is 'cellar'; expected a domain of the site, or of its history at that time"),
+                             ("from=20&until=10", "'from' is '20'; expected a time before 'until', which is 10"),
+                             ("from=nan", "'from' is 'nan'; expected seconds since 1970")):
+            status, answer = self.server.ask("GET", "/v1/site/proof?" + query)
+            self.assertEqual((status, answer["detail"]), (400, words))
         for headers, query in [({"Accept": "text/csv"}, ""), ({}, "?format=csv")]:
             text = self.server.ask("GET", "/v1/site/proof" + query, raw=True, headers=headers)[1].decode()
             rows = list(csv.DictReader(io.StringIO(text)))

@@ -111,9 +111,7 @@ class SiteReader {
   void read_domain(TomlFields& f) {
     model::DescribedDomain domain;
     domain.name = f.string("name");
-    if (std::ranges::find(site_.domains, domain.name, &model::DescribedDomain::name) != site_.domains.end()) {
-      f.fail("name", "a name that no other [[domain]] has");
-    }
+    if (site_.has(domain.name)) { f.fail("name", "a name that no other [[domain]] has"); }
     if (site_.domains.empty()) {
       f.exclude("parent", "the domain is the first, the site");
     } else if (f.has("parent")) {

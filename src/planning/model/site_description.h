@@ -7,9 +7,11 @@
 // Threads: plain values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.h"
@@ -82,6 +84,10 @@ struct SiteDescription {
   std::vector<DescribedJob> jobs;
   std::vector<DescribedEvent> events;
   DescribedEmulation emulation;
+
+  [[nodiscard]] bool has(std::string_view domain) const {
+    return std::ranges::find(domains, domain, &DescribedDomain::name) != domains.end();
+  }
 };
 
 }  // namespace perseus::model

@@ -300,6 +300,10 @@ void Service::release_admission(const std::string& job, Done<Ok> done, const std
 }
 void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
 bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
+bool Service::has_domain(std::string_view name) const {
+  const jobs::SiteDocument* const document = parts_->site->documents().current();
+  return document != nullptr && document->site.has(name);
+}
 void Service::site_proof(const SiteProofQuery& query, Done<SiteProof> done) {
   parts_->site_history->proof(query, std::move(done));
 }

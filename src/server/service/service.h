@@ -133,6 +133,8 @@ class Service {
   /// See service/site_meters.h. not_found: there is no site.
   void take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done);
   [[nodiscard]] bool has_site() const;
+  /// Of the present site.
+  [[nodiscard]] bool has_domain(std::string_view name) const;
   /// See service/site_admissions.h.
   void admit(jobs::AdmissionRequest request, Done<Admission> done);
   void release_admission(const std::string& job, Done<Ok> done, const std::string& by = {});

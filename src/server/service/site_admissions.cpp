@@ -21,9 +21,7 @@ Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequ
   for (const std::string& host : request.hosts) {
     if (Status named = check_text("body: hosts", host, kLongestName); !named) return named;
   }
-  const auto& domains = document.site.domains;
-  const bool known = std::ranges::find(domains, request.domain, &model::DescribedDomain::name) != domains.end();
-  if (request.domain.empty() || known) return Ok{};
+  if (request.domain.empty() || document.site.has(request.domain)) return Ok{};
   return Error{ErrorCode::usage,
                fmt::format("body: domain: '{}'; allowed: the name of a domain of the site", request.domain)};
 }

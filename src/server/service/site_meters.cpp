@@ -108,15 +108,11 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::vector<jobs::Mete
   const double now_s = clock_.now_s();
   Readings next = readings_;
   // Domains that the site does not have any more.
-  std::erase_if(next, [&](const auto& known) {
-    return std::ranges::find(document.site.domains, known.first, &model::DescribedDomain::name) ==
-           document.site.domains.end();
-  });
+  std::erase_if(next, [&](const auto& known) { return !document.site.has(known.first); });
   for (std::size_t k = 0; k < readings.size(); ++k) {
     const jobs::MeterReading& reading = readings[k];
     const std::string at = fmt::format("body: readings[{}].", k);
-    const auto& domains = document.site.domains;
-    if (std::ranges::find(domains, reading.domain, &model::DescribedDomain::name) == domains.end()) {
+    if (!document.site.has(reading.domain)) {
       return done(Error{ErrorCode::usage,
                         fmt::format("{}domain: '{}'; allowed: the name of a domain of the site", at, reading.domain)});
     }
