@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <boost/json.hpp>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <span>
@@ -41,6 +43,23 @@ json::value json_of(const toml::node& node) {
     for (const auto& [key, value] : *table) object[std::string(key.str())] = json_of(value);
   }
   return object;
+}
+
+/// JSON has no such numbers.
+Status check_finite(const toml::node& node, const std::string& file) {
+  Status checked = Ok{};
+  const auto check = [&](const auto& element) {
+    if (checked) checked = check_finite(element, file);
+  };
+  if (const auto* number = node.as_floating_point(); number != nullptr && !std::isfinite(number->get())) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}:{}: {}; allowed: finite numbers", file, node.source().begin.line, number->get())};
+  }
+  if (const auto* list = node.as_array()) std::ranges::for_each(*list, check);
+  if (const auto* table = node.as_table()) {
+    for (const auto& [key, value] : *table) check(value);
+  }
+  return checked;
 }
 
 Error no_domain(const std::string& name) {
@@ -161,6 +180,7 @@ Result<http::HttpCall> set_call(const std::string& file) {
   }
   const auto root = formats::parse_toml(*text, file);
   if (!root) return root.error();
+  if (Status finite = check_finite(*root, file); !finite) return finite.error();
   auto document = SiteFile(*root, file).document();
   if (!document) return document.error();
   return http::HttpCall{"PUT", "/v1/site", *document};

@@ -48,7 +48,8 @@ std::string unknown_command(const std::string& word, const CLI::App& asked) {
 std::string usage_message(const CLI::ParseError& error, const CLI::App& asked) {
   std::string message = error.what();
   const bool needs_command = asked.get_require_subcommand_min() > 0;
-  const std::vector<std::string> unknown = asked.remaining();
+  std::vector<std::string> unknown = asked.remaining();
+  std::erase(unknown, "--");  // only says that the words behind it are no options
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     const std::string option = message.substr(0, message.find(':'));
     if (message.find("missing") != std::string::npos) return option + ": the value is missing";

@@ -276,6 +276,7 @@ class Site(SiteCase):
 
     def test_a_limit_has_finite_watts_and_unix_times(self):
         for words, message in (
+                (("row", "--", "nan"), "WATTS: 'nan' is not a number from 0 to 1e+12 W (see "),
                 *((("row", watts), f"WATTS: '{watts}' is not a number from 0 to 1e+12 W (see ")
                   for watts in ("nan", "inf", "5kW", "none")),
                 *((("row", "5", option, time),
@@ -321,6 +322,8 @@ class Site(SiteCase):
         self.assertIn("sample_site.toml:3: unknown key 'end_s'; allowed: name, objective", sample.stderr)
         hall = '[[domain]]\nname = "hall"\nlimit_w = 5000\n'
         self.assertIn("FILE:4: unknown key 'job'; allowed: ", self.refused(hall + '[[job]]\nname = "large"\n'))
+        for text in ("nan", "inf", "-inf"):
+            self.assertIn(f"FILE:4: {text}; allowed: finite numbers", self.refused(hall + f"window_s = {text}\n"))
         self.assertIn("FILE:3: [[domain]] limit_w: -1; allowed: ", self.refused(hall.replace("5000", "-1")))
         self.assertIn("FILE:4: [[domain]] unknown key 'end_s'; allowed: name, ",
                       self.refused(hall + "end_s = 5\n"))
