@@ -218,6 +218,17 @@ class ExistingClients(ServerCase):
 
 
 class OwnApi(ServerCase):
+    def test_every_call_refuses_unknown_parameters(self):
+        api = json.loads((ROOT / "docs/openapi.json").read_text())
+        for template, call in api["paths"].items():
+            for method in set(call) & {"get", "put", "post", "delete"}:
+                path = re.sub(r"\{[a-z]+\}", "1", template) + "?nonsense=1"
+                body = {} if method in ("put", "post") else None
+                with self.subTest(method=method, path=path):
+                    status, answer = self.server.ask(method.upper(), path, body)
+                    self.assertEqual(status, 400, answer)
+                    self.assertIn("unknown parameter 'nonsense'; allowed: ", answer["detail"])
+
     def test_implementation_and_openapi_agree(self):
         api = json.loads((ROOT / "docs/openapi.json").read_text())
         served = self.server.ask("GET", "/v1/openapi.json")[1]

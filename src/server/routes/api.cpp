@@ -9,6 +9,7 @@
 #include "base/error_table.h"
 #include "base/json_writer.h"
 #include "server/jobs/identity.h"
+#include "server/routes/call_input.h"
 #include "server/service/learned_profile.h"
 
 namespace perseus::routes {
@@ -155,31 +156,32 @@ void Api::end_expired() {
 
 const std::vector<Api::Route>& Api::routes() {
   using enum Access;
+  using enum Query;
   static const std::vector<Route> all{
-      {"GET", "/v1/jobs", read, &Api::list_jobs},
+      {"GET", "/v1/jobs", read, &Api::list_jobs, some},
       {"POST", "/v1/jobs", job, &Api::register_job},
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
       {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
-      {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks},
-      {"GET", "/v1/jobs/{job}/history", read, &Api::history},
-      {"GET", "/v1/history", all_jobs, &Api::cluster_history},
-      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank},
-      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan},
+      {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks, some},
+      {"GET", "/v1/jobs/{job}/history", read, &Api::history, some},
+      {"GET", "/v1/history", all_jobs, &Api::cluster_history, some},
+      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank, some},
+      {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan, some},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
       {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
       {"POST", "/v1/exchange", rank, &Api::exchange},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
       {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
-      {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier},
-      {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline},
-      {"GET", "/v1/jobs/{job}/events", read, &Api::job_events},
+      {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier, some},
+      {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline, some},
+      {"GET", "/v1/jobs/{job}/events", read, &Api::job_events, some},
       {"GET", "/v1/events", read, &Api::all_events},
-      {"GET", "/v1/events/recent", read, &Api::recent_events},
+      {"GET", "/v1/events/recent", read, &Api::recent_events, some},
       {"GET", "/v1/job_changes", read, &Api::job_changes},
-      {"GET", "/v1/alerts", read, &Api::list_alerts},
-      {"GET", "/v1/hosts", read, &Api::list_hosts},
-      {"GET", "/v1/stragglers", read, &Api::list_stragglers},
-      {"GET", "/v1/policies", read, &Api::list_policies},
+      {"GET", "/v1/alerts", read, &Api::list_alerts, some},
+      {"GET", "/v1/hosts", read, &Api::list_hosts, some},
+      {"GET", "/v1/stragglers", read, &Api::list_stragglers, some},
+      {"GET", "/v1/policies", read, &Api::list_policies, some},
       {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
       {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
@@ -192,8 +194,8 @@ const std::vector<Api::Route>& Api::routes() {
       {"POST", "/v1/site/meter", infrastructure, &Api::site_meter},
       {"POST", "/v1/site/admission", infrastructure, &Api::admit_job},
       {"DELETE", "/v1/site/admission/{name}", infrastructure, &Api::release_admission},
-      {"GET", "/v1/site/proof", read, &Api::site_proof},
-      {"GET", "/v1/site/forecast", read, &Api::site_forecast},
+      {"GET", "/v1/site/proof", read, &Api::site_proof, some},
+      {"GET", "/v1/site/forecast", read, &Api::site_forecast, some},
       {"GET", "/v1/profiles", read, &Api::list_profiles},
       {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
       {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
@@ -213,7 +215,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/", open, &Api::dashboard},
       {"GET", "/healthz", open, &Api::healthz},
       {"GET", "/readyz", open, &Api::readyz},
-      {"GET", "/metrics", read, &Api::metrics},
+      {"GET", "/metrics", all_jobs, &Api::metrics},
   };
   return all;
 }
@@ -353,8 +355,9 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
 
 namespace {
 
-/// With two values of one parameter, the intended one is unknown.
-std::optional<Error> repeated_parameter(const http::HttpRequest& request) {
+/// With two values of one parameter, the intended one is unknown; a parameter that nobody reads is a typo, except in
+/// the two existing protocols, which ignore it.
+std::optional<Error> wrong_query(const Api::Route& route, const http::HttpRequest& request) {
   for (auto pair = request.query.begin(); pair != request.query.end(); ++pair) {
     const auto& name = pair->first;
     const auto same = [&](const auto& other) { return other.first == name; };
@@ -362,7 +365,8 @@ std::optional<Error> repeated_parameter(const http::HttpRequest& request) {
       return Error{ErrorCode::usage, fmt::format("the parameter '{}' appears twice; allowed: once", name)};
     }
   }
-  return std::nullopt;
+  if (route.query == Api::Query::some || !route.path.starts_with("/v1/")) return std::nullopt;
+  return Parameters(request).error();
 }
 
 }  // namespace
@@ -395,9 +399,9 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   }
   call.request = std::move(request);
   // Rights first: a job of others answers 403 whatever the parameters.
-  const auto carry_out = [this, handler = route.handler](Call allowed) {
-    if (const auto twice = repeated_parameter(allowed.request)) return allowed.fail(*twice);
-    (this->*handler)(std::move(allowed));
+  const auto carry_out = [this, &route](Call allowed) {
+    if (const auto wrong = wrong_query(route, allowed.request)) return allowed.fail(*wrong);
+    (this->*route.handler)(std::move(allowed));
   };
   if (!job || reaches(call.identity, *job) == true) return carry_out(std::move(call));
   if_it_reaches(std::move(call), *job, carry_out);

@@ -92,11 +92,14 @@ class Api {
   /// rank: same tokens as job, for frequent requests of every rank, which the audit log omits.
   /// all_jobs: reads what is about all jobs: not for tokens of jobs, which see only some.
   enum class Access { open, read, all_jobs, rank, job, infrastructure };
+  /// none: of /v1, any parameter is an error. some: the handler says which it takes.
+  enum class Query { none, some };
   using Handler = void (Api::*)(Call);
   struct Route {
     std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
     Access access;
     Handler handler;
+    Query query = Query::none;
   };
 
   Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options);

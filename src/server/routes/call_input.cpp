@@ -1,6 +1,7 @@
 #include "server/routes/call_input.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -13,7 +14,9 @@ Error wrong_parameter(std::string_view name, std::string_view value, std::string
 std::optional<Error> Parameters::error() const {
   if (error_) return error_;
   for (const auto& [name, value] : request_.query) {
-    if (!known_.contains(name)) return Error{ErrorCode::usage, fmt::format("unknown parameter '{}'", name)};
+    if (known_.contains(name)) continue;
+    return Error{ErrorCode::usage, fmt::format("unknown parameter '{}'; allowed: {}", name,
+                                               known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", ")))};
   }
   return std::nullopt;
 }

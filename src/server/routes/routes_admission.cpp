@@ -8,7 +8,6 @@
 namespace perseus::routes {
 
 void Api::admit_job(Call call) {
-  if (const auto error = Parameters(call.request).error()) return call.fail(*error);
   auto request = jobs::parse_admission_request(call.request.body, "body");
   if (!request) return call.fail(request.error());
   request->by = author_of(call.identity);
@@ -16,7 +15,6 @@ void Api::admit_job(Call call) {
 }
 
 void Api::release_admission(Call call) {
-  if (const auto error = Parameters(call.request).error()) return call.fail(*error);
   service_.release_admission(call.parts[0], then_ok(call), author_of(call.identity));
 }
 
