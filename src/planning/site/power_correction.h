@@ -53,6 +53,7 @@ class MeterCorrection {
   /// Means over the same time, during which no plan changed. Returns whether factor() changed.
   bool read(Seconds at, Watts metered, Watts expected);
   [[nodiscard]] double factor(Seconds now) const;
+  [[nodiscard]] std::optional<Seconds> last_read() const { return read_; }
 
  private:
   std::optional<Seconds> read_, changed_;

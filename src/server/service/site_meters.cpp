@@ -78,12 +78,12 @@ SiteMeters::Readings SiteMeters::readings_in(std::string_view text) {
   return readings;
 }
 
-std::map<std::string, SiteMeters::Correction> SiteMeters::corrections_in(std::string_view text) {
-  std::map<std::string, Correction> corrections;
+SiteMeters::Corrections SiteMeters::corrections_in(std::string_view text) {
+  Corrections corrections;
   const auto stored = formats::parse_json_as<StoredCorrections>(text, kCorrectionsKey);
   if (!stored) return corrections;
   for (const StoredCorrection& one : stored->corrections) {
-    corrections[one.domain] = {one.used_s, {one.factor, Seconds(one.used_s)}};
+    corrections[one.domain] = site::MeterCorrection(one.factor, Seconds(one.used_s));
   }
   return corrections;
 }
@@ -98,10 +98,19 @@ std::string SiteMeters::readings_text(const Readings& readings) const {
 
 std::string SiteMeters::corrections_text() const {
   StoredCorrections stored;
-  for (const auto& [domain, one] : corrections_) {
-    stored.corrections.push_back({domain, one.meter.factor(Seconds(one.used_s)), one.used_s});
+  for (const auto& [domain, correction] : corrections_) {
+    const auto used = correction.last_read();
+    if (used) stored.corrections.push_back({domain, correction.factor(*used), used->value()});
   }
   return json_text(stored);
+}
+
+/// What was read from the store may be older than what this server has corrected since.
+void SiteMeters::adopt(const Corrections& stored) {
+  for (const auto& [domain, correction] : stored) {
+    site::MeterCorrection& known = corrections_[domain];
+    if (!known.last_read() || *known.last_read() < *correction.last_read()) known = correction;
+  }
 }
 
 void SiteMeters::take(const jobs::SiteDocument& document, std::vector<jobs::MeterReading> readings, Done<Ok> done) {
@@ -155,7 +164,7 @@ void SiteMeters::tick(double now_s) {
         const auto self = weak.lock();
         if (!self || !texts) return;
         if (texts->first) self->readings_ = readings_in(*texts->first);
-        if (texts->second) self->corrections_ = corrections_in(*texts->second);
+        if (texts->second) self->adopt(corrections_in(*texts->second));
       });
 }
 
@@ -173,7 +182,8 @@ std::vector<double> SiteMeters::factors(const jobs::SiteDocument& document, doub
   std::vector<double> factors;
   for (const model::DescribedDomain& domain : document.site.domains) {
     const auto known = corrections_.find(domain.name);
-    factors.push_back(known == corrections_.end() ? 1 : known->second.meter.factor(Seconds(now_s)));
+    const site::MeterCorrection correction = known == corrections_.end() ? site::MeterCorrection() : known->second;
+    factors.push_back(correction.factor(Seconds(now_s)));
   }
   return factors;
 }
@@ -185,11 +195,12 @@ void SiteMeters::correct(const std::string& domain, Watts expected, double since
   for (const Reading& one : known->second) {
     if (one.at_s > since_s && one.at_s >= now_s - kFresh_s) usable.emplace_back(one.power_w);
   }
-  Correction& correction = corrections_[domain];
-  const double last_s = known->second.back().at_s;
-  if (usable.size() < kKept || last_s <= correction.used_s) return;
-  correction.used_s = last_s;
-  if (!correction.meter.read(Seconds(last_s), median_of(usable), expected)) return;
+  if (usable.size() < kKept) return;
+  site::MeterCorrection& correction = corrections_[domain];
+  const Seconds last(known->second.back().at_s), before = correction.last_read().value_or(Seconds(0));
+  correction.read(last, median_of(usable), expected);
+  // Also where the factor stays: when it was last confirmed matters.
+  if (correction.last_read().value_or(Seconds(0)) == before) return;
   store_.put_blob({kCorrectionsKey, corrections_text()}, [](const Result<Ok>&) {});
 }
 

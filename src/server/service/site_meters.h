@@ -6,7 +6,7 @@
 //          its limit as metered is to be divided by (planning/site/power_correction.h).
 // Errors:  take(): usage: an unknown domain, a time ahead of the server's, or not after the domain's last reading;
 //          then no reading counts. Those of the store.
-// Cost:    a write per call of take(), one per correction.
+// Cost:    a write per call of take(), one per call of correct() that uses a reading.
 // Threads: io thread.
 // Source:  docs/decisions/0055.
 #pragma once
@@ -50,21 +50,19 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
     double at_s = 0, power_w = 0;
   };
   using Readings = std::map<std::string, std::vector<Reading>>;
-  struct Correction {
-    double used_s = 0;  ///< time of the last reading that it comes from
-    site::MeterCorrection meter;
-  };
+  using Corrections = std::map<std::string, site::MeterCorrection>;
 
   static Readings readings_in(std::string_view text);
-  static std::map<std::string, Correction> corrections_in(std::string_view text);
+  static Corrections corrections_in(std::string_view text);
   [[nodiscard]] std::string readings_text(const Readings& readings) const;
   [[nodiscard]] std::string corrections_text() const;
+  void adopt(const Corrections& stored);
 
   const ServiceOptions& options_;
   StoreAccess& store_;
   const Clock& clock_;
-  Readings readings_;                              ///< by domain, in order of time
-  std::map<std::string, Correction> corrections_;  ///< by domain
+  Readings readings_;        ///< by domain, in order of time
+  Corrections corrections_;  ///< by domain
   double next_read_s_ = 0;
 };
 
