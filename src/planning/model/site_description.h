@@ -36,6 +36,7 @@ struct DescribedDomain {
   Ramp ramp{};
   Watts constant{};                 ///< switches, storage and other loads that do not change
   std::optional<Seconds> window{};  ///< over which its meter averages; nullopt: over minutes
+  double meter_margin = 0;          ///< its limit is lower by this part until a meter reads it; 0: as it is
 };
 
 /// A lower limit that nobody knows of before it begins: only an emulated site has it.

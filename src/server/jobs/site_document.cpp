@@ -25,7 +25,7 @@ struct DomainBody {
   std::string name, parent;
   std::vector<LimitBody> limits;
   double constant_w = 0;
-  std::optional<double> window_s, ramp_down_w_per_s, ramp_up_w_per_s;
+  std::optional<double> window_s, meter_margin, ramp_down_w_per_s, ramp_up_w_per_s;
 };
 struct HostBody {
   std::string host, prefix, domain;
@@ -55,6 +55,7 @@ void describe(F& f, S& s) {
   f("limits", s.limits);
   f("constant_w", s.constant_w);
   f("window_s", s.window_s);
+  f("meter_margin", s.meter_margin);
   f("ramp_down_w_per_s", s.ramp_down_w_per_s);
   f("ramp_up_w_per_s", s.ramp_up_w_per_s);
 }
@@ -164,6 +165,7 @@ class Reader {
     if (d > 0) domain.parent = body.parent.empty() ? 0 : domain_named(at + "parent", body.parent);
     domain.constant = Watts(in(at + "constant_w", body.constant_w, {0, kMostWatts}));
     if (body.window_s) domain.window = Seconds(in(at + "window_s", *body.window_s, {0, 86400}));
+    if (body.meter_margin) domain.meter_margin = in(at + "meter_margin", *body.meter_margin, {0, 0.25});
     for (const auto& [member, value, ramp] :
          {std::tuple{"ramp_down_w_per_s", body.ramp_down_w_per_s, &domain.ramp.down_w_per_s},
           {"ramp_up_w_per_s", body.ramp_up_w_per_s, &domain.ramp.up_w_per_s}}) {
@@ -228,6 +230,7 @@ SiteBody body_of(const SiteDocument& document) {
     if (domain.parent >= 0) one.parent = site.domains[domain.parent].name;
     one.constant_w = domain.constant.value();
     if (domain.window) one.window_s = domain.window->value();
+    if (domain.meter_margin > 0) one.meter_margin = domain.meter_margin;
     one.ramp_down_w_per_s = domain.ramp.down_w_per_s;
     one.ramp_up_w_per_s = domain.ramp.up_w_per_s;
     for (const model::LimitStep& step : domain.limits) {
