@@ -30,6 +30,7 @@ struct SavingsShown {
   const std::optional<JobView::Measured>&measured, &measured_all_max;
   const std::string& none_because;
   const std::optional<JobView::PossibleSaving>& possible;
+  const std::optional<JobView::Waits>& waits;
 };
 struct HostShown {
   const std::string& job;
@@ -59,8 +60,15 @@ void describe(F& f, const JobView::PossibleSaving& possible) {
   f("modeled", possible.modeled);
 }
 template <class F>
+void describe(F& f, const JobView::Waits& waits) {
+  f.always("period_s", waits.period);
+  f.always("wait_s", waits.wait);
+  f.always("energy_j", waits.energy);
+}
+template <class F>
 void describe(F& f, const SavingsShown& savings) {
   f("per_iteration", savings.per_iteration);
+  f("waits_not_counted", savings.waits);
   f("total", savings.total);
   f("no_total_because", savings.no_total);
   f("measured", savings.measured);
@@ -213,7 +221,7 @@ void describe(F& f, const JobViewAnswer& answer) {
   f("site", view.site);
   if (view.per_iteration || view.total || !view.no_total.empty() || view.measured_all_max || !view.no_savings.empty()) {
     f.always("savings", SavingsShown{view.per_iteration, view.total, view.no_total, answer.factors, view.measured,
-                                     view.measured_all_max, view.no_savings, view.possible});
+                                     view.measured_all_max, view.no_savings, view.possible, view.waits});
   }
 }
 /// A member of an optional struct.

@@ -294,6 +294,7 @@ struct JobSummary {
   /// The same if all ranks set their clocks, and its standard deviation; nothing while they do.
   std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
   bool possible_saving_modeled = false;  ///< as PossibleSaving::modeled
+  bool maximum_clock = false;            ///< the plan in force is maximum clock: there is no frontier to choose from
   std::optional<Joules> saved;           ///< so far; nothing without reports
   Joules estimated_saved;                ///< part of `saved` that is estimated from the profile
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
@@ -421,6 +422,13 @@ struct JobView {
     std::optional<double> rate, rate_lost;
   };
   std::optional<SitePart> site;
+  /// Of a paced job, in each iteration: all its ranks wait until the period has passed. No saving contains this energy,
+  /// an estimate from the profile.
+  struct Waits {
+    Seconds period, wait;
+    Joules energy;
+  };
+  std::optional<Waits> waits;
   /// Measured by the ranks' own counters; nothing until all ranks have reported.
   struct Measured {
     Joules energy;

@@ -96,7 +96,8 @@ Api::Api(service::Service& service, service::Tokens& tokens, const Clock& clock,
       dashboard_(options_.dashboard),
       openapi_(options_.openapi),
       held_(options_.held),
-      pages_(jobs::random_hex_id().substr(0, 8)) {
+      pages_(jobs::random_hex_id().substr(0, 8)),
+      site_changes_(jobs::random_hex_id().substr(0, 8)) {
   if (!options_.chance) {
     options_.chance = [draw = std::mt19937_64(std::random_device()())]() mutable {
       return std::uniform_real_distribution<double>(0, 1)(draw);

@@ -25,6 +25,7 @@
 #include "server/jobs/view_json.h"
 #include "server/routes/list_pages.h"
 #include "server/routes/metrics.h"
+#include "server/routes/site_changes.h"
 #include "server/routes/wrong_tokens.h"
 #include "server/service/event_streams.h"
 #include "server/service/held_calls.h"
@@ -237,6 +238,7 @@ class Api {
   Page openapi_;
   service::HeldCalls held_;
   ListPages pages_;
+  SiteChanges site_changes_;
   service::JobChanges changes_;
   service::EventStreams events_;
   jobs::SubscriptionId all_events_ = 0;  ///< while one of these streams is open

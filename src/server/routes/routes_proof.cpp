@@ -68,9 +68,12 @@ void Api::site_proof(Call call) {
 void Api::site_forecast(Call call) {
   Parameters parameters(call.request);
   const auto hours = parameters.take<double>("hours", kHours).value_or(24);
+  const std::string domain = parameters.text("domain").value_or("");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (!(hours >= 0.1 && hours <= 168)) return call.fail(wrong_parameter("hours", fmt::format("{}", hours), kHours));
-  service_.site_forecast(hours, then<service::SiteForecast>(call, site_forecast_json));
+  service_.site_forecast(hours, then<service::SiteForecast>(call, [domain](const service::SiteForecast& forecast) {
+                           return site_forecast_json(forecast, domain);
+                         }));
 }
 
 }  // namespace perseus::routes

@@ -4,6 +4,7 @@
 #include "server/jobs/meter_readings.h"
 #include "server/jobs/site_document.h"
 #include "server/routes/api.h"
+#include "server/routes/call_input.h"
 #include "server/routes/site_json.h"
 
 namespace perseus::routes {
@@ -33,6 +34,19 @@ void Api::site_meter(Call call) {
   service_.take_meter_readings(*std::move(readings), then_ok(call));
 }
 
-void Api::site_power(Call call) { service_.site_power(then<service::SitePowerView>(call, site_power_json)); }
+void Api::site_power(Call call) {
+  Parameters parameters(call.request);
+  const auto since = parameters.text("since");
+  if (const auto error = parameters.error()) return call.fail(*error);
+  if (!since) return service_.site_power(then<service::SitePowerView>(call, site_power_json));
+  if (service_.has_site() && site_changes_.is_fresh(clock_.now_s())) {
+    return call.send(http::json_response(200, site_changes_.answer(*since)));
+  }
+  service_.site_power([this, call, since](const Result<service::SitePowerView>& view) {
+    if (!view) return call.fail(view.error());
+    site_changes_.take(*view);
+    call.send(http::json_response(200, site_changes_.answer(*since)));
+  });
+}
 
 }  // namespace perseus::routes

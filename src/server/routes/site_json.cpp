@@ -22,8 +22,8 @@ auto members(const service::TierLoss& tier) {
   };
 }
 
-auto members(const service::SiteDomainView& domain) {
-  return [&domain](JsonWriter& f) {
+auto members(const service::SitePowerView& view, const service::SiteDomainView& domain) {
+  return [&view, &domain](JsonWriter& f) {
     f.always("name", domain.name);
     f("parent", domain.parent);
     f("metered_limit_w", domain.metered);
@@ -35,6 +35,7 @@ auto members(const service::SiteDomainView& domain) {
     f("reserved_w", domain.reserved);
     f("missing_w", domain.missing);
     f("price", domain.price);
+    f("price_pct_per_kw", service::price_pct_per_kw(view.objective, domain.price, view.weight));
     f("metered_w", domain.meter);
     f.always("meter_factor", domain.meter_factor);
     f("planned_w", domain.planned);
@@ -47,27 +48,32 @@ auto members(const service::SiteDomainView& domain) {
 
 }  // namespace
 
-std::string site_power_json(const service::SitePowerView& view) {
-  const auto job_members = [&view](const service::SiteJobView& job) {
-    return JsonObject{[&view, &job](JsonWriter& f) {
-      f.always("job", job.job);
-      f("name", job.name);
-      f.always("domain", view.domains[job.domain].name);
-      f.always("least_rate", job.least_rate);
-      f.always("state", job.state);
-      f("reason", job.reason);
-      f("granted_w", job.granted);
-      f.always("counted_w", job.counted);
-      f("reported_w", job.reported);
-      f("correction", job.correction);
-      f.always("accelerators", job.accelerators);
-      f.always("priority", job.priority);
-      f("planned_w", job.planned);
-      f("baseline_w", job.baseline);
-      f("rate", job.rate);
-      if (job.rate_lost) f.always("rate_lost", *job.rate_lost);
-    }};
-  };
+std::string site_domain_json(const service::SitePowerView& view, const service::SiteDomainView& domain) {
+  return json_object(members(view, domain));
+}
+
+std::string site_job_json(const service::SitePowerView& view, const service::SiteJobView& job) {
+  return json_object([&](JsonWriter& f) {
+    f.always("job", job.job);
+    f("name", job.name);
+    f.always("domain", view.domains[job.domain].name);
+    f.always("least_rate", job.least_rate);
+    f.always("state", job.state);
+    f("reason", job.reason);
+    f("granted_w", job.granted);
+    f.always("counted_w", job.counted);
+    f("reported_w", job.reported);
+    f("correction", job.correction);
+    f.always("accelerators", job.accelerators);
+    f.always("priority", job.priority);
+    f("planned_w", job.planned);
+    f("baseline_w", job.baseline);
+    f("rate", job.rate);
+    if (job.rate_lost) f.always("rate_lost", *job.rate_lost);
+  });
+}
+
+std::string site_rows_json(const service::SitePowerView& view, const SiteRows& rows) {
   const auto reservation_members = [&view](const service::SiteReservationView& one) {
     return JsonObject{[&view, &one](JsonWriter& f) {
       f.always("job", one.reservation.job);
@@ -81,15 +87,29 @@ std::string site_power_json(const service::SitePowerView& view) {
       f("by", one.reservation.by);
     }};
   };
+  const auto made = [](std::string_view row) { return JsonRaw{row}; };
   return json_object([&](JsonWriter& f) {
     f.always("now_s", view.now_s);
+    f("version", rows.version);
+    f("since", rows.since);
     f.always("allocates", view.allocates);
     f.always("objective", name_of(view.objective));
-    f.always("domains",
-             JsonList{view.domains, [](const service::SiteDomainView& domain) { return JsonObject{members(domain)}; }});
-    f.always("jobs", JsonList{view.jobs, job_members});
+    f.always("domains", JsonList{rows.domains, made});
+    f.always("jobs", JsonList{rows.jobs, made});
+    f("gone", rows.gone);
     f.always("reservations", JsonList{view.reservations, reservation_members});
   });
+}
+
+std::string site_power_json(const service::SitePowerView& view) {
+  std::vector<std::string> texts;
+  for (const service::SiteDomainView& domain : view.domains) texts.push_back(site_domain_json(view, domain));
+  for (const service::SiteJobView& job : view.jobs) texts.push_back(site_job_json(view, job));
+  SiteRows rows;
+  for (const std::string& text : texts) {
+    (rows.domains.size() < view.domains.size() ? rows.domains : rows.jobs).push_back(text);
+  }
+  return site_rows_json(view, rows);
 }
 
 std::string admission_json(const service::Admission& admission) {

@@ -4,13 +4,26 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "server/service/site_admissions.h"
 #include "server/service/site_power_view.h"
 
 namespace perseus::routes {
 
+/// Rows of an answer, as made by site_domain_json() and site_job_json(), and of which changes they are.
+struct SiteRows {
+  std::string version, since;  ///< empty: the answer has none
+  std::vector<std::string_view> domains, jobs;
+  std::vector<std::string> gone;
+};
+
+/// All rows, without a version.
 std::string site_power_json(const service::SitePowerView& view);
+std::string site_domain_json(const service::SitePowerView& view, const service::SiteDomainView& domain);
+std::string site_job_json(const service::SitePowerView& view, const service::SiteJobView& job);
+std::string site_rows_json(const service::SitePowerView& view, const SiteRows& rows);
 std::string admission_json(const service::Admission& admission);
 
 }  // namespace perseus::routes

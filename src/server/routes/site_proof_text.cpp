@@ -115,7 +115,7 @@ std::string site_proof_csv(const service::SiteProof& proof) {
   return text;
 }
 
-std::string site_forecast_json(const service::SiteForecast& forecast) {
+std::string site_forecast_json(const service::SiteForecast& forecast, const std::string& only) {
   struct Entry {
     double start_s;
     const std::string& name;
@@ -124,7 +124,9 @@ std::string site_forecast_json(const service::SiteForecast& forecast) {
   std::vector<Entry> entries;
   for (const service::ForecastStep& step : forecast.steps) {
     for (std::size_t d = 0; d < step.domains.size(); ++d) {
-      entries.push_back({step.from_s, forecast.domains[d], step.domains[d]});
+      if (only.empty() || forecast.domains[d] == only) {
+        entries.push_back({step.from_s, forecast.domains[d], step.domains[d]});
+      }
     }
   }
   const auto tier_members = [](const service::TierLoss& tier) {
@@ -135,15 +137,17 @@ std::string site_forecast_json(const service::SiteForecast& forecast) {
     }};
   };
   const auto entry_members = [&](const Entry& entry) {
-    return JsonObject{[&entry, &tier_members](JsonWriter& f) {
+    return JsonObject{[&entry, &tier_members, &forecast](JsonWriter& f) {
       const service::ForecastDomain& domain = entry.domain;
       f.always("start_s", entry.start_s);
       f.always("domain", entry.name);
       f("metered_limit_w", domain.metered);
       f("limit_w", domain.limit);
+      if (domain.guard) f.always("guard_w", *domain.guard);
       f.always("expected_w", domain.expected);
       f("missing_w", domain.missing);
       f("price", domain.price);
+      f("price_pct_per_kw", service::price_pct_per_kw(forecast.objective, domain.price, forecast.weight));
       if (!domain.tiers.empty()) f.always("rate_lost", service::rate_lost_of(domain.tiers));
       f("tiers", JsonList{domain.tiers, tier_members});
     }};

@@ -16,6 +16,7 @@ namespace perseus::routes {
 
 std::string site_proof_json(const service::SiteProof& proof);
 std::string site_proof_csv(const service::SiteProof& proof);
-std::string site_forecast_json(const service::SiteForecast& forecast);
+/// `only`: the name of a domain; empty: all.
+std::string site_forecast_json(const service::SiteForecast& forecast, const std::string& only);
 
 }  // namespace perseus::routes

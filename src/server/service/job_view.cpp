@@ -78,6 +78,12 @@ std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   return cost->all_max_energy - cost->energy;
 }
 
+std::optional<jobs::JobView::Waits> waits_of(const jobs::Job& job, const jobs::JobView::PerIteration& cost) {
+  const Seconds period(job.plan && job.plan->budget ? job.plan->budget->paced_iteration_s : 0);
+  if (period <= cost.time) return std::nullopt;
+  return jobs::JobView::Waits{period, period - cost.time, cost.waiting * (period - cost.time)};
+}
+
 std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live);
 
 jobs::JobView::Profiling profiling_of(const LiveJob& live) {
@@ -174,6 +180,8 @@ jobs::JobSummary summary_of(const LiveJob& live) {
       summary.planned_power = cost->energy / cost->time;
     }
   }
+  summary.maximum_clock = job.state == jobs::JobState::deployed && job.plan &&
+                          std::ranges::all_of(job.plan->choices, [](const auto& choice) { return choice.point < 0; });
   if (const auto possible = job.live() ? jobs::possible_saving(job, live.frontiers.all()) : std::nullopt) {
     summary.possible_saving_pct = possible->saving_pct;
     summary.possible_saving_stddev_pct = possible->stddev_pct;
@@ -227,6 +235,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   if (job.live()) {
     view.per_iteration = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
     view.possible = jobs::possible_saving(job, live.frontiers.all());
+    if (view.per_iteration) view.waits = waits_of(job, *view.per_iteration);
   }
   const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
     return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})

@@ -44,6 +44,7 @@ ForecastStep step_of(const LimitsAt& at, PoweredSite& site, const std::vector<in
     }
     domain.missing = shares.missing[d];
     domain.price = shares.price[d];
+    if (d < site.windows.size() && site.windows[d]) domain.guard = d < shares.guard.size() ? shares.guard[d] : Watts(0);
   }
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {
     const PoweredJob& job = site.jobs[j];
@@ -88,7 +89,8 @@ std::vector<LimitsAt> forecast_steps(const jobs::SiteDocument& document, const s
 
 SiteForecast site_forecast(const jobs::SiteDocument& document, PoweredSite site, const std::vector<int>& accelerators,
                            double now_s, double until_s) {
-  SiteForecast forecast{now_s, until_s, {}, {}, false};
+  SiteForecast forecast{now_s, until_s, site.objective, 0, {}, {}, false};
+  for (const PoweredJob& job : site.jobs) forecast.weight += job.weight;
   for (const model::PowerDomain& domain : site.domains) forecast.domains.push_back(domain.name);
   std::vector<int> directly(site.domains.size());
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {

@@ -24,6 +24,7 @@ struct ForecastDomain {
   std::optional<Watts> metered, limit;  ///< as metered, and what it leaves for accelerators; nothing: none
   Watts expected;                       ///< of the jobs' plans
   Watts missing;
+  std::optional<Watts> guard;  ///< that the window of its meter needs; nothing: it has none
   double price = 0;
   std::vector<TierLoss> tiers;  ///< by least rate
 };
@@ -33,6 +34,8 @@ struct ForecastStep {
 };
 struct SiteForecast {
   double now_s = 0, until_s = 0;
+  model::SiteObjective objective{};
+  double weight = 0;  ///< of all jobs, for price_pct_per_kw()
   std::vector<std::string> domains;
   std::vector<ForecastStep> steps;
   bool cut = false;  ///< there are more steps than kMostSteps

@@ -11,6 +11,12 @@
 
 namespace perseus::service {
 
+double price_pct_per_kw(model::SiteObjective objective, double price, double weight) {
+  constexpr double percent = 100, kilo = 1000;
+  const double of = objective == model::SiteObjective::max_min ? 1 : weight;
+  return of > 0 ? percent * kilo * price / of : 0;
+}
+
 SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, const LiveJob& live,
                           double now_s) {
   SiteJobView job;
@@ -75,6 +81,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     if (live == nullptr || !live->job.live()) continue;
     const SiteJobView& job = view.jobs.emplace_back(site_job_view(document, powered_jobs, *live, now_s));
     accelerators[job.domain] += live->job.spec.degrees.world_size();
+    view.weight += job.accelerators * job.priority;
     reserved.take(live->job, job.domain, job.counted);
     for (int d = job.domain; d >= 0; d = domains[d].parent) {
       view.domains[d].granted += job.granted.value_or(job.counted);

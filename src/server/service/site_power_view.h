@@ -42,6 +42,7 @@ struct SiteJobView {
   Watts baseline;                   ///< without limits of the site
   std::optional<double> rate;       ///< of the plan in force, over that at full speed; nothing: it is not known
   std::optional<double> rate_lost;  ///< by the limits: 1 - rate over that of the fastest plan without them
+  bool operator==(const SiteJobView&) const = default;
 };
 /// Jobs of one least rate in a domain.
 struct TierLoss {
@@ -69,10 +70,15 @@ struct SitePowerView {
   double now_s = 0;
   bool allocates = false;  ///< this server; prices and missing watts are known there only
   model::SiteObjective objective{};
+  double weight = 0;  ///< of all jobs: prices are about their sum, see price_pct_per_kw()
   std::vector<SiteDomainView> domains;
   std::vector<SiteJobView> jobs;
   std::vector<SiteReservationView> reservations;
 };
+
+/// A price as what one more kW would bring, in percent: of the mean slowdown or of the throughput of jobs with that
+/// weight in sum, or of the slowest job's rate; 0 without jobs.
+double price_pct_per_kw(model::SiteObjective objective, double price, double weight);
 
 SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& powered_jobs, const LiveJob& live,
                           double now_s);
