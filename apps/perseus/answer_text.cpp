@@ -18,8 +18,9 @@ namespace {
 
 namespace json = boost::json;
 
-// Savings of an iteration, from the profile, under the plan in force and if all ranks set their clocks.
-constexpr std::array<std::string_view, 2> kEstimated{"per_iteration", "possible"};
+// Savings of an iteration, from the profile, under the plan in force and if all ranks set their clocks; waits of
+// pacing.
+constexpr std::array<std::string_view, 3> kEstimated{"per_iteration", "possible", "waits_not_counted"};
 constexpr double kFirstInstant = 1e9;  // no duration is 31 years long
 
 std::string span_text(double s) {
@@ -38,15 +39,16 @@ std::string seconds_text(double s) { return s < kFirstInstant ? span_text(s) : i
 std::string ramp_text(double w_per_s) { return fmt::format("{:.6g} W/s", w_per_s); }
 std::string joules_text(double j) { return report::text_of(Joules(j)); }
 std::string watts_text(double w) { return report::text_of(Watts(w)); }
+std::string price_text(double pct_per_kw) { return fmt::format("{:.3g} %/kW", pct_per_kw); }
 std::string megahertz_text(double mhz) { return fmt::format("{:.6g} MHz", mhz); }
 
 struct Unit {
   std::string_view ending;
   std::string (*text)(double);
 };
-constexpr std::array<Unit, 6> kUnits{Unit{"_w_per_s", ramp_text},   Unit{"_s", seconds_text},
-                                     Unit{"_j", joules_text},       Unit{"_w", watts_text},
-                                     Unit{"_pct", report::percent}, Unit{"_mhz", megahertz_text}};
+constexpr std::array<Unit, 7> kUnits{
+    Unit{"_w_per_s", ramp_text},   Unit{"_s", seconds_text},        Unit{"_j", joules_text},     Unit{"_w", watts_text},
+    Unit{"_pct", report::percent}, Unit{"_pct_per_kw", price_text}, Unit{"_mhz", megahertz_text}};
 
 // The beginning of a site's limit, never a duration.
 constexpr std::string_view kInstantKey = "from_s";

@@ -86,6 +86,11 @@ bool is_estimated(const json::value& row, const ListColumn& column) {
   return part != nullptr && part->is_number() && part->to_number<double>() != 0;
 }
 
+bool is_true(const json::value& row, const ListColumn& column) {
+  const json::value* const flag = member_of(row, column.other);
+  return flag != nullptr && flag->is_bool() && flag->get_bool();
+}
+
 /// By more than rounding.
 bool is_over(const json::value& row, const ListColumn& column) {
   constexpr double rounding = 1 + 1e-6;
@@ -111,10 +116,8 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
   }
   if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
   if (column.kind == Kind::bounded && is_over(row, column)) text += " over";
-  if (column.kind == Kind::possible) {
-    const json::value* const modeled = member_of(row, column.other);
-    text += modeled != nullptr && modeled->is_bool() && modeled->get_bool() ? " modeled" : " est.";
-  }
+  if (column.kind == Kind::possible) text += is_true(row, column) ? " modeled" : " est.";
+  if (column.kind == Kind::state && is_true(row, column)) text += ", maximum clock";
   text = terminal_text(text);
   std::ranges::replace_if(
       text, [](char c) { return c == '\n' || c == '\t'; }, ' ');
@@ -142,7 +145,9 @@ std::size_t width_of(const std::vector<ShownColumn>& columns) {
 
 /// Leaves columns out and cuts texts, as far as allowed, until the table is no wider than that.
 void fit(std::vector<ShownColumn>& columns, std::size_t limit) {
-  const auto is_roomy = [](const ShownColumn& shown) { return shown.column->use == ListColumn::Use::roomy; };
+  const auto is_roomy = [](const ShownColumn& shown) {
+    return shown.column->use == ListColumn::Use::roomy || shown.column->use == ListColumn::Use::some;
+  };
   while (width_of(columns) > limit) {
     const auto last = std::find_if(columns.rbegin(), columns.rend(), is_roomy);
     if (last == columns.rend()) break;
@@ -165,6 +170,8 @@ std::string table_text(const json::array& rows, const ListForm& form, bool wide,
   std::vector<ShownColumn> columns;
   for (const ListColumn& column : form.columns) {
     if (column.use == ListColumn::Use::csv || (column.use == ListColumn::Use::wide && !wide)) continue;
+    const auto has_value = [&](const json::value& row) { return member_of(row, column.member) != nullptr; };
+    if (column.use == ListColumn::Use::some && std::ranges::none_of(rows, has_value)) continue;
     const std::size_t length = column.kind == Kind::id && !wide ? id_length(rows, column.member) : std::string::npos;
     ShownColumn shown{&column, std::ssize(columns) < form.left_columns, {column.title}};
     for (const json::value& row : rows) shown.cells.push_back(cell(row, column, now_s, length));

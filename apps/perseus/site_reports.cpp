@@ -41,10 +41,11 @@ ListForm forecast_form() {
            {"DOMAIN", "domain"},
            {"METERED LIMIT", "metered_limit_w"},
            {"LIMIT", "limit_w"},
+           {"GUARD", "guard_w", Use::some},
            {"EXPECTED", "expected_w"},
            {"MISSING", "missing_w"},
            {"RATE LOST", "rate_lost"},
-           {"PRICE", "price", Use::roomy}},
+           {"PRICE", "price_pct_per_kw", Use::roomy}},
           2};
 }
 
@@ -79,17 +80,23 @@ void add_proof(CLI::App& group, Command& command) {
 }
 
 void add_forecast(CLI::App& group, Command& command) {
-  auto hours = std::make_shared<double>(24);
+  struct Wanted {
+    double hours = 24;
+    std::string domain;
+  };
+  auto wanted = std::make_shared<Wanted>();
   auto* forecast =
       add_list_action(group, command, "forecast", "Show what the announced limits will mean for the jobs of now",
-                      forecast_form(), [hours](const http::HttpPeer& peer) {
-                        const std::string target = fmt::format("/v1/site/forecast?hours={}", *hours);
+                      forecast_form(), [wanted](const http::HttpPeer& peer) {
+                        std::string target = fmt::format("/v1/site/forecast?hours={}", wanted->hours);
+                        if (!wanted->domain.empty()) { target += "&domain=" + http::percent_encode(wanted->domain); }
                         return call_server(peer, {"GET", target, ""});
                       });
-  forecast->add_option("--hours", *hours, "How far ahead")
+  forecast->add_option("--hours", wanted->hours, "How far ahead")
       ->capture_default_str()
       ->check(number_within(0.1, 168, "h"))
       ->type_name("H");
+  forecast->add_option("--domain", wanted->domain, "Only this domain")->type_name("NAME");
 }
 
 }  // namespace

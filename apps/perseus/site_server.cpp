@@ -342,13 +342,13 @@ ListForm status_form() {
            {"PARENT", "parent", Use::roomy},
            {"METERED LIMIT", "metered_limit_w"},
            {"LIMIT", "limit_w"},
-           {"GUARD", "guard_w", Use::roomy},
+           {"GUARD", "guard_w", Use::some},
            {"GRANTED", "granted_w"},
            {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},
            {"REPORTED", "reported_w", Use::roomy},
            {"RESERVED", "reserved_w", Use::roomy},
            {"MISSING", "missing_w"},
-           {"PRICE", "price", Use::roomy}},
+           {"PRICE", "price_pct_per_kw", Use::roomy}},
           2};
 }
 

@@ -61,7 +61,11 @@ class Hosts(test_lists.ListCase):
         self.assertEqual([rank[name] for name in ("rank", "host", "set_mhz", "clocks_failed", "power_limit_w")],
                          [0, "node-0", 1200, 2, 450])
         table = self.server.cli("host", "list", "--host", "node-", "--sort", "failed", "--reverse").stdout.splitlines()
-        self.assertRegex(table[1], r"^node-0 +\S+ +old +2 +- +- +1200-1410 MHz +3 +1 +4 ")
+        self.assertRegex(table[1], r"^node-0 +\S+ +old +2 +- +- +1200-1410 MHz +450 W +3 +1 +4 ")
+        self.assertIn("POWER LIMIT", table[0])
+        self.assertNotIn("POWER LIMIT", self.server.cli("host", "list", "--host", "other").stdout)
+        self.assertIn("power_limit_w", self.server.cli("host", "list", "--host", "other", "-o", "csv").stdout)
+        self.assertRegex(self.server.cli("job", "ranks", "old", "--host", "node-0").stdout, r"POWER LIMIT[^\n]*\n[^\n]* 450 W ")
         self.assertEqual(len(table), 3)
         self.assertLessEqual(max(map(len, self.server.shown_on(80, "host", "list"))), 80)
         for words in (("host", "list", "--job", "nope"), ("job", "show", "nope")):

@@ -317,6 +317,21 @@ class Savings(JobCase):
 
 
 class Control(JobCase):
+    def test_the_list_says_that_a_plan_is_maximum_clock(self):
+        self.push()
+        other = Training(self.server, self.job(profile="sample"))
+        other.register()
+        self.assertTrue(other.poll(0, wait_s=60))
+        training = Training(self.server, self.job(**ONLINE))
+        training.register(control="advice", control_reason="so it is")
+        training.run_until({"deployed"})
+        rows = {row["id"]: row for row in self.server.ask("GET", "/v1/jobs")[1]["jobs"]}
+        ids = [one.path.rsplit("/", 1)[1] for one in (other, training)]
+        self.assertEqual([(rows[job]["state"], rows[job].get("maximum_clock", False)) for job in ids], [("deployed", False), ("deployed", True)])
+        table = self.server.cli("job", "list", "-o", "wide").stdout.splitlines()
+        states = {line.split()[0]: "deployed, maximum clock" in line for line in table[1:]}
+        self.assertEqual([states[job] for job in ids], [False, True])
+
     def test_no_job_waits_for_ranks_that_may_not_set_clocks(self):
         training = Training(self.server, self.job(**ONLINE))
         training.register([0, 1])

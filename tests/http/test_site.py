@@ -56,7 +56,7 @@ class SiteCase(ServedCase):
     def hall(self):
         return self.power()["domains"][0]
 
-    def register(self, number, keeps_budgets=True, domain=None):
+    def register(self, number, keeps_budgets=True, domain=None, **more):
         server = self.servers[-1]
         job = server.ask("POST", "/v1/jobs", {
             "name": f"job-{number}", "degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "sample", "least_rate": 0.3,
@@ -65,7 +65,7 @@ class SiteCase(ServedCase):
         for rank in range(PP):
             status, answer = server.ask("POST", f"/v1/jobs/{job}/ranks", {
                 "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "epoch": 1, "host": "node-1",
-                **({"keeps_budgets": True} if keeps_budgets else {})})
+                **({"keeps_budgets": True} if keeps_budgets else {}), **more})
             self.assertEqual(status, 200, answer)
         return Ranks(self.servers, job)
 
@@ -112,6 +112,66 @@ class Site(SiteCase):
         self.assertLessEqual(self.hall()["counted_w"], high * 1.0001)
         self.assertEqual(self.server.ask("DELETE", "/v1/site")[0], 200)
         until(lambda: all("budget" not in plan for job in jobs for plan in job.plans))
+        for job in jobs:
+            job.over = True
+
+    def test_savings_of_a_paced_job_have_its_waits_beside_them(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        ranks = self.register(0, paces=True)
+        until(lambda: all(plan.get("version") == 1 for plan in ranks.plans))
+        self.assertNotIn("waits_not_counted", self.server.ask("GET", f"/v1/jobs/{ranks.job}")[1]["savings"])
+        status, answer = self.server.ask("PUT", "/v1/site", {
+            "dwell_s": 1, "pacing": True, "domains": [{"name": "hall", "limits": [{"limit_w": 100}]}]})
+        self.assertEqual(status, 200, answer)
+        until(lambda: all(plan.get("budget", {}).get("paced_iteration_s") for plan in ranks.plans))
+        savings = self.server.ask("GET", f"/v1/jobs/{ranks.job}")[1]["savings"]
+        waits, iteration = savings["waits_not_counted"], savings["per_iteration"]
+        self.assertEqual(waits["period_s"], ranks.plans[0]["budget"]["paced_iteration_s"])
+        self.assertAlmostEqual(waits["wait_s"], waits["period_s"] - iteration["time_s"])
+        self.assertGreater(waits["wait_s"], 0)
+        self.assertAlmostEqual(waits["energy_j"], PP * 90 * waits["wait_s"])
+        self.assertIn("waits_not_counted (est.):\n", self.server.cli("job", "show", ranks.job).stdout)
+        self.assertRegex(self.server.cli("site", "status", "-o", "wide").stdout, r"PRICE\n")
+        ranks.over = True
+
+    def test_only_what_has_changed(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("GET", "/v1/site/power?since=")[0], 404)
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(number) for number in range(JOBS)]
+        until(lambda: all(plan.get("version") == 1 for job in jobs for plan in job.plans))
+        self.limit(1e6)
+
+        def ask(since):
+            return self.server.ask("GET", f"/v1/site/power?since={since}")[1]
+
+        def settled():
+            """The rows that differ between two answers are none."""
+            version = ask("")["version"]
+            time.sleep(1.1)
+            answer = ask(version)
+            return answer if answer.get("since") == version and not answer["jobs"] and not answer["domains"] else None
+
+        quiet = until(settled)
+        whole = ask("")
+        self.assertNotIn("since", whole)
+        self.assertEqual({job["name"] for job in whole["jobs"]}, {f"job-{number}" for number in range(JOBS)})
+        plain = self.power()
+        self.assertNotIn("version", plain)
+        self.assertEqual(sorted(plain["jobs"], key=str), sorted(whole["jobs"], key=str))
+        self.assertEqual(plain["domains"], whole["domains"])
+        gone = next(job["job"] for job in whole["jobs"] if job["name"] == "job-0")
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{gone}/finish")[0], 200)
+        after = until(lambda: (answer := ask(quiet["version"])).get("gone") and answer)
+        self.assertEqual(after["gone"], [gone])
+        self.assertEqual(after["jobs"], [])
+        self.assertEqual([domain["name"] for domain in after["domains"]], ["hall"])
+        self.assertEqual(len(ask("another.1")["jobs"]), JOBS - 1, "of a version that this server does not know")
+        self.server.ask("PUT", "/v1/site", {"domains": [{"name": "site"}, {"name": "hall", "parent": "site"}]})
+        renamed = until(lambda: (answer := ask(after["version"])) and len(answer["domains"]) == 2 and answer)
+        self.assertNotIn("since", renamed, "readers must order the domains anew")
+        self.assertEqual(len(renamed["jobs"]), JOBS - 1)
         for job in jobs:
             job.over = True
 
@@ -303,6 +363,15 @@ class Site(SiteCase):
         self.assertEqual(hall["guard_w"], 0)
         self.assertNotIn("guard_w", row)
         self.assertIn("GUARD", self.server.cli("site", "status", "-o", "wide").stdout)
+        ahead = self.server.ask("GET", "/v1/site/forecast?hours=1")[1]["entries"]
+        self.assertEqual([entry.get("guard_w") for entry in ahead], [0, None])
+        self.assertEqual([entry["domain"] for entry in self.server.ask("GET", "/v1/site/forecast?hours=1&domain=row")[1]["entries"]], ["row"])
+        forecast = self.server.cli("site", "forecast", "--hours", "1").stdout
+        self.assertIn("GUARD", forecast)
+        self.assertNotIn("hall", self.server.cli("site", "forecast", "--domain", "row").stdout)
+        self.server.ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 5000}]}]})
+        for command in "status", "forecast":
+            self.assertNotIn("GUARD", self.server.cli("site", command).stdout)
         self.server.cli("site", "clear")
 
     def test_a_json_document_has_unix_times_too(self):

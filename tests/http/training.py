@@ -119,7 +119,8 @@ class Training:
         return view
 
     def one(self, stage, instruction, clock):
-        runs_at = min(clock, self.cap_mhz or clock)
+        wanted = clock or max(self.clocks)  # 0: the clock stays as it is
+        runs_at = min(wanted, self.cap_mhz or wanted)
         return self.truth[stage, instruction, max(c for c in self.clocks if c <= runs_at)]
 
     def pipeline(self, clocks):
