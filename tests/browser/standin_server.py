@@ -132,6 +132,7 @@ class Cluster:
         with open(os.path.join(folder, "dashboard.html"), "rb") as file:
             self.page = file.read()
         self.jobs, self.token, self.page_rows, self.factors = {}, None, 50, {}
+        self.site_versions, self.site_rows_sent = [], 0  # answers of GET /v1/site/power; changed rows in those with `since`
         self.alerts, self.resolved, self.hosts = [], [], []
         self.history = []  # of all jobs, minutes; or the status that refuses it
         self.site, self.proof, self.forecast = None, [], []  # SitePower, entries of both; see fill_site()
@@ -154,6 +155,18 @@ class Cluster:
         if begin + self.page_rows < len(rows):
             page["next"] = page["jobs"][-1]["id"]
         return page
+
+    def site_since(self, since):
+        """The site with what has changed since an answer with that version."""
+        now = {"domains": {row["name"]: dict(row) for row in self.site["domains"]}, "jobs": {row["job"]: dict(row) for row in self.site["jobs"]}}
+        self.site_versions.append(now)
+        before = self.site_versions[int(since)] if since.isdigit() and int(since) < len(self.site_versions) else None
+        answer = self.site | {"version": str(len(self.site_versions) - 1)}
+        if before is None or list(before["domains"]) != list(now["domains"]):
+            return answer
+        changed = {part: [row for name, row in now[part].items() if before[part].get(name) != row] for part in now}
+        self.site_rows_sent += sum(map(len, changed.values()))
+        return answer | {"since": since, **changed, "gone": [job for job in before["jobs"] if job not in now["jobs"]]}
 
     def alert_page(self, begin):
         """Pages are short, so that tests follow some."""
@@ -336,10 +349,11 @@ class Server:
     @staticmethod
     def answer_site(cluster, path, query, request, send):
         if path == "/v1/site/power":
-            return send(200, cluster.site | {"now_s": time.time()})
+            return send(200, cluster.site_since(query.get("since", "")) | {"now_s": time.time()})
         if path == "/v1/site/forecast":
             until_s = time.time() + 3600 * float(query["hours"])
-            return send(200, {"now_s": time.time(), "until_s": until_s, "entries": [e for e in cluster.forecast if e["start_s"] < until_s]})
+            return send(200, {"now_s": time.time(), "until_s": until_s, "entries": [
+                e for e in cluster.forecast if e["start_s"] < until_s and query.get("domain", e["domain"]) == e["domain"]]})
         step_s = {"minute": 60, "hour": 3600, "day": 86400}[query.get("step", "minute")]
         shown = [entry for entry in cluster.proof if float(query.get("from", 0)) <= entry["start_s"] < float(query.get("until", 1e11))
                  and query.get("domain", entry["domain"]) == entry["domain"] and step_s == 60]
@@ -395,8 +409,8 @@ def fill(cluster, jobs):
                            "estimated_saved_j": 0 if k % 5 == 0 else 3.6e6}
 
 
-def fill_site(cluster, jobs=12, minutes=180):
-    """A hall with two rows, whose limit falls in an hour, with a past of `minutes` minutes."""
+def fill_site(cluster, jobs=12, minutes=180, racks=0):
+    """A hall with two rows, whose limit falls in an hour, with a past of `minutes` minutes; `racks`: in row b, with limits, without jobs."""
     now_s = time.time()
     rows = ["row a", "row b"]
     running = [{"job": f"j_site{k:04d}", "name": f"run-{k:02d}", "domain": rows[k % 2], "least_rate": (0, 0.75, 0.9)[k % 3], "priority": 1 + k % 2,
@@ -417,7 +431,8 @@ def fill_site(cluster, jobs=12, minutes=180):
                 **({"rate_lost": sum(job["rate_lost"] for job in known) / len(known)} if known else {}), **more}
 
     cluster.site = {"allocates": True, "objective": "slowdown", "jobs": running,
-                    "domains": [domain("hall", None, 60_000, 0.0012, metered_w=76_500), domain("row a", "hall", None), domain("row b", "hall", 31_000)]}
+                    "domains": [domain("hall", None, 60_000, 0.0012, metered_w=76_500), domain("row a", "hall", None), domain("row b", "hall", 31_000),
+                                 *(domain(f"rack {k:03d}", "row b", 5000 + k, 0.0001 * (k % 5)) for k in range(racks))]}
     begin_s = int(now_s) // 60 * 60
     cluster.proof = [{"start_s": begin_s - 60 * k, "domain": name, "readings": 12, "limit_w": share * (70_000 if k > 60 else 60_000),
                       "metered_limit_w": 1.3 * share * (70_000 if k > 60 else 60_000), "baseline_w": share * 66_000, "metered_baseline_w": share * 86_000,

@@ -7,6 +7,7 @@ Exits with 77, which ctest counts as skipped, where there is no Chromium.
 
 import json
 import os
+import re
 import sys
 import time
 
@@ -203,6 +204,35 @@ class DashboardTest(StandInTest):
         self.wait_for_text("Would save", "#figures")
         self.assertRegex(self.text("#figures"), r"Would save\s+11\.8\d? % \(±5\.0\) modeled\s+if all ranks set their clocks, by a model")
         self.wait_for_text("modeled", "#job-list")
+
+    def test_a_plan_without_a_frontier_is_maximum_clock(self):
+        job = self.cluster.add("advice", 1)
+        self.cluster.change(job, "plan_deployed", "version 1", state="deployed", registered=job.world_size)
+        job.listed = {"maximum_clock": True}
+        other = self.deployed("other")
+        self.open(other)
+        self.wait_for_text("maximum clock", "#job-list")
+        self.wait_for_text("plan in force", "#job-list")
+
+    def test_waits_of_a_paced_job_are_not_counted(self):
+        job = self.deployed("paced")
+        self.opened(job)
+        self.assertNotIn("not counted", self.text("#figures"))
+        before = self.text("#figures")
+        now = job.per_iteration()
+        job.possible = {"waits_not_counted": {"period_s": 2 * now["time_s"], "wait_s": now["time_s"], "energy_j": 1234}}
+        job.site = {"domain": "row a", "least_rate": 0.3, "priority": 1, "state": "granted", "granted_w": 4000, "counted_w": 4000, "rate": 0.45, "rate_lost": 0.5}
+        self.cluster.deploy(job)
+        self.wait_for_text("paced an iteration every", ".job-head .inputs")
+        self.assertRegex(self.text(".job-head .inputs"), r"of which its ranks wait \S+ m?s: 45\.00 % of full speed")
+        figures = self.text("#figures")
+        self.assertRegex(figures, r"not counted: waits of pacing, 1,234 J est\. in \S+ m?s an iteration")
+
+        def day_j(text):
+            value, unit = re.search(r"in a day\s+\S+ k?Wh est\.\s+(\S+) ([kMG]?J)", text).groups()
+            return float(value.replace(",", "")) * {"J": 1, "kJ": 1e3, "MJ": 1e6, "GJ": 1e9}[unit]
+
+        self.assertAlmostEqual(day_j(before) / day_j(figures), 2, 2, "half as many iterations in a day")
 
     def test_names_are_only_text(self):
         job = self.deployed("<img src=x onerror=alert(1)><b>bold</b>")

@@ -29,8 +29,8 @@ DOWNLOAD = """async () => {
 
 
 class SitePage(StandInTest):
-    def site(self, wait=f"{SHOWN} && {CHART} && {PROOF}", jobs=12, **look):
-        fill_site(self.cluster, jobs)
+    def site(self, wait=f"{SHOWN} && {CHART} && {PROOF}", jobs=12, racks=0, **look):
+        fill_site(self.cluster, jobs, racks=racks)
         self.open_page(f"{LIVE} && {wait}", **look)
 
     def open_page(self, wait, **look):
@@ -123,6 +123,62 @@ class SitePage(StandInTest):
         self.site(jobs=3000)
         self.assertLess(self.js("() => document.querySelectorAll('.gives-table tbody tr').length"), 60)
         self.assertEqual(self.js("() => document.querySelector('.gives-table table').getAttribute('aria-rowcount')"), "3001")
+
+    def test_hundreds_of_domains(self):
+        self.site(racks=400)
+        self.assertLess(self.js("() => document.querySelectorAll('.domain-table tbody tr').length"), 40)
+        self.assertEqual(self.js("() => document.querySelector('.domain-table table').getAttribute('aria-rowcount')"), "404")
+        self.js("() => { document.querySelector('.domain-table').scrollTop = 1e6; }")
+        self.browser.wait_until("document.querySelector('[data-domain=\"rack 399\"]')")
+        prices = self.text(".prices").splitlines()
+        self.assertEqual(len(prices), 9, prices)
+        self.assertIn("1 % more in hall", prices[0])
+        self.assertIn("1 % more in rack", prices[1])
+        self.assertEqual(prices[-1], "313 more limits where watts are worth less, and 81 limits of 402 that do not bind.")
+        self.assertEqual(self.js("() => document.getElementById('proof-domain').value"), "hall", "not all of them at first")
+        with self.cluster.lock:
+            for domain in self.cluster.site["domains"][3:]:
+                domain["limit_w"] -= 100
+                domain["counted_w"] = 4990
+        self.change(limit_w=45_000)
+        self.wait_for_text("limit 45 kW, before 60 kW", ".site-event")
+        self.assertEqual(self.js("() => document.querySelectorAll('.site-event .card').length"), 8)
+        self.assertIn("And 393 domains more, 91 of all above their limits.", self.text(".site-event"))
+        self.assertEqual(self.js("() => document.querySelector('.site-event .card b').textContent"), "hall")
+
+    def test_only_changes_are_sent(self):
+        self.site(jobs=300)
+        self.browser.wait_until("document.querySelector('.gives-table [data-job=\"j_site0000\"]')")
+        before = self.cluster.site_rows_sent
+        with self.cluster.lock:
+            self.cluster.site["jobs"][0] = self.cluster.site["jobs"][0] | {"baseline_w": 6750}
+            del self.cluster.site["jobs"][1]
+        self.change(counted_w=59_500)
+        self.browser.wait_until("document.querySelector('.gives-table [data-job=\"j_site0000\"]').innerText.includes('2 kW')")
+        self.assertEqual(self.js("() => document.querySelector('.gives-table table').getAttribute('aria-rowcount')"), "300")
+        self.browser.wait_until("document.querySelector('[data-domain=\"hall\"]').innerText.includes('59.5 kW')")
+        self.assertIn("31 kW", self.row("row b"))
+        self.assertEqual(self.cluster.site_rows_sent - before, 2)
+        with self.cluster.lock:
+            self.cluster.site_versions.clear()  # another server answers
+        self.change(counted_w=59_600)
+        self.browser.wait_until("document.querySelector('[data-domain=\"hall\"]').innerText.includes('59.6 kW')")
+        self.assertEqual(self.js("() => document.querySelector('.gives-table table').getAttribute('aria-rowcount')"), "300")
+
+    def test_guards(self):
+        self.site()
+        self.assertFalse(self.js("() => document.querySelector('.domain-table .guard-cell').checkVisibility()"))
+        self.change(guard_w=1250)
+        with self.cluster.lock:
+            for entry in self.cluster.forecast[2:]:
+                entry["guard_w"] = 640
+        self.browser.wait_until("document.querySelector('.domain-table .guard-cell').checkVisibility()")
+        self.assertIn("1.25 kW", self.row("hall"))
+        self.js("() => document.querySelector('[name=site-span][value=day]').click()")
+        self.browser.wait_until("document.querySelector('.site-chart').getAttribute('aria-valuemax') > 180")
+        self.js("() => document.querySelector('.site-chart').focus()")
+        self.browser.key("End")
+        self.browser.wait_until("document.querySelector('.site-chart').getAttribute('aria-valuetext').includes('guard 0.64 kW')")
 
     # An event as it unfolds
 

@@ -1,10 +1,10 @@
 // Choice of the jobs that the cluster page shows: by words, state, GPU, stragglers and labels; and how it groups them.
 import { element } from '../dom.js';
-import { count, matchesWords, stateWords, wordsOf } from './words.js';
+import { count, jobState, matchesWords, wordsOf } from './words.js';
 
 const mostLabels = 4; // facets of labels that are shown at once; the menu “More labels” adds others
 const facetsOf = (labels) => [
-  ['state', 'State', (job) => stateWords(job.state)[0]],
+  ['state', 'State', (job) => jobState(job)[0]],
   ['gpu', 'GPU', (job) => job.accelerator ?? 'not known'],
   ['straggler', 'Stragglers', (job) => (job.stragglers > 0 ? 'with stragglers' : 'none')],
   ...labels.map((label) => [`label-${label}`, label, (job) => (job.labels?.[label] === '' ? '(empty)' : job.labels?.[label] ?? 'none')]),

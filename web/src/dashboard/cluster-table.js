@@ -5,7 +5,7 @@ import { percent, seconds } from '../format.js';
 import { createVirtualRows } from '../virtual-rows.js';
 import { againstPlan, isSilent, totalsOf } from './cluster-figures.js';
 import { jobLink } from './job-list.js';
-import { count, duration, estimate, isOver, kilowattHours, kilowatts, stateWords, would } from './words.js';
+import { count, duration, estimate, isOver, jobState, kilowattHours, kilowatts, would } from './words.js';
 
 const rowHeight = 40;
 const mostPrinted = 2000;
@@ -14,7 +14,7 @@ const quiet = 'no reports';
 // key, heading, value to sort by, text of a job, class; text of a group's sums
 const columns = [
   ['name', 'Job', (job) => (job.name || job.id).toLowerCase(), (job) => job.name || job.id, 'job-cell'],
-  ['state', 'State', (job) => stateWords(job.state)[0], (job) => stateWords(job.state)[0], 'text-cell'],
+  ['state', 'State', (job) => jobState(job)[0], (job) => jobState(job)[0], 'text-cell'],
   ['gpu', 'GPU', (job) => job.accelerator, (job) => job.accelerator ?? '', 'text-cell wide'],
   ['ranks', 'Ranks', (job) => job.ranks, (job) => ranksOf(job), 'wide', (sum) => sum.ranks.toLocaleString('en')],
   ['iteration', 'Iteration', (job) => job.iteration_time_s, (job) => (job.iteration_time_s > 0 ? seconds(job.iteration_time_s) : ''), 'wide'],
@@ -88,7 +88,7 @@ export function createClusterTable(parent) {
       one.cells[k].textContent = shown[k];
       one.cells[k].classList.toggle('quiet', shown[k] === quiet);
     }
-    one.cells[1].replaceChildren(element('span', { class: `state ${stateWords(job.state)[1]}`, text: shown[1] }));
+    one.cells[1].replaceChildren(element('span', { class: `state ${jobState(job)[1]}`, text: shown[1] }));
     one.tr.toggleAttribute('data-over', isOver(job.state));
   }
   function fillGroup(one, { group, sum }) {

@@ -12,7 +12,7 @@ import { createJobList } from './job-list.js';
 import { createJobView } from './job-view.js';
 import { createJobs, loadJobs } from './jobs.js';
 import { createRefresher } from './refresher.js';
-import { loadSite } from './site-data.js';
+import { createSiteLoader } from './site-data.js';
 import { createSiteView } from './site.js';
 import { openStream } from './stream.js';
 import { createTokenDialog } from './token-dialog.js';
@@ -106,7 +106,7 @@ setInterval(() => listening && state.page === 'hosts' && hosts.ask(), hostSpacin
 
 // The site, while its page is open; the entry is shown where the server has a site
 const siteSpacing_ms = 2000;
-const site = createRefresher(loadSite, (loaded) => state.page === 'site' && state.view?.show(loaded),
+const site = createRefresher(createSiteLoader(), (loaded) => state.page === 'site' && state.view?.show(loaded),
   (error) => state.page === 'site' && state.view?.fail(error), 500);
 setInterval(() => listening && state.page === 'site' && site.ask(), siteSpacing_ms);
 function showSiteEntry() {

@@ -2,7 +2,7 @@
 import { element } from '../dom.js';
 import { percent, seconds } from '../format.js';
 import { createRovingList } from './roving.js';
-import { clockTime, count, estimate, isOver, matchesWords, stateWords, wordsOf, would } from './words.js';
+import { clockTime, count, estimate, isOver, jobState, matchesWords, wordsOf, would } from './words.js';
 
 const mostShown = 200; // links; the filter finds the other jobs
 
@@ -54,7 +54,7 @@ export function createJobList(parent) {
   const newItem = (id) => element('li', { 'data-job': id }, element('a', { href: jobLink(id) }));
 
   function fill(item, job) {
-    const [text, kind] = stateWords(job.state);
+    const [text, kind] = jobState(job);
     const few = job.ranks_registered < job.ranks && !isOver(job.state) ? `${job.ranks_registered} of ` : '';
     const facts = [job.ranks > 0 && few + count(job.ranks, 'rank'), job.iteration_time_s > 0 && seconds(job.iteration_time_s),
       job.possible_saving_pct != null ? `would save ${would(percent(job.possible_saving_pct), job.possible_saving_modeled)}`

@@ -17,7 +17,7 @@ import { createRefresher } from './refresher.js';
 import { createSavings } from './savings.js';
 import { isUnconfirmed, rate, slower } from './site-data.js';
 import { createStragglers } from './stragglers.js';
-import { clockTime, kilowatts, stateWords } from './words.js';
+import { clockTime, jobState, kilowatts } from './words.js';
 
 const retry_ms = 1000;
 
@@ -200,7 +200,7 @@ export function createJobView(parent, id, onNews) {
   }
 
   function showHead(job) {
-    const [words, kind] = stateWords(job.state);
+    const [words, kind] = jobState({ ...job, maximum_clock: job.plan?.version > 0 && (job.pipelines ?? []).every(({ point }) => point == null) });
     const { degrees, ranks, plan } = job;
     const expected = ranks?.expected ?? job.world_size;
     kicker.replaceChildren(element('span', { class: `state ${kind}`, text: words }));
@@ -215,7 +215,7 @@ export function createJobView(parent, id, onNews) {
       ['ranks', ranks && (ranks.registered < expected ? `${ranks.registered} of ${expected} registered` : String(expected)) +
         (ranks.waiting > 0 ? `, ${ranks.waiting.toLocaleString('en')} waiting` : '')],
       ...Object.entries(job.facts ?? {}).filter(([name]) => name !== 'token').map(([name, value]) => [name.replaceAll('_', ' '), String(value)]),
-      ...siteFacts(job.site),
+      ...siteFacts(job.site, job.savings?.waits_not_counted),
       ['plan', plan?.version > 0 && `version ${plan.version}` +
         (plan.from_iteration > 0 ? ` from iteration ${plan.from_iteration.toLocaleString('en')}` : '')],
       ['deployed', plan?.deployed_at_s > 0 && clockTime(plan.deployed_at_s)],
@@ -266,8 +266,8 @@ export function createJobView(parent, id, onNews) {
   };
 }
 
-/** Facts of a job under the power limits of a site: domain, least rate, priority, grant and what it loses by the limits. */
-function siteFacts(site) {
+/** Facts of a job under the power limits of a site: domain, least rate, priority, grant, what it loses by the limits, and its waits if it is paced. */
+function siteFacts(site, waits) {
   if (!site) return [];
   const grant = site.granted_w != null ? `${kilowatts(site.granted_w)}${isUnconfirmed(site) ? `, not confirmed: counts as ${kilowatts(site.counted_w)}` : ''}`
     : site.state === 'fixed' ? `not controlled${site.reason ? ` (${site.reason})` : ''}: counts as ${kilowatts(site.counted_w)}` : 'no limit applies';
@@ -277,6 +277,8 @@ function siteFacts(site) {
     ['priority', site.priority !== 1 && String(site.priority)],
     ['grant', grant],
     ['by limits', site.rate_lost != null && site.granted_w != null && slower(site.rate_lost)],
+    ['paced', waits && `an iteration every ${seconds(waits.period_s)}, of which its ranks wait ${seconds(waits.wait_s)}` +
+      (site.rate != null ? `: ${rate(site.rate)} of full speed` : '')],
     ['correction', site.correction != null && `× ${site.correction.toFixed(3)}`],
   ];
 }

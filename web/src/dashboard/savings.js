@@ -34,6 +34,8 @@ export function createSavings(parent) {
     const { plan, savings } = job;
     factors.use(savings?.factors);
     const now = savings?.per_iteration;
+    const waits = savings?.waits_not_counted; // of a paced job
+    const without = waits && `not counted: waits of pacing, ${energy(waits.energy_j)} est. in ${seconds(waits.wait_s)} an iteration`;
     const made = [];
     if (savings?.possible) {
       made.push(figure('Would save', would(possibleText(savings.possible), savings.possible.modeled),
@@ -43,11 +45,11 @@ export function createSavings(parent) {
     }
     if (now) {
       const saved = now.all_max_energy_j - now.energy_j;
-      const perDay = (saved / now.time_s) * 86_400;
+      const perDay = (saved / Math.max(now.time_s, waits?.period_s ?? 0)) * 86_400;
       made.push(
         figure('Plan saves', estimate(percent((100 * saved) / now.all_max_energy_j)), 'against everything at maximum clock',
-          `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration, estimated from the profile`, measuredNow(savings)),
-        figure('Plan saves in a day', estimate(kilowattHours(perDay)), energy(perDay), worth(perDay)),
+          `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration, estimated from the profile`, measuredNow(savings), without),
+        figure('Plan saves in a day', estimate(kilowattHours(perDay)), energy(perDay), worth(perDay), without),
         figure('Iteration', estimate(seconds(now.time_s)), now.all_max_time_s > 0 &&
           `${change((100 * (now.time_s - now.all_max_time_s)) / now.all_max_time_s)} against maximum clock`,
           `${energy(now.energy_j)}, ${(now.energy_j / now.time_s / 1000).toLocaleString('en', { maximumSignificantDigits: 3 })} kW`));
@@ -57,7 +59,7 @@ export function createSavings(parent) {
       made.push(figure('Saved so far', estimate(kilowattHours(total.saved_j), total.estimated_iterations > 0),
         `${energy(total.saved_j)} in ${count(total.iterations, 'iteration')}` +
         (total.all_max_energy_j > 0 ? `, ${percent((100 * total.saved_j) / total.all_max_energy_j)}` : ''), worth(total.saved_j),
-        estimatedPart(total)));
+        estimatedPart(total), waits && 'waits of pacing are not counted'));
     } else if (savings?.no_total_because) {
       made.push(figure('Saved so far', 'no reports', 'the ranks report no iterations, so nothing is counted'));
     }

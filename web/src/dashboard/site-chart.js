@@ -15,7 +15,8 @@ export function factsOf(step, step_s, ahead) {
   const limit = step.limit_w == null ? [['limit', 'none']] : fact('limit', step.limit_w);
   const lost = step.rate_lost == null ? [] : [['rate', slower(step.rate_lost)]];
   const missing = step.missing_w > 0 ? fact('missing', step.missing_w) : [];
-  if (ahead) return [`from ${stepTime(step.start_s, step_s)}`, ...limit, ...fact('expected', step.expected_w), ...missing, ...lost];
+  if (ahead) return [`from ${stepTime(step.start_s, step_s)}`, ...limit, ...(step.guard_w > 0 ? fact('guard', step.guard_w) : []),
+    ...fact('expected', step.expected_w), ...missing, ...lost];
   return [stepTime(step.start_s, step_s), ...limit, ...fact('without limits', step.baseline_w), ...fact('planned', step.planned_w),
     ...fact('counted', step.counted_w), ...(step.reported_w > 0 ? fact('reported', step.reported_w) : []), ...fact('metered', step.metered_w),
     ...(step.metered_w == null ? [] : fact('metered limit', step.metered_limit_w)), ...missing, ...lost];

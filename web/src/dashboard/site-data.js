@@ -3,26 +3,52 @@ import { percent } from '../format.js';
 import { getJson } from './api.js';
 import { count, kilowatts } from './words.js';
 
-/** The site now: GET /v1/site/power; { none: true } without a site, { refused: true } for a token that sees only some jobs. */
-export async function loadSite(signal) {
-  try {
-    return await getJson('/v1/site/power', signal);
-  } catch (error) {
-    if (error.isGone) return { none: true };
-    if (error.status === 403) return { refused: true };
-    throw error;
-  }
+/** An answer on top of what is known: { version, domains: Map, jobs: Map, lists: { domains, jobs } }. A list whose rows are all as before is the same array. */
+function known(before, answer) {
+  const base = answer.since === undefined ? { domains: new Map(), jobs: new Map() } : before;
+  const { domains, jobs } = base;
+  for (const domain of answer.domains) domains.set(domain.name, domain);
+  for (const job of answer.jobs) jobs.set(job.job, job);
+  for (const job of answer.gone ?? []) jobs.delete(job);
+  const list = (name, map, changes) => (base.lists && changes === 0 ? base.lists[name] : [...map.values()]);
+  const lists = { domains: list('domains', domains, answer.domains.length), jobs: list('jobs', jobs, answer.jobs.length + (answer.gone ?? []).length) };
+  return { version: answer.version ?? '', domains, jobs, lists };
+}
+
+/**
+ * Returns load(signal), which loads the site of now: what GET /v1/site/power answers, with all domains and jobs, of which only those that have
+ * changed since the last load are sent; { none: true } without a site, { refused: true } for a token that sees only some jobs.
+ */
+export function createSiteLoader() {
+  let last = null;
+  return async (signal) => {
+    try {
+      const answer = await getJson(`/v1/site/power?since=${encodeURIComponent(last?.version ?? '')}`, signal);
+      last = known(last, answer);
+      return { ...answer, ...last.lists };
+    } catch (error) {
+      if (error.isGone) return { none: true };
+      if (error.status === 403) return { refused: true };
+      throw error;
+    }
+  };
 }
 
 /** Domains in the order of a tree, each with its depth; one whose parent is not there is a root. */
 export function treeOf(domains) {
   const names = new Set(domains.map(({ name }) => name));
+  const inside = new Map(); // by parent; '': the roots
+  for (const domain of domains) {
+    const around = names.has(domain.parent) ? domain.parent : '';
+    if (!inside.has(around)) inside.set(around, []);
+    inside.get(around).push(domain);
+  }
   const tree = [];
   const add = (domain, depth) => {
     tree.push({ ...domain, depth });
-    domains.filter(({ parent }) => parent === domain.name).forEach((inner) => add(inner, depth + 1));
+    inside.get(domain.name)?.forEach((inner) => add(inner, depth + 1));
   };
-  domains.filter(({ parent }) => !parent || !names.has(parent)).forEach((root) => add(root, 0));
+  inside.get('')?.forEach((root) => add(root, 0));
   return tree;
 }
 
@@ -36,9 +62,14 @@ export const rate = (part) => (part == null ? '' : percent(100 * part));
 /** A rate below full speed: "3.20 % slower", "full speed". */
 export const slower = (lost) => (lost == null ? 'not known' : lost < 5e-5 ? 'full speed' : `${percent(100 * lost)} slower`);
 
+const weights = new WeakMap(); // by list of jobs
+function weightOf(jobs) {
+  if (!weights.has(jobs)) weights.set(jobs, jobs.reduce((sum, job) => sum + job.accelerators * (job.priority ?? 1), 0));
+  return weights.get(jobs);
+}
 /** What one more kW in the domain would bring, in percent: of the mean slowdown, the throughput, or the slowest job's rate. */
 export function pricePerKilowatt({ price = 0 }, { jobs, objective }) {
-  const weight = objective === 'max-min' ? 1 : jobs.reduce((sum, job) => sum + job.accelerators * (job.priority ?? 1), 0);
+  const weight = objective === 'max-min' ? 1 : weightOf(jobs);
   return weight > 0 ? (100 * 1000 * price) / weight : 0;
 }
 const worth = {
@@ -47,7 +78,7 @@ const worth = {
   'max-min': (text) => `raises the rate of the slowest job by ${text}`,
 };
 /** The price as a sentence. */
-export function priceWords(domain, power) {
+function priceWords(domain, power) {
   if (domain.limit_w == null) return `${domain.name} has no limit.`;
   const value = pricePerKilowatt(domain, power);
   if (domain.missing_w > 0) return `${domain.name} lacks ${kilowatts(domain.missing_w)} for the least rates of its jobs.`;
@@ -56,12 +87,32 @@ export function priceWords(domain, power) {
   return `1 % more in ${domain.name} (${kilowatts(more_w)}) ${(worth[power.objective] ?? worth.slowdown)(percent((value * more_w) / 1000))}.`;
 }
 
-/** How far the jobs of a domain, and of those inside, follow: { jobs, unconfirmed: [job] }. */
-export function following(domain, power) {
-  const inside = new Set([domain.name]);
-  for (const one of treeOf(power.domains)) if (inside.has(one.parent)) inside.add(one.name);
-  const jobs = power.jobs.filter((job) => inside.has(job.domain));
-  return { jobs, unconfirmed: jobs.filter(isUnconfirmed) };
+const mostPrices = 8;
+/** The prices as sentences: of all limits, or of many the root's and those of the limits where a watt is worth most. */
+export function pricesWords(power) {
+  const limited = power.domains.filter(({ limit_w: limit }) => limit != null);
+  if (limited.length <= mostPrices) return limited.map((domain) => priceWords(domain, power));
+  const binds = (domain) => domain.missing_w > 0 || domain.price > 0;
+  const inner = limited.filter((domain) => domain !== power.domains[0] && binds(domain))
+    .sort((a, b) => (b.missing_w ?? 0) - (a.missing_w ?? 0) || (b.price ?? 0) - (a.price ?? 0));
+  const shown = [power.domains[0], ...inner.slice(0, mostPrices - 1)];
+  const free = limited.filter((domain) => !binds(domain)).length;
+  const more = inner.length - (shown.length - 1);
+  return [...shown.map((domain) => priceWords(domain, power)), `${more > 0 ? `${count(more, 'more limit')} where watts are worth less, and ` : ''}${count(free, 'limit')} of ` +
+    `${limited.length.toLocaleString('en')} that ${free === 1 ? 'does' : 'do'} not bind.`];
+}
+
+/** How far the jobs of each domain, and of those inside, follow: name -> { jobs: their number, unconfirmed: [job] }. */
+export function followers({ domains, jobs }) {
+  const parents = new Map(domains.map(({ name, parent }) => [name, parent]));
+  const of = new Map(domains.map(({ name }) => [name, { jobs: 0, unconfirmed: [] }]));
+  for (const job of jobs) {
+    for (let name = job.domain; of.has(name); name = parents.get(name)) {
+      ++of.get(name).jobs;
+      if (isUnconfirmed(job)) of.get(name).unconfirmed.push(job);
+    }
+  }
+  return of;
 }
 
 /** Jobs by least rate: [{ least_rate, jobs, gives_w, rate_lost }], the rate as mean over accelerators. */

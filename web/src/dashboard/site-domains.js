@@ -1,8 +1,12 @@
-// The domains of a site as a tree: limit, what counts, what is granted, planned, reported and metered, with a bar each.
+// The domains of a site as a tree: limit, what counts, what is granted, planned, reported and metered, with a bar each. Only the visible rows
+// exist as elements.
 import { element } from '../dom.js';
+import { createVirtualRows } from '../virtual-rows.js';
 import { isOver, pricePerKilowatt, slower, treeOf } from './site-data.js';
 import { kilowatts } from './words.js';
 
+const rowHeight = 34; // as in page.css
+const mostPrinted = 2000;
 const watts = (w) => (w == null ? '' : kilowatts(w));
 
 /** What is known of a domain beside its limit: [class, name, watts], in the order of the bar's parts. */
@@ -23,10 +27,10 @@ function bar(domain, most) {
     ...ticks(domain).filter(known).map(([kind, , w]) => element('b', { class: kind, style: `left:${place(w)}` })));
 }
 
-/** Returns { show(power) }. */
+/** Returns { show(power), close() }. */
 export function createSiteDomains(parent) {
   const heads = [['Domain', 'text-cell'], ['Power', 'bar-cell'], ['Limit', ''], ['Counted', ''], ['Granted', 'wide'], ['Reported', 'wide'], ['Metered', 'wide'],
-    ['Rate', 'wide'], ['% per kW', 'roomy']];
+    ['Guard', 'wide guard-cell'], ['Rate', 'wide'], ['% per kW', 'roomy']];
   const body = element('tbody');
   const table = element('table', { 'aria-label': 'Domains' }, element('thead', {}, element('tr', {},
     ...heads.map(([text, kind]) => element('th', { scope: 'col', class: kind, text })))), body);
@@ -34,8 +38,12 @@ export function createSiteDomains(parent) {
   const legend = element('ul', { class: 'legend' }, ...[['reported', 'reported by ranks that measure'], ['counted', 'counted: the most that jobs may draw now'],
     ['granted', 'granted'], ['limit', 'limit for accelerators']].map(([mark, text]) => element('li', {}, element('i', { class: `mark power-${mark}` }), text)));
   parent.append(legend, scroller);
+  const state = { tree: [], most: 1, power: null };
+  const rows = createVirtualRows(scroller, body, rowHeight, { count: () => state.tree.length, row });
 
-  function row(domain, most, power) {
+  function row(k) {
+    const { most, power } = state;
+    const domain = state.tree[k];
     const { metered_w: metered, metered_limit_w: limit } = domain;
     const price = pricePerKilowatt(domain, power);
     const cells = [
@@ -44,17 +52,32 @@ export function createSiteDomains(parent) {
       ['wide', watts(domain.granted_w)],
       ['wide', watts(domain.reported_w)],
       ['wide', metered != null ? `${watts(metered)}${limit != null ? ` of ${watts(limit)}` : ''}` : limit != null ? `limit ${watts(limit)}` : ''],
+      ['wide guard-cell', watts(domain.guard_w)],
       ['wide', domain.rate_lost == null ? '' : slower(domain.rate_lost)],
       ['roomy', domain.missing_w > 0 ? `lacks ${watts(domain.missing_w)}` : price > 0 ? price.toPrecision(2) : ''],
     ];
-    return element('tr', { 'data-domain': domain.name }, element('th', { scope: 'row', class: 'text-cell', style: `padding-left:${14 + 18 * domain.depth}px`,
-      text: domain.name }), element('td', { class: 'bar-cell' }, bar(domain, most)), ...cells.map(([kind, text]) => element('td', { class: kind, text })));
+    return element('tr', { 'data-domain': domain.name, 'aria-rowindex': String(k + 2) }, element('th', { scope: 'row', class: 'text-cell',
+      style: `padding-left:${14 + 18 * domain.depth}px`, title: domain.name, text: domain.name }), element('td', { class: 'bar-cell' }, bar(domain, most)), ...cells.map(([kind, text]) => element('td', { class: kind, text })));
   }
+  const print = () => rows.drawAll(mostPrinted);
+  const after = () => rows.draw();
+  addEventListener('beforeprint', print);
+  addEventListener('afterprint', after);
   return {
     show(power) {
-      const tree = treeOf(power.domains);
-      const most = 1.05 * Math.max(1, ...tree.flatMap((domain) => [...parts(domain), ...ticks(domain)].map(([, , w]) => w ?? 0)));
-      body.replaceChildren(...tree.map((domain) => row(domain, most, power)));
+      const unchanged = state.power?.domains === power.domains && state.power.jobs === power.jobs;
+      state.power = power;
+      if (unchanged) return;
+      state.tree = treeOf(power.domains);
+      state.most = 1.05 * Math.max(1, ...state.tree.flatMap((domain) => [...parts(domain), ...ticks(domain)].map(([, , w]) => w ?? 0)));
+      table.classList.toggle('no-guard', state.tree.every(({ guard_w: guard }) => guard == null));
+      table.setAttribute('aria-rowcount', String(state.tree.length + 1));
+      rows.draw();
+    },
+    close() {
+      rows.close();
+      removeEventListener('beforeprint', print);
+      removeEventListener('afterprint', after);
     },
   };
 }

@@ -64,11 +64,14 @@ export function createSiteGives(parent) {
     scroller.scrollTop = 0;
     draw();
   }
+  let shown = null;
   const print = () => rows.drawAll(mostPrinted);
   addEventListener('beforeprint', print);
   addEventListener('afterprint', draw);
   return {
     show({ jobs }) {
+      if (jobs === shown) return;
+      shown = jobs;
       state.jobs = [...jobs];
       tiers.replaceChildren(...tiersOf(jobs).map((tier) => element('li', { class: 'card' }, element('b', { text: tierName(tier.least_rate) }),
         element('span', { text: count(tier.jobs, 'job') }), element('span', { text: `gives ${kilowatts(tier.gives_w)}` }),

@@ -2,9 +2,9 @@
 // opened, and the forecast for as long again.
 import { element } from '../dom.js';
 import { getJson } from './api.js';
+import { updateDomains } from './domain-choice.js';
 import { createRefresher } from './refresher.js';
 import { createSiteChart } from './site-chart.js';
-import { treeOf } from './site-data.js';
 
 const spans = [
   { name: '10 minutes', length_s: 600, live: true, hours: 1, ahead_s: 300 },
@@ -15,9 +15,6 @@ const spans = [
 const spacing_ms = 5000;
 const follow_ms = 30_000;
 const liveStep_s = 10; // a longer gap between two looks is a gap in the line
-
-/** Entries of a domain; those of the forecast begin with the one in force and end before `until_s`. */
-const entriesOf = (entries, domain) => entries.filter((entry) => entry.domain === domain);
 
 /** Returns { show(power), close() }. */
 export function createSiteHistory(parent) {
@@ -47,14 +44,14 @@ export function createSiteHistory(parent) {
     }, spacing_ms);
   }
   async function load({ span: { live, step, length_s, hours }, domain: name }, signal) {
-    const forecast = getJson(`/v1/site/forecast?hours=${hours}`, signal).catch((error) => {
+    const forecast = getJson(`/v1/site/forecast?hours=${hours}&domain=${encodeURIComponent(name)}`, signal).catch((error) => {
       if (error.name === 'AbortError') throw error;
       return { entries: [] }; // it is not worth the history
     });
     const query = `step=${step}&domain=${encodeURIComponent(name)}&from=${Math.max(0, Math.floor(now_s - length_s))}`;
     const past = live ? [] : (await getJson(`/v1/site/proof?${query}`, signal)).entries;
     const { entries, until_s } = await forecast;
-    return { past, ahead: entriesOf(entries, name), until_s };
+    return { past, ahead: entries, until_s };
   }
   function choose(nextSpan, nextDomain) {
     span = nextSpan;
@@ -106,13 +103,9 @@ export function createSiteHistory(parent) {
       now_s = power.now_s;
       seen.push({ start_s: now_s, of: new Map(power.domains.map((one) => [one.name, one])) });
       while (seen[0].start_s < now_s - 600) seen.shift();
-      const tree = treeOf(power.domains);
-      const names = tree.map(({ name }) => name);
-      if (JSON.stringify(names) !== JSON.stringify([...domains.options].map(({ value }) => value))) {
-        domains.replaceChildren(...tree.map(({ name, depth }) => element('option', { value: name, text: `${'\u2007'.repeat(depth)}${name}` })));
-        if (!names.includes(domain)) domain = names[0] ?? '';
-        domains.value = domain;
-        domains.hidden = names.length < 2;
+      if (updateDomains(domains, power.domains)) {
+        domain = domains.value;
+        domains.hidden = domains.options.length < 2;
         if (began || !chart) choose(span, domain);
       }
       if (span.live) drawNow();

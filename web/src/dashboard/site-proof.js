@@ -3,6 +3,7 @@ import { download } from '../download.js';
 import { element } from '../dom.js';
 import { createVirtualRows } from '../virtual-rows.js';
 import { getJson, request } from './api.js';
+import { updateDomains } from './domain-choice.js';
 import { stepTime } from './history-chart.js';
 import { createRefresher } from './refresher.js';
 import { slower } from './site-data.js';
@@ -12,6 +13,7 @@ const rowHeight = 34;
 const mostPrinted = 2000;
 const steps = { minute: 60, hour: 3600, day: 86_400 };
 const default_s = 3600;
+const mostOfAll = 8; // domains whose proof is shown together at first
 const watts = (w) => (w == null ? '' : kilowatts(w));
 
 // heading, text, class
@@ -40,6 +42,7 @@ export function createSiteProof(parent) {
   const changed = () => refresher.ask();
   const from = element('input', { type: 'datetime-local', id: 'proof-from', onchange: changed });
   const until = element('input', { type: 'datetime-local', id: 'proof-until', onchange: changed });
+  const domain = element('select', { id: 'proof-domain', onchange: changed });
   const step = element('select', { id: 'proof-step', onchange: changed }, ...Object.keys(steps).map((name) => element('option', { value: name, text: name })));
   const field = (control, label) => element('div', {}, element('label', { for: control.id, text: label }), control);
   const button = element('button', { type: 'button', text: 'Download CSV', onclick: save });
@@ -50,7 +53,8 @@ export function createSiteProof(parent) {
   const status = element('p', { class: 'empty-line', role: 'status', text: 'Loading the proof …' });
   parent.append(element('section', { id: 'site-proof', 'aria-labelledby': 'site-proof-title' },
     element('div', { class: 'heading' }, element('h3', { id: 'site-proof-title', text: 'Proof' }), button),
-    element('div', { class: 'facets', role: 'group', 'aria-label': 'Time of the proof' }, field(from, 'From'), field(until, 'Until (empty: now)'), field(step, 'Step')), scroller, status,
+    element('div', { class: 'facets', role: 'group', 'aria-label': 'Time of the proof' }, field(from, 'From'), field(until, 'Until (empty: now)'), field(step, 'Step'),
+      field(domain, 'Domain')), scroller, status,
     element('p', { class: 'note', text: 'Means over readings of the server that grants. Baseline: what the jobs would draw without limits, their fastest plans. ' +
       'Reported: of jobs whose ranks measure energy. Minutes are kept for a day, hours for a year. The CSV has all figures, and the rate lost by tier.' })));
   const rows = createVirtualRows(scroller, body, rowHeight, { count: () => entries.length, row });
@@ -58,14 +62,14 @@ export function createSiteProof(parent) {
   function target() {
     const { from_s, until_s, step: name } = chosen();
     const begin_s = Number.isNaN(from_s) ? Math.floor(Date.now() / 1000) - default_s : from_s;
-    return `/v1/site/proof?step=${name}&from=${begin_s}${Number.isNaN(until_s) ? '' : `&until=${until_s}`}`;
+    return `/v1/site/proof?step=${name}&from=${begin_s}${Number.isNaN(until_s) ? '' : `&until=${until_s}`}${domain.value && `&domain=${encodeURIComponent(domain.value)}`}`;
   }
   const refresher = createRefresher((signal) => getJson(target(), signal), (proof) => {
     entries = proof.entries;
     loadedOnce = true;
     scroller.hidden = entries.length === 0;
     status.hidden = entries.length > 0 && proof.next_s == null;
-    status.textContent = entries.length === 0 ? 'Nothing is recorded in this time.' : `Only the first ${count(entries.length, 'row')}: choose a shorter time or a longer step.`;
+    status.textContent = entries.length === 0 ? 'Nothing is recorded in this time.' : `Only the first ${count(entries.length, 'row')}: choose a shorter time, a longer step or a domain.`;
     table.setAttribute('aria-rowcount', String(entries.length + 1));
     rows.draw();
   }, (error) => {
@@ -93,7 +97,9 @@ export function createSiteProof(parent) {
   addEventListener('afterprint', after);
   const timer = setInterval(() => !document.hidden && refresher.ask(), 60_000);
   return {
-    show() {
+    show({ domains }) {
+      const first = domain.options.length === 0;
+      if (updateDomains(domain, domains, [element('option', { value: '', text: 'all' })]) && first && domains.length > mostOfAll) domain.value = domains[0].name;
       if (loadedOnce) return;
       if (!from.value) from.value = inputText(Math.floor(Date.now() / 1000) - default_s);
       refresher.ask();

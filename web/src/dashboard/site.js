@@ -1,6 +1,6 @@
 // The site page: the power limits of a site, what its jobs draw under them, who gives how much, the hours ahead, and the proof.
 import { element } from '../dom.js';
-import { priceWords, summaryOf } from './site-data.js';
+import { pricesWords, summaryOf } from './site-data.js';
 import { createSiteDomains } from './site-domains.js';
 import { createFalls, createSiteEvent } from './site-event.js';
 import { createSiteGives } from './site-gives.js';
@@ -8,7 +8,7 @@ import { createSiteHistory } from './site-history.js';
 import { createSiteProof } from './site-proof.js';
 import { createSiteReserved } from './site-reserved.js';
 
-/** Returns { show(loaded), fail(error), close() }: `loaded` as loadSite(). */
+/** Returns { show(loaded), fail(error), close() }: `loaded` as of createSiteLoader(). */
 export function createSiteView(parent) {
   let parts = null;
   const falls = createFalls();
@@ -43,7 +43,7 @@ export function createSiteView(parent) {
       falls.take(power);
       event.show(power, falls);
       domains.show(power);
-      const words = power.domains.filter(({ limit_w: limit }) => limit != null).map((domain) => priceWords(domain, power));
+      const words = pricesWords(power);
       if (words.join() !== [...prices.children].map(({ textContent }) => textContent).join()) {
         prices.replaceChildren(...words.map((text) => element('li', { text })));
       }

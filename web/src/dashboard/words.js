@@ -12,6 +12,8 @@ const states = {
 };
 /** Returns [text, kind] of a state; kind is waiting, busy, good, over or bad. */
 export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
+/** The same of a job: a plan in force without a frontier is maximum clock. */
+export const jobState = ({ state, maximum_clock: highest }) => (state === 'deployed' && highest ? ['maximum clock', 'waiting'] : stateWords(state));
 export const isOver = (state) => stateWords(state)[1] === 'over';
 
 /** Marks an estimate; what is measured has no mark. */
@@ -27,7 +29,7 @@ export const possibleText = ({ saving_pct, saving_stddev_pct }) =>
 /** Words of a filter, and whether a job has them all. */
 export const wordsOf = (text) => text.toLowerCase().split(/\s+/).filter(Boolean);
 export const matchesWords = (job, words) => words.every((word) =>
-  `${job.name ?? ''} ${job.id} ${stateWords(job.state)[0]}`.toLowerCase().includes(word));
+  `${job.name ?? ''} ${job.id} ${jobState(job)[0]}`.toLowerCase().includes(word));
 
 export const count = (n, one, many = `${one}s`) => `${Number(n).toLocaleString('en')} ${n === 1 ? one : many}`;
 
