@@ -12,6 +12,7 @@
 #include <string>
 
 #include "driver.h"
+#include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 
 using namespace perseus::simulated_cuda;
@@ -169,5 +170,25 @@ PERSEUS_CUDA_API int perseus_simulated_make_gpu(const char* path, const char* de
     std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
     return kInvalidValue;
   }
+  return kSuccess;
+}
+
+PERSEUS_CUDA_API int perseus_simulated_read_gpu(const char* path, double at_s, GpuRecord* record) {
+  if (path == nullptr || record == nullptr) return kInvalidValue;
+  const auto gpu = perseus::simulated_gpu::SimulatedGpu::attach(path);
+  if (!gpu) {
+    std::fprintf(stderr, "%s\n", gpu.error().message.c_str());
+    return kInvalidValue;
+  }
+  const auto driver = perseus::simulated_gpu::SimulatedDriver::attach(path);
+  if (!driver) {
+    std::fprintf(stderr, "%s\n", driver.error().message.c_str());
+    return kInvalidValue;
+  }
+  record->energy_j = (*gpu)->energy(at_s).value();
+  record->remembered_from_s = (*gpu)->remembered_from_s();
+  record->power_limit_w = (*driver)->power_limit().value();
+  record->clock_mhz = (*gpu)->clock().value();
+  record->locked = (*gpu)->locked() ? 1 : 0;
   return kSuccess;
 }

@@ -51,6 +51,28 @@ class Stamp(ctypes.Structure):
     ]
 
 
+class Record(ctypes.Structure):
+    """What a GPU's file has recorded: energy until a moment of the recent past, and the limit and the clock of now."""
+
+    _fields_ = [
+        ("energy_j", c_double),
+        ("remembered_from_s", c_double),
+        ("power_limit_w", c_double),
+        ("clock_mhz", c_int),
+        ("locked", c_int),
+    ]
+
+
+def read(path, at_s):
+    """Reads a GPU's file from any process: a meter that asks neither the client nor the server. at_s: of time.monotonic(); the
+    energy is right if remembered_from_s is not later."""
+    record = Record()
+    code = _load().perseus_simulated_read_gpu(c_char_p(str(path).encode()), c_double(at_s), byref(record))
+    if code != 0:
+        raise SimulationFailed(f"perseus_simulated_read_gpu: {path}: CUDA error {code}")
+    return record
+
+
 def kernels_of(profile, stages, time_scale=1.0):
     """Returns {"forward.2": {MHz: (s, W)}, ...} of these stages. A profile with fewer stages is repeated. A backward is two
     kernels, each with half of its time and energy."""
@@ -69,6 +91,13 @@ def kernels_of(profile, stages, time_scale=1.0):
     return kernels
 
 
+def _load():
+    path = os.environ.get("PERSEUS_CUDA")
+    if not path:
+        raise SimulationFailed("PERSEUS_CUDA must name libcuda-simulated.so")
+    return ctypes.CDLL(path)
+
+
 def let_fully_shard_run_on_cpus():
     """Adds functions of streams that fully_shard of PyTorch 2.6 calls and torch.cpu lacks; on a CPU they do nothing."""
     import torch
@@ -81,10 +110,7 @@ def let_fully_shard_run_on_cpus():
 class SimulatedGpu:
     def __init__(self, folder, rank, kernels, blocking_power_w=90.0, switch_latency_s=0.004):
         self.path, self._folder, self._rank = str(Path(folder) / f"gpu{rank}"), Path(folder), rank
-        path = os.environ.get("PERSEUS_CUDA")
-        if not path:
-            raise SimulationFailed("PERSEUS_CUDA must name libcuda-simulated.so")
-        self._library = ctypes.CDLL(path)
+        self._library = _load()
         lines = [f"blocking_power_w {blocking_power_w}", f"switch_latency_s {switch_latency_s}"]
         for kernel, clocks in kernels.items():
             lines += [f"{kernel} {mhz} {time_s!r} {power_w!r}" for mhz, (time_s, power_w) in clocks.items()]

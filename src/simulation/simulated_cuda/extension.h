@@ -29,6 +29,15 @@ struct Stamp {
   double starved_s;  ///< total: how long kernels could have started but were not launched yet
 };
 
+/// What a GPU's file has recorded.
+struct GpuRecord {
+  double energy_j;           ///< since its creation, until the moment that was asked for
+  double remembered_from_s;  ///< energies of moments before this one are wrong
+  double power_limit_w;      ///< now
+  int clock_mhz;             ///< now
+  int locked;                ///< 1: its clock is locked and was not given back
+};
+
 using ReachedFunction = void (*)(void* user, double time_s);
 
 /// The names under which the library exports them.
@@ -40,6 +49,7 @@ inline constexpr const char* kDeliverName = "perseus_simulated_deliver";
 inline constexpr const char* kAbortName = "perseus_simulated_abort";
 inline constexpr const char* kConfigureName = "perseus_simulated_configure";
 inline constexpr const char* kMakeGpuName = "perseus_simulated_make_gpu";
+inline constexpr const char* kReadGpuName = "perseus_simulated_read_gpu";
 
 }  // namespace perseus::simulated_cuda
 
@@ -66,4 +76,7 @@ int perseus_simulated_configure(const char* knobs);
 /// counter_refresh_s) and lines "KERNEL MHZ SECONDS WATTS"; each kernel has all clocks. CUDA_ERROR_INVALID_VALUE:
 /// standard error gives the reason.
 int perseus_simulated_make_gpu(const char* path, const char* description);
+/// Reads the file of a simulated GPU, in any process and without a context: a meter that asks no client.
+/// at_s: a moment of the recent past. CUDA_ERROR_INVALID_VALUE: standard error gives the reason.
+int perseus_simulated_read_gpu(const char* path, double at_s, perseus::simulated_cuda::GpuRecord* record);
 }

@@ -31,6 +31,29 @@ TEST_F(ExtensionTest, AGpuIsMadeOfADescription) {
   std::filesystem::remove(path);
 }
 
+TEST_F(ExtensionTest, AFileIsReadWithoutAContext) {
+  const std::string path = (std::filesystem::temp_directory_path() / "perseus-read-gpu").string();
+  simulated_cuda::GpuRecord record{};
+  EXPECT_EQ(cu("perseus_simulated_read_gpu", path.c_str(), 0.0, &record), kInvalidValue);
+  ASSERT_EQ(make_gpu(path, "blocking_power_w 70\nforward.0 900 0.1 200\nforward.0 1500 0.1 300\n"), kSuccess);
+  auto gpu = simulated_gpu::SimulatedGpu::attach(path);
+  ASSERT_TRUE(gpu);
+  const double from_s = now_s();
+  (*gpu)->run(0);
+  (*gpu)->set_power_limit(Watts(250));
+  const double until_s = now_s();
+  ASSERT_EQ(cu("perseus_simulated_read_gpu", path.c_str(), from_s, &record), kSuccess);
+  const double before_j = record.energy_j;
+  ASSERT_EQ(cu("perseus_simulated_read_gpu", path.c_str(), until_s, &record), kSuccess);
+  EXPECT_DOUBLE_EQ(record.energy_j - before_j, ((*gpu)->energy(until_s) - (*gpu)->energy(from_s)).value());
+  EXPECT_GE(record.energy_j - before_j, 30);  // 0.1 s of 300 W
+  EXPECT_LE(record.remembered_from_s, from_s);
+  EXPECT_DOUBLE_EQ(record.power_limit_w, 250);
+  EXPECT_EQ(record.clock_mhz, 1500);
+  EXPECT_EQ(record.locked, 0);
+  std::filesystem::remove(path);
+}
+
 TEST_F(ExtensionTest, AWrongDescriptionMakesNoGpu) {
   const std::string path = (std::filesystem::temp_directory_path() / "perseus-no-gpu").string();
   EXPECT_EQ(make_gpu(path, ""), kInvalidValue);
