@@ -93,10 +93,10 @@ void PlanFollower::take_elsewhere(std::size_t at) {
   while (position_ < num_clocks_ && plan_->ran[position_]) ++position_;
 }
 
-int PlanFollower::highest_planned() const {
+int PlanFollower::whole_step_clock() const {
   int highest = 0;
   for (std::size_t at = 0; at < num_clocks_; ++at) highest = std::max(highest, clocks_[at].clock_mhz);
-  return highest;
+  return limited() ? std::min(highest, maximum()) : highest;
 }
 
 int PlanFollower::first_clock_of(std::int64_t iteration) const {
@@ -105,7 +105,7 @@ int PlanFollower::first_clock_of(std::int64_t iteration) const {
   const bool ends = plan_ != nullptr && plan_->then_maximum && steps_ >= plan_->iterations;
   const bool rules = coming != nullptr && (changes || (fits_ && !ends)) && !held_.load(std::memory_order_relaxed);
   if (!rules || coming->clocks.empty()) return coming == nullptr ? fallback() : maximum();
-  if (whole_step() && !changes) return highest_planned();
+  if (whole_step() && !changes) return whole_step_clock();
   return coming->clocks.front().clock_mhz;
 }
 

@@ -5,7 +5,7 @@
 // Output:  a clock per computation (MHz; 0: leave it unchanged). Callers that do not know microbatch or chunk (-1)
 //          are matched by the order of instructions alone. Load, all-reduce and optimizer step have no clock and are
 //          in no plan. A step without any computation runs as one captured graph: it gets one clock, the highest of
-//          the plan.
+//          the plan; under a power budget at most the ceiling.
 // Errors:  a computation that the plan does not have, has only once, or misses at the end of a step is a misfit: the
 //          clock is the highest one until a whole step fits. misfit_*() return the mismatch, for another thread to
 //          log. The same holds while hold_maximum is set. Before the first plan the clock is left unchanged. Under a
@@ -153,7 +153,9 @@ class PlanFollower {
     }
   }
   [[gnu::cold]] void take_elsewhere(std::size_t at);
-  [[nodiscard]] int highest_planned() const;
+  /// The highest clock of the plan. Under a power budget at most the ceiling: the plan's mean is within the budget, its
+  /// highest clock for all of a step may not be.
+  [[nodiscard]] int whole_step_clock() const;
   [[nodiscard]] bool ruling() const {
     return plan_ != nullptr && fits_ && !expired_ && !held_.load(std::memory_order_relaxed);
   }
@@ -249,7 +251,7 @@ bool PlanFollower::take_at_once(bool asked_began, const ForEachBegun& for_each_b
 
 inline int PlanFollower::next_clock() const {
   if (!ruling()) return 0;
-  if (whole_step() && position_ == 0) return highest_planned();
+  if (whole_step() && position_ == 0) return whole_step_clock();
   return position_ < num_clocks_ ? clocks_[position_].clock_mhz : 0;
 }
 

@@ -346,6 +346,18 @@ TEST_F(PlanFollowerTest, ACeilingTakesThePlaceOfTheHighestClockAndOfOneLeftUncha
   EXPECT_EQ(follower.maximum(), 1410);
 }
 
+TEST_F(PlanFollowerTest, ACeilingBoundsTheOneClockOfStepsThatShowNoComputation) {
+  follower.set_ceiling(1015);
+  follower.put(plan_of_four());
+  follower.begin_step(0);
+  follower.end_step();
+  EXPECT_EQ(follower.first_clock_of(1), 1015) << "all of a step at 1030 MHz draws more than the plan";
+  follower.begin_step(1);
+  EXPECT_EQ(follower.next_clock(), 1015);
+  follower.set_ceiling(1410);
+  EXPECT_EQ(follower.next_clock(), 1030);
+}
+
 TEST_F(PlanFollowerTest, APlanThatHoldsAtOnceContinuesWhereTheStepIs) {
   follower.put(plan(1, {{F, 1000}, {F, 1100}, {B, 1200}, {B, 1300}}));
   follower.begin_step(0);
