@@ -126,6 +126,7 @@ IterationMeter::Pending IterationMeter::pending_of(const Step& step, double now_
   pending.window_iterations = std::max(step.window_iterations, 1);
   pending.begin_s = seconds(step.begin_ns);
   pending.last_s = pending.step_end_s = seconds(step.end_ns);
+  pending.planned_s = step.planned_time_s;
   pending.clean = step.clean;
   pending.followed = step.followed;
   pending.window_ends = step.window_ends;
@@ -267,10 +268,23 @@ double IterationMeter::energy_after_last(const Pending& pending, const MeteredSt
   return energy_j + waits_s * power_w;
 }
 
+/// The rank waits for others after its step: until the plan's iteration has ended, all of it at the power of waiting.
+double IterationMeter::energy_until_planned_end(const Pending& pending, const MeteredStep& step) const {
+  const double step_s = pending.step_end_s - pending.begin_s, waits_s = pending.planned_s - step_s;
+  if (pending.iteration.plan_version == 0 || waits_s <= 0 || step_s <= 0) return 0;
+  const PowerModel& model = meter_.model();
+  const int kind = model.seen_s(meter_.waiting()) > 0 ? meter_.waiting() : meter_.between();
+  return waits_s * std::clamp(model.rough_power_w(kind, highest_mhz_), 0.0, step.energy_j / step_s);
+}
+
 void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) {
   MeasuredIteration& iteration = pending.iteration;
   iteration.energy_j = step.energy_j;
-  if (iteration.window < 0 || step.energy_j < 0) return;
+  if (step.energy_j < 0) return;
+  if (iteration.window < 0) {
+    iteration.energy_j += energy_until_planned_end(pending, step);
+    return;
+  }
   iteration.energy_j -= energy_after_last(pending, step);
   for (std::size_t i = 0; i < step.spans.size(); ++i) {
     const MeteredSpan& span = step.spans[i];

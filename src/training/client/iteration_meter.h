@@ -4,6 +4,8 @@
 // computation is one during which the clock changed: it began before its requested clock arrived. In a profiling
 // window its time and energy, and the iteration's with them, are corrected to their values at that clock alone; where
 // these are not known within 2 %, the computation's time and energy are 0: not known.
+// Frameworks end a step before the rank has waited for the others, which every planned energy contains: what such a
+// wait takes until the planned end of the iteration is added to the energy of an iteration that followed a plan.
 //
 // Problem: combine the records of the training thread, the times at which clocks took effect, the device's readings,
 //          and the energy meter.
@@ -96,6 +98,7 @@ class IterationMeter {
     int window_iterations = 1;
     MeasuredIteration iteration;
     double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
+    double planned_s = 0;                            ///< as Step's
     std::vector<Ran> ran;                            ///< per computation
     std::vector<std::size_t> computation_of_span;
     bool clean = true, followed = true, window_ends = false;  ///< as Step's
@@ -112,6 +115,7 @@ class IterationMeter {
   void settle_times(Pending& pending);
   void settle_energies(Pending& pending, const MeteredStep& step);
   [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;
+  [[nodiscard]] double energy_until_planned_end(const Pending& pending, const MeteredStep& step) const;
   void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
   void count_in_window(Pending& pending);
   void publish();

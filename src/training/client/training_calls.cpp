@@ -87,6 +87,7 @@ void TrainingCalls::record_step_begin() {
   step->train = true;
   step->iteration = iteration_;
   step->plan_version = plan == nullptr ? 0 : plan->version;
+  step->planned_time_s = plan == nullptr ? 0 : plan->iteration_time_s;
   step->window = plan == nullptr || follower_.over() ? -1 : plan->window;
   step->at_maximum = plan == nullptr || plan->kind == ClockPlan::Kind::maximum_clock || follower_.over();
   step->window_iterations = plan == nullptr ? 0 : plan->iterations;

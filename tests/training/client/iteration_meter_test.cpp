@@ -362,6 +362,33 @@ TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
   EXPECT_GT(compared, 5);
 }
 
+// Frameworks end a step with its last computation; a planned energy contains the wait until all ranks have ended.
+TEST(IterationMeter, TheEnergyOfAPlannedIterationContainsTheWaitForOtherRanksAfterTheStep) {
+  HandTurnedRank rank(two_computations(0.02, 0.1));
+  int compared = 0;
+  for (int i = 0; i < 60; ++i) {
+    rank.measured.clear();
+    const bool planned = i % 2 == 0;
+    rank.begin_step();
+    rank.step().plan_version = planned ? 1 : 0;
+    rank.step().planned_time_s = 0.36;
+    rank.ask(1410);
+    for (int k = 0; k < 2; ++k) {
+      rank.compute(model::Instruction::forward);
+      rank.wait(0.07);
+      rank.compute(model::Instruction::backward);
+    }
+    rank.end_step();
+    rank.wait(0.21);  // also for data, which no plan contains
+    rank.collect();
+    if (i < 30 || rank.measured.empty() || rank.measured.back().iteration != i) continue;
+    const double step_j = 2 * (0.02 * 300 + 0.07 * 80 + 0.04 * 340);
+    EXPECT_NEAR(rank.measured.back().energy_j, step_j + (planned ? 0.1 * 80 : 0), 0.03 * step_j) << i;
+    ++compared;
+  }
+  EXPECT_GT(compared, 5);
+}
+
 TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
   const std::vector<ClockedTime> run = {{1410, 0.01}, {900, 0.05}};
   const TimeEstimate time = SpeedCurve().alone(run, 900, 0);
