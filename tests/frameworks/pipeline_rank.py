@@ -31,8 +31,9 @@ ITERATIONS = 3
 MODES = ("without", "recorded", "failing", "real")
 
 
-def replace_client(mode, log, options):
-    """client.start() without a library: its calls go to the log, or raise. As in the library, evaluation is left alone."""
+def replace_client(mode, log, options, steps=None):
+    """client.start() without a library: its calls go to the log, or raise. As in the library, evaluation is left alone. steps:
+    a list that gets the kind of each step."""
     names = {id(code): name for name, code in client._codes.items()}
     kinds = []
 
@@ -47,13 +48,18 @@ def replace_client(mode, log, options):
         log.append(("failed",))
         raise RuntimeError("Perseus fails")
 
+    def begin_step(_, kind):
+        kinds.append(kind)
+        if steps is not None:
+            steps.append("train" if kind == library.TRAIN else "evaluate")
+
     def start(**given):
         options.update(given)
         if mode == "failing":
             client._set_speed = client._begin = client._end = client._step_begin = client._step_end = fail
             fail()
         client._begin, client._end = note("begin"), note("end")
-        client._step_begin, client._step_end = lambda _, kind: kinds.append(kind), lambda _: kinds.clear()
+        client._step_begin, client._step_end = begin_step, lambda _: kinds.clear()
 
     client.start = start
 

@@ -1,19 +1,21 @@
 """One rank of a loop without a pipeline, with the adapter `plain`.
 
-usage: plain_rank.py WRAPPER MICROBATCHES    WRAPPER: module, ddp, fsdp, compile, short
+usage: plain_rank.py WRAPPER MICROBATCHES    WRAPPER: module, ddp, fsdp, compile, checkpoint, short
 Trains without Perseus, with its calls recorded, and with each raising. Between iterations it evaluates; in the second
 iteration of each, a forward raises, and the loop goes on with the next batch. WRAPPER short: no forward raises, and the
 optimizer steps after one batch in the second iteration, as after the last batch of an epoch; another optimizer steps after
-each batch.
+each batch. checkpoint: the backward runs each forward of the model again.
 Output: JSON: of each mode, losses and weights; if recorded, the steps, the computations, what is wrong with them.
 """
 
+import functools
 import hashlib
 import json
 import sys
 
 import torch
 import torch.distributed
+import torch.utils.checkpoint
 import witness
 from pipeline_rank import Refused, refuse, replace_client
 
@@ -36,12 +38,13 @@ def wrapped(wrapper, stage):
 
 
 def train(wrapper, mode, microbatches):
-    log, options, losses = [], {}, []
+    log, options, losses, steps = [], {}, [], []
     model = wrapped(wrapper, witness.Stage(0, log))
+    run = functools.partial(torch.utils.checkpoint.checkpoint, model, use_reentrant=False) if wrapper == "checkpoint" else model
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     other = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))])
     if mode != "without":
-        replace_client(mode, log, options)
+        replace_client(mode, log, options, steps)
         plain.install(model, microbatches)
     for iteration in range(ITERATIONS):
         input, target = witness.batch(iteration + 10 * torch.distributed.get_rank(), microbatches)
@@ -52,7 +55,7 @@ def train(wrapper, mode, microbatches):
             refusing = wrapper != "short" and iteration == 1 and microbatch == microbatches - 1
             hook = model.register_forward_pre_hook(refuse) if refusing else None
             try:
-                loss = torch.nn.functional.mse_loss(model(input[chunk])[:, : witness.WIDTH], target[chunk])
+                loss = torch.nn.functional.mse_loss(run(input[chunk])[:, : witness.WIDTH], target[chunk])
                 (loss / microbatches).backward()
                 losses.append(loss.item().hex())
                 other.step()
@@ -69,7 +72,7 @@ def train(wrapper, mode, microbatches):
     said = {"losses": losses, "weights": weights.hexdigest()}
     if mode == "recorded":
         said["computations"], said["wrong"] = witness.compared(log, {0: 0})
-        said["options"] = options
+        said["options"], said["steps"] = options, steps
     return said
 
 

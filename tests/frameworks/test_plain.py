@@ -24,6 +24,7 @@ class Loops(unittest.TestCase):
                 self.assertIn(len(cut), (4, 5))
                 self.assertEqual(recorded["computations"][-12:], 2 * iteration)
                 self.assertEqual(len(recorded["wrong"]), len(cut) - 4)
+                self.assertEqual(recorded["steps"], 4 * ["train", "evaluate"])
                 self.assertEqual((recorded["options"]["dp_rank"], recorded["options"]["dp_degree"]), (rank, ranks))
 
     def test_an_iteration_ends_with_the_step_of_the_optimizer_of_the_model(self):
@@ -42,6 +43,9 @@ class Loops(unittest.TestCase):
 
     def test_fsdp(self):
         self.follow("fsdp")
+
+    def test_checkpointed(self):
+        self.follow("checkpoint", ranks=1)
 
     def test_compiled(self):
         self.follow("compile", ranks=1)

@@ -37,6 +37,10 @@ class PerseusCallback(Callback):
         if self._loop is not None:
             self._loop.after_forward(loss)
 
+    def on_validation_start(self, *_):
+        if self._loop is not None:  # not in the sanity check before training
+            self._loop.evaluate()
+
     def on_train_end(self, *_):
         if self._loop is not None:
             self._loop.uninstall()

@@ -9,7 +9,8 @@ Hooks of torch observe the loop:
 - The backward begins when autograd has computed the gradient of the model's output, and ends when autograd has finished.
 - An iteration begins with the first of `microbatches` forwards. It ends with the last backward, or earlier when an
   optimizer of the model steps, as trainers do with the last batches of an epoch.
-- Calls without gradients are ignored.
+- Calls without gradients between iterations are evaluation, at the highest clock; within an iteration they are ignored.
+- A forward that a backward runs again (activation checkpointing of the whole model) belongs to the backward.
 - A forward without a backward (an exception, an evaluation with gradients) ends the current iteration; the next
   iteration is complete again.
 
@@ -36,6 +37,7 @@ class Loop:
         self._asked_to_start = False
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the open computation
+        self._evaluates = False  # since the last iteration
         optimizers = sys.modules.get("torch.optim.optimizer")
         watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
         self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
@@ -61,16 +63,26 @@ class Loop:
     def before_forward(self):
         try:
             if not _gradients_wanted():
+                self.evaluate()
+                return
+            if self._open == "backward" and _in_backward():
                 return
             if self._open is not None:  # a forward without its backward
                 self._end_iteration()
             if self._done is None:
                 self._start()
                 client.on_step_begin()
-                self._done = 0
+                self._done, self._evaluates = 0, False
             self._begin("forward")
         except Exception as error:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
+
+    def evaluate(self):
+        """Evaluation begins, or goes on, until the next iteration."""
+        if self._done is None and not self._evaluates:
+            self._evaluates = True
+            client.on_step_begin("evaluate")  # else the GPU would keep the clock of the next iteration's first computation
+            client.on_step_end()
 
     def after_forward(self, output):
         """Ends the forward. output: the tensor at which the backward begins (the model's output or the loss); None if the
@@ -172,6 +184,11 @@ def uninstall(model):
 
 def _gradients_wanted():
     return sys.modules["torch"].is_grad_enabled()
+
+
+def _in_backward():
+    task = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)  # torch 2.0 and later
+    return task is not None and task() != -1
 
 
 def _tensors(output):

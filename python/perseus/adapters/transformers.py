@@ -16,13 +16,17 @@ from perseus.adapters import plain
 
 class PerseusCallback(TrainerCallback):
     def __init__(self, **options):
-        self._options = options
+        self._options, self._loop = options, None
 
     def on_train_begin(self, args, state, control, model=None, **_):
         try:
-            plain.install(model, args.gradient_accumulation_steps, **self._options)
+            self._loop = plain.install(model, args.gradient_accumulation_steps, **self._options)
         except Exception as error:
             client.say_once("Hugging Face's trainer is not followed: %r", error)
+
+    def on_prediction_step(self, *_, **__):
+        if self._loop is not None:  # evaluation calls the module inside of DDP: no hook sees it
+            self._loop.evaluate()
 
     def on_train_end(self, args, state, control, model=None, **_):
         try:
