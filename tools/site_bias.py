@@ -20,7 +20,7 @@ import tempfile
 WINDOW_S = 300
 FIRST_S = 600
 MARGIN = 0.05
-ROWS = {"none": "none", "reports": "reports", "meter": "meter", f"meter, margin {MARGIN:.0%}": "meter", "both": "both", "known": "none"}
+ROWS = {"none": "none", "reports": "reports", "meter": "meter", f"meter, margin {100 * MARGIN:.0f} %": "meter", "both": "both", "known": "none"}
 
 
 def over_first_s(out: pathlib.Path, limit_w: float) -> int:
