@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "server/jobs/drawn_power.h"
+
 namespace perseus::jobs {
 
-Watts backstop_power(const Job& job, const PowerBudget& budget, const CharacterizedPipeline& pipeline, int point,
-                     int stage_rank) {
+Watts backstop_power(const PowerBudget& budget, const CharacterizedPipeline& pipeline, int point, int stage_rank) {
   const model::ComputationDag& dag = pipeline.dag;
   const model::Plan& plan = pipeline.frontier.points[point].plan;
   const int accelerators = std::max(dag.accelerators[stage_rank], 1);
@@ -19,8 +20,16 @@ Watts backstop_power(const Job& job, const PowerBudget& budget, const Characteri
       if ((planned || at_ceiling) && option.time > Seconds(0)) most = std::max(most, option.energy / option.time);
     }
   }
-  const double correction = job.grant ? std::max(job.grant->correction, 1.0) : 1;
+  const double correction = 1 + 0.01 * budget.draws_more_pct;
   return Watts(std::ceil((most * (correction * kBackstopMargin) / accelerators).value()));
+}
+
+int backstop_step(double correction, int last_pct) {
+  const auto step_above = [](double more) {
+    constexpr double rounding = 1e-9;
+    return kBackstopStep_pct * static_cast<int>(std::ceil(100 * std::max(more, 0.0) / kBackstopStep_pct - rounding));
+  };
+  return std::max(step_above(correction - 1), std::min(last_pct, step_above(correction - 1 + kCorrectionDeadBand)));
 }
 
 }  // namespace perseus::jobs

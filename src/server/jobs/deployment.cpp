@@ -9,6 +9,7 @@
 #include <span>
 
 #include "planning/model/default_plan.h"
+#include "server/jobs/backstop_power.h"
 #include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
@@ -145,7 +146,10 @@ std::optional<PowerBudget> budget_of(const Job& job) {
   if (!job.grant || !job.grant->granted_w) return std::nullopt;
   const PowerGranted& grant = *job.grant;
   const bool falls = grant.counted_w == 0 || *grant.granted_w < grant.counted_w;
-  return PowerBudget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls, grant.ahead};
+  PowerBudget budget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls, grant.ahead};
+  const int last_pct = job.plan && job.plan->budget ? job.plan->budget->draws_more_pct : 0;
+  budget.draws_more_pct = backstop_step(grant.correction, last_pct);
+  return budget;
 }
 
 }  // namespace

@@ -95,6 +95,7 @@ void describe(F& f, S& s) {
   f("at_once", s.at_once);
   f("ahead", s.ahead);
   f("paced_iteration_s", s.paced_iteration_s);
+  f("draws_more_pct", s.draws_more_pct);
 }
 
 template <class F, class S>

@@ -112,10 +112,9 @@ TEST(StageSchedule, UnderABudgetHasAPowerLimitAboveEverythingThatTheRankComputes
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(375)) << "the ceiling is above the plan";
   with.job.plan->budget->ceiling_mhz = 100;
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(271)) << "its lowest clock";
-  with.job.grant.emplace();
-  with.job.grant->correction = 1.2;
+  with.job.plan->budget->draws_more_pct = 20;
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(325)) << "it draws more than its profile";
-  with.job.grant->correction = 0.9;
+  with.job.plan->budget->draws_more_pct = 0;
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(271));
   with.pipeline.dag.accelerators = {2};
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(136)) << "of one accelerator";
