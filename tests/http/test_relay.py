@@ -221,7 +221,10 @@ class RelayTest(unittest.TestCase):
         version = self.plan(job, 0)[1]["version"]
         began = time.monotonic()
         for waiting in self.all_plans(job, version, PP):
-            self.assertEqual(waiting.result()[1].get("unchanged"), True)
+            answer = waiting.result()[1]
+            self.assertEqual(answer.get("unchanged"), True)
+            self.assertLess(abs(time.time() - answer["sent_at_s"]), 5)
+            self.assertGreater(answer["held_s"], 0)
         self.assertLess(time.monotonic() - began, 5)  # a third of the lease
         self.server.process.send_signal(signal.SIGSTOP)
         try:

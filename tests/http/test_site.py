@@ -99,6 +99,7 @@ class Site(SiteCase):
         print(f"30 % less counted after {time.monotonic() - began:.2f} s")
         plans = [plan for job in jobs for plan in job.plans]
         self.assertTrue(all(plan["budget"]["at_once"] and plan["from_iteration"] == 0 for plan in plans))
+        self.assertTrue(all(abs(time.time() - plan["sent_at_s"]) < 60 and 0 <= plan["held_s"] < 60 for plan in plans))
         low = self.hall()
         self.assertNotIn("missing_w", low)
         self.servers[-1].stop(signal.SIGKILL)

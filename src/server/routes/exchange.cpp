@@ -92,7 +92,8 @@ void Exchange::finish_soon() {
 void Exchange::finish() {
   if (over_) return;
   for (std::size_t i = 0; i < waits_.size(); ++i) {
-    if (waits_[i] != 0 && service_.cancel_wait(waits_[i])) add_answer(i, jobs::PlanAnswer{nullptr, rank_of_wait_[i]});
+    if (waits_[i] == 0 || !service_.cancel_wait(waits_[i])) continue;
+    add_answer(i, jobs::PlanAnswer{nullptr, rank_of_wait_[i], 0, true});
   }
   over_ = true;
   waits_.clear();

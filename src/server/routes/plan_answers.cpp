@@ -7,9 +7,13 @@
 
 namespace perseus::routes {
 
-std::string plan_json(const jobs::PlanAnswer& answer) {
+std::string plan_json(const jobs::PlanAnswer& answer, const AnswerTimes& times) {
   return json_object([&](JsonWriter& f) {
     f.always("rank", answer.rank);
+    if (answer.renews || (answer.schedule && answer.schedule->budget)) {
+      f.always("sent_at_s", times.sent_at_s);
+      f.always("held_s", times.held_s);
+    }
     if (!answer.schedule) return f.always("unchanged", true);
     f.always("pipeline", answer.pipeline);
     auto& text = answer.schedule->rendered["v1"];
@@ -18,12 +22,12 @@ std::string plan_json(const jobs::PlanAnswer& answer) {
   });
 }
 
-std::string registered_json(const jobs::RegisterRankAnswer& rank) {
+std::string registered_json(const jobs::RegisterRankAnswer& rank, const AnswerTimes& times) {
   return json_object([&](JsonWriter& f) {
     f.always("registered", rank.registered);
     f.always("expected", rank.expected);
     f.always("epoch", rank.epoch);
-    if (rank.plan) f.always("plan", JsonRaw{plan_json(*rank.plan)});
+    if (rank.plan) f.always("plan", JsonRaw{plan_json(*rank.plan, times)});
   });
 }
 

@@ -17,6 +17,16 @@ namespace {
 constexpr double kLongestExchange_s = 60;
 constexpr std::size_t kMostInAnExchange = 1024;
 
+/// Formats answers to a request that arrives now.
+template <class Answer>
+std::function<std::string(const Answer&)> timed(const Clock& clock,
+                                                std::string (*format)(const Answer&, const AnswerTimes&)) {
+  return [&clock, format, arrived_s = clock.now_s()](const Answer& answer) {
+    const double now_s = clock.now_s();
+    return format(answer, {now_s, now_s - arrived_s});
+  };
+}
+
 }  // namespace
 
 void Api::register_rank(Call call) {
@@ -30,7 +40,7 @@ void Api::register_rank(Call call) {
   if (!body) return;
   body->job = call.parts[0];
   body->with_plan = plan == "true";
-  service_.register_rank(std::move(*body), then<jobs::RegisterRankAnswer>(call, registered_json));
+  service_.register_rank(std::move(*body), then<jobs::RegisterRankAnswer>(call, timed(clock_, registered_json)));
 }
 
 void Api::next_plan(Call call) {
@@ -51,7 +61,7 @@ void Api::next_plan(Call call) {
   // Spreads the repeated requests of a cluster's ranks over time.
   const double bound_s = options_.longest_wait_s * (0.5 + 0.5 * options_.chance());
   wait.max_wait_s = std::min(wait.max_wait_s.value_or(bound_s), bound_s);
-  wait_for_plan(call, std::move(wait), plan_json);
+  wait_for_plan(call, std::move(wait), timed(clock_, plan_json));
 }
 
 void Api::drop_plan(Call call) {
@@ -116,7 +126,8 @@ void Api::exchange(const Call& call, jobs::ExchangeBody body, const Unread& unre
   if (refuse_if_full(call, service::HeldCalls::Kind::wait, waits)) return;
   const auto held = std::make_shared<service::HeldCalls::Id>(0);
   const auto exchange = std::make_shared<Exchange>(
-      service_, options_.later, Exchange::Formats{plan_json, registered_json, reported_json, response_of},
+      service_, options_.later,
+      Exchange::Formats{timed(clock_, plan_json), timed(clock_, registered_json), reported_json, response_of},
       [this, held, responder = call.responder](std::string text) {
         held_.remove(*held);
         responder.send(http::json_response(200, std::move(text)));

@@ -391,6 +391,17 @@ Result<std::unique_ptr<ClockPlan>> read_plan(std::string_view body, const RankFa
   return plan_from(document->root(), facts);
 }
 
+std::optional<AnswerTime> read_answer_time(std::string_view body) {
+  const auto document = formats::parse_json(body, "answer");
+  if (!document) return std::nullopt;
+  formats::JsonFields registration(document->root());
+  const auto plan = registration.optional("plan");
+  formats::JsonFields fields(plan && !plan->is_null() ? *plan : document->root());
+  if (!fields.optional("sent_at_s")) return std::nullopt;
+  const AnswerTime time{fields.number("sent_at_s"), fields.number("held_s")};
+  return fields.error() ? std::nullopt : std::optional(time);
+}
+
 std::string read_refusal(std::string_view body) {
   if (const auto document = formats::parse_json(body, "answer")) {
     formats::JsonFields fields(document->root());

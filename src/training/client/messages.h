@@ -18,6 +18,7 @@
 #include "training/client/options.h"
 #include "training/client/plan_follower.h"
 #include "training/client/plan_guard.h"
+#include "training/client/server_clock.h"
 
 namespace perseus::client {
 
@@ -86,6 +87,8 @@ Result<std::unique_ptr<ClockPlan>> read_plan_of_registration(std::string_view bo
 std::int64_t read_registered_epoch(std::string_view body);
 /// Null: unchanged.
 Result<std::unique_ptr<ClockPlan>> read_plan(std::string_view body, const RankFacts& facts);
+/// When the server sent the answer to a registration or a request for a plan; nothing: it does not say it.
+std::optional<AnswerTime> read_answer_time(std::string_view body);
 /// The server's reason for its refusal; else the begin of the body.
 std::string read_refusal(std::string_view body);
 

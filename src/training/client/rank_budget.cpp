@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "training/clock_control/mailbox.h"
@@ -11,6 +12,7 @@ namespace perseus::client {
 namespace {
 
 constexpr double kFarthest_s = 86400;
+constexpr std::int64_t kMoved_ns = 1'000'000;  ///< the helper's steps
 
 double unix_now_s() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -23,10 +25,12 @@ void RankBudget::use_control(clock_control::ClockController* control, std::vecto
   clocks_mhz_ = std::move(clocks_mhz);
 }
 
-void RankBudget::answered(double sent_by_s) {
+void RankBudget::answered(const Answered& answer) {
   const std::lock_guard lock(mutex_);
-  answered_s_ = sent_by_s;
+  answered_s_ = answer.sent_by_s;
+  server_clock_.answered(answer);
   if (budget_ && control_ != nullptr) control_->extend_plan(valid_until_ns());
+  if (answer.sent) adjust_falls();
 }
 
 std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
@@ -55,12 +59,29 @@ std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
 
 void RankBudget::take_falls() {
   falls_.clear();
-  const double now_s = unix_now_s();
-  const std::int64_t now_ns = clock_control::monotonic_ns();
   for (const LaterCeiling& later : budget_->ahead) {
-    const auto in_ns = static_cast<std::int64_t>(1e9 * std::clamp(later.at_s - now_s, 0.0, kFarthest_s));
-    falls_.push_back({now_ns + in_ns, Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz))});
+    falls_.push_back({monotonic_ns(later.at_s), Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz))});
   }
+}
+
+void RankBudget::adjust_falls() {
+  const std::int64_t now_ns = clock_control::monotonic_ns();
+  bool moved = false;
+  for (std::size_t k = 0; k < falls_.size(); ++k) {
+    const std::int64_t at_ns = monotonic_ns(budget_->ahead[k].at_s);
+    if (falls_[k].at_ns <= now_ns || std::abs(at_ns - falls_[k].at_ns) < kMoved_ns) continue;
+    falls_[k].at_ns = at_ns;
+    moved = true;
+  }
+  if (moved && control_ != nullptr) control_->set_falls(falls_);
+}
+
+/// Of a time since 1970; now, if it is over.
+std::int64_t RankBudget::monotonic_ns(double at_s) const {
+  const std::int64_t now_ns = clock_control::monotonic_ns();
+  const double now_s = 1e-9 * static_cast<double>(now_ns);
+  const double in_s = server_clock_.earliest(at_s).value_or(now_s + at_s - unix_now_s()) - now_s;
+  return now_ns + static_cast<std::int64_t>(1e9 * std::clamp(in_s, 0.0, kFarthest_s));
 }
 
 RankBudget::Now RankBudget::now(double now_s) const {

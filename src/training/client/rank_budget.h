@@ -1,6 +1,7 @@
 // Power budget of one rank: passes its ceiling, its lease and its caps to the clock controller, and knows what rules.
 //
-// Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU.
+// Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU. Falls have the
+//          server's time (server_clock.h); only with an older server, which does not say its time, this host's.
 // Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps.
 // Errors:  none. Without clock control it only keeps the time: the rank reports `control`, and the server counts it at
 //          the highest clock.
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "training/client/plan_follower.h"
+#include "training/client/server_clock.h"
 #include "training/clock_control/clock_controller.h"
 
 namespace perseus::client {
@@ -24,8 +26,7 @@ class RankBudget {
   /// `clocks_mhz`: highest first. `control` may be null, else it must outlive this object.
   void use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz);
 
-  /// The server answered a request for a plan, and sent the answer no later than that (s, monotonic).
-  void answered(double sent_by_s);
+  void answered(const Answered& answer);
   /// Call before the follower gets the plan. `plan_rules`: the rank follows an earlier plan at present. May turn the
   /// plan's budget into one that holds at once. Returns the ticket of a cap, which the training thread must lift after
   /// it has requested its clocks again; 0: none.
@@ -44,14 +45,18 @@ class RankBudget {
   /// The highest clock of the plan; the ceiling if it names none.
   [[nodiscard]] static int highest_clock(const ClockPlan& plan, int ceiling_mhz);
   [[nodiscard]] std::int64_t valid_until_ns() const;
-  /// The falls of the budget in force, by this host's clock; each ceiling is a supported clock.
+  /// The falls of the budget in force; each ceiling is a supported clock.
   void take_falls();
+  /// The same falls, at the times that the last answer says. Those that have come stay.
+  void adjust_falls();
+  [[nodiscard]] std::int64_t monotonic_ns(double at_s) const;
 
   clock_control::ClockController* control_ = nullptr;
   std::vector<int> clocks_mhz_;
   mutable std::mutex mutex_;
   std::optional<PlanBudget> budget_;  ///< its ceiling is a supported clock
   double answered_s_ = 0;
+  ServerClock server_clock_;
   std::vector<clock_control::CeilingFall> falls_;
 };
 

@@ -23,6 +23,7 @@
 #include "training/client/complaints.h"
 #include "training/client/messages.h"
 #include "training/client/options.h"
+#include "training/client/server_clock.h"
 
 namespace perseus::client {
 
@@ -30,11 +31,9 @@ struct SessionListener {
   std::function<void(const std::string&)> on_job;
   std::function<void(std::unique_ptr<ClockPlan>)> on_plan;
   std::function<void(bool)> on_held;
-  /// The server has answered a request for a plan; it sent the answer no later than that (host_now_s()). Before
-  /// on_plan.
-  std::function<void(double)> on_answer = {};
-  std::function<std::int64_t()> iteration;  ///< iteration that training is in
-  std::function<SeenClocks()> clocks;       ///< of this process; empty: not reported
+  std::function<void(const Answered&)> on_answer = {};  ///< in host_now_s(); before on_plan
+  std::function<std::int64_t()> iteration;              ///< iteration that training is in
+  std::function<SeenClocks()> clocks;                   ///< of this process; empty: not reported
 };
 
 class Session {

@@ -90,7 +90,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     restarted = false;
     // Request a plan that cannot be read again, and complain about it then. An older server sends none.
     if (auto plan = read_plan_of_registration(reply->body, known)) {
-      if (*plan != nullptr) plan_is_valid(asked_s);
+      if (*plan != nullptr) plan_is_valid(asked_s, asked_s, reply->body);
       take_plan(*std::move(plan), have);
     }
     const std::lock_guard lock(mutex);
@@ -170,16 +170,17 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
     return false;
   }
   answered();
-  plan_is_valid(std::min(asked_s + timing.poll_s, host_now_s()));
+  plan_is_valid(asked_s, std::min(asked_s + timing.poll_s, host_now_s()), reply->body);
   take_plan(*std::move(read), have);
   return true;
 }
 
 /// The server holds a request for `poll_s` at most: an answer that is read later, by a process that was stopped, is
 /// old.
-void Session::State::plan_is_valid(double sent_by_s) {
+void Session::State::plan_is_valid(double asked_s, double sent_by_s, const std::string& answer) {
+  const Answered answered{sent_by_s, asked_s, host_now_s(), read_answer_time(answer)};
   tell([&](const SessionListener& to) {
-    if (to.on_answer) to.on_answer(sent_by_s);
+    if (to.on_answer) to.on_answer(answered);
   });
 }
 

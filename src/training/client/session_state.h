@@ -78,7 +78,7 @@ struct Session::State {
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);
-  void plan_is_valid(double sent_by_s);
+  void plan_is_valid(double asked_s, double sent_by_s, const std::string& answer);
   bool job_has_ended(const std::stop_token& stop);
   [[nodiscard]] http::HttpCall plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const;
   std::vector<MeasuredIteration> next_report(bool all);

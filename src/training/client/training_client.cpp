@@ -144,8 +144,8 @@ void TrainingClient::open_session() {
     if (const auto message = messages.arrived(job(), *plan, sets_clocks)) complaints_.say(LogLevel::info, *message);
     take_plan(std::move(plan));
   };
-  listener.on_answer = [this](double sent_by_s) {
-    budget_.answered(sent_by_s);
+  listener.on_answer = [this](const Answered& answer) {
+    budget_.answered(answer);
     hold_as_needed();
   };
   listener.on_held = [this](bool held) {

@@ -203,7 +203,7 @@ TEST(OpenApi, DescribesTheAnswersThatTheServerWrites) {
   expect_answer("Profile", NamedProfile{});
   StageSchedule schedule;
   schedule.computations.emplace_back();
-  expect_answer("Plan", schedule, {"rank", "pipeline", "unchanged"});  // those of each rank
+  expect_answer("Plan", schedule, {"rank", "pipeline", "unchanged", "sent_at_s", "held_s"});  // those of each rank
 }
 
 TEST(OpenApi, DescribesLearnedProfiles) {

@@ -37,11 +37,11 @@ TEST(RankBudget, TheLeaseCountsFromTheLastAnswerAndTheCeilingIsRoundedDown) {
   EXPECT_FALSE(budget.now(1e9).expired()) << "without a budget";
   ClockPlan plan;
   plan.budget = PlanBudget{15, 1199, false};
-  budget.answered(100);
+  budget.answered({100});
   EXPECT_EQ(budget.arrives(plan, true), 0U);
   EXPECT_EQ(budget.now(101).ceiling_mhz, 900);
   EXPECT_EQ(budget.now(101).lease_left_s, 14);
-  budget.answered(110);
+  budget.answered({110});
   EXPECT_FALSE(budget.now(124).expired());
   EXPECT_TRUE(budget.now(125).expired());
   plan.budget = PlanBudget{15, 100, false};
@@ -50,6 +50,69 @@ TEST(RankBudget, TheLeaseCountsFromTheLastAnswerAndTheCeilingIsRoundedDown) {
   plan.budget.reset();
   (void)budget.arrives(plan, true);
   EXPECT_FALSE(budget.now(125).expired());
+}
+
+/// The first moment at which the fall at `at_s` counts.
+double falls_at_s(const RankBudget& budget, double from_s, double until_s) {
+  while (until_s - from_s > 1e-5) {
+    const double middle_s = (from_s + until_s) / 2;
+    (budget.now(middle_s).fallen ? until_s : from_s) = middle_s;
+  }
+  return until_s;
+}
+
+TEST(RankBudget, AFallComesAtTheServersTimeWhateverTheHostsClockSays) {
+  for (const double wrong_s : {-300.0, 0.0, 300.0}) {
+    RankBudget budget;
+    budget.use_control(nullptr, {1410, 1200, 900});
+    const double now_s = host_now_s(), server_s = SystemClock().now_s() - wrong_s;
+    budget.answered({now_s, now_s - 0.03, now_s, AnswerTime{server_s, 0.01}});  // a round trip of 20 ms
+    ClockPlan plan;
+    plan.budget = PlanBudget{3600, 1410, false, {{server_s + 60, 900}}};
+    (void)budget.arrives(plan, true);
+    EXPECT_NEAR(falls_at_s(budget, now_s, now_s + 3600), now_s + 60 - 0.02, 1e-3) << wrong_s;
+    // A faster answer: the fall is at most a round trip too early, and never late.
+    budget.answered({now_s + 5, now_s + 4.999, now_s + 5, AnswerTime{server_s + 5, 0}});
+    EXPECT_NEAR(falls_at_s(budget, now_s, now_s + 3600), now_s + 60, 2e-3) << wrong_s;
+  }
+}
+
+TEST(RankBudget, AFallThatHasComeStays) {
+  RankBudget budget;
+  budget.use_control(nullptr, {1410, 1200, 900});
+  const double now_s = host_now_s();
+  budget.answered({now_s, now_s - 5, now_s, AnswerTime{1.8e9, 0}});
+  ClockPlan plan;
+  plan.budget = PlanBudget{3600, 1410, false, {{1.8e9 + 2, 900}}};
+  (void)budget.arrives(plan, true);
+  EXPECT_TRUE(budget.now(host_now_s()).fallen) << "the answer may be 5 s old";
+  budget.answered({now_s, now_s - 0.01, now_s, AnswerTime{1.8e9, 0}});
+  EXPECT_TRUE(budget.now(host_now_s()).fallen);
+}
+
+TEST(RankBudget, WithoutTheServersTimeAFallComesByTheHostsClock) {
+  RankBudget budget;
+  budget.use_control(nullptr, {1410, 1200, 900});
+  const double now_s = host_now_s();
+  budget.answered({now_s, now_s, now_s});
+  ClockPlan plan;
+  plan.budget = PlanBudget{3600, 1410, false, {{SystemClock().now_s() + 60, 900}}};
+  (void)budget.arrives(plan, true);
+  EXPECT_NEAR(falls_at_s(budget, now_s, now_s + 3600), now_s + 60, 1);
+}
+
+TEST(AnswerTime, IsReadOfPlansAndOfRegistrations) {
+  const std::string times = R"("sent_at_s":1800000000.25,"held_s":2.5)";
+  for (const std::string& body : {"{" + times + R"(,"unchanged":true})", R"({"epoch":1,"plan":{)" + times + "}}"}) {
+    const auto read = read_answer_time(body);
+    ASSERT_TRUE(read) << body;
+    EXPECT_EQ(read->server_s, 1800000000.25);
+    EXPECT_EQ(read->held_s, 2.5);
+  }
+  for (const char* const body : {"", "{}", R"({"unchanged":true})", R"({"sent_at_s":1.8e9})",
+                                 R"({"sent_at_s":"now","held_s":1})", R"({"plan":null})"}) {
+    EXPECT_FALSE(read_answer_time(body)) << body;
+  }
 }
 
 class BudgetMessage : public ::testing::Test {
@@ -108,8 +171,9 @@ TEST(BudgetedSession, AnswersAboutThePlanExtendTheLeaseAndFailuresTakeNoPlanAway
     in_order = in_order && answers > 0;
     version = got->version;
   };
-  listener.on_answer = [&](double sent_by_s) {
-    in_order = in_order && sent_by_s <= host_now_s();
+  listener.on_answer = [&](const Answered& answer) {
+    in_order = in_order && answer.sent_by_s <= host_now_s() && answer.asked_s <= answer.sent_by_s &&
+               answer.sent_by_s <= answer.read_s && !answer.sent;
     ++answers;
   };
   listener.on_held = [&](bool is) { held = is; };
