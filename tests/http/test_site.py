@@ -136,6 +136,26 @@ class Site(SiteCase):
         self.assertRegex(self.server.cli("site", "status", "-o", "wide").stdout, r"PRICE\n")
         ranks.over = True
 
+    def test_guards_of_windows_are_forecast(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(number) for number in range(JOBS)]
+        until(lambda: all(plan.get("version") == 1 for job in jobs for plan in job.plans))
+        self.limit(1e6)
+        watts, falls_s = 0.9 * self.hall()["counted_w"], time.time() + 1800
+        status, answer = self.server.ask("PUT", "/v1/site", {"dwell_s": 1, "domains": [{"name": "hall", "window_s": 2.5, "limits": [
+            {"limit_w": watts}, {"from_s": falls_s, "limit_w": 0.8 * watts}]}]})
+        self.assertEqual(status, 200, answer)
+        until(lambda: self.hall()["guard_w"] > 0)
+        now, later = self.server.ask("GET", "/v1/site/forecast?hours=1")[1]["entries"]
+        for entry in now, later:
+            self.assertGreater(entry["guard_w"], 0)
+            self.assertLessEqual(entry["expected_w"] + entry["guard_w"], entry["limit_w"] * 1.0001)
+            self.assertGreater(entry["price_pct_per_kw"], 0)
+        self.assertRegex(self.server.cli("site", "forecast", "--hours", "1").stdout, r" [\d.e-]+ %/kW\n")
+        for job in jobs:
+            job.over = True
+
     def test_only_what_has_changed(self):
         self.servers = [self.server]
         self.assertEqual(self.server.ask("GET", "/v1/site/power?since=")[0], 404)
