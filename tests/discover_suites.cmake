@@ -2,7 +2,8 @@
 # ctest, not by CMake, so that it lists what the program has now; the list is kept beside the program until that changes.
 #
 # Input: PROGRAM, LABEL; SOURCES, whose folders and names give a suite's further labels, its module and its kind; LONG: suites
-# with the label `long` as well, which ./test leaves to ./test --all; SUITE_ENVIRONMENT.
+# with the label `long` as well, which ./test leaves to ./test --all; FIRST: suites that ctest starts before others;
+# SUITE_ENVIRONMENT.
 
 cmake_policy(VERSION 3.25)
 set(list ${PROGRAM}.suites)
@@ -63,7 +64,9 @@ foreach(labeled IN LISTS suites)
   set(name "${LABEL}.${suite}")
   add_test("${name}" ${PROGRAM} "--gtest_filter=${suite}.*")
   set_tests_properties("${name}" PROPERTIES LABELS "${labels}" ENVIRONMENT "${SUITE_ENVIRONMENT}")
-  if(LABEL STREQUAL demo) # each runs up to ten processes that keep time
+  if(LABEL STREQUAL demo) # each runs up to ten processes that keep time, so one after the other: the first at once
     set_tests_properties("${name}" PROPERTIES RESOURCE_LOCK demo COST 300)
+  elseif(suite IN_LIST FIRST)
+    set_tests_properties("${name}" PROPERTIES COST 100)
   endif()
 endforeach()
