@@ -53,7 +53,7 @@ class Job:
             self.gpu.run(stage.submod, stage.stage_index, split=name.removesuffix("@runtime") in SPLIT)
         parameters = [parameter for stage in self.stages for parameter in stage.submod.parameters()]
         self.optimizer = torch.optim.SGD(parameters, lr=0.01)
-        self.step_number = 0
+        self.step_number, self.losses = 0, []
         torch.distributed.barrier()
 
     def step(self):
@@ -61,11 +61,14 @@ class Job:
         self.step_number += 1
         arguments = [input[:, : witness.WIDTH].contiguous()] if any(stage.is_first for stage in self.stages) else []
         last = any(stage.is_last for stage in self.stages)
-        self.schedule.step(*arguments, **({"target": target, "losses": []} if last else {}))
+        losses = []
+        self.schedule.step(*arguments, **({"target": target, "losses": losses} if last else {}))
+        self.losses += [loss.item().hex() for loss in losses]
         self.optimizer.step()
         self.optimizer.zero_grad()
-        self.gpu.meet(self.ranks)  # as the norm of all gradients does
-        self.gpu.end_step()
+        if self.gpu is not None:
+            self.gpu.meet(self.ranks)  # as the norm of all gradients does
+            self.gpu.end_step()
 
     def measured(self, steps):
         stamps = [self.gpu.stamp()]

@@ -37,6 +37,7 @@ class Planned(unittest.TestCase):
     def test_1f1b(self):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_megatron.")))
         server = Server(self, folder / "data")
+        server.watch()
         if not ONLINE:
             server.push_sample("gpt", folder, RANKS, MICROBATCHES, TIME_SCALE, BLOCKING_POWER_W)
         os.environ["TIME_SCALE"] = str(TIME_SCALE)

@@ -18,6 +18,7 @@ class OfAJob(unittest.TestCase):
     def follow(self, name, least_pct, ranks=2, time_scale=0.5):
         folder = Path(self.enterContext(tempfile.TemporaryDirectory(prefix="perseus_frameworks.")))
         server = Server(self, folder / "data")
+        server.watch()
         arguments, environment = (name, MICROBATCHES, folder, server.url, ""), {"TIME_SCALE": str(time_scale)}
         said = run("planned_rank.py", ranks, *arguments, limit_s=900, environment=environment)
         for rank in said:
