@@ -106,7 +106,8 @@ class ClockController {
   /// clock would be the driver's choice. The helper enforces it also while this process is stopped, and leaves it on
   /// the GPU if it ends before this process does. 0: no budget. This function, extend_plan() and cap() one at a time.
   void set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept;
-  /// Lower ceilings of the budget from later times on, which the helper enforces alone too; replaces the last ones.
+  /// Lower ceilings of the budget from later times on, which the helper enforces alone too, with their power limits if
+  /// ClockControllerOptions::limits_power; replaces the last ones.
   void set_falls(std::span<const CeilingFall> falls) noexcept;
   /// Lets the helper lower the GPU's own power limit while the budget holds, and restore it like a clock; 0: restore
   /// it. It never raises the limit that the GPU had. Only with ClockControllerOptions::limits_power.

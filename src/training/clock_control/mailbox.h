@@ -51,7 +51,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 8;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 9;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 

@@ -15,7 +15,7 @@ constexpr std::int64_t kBusyPause = 1'000'000'000;
 }  // namespace
 
 void PowerBackstop::work(std::int64_t now_ns) {
-  const Watts wanted = mailbox_.limit.power_limit();
+  const Watts wanted = mailbox_.limit.power_limit(now_ns);
   const bool changed = std::exchange(wanted_, wanted) != wanted;
   if (!changed && now_ns < due_ns_) return;
   due_ns_ = kNever;

@@ -5,7 +5,7 @@
 // Method:  the limit is within the device's range and never above the limit that the GPU had. That limit is in the
 //          lease's record before the GPU is changed, so every process that gives a clock back restores the limit too.
 //          Every 10 s it reads the limit: where another process has changed it, that one's stays.
-// Input:   ClockLimit::power_limit(): 0 restores. `allowed`: the option of perseus-clockd.
+// Input:   ClockLimit::power_limit(), which may fall with time; 0 restores. `allowed`: the option of perseus-clockd.
 // Output:  the GPU's limit; in the mailbox its state, its watts, and the reason of a refusal.
 // Errors:  refused, for the life of the helper: no permission, not supported, MIG (other tenants share the limit),
 //          changed by another process. Clocks are set all the same. busy: tries again every second.

@@ -220,6 +220,70 @@ TEST_F(Backstop, TheRecordStaysAfterAnUnlockUntilTheLimitIsRestored) {
   EXPECT_FALSE(lease_->recorded());
 }
 
+/// A worker whose training process makes no call any more.
+class FallenBackstop : public Backstop {
+ protected:
+  void SetUp() override {
+    Backstop::SetUp();
+    worker_.emplace(
+        mailbox_, gpu_, *lease_, [this] { return now_ns_; }, true);
+    ASSERT_TRUE(worker_->begin());
+    mailbox_.limit.limit_power(Watts(400));
+    mailbox_.limit.falls(std::vector<CeilingFall>{{at(5), Megahertz(700), Watts(300)},
+                                                  {at(8), Megahertz(350), Watts(350)},
+                                                  {at(9), Megahertz(350), Watts(220.5)}});
+    (void)worker_->work();
+  }
+  [[nodiscard]] std::int64_t at(int s) const { return (5 + s) * kBackstopSecond; }
+  /// Works when the worker wants to, until then.
+  void sleep_until(std::int64_t until_ns) {
+    while (now_ns_ < until_ns) {
+      const std::int64_t due_ns = worker_->work();
+      now_ns_ = due_ns < 0 ? until_ns : std::min(now_ns_ + std::max<std::int64_t>(due_ns, 1000), until_ns);
+    }
+    (void)worker_->work();
+  }
+
+  std::optional<ClockWorker> worker_;
+};
+
+TEST_F(FallenBackstop, FallsByItselfAndNeverRises) {
+  sleep_until(at(5) - kBackstopSecond / 100);
+  EXPECT_THAT(gpu_.limits, ElementsAre(400));
+  sleep_until(at(5));
+  EXPECT_THAT(gpu_.limits, ElementsAre(400, 300));
+  sleep_until(at(60));
+  EXPECT_THAT(gpu_.limits, ElementsAre(400, 300, 220.5));
+  EXPECT_EQ(gpu_.locked_mhz, 350);
+  EXPECT_THAT(record(), HasSubstr("\npower 0000650000 0000220500 0000220500\n"));
+  EXPECT_TRUE(worker_->give_back());
+  EXPECT_EQ(gpu_.limit, Watts(650));
+}
+
+TEST_F(FallenBackstop, ANewPlanRaisesItAgain) {
+  sleep_until(at(9));
+  mailbox_.limit.falls({});
+  mailbox_.limit.limit_power(Watts(450));
+  (void)worker_->work();
+  EXPECT_EQ(gpu_.limit, Watts(450));
+  mailbox_.limit.falls(std::vector<CeilingFall>{{now_ns_, Megahertz(700), Watts(300)}});
+  (void)worker_->work();
+  EXPECT_EQ(gpu_.limit, Watts(300));
+  mailbox_.limit.set(Megahertz(0), 0);
+  (void)worker_->work();
+  EXPECT_EQ(gpu_.limit, Watts(650)) << "no budget any more";
+}
+
+TEST_F(FallenBackstop, TheNextHelperFindsTheFallsThatCameWithoutOne) {
+  worker_.reset();
+  now_ns_ = at(6);
+  worker_.emplace(
+      mailbox_, gpu_, *lease_, [this] { return now_ns_; }, true);
+  ASSERT_TRUE(worker_->begin());
+  (void)worker_->work();
+  EXPECT_THAT(gpu_.limits, ElementsAre(400, 300));
+}
+
 // ---- Real processes.
 
 class RealBackstop : public ::testing::Test {
@@ -292,6 +356,23 @@ TEST_F(RealBackstop, StaysWhileItsHelperIsReplacedAndIsRestoredAtTheEnd) {
   controller_.reset();
   EXPECT_EQ(driver_->power_limit(), Watts(500));
   EXPECT_FALSE(gpu_->locked());
+}
+
+TEST_F(RealBackstop, FallsWhileTheTrainingProcessIsStopped) {
+  const pid_t training = ::fork();
+  if (training == 0) {
+    auto started = ClockController::start(options_);
+    if (!started) ::_exit(1);
+    limit(**started);
+    (*started)->set_falls(std::vector<CeilingFall>{{monotonic_ns() + kBackstopSecond, Megahertz(700), Watts(210)}});
+    for (;;) ::pause();
+  }
+  ASSERT_TRUE(limit_becomes(250) || driver_->power_limit() == Watts(210));
+  ::kill(training, SIGSTOP);
+  EXPECT_TRUE(limit_becomes(210));
+  ::kill(training, SIGKILL);
+  ::waitpid(training, nullptr, 0);
+  EXPECT_TRUE(limit_becomes(500));
 }
 
 /// Which processes of a job are killed at once.
