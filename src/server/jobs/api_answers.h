@@ -21,11 +21,15 @@ void describe(F& f, const RegisterJobAnswer& made) {
 struct LaterCeilingAnswer {
   double at_s = 0;
   int ceiling_mhz = 0;
+  std::optional<Watts> power_limit = {};
+  double paced_iteration_s = 0;
 };
 template <class F>
 void describe(F& f, const LaterCeilingAnswer& later) {
   f.always("at_s", later.at_s);
   f.always("ceiling_mhz", later.ceiling_mhz);
+  f("power_limit_w", later.power_limit);
+  f("paced_iteration_s", later.paced_iteration_s);
 }
 /// A plan's budget as ranks see it.
 struct BudgetAnswer {
@@ -49,7 +53,12 @@ inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
   const std::optional<PowerBudget>& budget = schedule.budget;
   if (!budget) return std::nullopt;
   BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once, {}, schedule.power_limit};
-  for (const LaterBudget& later : budget->ahead) answer.ahead.push_back({later.at_s, later.ceiling_mhz});
+  for (std::size_t k = 0; k < budget->ahead.size(); ++k) {
+    const LaterBudget& later = budget->ahead[k];
+    std::optional<Watts> limit;
+    if (k < schedule.later_limits.size()) limit = schedule.later_limits[k];
+    answer.ahead.push_back({later.at_s, later.ceiling_mhz, limit, later.paced_iteration_s});
+  }
   answer.paced_iteration_s = budget->paced_iteration_s;
   return answer;
 }

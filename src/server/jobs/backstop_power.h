@@ -22,6 +22,9 @@ inline constexpr double kBackstopMargin = 1.25;
 inline constexpr int kBackstopStep_pct = 5;
 
 Watts backstop_power(const PowerBudget& budget, const CharacterizedPipeline& pipeline, int point, int stage_rank);
+/// The same where every clock is at or below that ceiling, whatever the plan: from a fall of the budget on.
+Watts backstop_power_at(const PowerBudget& budget, int ceiling_mhz, const CharacterizedPipeline& pipeline,
+                        int stage_rank);
 /// PowerBudget::draws_more_pct of a job with that correction: the next step above it. Below `last`, that of its present
 /// plan, only if the correction is below the step by more than a change of corrections.
 int backstop_step(double correction, int last_pct);

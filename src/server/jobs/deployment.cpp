@@ -277,6 +277,7 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
   choices.plans.insert(choices.plans.end(), paced.powers.begin(), paced.powers.end());
   choices.paced_to_rate = paced_to_rate;
   choices.paced_ceiling_mhz = paced.ceiling_mhz;
+  choices.paced = paced;
   return choices;
 }
 
@@ -292,6 +293,15 @@ int ceiling_within(const PowerChoices& choices, Watts most) {
     if (at.power <= most) return at.clock_mhz;
   }
   return choices.at_clocks.empty() ? 0 : choices.at_clocks.back().clock_mhz;
+}
+
+LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling_mhz) {
+  LaterBudget budget{0, granted.value(), std::min(ceiling_within(choices, granted), ceiling_mhz)};
+  if (!is_paced(choices, granted)) return budget;
+  constexpr double same_power = 1 + 1e-9;
+  const PowerAtTime& run = fastest_within(choices.paced.powers, same_power * granted);
+  budget.paced_iteration_s = choices.paced.period_at(run, budget.ceiling_mhz).value();
+  return budget;
 }
 
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force) {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "server/jobs/job.h"
+#include "server/jobs/pacing.h"
 #include "server/jobs/policy_target.h"
 
 namespace perseus::jobs {
@@ -66,6 +67,7 @@ struct PowerChoices {
   std::size_t unpaced = 0;                ///< so many of `plans` are plans; the others are the slowest one with waits
   double paced_to_rate = 0;               ///< as in TimeBounds
   int paced_ceiling_mhz = 0;              ///< see pacing.h
+  PacedRuns paced = {};                   ///< `powers` are the last of `plans`
 };
 /// Nothing while a pipeline has no frontier in memory, or runs at maximum clock. `paced_to_rate`: as in TimeBounds.
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -74,6 +76,9 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
 bool is_paced(const PowerChoices& choices, Watts watts);
 /// The highest clock that keeps to that power; the lowest if none does; for a paced job that of paced_runs().
 int ceiling_within(const PowerChoices& choices, Watts most);
+/// What a job keeps that has a grant of so many watts and no plan: with the ceiling of ceiling_within() or
+/// `ceiling_mhz`, whichever is lower, and for a paced job the period that this needs.
+LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling_mhz);
 
 /// True if the plan in force differs from the desired one.
 bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_force);

@@ -84,6 +84,7 @@ void describe(F& f, S& s) {
   f.always("at_s", s.at_s);
   f.always("watts", s.watts);
   f.always("ceiling_mhz", s.ceiling_mhz);
+  f("paced_iteration_s", s.paced_iteration_s);
 }
 
 template <class F, class S>

@@ -44,16 +44,21 @@ Joules surplus_at(int clock_mhz, const std::vector<Alike>& all) {
   return surplus;
 }
 
-/// Clocks at or below which every computation was measured, lowest first.
-std::set<int> common_clocks(const std::vector<Alike>& all) {
-  int lowest_mhz = 0;
-  for (const Alike& one : all) lowest_mhz = std::max(lowest_mhz, one.options->back().clock.value());
+/// Clocks at which a computation was measured, lowest first.
+std::set<int> measured_clocks(const std::vector<Alike>& all) {
   std::set<int> clocks;
   for (const Alike& one : all) {
-    for (const model::Measurement& option : *one.options) clocks.insert(std::max(option.clock.value(), lowest_mhz));
+    for (const model::Measurement& option : *one.options) clocks.insert(option.clock.value());
   }
   clocks.erase(0);
   return clocks;
+}
+
+/// The lowest clock at or below which every computation was measured.
+int lowest_common_clock(const std::vector<Alike>& all) {
+  int lowest_mhz = 0;
+  for (const Alike& one : all) lowest_mhz = std::max(lowest_mhz, one.options->back().clock.value());
+  return lowest_mhz;
 }
 
 }  // namespace
@@ -61,10 +66,10 @@ std::set<int> common_clocks(const std::vector<Alike>& all) {
 PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate) {
   std::vector<Alike> all;
   Seconds full_speed;
-  Watts waiting;
+  PacedRuns runs;
   for (const PolicyScope& group : groups) {
     const model::Frontier& frontier = group.pipeline->frontier;
-    waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
+    runs.waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
     full_speed = std::max(full_speed, frontier.points.back().time);
     const int straggling = straggling_point(*group.pipeline, slowest.straggler_stretch);
     if (group.count > 0) {
@@ -72,10 +77,12 @@ PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& 
     }
     if (group.stragglers > 0) add(all, *group.pipeline, straggling, group.scale * group.stragglers);
   }
-  PacedRuns runs;
   Joules least;
-  for (const int clock_mhz : common_clocks(all)) {
+  const int lowest_mhz = lowest_common_clock(all);
+  for (const int clock_mhz : measured_clocks(all)) {
     const Joules surplus = surplus_at(clock_mhz, all);
+    runs.surplus.push_back({clock_mhz, surplus});
+    if (clock_mhz < lowest_mhz) continue;
     if (runs.ceiling_mhz == 0 || surplus < least) runs.ceiling_mhz = clock_mhz, least = surplus;
   }
   if (runs.ceiling_mhz == 0) return runs;
@@ -85,10 +92,22 @@ PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& 
     const Seconds time = full_speed / *rate;
     // An iteration at the ceiling may be longer than the period: that draws more where computing draws less than
     // waiting.
-    runs.powers.push_back(
-        {time, std::max(waiting, power_with_waits(groups, slowest, time) + least / time), slowest.straggler_stretch});
+    runs.powers.push_back({time, std::max(runs.waiting, power_with_waits(groups, slowest, time) + least / time),
+                           slowest.straggler_stretch});
   }
   return runs;
+}
+
+Seconds PacedRuns::period_at(const PowerAtTime& run, int at_mhz) const {
+  Joules more;  // than at the ceiling of `run`
+  for (const AtCeiling& at : surplus) {
+    if (at.clock_mhz == at_mhz) more += at.surplus;
+    if (at.clock_mhz == ceiling_mhz) more -= at.surplus;
+  }
+  if (at_mhz == ceiling_mhz || more <= Joules(0)) return run.time;
+  const Watts computing = run.power - waiting;
+  const Seconds longest = powers.back().time;
+  return computing > Watts(0) ? std::min(run.time + more / computing, longest) : longest;
 }
 
 }  // namespace perseus::jobs

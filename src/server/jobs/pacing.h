@@ -7,7 +7,7 @@
 //          an iteration of any mixture takes at most what the slowest plan takes, and for each computation what the
 //          ceiling takes more. Powers here contain that.
 // Input:   the pipelines of a job; their slowest plans; the least part of its full speed that waits may slow
-//          it to.
+//          it to; the ceiling of ranks that keep a lower one (site_ahead.h).
 // Output:  the clock at which that surplus is least, among those at or below which every computation was measured;
 //          ascending times beyond the slowest plan, at the rates of site::paced_rates(), down to the least rate, and
 //          not beyond kLongestWait_s: a host that runs ahead of its device begins to wait early.
@@ -29,6 +29,16 @@ inline constexpr Seconds kLongestWait_s{10};
 struct PacedRuns {
   int ceiling_mhz = 0;              ///< of a rank without a valid plan
   std::vector<PowerAtTime> powers;  ///< fastest first
+  struct AtCeiling {
+    int clock_mhz = 0;
+    Joules surplus;
+  };
+  std::vector<AtCeiling> surplus;  ///< of an iteration at each clock of a computation, lowest clock first
+  Watts waiting;                   ///< of all accelerators
+
+  /// The period with which a job at that ceiling draws no more than that one of `powers` at its own ceiling; at most
+  /// the longest of them.
+  [[nodiscard]] Seconds period_at(const PowerAtTime& run, int at_mhz) const;
 };
 
 PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate);

@@ -24,9 +24,10 @@ struct Job;
 
 /// What a budget will be from a time on.
 struct LaterBudget {
-  double at_s = 0;      ///< since 1970
-  double watts = 0;     ///< mean power of the job at most
-  int ceiling_mhz = 0;  ///< highest clock of a rank that has no plan of that time
+  double at_s = 0;               ///< since 1970
+  double watts = 0;              ///< mean power of the job at most
+  int ceiling_mhz = 0;           ///< highest clock of a rank that has no plan of that time
+  double paced_iteration_s = 0;  ///< as in PowerBudget, of a rank that has no plan of that time
   bool operator==(const LaterBudget&) const = default;
 };
 /// Of a plan, and of the answer to a rank.

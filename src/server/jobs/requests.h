@@ -133,6 +133,7 @@ struct StageSchedule {
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   std::optional<PowerBudget> budget = {};
   std::optional<Watts> power_limit = {};  ///< of its GPU, as a backstop under the budget
+  std::vector<Watts> later_limits = {};   ///< the same from each fall of the budget on
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
   mutable std::optional<ClockSpan> clock_range = {};  ///< of `clocks`, once a caller has needed it
 };

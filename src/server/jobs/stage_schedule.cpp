@@ -113,7 +113,12 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
-  if (schedule->budget) { schedule->power_limit = backstop_power(*schedule->budget, pipeline, point, rank.pp_rank); }
+  if (schedule->budget) {
+    schedule->power_limit = backstop_power(*schedule->budget, pipeline, point, rank.pp_rank);
+    for (const LaterBudget& later : schedule->budget->ahead) {
+      schedule->later_limits.push_back(backstop_power_at(*schedule->budget, later.ceiling_mhz, pipeline, rank.pp_rank));
+    }
+  }
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
   // Rounded, since a number that was read from the job's log may differ in its last bit.

@@ -70,12 +70,12 @@ std::vector<LaterLimits> falls_ahead(const jobs::SiteDocument& document, double 
 
 BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimits>& falls) {
   BudgetsAhead ahead(site.jobs.size());
-  std::vector<int> last(site.jobs.size(), std::numeric_limits<int>::max());
+  std::vector<jobs::LaterBudget> last(site.jobs.size(), {0, 0, std::numeric_limits<int>::max()});
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {
     const PoweredJob& job = site.jobs[j];
-    // The ceiling that it has now; without a limit, none.
+    // The ceiling and the period that it has now; without a limit, none.
     if (job.choices && job.granted < job.all_max()) {
-      last[j] = jobs::ceiling_within(*job.choices, planned_power(job, job.granted));
+      last[j] = jobs::without_plan(*job.choices, planned_power(job, job.granted), last[j].ceiling_mhz);
     }
   }
   PoweredSite later = site;
@@ -87,10 +87,12 @@ BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimit
       if (!job.choices) continue;
       if (shares.wanted[j] >= job.all_max()) continue;
       const Watts share = planned_power(job, shares.wanted[j]);
-      const int ceiling_mhz = jobs::ceiling_within(*job.choices, share);
-      if (ceiling_mhz >= last[j]) continue;
-      last[j] = ceiling_mhz;
-      ahead[j].push_back({fall.from_s, share.value(), ceiling_mhz});
+      jobs::LaterBudget next = jobs::without_plan(*job.choices, share, last[j].ceiling_mhz);
+      next.at_s = fall.from_s;
+      if (next.ceiling_mhz >= last[j].ceiling_mhz && next.paced_iteration_s <= last[j].paced_iteration_s) continue;
+      next.paced_iteration_s = std::max(next.paced_iteration_s, last[j].paced_iteration_s);
+      last[j] = next;
+      ahead[j].push_back(next);
     }
   }
   return ahead;
@@ -99,7 +101,8 @@ BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimit
 bool still_holds(const std::vector<jobs::LaterBudget>& sent, const std::vector<jobs::LaterBudget>& now) {
   return std::ranges::equal(sent, now, [](const jobs::LaterBudget& was, const jobs::LaterBudget& is) {
     return was.at_s == is.at_s && was.ceiling_mhz <= is.ceiling_mhz &&
-           was.ceiling_mhz >= kNeedlesslyFar * is.ceiling_mhz;
+           was.ceiling_mhz >= kNeedlesslyFar * is.ceiling_mhz && was.paced_iteration_s >= is.paced_iteration_s &&
+           kNeedlesslyFar * was.paced_iteration_s <= is.paced_iteration_s;
   });
 }
 

@@ -6,8 +6,9 @@
 // Input:   the site document, which knows limits over time; the jobs and what they can draw now.
 // Output:  falls_ahead(): the times within kHorizon_s at which a limit is lower than ever before, at most kMostFalls,
 //          each with the least limits until the next one; of more falls, such as those of a ramp, several become one.
-//          budgets_ahead(): per job its share under the limits then, as the power of a plan, and the ceiling within it;
-//          only falls of the ceiling.
+//          budgets_ahead(): per job its share under the limits then, as the power of a plan, the ceiling within it, and
+//          for a share below the slowest plan the period that ranks need who are at that ceiling (jobs/pacing.h); only
+//          falls of the ceiling and longer periods.
 // Errors:  none.
 // Cost:    O(steps x domains) for the times; a division (site_shares.h) per time.
 // Threads: pure functions.

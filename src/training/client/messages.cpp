@@ -248,48 +248,57 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
   return Ok{};
 }
 
+constexpr double kLongest_s = 86400;
+constexpr int kHighest_mhz = 65535;
+
+/// `allowed`: as for the reader's error; absent: 0.
+Result<double> read_above_0(formats::JsonFields& fields, const char* name, double most, const char* allowed) {
+  const auto member = fields.optional(name);
+  if (!member) return 0.0;
+  const auto number = member->number();
+  if (!number) return number.error();
+  if (!(*number > 0 && *number <= most)) return member->error(allowed);
+  return *number;
+}
+
+/// The members that a budget and its falls have in common.
+template <class Budget>
+Status read_limits(formats::JsonFields& fields, Budget& budget) {
+  budget.ceiling_mhz = static_cast<int>(fields.integer("ceiling_mhz"));
+  if (fields.error()) return *fields.error();
+  if (budget.ceiling_mhz < 1 || budget.ceiling_mhz > kHighest_mhz) {
+    return fields.value("ceiling_mhz").error("1 to 65535");
+  }
+  const auto limit = read_above_0(fields, "power_limit_w", 1e5, "above 0, to 100000");
+  if (!limit) return limit.error();
+  const auto period = read_above_0(fields, "paced_iteration_s", kLongest_s, "above 0, to 86400");
+  if (!period) return period.error();
+  budget.power_limit_w = *limit;
+  budget.paced_iteration_s = *period;
+  return Ok{};
+}
+
 Status read_budget(const formats::JsonReader& answer, ClockPlan& plan) {
   formats::JsonFields fields(answer);
   PlanBudget budget;
   budget.lease_s = fields.number("lease_s");
-  budget.ceiling_mhz = fields.integer("ceiling_mhz");
-  if (fields.error()) return *fields.error();
-  constexpr double longest_s = 86400;
-  constexpr int highest_mhz = 65535;
-  if (!(budget.lease_s > 0 && budget.lease_s <= longest_s)) return fields.value("lease_s").error("above 0, to 86400");
-  if (budget.ceiling_mhz < 1 || budget.ceiling_mhz > highest_mhz) {
-    return fields.value("ceiling_mhz").error("1 to 65535");
-  }
+  if (Status read = read_limits(fields, budget); !read) return read;
+  if (!(budget.lease_s > 0 && budget.lease_s <= kLongest_s)) return fields.value("lease_s").error("above 0, to 86400");
   if (const auto at_once = fields.optional("at_once")) {
     const auto is = at_once->boolean();
     if (!is) return is.error();
     budget.at_once = *is;
   }
-  if (const auto limit = fields.optional("power_limit_w")) {
-    const auto watts = limit->number();
-    if (!watts) return watts.error();
-    constexpr double most_w = 1e5;
-    if (!(*watts > 0 && *watts <= most_w)) return limit->error("above 0, to 100000");
-    budget.power_limit_w = *watts;
-  }
   if (const auto ahead = fields.optional("ahead")) {
     Status read = ahead->for_each([&](const formats::JsonReader& entry) -> Status {
       formats::JsonFields fall(entry);
-      const LaterCeiling later{fall.number("at_s"), static_cast<int>(fall.integer("ceiling_mhz"))};
-      if (fall.error()) return *fall.error();
-      if (later.ceiling_mhz < 1 || later.ceiling_mhz > highest_mhz) {
-        return fall.value("ceiling_mhz").error("1 to 65535");
-      }
+      LaterCeiling later;
+      later.at_s = fall.number("at_s");
+      if (Status limits = read_limits(fall, later); !limits) return limits;
       budget.ahead.push_back(later);
       return Ok{};
     });
     if (!read) return read;
-  }
-  if (const auto paced = fields.optional("paced_iteration_s")) {
-    const auto period_s = paced->number();
-    if (!period_s) return period_s.error();
-    if (!(*period_s > 0 && *period_s <= longest_s)) return paced->error("above 0, to 86400");
-    budget.paced_iteration_s = *period_s;
   }
   plan.budget = budget;
   return Ok{};

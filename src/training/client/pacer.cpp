@@ -17,17 +17,43 @@ Pacer::Pacer(std::function<std::uint64_t()> now_ns) : now_ns_(std::move(now_ns))
   if (!now_ns_) now_ns_ = host_now_ns;
 }
 
-void Pacer::set(double period_s) {
+void Pacer::set(RankPace pace, std::vector<LaterPace> later) {
   const std::lock_guard lock(mutex_);
-  if (!stopped_) period_s_.store(period_s, std::memory_order_relaxed);
-  changed_.notify_all();
+  if (!stopped_) take(pace, std::move(later));
+}
+
+void Pacer::move_later(std::vector<LaterPace> later) {
+  const std::lock_guard lock(mutex_);
+  if (!later_.empty()) take(pace_, std::move(later));
 }
 
 void Pacer::stop() {
   const std::lock_guard lock(mutex_);
   stopped_ = true;
-  period_s_.store(0, std::memory_order_relaxed);
+  take({}, {});
+}
+
+void Pacer::take(RankPace pace, std::vector<LaterPace> later) {
+  pace_ = pace;
+  later_ = std::move(later);
+  std::uint64_t first_ns = kNever;
+  for (const LaterPace& one : later_) first_ns = std::min(first_ns, one.at_ns);
+  first_later_ns_.store(first_ns, std::memory_order_relaxed);
+  period_s_.store(pace.period_s, std::memory_order_relaxed);
   changed_.notify_all();
+}
+
+double Pacer::period_s() const {
+  const std::lock_guard lock(mutex_);
+  return pace_at(now_ns_()).period_s;
+}
+
+RankPace Pacer::pace_at(std::uint64_t now_ns) const {
+  RankPace pace = pace_;
+  for (const LaterPace& later : later_) {
+    if (later.at_ns <= now_ns && later.pace.period_s > pace.period_s) pace = later.pace;
+  }
+  return pace;
 }
 
 void Pacer::wait_for(std::uint64_t begun_ns, const std::function<bool()>& idle) {
@@ -37,7 +63,7 @@ void Pacer::wait_for(std::uint64_t begun_ns, const std::function<bool()>& idle) 
   std::unique_lock lock(mutex_);
   waits_.store(true, std::memory_order_release);
   for (; now_ns >= from_ns; now_ns = now_ns_()) {  // a time source that goes back ends the wait
-    const double period = period_s();
+    const double period = pace_at(now_ns).period_s;
     const std::uint64_t due_ns = std::min(begun_ns + ns(period), latest_ns);
     if (now_ns < due_ns) {
       changed_.wait_for(lock, std::chrono::nanoseconds(due_ns - now_ns));

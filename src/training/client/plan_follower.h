@@ -36,6 +36,8 @@ struct PlannedClock {
 struct LaterCeiling {
   double at_s = 0;  ///< since 1970
   int ceiling_mhz = 0;
+  double power_limit_w = 0;      ///< as in PlanBudget, from then on
+  double paced_iteration_s = 0;  ///< the same
 };
 /// Power budget that comes with a plan.
 struct PlanBudget {

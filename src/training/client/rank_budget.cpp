@@ -25,12 +25,12 @@ void RankBudget::use_control(clock_control::ClockController* control, std::vecto
   clocks_mhz_ = std::move(clocks_mhz);
 }
 
-void RankBudget::answered(const Answered& answer) {
+bool RankBudget::answered(const Answered& answer) {
   const std::lock_guard lock(mutex_);
   answered_s_ = answer.sent_by_s;
   server_clock_.answered(answer);
   if (budget_ && control_ != nullptr) control_->extend_plan(valid_until_ns());
-  if (answer.sent) adjust_falls();
+  return answer.sent && adjust_falls();
 }
 
 std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
@@ -60,11 +60,12 @@ std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
 void RankBudget::take_falls() {
   falls_.clear();
   for (const LaterCeiling& later : budget_->ahead) {
-    falls_.push_back({monotonic_ns(later.at_s), Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz))});
+    falls_.push_back({monotonic_ns(later.at_s), Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz)),
+                      Watts(later.power_limit_w)});
   }
 }
 
-void RankBudget::adjust_falls() {
+bool RankBudget::adjust_falls() {
   const std::int64_t now_ns = clock_control::monotonic_ns();
   bool moved = false;
   for (std::size_t k = 0; k < falls_.size(); ++k) {
@@ -74,6 +75,7 @@ void RankBudget::adjust_falls() {
     moved = true;
   }
   if (moved && control_ != nullptr) control_->set_falls(falls_);
+  return moved;
 }
 
 /// Of a time since 1970; now, if it is over.
@@ -82,6 +84,17 @@ std::int64_t RankBudget::monotonic_ns(double at_s) const {
   const double now_s = 1e-9 * static_cast<double>(now_ns);
   const double in_s = server_clock_.earliest(at_s).value_or(now_s + at_s - unix_now_s()) - now_s;
   return now_ns + static_cast<std::int64_t>(1e9 * std::clamp(in_s, 0.0, kFarthest_s));
+}
+
+std::vector<LaterPace> RankBudget::later_paces() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LaterPace> paces;
+  for (std::size_t k = 0; k < falls_.size(); ++k) {
+    const LaterCeiling& later = budget_->ahead[k];
+    if (later.paced_iteration_s <= 0) continue;
+    paces.push_back({static_cast<std::uint64_t>(falls_[k].at_ns), {later.paced_iteration_s}});
+  }
+  return paces;
 }
 
 RankBudget::Now RankBudget::now(double now_s) const {

@@ -2,7 +2,8 @@
 //
 // Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU. Falls have the
 //          server's time (server_clock.h); only with an older server, which does not say its time, this host's.
-// Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps.
+// Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps; paces of
+//          later times for the training thread (pacer.h).
 // Errors:  none. Without clock control it only keeps the time: the rank reports `control`, and the server counts it at
 //          the highest clock.
 // Cost:    a lock and a few stores per answer of the server.
@@ -15,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "training/client/pacer.h"
 #include "training/client/plan_follower.h"
 #include "training/client/server_clock.h"
 #include "training/clock_control/clock_controller.h"
@@ -26,7 +28,8 @@ class RankBudget {
   /// `clocks_mhz`: highest first. `control` may be null, else it must outlive this object.
   void use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz);
 
-  void answered(const Answered& answer);
+  /// Whether the times of falls have moved: later_paces() has others then.
+  bool answered(const Answered& answer);
   /// Call before the follower gets the plan. `plan_rules`: the rank follows an earlier plan at present. May turn the
   /// plan's budget into one that holds at once. Returns the ticket of a cap, which the training thread must lift after
   /// it has requested its clocks again; 0: none.
@@ -40,6 +43,8 @@ class RankBudget {
     [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && (fallen || lease_left_s <= 0); }
   };
   [[nodiscard]] Now now(double now_s) const;
+  /// Of the falls of the budget in force, by this host's clock.
+  [[nodiscard]] std::vector<LaterPace> later_paces() const;
 
  private:
   /// The highest clock of the plan; the ceiling if it names none.
@@ -47,8 +52,8 @@ class RankBudget {
   [[nodiscard]] std::int64_t valid_until_ns() const;
   /// The falls of the budget in force; each ceiling is a supported clock.
   void take_falls();
-  /// The same falls, at the times that the last answer says. Those that have come stay.
-  void adjust_falls();
+  /// The same falls, at the times that the last answer says; whether one has moved. Those that have come stay.
+  bool adjust_falls();
   [[nodiscard]] std::int64_t monotonic_ns(double at_s) const;
 
   clock_control::ClockController* control_ = nullptr;
@@ -57,7 +62,7 @@ class RankBudget {
   std::optional<PlanBudget> budget_;  ///< its ceiling is a supported clock
   double answered_s_ = 0;
   ServerClock server_clock_;
-  std::vector<clock_control::CeilingFall> falls_;
+  std::vector<clock_control::CeilingFall> falls_;  ///< of budget_->ahead, in its order
 };
 
 }  // namespace perseus::client

@@ -145,7 +145,7 @@ void TrainingClient::open_session() {
     take_plan(std::move(plan));
   };
   listener.on_answer = [this](const Answered& answer) {
-    budget_.answered(answer);
+    if (budget_.answered(answer)) calls_.pacer().move_later(budget_.later_paces());
     hold_as_needed();
   };
   listener.on_held = [this](bool held) {
@@ -178,7 +178,11 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   backstop_.arrives(*plan, follows_plan());
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
   hold_as_needed();
-  calls_.pacer().set(options_.paces && plan->budget ? plan->budget->paced_iteration_s : 0);
+  if (options_.paces && plan->budget) {
+    calls_.pacer().set({plan->budget->paced_iteration_s}, budget_.later_paces());
+  } else {
+    calls_.pacer().set(0);
+  }
   calls_.follower().put(std::move(plan));
   if (ticket != 0) calls_.take_at_next_call(ticket);
 }

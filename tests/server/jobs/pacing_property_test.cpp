@@ -113,16 +113,23 @@ RC_GTEST_PROP(PacingProperty, NoMixtureOfPlanAndCeilingDrawsMoreThanCounts, ()) 
       RC_ASSERT(time >= runs.powers[k - 1].time);
       RC_ASSERT(power <= runs.powers[k - 1].power * kRounding);
     }
+    // Ranks may keep a lower ceiling, or a higher one, than that of the run: with a longer period.
+    const bool own_ceiling = roll(0, 1) == 0;
+    const int ceiling_mhz =
+        own_ceiling ? runs.ceiling_mhz : runs.surplus[roll(0, static_cast<int>(runs.surplus.size()) - 1)].clock_mhz;
     Joules effective;
     Watts waiting;
-    Seconds period = time;
+    Seconds period = own_ceiling ? time : runs.period_at(runs.powers[k], ceiling_mhz);
+    RC_ASSERT(period >= time);
+    RC_ASSERT(period <= std::max(runs.powers.back().time, time));
+    if (period >= runs.powers.back().time && !own_ceiling) continue;  // the least rate comes first
     for (const PolicyScope& group : groups) {
       const CharacterizedPipeline& of = *group.pipeline;
       planner::Realizer realizer(of.dag);
       for (int p = 0; p < group.count + group.stragglers; ++p) {
         const Seconds alone = model::time_without_straggler(of.frontier, of.all_max_time);
         const int own = p < group.count ? 0 : model::slowest_within(of.frontier, stretch * alone);
-        const auto run = realizer.realize(mixture(of.dag, of.frontier.points[own].plan, runs.ceiling_mhz));
+        const auto run = realizer.realize(mixture(of.dag, of.frontier.points[own].plan, ceiling_mhz));
         effective += group.scale * run.effective_energy;
         waiting += group.scale * of.dag.total_blocking_power();
         period = std::max(period, run.time);

@@ -1,5 +1,6 @@
 #include "server/jobs/stage_schedule.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace perseus::jobs {
@@ -120,6 +121,14 @@ TEST(StageSchedule, UnderABudgetHasAPowerLimitAboveEverythingThatTheRankComputes
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(136)) << "of one accelerator";
   with.pipeline.dag.blocking_power = Watts(200);
   EXPECT_EQ(with.schedule(0)->power_limit, Watts(250)) << "waiting draws more";
+}
+
+TEST(StageSchedule, EachFallOfABudgetHasThePowerLimitOfItsCeilingWhateverThePlan) {
+  WithAPlan with;
+  with.pipeline.dag.accelerators = {1};
+  with.job.plan->budget = PowerBudget{300, 15, 1410};
+  with.job.plan->budget->ahead = {{100, 250, 1410}, {200, 200, 900}};
+  EXPECT_THAT(with.schedule(1)->later_limits, ::testing::ElementsAre(Watts(375), Watts(271)));
 }
 
 TEST(StageSchedule, IsSlowerOnPurposeOnlyIfItIsSlowerThanTheHighestClock) {

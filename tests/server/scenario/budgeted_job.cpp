@@ -88,7 +88,7 @@ Watts mean_power(const TwoStageClocks& clocks) {
       moved = true;
     }
   }
-  const double time_s = std::max(free_s[0], free_s[1]);
+  const double time_s = std::max({free_s[0], free_s[1], clocks.period_s});
   energy_j += kBlocking_w * (2 * time_s - busy_s[0] - busy_s[1]);
   return Watts(energy_j / time_s);
 }
@@ -101,13 +101,16 @@ Watts mean_power_at(int microbatches, int mhz) {
 BudgetedRank::BudgetedRank(std::string job, int rank, int microbatches)
     : job_(std::move(job)), rank_(rank), microbatches_(microbatches) {}
 
-void BudgetedRank::start(InProcess& server, bool keeps_budgets) {
+void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces) {
   jobs::RegisterRank request;
   request.job = job_;
   request.rank = request.pp_rank = rank_;
   request.accelerator = fmt::format("{}-gpu-{}", job_, rank_);
   request.epoch = ++epoch_;
   request.keeps_budgets = keeps_budgets_ = keeps_budgets;
+  request.paces = paces_ = keeps_budgets && paces;
+  period_s_ = 0;
+  ahead_.clear();
   (void)server.register_rank(request).ok();  // a store that fails: asked again below
   version_ = 0;
   plan_.clear();
@@ -160,6 +163,8 @@ void BudgetedRank::arrives(const jobs::PlanAnswer& answer, double now_s) {
     lease_s_.reset();
     limit_->set(Megahertz(0), 0);
     limit_->falls({});
+    period_s_ = 0;
+    ahead_.clear();
   } else if (lease_s_) {
     limit_->extend(ns(now_s + *lease_s_));
   }
@@ -173,6 +178,16 @@ void BudgetedRank::obey(const jobs::PowerBudget& budget, double now_s) {
     falls.push_back({ns(later.at_s), Megahertz(device::highest_within(kClocks, later.ceiling_mhz))});
   }
   limit_->falls(falls);
+  period_s_ = paces_ ? budget.paced_iteration_s : 0;
+  ahead_ = budget.ahead;
+}
+
+double BudgetedRank::period_s(double now_s) const {
+  double period_s = period_s_;
+  for (const jobs::LaterBudget& later : ahead_) {
+    if (paces_ && later.at_s <= now_s) period_s = std::max(period_s, later.paced_iteration_s);
+  }
+  return period_s;
 }
 
 std::vector<int> BudgetedRank::clocks(double now_s) const {

@@ -4,7 +4,7 @@
 // Input:   answers of the server, which arrive late, twice or never; small.csv.
 // Output:  mean power of an iteration with the clocks of now. ClockLimit of the client decides about the clocks; the
 
-//          of the client is imitated: a plan is followed once its answer has arrived.
+//          of the client is imitated: a plan is followed once its answer has arrived, and its period at once.
 // Threads: one.
 #pragma once
 
@@ -26,6 +26,7 @@ namespace perseus::testing {
 struct TwoStageClocks {
   int microbatches = 0;
   std::array<std::vector<int>, 2> mhz;
+  double period_s = 0;  ///< an iteration takes so long at least
 };
 /// Mean power of both GPUs, by the times and energies of small.csv.
 Watts mean_power(const TwoStageClocks& clocks);
@@ -38,13 +39,15 @@ class BudgetedRank {
   BudgetedRank(std::string job, int rank, int microbatches);
 
   /// Registers this rank's process anew: it forgets its plan.
-  void start(InProcess& server, bool keeps_budgets);
+  void start(InProcess& server, bool keeps_budgets, bool paces = false);
   /// Asks, and takes what has arrived.
   void act(InProcess& server, Dice& dice);
   /// No message leaves or arrives until then.
   void cut_off(double until_s) { cut_off_until_s_ = until_s; }
   [[nodiscard]] bool is_cut_off(double now_s) const { return now_s < cut_off_until_s_; }
   [[nodiscard]] std::vector<int> clocks(double now_s) const;
+  /// The least time from the begin of an iteration to that of the next one; 0: it does not wait.
+  [[nodiscard]] double period_s(double now_s) const;
   /// Of the plan that it follows; 0: none, or one whose lease has ended.
   [[nodiscard]] std::int64_t version(double now_s) const { return is_expired(now_s) ? 0 : version_; }
   /// For messages of failures.
@@ -61,6 +64,9 @@ class BudgetedRank {
   bool keeps_budgets_ = true;
   std::vector<int> plan_;  ///< empty: the driver chooses
   std::optional<double> lease_s_;
+  bool paces_ = false;
+  double period_s_ = 0;
+  std::vector<jobs::LaterBudget> ahead_;
   std::unique_ptr<clock_control::ClockLimit> limit_ = std::make_unique<clock_control::ClockLimit>();
   double cut_off_until_s_ = 0, ask_s_ = 0, asked_s_ = 0;
   std::optional<int> wait_;

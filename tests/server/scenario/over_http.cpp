@@ -424,7 +424,10 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
     if (const auto ahead = of.optional("ahead")) {
       (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
         formats::JsonFields later(entry);
-        schedule->budget->ahead.push_back({later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))});
+        jobs::LaterBudget fall{later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))};
+        if (later.optional("paced_iteration_s")) fall.paced_iteration_s = later.number("paced_iteration_s");
+        schedule->budget->ahead.push_back(fall);
+        schedule->later_limits.emplace_back(later.number("power_limit_w"));
         return Ok{};
       });
     }

@@ -121,6 +121,8 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
       const std::vector<jobs::LaterBudget>& ahead = schedule->budget->ahead;
       numbers["falls"] = static_cast<double>(ahead.size());
       numbers["falls_to"] = ahead.empty() ? 0 : ahead.back().ceiling_mhz;
+      numbers["falls_paced"] = ahead.empty() ? 0 : ahead.back().paced_iteration_s;
+      if (!schedule->later_limits.empty()) numbers["falls_power_limit"] = schedule->later_limits.back().value();
     }
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;

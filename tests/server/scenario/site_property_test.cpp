@@ -23,11 +23,12 @@ constexpr std::array kDomains{"hall", "row-a", "row-b"};
 struct RunningJob {
   std::string id;
   int microbatches = 4, domain = 0;
-  bool keeps_budgets = true;
+  bool keeps_budgets = true, paces = false;
   std::vector<BudgetedRank> ranks;
 
   [[nodiscard]] Watts draws(double now_s) const {
-    return mean_power({microbatches, {ranks[0].clocks(now_s), ranks[1].clocks(now_s)}});
+    const double period_s = std::max(ranks[0].period_s(now_s), ranks[1].period_s(now_s));
+    return mean_power({microbatches, {ranks[0].clocks(now_s), ranks[1].clocks(now_s)}, period_s});
   }
   /// Clocks of two plans may draw more than either plan.
   [[nodiscard]] Watts may_draw(Watts counted, double now_s) const {
@@ -88,13 +89,13 @@ class RandomSite {
     request.profile = profile;
     const int domain = dice_.roll(0, 2);
     request.domain = kDomains[domain];
-    if (dice_.one_in(3)) request.least_rate = 0.9;
+    if (dice_.one_in(3)) request.least_rate = dice_.one_in(2) ? 0.9 : 0.5;
     const auto registered = server_.register_job(request);
     RC_ASSERT(registered.ok());
-    RunningJob job{registered->job, microbatches, domain, !dice_.one_in(6), {}};
+    RunningJob job{registered->job, microbatches, domain, !dice_.one_in(6), dice_.one_in(2), {}};
     for (int rank = 0; rank < 2; ++rank) {
       job.ranks.emplace_back(job.id, rank, microbatches);
-      job.ranks.back().start(server_, job.keeps_budgets);
+      job.ranks.back().start(server_, job.keeps_budgets, job.paces);
     }
     jobs_.push_back(std::move(job));
     excused_ = true;
@@ -109,7 +110,7 @@ class RandomSite {
   void a_rank_is_cut_off() { some_rank().cut_off(now_s() + dice_.real(5, 60)); }
   void a_rank_starts_anew() {
     RunningJob& job = some_job();
-    job.ranks[dice_.roll(0, 1)].start(server_, job.keeps_budgets);
+    job.ranks[dice_.roll(0, 1)].start(server_, job.keeps_budgets, job.paces);
     excused_ = true;
   }
   void a_straggler() {
@@ -148,7 +149,8 @@ class RandomSite {
       domains += fmt::format(R"({}{{"name":"{}",{}"limits":[{}]}})", d == 0 ? "" : ",", kDomains[d],
                              d == 0 ? "" : R"("parent":"hall",)", limits);
     }
-    const Status set = server_.set_site(fmt::format(R"({{"domains":[{}],"dwell_s":{}}})", domains, dice_.roll(1, 10)));
+    const Status set = server_.set_site(
+        fmt::format(R"({{"domains":[{}],"dwell_s":{},"pacing":{}}})", domains, dice_.roll(1, 10), !dice_.one_in(3)));
     RC_ASSERT(set.ok());
     has_site_ = true;
   }
@@ -158,7 +160,8 @@ class RandomSite {
     for (const RunningJob& job : jobs_) {
       if (!job.is_inside(domain)) continue;
       const double all_max_w = mean_power_at(job.microbatches, kSmallClocks.front()).value();
-      least_w += job.keeps_budgets ? mean_power_at(job.microbatches, kSmallClocks.back()).value() : all_max_w;
+      const double slowest_w = mean_power_at(job.microbatches, kSmallClocks.back()).value();
+      least_w += !job.keeps_budgets ? all_max_w : job.paces ? 0.85 * slowest_w : slowest_w;
       most_w += all_max_w;
     }
     return std::max(1.0, dice_.real(0.95 * least_w, 1.1 * most_w));

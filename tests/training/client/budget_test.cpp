@@ -138,6 +138,13 @@ TEST_F(BudgetMessage, IsRead) {
   EXPECT_EQ((*ahead)->budget->ahead[0].at_s, 1.8e9);
   EXPECT_EQ((*ahead)->budget->ahead[0].ceiling_mhz, 900);
   EXPECT_EQ((*ahead)->budget->power_limit_w, 0);
+  const auto more = read(R"({"lease_s":15,"ceiling_mhz":1005,"paced_iteration_s":2,"ahead":[)"
+                         R"({"at_s":1,"ceiling_mhz":900,"power_limit_w":300,"paced_iteration_s":3.5}]})");
+  ASSERT_TRUE(more) << more.error().message;
+  EXPECT_EQ((*more)->budget->paced_iteration_s, 2);
+  ASSERT_EQ((*more)->budget->ahead.size(), 1U);
+  EXPECT_EQ((*more)->budget->ahead[0].power_limit_w, 300);
+  EXPECT_EQ((*more)->budget->ahead[0].paced_iteration_s, 3.5);
   EXPECT_EQ((*read(R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":432.5})").value()).budget->power_limit_w, 432.5);
 }
 
@@ -148,6 +155,8 @@ TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
         R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":0}]})",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"ceiling_mhz":900}]})",
+        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"power_limit_w":-1}]})",
+        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"paced_iteration_s":0}]})",
         R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":0})",
         R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":"high"})"}) {
     EXPECT_FALSE(read(wrong)) << wrong;
@@ -514,6 +523,35 @@ TEST_F(BudgetedRank, AJobThatMayBePacedKeepsThePeriodAndReportsNothingOfTheWaits
   EXPECT_GE(took_s, (iterations - 1) * period_s);
   EXPECT_GT(waited_s, 0);
   EXPECT_LE(computed_s + waited_s, took_s);
+}
+
+/// A fall at that time since 1970, with a period and a power limit.
+std::string paced_fall(double at_s) {
+  return R"([{"at_s":)" + std::to_string(at_s) + R"(,"ceiling_mhz":900,"power_limit_w":260,"paced_iteration_s":1800}])";
+}
+
+TEST_F(BudgetedRank, AFallBringsItsPeriodAndItsPowerLimitWithoutTheServer) {
+  options_.paces = options_.power_backstop = true;
+  const double fall_s = SystemClock().now_s() + 3;
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200, false, paced_fall(fall_s), 350)));
+  ASSERT_TRUE(eventually([&] { return client_->status().find("\"budget\"") != std::string::npos; }));
+  const double before_s = client_->calls().pacer().period_s();
+  EXPECT_TRUE(before_s == 0 || SystemClock().now_s() >= fall_s) << before_s;
+  server_.reset();
+  EXPECT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 1800; })) << client_->status();
+  EXPECT_GE(SystemClock().now_s(), fall_s - 0.01);
+  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 260; })) << client_->status();
+  EXPECT_THAT(client_->status(), HasSubstr(R"("paced_iteration_s":1800)"));
+  client_->calls().pacer().stop();
+}
+
+TEST_F(BudgetedRank, AFallWithAPeriodDoesNotPaceAJobThatDoesNotAllowIt) {
+  start(plan_of(1, slow_clocks, budget_of(3600, 900, false, paced_fall(1))));
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; })) << client_->status();
+  iterate();
+  EXPECT_EQ(client_->calls().pacer().period_s(), 0);
+  EXPECT_EQ(statistics().paced_s, 0);
+  EXPECT_NE(power_limit_of(folder_ + "/gpu"), 260) << "nor limits its power";
 }
 
 TEST_F(BudgetedRank, APlanWithoutAPeriodTheEndOfTheJobAndStopEndAWait) {

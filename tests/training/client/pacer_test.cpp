@@ -105,6 +105,52 @@ TEST_F(PacerTest, AnEarlierPeriodMovesTheEndOfAWait) {
   EXPECT_EQ(pacer.paced_s(), 5);
 }
 
+TEST_F(PacerTest, ALaterPeriodHoldsFromItsTimeOnByItself) {
+  pacer.set({}, {{now_ns + 5 * kSecond, {4}}, {now_ns + 60 * kSecond, {8}}});
+  pacer.wait(now_ns, is_idle);
+  EXPECT_EQ(pacer.paced_s(), 0) << "it is not due";
+  EXPECT_EQ(pacer.period_s(), 0);
+  now_ns += 5 * kSecond - 1;
+  pacer.wait(now_ns, is_idle);
+  EXPECT_EQ(pacer.paced_s(), 0);
+  now_ns += 1;
+  EXPECT_EQ(pacer.period_s(), 4);
+  begins(1 * kSecond);
+  expect_waits();
+  now_ns += 3 * kSecond;
+  pacer.set({}, {{now_ns - 3 * kSecond, {4}}});
+  EXPECT_TRUE(ended());
+  EXPECT_EQ(pacer.paced_s(), 3);
+}
+
+TEST_F(PacerTest, OnlyLaterPeriodsThatAreThereMove) {
+  pacer.move_later({{now_ns.load(), {4}}});
+  EXPECT_EQ(pacer.period_s(), 0) << "there is none: the server may have taken it back";
+  pacer.set({3}, {{now_ns + 5 * kSecond, {4}}});
+  pacer.move_later({{now_ns + 2 * kSecond, {4}}});
+  EXPECT_EQ(pacer.period_s(), 3);
+  now_ns += 2 * kSecond;
+  EXPECT_EQ(pacer.period_s(), 4);
+}
+
+TEST_F(PacerTest, ALaterPeriodThatComesDuringAWaitMakesItLonger) {
+  const std::vector<LaterPace> later{{now_ns + 3 * kSecond, {9}}, {now_ns + 3 * kSecond, {2}}};
+  const auto turn_by = [&](std::uint64_t seconds) {
+    now_ns += seconds * kSecond;
+    pacer.set({4}, later);
+  };
+  pacer.set({4}, later);
+  begins(0);
+  expect_waits();
+  turn_by(5);
+  expect_waits();
+  EXPECT_EQ(pacer.period_s(), 9) << "never shorter by time alone";
+  turn_by(4);
+  EXPECT_TRUE(ended());
+  pacer.stop();
+  EXPECT_EQ(pacer.period_s(), 0) << "no later one either";
+}
+
 TEST_F(PacerTest, WaitsForTheDeviceToo) {
   for (const bool ever_idle : {true, false}) {
     idle = false;
