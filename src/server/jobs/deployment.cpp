@@ -152,6 +152,34 @@ std::optional<PowerBudget> budget_of(const Job& job) {
   return budget;
 }
 
+/// Power of all accelerators of the pipelines of a group, each rank in its most power-hungry computation at that clock
+/// or, where it has only higher ones, at its lowest.
+Watts most_at_clock(const PolicyScope& group, int clock_mhz) {
+  const model::ComputationDag& dag = group.pipeline->dag;
+  std::vector<Watts> of_rank;
+  for (const int accelerators : dag.accelerators) of_rank.push_back(accelerators * dag.blocking_power);
+  for (const model::Computation& computation : dag.computations) {
+    const std::vector<model::Measurement>& options = dag.types[computation.type].options;
+    for (const model::Measurement& option : options) {
+      const bool allowed = option.clock.value() <= clock_mhz || &option == &options.back();
+      if (!allowed || option.time <= Seconds(0)) continue;
+      of_rank[computation.rank] = std::max(of_rank[computation.rank], option.energy / option.time);
+    }
+  }
+  const Watts sum = std::accumulate(of_rank.begin(), of_rank.end(), Watts());
+  return group.scale * (group.count + group.stragglers) * sum;
+}
+
+/// Of a job that is paced under this budget.
+double share_of_evaluation(const std::vector<PolicyScope>& groups, const PowerBudget& budget) {
+  Watts computing, waiting;
+  for (const PolicyScope& group : groups) {
+    computing += most_at_clock(group, budget.ceiling_mhz);
+    waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
+  }
+  return evaluation_share(Watts(budget.watts), computing, waiting);
+}
+
 }  // namespace
 
 std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -176,6 +204,9 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
     plan.budget->paced_iteration_s = target.paced.value();
     // What counts is what the plan draws, even if the grant, made for another frontier or other ranks, is less.
     if (!target.kept) plan.budget->watts = std::max(plan.budget->watts, target.power.value());
+    if (target.paced > Seconds(0)) {
+      plan.budget->evaluation_share = share_of_evaluation(grouped->groups, *plan.budget);
+    }
   }
 
   Seconds slowest_useful;
@@ -206,24 +237,6 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
 }
 
 namespace {
-
-/// Power of all accelerators of the pipelines of a group, each rank in its most power-hungry computation at that clock
-/// or, where it has only higher ones, at its lowest.
-Watts most_at_clock(const PolicyScope& group, int clock_mhz) {
-  const model::ComputationDag& dag = group.pipeline->dag;
-  std::vector<Watts> of_rank;
-  for (const int accelerators : dag.accelerators) of_rank.push_back(accelerators * dag.blocking_power);
-  for (const model::Computation& computation : dag.computations) {
-    const std::vector<model::Measurement>& options = dag.types[computation.type].options;
-    for (const model::Measurement& option : options) {
-      const bool allowed = option.clock.value() <= clock_mhz || &option == &options.back();
-      if (!allowed || option.time <= Seconds(0)) continue;
-      of_rank[computation.rank] = std::max(of_rank[computation.rank], option.energy / option.time);
-    }
-  }
-  const Watts sum = std::accumulate(of_rank.begin(), of_rank.end(), Watts());
-  return group.scale * (group.count + group.stragglers) * sum;
-}
 
 std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScope>& groups) {
   std::set<int, std::greater<>> clocks;
@@ -301,6 +314,10 @@ LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling
   constexpr double same_power = 1 + 1e-9;
   const PowerAtTime& run = fastest_within(choices.paced.powers, same_power * granted);
   budget.paced_iteration_s = choices.paced.period_at(run, budget.ceiling_mhz).value();
+  const auto at = std::ranges::find_if(
+      choices.at_clocks, [&](const PowerChoices::AtClock& one) { return one.clock_mhz <= budget.ceiling_mhz; });
+  const Watts computing = at == choices.at_clocks.end() ? choices.at_clocks.back().power : at->power;
+  budget.evaluation_share = evaluation_share(granted, computing, choices.paced.waiting);
   return budget;
 }
 

@@ -30,7 +30,7 @@ TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaint
 void TrainingCalls::step_begin(bool train) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
-  if (train) pacer_.wait(iteration_began_ns_, [this] { return device_is_idle(); });
+  wait_as_paced(train);
   stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
@@ -51,6 +51,18 @@ void TrainingCalls::step_begin(bool train) {
   under_way_ = 0;
   if (has_news()) take_news(false, false);
   request(follower_.next_clock());
+}
+
+/// The iteration or the evaluation before this step has its pause.
+void TrainingCalls::wait_as_paced(bool train) {
+  const auto idle = [this] { return device_is_idle(); };
+  const bool paces_evaluation = pacer_.paces_evaluation();
+  if (paces_evaluation && evaluation_ended_ns_ != 0) {
+    pacer_.wait_after_evaluation(step_began_ns_, evaluation_ended_ns_, idle);
+  } else if (train || paces_evaluation) {
+    pacer_.wait(iteration_began_ns_, idle);
+  }
+  evaluation_ended_ns_ = 0;
 }
 
 /// As far as the device reports its position.
@@ -114,6 +126,7 @@ void TrainingCalls::step_end() {
   }
   // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
+  if (!train_) end_evaluation(now);
   const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
   recorder_.end_step();
   if (!train_) return;
@@ -121,6 +134,13 @@ void TrainingCalls::step_end() {
     last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
   }
   finished_.store(++iteration_, std::memory_order_release);
+}
+
+/// A pause after it begins when the device has done it.
+void TrainingCalls::end_evaluation(std::uint64_t now_ns) {
+  evaluation_ended_ns_ = now_ns;
+  if (moment_ != ClockMoment::device || !pacer_.paces_evaluation()) return;
+  if (!cuda_.load(std::memory_order_relaxed)->captured() && progress_->mark(position_ + 1)) ++position_;
 }
 
 /// The step is of a window that sets no clock, and the times of its computations are known.

@@ -138,13 +138,16 @@ TEST_F(BudgetMessage, IsRead) {
   EXPECT_EQ((*ahead)->budget->ahead[0].at_s, 1.8e9);
   EXPECT_EQ((*ahead)->budget->ahead[0].ceiling_mhz, 900);
   EXPECT_EQ((*ahead)->budget->power_limit_w, 0);
-  const auto more = read(R"({"lease_s":15,"ceiling_mhz":1005,"paced_iteration_s":2,"ahead":[)"
-                         R"({"at_s":1,"ceiling_mhz":900,"power_limit_w":300,"paced_iteration_s":3.5}]})");
+  const auto more = read(R"({"lease_s":15,"ceiling_mhz":1005,"paced_iteration_s":2,"evaluation_share":0.75,"ahead":[)"
+                         R"({"at_s":1,"ceiling_mhz":900,"power_limit_w":300,"paced_iteration_s":3.5,)"
+                         R"("evaluation_share":0.5}]})");
   ASSERT_TRUE(more) << more.error().message;
   EXPECT_EQ((*more)->budget->paced_iteration_s, 2);
+  EXPECT_EQ((*more)->budget->evaluation_share, 0.75);
   ASSERT_EQ((*more)->budget->ahead.size(), 1U);
   EXPECT_EQ((*more)->budget->ahead[0].power_limit_w, 300);
   EXPECT_EQ((*more)->budget->ahead[0].paced_iteration_s, 3.5);
+  EXPECT_EQ((*more)->budget->ahead[0].evaluation_share, 0.5);
   EXPECT_EQ((*read(R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":432.5})").value()).budget->power_limit_w, 432.5);
 }
 
@@ -157,6 +160,7 @@ TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"ceiling_mhz":900}]})",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"power_limit_w":-1}]})",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"paced_iteration_s":0}]})",
+        R"({"lease_s":15,"ceiling_mhz":1005,"evaluation_share":1.5})",
         R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":0})",
         R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":"high"})"}) {
     EXPECT_FALSE(read(wrong)) << wrong;
@@ -522,6 +526,33 @@ TEST_F(BudgetedRank, AJobThatMayBePacedKeepsThePeriodAndReportsNothingOfTheWaits
   const double took_s = host_now_s() - from_s, waited_s = statistics().paced_s - before_s;
   EXPECT_GE(took_s, (iterations - 1) * period_s);
   EXPECT_GT(waited_s, 0);
+  EXPECT_LE(computed_s + waited_s, took_s);
+}
+
+TEST_F(BudgetedRank, EvaluationOfAPacedJobComputesItsShareOfTheTimeAndTakesNoPauseOfAnIteration) {
+  options_.paces = true;
+  constexpr double period_s = 0.1, share = 0.25;
+  constexpr int steps = 6;
+  std::string plan = plan_of(1, slow_clocks, paced(period_s));
+  const std::string member = R"("paced_iteration_s":)";
+  plan.replace(plan.find(member), member.size(), R"("evaluation_share":0.25,)" + member);
+  start(plan);
+  ASSERT_TRUE(follows(1)) << client_->status();
+  const double from_s = host_now_s(), before_s = statistics().paced_s;
+  double computed_s = 0, shortest_s = 1e9;
+  iterate();
+  for (int i = 0; i < steps; ++i) {
+    client_->calls().step_begin(false);
+    const double began_s = host_now_s();
+    if (i == 0) { EXPECT_GE(began_s - from_s, period_s) << "the iteration's own pause"; }
+    gpu_->run(static_cast<int>(model::Instruction::forward));
+    client_->calls().step_end();
+    computed_s += host_now_s() - began_s;
+    shortest_s = std::min(shortest_s, host_now_s() - began_s);
+  }
+  iterate();
+  const double took_s = host_now_s() - from_s, waited_s = statistics().paced_s - before_s;
+  EXPECT_GE(waited_s, (steps - 1) * shortest_s * (1 / share - 1) * 0.9);
   EXPECT_LE(computed_s + waited_s, took_s);
 }
 
