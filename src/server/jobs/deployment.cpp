@@ -236,8 +236,6 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   return plan;
 }
 
-namespace {
-
 std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScope>& groups) {
   std::set<int, std::greater<>> clocks;
   for (const PolicyScope& group : groups) {
@@ -255,8 +253,6 @@ std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScop
   }
   return powers;
 }
-
-}  // namespace
 
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                           double now_s, double paced_to_rate) {

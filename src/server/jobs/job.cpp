@@ -67,9 +67,7 @@ struct Fold {
                              0,
                              e.control,
                              e.control_reason};
-    job.ranks[e.rank]->gpu = e.gpu;
-    job.ranks[e.rank]->keeps_budgets = e.keeps_budgets;
-    job.ranks[e.rank]->paces = e.paces;
+    note_abilities(e);
     ++job.ranks_registered;
     note_control(e.rank);
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
@@ -77,6 +75,14 @@ struct Fold {
     job.joined_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
+  }
+  void note_abilities(const RankRegistered& e) {
+    Rank& rank = *job.ranks[e.rank];
+    rank.gpu = e.gpu;
+    rank.keeps_budgets = e.keeps_budgets;
+    rank.paces = e.paces;
+    rank.start_ceiling_mhz = e.start_ceiling_mhz;
+    rank.since_version = job.version;
   }
   void note_control(int rank) {
     job.uncontrolled.erase(rank);
@@ -118,9 +124,7 @@ struct Fold {
     if (e.control.empty() && job.uncontrolled == std::set{e.rank}) job.profile_again = job.unprofiled;
     rank.control = e.control;
     rank.control_reason = e.control_reason;
-    rank.gpu = e.gpu;
-    rank.keeps_budgets = e.keeps_budgets;
-    rank.paces = e.paces;
+    note_abilities(e);
     rank.held = 0;
     note_control(e.rank);
     note_latency(e.rank);

@@ -1,5 +1,6 @@
 #include "server/service/admission_decision.h"
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
@@ -40,6 +41,14 @@ std::vector<MissingWatts> missing_for(const PoweredSite& site) {
     if (shares.missing[d] > kLeastMissing) missing.push_back({d, shares.missing[d]});
   }
   return missing;
+}
+
+std::optional<std::size_t> highest_fit(PoweredSite site, const std::vector<Watts>& powers) {
+  const auto first = std::ranges::partition_point(powers, [&site](Watts power) {
+    site.jobs.back().counted = site.jobs.back().granted = power;
+    return !missing_for(site).empty();
+  });
+  return first == powers.end() ? std::nullopt : std::optional<std::size_t>(first - powers.begin());
 }
 
 bool fits_now(const PoweredSite& site) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/jobs/job_savings.h"
+#include "server/jobs/power_budget.h"
 #include "server/jobs/stragglers.h"
 #include "server/service/job_view.h"
 
@@ -54,6 +55,7 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
   auto plan = jobs::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
   if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
+  if (holds_first_plan(job, *plan)) return std::nullopt;
   plan->version = job.version + 1;
   const bool at_once = plan->budget && plan->budget->at_once;
   plan->from_iteration =
@@ -64,6 +66,12 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
     plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());
   }
   return *std::move(plan);
+}
+
+/// Not one at maximum clock: no grant would follow.
+bool FollowUps::holds_first_plan(const jobs::Job& job, const jobs::PlanDeployed& plan) const {
+  const bool planned = std::ranges::none_of(plan.choices, [](const auto& choice) { return choice.point < 0; });
+  return planned && jobs::awaits_first_grant(job) && has_limits && has_limits();
 }
 
 std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) const {

@@ -29,7 +29,9 @@ struct FoundJobs {
   PoweredSite site;
   std::vector<int> accelerators;  ///< per domain, of the jobs directly in it
   std::vector<std::string> used;  ///< reservations whose jobs have started
-  bool reading = false;           ///< a job that may draw power is still being read, or a frontier of it
+  /// Of these, where they have started in another domain: its name.
+  std::map<std::string, std::string> moved;
+  bool reading = false;  ///< a job that may draw power is still being read, or a frontier of it
 };
 
 class PoweredJobs {
@@ -62,7 +64,8 @@ class PoweredJobs {
 
   const ServiceOptions& options_;
   JobCache& jobs_;
-  std::map<std::string, KnownJob> known_;  ///< by job, under this document
+  std::map<std::string, KnownJob> known_;           ///< by job, under this document
+  std::map<std::string, std::string> reserved_in_;  ///< by job that has started elsewhere: the domain
   SwingLibrary swings_;
 };
 

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "server/jobs/known_profile.h"
 #include "server/service/stored_profiles.h"
@@ -15,15 +18,20 @@ Result<jobs::PowerChoices> choices_of_frontier(store::Store& store, const std::s
     const auto text = store.blob("frontier/" + known);
     if (!text) return text.error();
     if (!*text) continue;
-    const auto pipeline = jobs::parse_frontier(known, **text);
-    if (!pipeline) return pipeline.error();
+    auto parsed = jobs::parse_frontier(known, **text);
+    if (!parsed) return parsed.error();
+    const auto pipeline = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(parsed));
     const double scale = static_cast<double>(accelerators) /
                          std::accumulate(pipeline->dag.accelerators.begin(), pipeline->dag.accelerators.end(), 0);
     const Seconds fastest = pipeline->frontier.points.back().time;
     const Watts all_max =
         pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power();
-    return jobs::PowerChoices{
-        jobs::powers_from({{&*pipeline, scale, 1, 0}}, fastest, Seconds(0)), fastest, scale * all_max, {}};
+    const std::vector<jobs::PolicyScope> groups{{pipeline.get(), scale, 1, 0}};
+    return jobs::PowerChoices{jobs::powers_from(groups, fastest, Seconds(0)),
+                              fastest,
+                              scale * all_max,
+                              jobs::powers_at_clocks(groups),
+                              {{pipeline, scale, 0}}};
   }
   return Error{ErrorCode::unavailable,
                fmt::format("{} has no frontier yet: repeat the request, or give accelerator_w", whose)};

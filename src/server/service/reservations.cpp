@@ -101,12 +101,15 @@ void Reservations::change(Change change, Done<Ok> done) {
   turns_->add(turn, std::move(done));
 }
 
-void Reservations::end_over(const std::vector<std::string>& used, double now_s) {
-  const auto why = [used](const jobs::Reservation& one, double then_s) {
+void Reservations::end_over(const std::vector<std::string>& used, const std::map<std::string, std::string>& moved,
+                            double now_s) {
+  const auto why = [used, moved](const jobs::Reservation& one, double then_s) -> std::string {
+    const auto other = moved.find(one.job);
+    if (other != moved.end()) return fmt::format("its job has started in another domain, '{}'", other->second);
     if (std::ranges::find(used, one.job) != used.end()) return "its job has started";
     return one.expires_s <= then_s ? "it has expired" : "";
   };
-  const bool any = std::ranges::any_of(list_, [&](const auto& one) { return *why(one, now_s) != '\0'; });
+  const bool any = std::ranges::any_of(list_, [&](const auto& one) { return !why(one, now_s).empty(); });
   if (!any || ending_) return;
   ending_ = true;
   change(

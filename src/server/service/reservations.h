@@ -44,8 +44,9 @@ class Reservations : public std::enable_shared_from_this<Reservations> {
   [[nodiscard]] List at(double now_s) const;
   void read(Done<Ok> done);
   void change(Change change, Done<Ok> done);
-  /// Removes the expired ones and those that jobs have used.
-  void end_over(const std::vector<std::string>& used, double now_s);
+  /// Removes the expired ones and those that jobs have used. `moved`: of these, those whose jobs have started in
+  /// another domain, with its name.
+  void end_over(const std::vector<std::string>& used, const std::map<std::string, std::string>& moved, double now_s);
   void tick(double now_s);
 
   [[nodiscard]] bool is_fresh(double now_s) const;

@@ -26,6 +26,7 @@ struct ReservedPower {
   Watts counted;
   int accelerators = 0;
   bool used = false;
+  std::string moved = {};  ///< a job that has used it in another domain
 };
 
 class ReservedPowers {

@@ -12,6 +12,11 @@ namespace {
 constexpr const char* kWork = "site/allocate";
 constexpr const char* kBy = "site";
 
+/// Without a site: it has a grant, or waits for one.
+bool needs_release(const jobs::Job& job) {
+  return (job.grant && job.grant->granted_w) || jobs::awaits_first_grant(job);
+}
+
 }  // namespace
 
 SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock,
@@ -120,7 +125,7 @@ void SitePower::allocate(double now_s) {
   if (dividing_) return;
   auto found = find_jobs(now_s, reservations_->at(now_s));
   if (!found) return;
-  reservations_->end_over(found->used, now_s);
+  reservations_->end_over(found->used, found->moved, now_s);
   dividing_ = true;
   const std::uint64_t run = ++runs_;
   std::vector<LaterLimits> falls;
@@ -180,7 +185,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   // What comes before the next tick is in the limits already.
   std::erase_if(ahead, [&](const jobs::LaterBudget& later) { return later.at_s <= now_s + kTick_s; });
   const bool limited = watts < job.all_max() || !ahead.empty();
-  if (!limited && !job.has_grant) return;
+  if (!limited && !job.has_grant && !jobs::awaits_first_grant(jobs_.in_memory(job.id)->job)) return;
   jobs::PowerGranted granted;
   if (limited) {
     granted.granted_w = planned_power(job, watts).value();
@@ -198,7 +203,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;
                            const auto& last = now.grant;
-                           const bool never = !last && !granted.granted_w;
+                           const bool never = !last && !granted.granted_w && !jobs::awaits_first_grant(now);
                            if (!now.live() || never) return decision;
                            jobs::PowerGranted next = granted;
                            if (stays && last && last->granted_w && next.granted_w) {
@@ -220,11 +225,11 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
 /// There is no site any more: its limits do not apply.
 void SitePower::release_all() {
   for (const auto& [id, live] : jobs_.live()) {
-    if (!live->job.live() || !live->job.grant || !live->job.grant->granted_w) continue;
+    if (!live->job.live() || !needs_release(live->job)) continue;
     jobs_.execute(id, {[](const jobs::Job& now, double) -> Result<Decision> {
                          Decision decision;
-                         const bool has = now.live() && now.grant && now.grant->granted_w;
-                         if (has) decision.events.emplace_back(jobs::PowerGranted{{}, 0, 0, 0, kBy, {}, 1});
+                         if (now.live() && needs_release(now))
+                           decision.events.emplace_back(jobs::PowerGranted{{}, 0, 0, 0, kBy, {}, 1});
                          return decision;
                        },
                        {}});

@@ -42,14 +42,16 @@ namespace {
 /// Later reservations do not delay earlier ones.
 void find_ready(const std::vector<model::DescribedDomain>& domains, SitePowerView& view) {
   constexpr double same_sum = 1 + 1e-9;
-  std::vector<Watts> sums;
+  std::vector<Watts> sums, reserved(domains.size());
   for (const SiteDomainView& domain : view.domains) sums.push_back(domain.counted + domain.guard.value_or(Watts(0)));
   for (SiteReservationView& one : view.reservations) {
     one.ready = true;
     for (int d = one.domain; d >= 0; d = domains[d].parent) {
       sums[d] += one.counted;
+      reserved[d] += one.counted;
       const auto& limit = view.domains[d].limit;
       one.ready &= !limit || sums[d] <= same_sum * *limit;
+      one.over |= limit && reserved[d] > same_sum * *limit;
     }
   }
 }
@@ -59,7 +61,7 @@ void add_reservations(const std::vector<jobs::Reservation>& reservations, const 
   for (std::size_t k = 0; k < reservations.size(); ++k) {
     const ReservedPower& one = reserved.all()[k];
     if (one.used) continue;
-    view.reservations.push_back({reservations[k], one.domain, one.counted, false});
+    view.reservations.push_back({reservations[k], one.domain, one.counted});
     for (int d = one.domain; d >= 0; d = domains[d].parent) view.domains[d].reserved += one.counted;
   }
 }

@@ -24,6 +24,7 @@ struct SiteReservationView {
   int domain = 0;
   Watts counted;       ///< what it holds beside the jobs of that name
   bool ready = false;  ///< with all that counts, and earlier reservations, it is within the limits
+  bool over = false;   ///< with earlier reservations alone it is not
 };
 struct SiteJobView {
   std::string job, name;

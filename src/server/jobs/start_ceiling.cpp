@@ -1,0 +1,62 @@
+#include "server/jobs/start_ceiling.h"
+
+#include <algorithm>
+
+#include "planning/model/neighbors.h"
+
+namespace perseus::jobs {
+namespace {
+
+/// Rates that are equal differ in their last digits.
+constexpr double kSameRate = 1 + 1e-9;
+
+/// The highest that is allowed; the lowest if none is.
+const model::Measurement& at_or_below(const std::vector<model::Measurement>& options, int clock_mhz) {
+  const auto found = std::ranges::find_if(options, [&](const auto& one) { return one.clock.value() <= clock_mhz; });
+  return found == options.end() ? options.back() : *found;
+}
+
+/// Everything at that clock.
+Seconds iteration_time(const model::ComputationDag& dag, int clock_mhz) {
+  std::vector<double> end_s;
+  return Seconds(model::longest_path(
+      model::neighbors_before_s(dag),
+      [&](int i) { return at_or_below(dag.type_of(i).options, clock_mhz).time.value(); }, end_s));
+}
+
+bool keeps_rate(const PowerChoices& choices, int clock_mhz, double least_rate) {
+  return std::ranges::all_of(choices.pipelines, [&](const PowerChoices::Pipelines& one) {
+    return least_rate * iteration_time(one.pipeline->dag, clock_mhz) <= kSameRate * choices.full_speed;
+  });
+}
+
+/// Of the slowest plan that keeps the rate; of the fastest if none does.
+Watts least_plan(const PowerChoices& choices, double least_rate) {
+  Watts least = choices.plans.front().power;
+  for (const PowerAtTime& plan : choices.plans) {
+    if (least_rate * plan.time <= kSameRate * choices.full_speed) least = std::min(least, plan.power);
+  }
+  return least;
+}
+
+}  // namespace
+
+std::vector<StartCeiling> start_ceilings(const PowerChoices& choices, double least_rate) {
+  std::vector<StartCeiling> ceilings;
+  const Watts least = least_plan(choices, least_rate);
+  for (const PowerChoices::AtClock& at : choices.at_clocks) {
+    if (!keeps_rate(choices, at.clock_mhz, least_rate)) break;
+    ceilings.push_back({at.clock_mhz, std::max(at.power, least)});
+  }
+  return ceilings;
+}
+
+std::optional<Watts> power_at_start(const PowerChoices& choices, int ceiling_mhz) {
+  for (const PowerChoices::AtClock& at : choices.at_clocks) {
+    if (at.clock_mhz <= ceiling_mhz) return at.power;
+  }
+  // Below every clock that was measured: what the lowest one draws.
+  return choices.at_clocks.empty() ? std::nullopt : std::optional(choices.at_clocks.back().power);
+}
+
+}  // namespace perseus::jobs
