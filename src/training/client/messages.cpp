@@ -78,7 +78,7 @@ Status read_computations(const formats::JsonReader& computations, std::vector<Pl
 
 }  // namespace
 
-std::string new_job_body(const ClientOptions& o) {
+std::string new_job_body(const ClientOptions& o, int start_ceiling_mhz) {
   return json_object([&](JsonWriter& f) {
     f("name", o.job_name);
     f.always("degrees", JsonObject{[&](JsonWriter& degrees) {
@@ -94,6 +94,7 @@ std::string new_job_body(const ClientOptions& o) {
     }
     f("facts", o.facts);
     f("labels", o.labels);
+    f("start_ceiling_mhz", start_ceiling_mhz);
   });
 }
 
@@ -116,6 +117,7 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("replaces", facts.replaces);
     f("keeps_budgets", facts.keeps_budgets);
     f("paces", facts.paces);
+    f("start_ceiling_mhz", facts.start_ceiling_mhz);
     f("instructions", facts.instructions);
   });
 }
