@@ -124,6 +124,15 @@ class SitePage(StandInTest):
         self.assertLess(self.js("() => document.querySelectorAll('.gives-table tbody tr').length"), 60)
         self.assertEqual(self.js("() => document.querySelector('.gives-table table').getAttribute('aria-rowcount')"), "3001")
 
+    def test_no_figure_of_a_domain_is_cut(self):
+        cut = """() => [...document.querySelectorAll('.domain-table th, .domain-table td')].filter((c) => c.checkVisibility() && c.scrollWidth > c.clientWidth)
+            .map((c) => c.textContent)"""
+        fill_site(self.cluster)
+        self.change(guard_w=1250, metered_w=71_320, counted_w=58_260)
+        for width in (1280, 1181, 1180, 900, 720, 360):
+            self.open_page(f"{LIVE} && {SHOWN}", width=width, height=800)
+            self.assertEqual(self.js(cut), [], width)
+
     def test_hundreds_of_domains(self):
         self.site(racks=400)
         self.assertLess(self.js("() => document.querySelectorAll('.domain-table tbody tr').length"), 40)

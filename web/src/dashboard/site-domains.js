@@ -29,8 +29,8 @@ function bar(domain, most) {
 
 /** Returns { show(power), close() }. */
 export function createSiteDomains(parent) {
-  const heads = [['Domain', 'text-cell'], ['Power', 'bar-cell'], ['Limit', ''], ['Counted', ''], ['Granted', 'wide'], ['Reported', 'wide'], ['Metered', 'wide'],
-    ['Guard', 'wide guard-cell'], ['Rate', 'wide'], ['% per kW', 'roomy']];
+  const heads = [['Domain', 'text-cell'], ['Power', 'bar-cell'], ['Limit', ''], ['Counted', ''], ['Granted', 'wide'], ['Reported', 'wide'], ['Metered', 'wide metered-cell'],
+    ['Guard', 'roomy guard-cell'], ['Rate', 'wide rate-cell'], ['% per kW', 'roomy']];
   const body = element('tbody');
   const table = element('table', { 'aria-label': 'Domains' }, element('thead', {}, element('tr', {},
     ...heads.map(([text, kind]) => element('th', { scope: 'col', class: kind, text })))), body);
@@ -51,13 +51,14 @@ export function createSiteDomains(parent) {
       [isOver(domain) ? 'bad-cell' : '', watts(domain.counted_w)],
       ['wide', watts(domain.granted_w)],
       ['wide', watts(domain.reported_w)],
-      ['wide', metered != null ? `${watts(metered)}${limit != null ? ` of ${watts(limit)}` : ''}` : limit != null ? `limit ${watts(limit)}` : ''],
-      ['wide guard-cell', watts(domain.guard_w)],
+      ['wide', metered != null ? watts(metered) : limit != null ? `limit ${watts(limit)}` : '', metered != null && limit != null ? ` of ${watts(limit)}` : ''],
+      ['roomy guard-cell', watts(domain.guard_w)],
       ['wide', domain.rate_lost == null ? '' : slower(domain.rate_lost)],
       ['roomy', domain.missing_w > 0 ? `lacks ${watts(domain.missing_w)}` : price > 0 ? price.toPrecision(2) : ''],
     ];
     return element('tr', { 'data-domain': domain.name, 'aria-rowindex': String(k + 2) }, element('th', { scope: 'row', class: 'text-cell',
-      style: `padding-left:${14 + 18 * domain.depth}px`, title: domain.name, text: domain.name }), element('td', { class: 'bar-cell' }, bar(domain, most)), ...cells.map(([kind, text]) => element('td', { class: kind, text })));
+      style: `padding-left:${14 + 18 * domain.depth}px`, title: domain.name, text: domain.name }), element('td', { class: 'bar-cell' }, bar(domain, most)), ...cells.map(([kind, text, more]) => element('td', { class: kind }, text,
+      ...(more ? [element('span', { class: 'roomy', text: more })] : []))));
   }
   const print = () => rows.drawAll(mostPrinted);
   const after = () => rows.draw();
