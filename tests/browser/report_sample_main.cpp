@@ -22,11 +22,12 @@ using namespace perseus;
 
 /// What summarize() chooses for deadlines from below T_min to past T*, as JSON: the page's script must choose the same.
 std::string straggler_choices(const model::ComputationDag& dag, const model::Frontier& frontier) {
-  constexpr int kDeadlines = 60;
+  // Each choice summarizes the whole pipeline anew: few of a large one, and still of half of its points.
+  const int last = dag.computations.size() < 10'000 ? 60 : 12;
   const Seconds from = 0.9 * frontier.points.back().time, to = 1.3 * frontier.points.front().time;
   return json_object([&](JsonWriter& f) {
     std::vector<Seconds> deadlines;
-    for (int k = 0; k <= kDeadlines; ++k) deadlines.push_back(from + (double(k) / kDeadlines) * (to - from));
+    for (int k = 0; k <= last; ++k) deadlines.push_back(from + (double(k) / last) * (to - from));
     f.always("choices", JsonList{deadlines, [&](Seconds deadline) {
                                    const report::ReportSummary summary = report::summarize(dag, frontier, deadline);
                                    return JsonObject{[summary](JsonWriter& choice) {
