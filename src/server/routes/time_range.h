@@ -1,8 +1,7 @@
 // The part of a history that a request asks for.
 //
 // Input:   the query parameters `step`, `from`, the end and `limit`; times in seconds since 1970.
-// Output:  steps that begin within [from, until). Without times: the last day in minutes, the last year in longer
-// steps;
+// Output:  steps that begin within [from, until). Without times: the last day in minutes, the last year in longer ones;
 //          the step that has begun at this moment is the last one.
 // Errors:  usage: the first parameter that is wrong, also of those that were taken before, and one that no call takes.
 // Threads: pure function.
