@@ -180,9 +180,9 @@ Result<http::HttpCall> set_call(const std::string& file) {
   }
   const auto root = formats::parse_toml(*text, file);
   if (!root) return root.error();
-  if (Status finite = check_finite(*root, file); !finite) return finite.error();
   auto document = SiteFile(*root, file).document();
   if (!document) return document.error();
+  if (Status finite = check_finite(*root, file); !finite) return finite.error();
   return http::HttpCall{"PUT", "/v1/site", *document};
 }
 

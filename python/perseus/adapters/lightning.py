@@ -37,9 +37,9 @@ class PerseusCallback(Callback):
         if self._loop is not None:
             self._loop.after_forward(loss)
 
-    def on_validation_start(self, *_):
+    def on_validation_batch_start(self, *_):
         if self._loop is not None:  # not in the sanity check before training
-            self._loop.evaluate()
+            self._loop.before_evaluation_batch()
 
     def on_train_end(self, *_):
         if self._loop is not None:

@@ -9,7 +9,8 @@ Hooks of torch observe the loop:
 - The backward begins when autograd has computed the gradient of the model's output, and ends when autograd has finished.
 - An iteration begins with the first of `microbatches` forwards. It ends with the last backward, or earlier when an
   optimizer of the model steps, as trainers do with the last batches of an epoch.
-- Calls without gradients between iterations are evaluation, at the highest clock; within an iteration they are ignored.
+- Calls without gradients between iterations are evaluation, a step each, at the highest clock; within an iteration they
+  are ignored.
 - A forward that a backward runs again (activation checkpointing of the whole model) belongs to the backward.
 - A forward without a backward (an exception, an evaluation with gradients) ends the current iteration; the next
   iteration is complete again.
@@ -38,6 +39,7 @@ class Loop:
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the open computation
         self._evaluates = False  # since the last iteration
+        self._named = False  # a trainer names its batches of evaluation: hooks may see none of them
         optimizers = sys.modules.get("torch.optim.optimizer")
         watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
         self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
@@ -56,6 +58,8 @@ class Loop:
         for hook in self._hooks:
             hook.remove()
         self._hooks.clear()
+        if self._evaluates:
+            client.on_step_end()
         self._end_iteration()
         if vars(self._model).get(_MARK) is self:
             delattr(self._model, _MARK)
@@ -63,7 +67,8 @@ class Loop:
     def before_forward(self):
         try:
             if not _gradients_wanted():
-                self.evaluate()
+                if not (self._named and self._evaluates):
+                    self._evaluate()
                 return
             if self._open == "backward" and _in_backward():
                 return
@@ -77,12 +82,16 @@ class Loop:
         except Exception as error:
             client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
 
-    def evaluate(self):
-        """Evaluation begins, or goes on, until the next iteration."""
-        if self._done is None and not self._evaluates:
+    def before_evaluation_batch(self):
+        """For trainers, whose batches of evaluation hooks do not always see."""
+        self._named = True
+        self._evaluate()
+
+    def _evaluate(self):
+        """A batch of evaluation begins: one step of the client, which ends with the next one."""
+        if self._done is None:
             self._evaluates = True
             client.on_step_begin("evaluate")  # else the GPU would keep the clock of the next iteration's first computation
-            client.on_step_end()
 
     def after_forward(self, output):
         """Ends the forward. output: the tensor at which the backward begins (the model's output or the loss); None if the

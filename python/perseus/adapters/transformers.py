@@ -25,8 +25,9 @@ class PerseusCallback(TrainerCallback):
             client.say_once("Hugging Face's trainer is not followed: %r", error)
 
     def on_prediction_step(self, *_, **__):
-        if self._loop is not None:  # evaluation calls the module inside of DDP: no hook sees it
-            self._loop.evaluate()
+        # Comes after each batch. With DDP, evaluation calls the module inside, which no hook sees.
+        if self._loop is not None:
+            self._loop.before_evaluation_batch()
 
     def on_train_end(self, args, state, control, model=None, **_):
         try:

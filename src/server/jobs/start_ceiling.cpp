@@ -52,11 +52,12 @@ std::vector<StartCeiling> start_ceilings(const PowerChoices& choices, double lea
 }
 
 std::optional<Watts> power_at_start(const PowerChoices& choices, int ceiling_mhz) {
+  // A GPU has clocks between the measured ones: what the next higher one draws.
+  std::optional<Watts> power;
   for (const PowerChoices::AtClock& at : choices.at_clocks) {
-    if (at.clock_mhz <= ceiling_mhz) return at.power;
+    if (!power || at.clock_mhz >= ceiling_mhz) power = at.power;
   }
-  // Below every clock that was measured: what the lowest one draws.
-  return choices.at_clocks.empty() ? std::nullopt : std::optional(choices.at_clocks.back().power);
+  return power;
 }
 
 }  // namespace perseus::jobs

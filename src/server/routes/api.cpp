@@ -191,7 +191,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/site", read, &Api::show_site},
       {"PUT", "/v1/site", infrastructure, &Api::put_site},
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
-      {"GET", "/v1/site/power", all_jobs, &Api::site_power},
+      {"GET", "/v1/site/power", all_jobs, &Api::site_power, some},
       {"POST", "/v1/site/meter", infrastructure, &Api::site_meter},
       {"POST", "/v1/site/admission", infrastructure, &Api::admit_job},
       {"DELETE", "/v1/site/admission/{name}", infrastructure, &Api::release_admission},

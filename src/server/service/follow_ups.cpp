@@ -68,10 +68,10 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   return *std::move(plan);
 }
 
-/// Not one at maximum clock: no grant would follow.
+/// Not one at maximum clock, nor of a job that keeps no budgets: no grant would follow.
 bool FollowUps::holds_first_plan(const jobs::Job& job, const jobs::PlanDeployed& plan) const {
   const bool planned = std::ranges::none_of(plan.choices, [](const auto& choice) { return choice.point < 0; });
-  return planned && jobs::awaits_first_grant(job) && has_limits && has_limits();
+  return planned && jobs::keeps_budgets(job) && jobs::awaits_first_grant(job) && has_limits && has_limits();
 }
 
 std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) const {

@@ -288,7 +288,8 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
     live.stale_ = true;
     return folded;
   }
-  if (!leaves_plans_unchanged(event.body)) live.settled = false;
+  // A rank that keeps no budgets ends the wait for a grant.
+  if (!leaves_plans_unchanged(event.body) || jobs::awaits_first_grant(live.job)) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};
 }

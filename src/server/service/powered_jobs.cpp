@@ -43,7 +43,7 @@ Watts counted_as(const jobs::Job& job, Watts all_max, std::optional<Watts> at_st
 std::optional<Watts> power_at_start(const jobs::Job& job, const jobs::PowerChoices* choices) {
   const int ceiling_mhz = jobs::start_ceiling(job);
   const auto drawn = ceiling_mhz > 0 && choices != nullptr ? jobs::power_at_start(*choices, ceiling_mhz) : std::nullopt;
-  return drawn ? std::optional(std::max(*drawn, choices->plans.back().power)) : std::nullopt;
+  return drawn ? std::optional(std::max(*drawn, choices->plans[choices->unpaced - 1].power)) : std::nullopt;
 }
 
 /// Waits may slow the job to this part of its full speed; 0: no waits.

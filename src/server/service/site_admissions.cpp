@@ -128,7 +128,9 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done
 
 void SiteAdmissions::find_ceilings(const AskedPtr& asked) {
   if (!asked->request.start_ceiling || !asked->power.choices) return decide(asked);
-  const double least_rate = asked->request.least_rate.value_or(site_.documents().current()->least_rate);
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return asked->done(Error{ErrorCode::not_found, "the site was removed meanwhile"});
+  const double least_rate = asked->request.least_rate.value_or(document->least_rate);
   run_off_thread(
       executor_, weak_from_this(),
       [choices = asked->power.choices, least_rate] { return jobs::start_ceilings(*choices, least_rate); },

@@ -30,7 +30,8 @@ class EvaluationPace {
     if (steps_ == 1 || share >= 1) return 0;
     const auto known = std::min(steps_, kSteps);
     const std::uint64_t shortest = *std::min_element(last_.begin(), last_.begin() + static_cast<std::ptrdiff_t>(known));
-    return static_cast<std::uint64_t>(static_cast<double>(shortest) * (1 / share - 1));
+    constexpr double longest_ns = 1e18;  // that an integer takes; the caller pauses less
+    return static_cast<std::uint64_t>(std::min(static_cast<double>(shortest) * (1 / share - 1), longest_ns));
   }
 
  private:

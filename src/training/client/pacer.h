@@ -12,7 +12,7 @@
 //          none, or stop() ends a wait at once. After evaluation: until the device has done it, and then the pause of
 //          evaluation_pace.h, at most kLongestPace_s in all.
 // Errors:  none; without a period nothing waits.
-// Cost:    without a period two relaxed loads an iteration; before a later period a clock reading more.
+// Cost:    without a period a few relaxed loads an iteration; before a later period a clock reading more.
 // Threads: wait() and wait_after_evaluation() the training thread; the rest any.
 // Source:  docs/decisions/0054-falls-are-sent-ahead.md, docs/decisions/0057-pacing.md,
 //          docs/decisions/0061-evaluation-is-paced-by-its-share.md.

@@ -337,13 +337,7 @@ void ClockController::set_budget(Megahertz ceiling, std::int64_t plan_until_ns) 
 
 void ClockController::set_falls(std::span<const CeilingFall> falls) noexcept {
   if (!state_->here()) return;
-  if (state_->options.limits_power) {
-    state_->mailbox->limit.falls(falls);
-  } else {
-    std::vector<CeilingFall> of_clocks(falls.begin(), falls.end());
-    for (CeilingFall& fall : of_clocks) fall.power_limit = Watts(0);
-    state_->mailbox->limit.falls(of_clocks);
-  }
+  state_->mailbox->limit.falls(falls, state_->options.limits_power);
   state_->mailbox->limit_changed(state_->wake.get());
 }
 

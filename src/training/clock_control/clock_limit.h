@@ -85,8 +85,8 @@ class ClockLimit {
 
   /// Replaces all falls; more than kMostFalls: the last of these takes the least ceiling, and the least power limit, of
   /// the rest. Each value is written at once with its time: meanwhile a part of the old ones and a part of the new ones
-  /// hold.
-  void falls(std::span<const CeilingFall> falls) noexcept {
+  /// hold. `with_power`: their power limits too.
+  void falls(std::span<const CeilingFall> falls, bool with_power = true) noexcept {
     for (std::size_t k = 0; k < kMostFalls; ++k) {
       std::uint64_t clock = 0, power = 0;
       if (k < falls.size()) {
@@ -97,7 +97,7 @@ class ClockLimit {
         }
         const auto at_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(fall.at_ns / kMillisecond_ns, 1));
         clock = (at_ms << kClockBits) | static_cast<std::uint64_t>(fall.ceiling.value());
-        if (fall.power_limit > Watts(0)) power = (at_ms << kPowerBits) | in_tenths(fall.power_limit);
+        if (with_power && fall.power_limit > Watts(0)) power = (at_ms << kPowerBits) | in_tenths(fall.power_limit);
       }
       falls_[k].store(clock, std::memory_order_relaxed);
       power_falls_[k].store(power, std::memory_order_relaxed);

@@ -59,6 +59,8 @@ TEST(PerseusCommandLine, ErrorsNameUnknownArguments) {
   expect_mistake({"help", "job", "lst"}, kUsage, "unknown command 'lst'; did you mean 'list'?");
   expect_mistake({"help", "plan", "a.csv"}, kUsage, "unknown argument 'a.csv'");
   expect_mistake({"--verbose"}, kUsage, "unknown option '--verbose' (see 'perseus --help')");
+  expect_mistake({"site", "limit", "row", "--", "nan"}, kUsage,
+                 "WATTS: 'nan' is not a number from 0 to 1e+12 W (see 'perseus site limit --help')");
   expect_mistake({"job", "stop"}, kUsage,
                  "unknown command 'stop'; allowed: list, history, ranks, show, delete, finish");
   expect_mistake({"lookup", "--dedline=3"}, kUsage,
