@@ -157,7 +157,8 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   if (result.ahead) ahead_.clear();
   for (std::size_t j = 0; j < result.site.jobs.size(); ++j) {
     const std::string& id = result.site.jobs[j].id;
-    wanted.emplace(id, result.shares.wanted[j]);
+    // A job that had no frontier yet had no share: its power as a fixed job is no grant.
+    if (result.site.jobs[j].choices) wanted.emplace(id, result.shares.wanted[j]);
     if (result.ahead && !(*result.ahead)[j].empty()) ahead_.emplace(id, std::move((*result.ahead)[j]));
   }
   std::vector<site::GrantedPower> powers;
