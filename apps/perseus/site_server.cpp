@@ -342,6 +342,7 @@ ListForm status_form() {
            {"PARENT", "parent", Use::roomy},
            {"METERED LIMIT", "metered_limit_w"},
            {"LIMIT", "limit_w"},
+           {"FACTOR", "meter_factor", Use::roomy},
            {"GUARD", "guard_w", Use::some},
            {"GRANTED", "granted_w"},
            {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},

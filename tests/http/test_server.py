@@ -623,6 +623,15 @@ class Operations(ServerCase):
             self.assertIn("perseus.db", done.stderr)
             self.assertIn("damaged", done.stderr)
             self.assertEqual(database.read_bytes(), damage)
+        log = pathlib.Path(self.data) / "perseus.db-wal"
+        for main in (b"", None):  # SQLite would begin a new database and remove what its log has
+            database.write_bytes(main) if main is not None else database.unlink()
+            log.write_bytes(whole)
+            done = subprocess.run([PERSEUS, "serve", "--listen", "127.0.0.1:0", "--data", self.data],
+                                  capture_output=True, text=True, timeout=600)
+            self.assertEqual((done.returncode, log.read_bytes()), (65, whole), done.stderr)
+            self.assertIn("perseus.db-wal has data", done.stderr)
+        log.unlink()
         database.write_bytes(whole)
         self.server = Server(self.data)
         self.assertEqual(len(self.server.ask("GET", "/v1/jobs")[1]["jobs"]), 1)

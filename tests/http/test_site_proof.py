@@ -74,6 +74,7 @@ class Proof(test_site.SiteCase):
         hours = self.proof("step=hour")
         self.assertEqual(sum(entry["readings"] for entry in hours), sum(entry["readings"] for entry in entries))
         self.assertEqual(self.proof(f"until={entries[0]['start_s']}"), [])
+        self.assertEqual(self.server.ask("GET", "/v1/site/forecast?domain=cellar")[0], 400)
         for query, words in (("domain=cellar", "'domain' is 'cellar'; expected a domain of the site, or of its history at that time"),
                              ("from=20&until=10", "'from' is '20'; expected a time before 'until', which is 10"),
                              ("from=nan", "'from' is 'nan'; expected seconds since 1970")):

@@ -71,6 +71,9 @@ void Api::site_forecast(Call call) {
   const std::string domain = parameters.text("domain").value_or("");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (!(hours >= 0.1 && hours <= 168)) return call.fail(wrong_parameter("hours", fmt::format("{}", hours), kHours));
+  if (!domain.empty() && service_.has_site() && !service_.has_domain(domain)) {
+    return call.fail(wrong_parameter("domain", domain, "a domain of the site"));
+  }
   service_.site_forecast(hours, then<service::SiteForecast>(call, [domain](const service::SiteForecast& forecast) {
                            return site_forecast_json(forecast, domain);
                          }));

@@ -262,11 +262,25 @@ Result<std::unique_ptr<Store>> open_read_only(const std::string& path, DatabaseL
   } catch (const SQLite::Exception& exception) { return sqlite_error(exception); }
 }
 
+/// SQLite would begin a new database and remove the data.
+bool lacks_main_file(const std::string& path) {
+  const auto size_of = [](const std::string& file) {
+    std::error_code absent;
+    const std::uintmax_t bytes = std::filesystem::file_size(file, absent);
+    return absent ? 0 : bytes;
+  };
+  return size_of(path) == 0 && size_of(path + "-wal") > 0;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Store>> open_sqlite_store(const std::string& path, Post post, const SqliteOptions& options) {
   auto lock = DatabaseLock::take(path);
   if (!lock) return lock.error();
+  if (lacks_main_file(path)) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{0}: missing or empty, but {0}-wal has data that belong to it; restore a backup", path)};
+  }
   try {
     auto connections = connect_sqlite(path, options);
     if (!connections) return connections.error();
