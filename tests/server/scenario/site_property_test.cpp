@@ -1,6 +1,6 @@
 // A site with random limits, ranks that are cut off, restarts, and messages that are late, repeated or lost: what the
-// ranks' clocks draw is never more than what the server counts, which exceeds a limit only where that fell or a job
-// came.
+// ranks' clocks draw is never more than what the server counts, which exceeds a limit only where that fell, a job
+// came, or pacing ended.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -149,9 +149,13 @@ class RandomSite {
       domains += fmt::format(R"({}{{"name":"{}",{}"limits":[{}]}})", d == 0 ? "" : ",", kDomains[d],
                              d == 0 ? "" : R"("parent":"hall",)", limits);
     }
-    const Status set = server_.set_site(
-        fmt::format(R"({{"domains":[{}],"dwell_s":{},"pacing":{}}})", domains, dice_.roll(1, 10), !dice_.one_in(3)));
-    RC_ASSERT(set.ok());
+    const int dwell_s = dice_.roll(1, 10);
+    const bool paces = !dice_.one_in(3);
+    RC_ASSERT(
+        server_.set_site(fmt::format(R"({{"domains":[{}],"dwell_s":{},"pacing":{}}})", domains, dwell_s, paces)).ok());
+    // Without the site's consent, paced jobs draw at once what their slowest plans do.
+    excused_ |= pacing_ && !paces;
+    pacing_ = paces;
     has_site_ = true;
   }
   /// From what the slowest plans draw to more than the highest clocks do.
@@ -223,8 +227,8 @@ class RandomSite {
   double seconds_ = 0;
   int named_ = 0;
   std::vector<RunningJob> jobs_;
-  bool has_site_ = false;
-  bool excused_ = false;  ///< a job or a process came, which counts as at the highest clock
+  bool has_site_ = false, pacing_ = false;
+  bool excused_ = false;  ///< a job or a process came, which counts as at the highest clock, or pacing has ended
   std::map<std::string, Watts> counted_;
 
   /// All ranks answer, and nothing changes any more: every limit that can be kept is kept.
