@@ -359,15 +359,21 @@ TEST_F(RealBackstop, StaysWhileItsHelperIsReplacedAndIsRestoredAtTheEnd) {
 }
 
 TEST_F(RealBackstop, FallsWhileTheTrainingProcessIsStopped) {
+  std::array<int, 2> told{};
+  ASSERT_EQ(::pipe(told.data()), 0);
   const pid_t training = ::fork();
   if (training == 0) {
     auto started = ClockController::start(options_);
     if (!started) ::_exit(1);
     limit(**started);
     (*started)->set_falls(std::vector<CeilingFall>{{monotonic_ns() + kBackstopSecond, Megahertz(700), Watts(210)}});
+    if (::write(told[1], "x", 1) != 1) ::_exit(1);
     for (;;) ::pause();
   }
-  ASSERT_TRUE(limit_becomes(250) || driver_->power_limit() == Watts(210));
+  ::close(told[1]);
+  char word = 0;
+  ASSERT_EQ(::read(told[0], &word, 1), 1) << "the process is stopped only once it has said that the limit falls";
+  ::close(told[0]);
   ::kill(training, SIGSTOP);
   EXPECT_TRUE(limit_becomes(210));
   ::kill(training, SIGKILL);
