@@ -111,7 +111,8 @@ std::string line_of(const Answer& answer, bool dry_run) {
     const std::string_view when = answer.ready ? "at once" : "once others gave up";
     return fmt::format("would be admitted: {}, {}{}", watts, when, later);
   }
-  const std::string_view ready = answer.ready ? "ready" : "not ready: more counts than a limit allows until other jobs give up";
+  const std::string_view ready =
+      answer.ready ? "ready" : "not ready: more counts than a limit allows until other jobs give up";
   return fmt::format("admitted: {} are reserved, {}{}", watts, ready, later);
 }
 
