@@ -9,9 +9,11 @@
 #include <span>
 
 #include "planning/model/default_plan.h"
+#include "server/jobs/at_clock.h"
 #include "server/jobs/backstop_power.h"
 #include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
+#include "server/jobs/start_ceiling.h"
 #include "server/jobs/stragglers.h"
 
 namespace perseus::jobs {
@@ -159,12 +161,8 @@ Watts most_at_clock(const PolicyScope& group, int clock_mhz) {
   std::vector<Watts> of_rank;
   for (const int accelerators : dag.accelerators) of_rank.push_back(accelerators * dag.blocking_power);
   for (const model::Computation& computation : dag.computations) {
-    const std::vector<model::Measurement>& options = dag.types[computation.type].options;
-    for (const model::Measurement& option : options) {
-      const bool allowed = option.clock.value() <= clock_mhz || &option == &options.back();
-      if (!allowed || option.time <= Seconds(0)) continue;
-      of_rank[computation.rank] = std::max(of_rank[computation.rank], option.energy / option.time);
-    }
+    Watts& most = of_rank[computation.rank];
+    most = std::max(most, most_power(dag.types[computation.type].options, clock_mhz));
   }
   const Watts sum = std::accumulate(of_rank.begin(), of_rank.end(), Watts());
   return group.scale * (group.count + group.stragglers) * sum;
@@ -310,9 +308,7 @@ LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling
   constexpr double same_power = 1 + 1e-9;
   const PowerAtTime& run = fastest_within(choices.paced.powers, same_power * granted);
   budget.paced_iteration_s = choices.paced.period_at(run, budget.ceiling_mhz).value();
-  const auto at = std::ranges::find_if(
-      choices.at_clocks, [&](const PowerChoices::AtClock& one) { return one.clock_mhz <= budget.ceiling_mhz; });
-  const Watts computing = at == choices.at_clocks.end() ? choices.at_clocks.back().power : at->power;
+  const Watts computing = power_at_start(choices, budget.ceiling_mhz).value_or(choices.all_max);
   budget.evaluation_share = evaluation_share(granted, computing, choices.paced.waiting);
   return budget;
 }

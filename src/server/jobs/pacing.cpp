@@ -7,6 +7,7 @@
 
 #include "planning/model/default_plan.h"
 #include "planning/site/power_curve.h"
+#include "server/jobs/at_clock.h"
 
 namespace perseus::jobs {
 namespace {
@@ -36,9 +37,8 @@ void add(std::vector<Alike>& all, const CharacterizedPipeline& pipeline, int poi
 Joules surplus_at(int clock_mhz, const std::vector<Alike>& all) {
   Joules surplus;
   for (const Alike& one : all) {
-    const auto at = std::ranges::find_if(*one.options, [&](const auto& o) { return o.clock.value() <= clock_mhz; });
     const auto effective = [&](const model::Measurement& o) { return o.energy - one.blocking * o.time; };
-    const Joules there = effective(at == one.options->end() ? one.options->back() : *at);
+    const Joules there = effective(at_or_below(*one.options, clock_mhz));
     surplus += one.count * std::max(Joules(0), there - effective((*one.options)[one.planned]));
   }
   return surplus;

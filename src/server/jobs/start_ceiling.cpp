@@ -3,18 +3,13 @@
 #include <algorithm>
 
 #include "planning/model/neighbors.h"
+#include "server/jobs/at_clock.h"
 
 namespace perseus::jobs {
 namespace {
 
 /// Rates that are equal differ in their last digits.
 constexpr double kSameRate = 1 + 1e-9;
-
-/// The highest that is allowed; the lowest if none is.
-const model::Measurement& at_or_below(const std::vector<model::Measurement>& options, int clock_mhz) {
-  const auto found = std::ranges::find_if(options, [&](const auto& one) { return one.clock.value() <= clock_mhz; });
-  return found == options.end() ? options.back() : *found;
-}
 
 /// Everything at that clock.
 Seconds iteration_time(const model::ComputationDag& dag, int clock_mhz) {

@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "server/routes/api.h"
-#include "server/routes/call_input.h"
 #include "server/routes/site_json.h"
 
 namespace perseus::routes {
