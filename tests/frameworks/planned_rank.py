@@ -88,6 +88,15 @@ def is_planned(state):
     return state.get("state") == "planned" and state["iteration"] > state["plan_from_iteration"]
 
 
+def say_and_stop(said):
+    """At the end of a job, on all of its ranks."""
+    torch.distributed.barrier()
+    print(json.dumps(said), flush=True)
+    client.stop()
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
 def main(name, microbatches, folder, server, profile):
     logging.basicConfig(level=logging.INFO, format=f"%(relativeCreated)d {os.environ['RANK']} %(message)s")
     torch.set_num_threads(1)
@@ -114,11 +123,7 @@ def main(name, microbatches, folder, server, profile):
     said["statistics"] = client.current().statistics()
     said["status"] = client.current().status()
     said["job"] = client.current().job
-    torch.distributed.barrier()
-    print(json.dumps(said), flush=True)
-    client.stop()
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    say_and_stop(said)
 
 
 if __name__ == "__main__":

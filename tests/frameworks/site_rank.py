@@ -18,7 +18,7 @@ import torch
 import torch.distributed
 import witness
 from measured_steps import steps_between
-from planned_rank import Job, Stage
+from planned_rank import Job, Stage, say_and_stop
 from real_schedules import V_SHAPED, keep_transfers_alive, make_schedule
 
 from perseus import client
@@ -86,11 +86,7 @@ def main(name, microbatches, folder, server, profile_or_steps):
         job = Job(name, microbatches, folder)
         said = train_until_stopped(job, folder, {"server": server, "profile": profile_or_steps, "job_name": "trained"})
     said.update(losses=job.losses, weights=weights_of(job), trained=job.step_number)
-    torch.distributed.barrier()
-    print(json.dumps(said), flush=True)
-    client.stop()
-    torch.distributed.barrier()
-    torch.distributed.destroy_process_group()
+    say_and_stop(said)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,12 @@ void random_site(Dice& dice, RandomSite& made, int most_jobs) {
   made.day.seed = static_cast<std::uint64_t>(dice.roll(0, 1000));
 }
 
+/// All day, over a meter's window; jobs cannot run at maximum clock.
+void one_limit(Dice& dice, RandomSite& made) {
+  made.day.timed.windows = {Seconds(dice.roll(10, 60))};
+  made.day.timed.limits = {{{Seconds(0), dice.real(0.6, 1) * made.all_max}}};
+}
+
 /// A window, limits that fall and rise, a surprise.
 void limit(Dice& dice, RandomSite& made) {
   const double end_s = made.day.timed.end.value();
@@ -173,8 +179,7 @@ RC_GTEST_PROP(SiteDayProperty, ReportsBringALimitBackThatBiasesExceed, ()) {
   ShrinkingDice dice;
   RandomSite made;
   random_site(dice, made, 8);
-  made.day.timed.windows = {Seconds(dice.roll(10, 60))};
-  made.day.timed.limits = {{{Seconds(0), dice.real(0.6, 1) * made.all_max}}};
+  one_limit(dice, made);
   made.day.draw_more = dice.real(-0.1, 0.15);
   made.day.bias = dice.real(0, 0.02);
   made.day.feedback.reports = true;
@@ -196,8 +201,7 @@ RC_GTEST_PROP(SiteDayProperty, AMeterWithAMarginKeepsALimitFromTheBeginning, ())
   ShrinkingDice dice;
   RandomSite made;
   random_site(dice, made, 8);
-  made.day.timed.windows = {Seconds(dice.roll(10, 60))};
-  made.day.timed.limits = {{{Seconds(0), dice.real(0.6, 1) * made.all_max}}};
+  one_limit(dice, made);
   const double margin = dice.real(0, 0.15);
   made.day.meter_margins = {margin};
   made.day.draw_more = dice.real(0, margin);
