@@ -118,8 +118,11 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   EXPECT_EQ(statistics().plan_version, 1);
   server.script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
-  EXPECT_EQ(statistics().state, PERSEUS_MAXIMUM_CLOCK);
-  EXPECT_EQ(said.count("answered 500"), 1);
+  // One request can fail while an answer from before is still on its way to another thread, which "answers again".
+  EXPECT_TRUE(eventually([&] {
+    return statistics().state == PERSEUS_MAXIMUM_CLOCK &&
+           said.count("answered 500") == 1 + said.count("answers again");
+  })) << client->status();
   server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   client->calls().step_begin(false);  // evaluation
