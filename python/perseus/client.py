@@ -98,9 +98,12 @@ on_instruction_end = end
 def on_step_begin(kind="train"):
     """Begins an iteration. With kind "evaluate", the client does nothing until on_step_end()."""
     try:
-        _step_begin(_handle, library.TRAIN if kind == "train" else library.EVALUATE)
+        code = library.TRAIN if kind == "train" else library.EVALUATE
     except Exception as error:
         say_once("on_step_begin(): ignored: %s", error)
+        return
+    # Raises nothing itself. A paced job waits here, and what the handler of a signal raises then is the program's.
+    _step_begin(_handle, code)
 
 
 def on_step_end():

@@ -1,6 +1,7 @@
 """perseus.client: its calls of the library, and that none of its errors reaches the training loop."""
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ from unittest import mock
 from recording import RecordedTest
 
 from perseus import client, job_id
+from perseus.adapters import plain
 from perseus.client import controller, profiler
 
 
@@ -19,6 +21,21 @@ class Number:
 
     def __index__(self):
         return 5
+
+
+class Incomparable:
+    """As an array of numpy."""
+
+    def __eq__(self, other):
+        raise ValueError("the truth value is ambiguous")
+
+
+class Preempted(Exception):
+    pass
+
+
+def raises_preempted(*_):
+    raise Preempted
 
 
 class Calls(RecordedTest):
@@ -69,6 +86,27 @@ class Calls(RecordedTest):
                     call("forward", 2**70)
         self.assertLessEqual(len(logged.output), 4)
         self.assertIn("unknown instruction 'p2p' is ignored", logged.output[0])
+
+    def test_what_a_signals_handler_raises_passes(self):
+        """Else the program would not learn of it: a paced job waits in on_step_begin(), so most signals come there."""
+        client.start()
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, raises_preempted))
+        torch = types.SimpleNamespace(is_grad_enabled=lambda: grad)
+        with mock.patch.object(client, "_step_begin", lambda *_: signal.raise_signal(signal.SIGUSR1)):
+            with mock.patch.dict(sys.modules, {"torch": torch}):
+                for grad in (True, False):
+                    loop = plain.Loop(None, 1, {})
+                    for call in (client.on_step_begin, loop.before_forward, loop.before_evaluation_batch):
+                        with self.assertRaises(Preempted):
+                            call()
+        self.assertEqual(client._said, set())
+
+    def test_a_kind_that_cannot_be_compared_is_ignored(self):
+        client.start()
+        with self.assertLogs("perseus", "WARNING") as logged:
+            client.on_step_begin(Incomparable())
+        self.assertEqual(len(logged.output), 1)
+        self.assertEqual(self.calls(), [])
 
     def test_threads_may_call(self):
         client.start()

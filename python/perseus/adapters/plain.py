@@ -66,21 +66,30 @@ class Loop:
 
     def before_forward(self):
         try:
-            if not _gradients_wanted():
-                if not (self._named and self._evaluates):
-                    self._evaluate()
-                return
-            if self._open == "backward" and _in_backward():
-                return
-            if self._open is not None:  # a forward without its backward
-                self._end_iteration()
+            kind = self._kind_of_call()
+        except Exception as error:
+            client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
+            return
+        # What the handler of a signal raises while a paced job waits must reach the loop: see client.on_step_begin().
+        if kind == "evaluate":
+            self._evaluate()
+        elif kind == "train":
             if self._done is None:
-                self._start()
                 client.on_step_begin()
                 self._done, self._evaluates = 0, False
             self._begin("forward")
-        except Exception as error:
-            client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
+
+    def _kind_of_call(self):
+        """Returns "train" for a forward, "evaluate" for a new step of evaluation, else None."""
+        if not _gradients_wanted():
+            return None if self._named and self._evaluates else "evaluate"
+        if self._open == "backward" and _in_backward():
+            return None
+        if self._open is not None:  # a forward without its backward
+            self._end_iteration()
+        if self._done is None:
+            self._start()
+        return "train"
 
     def before_evaluation_batch(self):
         """For trainers, whose batches of evaluation hooks do not always see."""
