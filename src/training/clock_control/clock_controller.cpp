@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,12 +12,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <mutex>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +25,7 @@
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/open_mailboxes.h"
+#include "training/clock_control/quiet_thread.h"
 #include "training/clock_control/start_helper.h"
 #include "training/device/ceiling_gpu.h"
 
@@ -68,22 +66,6 @@ bool closes(int channel, double limit_s, int stop) {
 }
 
 device::DeviceError no_helper(std::string message) { return {device::DeviceFault::no_driver, std::move(message)}; }
-
-/// The thread blocks all signals of this process.
-template <class Function>
-std::thread start_quiet_thread(Function function) {
-  sigset_t all, before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  try {
-    std::thread thread(std::move(function));
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
-  } catch (const std::system_error&) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return {};
-  }
-}
 
 double cpu_s(pid_t pid) {
   clockid_t clock{};
