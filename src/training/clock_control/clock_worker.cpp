@@ -34,6 +34,7 @@ device::DeviceStatus ClockWorker::begin() {
   }
   if (auto clocks = gpu_.supported_clocks()) supported_ = std::move(*clocks);
   mailbox_.locked.store(keeps ? 1 : 0, std::memory_order_relaxed);
+  limiting_ = keeps;  // also if the budget ends before the first work()
   if (const auto last = mailbox_.queue.last_taken()) {
     inherited_ = last->index;
     inherited_counts_ = last->index > mailbox_.handled.load(std::memory_order_relaxed);

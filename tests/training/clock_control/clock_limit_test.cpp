@@ -253,6 +253,19 @@ TEST_F(LimitedWorker, TheNextHelperNeverUnlocksUnderABudget) {
   EXPECT_THAT(gpu_.calls, ElementsAre(700));
 }
 
+TEST_F(LimitedWorker, TheNextHelperGivesBackWhatIsLockedWhereTheBudgetEndsBeforeItHasLooked) {
+  mailbox_.limit.set(Megahertz(700), gpu_.now_ns);
+  (void)work_twice();
+  ASSERT_EQ(gpu_.locked_mhz, 700);
+  ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+  ASSERT_TRUE(next.begin());
+  mailbox_.limit.set(Megahertz(0), 0);
+  (void)next.work();
+  EXPECT_EQ(gpu_.locked_mhz, 0);
+  EXPECT_EQ(mailbox_.locked, 0U);
+  EXPECT_FALSE(lease_->recorded());
+}
+
 // ---- Real processes.
 
 /// Observes that the GPU runs at no clock above the ceiling.
