@@ -198,6 +198,7 @@ void Session::State::take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& ha
   if (plan == nullptr) return;
   have = plan->version;
   const std::lock_guard lock(mutex);
+  if (over) return;  // an answer to a report came first: nothing would end this plan's pace
   leased = plan->budget.has_value();
   if (listener) listener->on_plan(std::move(plan));
 }

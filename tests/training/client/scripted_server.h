@@ -2,6 +2,7 @@
 #pragma once
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -56,6 +57,13 @@ class ScriptedServer {
   void script(Script script) {
     const std::lock_guard lock(mutex_);
     script_ = std::move(script);
+  }
+  /// Answers the requests that got no answer so far.
+  void answer_held(int status, const std::string& body) {
+    boost::asio::post(io_, [this, status, body] {
+      const std::lock_guard lock(mutex_);
+      for (const http::Responder& held : std::exchange(held_, {})) held.send(http::json_response(status, body));
+    });
   }
   /// Bodies of the recorded requests with this method whose path ends with `end`.
   std::vector<std::string> asked(const std::string& method, const std::string& end) {

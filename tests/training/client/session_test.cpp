@@ -29,6 +29,7 @@ class SessionTest : public ::testing::Test {
     listener.on_job = [this](const std::string&) { ++jobs; };
     listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { version = plan->version; };
     listener.on_held = [this](bool is) { held = is; };
+    listener.on_answer = [this](const Answered&) { ++answers; };
     listener.iteration = [] { return 7; };
     if (clocks) listener.clocks = [this] { return *clocks; };
     session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
@@ -53,7 +54,7 @@ class SessionTest : public ::testing::Test {
   std::optional<SeenClocks> clocks;
   Said said;
   Complaints complaints{said.log(), no_pause()};
-  std::atomic<int> jobs{0};
+  std::atomic<int> jobs{0}, answers{0};
   std::atomic<std::int64_t> version{0};
   std::atomic<bool> held{false};
   std::unique_ptr<Session> session;
@@ -389,6 +390,23 @@ TEST_F(SessionTest, AJobThatIsOverIsAnEndAndNoFailure) {
     version = 0;
     held = false;
   }
+}
+
+TEST_F(SessionTest, APlanThatArrivesAfterTheEndOfTheJobIsNotFollowed) {
+  ScriptedServer server([](const http::HttpRequest& request) {
+    if (request.path.ends_with("/plan")) return std::pair(0, std::string());  // no answer yet
+    if (request.path.ends_with("/iterations")) return std::pair(409, std::string(R"({"detail":"job j1 is finished"})"));
+    return well(request, "");
+  });
+  start(server.url());
+  ASSERT_TRUE(eventually([&] { return server.asked("GET", "/plan").size() == 1; }));
+  session->report(iteration(1, 1));
+  ASSERT_TRUE(eventually([&] { return held.load(); }));
+  server.answer_held(200, a_plan);
+  ASSERT_TRUE(eventually([&] { return answers == 1; }));
+  session->stop(30);
+  EXPECT_EQ(version, 0) << "a pace that comes with it would never end";
+  EXPECT_TRUE(held);
 }
 
 TEST_F(SessionTest, ALateRankLearnsThatTheJobHasEnded) {
