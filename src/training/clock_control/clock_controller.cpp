@@ -86,6 +86,7 @@ struct ClockController::State {
   device::DeviceStatus shake_hands(pid_t child, double limit_s);
   void watch();
   void see_helper_end();
+  void end_budget();
   [[nodiscard]] Megahertz ceiling() const {
     if (options.ceiling.value() > 0) return options.ceiling;
     const auto given = device::ceiling_of_environment();
@@ -105,12 +106,14 @@ struct ClockController::State {
   std::atomic<pid_t> supervisor{0}, worker{0};  ///< 0: none
   std::atomic<std::int64_t> helpers{0};         ///< number of helpers that started to work so far
   std::atomic<bool> gone{true};                 ///< no helper works
+  std::atomic<bool> stopped{false};             ///< no budget any more
 
   // Used by the watching thread; until it runs, by the thread that starts it.
   OwnedFd channel;
   std::string program, lease;
   RestartPause pause;
   std::int64_t working_since_ns = 0;  ///< 0: it did not start
+  bool left_at_ceiling = false;       ///< by --keep-ceiling: no process gives the clock back by itself
   std::thread watcher;
 
   std::mutex mutex;  ///< guards the next line, and the mailbox's texts
@@ -155,6 +158,7 @@ device::DeviceStatus ClockController::State::start_helper() {
   const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
   if (device::DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
   working_since_ns = monotonic_ns();
+  left_at_ceiling = false;
   helpers.fetch_add(1, std::memory_order_release);
   gone.store(false, std::memory_order_release);
   return Ok{};
@@ -248,8 +252,18 @@ void ClockController::State::see_helper_end() {
   // This process trains on: its clock must not become the driver's choice.
   if (const Megahertz ceiling = mailbox->limit.least_ceiling(); ceiling.value() != 0 && !stops()) {
     arguments = {"--keep-ceiling", lease, std::to_string(ceiling.value())};
+    left_at_ceiling = true;
   }
   const auto restorer = spawn_helper(program, arguments, {});
+  if (restorer) reap(*restorer, kRestoreLimit_s);
+}
+
+/// After the last helper: what holds the ceiling in its place gives the clock back.
+void ClockController::State::end_budget() {
+  stopped = true;
+  mailbox->limit.set(Megahertz(0), 0);  // a guard sees it
+  if (!left_at_ceiling) return;
+  const auto restorer = spawn_helper(program, {"--restore", lease}, {});
   if (restorer) reap(*restorer, kRestoreLimit_s);
 }
 
@@ -296,6 +310,9 @@ void ClockController::stop() noexcept {
   const std::uint64_t one = 1;
   (void)!::write(state_->stop.get(), &one, sizeof one);
   state_->watcher.join();
+  try {
+    state_->end_budget();
+  } catch (...) {}  // no memory: the lease's record stays for the next perseus-clockd
 }
 
 // Also while no helper works: the next one begins with the newest change.
@@ -312,7 +329,7 @@ void ClockController::set_from(std::uint32_t position, Megahertz clock) noexcept
 }
 
 void ClockController::set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept {
-  if (!state_->here()) return;
+  if (!state_->here() || state_->stopped) return;
   state_->mailbox->limit.set(ceiling, plan_until_ns);
   state_->mailbox->limit_changed(state_->wake.get());
 }

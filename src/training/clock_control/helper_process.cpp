@@ -181,15 +181,16 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
   return !wait_for(ends.data(), ends.size(), 0);
 }
 
-/// Holds the lease until the training process ends, then unlocks; or until its next helper starts, which begins with
-/// the clock as it is. Without a pidfd the record alone remains, as after the death of all processes.
+/// Holds the lease until the training process or the budget ends, then unlocks; or until the next helper starts, which
+/// begins with the clock as it is. Without a pidfd the record alone remains, as after the death of all processes.
 [[noreturn]] void guard_ceiling(device::Gpu& gpu, Lease& lease, Mailbox& mailbox) {
   ::prctl(PR_SET_NAME, "clockd-guard");
   mailbox.locked.store(0, std::memory_order_release);  // by no helper
   ::close(HelperFds::kChannel);  // the training process waits for that before it starts another helper
   pollfd owner{HelperFds::kOwner, POLLIN, 0};
   while (is_open(HelperFds::kOwner)) {
-    if (wait_for(&owner, 1, kGuardTick)) { ::_exit(give_back_patiently(gpu, lease) ? 0 : 1); }
+    const bool over = wait_for(&owner, 1, kGuardTick) || mailbox.limit.ceiling().value() == 0;
+    if (over) { ::_exit(give_back_patiently(gpu, lease) ? 0 : 1); }
     if (mailbox.awaits_lease.load(std::memory_order_acquire) != 0) break;
   }
   ::_exit(0);

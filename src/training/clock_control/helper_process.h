@@ -14,7 +14,7 @@
 //
 // Under a power budget (clock_limit.h) the clock of a training process that lives must not become the driver's choice:
 // in its place it is limited to the ceiling, and a process of this program holds the lease until the training process
-// ends, and then unlocks, or until its next helper starts.
+// or the budget ends, and then unlocks, or until the next helper starts.
 //
 // Problem: the worker can be killed in the middle of a device call.
 // Input:   the file descriptors that the training process passes on (HelperFds), a device selector.

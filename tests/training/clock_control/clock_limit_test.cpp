@@ -467,5 +467,39 @@ TEST_F(Budget, ADaemonsHelperKeepsTheCeilingToo) {
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
 }
 
+TEST_F(Budget, AGuardUnlocksWhenTheBudgetEndsOrTheControllerStops) {
+  options_.restart = {};
+  for (const bool stops : {false, true}) {
+    SCOPED_TRACE(stops);
+    start();
+    controller_->set_budget(Megahertz(700), monotonic_ns() + kForLong);
+    controller_->set(Megahertz(1400));
+    ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(1400); }));
+    ::kill(controller_->helper_pid(), SIGKILL);
+    ASSERT_TRUE(clock_becomes(700) && eventually([&] { return guarded(); }));
+    if (stops) {
+      controller_->stop();
+      controller_->set_budget(Megahertz(700), monotonic_ns() + kForLong);  // a plan that was under way
+    } else {
+      controller_->set_budget(Megahertz(0), 0);
+    }
+    EXPECT_TRUE(eventually([&] { return !gpu_->locked() && !guarded(); })) << "training goes on";
+    controller_.reset();
+  }
+}
+
+TEST_F(Budget, AControllerThatStopsGivesBackWhatHelpersThatWereKilledAtOnceHaveLeft) {
+  options_.restart = {};
+  start();
+  controller_->set_budget(Megahertz(700), monotonic_ns() + kForLong);
+  controller_->set(Megahertz(1400));
+  ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(1400); }));
+  ::kill(controller_->supervisor_pid(), SIGKILL);
+  ::kill(controller_->helper_pid(), SIGKILL);
+  ASSERT_TRUE(clock_becomes(700));
+  controller_->stop();
+  EXPECT_FALSE(gpu_->locked());
+}
+
 }  // namespace
 }  // namespace perseus::clock_control
