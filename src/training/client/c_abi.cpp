@@ -70,6 +70,15 @@ class Used {
   TrainingClient* client_ = nullptr;
 };
 
+/// A call of the training thread: out of memory, or an exception of the program's own clock, must not end training. Not
+/// (...), which pthread_cancel() may not meet in a wait.
+template <class Call>
+[[gnu::always_inline]] inline void contained(const Call& call) {
+  try {
+    call();
+  } catch (const std::exception&) {}
+}
+
 bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::model::kNumInstructions; }
 
 }  // namespace
@@ -126,28 +135,30 @@ const char* perseus_job(const perseus_client* client) {
 }
 
 void perseus_step_begin(perseus_client* client, int kind) {
-  if (TrainingClient* const c = usable(client)) c->calls().step_begin(kind == PERSEUS_TRAIN);
+  if (TrainingClient* const c = usable(client)) contained([&] { c->calls().step_begin(kind == PERSEUS_TRAIN); });
 }
 
 void perseus_step_end(perseus_client* client) {
-  if (TrainingClient* const c = usable(client)) c->calls().step_end();
+  if (TrainingClient* const c = usable(client)) contained([&] { c->calls().step_end(); });
 }
 
 [[gnu::hot]] void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
   TrainingClient* const c = usable(client);
   if (c != nullptr && known(instruction))
-    c->calls().begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+    contained([&] { c->calls().begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk); });
 }
 
 [[gnu::hot]] void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
   TrainingClient* const c = usable(client);
-  if (c != nullptr && known(instruction)) c->calls().end(static_cast<perseus::model::Instruction>(instruction));
+  if (c != nullptr && known(instruction)) {
+    contained([&] { c->calls().end(static_cast<perseus::model::Instruction>(instruction)); });
+  }
 }
 
 [[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk) {
   TrainingClient* const c = usable(client);
   if (c != nullptr && known(instruction))
-    c->calls().set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk);
+    contained([&] { c->calls().set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk); });
 }
 
 int perseus_time_with_cuda(perseus_client* client, void* stream) {

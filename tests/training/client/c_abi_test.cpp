@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <perseus/perseus.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,18 @@ TEST(CAbi, CallsThatMakeNoSenseAreHarmless) {
   perseus_end(client.get(), -1, 0, 0);
   perseus_step_end(client.get());
   EXPECT_EQ(client.statistics().iteration, 2);
+}
+
+TEST(CAbi, NoExceptionOfTheProgramsClockLeavesACall) {
+  perseus::api::Client client(quiet());
+  perseus_time_with(
+      client.get(), [](void*) -> std::uint64_t { throw std::runtime_error("no time"); }, nullptr);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_NO_THROW(perseus_step_begin(client.get(), PERSEUS_TRAIN));
+    EXPECT_NO_THROW(perseus_begin(client.get(), PERSEUS_FORWARD, 0, 0));
+    EXPECT_NO_THROW(perseus_end(client.get(), PERSEUS_FORWARD, 0, 0));
+    EXPECT_NO_THROW(perseus_step_end(client.get()));
+  }
 }
 
 TEST(CAbi, AForkedChildHasNoClient) {
