@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "gives_back.h"
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
@@ -92,6 +93,8 @@ TEST_F(Controller, StepsThatRepeatAreFollowedToo) {
       ASSERT_TRUE(eventually([&] { return controller_->statistics().last_set == Megahertz(mhz); }));
     }
   }
+  // A helper counts a clock after it has shown it.
+  ASSERT_TRUE(eventually([&] { return !controller_->statistics().pending; }));
   const ControlStatistics statistics = controller_->statistics();
   EXPECT_EQ(statistics.requested, 60);
   EXPECT_EQ(statistics.applied, 60);
@@ -106,8 +109,7 @@ TEST_F(Controller, ZeroGivesTheClockBackAndSoDoesItsEnd) {
   EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
   controller_->set(Megahertz(350));
   EXPECT_TRUE(eventually([&] { return gpu_->locked(); }));
-  controller_.reset();
-  EXPECT_FALSE(gpu_->locked()) << "its destructor waits";
+  EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); })) << "its destructor waits";
 }
 
 TEST_F(Controller, HowLongTheClockTakesIsMeasured) {
@@ -115,8 +117,12 @@ TEST_F(Controller, HowLongTheClockTakesIsMeasured) {
   spec.switch_latency = {Seconds(0.02), Seconds(0.02), Seconds(0.02)};
   make_gpu(spec);
   start();
-  controller_->set(Megahertz(350));
-  EXPECT_TRUE(eventually([&] { return controller_->statistics().clock_changes_watched == 1; }));
+  // An arrival counts only where the helper looks every few milliseconds, which a busy machine may not let it.
+  int changes = 0;
+  ASSERT_TRUE(eventually([&] {
+    controller_->set(Megahertz(changes++ % 2 == 0 ? 350 : 700));
+    return eventually([&] { return controller_->statistics().clock_changes_watched > 0; }, std::chrono::seconds(1));
+  }));
   EXPECT_GT(controller_->statistics().call_to_clock_p50_s, 0.018);
 }
 
@@ -168,8 +174,7 @@ TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClo
     EXPECT_EQ(controller_->why(), "");
   }
   EXPECT_EQ(controller_->statistics().helpers, 7);
-  controller_.reset();
-  EXPECT_FALSE(gpu_->locked());
+  EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
 }
 
 TEST_F(Controller, OneThatCannotStartIsTriedUntilItCan) {
@@ -316,7 +321,7 @@ TEST_F(Controller, ALateHelperLearnsTheHolderOfTheClock) {
   ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
   EXPECT_THAT(why(), HasSubstr("another perseus-clockd's, process " + std::to_string(controller_->helper_pid())));
   EXPECT_THAT(why(), HasSubstr(late.helper + " did not get ready in 0.3 s"));
-  controller_.reset();
+  ASSERT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
   EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "no process holds it now";
 }
 
@@ -366,8 +371,7 @@ TEST_F(Controller, SigtermToEitherProcessGivesTheClockBack) {
     EXPECT_FALSE(gpu_->locked());
     EXPECT_THAT(controller_->why(), HasSubstr("perseus-clockd has ended"));
     controller_->set(Megahertz(350));
-    controller_.reset();
-    EXPECT_FALSE(gpu_->locked());
+    EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
   }
 }
 
@@ -420,8 +424,7 @@ TEST_F(Controller, AnAdministratorsCeilingIsNotExceededAndComesBack) {
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
   (*started)->set(Megahertz(350));
   ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
-  started->reset();
-  EXPECT_EQ(gpu_->clock(), Megahertz(700));
+  EXPECT_TRUE(gives_back(*started, [&] { return gpu_->clock() == Megahertz(700); }));
 }
 
 TEST_F(Controller, AForkedChildDoesNothing) {

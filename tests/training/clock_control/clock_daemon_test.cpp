@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "daemon_process.h"
+#include "gives_back.h"
 #include "lease_folder.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "small_gpu.h"
@@ -108,8 +109,7 @@ TEST_F(Daemon, GivesItsClientAHelperOutsideOfTheClientsProcesses) {
   lock();
   const std::string status = LeaseFolder::text_of(fmt::format("/proc/{}/status", controller_->supervisor_pid()));
   EXPECT_THAT(status, HasSubstr(fmt::format("PPid:\t{}\n", daemon_->pid())));
-  controller_.reset();
-  EXPECT_FALSE(gpu_->locked());
+  EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
   start();
   lock(Megahertz(350));
 }
@@ -196,8 +196,8 @@ TEST_F(Daemon, KeepsAnAdministratorsCeiling) {
   EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); }));
   controller_->set(Megahertz(350));
   ASSERT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(350); }));
-  controller_.reset();
-  EXPECT_EQ(gpu_->clock(), Megahertz(700)) << "its limit is back, not removed";
+  EXPECT_TRUE(gives_back(controller_, [&] { return gpu_->clock() == Megahertz(700); }))
+      << "its limit is back, not removed";
 }
 
 TEST_F(Daemon, AClientsOwnCeilingEndsWithIt) {
@@ -208,8 +208,7 @@ TEST_F(Daemon, AClientsOwnCeilingEndsWithIt) {
   ASSERT_TRUE(started) << started.error().message;
   (*started)->set(Megahertz(1400));
   EXPECT_TRUE(eventually([&] { return gpu_->locked() && gpu_->clock() == Megahertz(700); }));
-  started->reset();
-  EXPECT_FALSE(gpu_->locked());
+  EXPECT_TRUE(gives_back(*started, [&] { return !gpu_->locked(); }));
 }
 
 TEST_F(Daemon, OpensNoFileThatAClientNames) {
