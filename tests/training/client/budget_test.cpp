@@ -416,16 +416,21 @@ TEST_F(BudgetedRank, AnOlderServerIsNotToldOfTheStartCeilingAgain) {
   client_->start({});
   EXPECT_TRUE(trains_until([&] { return !server_->asked("GET", "/plan").empty(); }));
   EXPECT_EQ(server_->asked("POST", "/jobs").size(), 2U);
-  EXPECT_EQ(server_->asked("POST", "/ranks").size(), 1U);
+  // On a busy machine the rank has learned something by then, and says so in a second request.
+  for (const std::string& body : server_->asked("POST", "/ranks")) {
+    EXPECT_THAT(body, ::testing::Not(HasSubstr("start_ceiling_mhz")));
+  }
   EXPECT_EQ(gpu_->clock(), Megahertz(900)) << "it is kept all the same";
 }
 
 TEST_F(BudgetedRank, SaysOnceThatAStartCeilingIsNotKept) {
   options_.start_ceiling_mhz = 900;
   gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
-  start(plan_of(1, fast_clocks));
+  start("");  // a plan that comes first ends the ceiling
   ASSERT_TRUE(eventually([&] { return said_.count("the start ceiling of 900 MHz is not kept") == 1; }))
       << client_->status();
+  answer(plan_of(1, fast_clocks), 1);
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; })) << client_->status();
   for (int i = 0; i < 30; ++i) iterate();
   EXPECT_EQ(said_.count("the start ceiling of 900 MHz is not kept"), 1);
 }
@@ -458,10 +463,11 @@ TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
   server_->script([](const http::HttpRequest& request) {
     return request.path.ends_with("/plan") ? std::pair(500, std::string("broken")) : well(request, "");
   });
-  ASSERT_TRUE(trains_until([&] { return said_.count("the ceiling of the power budget, 1200 MHz") == 1; }));
+  // The lease may have ended before, on a machine that stood still.
+  ASSERT_TRUE(trains_until([&] { return statistics().state == PERSEUS_CEILING; })) << client_->status();
+  EXPECT_TRUE(eventually([&] { return said_.count("the ceiling of the power budget, 1200 MHz") >= 1; }));
   iterate();
   EXPECT_TRUE(clock_becomes(1200)) << client_->status();
-  EXPECT_EQ(statistics().state, PERSEUS_CEILING);
   EXPECT_THAT(client_->status(), HasSubstr(R"("rules":"ceiling","why":"no answer about the plan"})"));
   answer(plan_of(1, fast_clocks, budget_of(3600, 1200)), 1);
   // "unchanged" is an answer too; the lease is still one second, so the rank falls and rises again until then.
@@ -470,10 +476,12 @@ TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
 }
 
 TEST_F(BudgetedRank, AFallThatWasAnnouncedComesWithoutTheServer) {
+  start(plan_of(1, fast_clocks, budget_of(3600, 1410)));
+  ASSERT_TRUE(follows(1)) << client_->status();
   const auto at_s = static_cast<std::int64_t>(SystemClock().now_s()) + 3;
   const std::string fall = R"([{"at_s":)" + std::to_string(at_s) + R"(,"ceiling_mhz":1250}])";
-  start(plan_of(1, fast_clocks, budget_of(3600, 1410, false, fall)));
-  ASSERT_TRUE(follows(1)) << client_->status();
+  answer(plan_of(2, fast_clocks, budget_of(3600, 1410, false, fall)), 2);
+  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 2; })) << client_->status();
   server_.reset();
   // No call of the training thread is needed.
   EXPECT_TRUE(clock_becomes(1200)) << client_->status();
@@ -517,7 +525,7 @@ TEST_F(BudgetedRank, AJobThatIsOverKeepsTheCeilingUntilItsProcessEnds) {
   ASSERT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1200); })) << client_->status();
   EXPECT_THAT(client_->status(), HasSubstr("the job is over"));
   EXPECT_TRUE(client_->stop());
-  EXPECT_FALSE(gpu_->locked());
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
 }
 
 TEST_F(BudgetedRank, ABudgetThatBeginsLowersARankWithoutAPlanThatMakesNoCall) {
@@ -617,8 +625,8 @@ TEST_F(BudgetedRank, AJobThatMayBePacedKeepsThePeriodAndReportsNothingOfTheWaits
   }
   const double took_s = host_now_s() - from_s, waited_s = statistics().paced_s - before_s;
   EXPECT_GE(took_s, (iterations - 1) * period_s);
-  EXPECT_GT(waited_s, 0);
   EXPECT_LE(computed_s + waited_s, took_s);
+  EXPECT_TRUE(trains_until([&] { return statistics().paced_s > before_s; })) << "unless an iteration takes the period";
 }
 
 TEST_F(BudgetedRank, EvaluationOfAPacedJobComputesItsShareOfTheTimeAndTakesNoPauseOfAnIteration) {

@@ -126,6 +126,7 @@ TEST_F(CudaEventsTest, ADeviceFailureIsLoggedOnceAndTheHostsClockIsUsed) {
   Said said;
   ClientOptions options;
   options.device = "none";
+  options.start_limit_s = 60;
   options.log = said.log();
   TrainingClient client(options);
   client.start({});
