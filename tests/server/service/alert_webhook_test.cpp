@@ -193,7 +193,7 @@ TEST(AlertWebhook, BeyondTheLimitTheOldestMessagesAreDropped) {
   AlertWebhook webhook(options);
   webhook.set_receiver({"http://127.0.0.1:1", ""});  // nothing listens there
   for (int k = 0; k < 10; ++k) webhook.send(fmt::format("{}", k));
-  ASSERT_TRUE(testing::eventually([&] { return webhook.counts().failed == 1 && webhook.counts().waiting <= 3; }));
+  ASSERT_TRUE(testing::eventually([&] { return webhook.counts().failed >= 1 && webhook.counts().waiting <= 3; }));
   EXPECT_EQ(webhook.counts().waiting, 3);
   EXPECT_EQ(webhook.counts().dropped, 7);
   TestReceiver receiver;  // another setting does not wait for the delay

@@ -19,25 +19,25 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<replay::TrainingReplay> launch_what_ends_at_once() {
+std::unique_ptr<replay::TrainingReplay> launch_what_ends_at_once(double report_limit_s) {
   SeededDice dice(3);
   const model::ComputationDag dag = random_pipeline(dice, "1f1b", {.max_ranks = 2, .max_microbatches = 2});
   replay::ReplayOptions options;
   options.program = "/bin/true";
   options.gpus.assign(dag.num_ranks(), "none");
-  options.report_limit_s = 0.3;
+  options.report_limit_s = report_limit_s;
   return *replay::TrainingReplay::launch(dag, options);
 }
 
 TEST(TrainingReplay, AWorkerThatEndsUntoldIsNamed) {
-  const auto iteration = launch_what_ends_at_once()->next_iteration();
+  const auto iteration = launch_what_ends_at_once(60)->next_iteration();
   ASSERT_FALSE(iteration);
   EXPECT_THAT(iteration.error().message, HasSubstr("ended with exit code 0"));
 }
 
 // On a busy machine some workers end before the last report of others arrives.
 TEST(TrainingReplay, AWorkerThatEndsOnRequestIsNoFailure) {
-  const auto replay = launch_what_ends_at_once();
+  const auto replay = launch_what_ends_at_once(0.3);
   (void)replay->command("stop");
   const auto iteration = replay->next_iteration();
   ASSERT_FALSE(iteration);
