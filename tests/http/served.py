@@ -20,6 +20,7 @@ import urllib.parse
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 PROFILE = ROOT / "data/sample_profile.csv"
 PROGRAM = ""  # path of perseus; tests set it
+STOP_S = 120  # for the end of a process: more than --grace-s, 10 s, on a machine that stands still for seconds
 
 
 def until(condition, limit_s=240):
@@ -112,8 +113,8 @@ class Server:
 
     def stop(self, how=signal.SIGTERM):
         self.process.send_signal(how)
-        code = self.process.wait(30)
-        self.reader.join(10)
+        code = self.process.wait(STOP_S)
+        self.reader.join(STOP_S)
         self.process.stdout.close()
         self.process.stderr.close()
         return code

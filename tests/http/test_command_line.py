@@ -49,7 +49,7 @@ class CommandLine(ServedCase):
         program = subprocess.Popen([served.PROGRAM, "job", "list", "--watch", "--server", self.server.url], **streams)
         until(program)
         program.send_signal(signal.SIGINT)
-        program.communicate(timeout=30)
+        program.communicate(timeout=served.STOP_S)
         return program.returncode
 
     def test_jobs_are_a_row_each(self):

@@ -23,7 +23,8 @@ from workload import DP, PP, Addresses, Client, Workload, profile_body
 
 def until_it_has_heard(check):
     """A server receives another server's change a moment later; lost changes stay lost."""
-    for _ in range(200):
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
         try:
             return check()
         except AssertionError:
@@ -161,7 +162,7 @@ def a_frozen_database_blocks_no_request(database, freeze):
         assert answer[0] == 200, answer
     path = f"/v1/jobs/{job}/ranks/0/plan"
     plan = server.ask("GET", path)[1]
-    onset = {"pipeline": 0, "degree": 1.2, "delay_s": 6}  # after the checks below, on a busy machine too
+    onset = {"pipeline": 0, "degree": 1.2, "delay_s": 15}  # after the checks below, on a busy machine too
     assert server.ask("POST", f"/v1/jobs/{job}/stragglers", onset)[0] == 200
     with freeze(database):
         began = time.monotonic()
@@ -175,7 +176,7 @@ def a_frozen_database_blocks_no_request(database, freeze):
         assert server.ask("GET", f"{path}?have={plan['version']}&wait_s=0.2")[1] == {"rank": 0, "unchanged": True}
         answer = until(lambda: (ready := server.ask("GET", "/readyz"))[0] != 200 and ready)
         assert answer[1]["checks"]["store"]["status"] == "failing", answer
-        provisional = server.ask("GET", f"{path}?have={plan['version']}&wait_s=30")[1]
+        provisional = server.ask("GET", f"{path}?have={plan['version']}&wait_s=60")[1]
         assert provisional["version"] > 1 << 30 and provisional["iteration_time_s"] >= plan["iteration_time_s"], provisional
         changing.join(), reading.join()
         assert [status for status, _ in answers] == [503, 503], answers
