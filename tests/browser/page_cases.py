@@ -78,6 +78,17 @@ class PageTest(unittest.TestCase):
         self.browser.wait_until(f"document.documentElement.dataset.point === '{point}'")
         self.wait_for_text(f"Point {point}", ".timeline-chart")
 
+    def picture(self, chart):
+        """What the chart shows once it is drawn, as a number."""
+        self.browser.settle()
+        return self.js(PIXELS, chart)
+
+    def wait_for_picture(self, chart, picture):
+        self.browser.wait_until(f"({PIXELS})({json.dumps(chart)}) === {picture}")
+
+    def wait_for_another_picture(self, chart, picture):
+        self.browser.wait_until(f"({PIXELS})({json.dumps(chart)}) !== {picture}")
+
     def active(self):
         return self.js("() => document.activeElement.innerText || document.activeElement.ariaLabel || document.activeElement.id")
 

@@ -274,7 +274,7 @@ class ClusterTest(ClusterCase):
         median_ms, longest_ms = self.js(SCROLL)
         print(f"\n5,000 jobs: {asked} pages of the list; {rows} rows as elements; to sum, group and draw them {render_ms:.0f} ms; "
               f"scrolling from end to end, 120 frames: median {median_ms:.1f} ms, longest {longest_ms:.1f} ms")
-        self.assertIn("run-0000", self.names())  # the last row
+        self.browser.wait_until(f"({NAMES})().includes('run-0000')")  # the last row
         self.assertEqual(self.js("() => document.querySelector('#cluster-table').ariaRowCount ?? document.querySelector('#cluster-table').getAttribute('aria-rowcount')"), "5001")
         self.assertEqual(self.js("() => [...document.querySelectorAll('#cluster-table tbody tr:not(.gap)')].at(-1).getAttribute('aria-rowindex')"), "5001")
 

@@ -19,7 +19,7 @@ import urllib.request
 
 sys.path[:0] = [os.path.dirname(__file__), os.path.join(os.path.dirname(__file__), "../http")]
 from chromium import run_tests  # noqa: E402
-from page_cases import DRAWN, LIVE, PHONE, PIXELS, PageTest  # noqa: E402
+from page_cases import DRAWN, LIVE, PHONE, PageTest  # noqa: E402
 from served import until  # noqa: E402
 
 
@@ -108,7 +108,8 @@ class LiveDashboardTest(PageTest):
         self.wait_for_text("rank 11 registered", "#activity")
         fastest = self.point()
         self.wait_for_point(fastest)
-        drawn = [self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")]
+        charts = (".frontier-chart", ".timeline-chart")
+        drawn = [self.picture(chart) for chart in charts]
         notice = self.server.straggler(job, 2, 1.1, delay_s=3600)
         self.wait_for_text("takes effect in", "#straggler-list")
         self.assertEqual(self.point(), fastest)
@@ -121,12 +122,12 @@ class LiveDashboardTest(PageTest):
         self.wait_for_text("pipeline 2 is 1.1 times slower", "#figures")
         self.wait_for_text("straggler", "#pipelines li:nth-child(3)")
         self.wait_for_text("€", "#figures")
-        self.assertNotEqual(self.js(PIXELS, ".timeline-chart"), drawn[1])
+        self.wait_for_another_picture(".timeline-chart", drawn[1])
         self.server.withdraw(job, notice)
         self.wait_for_text("No straggler", "#stragglers")
         self.wait_for_point(fastest)
-        self.browser.settle()
-        self.assertEqual([self.js(PIXELS, chart) for chart in (".frontier-chart", ".timeline-chart")], drawn)
+        for chart, before in zip(charts, drawn):
+            self.wait_for_picture(chart, before)
 
     def test_the_cluster_page_sums_reports_of_ranks(self):
         job = self.job("reporting", 1)

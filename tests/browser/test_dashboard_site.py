@@ -227,7 +227,7 @@ class SitePage(StandInTest):
         chart = self.js("() => document.querySelector('.site-chart').getAttribute('aria-valuetext')")
         for wanted in ("limit 60 kW", "without limits 66 kW", "planned 58 kW", "counted 59 kW", "reported 57.", "metered 76 kW", "metered limit 78 kW", "3.40 % slower"):
             self.assertIn(wanted, chart)
-        drawn = self.js(PIXELS, ".site-chart")
+        drawn = self.picture(".site-chart")
         self.js("() => document.querySelector('.site-chart').focus()")
         self.browser.key("End")
         ahead = self.js("() => document.querySelector('.site-chart').getAttribute('aria-valuetext')")
@@ -237,7 +237,7 @@ class SitePage(StandInTest):
         self.assertNotIn("from", self.js("() => document.querySelector('.site-chart').getAttribute('aria-valuetext')"))
         self.js("() => document.querySelector('[name=site-span][value=day]').click()")
         self.browser.wait_until("document.querySelector('.site-chart').getAttribute('aria-valuemax') > 180")
-        self.assertNotEqual(self.js(PIXELS, ".site-chart"), drawn)
+        self.wait_for_another_picture(".site-chart", drawn)
         self.js("() => { const select = document.getElementById('site-domain'); select.value = 'row a'; select.dispatchEvent(new Event('change')); }")
         self.wait_for_text("Nothing is recorded here", "#site-history")
         self.js("() => { const select = document.getElementById('site-domain'); select.value = 'row b'; select.dispatchEvent(new Event('change')); }")
