@@ -82,12 +82,17 @@ Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waitin
   return period > time ? (energy + waiting * (period - time)) / period : energy / time;
 }
 
-JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
+std::optional<Watts> measured_power(const Job& job, Watts waiting) {
   const auto& plan = job.measured_plan;
+  if (!plan || plan->time_s <= 0) return std::nullopt;
+  return power_with_waits(job, Joules(plan->energy_j), Seconds(plan->time_s), waiting);
+}
+
+JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
+  const auto measured = measured_power(job, cost.waiting);
   const auto& highest = job.measured_highest;
-  if (plan && highest && plan->time_s > 0 && highest->time_s > 0) {
-    return {power_with_waits(job, Joules(plan->energy_j), Seconds(plan->time_s), cost.waiting),
-            Joules(highest->energy_j) / Seconds(highest->time_s), true};
+  if (measured && highest && highest->time_s > 0) {
+    return {*measured, Joules(highest->energy_j) / Seconds(highest->time_s), true};
   }
   return {power_with_waits(job, cost.energy, cost.time, cost.waiting), cost.all_max_energy / cost.all_max_time};
 }

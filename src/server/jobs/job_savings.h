@@ -36,7 +36,12 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
 /// Mean power of an iteration, whose time and energy are without the waits of a paced job.
 Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting);
 
-/// Mean power of the whole job, as measured by the ranks' counters where all ranks measure, otherwise as estimated.
+/// Mean power of the whole job under the plan in force, by the counters of all ranks; nothing before it is measured.
+/// `waiting`: the power of all GPUs while they wait.
+std::optional<Watts> measured_power(const Job& job, Watts waiting);
+
+/// Mean power of the whole job: measured where the ranks have measured the plan and the highest clock, otherwise both
+/// as estimated, so that a saving compares like with like.
 struct JobPower {
   Watts plan, all_max;
   bool measured = false;

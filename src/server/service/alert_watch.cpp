@@ -42,9 +42,9 @@ void add_plan(const LiveJob& live, AlertFacts& facts) {
   if (job.measured_plan) facts.measured = Seconds(job.measured_plan->time_s);
   const auto policy = job.policies.find("power_cap");
   if (policy == job.policies.end()) return;
-  const jobs::JobPower power = jobs::power_of(job, *cost);
-  facts.power = power.plan;
-  facts.power_measured = power.measured;
+  const auto measured = jobs::measured_power(job, cost->waiting);
+  facts.power = measured.value_or(jobs::power_of(job, *cost).plan);
+  facts.power_measured = measured.has_value();
   if (const auto* cap = std::get_if<jobs::PowerCap>(&policy->second)) facts.cap = cap->average;
 }
 

@@ -82,6 +82,17 @@ TEST_F(AlertWatchTest, ADroppedPlanIsAFactUntilTheJobHasAnotherProfile) {
   EXPECT_EQ(alert_facts(live()).dropped, "");
 }
 
+TEST_F(AlertWatchTest, ThePowerOfAPlanIsMeasuredThoughTheHighestClockIsNot) {
+  plan();
+  deploy(1);
+  base.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(150)}}, jobs::ReportsKept{}});
+  EXPECT_FALSE(alert_facts(live()).power_measured);
+  base.append("job", {jobs::EnergyMeasured{job().version, 8, 400, 2}});
+  const AlertFacts facts = alert_facts(live());
+  EXPECT_TRUE(facts.power_measured) << "as a job whose clocks a site has limited since it began";
+  EXPECT_EQ(facts.power, Watts(200));
+}
+
 TEST_F(AlertWatchTest, TheAlertsOfAJobThatEndedAreResolved) {
   loses_permission(0);
   pass(120);
