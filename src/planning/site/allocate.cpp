@@ -73,7 +73,7 @@ model::Allocation Allocator::allocate(std::span<const Watts> limits) {
   for (int d = 0; d < domains; ++d) {
     const double outer = d > 0 ? inherited[site_.domains[d].parent] : 0;
     inherited[d] = std::max(outer, price_[d]);
-    allocation.price.push_back(inherited[d] - outer);
+    allocation.price.push_back(std::isinf(inherited[d]) ? 0 : inherited[d] - outer);
     allocation.missing.emplace_back(missing_w_[d]);
   }
   allocation.value = value(allocation.chosen);
@@ -113,7 +113,8 @@ void Allocator::divide(int domain, double limit_w, std::span<const Share> upper,
     given_w += steps_.power_w(low);
     if (low < high) open.push_back({k, low, high});
   }
-  if (given_w > limit_w) {  // all jobs wait
+  if (given_w > limit_w) {  // all jobs wait: a watt more inside brings nothing
+    price_[domain] = std::numeric_limits<double>::infinity();
     return;
   }
   while (!open.empty()) {

@@ -153,6 +153,17 @@ TEST(SitePlan, WattsByWhichConstantsExceedALimitAreMissingToo) {
   EXPECT_EQ(missing_at(20), missing_at(0) - Watts(20));
 }
 
+TEST(SitePlan, AWattHasNoPriceInsideADomainWhoseJobsAllWait) {
+  const model::Site site{{{"site", -1}, {"row", 0}}, {job("a", 1), job("b", 1)}};
+  const auto prices_at = [&](double limit_w) {
+    const TimedSite timed{
+        site, {{{Seconds(0), Watts(limit_w)}}, {{Seconds(0), Watts(400)}}}, {std::nullopt, std::nullopt}, Seconds(0)};
+    return plan_site(timed, model::SiteObjective::throughput).front().allocation.price;
+  };
+  EXPECT_GT(prices_at(600)[1], 0);
+  EXPECT_EQ(prices_at(100), (std::vector<double>{0, 0}));
+}
+
 TEST(SitePlan, WhatIfCurvesCountOnlyTheJobsOfTheDomain) {
   const model::Site site{{{"site", -1}, {"row", 0}}, {job("a"), job("b", 1)}};
   const std::vector fractions = {1.0, 0.5};
