@@ -48,6 +48,12 @@ TEST_F(PolicyTest, NoneLeavesTheTimeToStragglers) {
   EXPECT_EQ(target(3).time, Seconds(3)) << "T' is waited for anyway, past T* too";
 }
 
+TEST_F(PolicyTest, ATextSaysTheToleranceInPercentWithAndWithoutASignal) {
+  EXPECT_EQ(text_of(Policy(MaxSlowdown{1.03, {}, {}, ""})), "up to 3 % slower than maximum clock");
+  EXPECT_EQ(text_of(Policy(MaxSlowdown{1.03, 80, {{0, 95}}, "EUR"})),
+            "up to 3 % slower than maximum clock while the signal is above 80 EUR");
+}
+
 TEST_F(PolicyTest, AToleranceAllowsOnlyPlansOfLessTotalEnergy) {
   // 60 % slower is tolerated; 50 % slower would need 330 J instead of 300 J.
   set(MaxSlowdown{1.6, {}, {}, ""});
