@@ -92,6 +92,11 @@ class SiteReader {
     keep(root_.error());
   }
 
+  std::string before_end() const {
+    return site_.end == Seconds(0) ? "less than end_s, which is missing"
+                                   : fmt::format("less than end_s, {:g}", site_.end.value());
+  }
+
   /// The domain of that name, or -1 after an error.
   int domain_named(TomlFields& f, std::string_view key) {
     const std::string name = f.string(key);
@@ -139,7 +144,7 @@ class SiteReader {
     if (step.from <= limits.back().from) {
       f.fail("from_s", fmt::format("more than {:g}, the beginning of the limit before", limits.back().from.value()));
     }
-    if (site_.end <= step.from) f.fail("from_s", fmt::format("less than end_s, {:g}", site_.end.value()));
+    if (site_.end <= step.from) f.fail("from_s", before_end());
     limits.push_back(step);
   }
 
@@ -150,7 +155,7 @@ class SiteReader {
     event.until = Seconds(f.number("until_s", kSiteTime));
     event.limit = Watts(f.number("limit_w", kMeteredWatts));
     event.within = Seconds(f.number_or(event.within.value(), "within_s", {0.1, 86400}));
-    if (site_.end <= event.at) f.fail("at_s", fmt::format("less than end_s, {:g}", site_.end.value()));
+    if (site_.end <= event.at) f.fail("at_s", before_end());
     if (event.until <= event.at + event.within) {
       f.fail("until_s", fmt::format("more than at_s and within_s, {:g}", (event.at + event.within).value()));
     }

@@ -127,7 +127,8 @@ TEST(SiteCommand, BadInputGetsOneErrorThatNamesIt) {
       {"", "least_rate = 1.5\n", "site.toml:7: [[job]] least_rate: 1.5"},
       {"", "least_rate = 1\ndomain = \"row\"\n", "allowed: the name of a [[domain]] above: hall"},
       {"", "least_rate = 1\ndeadline_s = 5\niterations = 3\n", "nothing, where end_s is missing"},
-      {"[[limit]]\ndomain = \"hall\"\nfrom_s = 5\nlimit_w = 3\n", "least_rate = 1\n", "less than end_s"},
+      {"[[limit]]\ndomain = \"hall\"\nfrom_s = 5\nlimit_w = 3\n", "least_rate = 1\n",
+       "less than end_s, which is missing"},
       {"limits = 3\n", "least_rate = 1\n", "limits"},
       {"", "least_rate = 1\npipelines = 1000000\ntensor_parallel = 1024\n", "4096000000 GPUs; allowed: at most"},
   };
