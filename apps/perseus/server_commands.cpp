@@ -44,6 +44,9 @@ Result<http::HttpCall> profile_call(const std::string& method, const std::string
 Result<http::HttpCall> push_call(const ProfilePush& push) {
   const auto path = profile_path(push.name);
   if (!path) return path.error();
+  if (push.microbatches == 0 && push.action_table.empty()) {
+    return Error{ErrorCode::usage, "--microbatches is required without --action-table"};
+  }
   const auto csv = formats::read_file(push.file);
   if (!csv) return csv.error();
   json::object pipeline{{"schedule", push.schedule}, {"microbatches", push.microbatches}};

@@ -171,6 +171,11 @@ class CommandLine(ServedCase):
             for action in (["push", name, str(PROFILE)], ["show", name], ["remove", name]):
                 self.assertIn(f"profile name '{name}'; allowed: 1 to 128 of letters", self.refused("profile", *action))
 
+    def test_a_profile_needs_its_number_of_microbatches(self):
+        done = self.server.cli("profile", "push", "small", str(PROFILE), ok=False)
+        self.assertEqual(done.stderr, "perseus: --microbatches is required without --action-table\n")
+        self.assertEqual(done.returncode, 64)
+
     def test_a_token_is_given_by_an_option(self):
         self.out("token", "create", "--role", "infrastructure", "--token", self.server.first_secret())
         done = self.server.cli("job", "list", ok=False)
