@@ -131,7 +131,8 @@ struct EventText {
   std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
   std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
   std::string operator()(const PlanDeployed& e) const {
-    return fmt::format("plan {} deployed from iteration {}: {}", e.version, e.from_iteration, e.reason);
+    const std::string when = e.from_iteration > 0 ? fmt::format("from iteration {}", e.from_iteration) : "at once";
+    return fmt::format("plan {} deployed {}: {}", e.version, when, e.reason);
   }
   std::string operator()(const IterationsCounted& e) const {
     if (!e.from_reports) return fmt::format("{} iterations estimated from the elapsed time do not count", e.iterations);

@@ -132,6 +132,14 @@ TEST(Event, AGrantSaysWhatActsAtOnce) {
   EXPECT_EQ(text({{}, 7000, 15, 0, "site"}), "no power limit of the site applies any more");
 }
 
+TEST(Event, APlanSaysFromWhichIterationItRuns) {
+  const auto text = [](std::int64_t from_iteration) {
+    return text_of(Event{0, PlanDeployed{2, from_iteration, {}, {}, {}, {}, "a test"}});
+  };
+  EXPECT_EQ(text(83), "plan 2 deployed from iteration 83: a test");
+  EXPECT_EQ(text(0), "plan 2 deployed at once: a test");
+}
+
 TEST(Event, ItsAuthorIsATokenARankOrTheServer) {
   const auto author = [](EventBody body) { return author_of({0, std::move(body)}); };
   EXPECT_EQ(author(PolicySet{PowerCap{Watts(250000)}, "alice"}), "alice");
