@@ -3,7 +3,9 @@
 
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "base/json_writer.h"
 #include "command.h"
@@ -328,7 +330,11 @@ void add_policy(CLI::App& app, Command& command) {
       },
       job);
   clear->add_option("JOB", change->job, kJobMeaning)->required();
-  clear->add_option("KIND", change->kind, "power_cap, pinned or max_slowdown")->required();
+  const std::map<std::string, std::string> kinds{
+      {"power-cap", "power_cap"}, {"pin", "pinned"}, {"max-slowdown", "max_slowdown"}};
+  clear->add_option("KIND", change->kind, "power-cap, pin or max-slowdown; or as the list names it")
+      ->required()
+      ->transform(CLI::Transformer(kinds).description(""));
 }
 
 }  // namespace perseus::cli

@@ -150,7 +150,7 @@ class CommandLine(ServedCase):
         [policy] = json.loads(self.out("policy", "list", "-o", "json"))["policies"]
         self.assertEqual((policy["job"], policy["kind"]), (other, "max_slowdown"))
         self.assertRegex(self.out("policy", "list", "speech"), rf"\n{other[:12]} +speech +max_slowdown +\S.*10")
-        self.out("policy", "clear", "speech", "max_slowdown")
+        self.out("policy", "clear", "speech", "max-slowdown")
         self.assertEqual(len(self.table("policy", "list")), 1)
 
     def test_profiles_and_tokens_are_listed(self):
