@@ -323,6 +323,26 @@ Result<std::string> site_shown(const Result<std::string>& document) {
   return formats::json_text(site);
 }
 
+/// What the server finds wrong in the document is the file's content, as what is found here.
+void add_site_set(CLI::App& group, Command& command) {
+  auto file = std::make_shared<std::string>();
+  auto* action = group.add_subcommand("set", "Set the power limits that a server keeps; replaces all of them");
+  const auto peer = add_server_options(*action);
+  add_json_flag(*action, command);
+  action->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
+  action->callback([peer, file, &command] {
+    command.run = [peer, file, &command]() -> Result<int> {
+      const auto call = set_call(*file);
+      if (!call) return call.error();
+      auto answer = call_server(*peer, *call);
+      if (!answer && answer.error().code == ErrorCode::usage) {
+        answer = Error{ErrorCode::invalid_input, fmt::format("{}: {}", *file, answer.error().message)};
+      }
+      return print_answer(*peer, answer, command.json);
+    };
+  });
+}
+
 void add_site_show(CLI::App& group, Command& command) {
   auto* action = group.add_subcommand("show", "Show the power limits of a server");
   const auto peer = add_server_options(*action);
@@ -373,10 +393,7 @@ ListForm reservations_form() {
 }  // namespace
 
 void add_site_server_actions(CLI::App& group, Command& command) {
-  auto file = std::make_shared<std::string>();
-  auto* set = add_action(group, command, "set", "Set the power limits that a server keeps; replaces all of them",
-                         [file] { return set_call(*file); });
-  set->add_option("FILE.toml", *file, "Domains, limits and hosts; see docs/power.md")->required();
+  add_site_set(group, command);
   add_site_show(group, command);
   add_limit(group, command);
   add_meter(group, command);

@@ -432,6 +432,11 @@ class Site(SiteCase):
                 self.assertIn(path + ": domains[0].limits[0].from_s: 7200; allowed: 0, or seconds since 1970, from 1000000000 ",
                               done.stderr)
 
+    def test_what_the_server_finds_wrong_in_a_file_is_the_files_content(self):
+        hall = '[[domain]]\nname = "hall"\nlimit_w = 5000\n'
+        self.assertEqual(self.refused("pue = 0.9\n" + hall), "perseus: FILE: site: pue: 0.9; allowed: 1 to 10\n")
+        self.assertIn("FILE: body: $.pacing: found 0; expected true or false", self.refused("pacing = 0\n" + hall))
+
     def test_a_file_with_keys_that_a_server_does_not_take(self):
         sample = self.server.cli("site", "set", str(served.ROOT / "data/sample_site.toml"), ok=False)
         self.assertEqual(sample.returncode, 65)
