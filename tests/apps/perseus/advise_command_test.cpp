@@ -61,8 +61,8 @@ TEST(AdviseCommand, SumsOverGpusDaysAndYears) {
 }
 
 /// The sample profile with two equal ranks a stage.
-std::string with_two_ranks_a_stage() {
-  const std::string path = ::testing::TempDir() + "two_ranks_a_stage.csv";
+std::string with_two_ranks_a_stage(const ScratchFolder& scratch) {
+  const std::string path = scratch.path("two_ranks_a_stage.csv");
   std::ifstream from(sample_profile());
   std::ofstream to(path);
   std::string line;
@@ -76,7 +76,8 @@ TEST(AdviseCommand, CountsTheGpusOfStagesThatHaveSeveral) {
   std::vector<std::string> words =
       words_about_sample("advise", {"--noise", "0", "--effort", "low", "--gpus", "64", "--json"});
   const json::object one = json_of(words);
-  words[1] = with_two_ranks_a_stage();
+  const ScratchFolder scratch;
+  words[1] = with_two_ranks_a_stage(scratch);
   const json::object two = json_of(words);
   for (std::size_t i = 0; i < 7; ++i) {
     const json::value& row = two.at("advice").at(i);
@@ -97,8 +98,8 @@ TEST(AdviseCommand, ANoisyProfileGivesErrorBars) {
 }
 
 /// The sample profile, whose highest clock is 1500 MHz, at that clock alone.
-std::string at_one_clock() {
-  const std::string path = ::testing::TempDir() + "at_one_clock.csv";
+std::string at_one_clock(const ScratchFolder& scratch) {
+  const std::string path = scratch.path("at_one_clock.csv");
   std::ifstream from(sample_profile());
   std::ofstream to(path);
   for (std::string line; std::getline(from, line);) {
@@ -112,7 +113,8 @@ TEST(AdviseCommand, AModelCompletesAProfileOfOneClock) {
   const Outcome several = run_perseus(words);
   EXPECT_EQ(several.exit_code, 65);
   EXPECT_THAT(several.err, HasSubstr("only a profile of one clock is completed by a model"));
-  words[1] = at_one_clock();
+  const ScratchFolder scratch;
+  words[1] = at_one_clock(scratch);
   const Outcome plain = run_perseus(words);
   EXPECT_EQ(plain.exit_code, 0) << plain.err;
   EXPECT_THAT(plain.out,

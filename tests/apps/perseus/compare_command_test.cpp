@@ -1,6 +1,7 @@
 // `perseus compare` as a user runs it: its output, its files, and that each method's plans verify.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <boost/json.hpp>
 #include <filesystem>
@@ -30,8 +31,8 @@ class CompareCommand : public ::testing::Test {
   }
 
   const std::filesystem::path folder =
-      std::filesystem::path(::testing::TempDir()) /
-      ("perseus_compare_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+      std::filesystem::path(::testing::TempDir()) / ("perseus_compare_" + std::to_string(::getpid()) + "_" +
+                                                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::string compare = "compare '" PERSEUS_SOURCE_DIR "/data/sample_profile.csv' -m 6 --blocking-power 80 ";
 };
 

@@ -1,6 +1,7 @@
 // `perseus partition` as a user runs it: its output, its files, its errors.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -30,8 +31,8 @@ class PartitionCommand : public ::testing::Test {
   }
 
   const std::filesystem::path folder =
-      std::filesystem::path(::testing::TempDir()) /
-      ("perseus_partition_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+      std::filesystem::path(::testing::TempDir()) / ("perseus_partition_" + std::to_string(::getpid()) + "_" +
+                                                     ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(PartitionCommand, CutsACsv) {

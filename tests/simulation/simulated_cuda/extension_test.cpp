@@ -13,10 +13,16 @@ int make_gpu(const std::string& path, const char* description) {
   return cu("perseus_simulated_make_gpu", path.c_str(), description);
 }
 
-class ExtensionTest : public CudaTest {};
+class ExtensionTest : public CudaTest {
+ protected:
+  /// Of this process alone: the tests of several builds may run at once.
+  static std::string file(const std::string& name) {
+    return (std::filesystem::temp_directory_path() / (name + "-" + std::to_string(::getpid()))).string();
+  }
+};
 
 TEST_F(ExtensionTest, AGpuIsMadeOfADescription) {
-  const std::string path = (std::filesystem::temp_directory_path() / "perseus-made-gpu").string();
+  const std::string path = file("perseus-made-gpu");
   EXPECT_EQ(make_gpu(path,
                      "blocking_power_w 70\n"
                      "forward.0 900 0.2 150\n"
@@ -32,7 +38,7 @@ TEST_F(ExtensionTest, AGpuIsMadeOfADescription) {
 }
 
 TEST_F(ExtensionTest, AFileIsReadWithoutAContext) {
-  const std::string path = (std::filesystem::temp_directory_path() / "perseus-read-gpu").string();
+  const std::string path = file("perseus-read-gpu");
   simulated_cuda::GpuRecord record{};
   EXPECT_EQ(cu("perseus_simulated_read_gpu", path.c_str(), 0.0, &record), kInvalidValue);
   ASSERT_EQ(make_gpu(path, "blocking_power_w 70\nforward.0 900 0.1 200\nforward.0 1500 0.1 300\n"), kSuccess);
@@ -55,7 +61,7 @@ TEST_F(ExtensionTest, AFileIsReadWithoutAContext) {
 }
 
 TEST_F(ExtensionTest, AWrongDescriptionMakesNoGpu) {
-  const std::string path = (std::filesystem::temp_directory_path() / "perseus-no-gpu").string();
+  const std::string path = file("perseus-no-gpu");
   EXPECT_EQ(make_gpu(path, ""), kInvalidValue);
   EXPECT_EQ(make_gpu(path, "forward.0 1500 0.1"), kInvalidValue);
   EXPECT_EQ(make_gpu(path, "forward.0 1500 -0.1 300"), kInvalidValue);
