@@ -80,6 +80,7 @@ class DemoRun::Steps {
     stage_.begin(fmt::format("the same with a straggler: the GPUs of replica {} capped at {:.0f} W", s.replica,
                              s.power_limit_w));
     gpus_.cap(s.replica, Watts(s.power_limit_w));
+    if (Status skipped = training_.skip_ended(); !skipped) return skipped;
     iterations = training_.measure(2, std::max(2, o_.iterations / 2));
     if (!iterations) return iterations.error();
     s.all_max = perseus::replay::figures_of(*iterations, o_.replicas);
@@ -216,6 +217,7 @@ class DemoRun::Steps {
     stage_.begin(fmt::format("the GPUs of replica {} are capped at {:.0f} W; the server has no notice of it", s.replica,
                              s.power_limit_w));
     gpus_.cap(s.replica, Watts(s.power_limit_w));
+    if (Status skipped = training_.skip_ended(); !skipped) return skipped;
     auto measured = training_.measure_plan(2, wanted);
     if (!measured) return measured.error();
     s.no_reaction = figures_of(*measured);

@@ -252,6 +252,14 @@ Result<std::optional<replay::JobIteration>> DemoTraining::poll(int limit_ms) {
   return iteration;
 }
 
+Status DemoTraining::skip_ended() {
+  while (true) {
+    const auto ended = poll(0);
+    if (!ended) return ended.error();
+    if (!*ended) return Ok{};
+  }
+}
+
 void DemoTraining::show_client_log(const replay::RankReport& report) {
   std::istringstream lines(report.client_log);
   for (std::string line; std::getline(lines, line);) {

@@ -62,6 +62,8 @@ class DemoTraining {
   [[nodiscard]] bool registered() const { return replay_->job_notified(); }
   /// The next iteration, if all workers have completed it. It does not look at the server and the helpers.
   Result<std::optional<replay::JobIteration>> poll(int limit_ms);
+  /// Passes over the iterations that have ended: while this process does not run, reports wait for it.
+  Status skip_ended();
   /// Iterations, without the first `unmeasured` ones.
   Result<std::vector<replay::JobIteration>> measure(int unmeasured, int measured);
   /// Iterations that ran one plan from beginning to end. Others are skipped: those of a trial, in which a client
