@@ -189,7 +189,7 @@ class ExistingClients(ServerCase):
         for rank in ranks:
             rank.start()
         try:
-            deadline = time.monotonic() + 300
+            deadline = time.monotonic() + 600
             view = {}
             while not wrong and time.monotonic() < deadline and view.get("state") not in ("deployed", "failed"):
                 view = self.server.ask("GET", f"/v1/jobs/{urllib.parse.quote(job)}")[1]
