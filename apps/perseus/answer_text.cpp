@@ -40,6 +40,7 @@ std::string ramp_text(double w_per_s) { return fmt::format("{:.6g} W/s", w_per_s
 std::string joules_text(double j) { return report::text_of(Joules(j)); }
 std::string watts_text(double w) { return report::text_of(Watts(w)); }
 std::string price_text(double pct_per_kw) { return fmt::format("{:.3g} %/kW", pct_per_kw); }
+std::string fraction_text(double part) { return report::percent(100 * part); }
 std::string megahertz_text(double mhz) { return fmt::format("{:.6g} MHz", mhz); }
 
 struct Unit {
@@ -54,8 +55,13 @@ constexpr std::array<Unit, 7> kUnits{
 constexpr std::string_view kInstantKey = "from_s";
 constexpr Unit kInstant{"_s", instant_text};
 
+// A part of the fastest plan's rate.
+constexpr std::string_view kLostKey = "rate_lost";
+constexpr Unit kLost{"", fraction_text};
+
 const Unit* unit_of(std::string_view key) {
   if (key == kInstantKey) return &kInstant;
+  if (key == kLostKey) return &kLost;
   for (const Unit& unit : kUnits) {
     if (key.size() > unit.ending.size() && key.ends_with(unit.ending)) return &unit;
   }

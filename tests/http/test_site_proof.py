@@ -7,6 +7,7 @@ usage: test_site_proof.py PERSEUS [unittest's arguments]
 
 import csv
 import io
+import re
 import sys
 import time
 import unittest
@@ -153,6 +154,8 @@ class Proof(test_site.SiteCase):
         table = self.server.cli("site", "forecast", "--hours", "96").stdout.splitlines()
         self.assertRegex(table[0], r"^START +DOMAIN +METERED LIMIT +LIMIT +EXPECTED +MISSING +RATE LOST")
         self.assertEqual(len(table), 5)
+        lost = re.search(r" ([\d.]+) % ", table[2])
+        self.assertAlmostEqual(float(lost[1]), 100 * low["rate_lost"], 1)
         self.stop_ranks()
 
     def test_a_ramp_is_in_steps(self):
