@@ -102,8 +102,11 @@ def on_step_begin(kind="train"):
     except Exception as error:
         say_once("on_step_begin(): ignored: %s", error)
         return
-    # Raises nothing itself. A paced job waits here, and what the handler of a signal raises then is the program's.
-    _step_begin(_handle, code)
+    # A paced job waits here, and what the handler of a signal raises then is the program's: not Exception.
+    try:
+        _step_begin(_handle, code)
+    except ctypes.ArgumentError as error:  # all that a call of the library raises itself
+        say_once("on_step_begin(): ignored: %s", error)
 
 
 def on_step_end():

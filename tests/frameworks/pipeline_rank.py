@@ -12,6 +12,7 @@ MODES: train once each: "without" Perseus; "recorded": the client's calls are re
 Output: JSON: of each mode, losses, weights (a digest); if recorded, the computations, what is wrong with them, the options.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -46,7 +47,7 @@ def replace_client(mode, log, options, steps=None):
 
     def fail(*_):
         log.append(("failed",))
-        raise RuntimeError("Perseus fails")
+        raise ctypes.ArgumentError("Perseus fails")
 
     def begin_step(_, kind):
         kinds[:] = [kind]  # as in the library, it ends the one before

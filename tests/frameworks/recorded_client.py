@@ -7,6 +7,7 @@ steps only; ("failed",) for each call that raised. Puts the options that the ada
 """
 
 import contextlib
+import ctypes
 
 from perseus import client, library
 
@@ -31,7 +32,7 @@ def replaced(mode, log, options):
 
     def fail(*_):
         log.append(("failed",))
-        raise RuntimeError("Perseus fails")
+        raise ctypes.ArgumentError("Perseus fails")
 
     def start_replaced(**given):
         options.update(given)
