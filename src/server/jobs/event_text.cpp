@@ -25,7 +25,7 @@ struct PolicyText {
     return fmt::format("pinned to point {}", pin.point.value_or(0));
   }
   std::string operator()(const MaxSlowdown& s) const {
-    const std::string slower = fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
+    std::string slower = fmt::format("up to {:.4g} % slower than maximum clock", 100 * (s.slowdown - 1));
     if (s.signal.empty()) return slower;
     return fmt::format("{} while the signal is above {:.6g}{}{}", slower, s.threshold.value_or(0),
                        s.unit.empty() ? "" : " ", s.unit);
