@@ -87,6 +87,8 @@ struct ClockController::State {
   void watch();
   void see_helper_end();
   void end_budget();
+  /// It starts as a helper does.
+  [[nodiscard]] double restore_limit_s() const { return std::max(kRestoreLimit_s, options.start_limit_s); }
   [[nodiscard]] Megahertz ceiling() const {
     if (options.ceiling.value() > 0) return options.ceiling;
     const auto given = device::ceiling_of_environment();
@@ -255,7 +257,7 @@ void ClockController::State::see_helper_end() {
     left_at_ceiling = true;
   }
   const auto restorer = spawn_helper(program, arguments, {});
-  if (restorer) reap(*restorer, kRestoreLimit_s);
+  if (restorer) reap(*restorer, restore_limit_s());
 }
 
 /// After the last helper: what holds the ceiling in its place gives the clock back.
@@ -264,7 +266,7 @@ void ClockController::State::end_budget() {
   mailbox->limit.set(Megahertz(0), 0);  // a guard sees it
   if (!left_at_ceiling) return;
   const auto restorer = spawn_helper(program, {"--restore", lease}, {});
-  if (restorer) reap(*restorer, kRestoreLimit_s);
+  if (restorer) reap(*restorer, restore_limit_s());
 }
 
 /// Runs one helper after the other, each when the previous one has ended and given the clock back.

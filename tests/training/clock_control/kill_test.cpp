@@ -195,13 +195,15 @@ double kill_once(const std::string& folder, simulated_gpu::SimulatedGpu& gpu, st
   // Both helper processes have ended, and the clock is free.
   const auto over = [](pid_t pid) { return pid == 0 || ended(pid); };
   bool supervisor_over = false, worker_over = false;
-  const bool back = eventually([&] {
+  const auto is_back = [&] {
     supervisor_over = supervisor_over || over(trainer.supervisor);
     // The worker becomes our child when the supervisor has ended. If the supervisor lived longer, it has waited for
     // the worker itself.
     worker_over = worker_over || (supervisor_over && over(trainer.worker));
     return worker_over && !gpu.locked();
-  });
+  };
+  // Beside busy programs Linux 6.18 may let a new process wait for tens of seconds before it first runs.
+  const bool back = eventually(is_back, std::chrono::minutes(4));
   return back ? seconds_since(killed) : -1;
 }
 
