@@ -60,6 +60,17 @@ Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall
   return std::move(reply->body);
 }
 
+Result<std::string> call_server_with(const std::string& file, const http::HttpPeer& peer, const http::HttpCall& call) {
+  auto reply = http::http_call(peer, call);
+  if (!reply) return reply.error();
+  if (reply->status < 300) return std::move(reply->body);
+  Error refused = error_of(peer, *reply);
+  if (refused.code == ErrorCode::usage) {
+    refused = {ErrorCode::invalid_input, fmt::format("{}: {}", file, refused.message)};
+  }
+  return refused;
+}
+
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list) {
   json::array all;
   http::HttpCall page = call;

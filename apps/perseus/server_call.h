@@ -22,6 +22,8 @@ std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand);
 Result<http::HttpReply> reply_of_server(const http::HttpPeer& peer, const http::HttpCall& call);
 /// Its body.
 Result<std::string> call_server(const http::HttpPeer& peer, const http::HttpCall& call);
+/// The same of a call whose body is that file's content: what the server finds wrong in it is an error of the file.
+Result<std::string> call_server_with(const std::string& file, const http::HttpPeer& peer, const http::HttpCall& call);
 /// All pages of a list in one: the rows are in the member `list`, and `next` names the page that follows.
 Result<std::string> call_pages(const http::HttpPeer& peer, const http::HttpCall& call, std::string_view list);
 /// Prints such a body, or returns its error.

@@ -323,7 +323,6 @@ Result<std::string> site_shown(const Result<std::string>& document) {
   return formats::json_text(site);
 }
 
-/// What the server finds wrong in the document is the file's content, as what is found here.
 void add_site_set(CLI::App& group, Command& command) {
   auto file = std::make_shared<std::string>();
   auto* action = group.add_subcommand("set", "Set the power limits that a server keeps; replaces all of them");
@@ -334,11 +333,7 @@ void add_site_set(CLI::App& group, Command& command) {
     command.run = [peer, file, &command]() -> Result<int> {
       const auto call = set_call(*file);
       if (!call) return call.error();
-      auto answer = call_server(*peer, *call);
-      if (!answer && answer.error().code == ErrorCode::usage) {
-        answer = Error{ErrorCode::invalid_input, fmt::format("{}: {}", *file, answer.error().message)};
-      }
-      return print_answer(*peer, answer, command.json);
+      return print_answer(*peer, call_server_with(*file, *peer, *call), command.json);
     };
   });
 }

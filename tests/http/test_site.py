@@ -436,6 +436,10 @@ class Site(SiteCase):
         hall = '[[domain]]\nname = "hall"\nlimit_w = 5000\n'
         self.assertEqual(self.refused("pue = 0.9\n" + hall), "perseus: FILE: site: pue: 0.9; allowed: 1 to 10\n")
         self.assertIn("FILE: body: $.pacing: found 0; expected true or false", self.refused("pacing = 0\n" + hall))
+        elsewhere = subprocess.run([served.PROGRAM, "site", "set", self.folder.name + "/refused.toml", "--server", "nowhere"],
+                                   capture_output=True, text=True)
+        self.assertEqual((elsewhere.returncode, elsewhere.stderr),
+                         (64, "perseus: 'nowhere' is not a URL: it must start with http:// or https://\n"))
 
     def test_a_file_with_keys_that_a_server_does_not_take(self):
         sample = self.server.cli("site", "set", str(served.ROOT / "data/sample_site.toml"), ok=False)
