@@ -102,7 +102,7 @@ def on_step_begin(kind="train"):
     except Exception as error:
         say_once("on_step_begin(): ignored: %s", error)
         return
-    # A paced job waits here, and what the handler of a signal raises then is the program's: not Exception.
+    # Not Exception: a paced job waits here, and what the handler of a signal raises then must reach the program.
     try:
         _step_begin(_handle, code)
     except ctypes.ArgumentError as error:  # all that a call of the library raises itself

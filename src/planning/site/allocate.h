@@ -7,8 +7,8 @@
 //          that gain most per watt. max-min is discrete from the start and leaves the remaining watts.
 // Input:   a valid site, which must outlive this object; a limit per domain, in W of the accelerators.
 // Output:  an allocation within every limit. Where floors exceed a limit it goes below them (steps.h) and says by how
-//          many watts; where even waiting jobs exceed a limit, all jobs of that domain wait. The bound is that of the
-//          continuous problem, for max-min of the least rate alone.
+//          many watts; where even waiting jobs exceed a limit, all jobs of that domain wait, and neither it nor a
+//          domain inside has a price. The bound is that of the continuous problem, for max-min of the least rate alone.
 // Errors:  none; a number of limits other than that of domains is a programming error.
 // Cost:    O(levels x jobs x log steps) expected. A second call computes the domains again whose limits changed, and
 //          those around them (docs/measurements/site.md).
@@ -59,7 +59,7 @@ class Allocator {
   std::vector<std::vector<Share>>
       level_;                     ///< per depth and job in that order: what the limits from there inwards leave
   std::vector<double> limits_w_;  ///< of the last call
-  std::vector<double> price_, missing_w_;
+  std::vector<double> price_, missing_w_;  ///< a price of infinity: all jobs wait
   std::uint64_t draws_ = 0;
 };
 

@@ -41,10 +41,11 @@
 namespace perseus::clock_control {
 
 struct ClockControllerOptions {
-  std::string device;        ///< selector
-  std::string helper;        ///< path of perseus-clockd; empty: $PERSEUS_CLOCKD, beside this library (or in its
-                             ///< ../bin), beside the program, then $PATH
-  double start_limit_s = 5;  ///< time for the helper to open the device
+  std::string device;  ///< selector
+  std::string helper;  ///< path of perseus-clockd; empty: $PERSEUS_CLOCKD, beside this library (or in its
+                       ///< ../bin), beside the program, then $PATH
+  /// Time for the helper to open the device, and at least for one that restores the clock in place of dead helpers.
+  double start_limit_s = 5;
   RestartLimits restart;
   std::string daemon = {};       ///< socket of the node's daemon; empty: see daemon_socket() (daemon_protocol.h)
   Megahertz ceiling = {};        ///< an administrator's limit, respected and restored; 0: $PERSEUS_CEILING_MHZ, else
@@ -92,7 +93,8 @@ class ClockController {
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
   ~ClockController();  ///< stop()
-  /// Unlocks a locked clock and waits for the helper, at most a second. Later calls of set() are harmless, also
+  /// Unlocks a locked clock and waits for the helper, at most a second; if both of its processes are dead, for another
+  /// one that restores the clock, at most the longer of 10 s and start_limit_s. Later calls of set() are harmless, also
   /// concurrent ones on another thread.
   void stop() noexcept;
 
