@@ -61,7 +61,7 @@ endif()
 # a name of their own that a neighbor in the same batch has too, so they are compiled alone; c_abi.cpp as libperseus has it
 # again beside the module, and request_reader.cpp as the one file of http that fuzzers look into.
 set(PERSEUS_COMPILED_ALONE
-  src/training/client/c_abi.cpp src/training/device/amd_smi.cpp src/io/http/request_reader.cpp
+  src/training/client/c_abi.cpp src/io/http/request_reader.cpp
   src/io/report/bundle.cpp src/io/formats/profile_csv.cpp
   tests/io/formats/dag_json_test.cpp tests/io/formats/frequency_plan_test.cpp tests/io/formats/plan_file_test.cpp
   tests/io/formats/profile_csv_test.cpp

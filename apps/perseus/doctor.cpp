@@ -334,8 +334,7 @@ void add_doctor(CLI::App& app, Command& command) {
   auto arguments = std::make_shared<DoctorArguments>();
   doctor
       ->add_option("--device", arguments->device,
-                   "Only this GPU: nvml:WHICH, zeusd:WHICH or amdsmi:WHICH with an index, a UUID or a PCI bus id, or "
-                   "simulated:PATH")
+                   "Only this GPU: nvml:WHICH or zeusd:WHICH with an index, a UUID or a PCI bus id, or simulated:PATH")
       ->type_name("SELECTOR");
   doctor->add_option("--seconds", arguments->seconds, "Longest time to watch the energy counter, in seconds")
       ->capture_default_str()

@@ -45,7 +45,7 @@ std::string choose_gpu(const ClientOptions& options, const device::CudaView& cud
   if (!choice.selector.empty()) return choice.selector;
   if (choice.why_not.empty()) {
     choice.why_not = gpus.empty() ? device::why_no_gpu(device::gpu_traces())
-                                  : "the environment hides every GPU (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)";
+                                  : "the environment hides every GPU (CUDA_VISIBLE_DEVICES)";
   }
   opened.no_control = choice.why_not;
   complaints.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));

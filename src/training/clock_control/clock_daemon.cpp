@@ -259,10 +259,9 @@ void ClockDaemon::hear(Waiting& waiting) {
   const std::string selector = request.selector.data();
   const auto is_kind = [&](std::string_view kind) { return selector.starts_with(kind); };
   // A simulated GPU is a path of the client's, and opening a path with the daemon's rights can do anything.
-  if (!is_kind("nvml:") && !is_kind("zeusd:") && !is_kind("amdsmi:") &&
-      !(is_kind("simulated:") && options_.simulated)) {
+  if (!is_kind("nvml:") && !is_kind("zeusd:") && !(is_kind("simulated:") && options_.simulated)) {
     return refuse(connection.get(), device::DeviceFault::not_supported,
-                  fmt::format("the clock daemon does not serve {}; allowed: nvml:, zeusd:, amdsmi:{}", selector,
+                  fmt::format("the clock daemon does not serve {}; allowed: nvml:, zeusd:{}", selector,
                               options_.simulated ? ", simulated:" : ""));
   }
   if (clients_.size() >= kMostClients) {

@@ -9,7 +9,6 @@
 
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "simulation/simulated_gpu/simulated_gpu.h"
@@ -22,11 +21,6 @@ std::vector<std::string> find_nvml();
 std::vector<std::string> find_failing_nvml();
 
 DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
-
-DeviceResult<std::unique_ptr<Gpu>> open_amd(const std::string& which);
-std::vector<std::string> find_amd();
-/// Whether the library is present, and its version or the reason.
-std::pair<bool, std::string> amd_presence();
 
 DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path,
                                                   simulated_gpu::SimulatedGpu::TimeSource now = {});

@@ -41,10 +41,6 @@ ControlPath control_path(const std::string& selector) {
     return {"none", "", "MIG is on: clocks, power limit and energy counter are those of the whole GPU, not of a slice"};
   }
   const bool root = geteuid() == 0, admin = has_sys_admin();
-  if (kind == "amdsmi") {
-    if (root) return {"AMD SMI", selector, "this process is root"};
-    return {"none", "", "AMD SMI sets clocks for root only"};
-  }
   if (kind == "zeusd") return {"zeusd", selector, "selected, and it answers"};
   if (admin) { return {"NVML", selector, root ? "this process is root" : "this process has CAP_SYS_ADMIN"}; }
   const std::string lacks = root ? "this process is root in a container without CAP_SYS_ADMIN"

@@ -17,7 +17,7 @@
 namespace perseus::device {
 
 struct ControlPath {
-  std::string kind;      ///< "NVML", "zeusd", "AMD SMI", "simulated", "none"
+  std::string kind;      ///< "NVML", "zeusd", "simulated", "none"
   std::string selector;  ///< to pass to open_gpu(); empty: none
   std::string why;
 };

@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "training/device/backends.h"
 #include "training/device/nvml_library.h"
 #include "training/device/unix_http.h"
 #include "training/device/zeusd.h"
@@ -53,9 +52,7 @@ DriverPresence examine_zeusd() {
 
 }  // namespace
 
-std::vector<DriverPresence> examine_drivers() {
-  return {examine_nvml(), examine_zeusd(), {"AMD SMI", amd_presence().first, amd_presence().second}};
-}
+std::vector<DriverPresence> examine_drivers() { return {examine_nvml(), examine_zeusd()}; }
 
 CounterExamination examine_counter(Gpu& gpu, Seconds at_most, int changes) {
   CounterExamination seen;

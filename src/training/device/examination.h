@@ -20,7 +20,7 @@
 namespace perseus::device {
 
 struct DriverPresence {
-  std::string name;  ///< "NVML", "zeusd", "AMD SMI"
+  std::string name;  ///< "NVML", "zeusd"
   bool present = false;
   std::string words;  ///< its version, or why it is not present
 };

@@ -1,9 +1,9 @@
 // One GPU as this system needs it: its identity, its clocks, its energy counter, and setting its clock.
 //
-// Problem: NVML, zeusd, AMD SMI and the simulated GPU differ in names, units and failures; all code above this file
+// Problem: NVML, zeusd and the simulated GPU differ in names, units and failures; all code above this file
 //          must not.
 // Input:   only the calls.
-// Output:  units of base/units.h; clocks are those of the SMs (AMD: GFX), the supported ones highest first and
+// Output:  units of base/units.h; clocks are those of the SMs, the supported ones highest first and
 //          unique.
 // Errors:  DeviceError, grouped by what the caller can do about it; no call throws or exits.
 // Cost:    a driver call each (microseconds; setting a clock: milliseconds on real GPUs); the list of clocks is read

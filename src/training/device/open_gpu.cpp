@@ -17,12 +17,12 @@ DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
   const std::string which(part);
   if (kind == "nvml" && !which.empty()) return open_nvml(which);
   if (kind == "zeusd" && !which.empty()) return open_zeusd(which);
-  if (kind == "amdsmi" && !which.empty()) return open_amd(which);
   if (kind == "simulated" && !which.empty()) return open_simulated(which);
-  return DeviceError{DeviceFault::not_supported,
-                     fmt::format("'{}' names no GPU; allowed: nvml:WHICH, zeusd:WHICH and amdsmi:WHICH, where WHICH "
-                                 "is an index, a UUID or a PCI bus id, and simulated:PATH",
-                                 selector)};
+  return DeviceError{
+      DeviceFault::not_supported,
+      fmt::format("'{}' names no GPU; allowed: nvml:WHICH and zeusd:WHICH, where WHICH is an index, a UUID "
+                  "or a PCI bus id, and simulated:PATH",
+                  selector)};
 }
 
 std::string stable_selector(const GpuIdentity& gpu, const std::string& selector) {
@@ -30,7 +30,6 @@ std::string stable_selector(const GpuIdentity& gpu, const std::string& selector)
   if ((kind == "nvml" || kind == "zeusd") && !stable_id(gpu).empty()) {
     return fmt::format("{}:{}", kind, stable_id(gpu));
   }
-  if (kind == "amdsmi" && !gpu.pci_bus_id.empty()) return fmt::format("{}:{}", kind, gpu.pci_bus_id);
   if (kind != "simulated") return selector;
   char* resolved = ::realpath(std::string(which).c_str(), nullptr);
   if (resolved == nullptr) return selector;
@@ -43,7 +42,6 @@ std::vector<std::string> find_failing_gpus() { return find_failing_nvml(); }
 
 std::vector<std::string> find_gpus() {
   std::vector<std::string> selectors = find_nvml();
-  std::ranges::move(find_amd(), std::back_inserter(selectors));
   // If the simulated NVML is loaded, the simulated GPUs are in the list already.
   const auto nvml = nvml_library();
   if (!nvml || !(*nvml)->simulated) std::ranges::move(find_simulated(), std::back_inserter(selectors));

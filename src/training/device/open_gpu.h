@@ -31,7 +31,6 @@ std::string stable_selector(const GpuIdentity& gpu, const std::string& selector)
 /// Opens the GPU that `selector` names:
 ///     nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
 ///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
-///     amdsmi:0  amdsmi:0000:01:00.0               AMD SMI
 ///     simulated:PATH                              the state file of a simulated GPU, see
 ///                                                 simulation/simulated_gpu/simulated_gpu.h
 /// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.

@@ -195,18 +195,6 @@ DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView&
   return {gpu->selector, ""};
 }
 
-DeviceChoice choose_amd(const std::vector<ListedGpu>& gpus, const ReadVariable& variable) {
-  for (const char* const name : {"ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"}) {
-    const char* const list = variable(name);
-    if (list != nullptr && (*list == '\0' || *list == '-')) return none("");
-  }
-  if (gpus.size() == 1) return {gpus.front().selector, ""};
-  return none(
-      fmt::format("which of the {} AMD GPUs this rank computes on is not known; set the option device "
-                  "(PERSEUS_DEVICE=amdsmi:0000:01:00.0)",
-                  gpus.size()));
-}
-
 DeviceChoice choose_simulated(const std::vector<ListedGpu>& gpus, const ReadVariable& variable, int rank) {
   const std::optional<LocalRank> local = local_rank(variable);
   const auto number = static_cast<std::size_t>(local ? local->number : rank);
@@ -272,7 +260,6 @@ DeviceChoice choose_device(const std::vector<ListedGpu>& gpus, const CudaView& c
   if (const auto nvidia = of_kind("nvml:"); !nvidia.empty()) {
     return choose_for_cuda(nvidia, cuda, variable, request.cuda_number);
   }
-  if (const auto amd = of_kind("amdsmi:"); !amd.empty()) return choose_amd(amd, variable);
   if (const auto simulated = of_kind("simulated:"); !simulated.empty()) {
     return choose_simulated(simulated, variable, request.cuda_number.value_or(request.rank));
   }

@@ -156,7 +156,7 @@ TEST_F(Leases, AnOlderRecordByIndexIsRestoredByTheUuidOfItsFile) {
   EXPECT_THAT(opener_.opened, ElementsAre("nvml:GPU-2"));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
   // Without UUIDs as selectors, a restore uses the index only if the GPU behind it has the lease's UUID.
-  std::ofstream(path) << boot << "gpu amdsmi:0\npid 1\n";
+  std::ofstream(path) << boot << "gpu other:0\npid 1\n";
   const device::DeviceStatus restored = restore_lease(path, 0, opener_.open());
   ASSERT_FALSE(restored);
   EXPECT_THAT(restored.error().message, HasSubstr("is another GPU here: GPU-number-0"));

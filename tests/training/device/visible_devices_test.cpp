@@ -143,10 +143,6 @@ TEST(ChooseDevice, CudasNumberIsTakenWhereCudasOrderIsKnown) {
 }
 
 TEST(ChooseDevice, OtherKinds) {
-  const std::vector<ListedGpu> amd = {{"amdsmi:0", "a", ""}, {"amdsmi:1", "b", ""}};
-  EXPECT_THAT(choose(amd, {{"LOCAL_RANK", "1"}}).why_not, ::testing::HasSubstr("2 AMD GPUs"));
-  EXPECT_EQ(choose({amd[0]}, {}).selector, "amdsmi:0");
-  EXPECT_EQ(choose({amd[0]}, {{"HIP_VISIBLE_DEVICES", ""}}).selector, "");
   const std::vector<ListedGpu> simulated = {{"simulated:/a", "a", ""}, {"simulated:/b", "b", ""}};
   EXPECT_EQ(choose(simulated, {}, {}, std::nullopt, 1).selector, "simulated:/b");
   EXPECT_THAT(choose(simulated, {}, {}, std::nullopt, 2).why_not, ::testing::HasSubstr("2 simulated GPUs"));
