@@ -78,17 +78,22 @@ Complaints::Known* Complaints::known(Cause cause) {
 /// The line to log now about a cause; empty: none.
 std::string Complaints::due(Known& known) {
   const double now_s = now_s_();
-  if (!known.holds || known.logged || now_s < known.quiet_until_s) return {};
+  if (!known.holds || known.logged || now_s < known.quiet_until_s || quiet(known.line_s)) return {};
   std::string line = known.complaint.message;
   if (known.unlogged > 1) line += fmt::format(" ({} times since the last message about it)", known.unlogged);
   known.logged = true;
   known.unlogged = 0;
   known.pause_s = std::clamp(2 * known.pause_s, pauses_.least_s, pauses_.most_s);
   known.quiet_until_s = now_s + known.pause_s;
+  known.line_s = now_s;
   return line;
 }
 
-void Complaints::raise(Cause cause, const std::string& message) {
+void Complaints::raise(Cause cause, const std::string& message) { take(cause, message, false); }
+
+void Complaints::raise_again(Cause cause, const std::string& message) { take(cause, message, true); }
+
+void Complaints::take(Cause cause, const std::string& message, bool again) {
   std::string line;
   {
     const std::lock_guard lock(mutex_);
@@ -99,13 +104,14 @@ void Complaints::raise(Cause cause, const std::string& message) {
       one->seen_s = now_s_();
     }
     one->complaint.message = message;
-    if (!one->holds) {
+    if (!one->holds || again) {
       if (now_s_() - one->seen_s > pauses_.most_s) one->quiet_until_s = one->pause_s = 0;
+      if (!one->holds) one->complaint.since_s = SystemClock().now_s();
       one->holds = true;
       one->logged = false;
+      one->gone.reset();
       ++one->unlogged;
       ++one->complaint.times;
-      one->complaint.since_s = SystemClock().now_s();
     }
     one->seen_s = now_s_();
     line = due(*one);
@@ -121,19 +127,46 @@ void Complaints::clear(Cause cause, const std::string& now_what) {
     one->holds = false;
     one->seen_s = now_s_();
     if (!one->logged) return;
+    if (quiet(one->line_s)) {
+      one->gone = now_what;
+      return;
+    }
+    one->line_s = now_s_();
   }
   say(LogLevel::info, now_what);
 }
 
-void Complaints::remind() {
-  std::vector<std::string> lines;
+void Complaints::note(News news, const std::string& message) {
   {
     const std::lock_guard lock(mutex_);
-    for (Known& one : known_) {
-      if (std::string line = due(one); !line.empty()) lines.push_back(std::move(line));
+    auto line = std::ranges::find(news_, news, &Line::news);
+    if (line == news_.end()) line = news_.insert(news_.end(), Line{news, kNever_s, {}});
+    if (quiet(line->line_s)) {
+      line->waits = message;
+      return;
     }
+    line->line_s = now_s_();
+    line->waits.reset();
   }
-  for (const std::string& line : lines) say(LogLevel::warning, line);
+  say(LogLevel::info, message);
+}
+
+void Complaints::remind(bool at_once) {
+  std::vector<std::pair<LogLevel, std::string>> lines;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto log = [&](std::optional<std::string>& waits, double& line_s) {
+      if (!waits || (quiet(line_s) && !at_once)) return;
+      lines.emplace_back(LogLevel::info, *std::exchange(waits, std::nullopt));
+      line_s = now_s_();
+    };
+    for (Known& one : known_) {
+      if (std::string line = due(one); !line.empty()) lines.emplace_back(LogLevel::warning, std::move(line));
+      log(one.gone, one.line_s);
+    }
+    for (Line& one : news_) log(one.waits, one.line_s);
+  }
+  for (const auto& [level, line] : lines) say(level, line);
 }
 
 bool Complaints::raised(Cause cause) const {

@@ -1,10 +1,12 @@
 // Reports current problems and their start times without flooding a log.
 //
-// The client logs a cause when it appears and when it is gone. A cause that comes and goes is logged again only after
-// a pause since its last message, which doubles each time (PauseLimits); the next message then contains the number of
-// occurrences. A cause that was absent for the longest pause starts anew.
+// The client logs a cause when it appears and when it is gone, and never two lines about one within the least pause. A
+// cause that comes and goes is logged again only after a pause since its last message, which doubles each time
+// (PauseLimits); the next message then contains the number of occurrences. A cause that was absent for the longest
+// pause starts anew. News (a plan has come) keep the least pause too: of several within it, the last one is logged.
 //
-// Input:   raise(cause, message) whenever the cause is detected, clear(cause) when it is gone, remind() periodically.
+// Input:   raise(cause, message) whenever the cause is detected, clear(cause) when it is gone, note(news, message),
+//          remind() periodically.
 // Output:  log lines; all causes that hold now, oldest first.
 // Errors:  none; exceptions of the log function are ignored.
 // Cost:    a lock, so the training thread never calls it.
@@ -15,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,6 +43,9 @@ enum class Cause {
 };
 std::string_view name_of(Cause cause);
 
+/// What is no complaint.
+enum class News { job, plan, profiling, maximum_clock, trial };
+
 enum class LogLevel { info = 0, warning = 1, error = 2 };  ///< as perseus_log_level
 
 struct Complaint {
@@ -51,7 +57,7 @@ struct Complaint {
 
 /// Pauses between two messages about one cause.
 struct PauseLimits {
-  double least_s = 10, most_s = 3600;
+  double least_s = 60, most_s = 3600;
 };
 
 class Complaints {
@@ -62,9 +68,14 @@ class Complaints {
 
   /// Logs as the header describes; all() returns later messages of the same cause.
   void raise(Cause cause, const std::string& message);
+  /// The same for a cause that may hold already: it appears once more.
+  void raise_again(Cause cause, const std::string& message);
   void clear(Cause cause, const std::string& now_what);
-  /// Logs causes that appeared within their pause and still hold when it ends.
-  void remind();
+  void note(News news, const std::string& message);
+  /// Logs what came within a pause, once the pause has ended and if it still holds; `at_once`: without waiting for
+  /// that.
+  void remind(bool at_once = false);
+  /// For a line that comes once.
   void say(LogLevel level, const std::string& message) const;
   /// Stops all logging. Waits at most `limit_s` for a log call of another thread.
   void silence(double limit_s);
@@ -79,7 +90,17 @@ class Complaints {
     std::int64_t unlogged = 0;           ///< appearances
     double seen_s = 0;
     double quiet_until_s = 0, pause_s = 0;
+    double line_s = kNever_s;         ///< of the last line
+    std::optional<std::string> gone;  ///< line that waits
   };
+  struct Line {
+    News news;
+    double line_s = kNever_s;
+    std::optional<std::string> waits;
+  };
+  static constexpr double kNever_s = -1e300;
+  void take(Cause cause, const std::string& message, bool again);
+  [[nodiscard]] bool quiet(double line_s) const { return now_s_() < line_s + pauses_.least_s; }
   [[nodiscard]] Known* known(Cause cause);
   [[nodiscard]] std::string due(Known& known);
 
@@ -90,6 +111,7 @@ class Complaints {
   std::atomic<bool> silent_{false};
   mutable std::mutex mutex_;
   std::vector<Known> known_;
+  std::vector<Line> news_;
 };
 
 }  // namespace perseus::client

@@ -60,6 +60,11 @@ std::string start_message(std::string_view job, const ClientOptions& options, co
       facts.host, gpu.name.empty() ? "no GPU" : gpu.name, clocks);
 }
 
+News news_of(ClockPlan::Kind kind) {
+  if (kind == ClockPlan::Kind::plan) return News::plan;
+  return kind == ClockPlan::Kind::profiling_window ? News::profiling : News::maximum_clock;
+}
+
 std::optional<std::string> PlanMessages::arrived(std::string_view job, const ClockPlan& plan, bool sets_clocks) {
   std::string text;
   switch (plan.kind) {

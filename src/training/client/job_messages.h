@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 
+#include "training/client/complaints.h"
 #include "training/client/messages.h"
 
 namespace perseus::client {
@@ -27,6 +28,8 @@ struct RankGpu {
 /// "job j-7 (gpt3) at http://head:7787: 8 ranks, 1f1b with 12 microbatches, profile gpt3-xl; rank 0 on node1: ..."
 std::string start_message(std::string_view job, const ClientOptions& options, const RankFacts& facts,
                           const RankGpu& gpu);
+
+News news_of(ClockPlan::Kind kind);
 
 class PlanMessages {
  public:

@@ -365,6 +365,12 @@ Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, 
     if (Status ids = read_computations(*computations, plan->clocks); !ids) return ids.error();
   }
   std::erase_if(plan->clocks, [](const PlannedClock& planned) { return model::is_constant_time(planned.instruction); });
+  // The highest clock is the GPU's, whatever clocks the server names. A budget bounds it.
+  if (plan->kind == ClockPlan::Kind::maximum_clock && !plan->budget && !facts.clocks_mhz.empty()) {
+    for (PlannedClock& planned : plan->clocks) {
+      if (planned.clock_mhz != 0) planned.clock_mhz = facts.clocks_mhz.front();
+    }
+  }
   plan->keeps_clocks = plan->kind == ClockPlan::Kind::profiling_window && !plan->clocks.empty() &&
                        std::ranges::all_of(plan->clocks, [](const PlannedClock& one) { return one.clock_mhz == 0; });
   return plan;

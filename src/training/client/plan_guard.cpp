@@ -12,12 +12,20 @@ namespace perseus::client {
 namespace {
 
 constexpr std::size_t kKept = 32, kFew = 5, kBaseline = 3;
+constexpr std::size_t kMostComing = 16;
 constexpr double kAbsurd = 1.5;                              ///< times the reference
 constexpr double kStrike = 1.3;                              ///< times the limit
 constexpr double kWindowBound = 1.3;                         ///< times the reference
 constexpr double kStandardErrors = 4;                        ///< by which a median must exceed its limit
 constexpr int kStrikes = 2;                                  ///< in a row
 constexpr std::int64_t kLeastPause = 20, kMostPause = 5000;  ///< iterations between trials
+constexpr double kFirstPause_s = 60;                         ///< of a dropped plan
+constexpr int kMostDoublings = 6;
+constexpr int kSlowVersions = 2;       ///< in a row, before every version waits
+constexpr double kTrusted_s = 600;     ///< without a slow iteration
+constexpr std::int64_t kSeveral = -1;  ///< versions
+constexpr double kLossRate = 0.005;    ///< of the time trained that plans may cost
+constexpr double kMostLost = 10;       ///< iterations of the reference beyond that
 
 /// Standard deviation from the median absolute deviation; larger where there are few values.
 double spread(const std::vector<double>& values) {
@@ -34,26 +42,76 @@ double standard_error(const std::vector<double>& a, const std::vector<double>& b
          std::sqrt(1 / static_cast<double>(a.size()) + 1 / static_cast<double>(b.size()));
 }
 
+double seconds(std::uint64_t from_ns, std::uint64_t to_ns) {
+  return to_ns > from_ns ? 1e-9 * static_cast<double>(to_ns - from_ns) : 0;
+}
+
+/// Time in computations that have a clock; overlapping ones count once.
+double computed(const Step& step) {
+  if (step.count == 0) return seconds(step.begin_mark, step.end_mark);  // captured as a graph
+  double computed_s = 0;
+  std::uint64_t from = 0;
+  for (std::size_t i = 0; i < step.count; ++i) {
+    const RecordedComputation& one = step.computations[i];
+    if (model::is_constant_time(one.instruction)) continue;
+    computed_s += seconds(std::max(from, one.begin), one.end);
+    from = std::max(from, one.end);
+  }
+  return computed_s;
+}
+
 }  // namespace
 
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz) {
-  const auto at_maximum = [&](const RecordedComputation& computation) {
-    // A clock that was not requested is the driver's own choice.
-    return model::is_constant_time(computation.instruction) || !step.controlled || computation.clock == 0 ||
-           computation.clock == highest_mhz;
-  };
-  const bool maximum_clock = std::all_of(
-      step.computations.begin(), step.computations.begin() + static_cast<std::ptrdiff_t>(step.count), at_maximum);
-  return {step.plan_version, step.followed, maximum_clock, 0};
+  // A clock that was not requested is the driver's own choice.
+  const auto is_highest = [&](int clock) { return !step.controlled || clock == 0 || clock == highest_mhz; };
+  const bool maximum_clock =
+      is_highest(step.graph_clock) &&
+      std::all_of(step.computations.begin(), step.computations.begin() + static_cast<std::ptrdiff_t>(step.count),
+                  [&](const RecordedComputation& computation) {
+                    return model::is_constant_time(computation.instruction) || is_highest(computation.clock);
+                  });
+  return {step.plan_version, step.followed, maximum_clock, 0, computed(step), false};
 }
 
-void PlanGuard::Times::add(double time_s) {
-  if (times_.size() == kKept) times_.pop_front();
-  times_.push_back(time_s);
+double PlanGuard::Sample::device_time(double usual_idle_s) const {
+  if (computed_s <= 0) return time_s;
+  return computed_s + std::clamp(time_s - computed_s, 0.0, usual_idle_s);
 }
 
-std::vector<double> PlanGuard::Times::last(std::size_t count) const {
-  return {times_.end() - static_cast<std::ptrdiff_t>(std::min(count, times_.size())), times_.end()};
+void PlanGuard::Samples::add(const Sample& sample) {
+  if (samples_.size() == kKept) samples_.pop_front();
+  samples_.push_back(sample);
+}
+
+std::vector<double> PlanGuard::Samples::last_times(std::size_t count) const {
+  std::vector<double> times;
+  for (std::size_t i = samples_.size() - std::min(count, samples_.size()); i < samples_.size(); ++i) {
+    times.push_back(samples_[i].time_s);
+  }
+  return times;
+}
+
+bool PlanGuard::Samples::one_version(std::size_t count) const {
+  const std::size_t last = std::min(count, samples_.size());
+  return std::all_of(samples_.end() - static_cast<std::ptrdiff_t>(last), samples_.end(),
+                     [&](const Sample& sample) { return sample.version == samples_.back().version; });
+}
+
+double PlanGuard::Samples::median_time() const { return median(last_times(kKept)); }
+
+double PlanGuard::Samples::usual_idle() const {
+  std::vector<double> idle;
+  for (const Sample& sample : samples_) idle.push_back(std::max(sample.time_s - sample.computed_s, 0.0));
+  return median(std::move(idle));
+}
+
+double PlanGuard::Samples::longest() const {
+  const double idle_s = usual_idle();
+  std::vector<double> times;
+  for (const Sample& sample : samples_) times.push_back(sample.device_time(idle_s));
+  std::sort(times.begin(), times.end());
+  return times[static_cast<std::size_t>(0.95 * static_cast<double>(times.size() - 1) + 0.5)];
 }
 
 bool PlanGuard::arrives(const ClockPlan& plan) {
@@ -62,24 +120,33 @@ bool PlanGuard::arrives(const ClockPlan& plan) {
   const Judged judged{plan.version, plan.kind, plan.iteration_time_s, plan.maximum_clock_time_s,
                       !plan.slower_because.empty()};
   // The same version comes again after the server was unreachable: the decision about it still holds.
-  if (plan.version != (next_ ? next_->version : plan_.version)) {
-    next_ = judged;
-    next_holds_ = judged.kind != ClockPlan::Kind::maximum_clock && (reference_.size() < kBaseline || refuses(judged));
+  if (plan.version != (coming_.empty() ? plan_.version : coming_.back().version)) {
+    if (coming_.size() == kMostComing) coming_.pop_front();
+    coming_.push_back(judged);
+    coming_holds_ = judged.kind != ClockPlan::Kind::maximum_clock && (reference_.size() < kBaseline || refuses(judged));
   }
-  return next_holds_ || phase_ == Phase::baseline || phase_ == Phase::trial || phase_ == Phase::dropped;
+  return (!coming_.empty() && coming_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial ||
+         phase_ == Phase::paused;
 }
 
 void PlanGuard::rest() {
   const std::lock_guard lock(mutex_);
-  phase_ = Phase::idle;
+  resting_ = true;
+  phase_ = Phase::following;
   plan_ = {};
-  next_.reset();
-  next_holds_ = false;
+  coming_.clear();
+  coming_holds_ = false;
 }
 
 bool PlanGuard::holds() const {
   const std::lock_guard lock(mutex_);
-  return (next_ && next_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial || phase_ == Phase::dropped;
+  return (!coming_.empty() && coming_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial ||
+         phase_ == Phase::paused;
+}
+
+bool PlanGuard::paused() const {
+  const std::lock_guard lock(mutex_);
+  return phase_ == Phase::paused;
 }
 
 std::optional<DroppedPlan> PlanGuard::take_dropped() {
@@ -92,155 +159,233 @@ std::optional<std::string> PlanGuard::take_remark() {
   return std::exchange(remark_, std::nullopt);
 }
 
-/// The first iteration of a plan has run.
+/// The first iteration of a plan has run. What was seen of the versions before it stays: a plan that is replaced again
+/// and again must not escape judgment.
 void PlanGuard::begin(const Judged& plan) {
   plan_ = plan;
-  under_plan_.clear();
-  strikes_ = 0;
-  followed_ = 0;
-  trial_after_ = trial_pause_ = 0;
+  resting_ = false;
   settles_ = true;
+  const bool again = phase_ == Phase::paused && drops_ < kSlowVersions && (may_try() || refuses(plan));
+  if (phase_ == Phase::second_look && window()) phase_ = Phase::following;
   if (plan.kind == ClockPlan::Kind::maximum_clock) {
-    phase_ = Phase::idle;
+    if (phase_ == Phase::baseline) phase_ = Phase::following;
   } else if (reference_.size() < kBaseline) {
     phase_ = Phase::baseline;
-  } else {
-    admit();
+  } else if (phase_ == Phase::following || again) {
+    resume();
   }
 }
 
 bool PlanGuard::refuses(const Judged& plan) const {
   if (plan.kind != ClockPlan::Kind::plan || plan.slow_on_purpose || reference_.size() < kBaseline) return false;
   if (plan.maximum_clock_time_s > 0 && plan.promised_s > kAbsurd * plan.maximum_clock_time_s) return true;
-  return plan.promised_s > kAbsurd * median(reference_.last(kKept));
+  return plan.promised_s > kAbsurd * reference_.median_time();
 }
 
 void PlanGuard::admit() {
-  phase_ = Phase::following;
   if (!refuses(plan_)) return;
-  const double reference_s = median(reference_.last(kKept));
+  const double reference_s = reference_.median_time();
   drop(plan_.promised_s, reference_s,
        fmt::format("it promises {:.4g} s for an iteration that takes {:.4g} s at the highest clock", plan_.promised_s,
                    reference_s),
        "refused before it ran, since iterations take that long at the highest clock");
 }
 
+/// The plan may run.
+void PlanGuard::resume() {
+  if (phase_ != Phase::following) {
+    under_plan_.clear();
+    strikes_ = 0;
+    followed_ = trial_after_ = 0;
+    slow_at_s_ = trained_s_;
+  }
+  trial_pause_ = 0;
+  phase_ = Phase::following;
+  settles_ = true;
+  admit();
+}
+
+/// Rule 6 allows it.
+bool PlanGuard::may_try() const { return lost_s_ == 0 || lost_s_ <= kMostLost * reference_.median_time(); }
+
 void PlanGuard::take(const GuardedIteration& iteration) {
   const std::lock_guard lock(mutex_);
   if (tolerance_ < 0 || !(iteration.time_s > 0)) return;
-  if (next_ && iteration.plan_version == next_->version) {
-    begin(*std::exchange(next_, std::nullopt));
-    next_holds_ = false;
+  trained_s_ += iteration.time_s;
+  lost_s_ = std::max(lost_s_ - kLossRate * iteration.time_s, 0.0);
+  const auto begun =
+      std::ranges::find_if(coming_, [&](const Judged& plan) { return plan.version == iteration.plan_version; });
+  if (begun != coming_.end()) {
+    const Judged plan = *begun;
+    coming_.erase(coming_.begin(), begun + 1);
+    begin(plan);
   }
+  if (resting_) return;
+  if (phase_ == Phase::paused && trained_s_ >= paused_until_s_ && may_try()) resume();
   // An iteration that follows a plan is no reference, even if this rank's share of it is at the highest clock: other
   // ranks run slower then.
-  const bool of_plan =
+  const bool follows =
       iteration.followed && iteration.plan_version == plan_.version && plan_.kind != ClockPlan::Kind::maximum_clock;
-  if (!of_plan && !iteration.maximum_clock) return;
-  if (of_plan && phase_ != Phase::following) return;  // recorded before the clock was held
-  const bool settling = std::exchange(settles_, false);
+  if (iteration.other_clock) return;
+  const Sample sample{iteration.time_s, iteration.computed_s, iteration.plan_version};
+  const bool of_plan = follows || !iteration.maximum_clock;
+  if (of_plan && reference_.size() >= kBaseline) add_cost(sample);
+  if (of_plan && phase_ != Phase::following && phase_ != Phase::second_look) return;  // before the clock was held
+  const bool settling = std::exchange(settles_, false) && !settled_;
+  settled_ = settling;
   if (!std::exchange(warmed_up_, true)) return;
-  if (of_plan) {
-    if (!strikes_out(iteration.time_s) && !settling) under_the_plan(iteration.time_s);
-  } else if (settling) {
+  if (!of_plan) {
+    if (!settling) at_maximum_clock(sample);
     return;
+  }
+  if (reference_.size() < kBaseline || strikes_out(sample) || costs_too_much(sample) || settling) return;
+  if (phase_ == Phase::second_look) {
+    look_again(sample);
   } else {
-    at_maximum_clock(iteration.time_s);
+    under_the_plan(sample);
   }
 }
 
-void PlanGuard::at_maximum_clock(double time_s) {
+void PlanGuard::at_maximum_clock(const Sample& sample) {
   if (phase_ == Phase::trial) {
-    trial_.add(time_s);
+    trial_.add(sample);
     if (trial_.size() >= kFew) decide_trial();
     return;
   }
-  reference_.add(time_s);
-  if (phase_ == Phase::baseline && reference_.size() >= kBaseline) {
-    settles_ = true;
-    admit();
-  }
+  reference_.add(sample);
+  if (phase_ == Phase::baseline && reference_.size() >= kBaseline) resume();
 }
 
-double PlanGuard::allowed_s(double reference_s) const {
-  if (plan_.promised_s <= 0) return kAbsurd * reference_s;
-  if (plan_.maximum_clock_time_s <= 0) return std::max(reference_s, plan_.promised_s);
-  return reference_s * std::max(1.0, plan_.promised_s / plan_.maximum_clock_time_s);
+double PlanGuard::slowdown() const {
+  if (plan_.kind != ClockPlan::Kind::plan || !plan_.slow_on_purpose) return 1;
+  if (plan_.promised_s <= 0) return kAbsurd;
+  const double at_maximum_s =
+      plan_.maximum_clock_time_s > 0 ? plan_.maximum_clock_time_s : std::max(reference_.median_time(), 1e-9);
+  return std::max(1.0, plan_.promised_s / at_maximum_s);
 }
+
+double PlanGuard::device_time(const Sample& sample) const { return sample.device_time(reference_.usual_idle()); }
 
 double PlanGuard::excess_s(const std::vector<double>& times, const std::vector<double>& reference) const {
-  return median(times) - (1 + tolerance_) * allowed_s(median(reference));
+  return median(times) - (1 + tolerance_) * median(reference);
 }
 
 bool PlanGuard::too_slow(const std::vector<double>& times, const std::vector<double>& reference) const {
   return excess_s(times, reference) > kStandardErrors * standard_error(times, reference);
 }
 
-/// True if two iterations in a row were far too slow.
-bool PlanGuard::strikes_out(double time_s) {
-  const double reference_s = median(reference_.last(kKept));
-  const bool window = plan_.kind == ClockPlan::Kind::profiling_window;
-  const double limit_s = window ? kWindowBound * reference_s : kStrike * (1 + tolerance_) * allowed_s(reference_s);
-  strikes_ = time_s > limit_s ? strikes_ + 1 : 0;
+/// Rule 6.
+void PlanGuard::add_cost(const Sample& sample) {
+  const double limit_s = (1 + tolerance_) * slowdown() * reference_.longest();
+  const double cost_s = std::max(device_time(sample) - limit_s, 0.0);
+  if (cost_s == 0) return;
+  if (lost_s_ == 0) lossy_version_ = sample.version;
+  if (lossy_version_ != sample.version) lossy_version_ = kSeveral;
+  lost_s_ += cost_s;
+}
+
+/// True if no plan runs for now.
+bool PlanGuard::costs_too_much(const Sample& sample) {
+  if (may_try() || phase_ == Phase::second_look) return false;
+  if (!window() && lossy_version_ == sample.version) {
+    start_trial({sample.time_s / slowdown()}, true);
+    return true;
+  }
+  const double reference_s = reference_.median_time();
+  const std::string cost = fmt::format("the last plans cost {:.4g} s more than promised", lost_s_);
+  drop(slowdown() * reference_s, sample.time_s,
+       fmt::format("{}; iterations take {:.4g} s, at the highest clock {:.4g} s", cost, sample.time_s, reference_s),
+       fmt::format("{}; the highest clock takes {:.4g} s", cost, reference_s));
+  return true;
+}
+
+/// True if two iterations in a row were far too slow on the device.
+bool PlanGuard::strikes_out(const Sample& sample) {
+  const double reference_s = reference_.median_time();
+  const double limit_s = window()
+                             ? kWindowBound * reference_s
+                             : kStrike * (1 + tolerance_) * slowdown() * std::max(reference_s, reference_.longest());
+  strikes_ = device_time(sample) > limit_s ? strikes_ + 1 : 0;
+  if (strikes_ == 0) return false;
+  slow_at_s_ = trained_s_;
+  if (phase_ == Phase::second_look) {  // one more is enough
+    slow_ = {sample.time_s / slowdown()};
+    drop_as_slow();
+    return true;
+  }
   if (strikes_ < kStrikes) return false;
-  if (window) {
-    drop(limit_s, time_s,
-         fmt::format("an iteration of the profiling window takes {:.4g} s, at the highest clock {:.4g} s", time_s,
-                     reference_s),
+  if (window()) {
+    drop(limit_s, sample.time_s,
+         fmt::format("an iteration of the profiling window takes {:.4g} s, at the highest clock {:.4g} s",
+                     sample.time_s, reference_s),
          fmt::format("in a profiling window; the highest clock takes {:.4g} s", reference_s));
   } else {
-    start_trial({time_s});
+    start_trial({sample.time_s / slowdown()}, lossy_version_ != kSeveral);
   }
   return true;
 }
 
-void PlanGuard::under_the_plan(double time_s) {
-  if (plan_.kind == ClockPlan::Kind::profiling_window) return;
-  const std::vector<double> reference = reference_.last(kKept);
-  const double reference_s = median(reference);
+void PlanGuard::under_the_plan(const Sample& sample) {
+  if (window()) return;
   ++followed_;
-  under_plan_.add(time_s);
+  under_plan_.add({sample.time_s / slowdown(), sample.computed_s, sample.version});
+  if (trained_s_ - slow_at_s_ > kTrusted_s) drops_ = 0;
   if (under_plan_.size() < kFew || followed_ < trial_after_) return;
+  const std::vector<double> reference = reference_.last_times(kKept);
   for (const std::size_t count : {kFew, kKept}) {
-    const std::vector<double> times = under_plan_.last(count);
-    if (too_slow(times, reference)) return start_trial(times);
+    std::vector<double> times = under_plan_.last_times(count);
+    if (too_slow(times, reference)) return start_trial(std::move(times), under_plan_.one_version(count));
   }
   // Training has become faster than it was at the highest clock: the reference is out of date.
-  if (under_plan_.size() == kKept && median(under_plan_.last(kKept)) < reference_s) {
-    reference_.clear();
-    for (const double faster_s : under_plan_.last(kKept)) reference_.add(faster_s);
-  }
+  if (under_plan_.size() == kKept && under_plan_.median_time() < reference_.median_time()) { reference_ = under_plan_; }
 }
 
-void PlanGuard::start_trial(const std::vector<double>& slow) {
-  slow_ = slow;
+void PlanGuard::start_trial(std::vector<double> slow, bool one_version) {
+  slow_ = std::move(slow);
+  slow_version_ = one_version;
+  slow_at_s_ = trained_s_;
   trial_.clear();
   settles_ = true;
   phase_ = Phase::trial;
-  const double reference_s = median(reference_.last(kKept));
-  remark_ = fmt::format(
-      "plan {} is on trial: iterations take {:.4g} s, {:.4g} s was promised; the next {} or more run at the highest "
-      "clock",
-      plan_.version, median(slow), allowed_s(reference_s), kFew);
 }
 
 void PlanGuard::decide_trial() {
-  const std::vector<double> now = trial_.last(kKept);
+  const std::vector<double> now = trial_.last_times(kKept);
   const bool slower = excess_s(slow_, now) > 0;
   if (slower && !too_slow(slow_, now) && now.size() < kKept) return;  // not certain yet
-  if (slower) {
-    const double now_s = median(now), measured_s = median(slow_);
-    drop(allowed_s(now_s), measured_s,
-         fmt::format("iterations take {:.4g} s; it promised {:.4g} s, and the highest clock takes {:.4g} s", measured_s,
-                     allowed_s(now_s), now_s),
-         fmt::format("the highest clock takes {:.4g} s", now_s));
-    reference_ = trial_;
-    return;
-  }
-  remark_ = fmt::format("plan {} continues: iterations take {:.4g} s under it and {:.4g} s at the highest clock",
-                        plan_.version, median(slow_), median(now));
   reference_ = trial_;
+  if (!slower) {
+    lost_s_ = 0;
+    return plan_continues();
+  }
+  if (!slow_version_) return drop_as_slow();
+  second_look_.clear();
+  strikes_ = 0;
+  settles_ = true;
+  phase_ = Phase::second_look;
+}
+
+/// The plan runs again after a trial that was faster.
+void PlanGuard::look_again(const Sample& sample) {
+  second_look_.add({sample.time_s / slowdown(), sample.computed_s, sample.version});
+  if (second_look_.size() < kFew) return;
+  const std::vector<double> now = second_look_.last_times(kKept), reference = reference_.last_times(kKept);
+  const bool slower = excess_s(now, reference) > 0;
+  if (slower && !too_slow(now, reference) && now.size() < kKept) return;  // not certain yet
+  if (slower) {
+    slow_ = now;
+    return drop_as_slow();
+  }
+  if (lossy_version_ == sample.version) lost_s_ = 0;  // a stall's
+  plan_continues();
+}
+
+void PlanGuard::plan_continues() {
+  remark_ = fmt::format("plan {} continues: iterations took {:.4g} s under it and {:.4g} s at the highest clock{}",
+                        plan_.version, median(slow_), reference_.median_time(),
+                        phase_ == Phase::second_look ? ", and do not under the plan any more" : "");
   under_plan_.clear();
+  slow_.clear();
   strikes_ = 0;
   trial_pause_ = std::clamp(2 * trial_pause_, kLeastPause, kMostPause);
   trial_after_ = followed_ + trial_pause_;
@@ -248,10 +393,22 @@ void PlanGuard::decide_trial() {
   phase_ = Phase::following;
 }
 
+void PlanGuard::drop_as_slow() {
+  const double now_s = reference_.median_time(), measured_s = median(slow_) * slowdown();
+  drop(slowdown() * now_s, measured_s,
+       fmt::format("iterations take {:.4g} s; it promised {:.4g} s, and the highest clock takes {:.4g} s", measured_s,
+                   slowdown() * now_s, now_s),
+       fmt::format("the highest clock takes {:.4g} s", now_s));
+}
+
 void PlanGuard::drop(double promised_s, double measured_s, std::string text, std::string reason) {
-  phase_ = Phase::dropped;
+  const double pause_s = std::ldexp(kFirstPause_s, std::min(drops_++, kMostDoublings));
+  paused_until_s_ = trained_s_ + pause_s;
+  slow_at_s_ = trained_s_;
+  phase_ = Phase::paused;
   settles_ = true;
-  dropped_ = DroppedPlan{plan_.version, promised_s, measured_s, std::move(text), std::move(reason)};
+  slow_.clear();
+  dropped_ = DroppedPlan{plan_.version, promised_s, measured_s, std::move(text), std::move(reason), pause_s};
 }
 
 }  // namespace perseus::client

@@ -1,32 +1,38 @@
-// Judges plans by this rank's own iterations, and selects the highest clock when a plan harms training.
+// Judges plans by this rank's own iterations, and selects the highest clock when plans harm training.
 //
 // An iteration's time is that from one perseus_step_begin() to the next: a plan may use slack behind this rank's last
 // computation without slowing the job. It includes the wait of the all-reduce for a slower pipeline; rule 4 tells
-// that from a wrong plan. The reference is the median of the last 32 iterations at the highest clock. The limit of a
-// plan is the reference times its promised slowdown (iteration_time_s over maximum_clock_time_s, at least 1), plus
-// the tolerance. Where the server does not send maximum_clock_time_s, the limit is the reference or iteration_time_s,
-// whichever is longer, plus the tolerance.
+// that from a wrong plan. Its *device time* is what its computations took, plus its idle time as far as iterations at
+// the highest clock have as much: a stall of the host, here or on another rank, is in no device time. The reference
+// are the last 32 iterations at the highest clock, if that clock really ran. The limit of a plan is the median of the
+// reference, times the promised slowdown (iteration_time_s over maximum_clock_time_s) if the plan names its reason
+// (slower_because: a straggler, a policy), plus the tolerance.
 //
 //   1. No plan runs before three iterations at the highest clock were measured. The first iteration warms up and does
 //      not count.
-//   2. The guard refuses a plan that promises more than 1.5 times the reference, unless the plan names its reason
-//      (slower_because: a straggler, a policy).
+//   2. The guard refuses a plan that promises more than 1.5 times the reference without a reason.
 //   3. Iterations are too slow if the median of the last five, or of the last 32, exceeds the limit by more than four
-//      standard errors of both medians; or if two iterations in a row exceed it by 30 %. A checkpoint or a late batch
-//      moves no median.
+//      standard errors of both medians; or if the device time of two iterations in a row exceeds it, and what the
+//      reference varies by, by 30 %. A checkpoint or a late batch moves neither.
 //   4. Then a trial begins: the rank runs at its highest clock for five iterations, or for as many more (to 32) as a
 //      significant result takes. If these are about as slow, the plan is not the cause (a straggler, a longer sequence,
 //      a slower network): they become the reference and the plan continues; the next trial comes after twice as many
-//      iterations as the last. Otherwise the guard drops the plan until another version arrives.
-//   5. Two iterations in a row of a profiling window that take more than 1.3 times the reference drop the window.
+//      iterations as the last. Otherwise the plan gets a second look: if it is slow again, the guard drops it; if not,
+//      it continues, since a stall has ended meanwhile.
+//   5. A dropped plan is tried again after 1, 2, 4, ... 64 minutes of training. Another version is tried at once, but
+//      after two slow versions in a row it waits like them. Ten minutes without a slow iteration end this.
+//   6. Whatever the versions are: the device time beyond the limits that all plans and profiling windows have cost,
+//   less
+//      0.5 % of the time trained, may be 10 iterations of the reference. While it is more, no plan runs.
+//   7. Two iterations in a row of a profiling window that take more than 1.3 times the reference drop the window.
 //
 // Every rank of a pipeline sees the slow iterations at the same time, so their trials coincide; that makes rule 4
 // sound. A rank whose own share of the plan is at the highest clock takes part. A rank that cannot set its clock does
 // not: it runs no plan.
 //
 // Input:   plans before they take effect, iterations in order.
-// Output:  whether the rank is to stay at its highest clock; the dropped plan, once.
-// Errors:  none. A plan without a promise has a limit of 1.5 times the reference.
+// Output:  whether the rank is to stay at its highest clock; each verdict once.
+// Errors:  none.
 // Cost:    O(32 log 32) an iteration.
 // Threads: any.
 // Source:  docs/decisions/0029-the-client-guards-training.md.
@@ -50,6 +56,7 @@ struct DroppedPlan {
   double measured_s = 0;
   std::string text;    ///< one clause with both times, for a log
   std::string reason;  ///< the part that the times do not show, for the server, which prints the times itself
+  double pause_s = 0;  ///< of training, until it is tried again
 };
 
 struct GuardedIteration {
@@ -57,8 +64,10 @@ struct GuardedIteration {
   bool followed = false;       ///< followed the plan from beginning to end
   bool maximum_clock = false;  ///< for every computation of this rank
   double time_s = 0;           ///< from this step's begin to the next one's
+  double computed_s = 0;       ///< of it, in computations that have a clock; 0: not known
+  bool other_clock = false;    ///< the device did not run at the clocks that were set
 };
-/// All members but the time, which is known at the next step. `highest_mhz`: 0: not known.
+/// All members but the time and other_clock, which are known at the next step. `highest_mhz`: 0: not known.
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz);
 
 class PlanGuard {
@@ -74,57 +83,86 @@ class PlanGuard {
   void take(const GuardedIteration& iteration);
   /// The rank must run at its highest clock, whatever the plan requests.
   [[nodiscard]] bool holds() const;
+  /// No plan is tried at present, since plans were too slow.
+  [[nodiscard]] bool paused() const;
   /// The plan that was dropped since the last call.
   std::optional<DroppedPlan> take_dropped();
-  /// The trial (rule 4) that began or ended since the last call, as one sentence for a log.
+  /// The trial (rule 4) that ended well since the last call, as one sentence for a log.
   std::optional<std::string> take_remark();
 
  private:
-  enum class Phase { idle, baseline, following, trial, dropped };
+  enum class Phase { following, baseline, trial, second_look, paused };
   struct Judged {
     std::int64_t version = 0;
     ClockPlan::Kind kind = ClockPlan::Kind::maximum_clock;
     double promised_s = 0, maximum_clock_time_s = 0;
     bool slow_on_purpose = false;
   };
-  class Times {
+  struct Sample {
+    double time_s = 0, computed_s = 0;
+    std::int64_t version = 0;
+    [[nodiscard]] double device_time(double usual_idle_s) const;
+  };
+  class Samples {
    public:
-    void add(double time_s);
-    void clear() { times_.clear(); }
-    [[nodiscard]] std::size_t size() const { return times_.size(); }
-    [[nodiscard]] std::vector<double> last(std::size_t count) const;
+    void add(const Sample& sample);
+    void clear() { samples_.clear(); }
+    [[nodiscard]] std::size_t size() const { return samples_.size(); }
+    [[nodiscard]] std::vector<double> last_times(std::size_t count) const;
+    [[nodiscard]] bool one_version(std::size_t count) const;
+    [[nodiscard]] double median_time() const;
+    [[nodiscard]] double usual_idle() const;
+    /// Device time that hardly any iteration exceeds.
+    [[nodiscard]] double longest() const;
 
    private:
-    std::deque<double> times_;
+    std::deque<Sample> samples_;
   };
 
   void begin(const Judged& plan);
   void admit();
-  void at_maximum_clock(double time_s);
-  bool strikes_out(double time_s);
-  void under_the_plan(double time_s);
+  void resume();
+  void at_maximum_clock(const Sample& sample);
+  bool strikes_out(const Sample& sample);
+  void under_the_plan(const Sample& sample);
+  void look_again(const Sample& sample);
+  void start_trial(std::vector<double> slow, bool one_version);
   void decide_trial();
-  void start_trial(const std::vector<double>& slow);
+  void plan_continues();
+  void drop_as_slow();
   void drop(double promised_s, double measured_s, std::string text, std::string reason);
-  /// The limit of an iteration's time for a reference of `reference_s` at the highest clock, without the tolerance.
-  [[nodiscard]] double allowed_s(double reference_s) const;
-  /// By how much the median of `times` exceeds its limit.
+  void add_cost(const Sample& sample);
+  bool costs_too_much(const Sample& sample);
+  [[nodiscard]] bool may_try() const;
+  [[nodiscard]] double device_time(const Sample& sample) const;
+  /// Times slower than the highest clock that the plan may be.
+  [[nodiscard]] double slowdown() const;
+  [[nodiscard]] bool window() const { return plan_.kind == ClockPlan::Kind::profiling_window; }
+  /// By how much the median of `times`, as if the plan promised no slowdown, exceeds its limit.
   [[nodiscard]] double excess_s(const std::vector<double>& times, const std::vector<double>& reference) const;
   [[nodiscard]] bool too_slow(const std::vector<double>& times, const std::vector<double>& reference) const;
   [[nodiscard]] bool refuses(const Judged& plan) const;
 
   const double tolerance_;
   mutable std::mutex mutex_;
-  Phase phase_ = Phase::idle;
+  Phase phase_ = Phase::following;
   Judged plan_;
-  std::optional<Judged> next_;  ///< has arrived, but no iteration has run it yet
-  bool next_holds_ = false;
-  Times reference_, under_plan_, trial_;
-  std::vector<double> slow_;  ///< times that started the trial
+  std::deque<Judged> coming_;  ///< have arrived, but no iteration has run them yet
+  bool coming_holds_ = false;  ///< the last of these
+  bool resting_ = false;
+  Samples reference_, trial_;
+  Samples under_plan_, second_look_;  ///< times as if the plan promised no slowdown
+  std::vector<double> slow_;          ///< times that started the trial
+  bool slow_version_ = true;          ///< ... are of one version, which can be looked at again
   bool warmed_up_ = false;
-  bool settles_ = false;  ///< the clock changes in the next iteration
+  bool settles_ = false, settled_ = false;  ///< the clock changes in the next iteration; it did in the last one
   int strikes_ = 0;
   std::int64_t followed_ = 0, trial_after_ = 0, trial_pause_ = 0;
+  double trained_s_ = 0;                       ///< sum of all iterations
+  double lost_s_ = 0;                          ///< rule 6
+  std::int64_t lossy_version_ = 0;             ///< that lost_s_ is from; -1: of several
+  int drops_ = 0;                              ///< in a row
+  double paused_until_s_ = 0, slow_at_s_ = 0;  ///< in trained_s_
   std::optional<std::string> remark_;
   std::optional<DroppedPlan> dropped_;
 };

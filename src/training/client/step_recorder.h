@@ -49,6 +49,7 @@ struct Step {
   bool followed = false;                          ///< ran at the clocks of its plan, as far as is known
   bool controlled = true;                         ///< the clock controller worked; false: the driver chose the clock
   bool clean = true;                              ///< every computation was recorded, begun once and ended once
+  int graph_clock = 0;                            ///< requested MHz, if the step is a captured graph
   bool placed = true;                             ///< its marks are at the right place on the host's clock
   std::vector<RecordedComputation> computations;  ///< in the order they began; only the first `count` are of this step
   std::size_t count = 0;

@@ -121,6 +121,7 @@ void TrainingCalls::step_end() {
     const std::int64_t helper = working_helper();
     step->controlled = step_helper_ != 0 && step_helper_ == helper;
     step->followed = follower_.followed() && (keeps_clocks() || (step->controlled && moment_ != ClockMoment::none));
+    step->graph_clock = follower_.whole_step() ? clock_ : 0;
     if (step_helper_ != helper) step->clean = false;  // the clock is not known
     step->end_mark = mark();
   }

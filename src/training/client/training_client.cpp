@@ -109,6 +109,7 @@ void TrainingClient::watch(const std::stop_token& stop) {
     now = host_now_s();
   }
   measure(host_now_s(), true);
+  complaints_.remind(true);
 }
 
 void TrainingClient::open_device(const std::stop_token& stop) {
@@ -147,11 +148,13 @@ void TrainingClient::open_session() {
   listener.on_job = [this, gpu = rank_gpu()](const std::string& job) {
     jobs_.push_back(job);
     job_.store(jobs_.back().c_str(), std::memory_order_release);
-    if (options_.rank == 0) complaints_.say(LogLevel::info, start_message(job, options_, facts_, gpu));
+    if (options_.rank == 0) complaints_.note(News::job, start_message(job, options_, facts_, gpu));
   };
   listener.on_plan = [this, messages = PlanMessages(options_.rank == 0)](std::unique_ptr<ClockPlan> plan) mutable {
     const bool sets_clocks = !options_.advice_only && control_ != nullptr;
-    if (const auto message = messages.arrived(job(), *plan, sets_clocks)) complaints_.say(LogLevel::info, *message);
+    if (const auto message = messages.arrived(job(), *plan, sets_clocks)) {
+      complaints_.note(news_of(plan->kind), *message);
+    }
     take_plan(std::move(plan));
   };
   listener.on_answer = [this](const Answered& answer) {
@@ -322,16 +325,16 @@ void TrainingClient::guard(const Step& step) {
 }
 
 void TrainingClient::act_on_guard(const Step& step) {
-  if (dropped_version_ != 0 && step.plan_version != dropped_version_ && !step.at_maximum) {
-    dropped_version_ = 0;
-    complaints_.clear(Cause::slowdown, fmt::format("plan {} replaces the one that was dropped", step.plan_version));
+  if (complaints_.raised(Cause::slowdown) && step.followed && !step.at_maximum && !guard_.paused()) {
+    complaints_.clear(Cause::slowdown, fmt::format("plan {} runs", step.plan_version));
   }
-  if (const auto remark = guard_.take_remark()) complaints_.say(LogLevel::info, *remark);
+  if (const auto remark = guard_.take_remark()) complaints_.note(News::trial, *remark);
   if (const std::optional<DroppedPlan> dropped = guard_.take_dropped()) {
-    dropped_version_ = dropped->version;
     ++plans_dropped_;
-    complaints_.raise(Cause::slowdown, fmt::format("plan {} is dropped: {}; the highest clock until another plan comes",
-                                                   dropped->version, dropped->text));
+    complaints_.raise_again(Cause::slowdown,
+                            fmt::format("plan {} is dropped: {}; the highest clock until another plan comes, or for "
+                                        "{:.0f} min",
+                                        dropped->version, dropped->text, dropped->pause_s / 60));
     if (session_) session_->plan_dropped(*dropped);
   }
 }

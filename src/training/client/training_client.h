@@ -131,7 +131,6 @@ class TrainingClient {
   std::unique_ptr<device::Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   LateClockComplaint late_clocks_;
-  std::int64_t dropped_version_ = 0;  ///< last plan that the guard dropped; 0: none
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does

@@ -37,9 +37,12 @@ class GuardedRank {
   [[nodiscard]] bool follows() const {
     return version_ != 0 && kind_ != ClockPlan::Kind::maximum_clock && !guard.holds();
   }
-  void runs(double time_s) {
+  /// `computed_s`: 0: not known. `other_clock`: the device runs below the clocks that were set.
+  void runs(double time_s, double computed_s = 0, bool other_clock = false) {
     const bool follows_plan = follows();
-    guard.take({version_, follows_plan || kind_ == ClockPlan::Kind::maximum_clock, !follows_plan, time_s});
+    guard.take({version_, follows_plan || kind_ == ClockPlan::Kind::maximum_clock, !follows_plan, time_s, computed_s,
+                other_clock});
+    trained_s += time_s;
     if (auto plan = guard.take_dropped()) dropped.push_back(*plan);
   }
   /// Runs iterations, each at the highest clock or under the plan as the guard decides; counts those under the plan.
@@ -57,6 +60,7 @@ class GuardedRank {
   PlanGuard guard;
   std::vector<DroppedPlan> dropped;
   int slow_iterations = 0;
+  double trained_s = 0;
 
  private:
   std::int64_t version_ = 0;
@@ -76,8 +80,8 @@ TEST(PlanGuard, APlanSlowerThanPromisedIsDroppedWithinAFewIterationsAndOnce) {
   GuardedRank rank;
   rank.trains(10, 1, 0);
   rank.gets(promise_of(7, 1));
-  rank.trains(100, 1, 1.05);
-  EXPECT_LE(rank.slow_iterations, 6);
+  rank.trains(60, 1, 1.05);
+  EXPECT_LE(rank.slow_iterations, 12) << "six until the trial, and a second look";
   ASSERT_EQ(rank.dropped.size(), 1U);
   EXPECT_EQ(rank.dropped[0].version, 7);
   EXPECT_DOUBLE_EQ(rank.dropped[0].promised_s, 1);
@@ -104,8 +108,8 @@ TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) 
     GuardedRank lied_to;
     lied_to.trains(10, 1, 0);
     lied_to.gets(promise_of(1, promised_s));
-    lied_to.trains(100, 1, 4);
-    EXPECT_EQ(lied_to.slow_iterations, 2) << promised_s;
+    lied_to.trains(60, 1, 4);
+    EXPECT_EQ(lied_to.slow_iterations, 3) << promised_s << ": two, and a second look";
     EXPECT_EQ(lied_to.dropped.size(), 1U) << promised_s;
   }
 }
@@ -113,7 +117,7 @@ TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) 
 TEST(PlanGuard, TheFirstPlanIsRefusedToo) {
   GuardedRank rank;
   rank.gets(promise_of(1, 4));  // before the first iteration
-  rank.trains(100, 1, 4);
+  rank.trains(60, 1, 4);
   EXPECT_EQ(rank.slow_iterations, 0);
   EXPECT_EQ(rank.dropped.size(), 1U);
 }
@@ -147,32 +151,49 @@ TEST(PlanGuard, ASlowdownIsJudgedAgainstTheModelsOwnHighestClock) {
   // The model predicts iterations 5 % shorter than this rank's, with and without the plan.
   GuardedRank rank;
   rank.trains(10, 1.05, 0);
-  rank.gets(promise_of(1, 1.02, 1));
+  ClockPlan plan = promise_of(1, 1.02, 1);
+  plan.slower_because = "a policy";
+  rank.gets(plan);
   rank.trains(200, 1.05, 1.05 * 1.02);
   EXPECT_EQ(rank.slow_iterations, 200);
-  rank.gets(promise_of(2, 1.02, 1));
-  rank.trains(200, 1.05, 1.05 * 1.04);
+  plan.version = 2;
+  rank.gets(plan);
+  rank.trains(60, 1.05, 1.05 * 1.04);
   EXPECT_EQ(rank.dropped.size(), 1U);
 }
 
 TEST(PlanGuard, WithoutTheModelsHighestClockThePromiseCounts) {
   GuardedRank rank;
   rank.trains(10, 1, 0);
-  rank.gets(promise_of(1, 1.1, 0));
+  ClockPlan plan = promise_of(1, 1.1, 0);
+  plan.slower_because = "a policy";
+  rank.gets(plan);
   rank.trains(100, 1, 1.1);
   EXPECT_TRUE(rank.dropped.empty());
-  rank.gets(promise_of(2, 1.1, 0));
-  rank.trains(100, 1, 1.13);
+  plan.version = 2;
+  rank.gets(plan);
+  rank.trains(60, 1, 1.13);
   EXPECT_EQ(rank.dropped.size(), 1U);
+}
+
+TEST(PlanGuard, WithoutAReasonAPlanIsAsFastAsTheHighestClock) {
+  for (const double maximum_clock_time_s : {1.0, 0.0}) {
+    GuardedRank rank;
+    rank.trains(10, 1, 0);
+    rank.gets(promise_of(1, 1.4, maximum_clock_time_s));
+    rank.trains(60, 1, 1.4);
+    EXPECT_EQ(rank.dropped.size(), 1U);
+    EXPECT_LE(rank.slow_iterations, 3);
+  }
 }
 
 TEST(PlanGuard, CheckpointsAndLateBatchesAreForgiven) {
   GuardedRank rank;
-  rank.trains(10, 1, 0);
+  for (int i = 0; i < 10; ++i) rank.runs(1, 0.9);
   rank.gets(promise_of(1, 1));
-  for (int i = 0; i < 50; ++i) {
-    rank.trains(9, 1, 1);
-    rank.trains(1, 20, 20);
+  for (int i = 0; i < 500; ++i) {
+    rank.slow_iterations += rank.follows() ? 1 : 0;
+    rank.runs(i % 10 == 0 ? 20 : 1, 0.9);
   }
   EXPECT_EQ(rank.slow_iterations, 500);
 }
@@ -187,7 +208,7 @@ TEST(PlanGuard, ASlowdownOfEverythingIsNotThePlansFault) {
   EXPECT_TRUE(rank.dropped.empty());
   EXPECT_GE(rank.slow_iterations - before, 990) << "one trial";
   rank.trains(100, 1, 1);  // the slowdown ends
-  rank.trains(1000, 1, 1.05);
+  rank.trains(60, 1, 1.05);
   EXPECT_EQ(rank.dropped.size(), 1U) << "the reference is that of now";
 }
 
@@ -206,7 +227,7 @@ TEST(PlanGuard, TheRanksOfAPipelineTryTogether) {
     };
     iterate(10, 1);
     for (GuardedRank& rank : ranks) rank.gets(promise_of(1, 1));
-    iterate(200, 1.05);
+    iterate(50, 1.05);
     for (const GuardedRank& rank : ranks) EXPECT_EQ(rank.dropped.size(), plans_fault ? 1U : 0U);
     for (const GuardedRank& rank : ranks) EXPECT_EQ(rank.follows(), !plans_fault);
   }
@@ -227,7 +248,7 @@ TEST(PlanGuard, NoiseDropsNoGoodPlanAndHidesNoBadOne) {
         dropped_good += static_cast<int>(rank.dropped.size());
         trials += 300 - rank.slow_iterations;
       } else {
-        dropped_bad += static_cast<int>(rank.dropped.size());
+        dropped_bad += rank.dropped.empty() ? 0 : 1;
       }
     }
   }
@@ -267,6 +288,111 @@ TEST(PlanGuard, TheOldPlanDoesNotComeBackWhileTheNextOneIsAwaited) {
   }
   guard.take({2, false, true, 1});
   EXPECT_FALSE(guard.holds());
+}
+
+TEST(PlanGuard, AStallOfTheHostMovesNoDeviceTimeAndStartsNoTrial) {
+  // Two ranks: the first one's loader is late twice in a row, the second one waits for it.
+  std::vector<GuardedRank> ranks(2);
+  const auto iterate = [&](int iterations, double stall_s) {
+    for (int i = 0; i < iterations; ++i) {
+      for (GuardedRank& rank : ranks) {
+        rank.slow_iterations += rank.follows() ? 1 : 0;
+        rank.runs((rank.follows() ? 1.005 : 1) + stall_s, rank.follows() ? 0.8 : 0.7);
+      }
+    }
+  };
+  iterate(10, 0);
+  for (GuardedRank& rank : ranks) rank.gets(promise_of(1, 1));
+  for (int i = 0; i < 50; ++i) {
+    iterate(18, 0);
+    iterate(2, 0.7);
+  }
+  for (const GuardedRank& rank : ranks) {
+    EXPECT_TRUE(rank.dropped.empty());
+    EXPECT_EQ(rank.slow_iterations, 1000);
+  }
+}
+
+TEST(PlanGuard, AStallWithinComputationsEndsInASecondLook) {
+  // A program that times its computations by the host: the stall is in them.
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  rank.trains(50, 1, 1);
+  rank.trains(2, 15, 15);
+  rank.trains(100, 1, 1);
+  EXPECT_TRUE(rank.dropped.empty());
+  EXPECT_TRUE(rank.follows());
+  EXPECT_GE(rank.slow_iterations, 140) << "one trial";
+  EXPECT_THAT(rank.guard.take_remark().value_or(""), HasSubstr("plan 1 continues"));
+}
+
+TEST(PlanGuard, ADroppedPlanIsTriedAgainAfterOneTwoAndFourMinutes) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  std::vector<double> dropped_at_s;
+  while (rank.trained_s < 1000) {
+    rank.trains(1, 1, 1.05);
+    if (rank.dropped.size() > dropped_at_s.size()) dropped_at_s.push_back(rank.trained_s);
+  }
+  ASSERT_GE(dropped_at_s.size(), 4U);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const double pause_s = dropped_at_s[i + 1] - dropped_at_s[i];
+    EXPECT_NEAR(pause_s, 60 << i, 25) << i;
+    EXPECT_EQ(rank.dropped[i].pause_s, 60 << i);
+  }
+  rank.trains(3000, 1, 1);
+  EXPECT_TRUE(rank.follows()) << "it is as fast as promised now";
+}
+
+TEST(PlanGuard, NewVersionsDoNotEscapeJudgment) {
+  for (const double slower : {1.05, 1.25, 6.0}) {
+    GuardedRank rank;
+    rank.trains(10, 1, 0);
+    for (int i = 0; i < 3000; ++i) {
+      rank.gets(promise_of(i + 1, 1));
+      rank.trains(1, 1, slower);
+    }
+    EXPECT_LE(rank.trained_s, 3000 * 1.01 + 10) << slower;
+    EXPECT_LE(rank.dropped.size(), 8U) << slower;
+  }
+}
+
+TEST(PlanGuard, ASlowVersionAmongGoodOnesCostsNoMoreThanHalfAPercent) {
+  for (const int every : {2, 3, 5, 20, 100, 400}) {
+    GuardedRank rank;
+    rank.trains(10, 1, 0);
+    for (int i = 0; i < 6000; ++i) {
+      rank.gets(promise_of(i + 1, 1));
+      rank.trains(1, 1, i % every == 0 ? 6 : 1);
+    }
+    EXPECT_LE(rank.trained_s, 6010 * 1.006 + 20) << every;
+  }
+}
+
+TEST(PlanGuard, WindowsForEverCostNoMoreThanHalfAPercent) {
+  ClockPlan window;
+  window.kind = ClockPlan::Kind::profiling_window;
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  for (int i = 0; i < 6000; ++i) {
+    window.version = i + 1;
+    rank.gets(window);
+    rank.trains(1, 1, 1.25);
+  }
+  EXPECT_LE(rank.trained_s, 6010 * 1.006 + 12);
+}
+
+TEST(PlanGuard, IterationsAtAnotherClockAreNoReferenceAndNoPlansFault) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  rank.trains(50, 1, 1);
+  for (int i = 0; i < 40; ++i) rank.runs(1.5, 1.4, true);  // another process has locked the clock
+  EXPECT_TRUE(rank.follows());
+  rank.trains(60, 1, 1.05);
+  EXPECT_EQ(rank.dropped.size(), 1U) << "the reference is still that of the highest clock";
 }
 
 TEST(PlanGuard, ANegativeToleranceJudgesNothing) {
