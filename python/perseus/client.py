@@ -34,6 +34,7 @@ from perseus import options as option_values
 log = logging.getLogger("perseus")
 _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
 _START_LIMIT_S = 5  # the library's default
+_BY_ZEUSD = "zeusd:"  # the rank's own GPU, whichever that is, through zeusd
 
 
 def _nothing(*_):
@@ -348,11 +349,13 @@ def _log_function(_, level, message):
 
 
 def _torch_cuda():
-    """Returns torch.cuda if the program has created a CUDA context with it, else None. Imports nothing."""
+    """Returns torch.cuda if the program has created a context with it, else None. Imports nothing."""
     torch = sys.modules.get("torch")
-    if torch is None or not torch.version.cuda:  # torch for ROCm has a torch.cuda, too
-        return None
-    return torch.cuda if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    return torch.cuda if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+
+
+def _is_rocm():
+    return not sys.modules["torch"].version.cuda  # torch for ROCm has a torch.cuda, too
 
 
 def _note_torch(options):
@@ -363,23 +366,27 @@ def _note_torch(options):
         if cuda is None:
             return None
         device = cuda.current_device()
-        options.setdefault("device", _device(device, cuda))
-        return cuda, device, cuda.current_stream().cuda_stream
+        if options.get("device") in (None, "", _BY_ZEUSD):
+            options["device"] = _device(device, cuda, options.get("device"))
+        return None if _is_rocm() else (cuda, device, cuda.current_stream().cuda_stream)
     except Exception as error:
         say_once("which GPU torch uses is not known, the library looks for it: %s", error)
         return None
 
 
-def _device(index, cuda=None):
-    """Returns a selector for CUDA's device of that index. NVML's index differs: NVML ignores CUDA_VISIBLE_DEVICES."""
+def _device(index, cuda=None, given=None):
+    """Returns a selector for torch's device of that index. NVML's index differs: NVML ignores CUDA_VISIBLE_DEVICES."""
     properties = cuda.get_device_properties(index) if cuda is not None else None
+    rocm = cuda is not None and _is_rocm()
+    kind = _BY_ZEUSD if rocm or given == _BY_ZEUSD else "nvml:"
     uuid = getattr(properties, "uuid", None)
-    if uuid is not None:  # torch 2.4 and later
-        return f"nvml:GPU-{uuid}"
+    if uuid is not None and not rocm:  # torch 2.4 and later
+        return f"{kind}GPU-{uuid}"
     place = [getattr(properties, f"pci_{part}_id", None) for part in ("domain", "bus", "device")]
     if all(isinstance(number, int) for number in place):
-        return "nvml:{:08X}:{:02X}:{:02X}.0".format(*place)
-    return f"cuda:{index}"  # the library reads its PCI bus id from libcuda
+        return kind + "{:08X}:{:02X}:{:02X}.0".format(*place)
+    # The library reads the bus id from libcuda, or finds the GPU by the order of HIP's devices.
+    return kind if kind == _BY_ZEUSD else f"cuda:{index}"
 
 
 class PipelineFrequencyOptimizer:
@@ -421,10 +428,11 @@ class PipelineFrequencyOptimizer:
 
 
 def _device_of_id(device_id):
-    if os.environ.get("PERSEUS_DEVICE"):
-        return os.environ["PERSEUS_DEVICE"]
+    given = os.environ.get("PERSEUS_DEVICE")
+    if given and given != _BY_ZEUSD:
+        return given
     try:
-        return _device(operator.index(device_id), _torch_cuda())
+        return _device(operator.index(device_id), _torch_cuda(), given)
     except Exception as error:
         say_once("device_id %r is not known, the library looks for the GPU: %s", device_id, error)
         return None

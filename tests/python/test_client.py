@@ -425,11 +425,25 @@ class Cuda(RecordedTest):
         self.torch.cuda.get_device_properties = lambda index: properties
         self.assertEqual(client._device_of_id(1), "nvml:00000001:41:00.0")
 
+    def test_the_gpu_of_torch_through_zeusd(self):
+        with mock.patch.dict(os.environ, PERSEUS_DEVICE="zeusd:"):  # the same of every rank
+            client.start()
+        self.assertEqual(self.options()["device"], "zeusd:GPU-uuid-of-3")
+        client.stop()
+        self.torch.cuda.get_device_properties = lambda index: types.SimpleNamespace()
+        client.start(device="zeusd:")
+        self.assertEqual(self.options()["device"], "zeusd:")
+
     def test_rocm_is_not_cuda(self):
         self.torch.version.cuda = None
         client.start()
-        self.assertNotIn("device", self.options())
+        self.assertEqual(self.options()["device"], "zeusd:")  # by HIP's order, not by a UUID that is not NVML's
         self.assertEqual(self.calls(), [])
+        client.stop()
+        properties = types.SimpleNamespace(pci_domain_id=0, pci_bus_id=0xC5, pci_device_id=0, uuid="not NVML's")
+        self.torch.cuda.get_device_properties = lambda index: properties
+        client.start()
+        self.assertEqual(self.options()["device"], "zeusd:00000000:C5:00.0")
 
     def test_a_torch_that_fails(self):
         self.torch.cuda.current_device = lambda: 1 / 0

@@ -64,7 +64,7 @@ void IterationMeter::forget_clocks(const Step& step) {
 void IterationMeter::check_clocks(double until_s) {
   const Seconds unsure(1.5 * switch_latency_s_ + 0.003);
   const model::ClockTimeline& clocks = meter_.clocks();
-  const auto alike = [](Megahertz a, Megahertz b) { return std::abs(a.value() - b.value()) <= 8; };
+  const auto alike = [this](Megahertz set, Megahertz shown) { return device::runs_at(gpu_->identity(), set, shown); };
   while (!seen_.empty() && seen_.front().at_s < until_s) {
     const SeenClock seen = seen_.front();
     seen_.pop_front();

@@ -28,6 +28,8 @@ constexpr std::int64_t kLatencySamples = 6;
 
 /// A device given by CUDA's number: "cuda:1".
 constexpr std::string_view kCudaDevice = "cuda:";
+/// The rank's own GPU, whichever that is, through zeusd.
+constexpr std::string_view kByZeusd = "zeusd:";
 
 std::string host_name() {
   char name[256] = "";
@@ -38,14 +40,18 @@ std::string host_name() {
 std::string choose_gpu(const ClientOptions& options, const device::CudaView& cuda, RankDevice& opened,
                        Complaints& complaints) {
   device::DeviceRequest request{std::nullopt, options.rank};
-  if (!options.device.empty()) request.cuda_number = std::atoi(options.device.c_str() + kCudaDevice.size());
+  if (options.device.starts_with(kCudaDevice)) {
+    request.cuda_number = std::atoi(options.device.c_str() + kCudaDevice.size());
+  }
   const std::vector<device::ListedGpu> gpus = device::list_gpus();
   device::DeviceChoice choice = device::choose_device(
       gpus, cuda, [](const char* name) { return std::getenv(name); }, request);
-  if (!choice.selector.empty()) return choice.selector;
+  if (const auto [kind, which] = device::split_selector(choice.selector); !which.empty()) {
+    return options.device == kByZeusd && kind == "nvml" ? std::string(kByZeusd).append(which) : choice.selector;
+  }
   if (choice.why_not.empty()) {
     choice.why_not = gpus.empty() ? device::why_no_gpu(device::gpu_traces())
-                                  : "the environment hides every GPU (CUDA_VISIBLE_DEVICES)";
+                                  : "the environment hides every GPU (CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES)";
   }
   opened.no_control = choice.why_not;
   complaints.raise(Cause::device, fmt::format("no energy is measured and no clock is set: {}", choice.why_not));
@@ -127,7 +133,7 @@ void start_control(const ClientOptions& options, const std::string& selector, Ra
 }  // namespace
 
 bool needs_cuda_view(const ClientOptions& options) {
-  return options.device.empty() || options.device.starts_with(kCudaDevice);
+  return options.device.empty() || options.device.starts_with(kCudaDevice) || options.device == kByZeusd;
 }
 
 RankDevice open_rank_device(const ClientOptions& options, const device::CudaView& cuda, Complaints& complaints,

@@ -284,12 +284,9 @@ Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
 
 /// Runs until one of the processes ends, the worker hangs, or the training process is suspended. Before that the
 /// worker sends one message: the path of its lease.
-Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends,
-                       std::string& lease) {
+Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends, std::string& lease) {
   const pid_t owner = process_of(HelperFds::kOwner);
-  const std::int64_t call_limit_ns = job.selector.starts_with("zeusd:") ? Watchdog::kPatience : Watchdog::kCallLimit;
-  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); },
-                    call_limit_ns);
+  Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); });
   const std::array<pollfd, 4> stops = ends_of(ends);
   std::array<pollfd, 6> fds{
       {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
@@ -331,7 +328,7 @@ Watchdog::Advice watch(const HelperJob& job, pid_t worker, Mailbox& mailbox, Wor
                             const Ends& ends) {
   ::prctl(PR_SET_NAME, "clockd-super");
   std::string lease;
-  const Watchdog::Advice why = watch(job, worker, mailbox, pulse, ends, lease);
+  const Watchdog::Advice why = watch(worker, mailbox, pulse, ends, lease);
   if (why == Watchdog::Advice::worker_hangs) {
     // In the driver it may take long to die: the training process must not count on its clocks until then.
     ::kill(worker, SIGKILL);

@@ -29,7 +29,7 @@ Watchdog::Advice Watchdog::look(const Seen& seen) {
   const bool in_call = seen.call_began_ns != 0;
   if (in_call) {
     woken_ns_ = 0;
-    overdue_ns = seen.now_ns - seen.call_began_ns - (seen.calls < kFirstCalls ? kPatience : call_limit_ns_);
+    overdue_ns = seen.now_ns - seen.call_began_ns - (seen.calls < kFirstCalls ? kPatience : kCallLimit);
   } else if (woken_ns_ != 0 && seen.looked_ns < woken_ns_) {
     overdue_ns = seen.now_ns - woken_ns_ - kAnswerLimit;
   } else {

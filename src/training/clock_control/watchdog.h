@@ -43,15 +43,13 @@ class Watchdog {
   };
 
   using State = std::function<char()>;  ///< a process's state; 0: unknown
-  Watchdog(State worker, State owner, std::int64_t call_limit_ns = kCallLimit)
-      : worker_(std::move(worker)), owner_(std::move(owner)), call_limit_ns_(call_limit_ns) {}
+  Watchdog(State worker, State owner) : worker_(std::move(worker)), owner_(std::move(owner)) {}
   Advice look(const Seen& seen);
 
  private:
   [[nodiscard]] bool owner_is_suspended(std::int64_t now_ns);
 
   State worker_, owner_;
-  std::int64_t call_limit_ns_;
   std::int64_t last_ns_ = 0;
   std::int64_t woken_ns_ = 0;  ///< when the worker was woken; 0: it has responded
   std::int64_t owner_asked_ns_ = 0, owner_stopped_ns_ = 0;

@@ -46,10 +46,10 @@ class PulsedGpu final : public device::ForwardingGpu {
       const std::uint64_t one = 1;
       (void)!::write(pulse_.bell, &one, sizeof one);
     }
-    return during([this, clock] { return device::ForwardingGpu::lock_clock(clock); });
+    return during([this, clock] { return device::ForwardingGpu::lock_clock(clock); }, longer());
   }
   device::DeviceStatus unlock_clock() override {
-    return during([this] { return device::ForwardingGpu::unlock_clock(); });
+    return during([this] { return device::ForwardingGpu::unlock_clock(); }, longer());
   }
   // Rare calls, of which no duration is known: they have kPatience.
   device::DeviceResult<device::GpuConditions> conditions() override {
@@ -64,6 +64,7 @@ class PulsedGpu final : public device::ForwardingGpu {
 
  private:
   static constexpr std::int64_t kLonger_ns = Watchdog::kPatience - Watchdog::kCallLimit;
+  [[nodiscard]] std::int64_t longer() const { return identity().by_daemon ? kLonger_ns : 0; }
   template <class Call>
   auto during(Call call, std::int64_t longer_ns = 0) -> decltype(call()) {
     pulse_.call_began_ns.store(monotonic_ns() + longer_ns, std::memory_order_relaxed);

@@ -21,6 +21,8 @@ std::vector<std::string> find_nvml();
 std::vector<std::string> find_failing_nvml();
 
 DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
+/// AMD GPUs that zeusd lists; queries it only if this machine has one.
+std::vector<std::string> find_amd();
 
 DeviceResult<std::unique_ptr<Gpu>> open_simulated(const std::string& path,
                                                   simulated_gpu::SimulatedGpu::TimeSource now = {});

@@ -38,10 +38,19 @@ ControlPath control_path(const std::string& selector) {
   if (kind == "simulated") return {"simulated", selector, "a simulated GPU sets its clock itself"};
   const auto conditions = (*gpu)->conditions();
   if (conditions && conditions->mig) {
-    return {"none", "", "MIG is on: clocks, power limit and energy counter are those of the whole GPU, not of a slice"};
+    return {"none", "",
+            std::string((*gpu)->identity().amd ? "the card is divided" : "MIG is on") +
+                ": clocks, power limit and energy counter are those of the whole GPU, not of a slice"};
   }
   const bool root = geteuid() == 0, admin = has_sys_admin();
-  if (kind == "zeusd") return {"zeusd", selector, "selected, and it answers"};
+  if (kind == "zeusd") {
+    const GpuIdentity& identity = (*gpu)->identity();
+    if (!identity.amd) return {"zeusd", selector, "selected, and it answers"};
+    if (!identity.by_daemon) return {"none", "", "zeusd does not offer gpu-control"};
+    return {"zeusd", selector,
+            "for programs that wait for their GPU (PERSEUS_SYNCHRONOUS=1): the client has no device time of ROCm, so "
+            "PyTorch's computations are timed by the host's clock and run at the driver's clocks"};
+  }
   if (admin) { return {"NVML", selector, root ? "this process is root" : "this process has CAP_SYS_ADMIN"}; }
   const std::string lacks = root ? "this process is root in a container without CAP_SYS_ADMIN"
                                  : "this process is neither root nor has CAP_SYS_ADMIN";

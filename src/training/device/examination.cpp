@@ -129,14 +129,13 @@ SwitchExamination examine_switching(Gpu& gpu, int switches, const std::function<
       break;
     }
     seen.touched = true;
-    constexpr int near_mhz = 15;
     constexpr Seconds give_up = Seconds(0.5);
     bool reached = false, lost = false;
     while (!reached && !lost && since(begin) < give_up) {
       const auto clock = gpu.clock();
       lost = !clock && clock.error().fault == DeviceFault::lost;
       if (lost) seen.why = clock.error().message;
-      reached = clock && std::abs(clock->value() - target.value()) < near_mhz;
+      reached = clock && runs_at(gpu.identity(), target, *clock);
       if (!reached) pause(std::chrono::microseconds(200));
     }
     if (lost) break;

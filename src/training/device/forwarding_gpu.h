@@ -29,6 +29,9 @@ class ForwardingGpu : public Gpu {
   DeviceResult<PowerLimits> power_limits() override { return gpu_->power_limits(); }
   DeviceStatus set_power_limit(Watts limit) override { return gpu_->set_power_limit(limit); }
 
+ protected:
+  [[nodiscard]] Gpu& inner() const { return *gpu_; }
+
  private:
   std::unique_ptr<Gpu> gpu_;
 };

@@ -3,7 +3,7 @@
 // Problem: NVML, zeusd and the simulated GPU differ in names, units and failures; all code above this file
 //          must not.
 // Input:   only the calls.
-// Output:  units of base/units.h; clocks are those of the SMs, the supported ones highest first and
+// Output:  units of base/units.h; clocks are those of the SMs (AMD: GFX), the supported ones highest first and
 //          unique.
 // Errors:  DeviceError, grouped by what the caller can do about it; no call throws or exits.
 // Cost:    a driver call each (microseconds; setting a clock: milliseconds on real GPUs); the list of clocks is read
@@ -12,6 +12,7 @@
 // Source:  NVML's documentation; paper section 5 (the controller and profiler run on it).
 #pragma once
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -48,10 +49,18 @@ struct GpuIdentity {
   std::string driver;        ///< version of driver and library, or of the daemon
   bool simulated = false;    ///< not a real GPU; every output that shows it must mark it
   std::string node = {};     ///< the file whose permissions guard this GPU ("/dev/nvidia0"); empty: not known
+  bool amd = false;          ///< its clock limits are soft: see runs_at()
+  bool by_daemon = false;    ///< another process sets its clock (zeusd): how long a call takes is not known
 };
 
 /// The GPU's name in leases and daemon requests: its UUID, else its PCI bus id. An index means another GPU elsewhere.
 inline const std::string& stable_id(const GpuIdentity& gpu) { return gpu.uuid.empty() ? gpu.pci_bus_id : gpu.uuid; }
+
+/// Whether a GPU whose clock was set to `set` runs at it while it shows `shown`. AMD's clock swings below its limit.
+inline bool runs_at(const GpuIdentity& gpu, Megahertz set, Megahertz shown) {
+  constexpr double step_mhz = 8, swing = 0.2;
+  return std::abs(shown.value() - set.value()) <= (gpu.amd ? swing * set.value() : step_mhz);
+}
 
 /// Why the GPU runs at another clock than the requested one; see NVML's clock event reasons.
 struct ClockEvents {

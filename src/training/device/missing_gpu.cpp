@@ -23,7 +23,10 @@ std::string why_no_gpu(const GpuTraces& traces) {
     return "the NVIDIA driver is loaded, but no GPU is visible here (no /dev/nvidiactl); start the container with "
            "--gpus all (Kubernetes: a limit for nvidia.com/gpu)";
   }
-  if (traces.amd_node) return "NVML shows no GPU, and AMD GPUs are not supported";
+  if (traces.amd_node) {
+    return "this machine has an AMD GPU, and zeusd does not list it: AMD GPUs need zeusd 0.5 or later at its socket "
+           "(ZEUSD_SOCK_PATH)";
+  }
   return "this machine has no GPU driver (neither /proc/driver/nvidia nor /dev/kfd); where that is as it should be, "
          "choose the device none (PERSEUS_DEVICE=none)";
 }

@@ -357,12 +357,6 @@ int NvmlGpu::index() const {
   return call(nvml_->nvmlDeviceGetIndex, device_, &index) == kSuccess ? static_cast<int>(index) : -1;
 }
 
-DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which) {
-  auto gpu = NvmlGpu::open(which);
-  if (!gpu) return gpu.error();
-  return std::unique_ptr<Gpu>(std::move(*gpu));
-}
-
 std::vector<std::string> find_nvml() {
   std::vector<std::string> selectors;
   const auto nvml = nvml_library();

@@ -21,7 +21,7 @@ DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector) {
   return DeviceError{
       DeviceFault::not_supported,
       fmt::format("'{}' names no GPU; allowed: nvml:WHICH and zeusd:WHICH, where WHICH is an index, a UUID "
-                  "or a PCI bus id, and simulated:PATH",
+                  "or a PCI bus id, and simulated:PATH; for a rank also zeusd:",
                   selector)};
 }
 
@@ -42,6 +42,7 @@ std::vector<std::string> find_failing_gpus() { return find_failing_nvml(); }
 
 std::vector<std::string> find_gpus() {
   std::vector<std::string> selectors = find_nvml();
+  std::ranges::move(find_amd(), std::back_inserter(selectors));
   // If the simulated NVML is loaded, the simulated GPUs are in the list already.
   const auto nvml = nvml_library();
   if (!nvml || !(*nvml)->simulated) std::ranges::move(find_simulated(), std::back_inserter(selectors));

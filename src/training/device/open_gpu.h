@@ -30,7 +30,9 @@ std::string stable_selector(const GpuIdentity& gpu, const std::string& selector)
 
 /// Opens the GPU that `selector` names:
 ///     nvml:0  nvml:GPU-uuid  nvml:0000:01:00.0    NVML (the library: $PERSEUS_NVML, else libnvidia-ml.so.1)
-///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH)
+///                                                 Without NVML's permission, sets through zeusd if that runs.
+///     zeusd:<same as nvml>                        reads by NVML, sets through zeusd ($ZEUSD_SOCK_PATH); an AMD GPU
+///                                                 (its index in zeusd, or its bus id) reads through zeusd too
 ///     simulated:PATH                              the state file of a simulated GPU, see
 ///                                                 simulation/simulated_gpu/simulated_gpu.h
 /// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.

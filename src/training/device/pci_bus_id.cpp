@@ -1,5 +1,7 @@
 #include "training/device/pci_bus_id.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace perseus::device {
@@ -15,6 +17,10 @@ std::optional<std::uint32_t> hexadecimal(std::string_view text, std::size_t digi
 }
 
 }  // namespace
+
+std::string text_of(const PciBusId& id) {
+  return fmt::format("{:04x}:{:02x}:{:02x}.{:x}", id.domain, id.bus, id.device, id.function);
+}
 
 std::optional<PciBusId> parse_pci_bus_id(std::string_view text) {
   const std::size_t last = text.rfind(':');

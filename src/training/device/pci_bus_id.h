@@ -7,16 +7,24 @@
 // Threads: values.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace perseus::device {
 
 struct PciBusId {
   std::uint32_t domain = 0, bus = 0, device = 0, function = 0;
-  bool operator==(const PciBusId&) const = default;
+  auto operator<=>(const PciBusId&) const = default;
+  [[nodiscard]] bool same_card(const PciBusId& other) const {
+    return domain == other.domain && bus == other.bus && device == other.device;
+  }
 };
+
+/// "0000:01:00.0", as the kernel writes it.
+std::string text_of(const PciBusId& id);
 
 std::optional<PciBusId> parse_pci_bus_id(std::string_view text);
 

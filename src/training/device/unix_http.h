@@ -13,6 +13,7 @@
 #include <chrono>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "training/device/gpu.h"
 
@@ -32,6 +33,8 @@ class UnixHttp {
 
   DeviceResult<UnixHttpAnswer> call(std::string_view method, const std::string& target, const std::string& json = {});
   [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const std::string& token() const { return token_; }
+  void set_token(std::string token) { token_ = std::move(token); }
 
  private:
   enum class Broken { no, before_answer, for_good };

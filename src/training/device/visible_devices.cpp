@@ -12,14 +12,13 @@
 #include <utility>
 
 #include "base/split.h"
+#include "training/device/amdgpu_files.h"
 #include "training/device/gpu.h"
 #include "training/device/open_gpu.h"
 #include "training/device/pci_bus_id.h"
 
 namespace perseus::device {
 namespace {
-
-constexpr std::string_view kHowToSay = "; set the option device (PERSEUS_DEVICE=nvml:GPU-...), or ";
 
 constexpr std::array kLocalRankVariables = {
     "LOCAL_RANK",      "SLURM_LOCALID",    "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
@@ -63,9 +62,9 @@ int index_of(std::string_view entry) {
   return problem == std::errc() ? index : -1;
 }
 
-/// CUDA's devices in its own order, as far as known.
+/// CUDA's, or HIP's, devices in its own order, as far as known.
 struct Visible {
-  std::vector<const ListedGpu*> gpus;  ///< null: a GPU that NVML does not show
+  std::vector<const ListedGpu*> gpus;  ///< null: a GPU that NVML, or zeusd, does not show
   bool by_number = true;               ///< false: their number is known, but not which number is which
   std::string why_none;                ///< of an empty list
 };
@@ -100,18 +99,16 @@ Visible of_uuids(const std::vector<std::string_view>& entries, const std::vector
   return visible;
 }
 
-Visible of_indices(const std::vector<std::string_view>& entries, const std::vector<ListedGpu>& gpus, bool pci_order) {
-  Visible visible;
-  std::vector<const ListedGpu*> all;
-  for (const ListedGpu& gpu : gpus) all.push_back(&gpu);
-  visible.by_number = all.size() == 1 || (pci_order && by_bus_id(all));
+std::vector<const ListedGpu*> of_indices(const std::vector<std::string_view>& entries,
+                                         const std::vector<const ListedGpu*>& all) {
+  std::vector<const ListedGpu*> visible;
   std::vector<int> indices;
   for (const std::string_view entry : entries) {
     const int index = index_of(entry);
     if (index < 0 || static_cast<std::size_t>(index) >= all.size()) break;
     if (std::ranges::find(indices, index) != indices.end()) return {};
     indices.push_back(index);
-    visible.gpus.push_back(all[static_cast<std::size_t>(index)]);
+    visible.push_back(all[static_cast<std::size_t>(index)]);
   }
   return visible;
 }
@@ -130,30 +127,57 @@ Visible visible_to_cuda(const std::vector<ListedGpu>& gpus, const CudaView& cuda
   const char* const order = variable("CUDA_DEVICE_ORDER");
   const bool pci_order = order != nullptr && std::string_view(order) == "PCI_BUS_ID";
   const char* const given = variable("CUDA_VISIBLE_DEVICES");
-  if (given == nullptr) {
-    for (const ListedGpu& gpu : gpus) visible.gpus.push_back(&gpu);
-    visible.by_number = gpus.size() == 1 || (pci_order && by_bus_id(visible.gpus));
-    return visible;
-  }
+  for (const ListedGpu& gpu : gpus) visible.gpus.push_back(&gpu);
+  visible.by_number = gpus.size() == 1 || (pci_order && by_bus_id(visible.gpus));
+  if (given == nullptr) return visible;
   const std::string_view list = trimmed(given);
   const std::vector<std::string_view> entries = entries_of(list);
   if (list.starts_with("MIG-")) {
-    visible.why_none = fmt::format(
-        "CUDA_VISIBLE_DEVICES is '{}': a MIG slice has neither a clock nor an energy counter of its own", given);
-    return visible;
+    return {
+        {},
+        true,
+        fmt::format("CUDA_VISIBLE_DEVICES is '{}': a MIG slice has neither a clock nor an energy counter of its own",
+                    given)};
   }
-  visible = list.starts_with("GPU-") ? of_uuids(entries, gpus) : of_indices(entries, gpus, pci_order);
+  if (list.starts_with("GPU-")) {
+    visible = of_uuids(entries, gpus);
+  } else {
+    visible.gpus = of_indices(entries, visible.gpus);
+  }
   if (visible.gpus.empty() && !list.empty() && list != "-1") {
     visible.why_none = fmt::format("CUDA_VISIBLE_DEVICES is '{}', in which CUDA finds no GPU of this machine", given);
   }
   return visible;
 }
 
+Visible visible_to_hip(const std::vector<ListedGpu>& gpus, const ReadVariable& variable) {
+  Visible visible;
+  for (const ListedGpu& gpu : gpus) {
+    if (!gpu.hip_number) continue;
+    visible.gpus.resize(std::max(visible.gpus.size(), *gpu.hip_number + 1));
+    visible.gpus[*gpu.hip_number] = &gpu;
+  }
+  const char* const after = variable("HIP_VISIBLE_DEVICES") != nullptr ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
+  for (const char* const name : {"ROCR_VISIBLE_DEVICES", after}) {
+    const char* const given = variable(name);
+    if (given == nullptr) continue;
+    const std::string_view list = trimmed(given);
+    if (list.find_first_not_of("0123456789, -") != std::string_view::npos) {
+      return {{}, true, fmt::format("{} is '{}', and only numbers of GPUs are known here", name, given)};
+    }
+    visible.gpus = of_indices(entries_of(list), visible.gpus);
+  }
+  return visible;
+}
+
 DeviceChoice none(std::string why) { return {"", std::move(why)}; }
 
-DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView& cuda, const ReadVariable& variable,
-                             const std::optional<int>& cuda_number) {
-  const Visible visible = visible_to_cuda(gpus, cuda, variable);
+/// `amd`: zeusd lists the GPUs, and HIP numbers them; else NVML and CUDA.
+DeviceChoice choose_for_rank(const std::vector<ListedGpu>& gpus, bool amd, const CudaView& cuda,
+                             const ReadVariable& variable, const std::optional<int>& cuda_number) {
+  const std::string how_to_say =
+      fmt::format("; set the option device (PERSEUS_DEVICE={}), or ", amd ? "zeusd:0000:43:00.0" : "nvml:GPU-...");
+  const Visible visible = amd ? visible_to_hip(gpus, variable) : visible_to_cuda(gpus, cuda, variable);
   const std::size_t count = visible.gpus.size();
   if (count == 0) return none(visible.why_none);
   const std::optional<LocalRank> local = local_rank(variable);
@@ -169,7 +193,7 @@ DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView&
         local && static_cast<std::size_t>(local->number) < count && static_cast<std::size_t>(local->number) != *number;
     if (another) {
       return none(fmt::format("{}, but {} is {}{}call cudaSetDevice before perseus_start", because, local->variable,
-                              local->number, kHowToSay));
+                              local->number, how_to_say));
     }
   } else if (count == 1) {
     number = 0;
@@ -181,16 +205,17 @@ DeviceChoice choose_for_cuda(const std::vector<ListedGpu>& gpus, const CudaView&
     return none(
         fmt::format("which of the {} visible GPUs this rank computes on is not known{}LOCAL_RANK, or make one "
                     "GPU visible (CUDA_VISIBLE_DEVICES)",
-                    count, kHowToSay));
+                    count, how_to_say));
   }
   if (*number >= count) {
-    return none(fmt::format("{}, but {} GPUs are visible{}make this rank's GPU visible", because, count, kHowToSay));
+    return none(fmt::format("{}, but {} GPUs are visible{}make this rank's GPU visible", because, count, how_to_say));
   }
   if (!visible.by_number && (count > 1 || gpus.size() > 1)) {
     return none(fmt::format("{}, but CUDA's order of the {} GPUs is not known{}CUDA_DEVICE_ORDER=PCI_BUS_ID", because,
-                            gpus.size(), kHowToSay));
+                            gpus.size(), how_to_say));
   }
   const ListedGpu* const gpu = visible.gpus[*number];
+  if (gpu == nullptr && amd) return none(fmt::format("{}, and zeusd does not list that GPU", because));
   if (gpu == nullptr) return none(fmt::format("{} ({}), which NVML does not list", because, cuda.bus_ids[*number]));
   return {gpu->selector, ""};
 }
@@ -206,13 +231,16 @@ DeviceChoice choose_simulated(const std::vector<ListedGpu>& gpus, const ReadVari
 
 std::vector<ListedGpu> list_gpus() {
   std::vector<ListedGpu> gpus;
+  const std::vector<PciBusId> hip_order = amd_gpus_in_hip_order();
   for (const std::string& selector : find_gpus()) {
-    const auto gpu = open_gpu(selector);
-    if (gpu) {
-      gpus.push_back({selector, (*gpu)->identity().uuid, (*gpu)->identity().pci_bus_id});
-    } else {
-      gpus.push_back({selector, "", ""});
+    gpus.push_back({selector, "", ""});
+    if (const auto gpu = open_gpu(selector)) {
+      gpus.back().uuid = (*gpu)->identity().uuid;
+      gpus.back().pci_bus_id = (*gpu)->identity().pci_bus_id;
     }
+    const auto place = parse_pci_bus_id(split_selector(selector).which);
+    const auto found = place ? std::ranges::find(hip_order, *place) : hip_order.end();
+    if (found != hip_order.end()) gpus.back().hip_number = static_cast<std::size_t>(found - hip_order.begin());
   }
   return gpus;
 }
@@ -258,7 +286,10 @@ DeviceChoice choose_device(const std::vector<ListedGpu>& gpus, const CudaView& c
     return some;
   };
   if (const auto nvidia = of_kind("nvml:"); !nvidia.empty()) {
-    return choose_for_cuda(nvidia, cuda, variable, request.cuda_number);
+    return choose_for_rank(nvidia, false, cuda, variable, request.cuda_number);
+  }
+  if (const auto amd = of_kind("zeusd:"); !amd.empty()) {
+    return choose_for_rank(amd, true, {}, variable, request.cuda_number);
   }
   if (const auto simulated = of_kind("simulated:"); !simulated.empty()) {
     return choose_simulated(simulated, variable, request.cuda_number.value_or(request.rank));

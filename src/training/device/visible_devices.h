@@ -8,6 +8,8 @@
 // The visible devices are those of an initialized libcuda, else those of CUDA_VISIBLE_DEVICES, read as CUDA reads it:
 // the list ends at its first invalid entry, a repeated entry makes it empty, and "" and "-1" hide every GPU. CUDA
 // counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its numbers do not identify NVML's GPUs.
+// HIP numbers the GPUs of KFD's nodes that ROCR_VISIBLE_DEVICES leaves, of which HIP_VISIBLE_DEVICES, else
+// CUDA_VISIBLE_DEVICES, leaves some.
 // Where the rules contradict each other or leave more than one GPU, the result is none: a GPU of another job must not
 // be set.
 //
@@ -16,7 +18,7 @@
 // Errors:  none.
 // Cost:    list_gpus() opens every GPU once; the rest none. libcuda is neither loaded nor initialized.
 // Threads: any; look_at_cuda() reports the context of its calling thread.
-// Source:  CUDA C++ Programming Guide, "CUDA Environment Variables".
+// Source:  CUDA C++ Programming Guide, "CUDA Environment Variables"; ROCm documentation, "GPU isolation techniques".
 #pragma once
 
 #include <functional>
@@ -28,6 +30,7 @@ namespace perseus::device {
 
 struct ListedGpu {
   std::string selector, uuid, pci_bus_id;
+  std::optional<std::size_t> hip_number = {};  ///< of an AMD GPU, before any variable hides some
 };
 /// Every GPU that this machine shows, in the order of find_gpus().
 std::vector<ListedGpu> list_gpus();

@@ -14,7 +14,9 @@
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
+#include "tests/training/device/environment.h"
 #include "training/client/training_client.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::client {
 namespace {
@@ -580,6 +582,21 @@ TEST_F(ClientGpuTest, ARankThatFindsNoGpuLogsWhyOnce) {
   EXPECT_EQ(said.count("no energy is measured and no clock is set: "), 1);
   EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
   EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, ZeusdWithoutANumberIsTheRanksOwnGpu) {
+  options.device = "zeusd:";  // the same for every rank of the node
+  const device::Environment library("PERSEUS_NVML", PERSEUS_NVML_SIMULATED);
+  const auto second = simulated_gpu::SimulatedGpu::create(folder_ + "/gpu2", spec);
+  ASSERT_TRUE(second.ok());
+  const device::Environment files("PERSEUS_SIMULATED_GPUS", folder_ + "/gpu:" + folder_ + "/gpu2");
+  const device::Environment order("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), rank("LOCAL_RANK", "1");
+  const device::Environment socket("ZEUSD_SOCK_PATH", folder_ + "/no-zeusd");
+  start();
+  EXPECT_EQ(said.count(folder_ + "/no-zeusd"), 1);
+  const auto wanted = device::open_gpu("nvml:1");
+  ASSERT_TRUE(wanted);
+  EXPECT_EQ(said.count("zeusd:" + (*wanted)->identity().uuid), 1);
 }
 
 TEST_F(ClientGpuTest, TheDeviceNoneIsNoComplaint) {

@@ -6,12 +6,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tests/training/client/hand_turned_rank.h"
+#include "training/device/forwarding_gpu.h"
 
 namespace perseus::client {
 namespace {
@@ -143,6 +145,36 @@ TEST(IterationMeter, ThrottlingIsSeenWithoutACounter) {
   EXPECT_LT(rank.measured.back().energy_j, 0);
   rank.gpu->set_power_limit(Watts(1000));
   EXPECT_LE(throttled(), 10);
+}
+
+/// Shows 60 to 200 MHz less than was set, as limits of AMD are soft.
+class SoftClock final : public device::ForwardingGpu {
+ public:
+  SoftClock(std::unique_ptr<device::Gpu> gpu, bool amd)
+      : ForwardingGpu(std::move(gpu)), identity_(ForwardingGpu::identity()) {
+    identity_.amd = amd;
+  }
+  [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
+  device::DeviceResult<Megahertz> clock() override {
+    off_ = off_ == 60 ? 200 : 60;
+    return Megahertz(ForwardingGpu::clock()->value() - off_);
+  }
+
+ private:
+  device::GpuIdentity identity_;
+  int off_ = 60;
+};
+
+TEST(IterationMeter, AnAmdClockBelowItsLimitIsThatClock) {
+  const auto rejected = [](bool amd) {
+    HandTurnedRank rank(two_computations(0.005, 0.02));
+    rank.replace_device([amd](auto gpu) { return std::make_unique<SoftClock>(std::move(gpu), amd); });
+    rank.ask(1200);
+    for (int i = 0; i < 200; ++i) iterate(rank);
+    return rank.meter->facts().rejected;
+  };
+  EXPECT_GT(rejected(false), 50) << "none of this ran at the clock that was set";
+  EXPECT_LT(rejected(true), 5);
 }
 
 TEST(IterationMeter, WithoutControlTheLimitsOfTheDeviceAreMeasured) {

@@ -3,7 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
+
+#include "fake_gpu.h"
+#include "training/clock_control/worker_pulse.h"
+#include "training/device/forwarding_gpu.h"
 
 namespace perseus::clock_control {
 namespace {
@@ -87,15 +92,34 @@ TEST_F(Watching, TheFirstCallsMayStartADriver) {
   EXPECT_GE(*found_ns, Watchdog::kPatience);
 }
 
-TEST_F(Watching, ASlowWayToTheDeviceHasALimitOfItsOwn) {
-  Watchdog with_long_limit([] { return 'S'; }, [] { return 'S'; }, Watchdog::kPatience);
-  seen_.call_began_ns = seen_.now_ns;
-  while (seen_.now_ns - seen_.call_began_ns < Watchdog::kPatience - Watchdog::kTick) {
-    seen_.now_ns += Watchdog::kTick;
-    ASSERT_EQ(with_long_limit.look(seen_), Advice::look_again);
+/// A GPU that looks at the pulse while its clock is set.
+class WatchedGpu final : public device::ForwardingGpu {
+ public:
+  WatchedGpu(WorkerPulse& pulse, bool by_daemon) : ForwardingGpu(std::make_unique<FakeGpu>()), pulse_(pulse) {
+    identity_.by_daemon = by_daemon;
   }
-  seen_.now_ns += Watchdog::kTick;
-  EXPECT_EQ(with_long_limit.look(seen_), Advice::worker_hangs);
+  [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
+  device::DeviceStatus lock_clock(Megahertz) override { return look(); }
+  device::DeviceStatus unlock_clock() override { return look(); }
+
+ private:
+  device::DeviceStatus look() {
+    const bool longer = pulse_.call_began_ns > monotonic_ns() + kSecond;
+    EXPECT_EQ(longer, identity_.by_daemon);
+    return Ok{};
+  }
+  WorkerPulse& pulse_;
+  device::GpuIdentity identity_;
+};
+
+TEST(PulsedGpuTest, ADaemonHasMoreTimeToSetAClock) {
+  for (const bool by_daemon : {false, true}) {
+    WorkerPulse pulse;
+    PulsedGpu gpu(std::make_unique<WatchedGpu>(pulse, by_daemon), pulse);
+    EXPECT_TRUE(gpu.lock_clock(Megahertz(700)));
+    EXPECT_TRUE(gpu.unlock_clock());
+    EXPECT_EQ(pulse.calls, 2);
+  }
 }
 
 TEST_F(Watching, ASuspendedMachineIsNoHungWorker) {

@@ -26,8 +26,8 @@ TEST(MissingGpuTest, AGpuWithoutNvmlNeedsTheUtilityCapability) {
 
 TEST(MissingGpuTest, NvmlMayWorkAndShowNothing) { EXPECT_EQ(why_no_gpu({true, true, false, ""}), "NVML shows no GPU"); }
 
-TEST(MissingGpuTest, AnAmdGpuIsNamed) {
-  EXPECT_THAT(why_no_gpu({false, false, true, "no NVML"}), HasSubstr("AMD GPUs"));
+TEST(MissingGpuTest, AnAmdGpuNeedsZeusd) {
+  EXPECT_THAT(why_no_gpu({false, false, true, "no NVML"}), HasSubstr("ZEUSD_SOCK_PATH"));
 }
 
 TEST(MissingGpuTest, AMachineWithoutDriversMayReportNoGpu) {

@@ -5,15 +5,64 @@ usage: test_doctor.py PERSEUS FOLDER_OF_NVML_LOOK_ALIKE SAMPLE_GPU
 """
 
 import fcntl
+import http.server
 import json
 import os
+import socketserver
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
 PERSEUS, FOLDER, SAMPLE_GPU = sys.argv[1:4]
+
+
+class Zeusd(socketserver.ThreadingUnixStreamServer):
+    """zeusd 0.5 as far as doctor asks it, with one GPU; its token is valid for `valid` commands."""
+
+    daemon_threads = True
+
+    def __init__(self, path, pci_address, name="", valid=1000):
+        self.offer = {
+            "gpus": [{"id": 0, "name": name, "pci_address": pci_address, "cumulative_energy_available": True}],
+            "cpus": [], "enabled_api_groups": ["gpu-control", "gpu-read"], "auth_required": True,
+        }  # fmt: skip
+        self.valid = valid
+        super().__init__(path, ZeusdAnswer)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+class ZeusdAnswer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    readings = {
+        "/gpu/get_cumulative_energy": {"0": {"energy_mj": 5000}},
+        "/gpu/get_power": {"timestamp_ms": 1, "power_mw": {"0": 120000}},
+        "/gpu/get_power_limit": {"0": {"power_limit_mw": 750000}},
+        "/gpu/get_power_limit_constraints": {"0": {"min_power_limit_mw": 100000, "max_power_limit_mw": 750000}},
+    }
+
+    def log_message(self, *_):
+        pass
+
+    def answer(self, code, content=None):
+        body = json.dumps(content).encode() if content is not None else b""
+        self.send_response(code)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_GET(self):
+        path = self.path.split("?")[0]
+        self.answer(200, self.server.offer if path == "/discover" else self.readings[path])
+
+    def do_POST(self):
+        self.server.valid -= 1
+        if self.server.valid < 0:
+            self.answer(401, {"error": "Token has expired."})
+        else:
+            self.answer(200)
 
 
 class Doctor(unittest.TestCase):
@@ -165,6 +214,42 @@ class Doctor(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertIn("the GPU is lost", done.stdout)
         self.assertIn("1 of 2 GPUs", done.stdout)
+
+    def zeusd(self, *arguments, **options):
+        self.environment.update(ZEUSD_SOCK_PATH=self.path + "/zeusd", ZEUSD_TOKEN="a.b.c")
+        server = Zeusd(self.environment["ZEUSD_SOCK_PATH"], *arguments, **options)
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+
+    def test_a_token_of_zeusd_that_expires_leaves_a_lease_and_69(self):
+        self.environment.update(
+            PERSEUS_SIMULATED_GPUS=self.gpu("0"), PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1")
+        )
+        bus = json.loads(self.doctor("--device", "nvml:0", "--json").stdout)["gpus"][0]["pci_bus_id"]
+        self.zeusd(bus, valid=2)
+        done = self.doctor("--device", "zeusd:0", "--test-control")
+        self.assertEqual(done.returncode, 69, done.stdout + done.stderr)
+        self.assertIn("NOT given back", done.stdout)
+        self.assertIn("Token has expired", done.stdout)
+        self.assertIn("perseus-clockd --restore", done.stdout)
+        self.assertNotEqual(self.lease()[1], "")
+
+    def test_an_amd_gpu_is_read_through_zeusd(self):
+        for path, text in {
+            "bus/pci/devices/0000:43:00.0/vendor": "0x1002\n",
+            "bus/pci/devices/0000:43:00.0/pp_dpm_sclk": "0: 500Mhz\n1: 2100Mhz *\n",
+            "bus/pci/devices/0000:43:00.0/hwmon/hwmon1/freq1_input": "2050000000\n",
+            "class/kfd/kfd/topology/nodes/1/properties": f"simd_count 1216\nlocation_id {0x4300}\ndomain 0\n",
+        }.items():
+            os.makedirs(os.path.dirname(os.path.join(self.path, "sys", path)), exist_ok=True)
+            with open(os.path.join(self.path, "sys", path), "w", encoding="ascii") as file:
+                file.write(text)
+        self.environment["PERSEUS_SYS"] = os.path.join(self.path, "sys")
+        self.zeusd("0000:43:00.0", "AMD Instinct MI300X")
+        done = self.doctor()
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for words in ("zeusd:0000:43:00.0", "AMD Instinct MI300X", "from 525 to 2100 MHz", "2050 MHz", "120.0 W", "PyTorch"):
+            self.assertIn(words, done.stdout)
 
     def test_without_rights_the_clock_daemon_sets_clocks(self):
         if os.geteuid() != 0:

@@ -142,6 +142,34 @@ TEST(ChooseDevice, CudasNumberIsTakenWhereCudasOrderIsKnown) {
   EXPECT_EQ(choose(four, {{"CUDA_VISIBLE_DEVICES", "GPU-bb,GPU-cc"}}, {}, 1).selector, "nvml:GPU-cc44");
 }
 
+/// A node of eight whose HIP numbers are not in the order of the bus: 0, 1, ... are on buses 3, 2, 1, 0, 7, 6, 5, 4.
+std::vector<ListedGpu> eight_of_amd() {
+  std::vector<ListedGpu> gpus;
+  for (std::size_t bus = 0; bus < 8; ++bus) {
+    const std::string id = "0000:0" + std::to_string(bus) + ":00.0";
+    gpus.push_back({"zeusd:" + id, "", id, bus < 4 ? 3 - bus : 11 - bus});
+  }
+  return gpus;
+}
+
+TEST(ChooseDevice, HipCountsByTheNodesOfItsKernelDriver) {
+  const auto chosen = [](const Variables& variables) { return choose(eight_of_amd(), variables).selector; };
+  EXPECT_EQ(chosen({{"LOCAL_RANK", "3"}, {"HIP_VISIBLE_DEVICES", "4,5,6,7"}}), "zeusd:0000:04:00.0");
+  EXPECT_EQ(chosen({{"LOCAL_RANK", "0"}}), "zeusd:0000:03:00.0");
+  EXPECT_EQ(chosen({{"CUDA_VISIBLE_DEVICES", "1"}}), "zeusd:0000:02:00.0");
+  EXPECT_EQ(chosen({{"CUDA_VISIBLE_DEVICES", "1"}, {"HIP_VISIBLE_DEVICES", "2"}}), "zeusd:0000:01:00.0");
+  EXPECT_EQ(chosen({{"ROCR_VISIBLE_DEVICES", "6,7"}, {"HIP_VISIBLE_DEVICES", "1"}}), "zeusd:0000:04:00.0");
+  EXPECT_EQ(chosen({{"HIP_VISIBLE_DEVICES", ""}}), "");
+  EXPECT_THAT(choose(eight_of_amd(), {}).why_not, ::testing::HasSubstr("PERSEUS_DEVICE=zeusd:0000:43:00.0"));
+  EXPECT_THAT(choose(eight_of_amd(), {{"ROCR_VISIBLE_DEVICES", "GPU-5f"}}).why_not,
+              ::testing::HasSubstr("only numbers of GPUs"));
+  // zeusd does not list HIP's first GPU.
+  auto seven = eight_of_amd();
+  seven.erase(seven.begin() + 3);
+  EXPECT_THAT(choose(seven, {{"LOCAL_RANK", "0"}}).why_not, ::testing::HasSubstr("zeusd does not list that GPU"));
+  EXPECT_EQ(choose(seven, {{"LOCAL_RANK", "1"}}).selector, "zeusd:0000:02:00.0");
+}
+
 TEST(ChooseDevice, OtherKinds) {
   const std::vector<ListedGpu> simulated = {{"simulated:/a", "a", ""}, {"simulated:/b", "b", ""}};
   EXPECT_EQ(choose(simulated, {}, {}, std::nullopt, 1).selector, "simulated:/b");

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <regex>
@@ -80,13 +81,17 @@ void ZeusdStandIn::set_habits(Habits habits) {
 }
 
 void ZeusdStandIn::serve() {
+  std::vector<std::thread> connected;
   while (!stopping_) {
     const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) continue;
     ++connections_;
-    serve_connection(socket);
-    close(socket);
+    connected.emplace_back([this, socket] {
+      serve_connection(socket);
+      close(socket);
+    });
   }
+  for (std::thread& serving : connected) serving.join();
 }
 
 void ZeusdStandIn::serve_connection(int socket) {
@@ -130,7 +135,8 @@ std::string ZeusdStandIn::answer(const std::string& head, const std::string& bod
     std::vector<std::string> gpus;
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
       gpus.push_back(fmt::format(R"({{"id":{},"name":"{}","pci_address":"{}","cumulative_energy_available":true}})", i,
-                                 gpus_[i]->name(), gpus_[i]->pci_bus_id()));
+                                 habits_.name.empty() ? gpus_[i]->name() : habits_.name,
+                                 habits_.pci.empty() ? gpus_[i]->pci_bus_id() : habits_.pci.at(i)));
     }
     return http(200,
                 fmt::format(R"({{"gpus":[{}],"cpus":[],"enabled_api_groups":[{}"gpu-read"],"auth_required":{}}})",
@@ -139,9 +145,30 @@ std::string ZeusdStandIn::answer(const std::string& head, const std::string& bod
   if (!habits_.token.empty() && head.find("Authorization: Bearer " + habits_.token + "\r\n") == std::string::npos) {
     return http(401, R"({"error":"invalid token"})");
   }
-  if (method != "POST") return http(404);
+  if (method == "GET") return reading(path, query);
   if (habits_.failure != 0) return http(habits_.failure, R"({"errors":{"0":"the driver says no"}})");
   return command(path, query, body);
+}
+
+std::string ZeusdStandIn::reading(const std::string& path, const std::string& query) {
+  const std::string id = parameters_of(query)["gpu_ids"];
+  if (id.empty() || std::stoul(id) >= gpus_.size()) return http(400, R"({"error":"no such GPU"})");
+  simulated_gpu::SimulatedDriver& gpu = *gpus_[std::stoul(id)];
+  const auto milli = [](double value) { return std::llround(value * 1000); };
+  const auto limit = [&](Watts watts) { return habits_.unknown_limits ? 1271310319 : milli(watts.value()); };
+  if (path == "/gpu/get_cumulative_energy") {
+    return http(200, fmt::format(R"({{"{}":{{"energy_mj":{}}}}})", id, milli(gpu.counter().value())));
+  }
+  if (path == "/gpu/get_power") {
+    return http(200, fmt::format(R"({{"timestamp_ms":1,"power_mw":{{"{}":{}}}}})", id, milli(gpu.power().value())));
+  }
+  if (path == "/gpu/get_power_limit") {
+    return http(200, fmt::format(R"({{"{}":{{"power_limit_mw":{}}}}})", id, limit(gpu.power_limit())));
+  }
+  if (path != "/gpu/get_power_limit_constraints") return http(404);
+  const auto [least, most] = gpu.power_limit_range();
+  return http(200, fmt::format(R"({{"{}":{{"min_power_limit_mw":{},"max_power_limit_mw":{}}}}})", id, limit(least),
+                               limit(most)));
 }
 
 std::string ZeusdStandIn::command(const std::string& path, const std::string& query, const std::string& body) {
@@ -162,7 +189,10 @@ std::string ZeusdStandIn::command(const std::string& path, const std::string& qu
     parameters.erase("gpu_ids");
   }
   const bool sets = name == "set_gpu_locked_clocks", limits = name == "set_power_limit";
-  if (!sets && !limits && name != "reset_gpu_locked_clocks") return http(404);
+  if (!sets && !limits && !name.starts_with("reset_")) return http(404);
+  if (!sets && !limits && habits_.amd != (name == "reset_locked_clocks")) {
+    return http(400, R"({"errors":{"0":"AMD GPUs cannot reset a single clock domain"}})");
+  }
   for (const auto& [key, value] : parameters) {
     const bool known = key == "block" || (sets && (key == "min_clock_mhz" || key == "max_clock_mhz")) ||
                        (limits && key == "power_limit_mw");
@@ -173,6 +203,10 @@ std::string ZeusdStandIn::command(const std::string& path, const std::string& qu
     return http(400, R"({"error":"missing"})");
   }
   simulated_gpu::SimulatedDriver& gpu = *gpus_[std::stoul(id)];
+  if (sets && habits_.refuses_maximum) {
+    gpu.lock_clocks(gpu.clocks().back(), gpu.clocks().front());
+    return http(400, fmt::format(R"({{"errors":{{"{}":"AMDSMI error 2"}}}})", id));
+  }
   const int code = limits ? gpu.set_power_limit(Watts(std::stod(parameters["power_limit_mw"]) / 1000))
                    : sets ? gpu.lock_clocks(Megahertz(std::stoi(parameters["min_clock_mhz"])),
                                             Megahertz(std::stoi(parameters["max_clock_mhz"])))

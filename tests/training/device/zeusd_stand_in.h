@@ -2,7 +2,7 @@
 //
 // Like zeusd 0.5.0 in everything that a client can observe: parameters in the query (unknown ones: 400), per-GPU
 // errors in an "errors" object, 200 for queued commands, connections that may close at any time.
-// Threads: one of its own.
+// Threads: one of its own, and one a connection.
 #pragma once
 
 #include <atomic>
@@ -26,6 +26,11 @@ class ZeusdStandIn {
     std::string nonsense;           ///< if not empty, answers everything with these bytes
     int failure = 0;                ///< if not 0, HTTP status of every command
     bool silent = false;            ///< reads and never answers
+    bool amd = false;               ///< AMD GPUs: no reset of the GPU's clock alone
+    std::string name;               ///< of every GPU, if not empty
+    std::vector<std::string> pci;   ///< bus ids of the GPUs, if not empty
+    bool refuses_maximum = false;   ///< AMD's second limit: 400, and the first one stays
+    bool unknown_limits = false;    ///< power limits are UINT64_MAX uW, of which zeusd keeps the low bits in mW
   };
 
   /// GPUs: state files in the daemon's order, which may differ from other orders.
@@ -43,6 +48,7 @@ class ZeusdStandIn {
   void serve();
   void serve_connection(int socket);
   std::string answer(const std::string& head, const std::string& body);
+  std::string reading(const std::string& path, const std::string& query);
   std::string command(const std::string& path, const std::string& query, const std::string& body);
 
   std::mutex mutex_;

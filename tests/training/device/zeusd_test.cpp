@@ -4,11 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
 #include "environment.h"
 #include "sample_gpu.h"
 #include "training/device/control_path.h"
 #include "training/device/gpu.h"
 #include "training/device/open_gpu.h"
+#include "training/device/visible_devices.h"
 #include "zeusd_stand_in.h"
 
 namespace perseus::device {
@@ -174,6 +180,58 @@ TEST_F(ZeusdControl, ATokenIsSentAndMissedWhereItIsMissing) {
   EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
 }
 
+TEST_F(ZeusdControl, ATokenThatExpiresIsReadAgainFromItsFile) {
+  const auto write = [this](const char* token) { std::ofstream(folder_.file("token")) << token << "\n"; };
+  ZeusdStandIn::Habits habits;
+  habits.token = "first";
+  start(habits);
+  write("first");
+  Environment file("ZEUSD_TOKEN_FILE", folder_.file("token"));
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+  habits.token = "second";
+  zeusd_->set_habits(habits);
+  write("second");
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(350)));
+  EXPECT_EQ(gpus_[0]->clock(), Megahertz(350));
+  habits.token = "third";
+  zeusd_->set_habits(habits);
+  const DeviceStatus kept = (*gpu)->unlock_clock();
+  ASSERT_FALSE(kept);
+  EXPECT_EQ(kept.error().fault, DeviceFault::no_permission);
+  EXPECT_THAT(kept.error().message, AllOf(HasSubstr("HTTP 401"), HasSubstr("ZEUSD_TOKEN_FILE")));
+  EXPECT_TRUE(gpus_[0]->locked());
+  write("third");
+  EXPECT_TRUE((*gpu)->unlock_clock());
+  EXPECT_FALSE(gpus_[0]->locked());
+}
+
+TEST_F(ZeusdControl, WhatNvmlDoesNotPermitGoesThroughZeusd) {
+  for (const char* setter : {"nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"}) {
+    gpus_[1]->inject(setter, 4, -1);
+  }
+  const auto gpu = open_gpu("nvml:1");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  const DeviceStatus alone = (*gpu)->lock_clock(Megahertz(350));
+  ASSERT_FALSE(alone);
+  EXPECT_EQ(alone.error().fault, DeviceFault::no_permission);
+  EXPECT_THAT(alone.error().message, Not(HasSubstr(folder_.file("sock")))) << "there is none";
+  EXPECT_FALSE((*gpu)->identity().by_daemon);
+  ZeusdStandIn::Habits habits;
+  habits.controls = false;
+  start(habits);
+  EXPECT_THAT((*gpu)->lock_clock(Megahertz(350)).error().message, HasSubstr("gpu-control"));
+  zeusd_->set_habits({});
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(350)));
+  EXPECT_EQ(gpus_[1]->clock(), Megahertz(350));
+  EXPECT_FALSE(gpus_[0]->locked());
+  EXPECT_TRUE((*gpu)->identity().by_daemon);
+  // Another process gives it back: a restorer.
+  EXPECT_TRUE((*open_gpu("nvml:1"))->unlock_clock());
+  EXPECT_FALSE(gpus_[1]->locked());
+}
+
 TEST_F(ZeusdControl, ADaemonThatDoesNotSetClocksIsRefused) {
   ZeusdStandIn::Habits habits;
   habits.controls = false;
@@ -242,6 +300,150 @@ TEST_F(ZeusdControl, ASilentDaemonIsGivenUp) {
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().fault, DeviceFault::busy);
   EXPECT_THAT(answer.error().message, HasSubstr("within 0.05 s"));
+}
+
+/// Two AMD GPUs, the second one HIP's first; without NVML.
+class ZeusdOfAmd : public ZeusdControl {
+ protected:
+  void SetUp() override {
+    ZeusdControl::SetUp();
+    for (const auto& [bus, node] : {std::pair{"0a", 2}, {"0b", 1}}) {
+      const std::string device = "bus/pci/devices/0000:" + std::string(bus) + ":00.0/";
+      write(device + "vendor", "0x1002\n");
+      write(device + "pp_dpm_sclk", "S: 19Mhz *\n0: 500Mhz\n1: 1400Mhz\n");
+      write(device + "hwmon/hwmon3/freq1_input", "1370000000\n");
+      write(device + "drm/renderD128/dev", "226:128\n");
+      write("class/kfd/kfd/topology/nodes/" + std::to_string(node) + "/properties",
+            "cpu_cores_count 0\nsimd_count 1216\nlocation_id " + std::to_string(std::stoi(bus, nullptr, 16) * 256) +
+                "\ndomain 0\nmax_engine_clk_fcompute 2100\n");
+    }
+    write("class/kfd/kfd/topology/nodes/0/properties", "cpu_cores_count 64\nsimd_count 0\nlocation_id 0\n");
+    habits_.amd = true;
+    habits_.name = "AMD Instinct MI300X";
+    habits_.pci = {"0000:0a:00.0", "0000:0b:00.0"};
+  }
+  void start_amd() {
+    zeusd_ = std::make_unique<ZeusdStandIn>(folder_.file("sock"),
+                                            std::vector<std::string>{folder_.file("a"), folder_.file("b")}, habits_);
+  }
+  void write(const std::string& path, const std::string& text) {
+    const std::filesystem::path file = folder_.file("sys/" + path);
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text;
+  }
+
+  Environment no_nvml_{"PERSEUS_NVML", "/no/such/libnvidia-ml.so.1"};
+  Environment sys_{"PERSEUS_SYS", folder_.file("sys")};
+  ZeusdStandIn::Habits habits_;
+};
+
+TEST_F(ZeusdOfAmd, ReadsEnergyAndLimitsByZeusdAndClocksFromTheKernel) {
+  start_amd();
+  EXPECT_THAT(find_gpus(), ::testing::IsSupersetOf({"zeusd:0000:0a:00.0", "zeusd:0000:0b:00.0"}));
+  const auto gpu = open_gpu("zeusd:0000:0b:00.0");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  const GpuIdentity& identity = (*gpu)->identity();
+  EXPECT_EQ(identity.name, "AMD Instinct MI300X");
+  EXPECT_EQ(identity.pci_bus_id, "0000:0b:00.0");
+  EXPECT_EQ(identity.node, "/dev/dri/renderD128");
+  EXPECT_TRUE(identity.amd);
+  EXPECT_EQ(stable_selector(identity, "zeusd:1"), "zeusd:0000:0b:00.0");
+  const auto clocks = *(*gpu)->supported_clocks();
+  EXPECT_EQ(clocks.front(), Megahertz(2100)) << "KFD's: pp_dpm_sclk may show a limit";
+  EXPECT_EQ(clocks[1], Megahertz(2075));
+  EXPECT_EQ(clocks.back(), Megahertz(525)) << "the driver refuses equal limits";
+  EXPECT_EQ(*(*gpu)->clock(), Megahertz(1370));
+  EXPECT_GE((*gpu)->energy()->value(), 0);
+  EXPECT_EQ(*(*gpu)->power(), Watts(50));
+  EXPECT_EQ(*(*gpu)->power_limit(), Watts(500));
+  EXPECT_EQ((*gpu)->power_limits()->set, Watts(500));
+  EXPECT_FALSE((*gpu)->conditions()->mig);
+  EXPECT_EQ(open_gpu("zeusd:0000:0c:00.0").error().fault, DeviceFault::lost);
+}
+
+TEST_F(ZeusdOfAmd, LimitsTheHighestClockAndGivesAllClocksBack) {
+  start_amd();
+  const auto gpu = open_gpu("zeusd:1");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_TRUE((*gpu)->lock_clock(Megahertz(700)));
+  EXPECT_EQ(gpus_[1]->clock(), Megahertz(700));
+  EXPECT_TRUE((*gpu)->unlock_clock());
+  EXPECT_FALSE(gpus_[1]->locked());
+  EXPECT_EQ((*gpu)->lock_clock(Megahertz(500)).error().fault, DeviceFault::bad_clock);
+  EXPECT_THAT(commands(),
+              ElementsAre("POST /gpu/set_gpu_locked_clocks?gpu_ids=1&min_clock_mhz=500&max_clock_mhz=700&block=true",
+                          "POST /gpu/reset_locked_clocks?gpu_ids=1&block=true"));
+}
+
+TEST_F(ZeusdOfAmd, AHalfMadeLimitIsUndone) {
+  habits_.refuses_maximum = true;
+  start_amd();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_EQ((*gpu)->lock_clock(Megahertz(700)).error().fault, DeviceFault::bad_clock);
+  EXPECT_FALSE(gpus_[0]->locked());
+  // If that fails too, the clock may be locked: its lease must stay.
+  habits_.amd = false;
+  zeusd_->set_habits(habits_);
+  const DeviceStatus stays = (*gpu)->lock_clock(Megahertz(700));
+  EXPECT_EQ(stays.error().fault, DeviceFault::busy);
+  EXPECT_THAT(stays.error().message, HasSubstr("may have stayed"));
+}
+
+TEST_F(ZeusdOfAmd, ValuesThatMeanUnknownAreUnknown) {
+  habits_.unknown_limits = true;
+  start_amd();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_EQ((*gpu)->power_limit().error().fault, DeviceFault::not_supported);
+  EXPECT_EQ((*gpu)->power_limits().error().fault, DeviceFault::not_supported);
+  EXPECT_EQ((*gpu)->conditions()->default_power_limit, Watts(0));
+}
+
+TEST_F(ZeusdOfAmd, TheSecondDieOfAnMi250HasNoEnergyOfItsOwn) {
+  habits_.name = "AMD Instinct MI250X";
+  start_amd();
+  EXPECT_TRUE((*open_gpu("zeusd:0000:0a:00.0"))->energy());
+  const auto second = open_gpu("zeusd:0000:0b:00.0");
+  ASSERT_TRUE(second) << second.error().message;
+  EXPECT_EQ((*second)->energy().error().fault, DeviceFault::not_supported);
+  EXPECT_THAT((*second)->energy().error().message, HasSubstr("is counted with GPU 0"));
+  EXPECT_TRUE((*second)->lock_clock(Megahertz(700)));
+}
+
+TEST_F(ZeusdOfAmd, APartitionIsNeitherMeasuredNorSet) {
+  habits_.pci = {"0000:0a:00.0", "0000:0a:00.1"};
+  start_amd();
+  for (const char* selector : {"zeusd:0000:0a:00.0", "zeusd:0000:0a:00.1"}) {
+    const auto gpu = open_gpu(selector);
+    ASSERT_TRUE(gpu) << gpu.error().message;
+    EXPECT_TRUE((*gpu)->conditions()->mig);
+    EXPECT_EQ((*gpu)->energy().error().fault, DeviceFault::not_supported);
+    EXPECT_EQ((*gpu)->lock_clock(Megahertz(700)).error().fault, DeviceFault::not_supported);
+    EXPECT_EQ(control_path(selector).kind, "none");
+  }
+}
+
+TEST_F(ZeusdOfAmd, ADaemonThatSetsNoClocksIsStillRead) {
+  habits_.controls = false;
+  start_amd();
+  const auto gpu = open_gpu("zeusd:0");
+  ASSERT_TRUE(gpu) << gpu.error().message;
+  EXPECT_TRUE((*gpu)->energy());
+  EXPECT_EQ((*gpu)->lock_clock(Megahertz(700)).error().fault, DeviceFault::no_permission);
+  EXPECT_EQ(control_path("zeusd:0").kind, "none");
+}
+
+TEST_F(ZeusdOfAmd, ARankHasTheGpuOfItsHipNumber) {
+  start_amd();
+  const auto rank = [](const char* local_rank) {
+    const auto variable = [local_rank](const char* name) {
+      return std::string_view(name) == "LOCAL_RANK" ? local_rank : nullptr;
+    };
+    return choose_device(list_gpus(), {}, variable, {std::nullopt, 0}).selector;
+  };
+  EXPECT_EQ(rank("0"), "zeusd:0000:0b:00.0") << "KFD's node 1, zeusd's GPU 1";
+  EXPECT_EQ(rank("1"), "zeusd:0000:0a:00.0");
 }
 
 TEST(ZeusdOfferTest, OnlyAValidOfferIsAccepted) {
