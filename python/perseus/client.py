@@ -103,6 +103,8 @@ def on_step_begin(kind="train"):
     except Exception as error:
         say_once("on_step_begin(): ignored: %s", error)
         return
+    if _client is not None and _client.looks_for_cuda:
+        _client.look_for_cuda()
     # Not Exception: a paced job waits here, and what the handler of a signal raises then must reach the program.
     try:
         _step_begin(_handle, code)
@@ -155,6 +157,8 @@ class Client:
         self._library = self._handle = self._cuda = self._starting = self._rendezvous = None
         self._process, self._changing = os.getpid(), threading.Lock()
         self.reason, self.stopped = reason, threading.Event()
+        self.looks_for_cuda = False  # the program had not begun to use its GPU at start()
+        self.withheld = False
 
     @property
     def active(self):
@@ -178,7 +182,7 @@ class Client:
 
     def status(self):
         """Returns perseus_status() as a dict; if not active, {"error": REASON}."""
-        if not self.active:
+        if not self.active or self.withheld:
             return {"error": self.reason or "stopped"}
         size = self._library.status(self._handle, None, 0) + 1024  # the text may grow until the next call
         text = ctypes.create_string_buffer(size)
@@ -190,10 +194,12 @@ class Client:
 
     def time_with_cuda(self, stream):
         """Times computations by CUDA events on `stream`, given as its address (torch: stream.cuda_stream). Returns success."""
+        self.looks_for_cuda = False
         return self.active and self._library.time_with_cuda(self._handle, stream) == 0
 
     def time_with(self, nanoseconds):
         """Times computations by the given function, for example time.monotonic_ns of a simulation."""
+        self.looks_for_cuda = False
         if self.active:
             self._clock = library.ClockFunction(lambda _: nanoseconds())
             self._library.time_with(self._handle, self._clock, None)
@@ -250,6 +256,28 @@ class Client:
                 self.time_with_cuda(stream)
         except Exception as error:
             say_once("computations are timed by the host's clock: %s", error)
+
+    def look_for_cuda(self):
+        """Before a step: times by CUDA from here on, if the program has begun to use it since start()."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return
+        try:
+            self.looks_for_cuda = bool(getattr(getattr(torch, "version", None), "cuda", None)) and torch.cuda.is_available()
+            if self.looks_for_cuda and torch.cuda.is_initialized() and self.active:
+                self._cuda = _note_torch({})
+                self.looks_for_cuda = False
+                self._time_with_torch()
+        except Exception as error:
+            self.looks_for_cuda = False
+            say_once("computations are timed by the host's clock: %s", error)
+
+
+def withhold(reason):
+    """Logs why the figures of the program's loop would be wrong; status() gives the reason in their place from now on."""
+    say_once("%s", reason)
+    if current() is not None:
+        _client.reason, _client.withheld = reason, True
 
 
 def start(**arguments):
@@ -310,6 +338,7 @@ def _start(client, rendezvous, arguments):
         visible_log.show_job(log)
     used_library = library.load()
     client._cuda = _note_torch(options)
+    client.looks_for_cuda = client._cuda is None
     if not rendezvous.joins(options):
         client._run(used_library, options)
         rendezvous.publish(client)
@@ -368,7 +397,10 @@ def _note_torch(options):
         device = cuda.current_device()
         if options.get("device") in (None, "", _BY_ZEUSD):
             options["device"] = _device(device, cuda, options.get("device"))
-        return None if _is_rocm() else (cuda, device, cuda.current_stream().cuda_stream)
+        if _is_rocm():
+            say_once("torch is the one for AMD GPUs: the host's clock times computations, and no clock of a GPU is set")
+            return None
+        return cuda, device, cuda.current_stream().cuda_stream
     except Exception as error:
         say_once("which GPU torch uses is not known, the library looks for it: %s", error)
         return None

@@ -20,11 +20,13 @@ _COLUMNS = 100  # of the timeline
 _LETTERS = {"forward": "F", "backward": "B", "input_gradient": "I", "weight_gradient": "W", "recompute": "R"}
 _KNOWN = 0.3  # a power with a larger relative standard deviation is not shown
 
-_last = None  # the report of a client that has been stopped
+_waits = False  # for the first training step of a loop
 
 
 def start(**options):
     """Starts the client for measuring alone. Returns it."""
+    global _waits
+    _waits = False
     if options.get("server"):
         client.say_once("measure.start(): the server %s is ignored; use client.start()", options["server"])
     started = client.start(**{**options, "server": "", "advice_only": True})
@@ -34,17 +36,21 @@ def start(**options):
 
 
 def loop(model, microbatches=1, **options):
-    """Measures a loop over `model`, see perseus/adapters/plain.py."""
+    """Measures a loop over `model`, see perseus/adapters/plain.py. The first training step starts the client: by then the
+    program uses its GPU."""
     from perseus.adapters import plain
 
-    start(schedule="1f1b", microbatches=microbatches, **options)
-    return plain.install(model, microbatches)
+    global _waits
+    _waits = client.current() is None
+    atexit.unregister(_print)
+    atexit.register(_print)
+    return plain.install(model, microbatches, start, **options)
 
 
 def summary():
     """Returns the client's status, perseus_status() as a dict."""
     running = client.current()
-    return running.status() if running is not None else {"error": "measure.start() was not called"}
+    return running.status() if running is not None else {"error": "no training step came, or measure.start() was not called"}
 
 
 def report():
@@ -110,7 +116,7 @@ def _timeline(step):
 def _print():
     try:
         running = client.current()
-        if running is not None and running.active:
+        if running.active if running is not None else _waits:
             print(report(), end="", file=sys.stderr)
     except Exception as error:
         client.say_once("the report of the measurement failed: %r", error)

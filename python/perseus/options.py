@@ -8,6 +8,7 @@ Output:  the struct perseus_options, filled in.
 Errors:  TypeError or ValueError with the option and its value. On request, a wrong variable is only ignored.
 """
 
+import math
 import operator
 import os
 from ctypes import c_char_p, c_double, c_int
@@ -22,6 +23,7 @@ FLAGS = {
     "synchronous": library.SYNCHRONOUS,
     "paces": library.PACES,
 }
+_DEGREES = ("dp_degree", "pp_degree", "tp_degree")
 _SEPARATORS = {"facts": "\n", "labels": ","}  # of options that may be dicts
 _FILES = ("action_table",)  # the environment variable names a file
 _OF_THE_LIBRARY = ("plan_tolerance",)  # the library reads these variables itself
@@ -50,6 +52,20 @@ def collect(arguments, environment=os.environ, ignored=None):
                 ignored.append(f"PERSEUS_{name.upper()} is {text!r}, ignored: {error}")
     _place(options, environment)
     return options
+
+
+def is_given(name, arguments, environment=os.environ):
+    return arguments.get(name) is not None or bool(environment.get("PERSEUS_" + name.upper()))
+
+
+def undetermined_degrees(arguments, environment=os.environ):
+    """Returns the degrees without which arguments, environment and the number of ranks leave the place of a rank open."""
+    given = {name: arguments.get(name) or _whole(environment, "PERSEUS_" + name.upper()) for name in _DEGREES}
+    missing = [name for name in _DEGREES if not given[name]]
+    world = arguments.get("world_size") or _whole(environment, "WORLD_SIZE")
+    if world is None:
+        return missing if "pp_degree" in missing else []
+    return missing if len(missing) > 1 and math.prod(filter(None, given.values())) != world else []
 
 
 def fill(struct, options):
@@ -111,16 +127,15 @@ def _place(options, environment):
     world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE") or None
     if "rank" not in options and _whole(environment, "RANK") is not None:
         options["rank"] = _whole(environment, "RANK")
-    degrees = ["dp_degree", "pp_degree", "tp_degree"]
-    if any(options.get(degree, 1) < 1 for degree in degrees):
-        raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in degrees})}")
+    if any(options.get(degree, 1) < 1 for degree in _DEGREES):
+        raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in _DEGREES})}")
     if world is not None:
         # A missing pp_degree is the remaining factor of the world's size; if pp_degree is given, dp_degree is.
         for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):
             product = options.get(others[0], 1) * options.get(others[1], 1)
             if degree not in options and world % product == 0:
                 options[degree] = world // product
-    dp, pp, tp = (options.setdefault(degree, 1) for degree in degrees)
+    dp, pp, tp = (options.setdefault(degree, 1) for degree in _DEGREES)
     if world is not None and dp * pp * tp != world:
         raise ValueError(f"dp_degree {dp} x pp_degree {pp} x tp_degree {tp} is not the world's size, {world}")
     rank = options.get("rank", 0)

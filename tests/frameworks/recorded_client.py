@@ -21,6 +21,7 @@ def replaced(mode, log, options):
 
     def note(verb):
         def call(_, code, microbatch, chunk):
+            ctypes.pythonapi.Py_IsInitialized()  # as the library's functions, no call that torch.compile can trace
             if training[0]:
                 log.append((verb, names[id(code)], microbatch, chunk))
 

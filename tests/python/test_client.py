@@ -11,7 +11,7 @@ from unittest import mock
 
 from recording import RecordedTest
 
-from perseus import client, job_id
+from perseus import client, job_id, measure
 from perseus.adapters import plain
 from perseus.client import controller, profiler
 
@@ -28,6 +28,10 @@ class Incomparable:
 
     def __eq__(self, other):
         raise ValueError("the truth value is ambiguous")
+
+
+class Model:
+    """Of a loop that plain.py follows."""
 
 
 class Preempted(Exception):
@@ -95,7 +99,7 @@ class Calls(RecordedTest):
         with mock.patch.object(client, "_step_begin", lambda *_: signal.raise_signal(signal.SIGUSR1)):
             with mock.patch.dict(sys.modules, {"torch": torch}):
                 for grad in (True, False):
-                    loop = plain.Loop(None, 1, {})
+                    loop = plain.Loop(Model(), 1, {})
                     for call in (client.on_step_begin, loop.before_forward, loop.before_evaluation_batch):
                         with self.assertRaises(Preempted):
                             call()
@@ -436,14 +440,50 @@ class Cuda(RecordedTest):
 
     def test_rocm_is_not_cuda(self):
         self.torch.version.cuda = None
-        client.start()
+        with self.assertLogs("perseus", "WARNING") as logged:
+            client.start()
+        self.assertIn("the host's clock times computations, and no clock of a GPU is set", logged.output[0])
         self.assertEqual(self.options()["device"], "zeusd:")  # by HIP's order, not by a UUID that is not NVML's
-        self.assertEqual(self.calls(), [])
+        for _ in range(20):
+            client.on_step_begin()
+            client.on_step_end()
+        self.assertEqual(self.calls(), 20 * ["step_begin 0", "step_end"])
         client.stop()
         properties = types.SimpleNamespace(pci_domain_id=0, pci_bus_id=0xC5, pci_device_id=0, uuid="not NVML's")
         self.torch.cuda.get_device_properties = lambda index: properties
         client.start()
         self.assertEqual(self.options()["device"], "zeusd:00000000:C5:00.0")
+
+    def test_a_client_that_starts_before_cuda(self):
+        """From the first step on that finds CUDA in use, CUDA times the computations."""
+        for start in (client.start, measure.start):
+            with self.subTest(start):
+                self.restart()
+                self.torch.cuda.is_initialized = lambda: False
+                start()
+                client.on_step_begin()
+                self.torch.cuda.is_initialized = lambda: True
+                client.on_step_end()
+                for _ in range(3):
+                    client.on_step_begin()
+                    client.on_step_end()
+                calls = self.calls()
+                self.assertEqual([calls.index("time_with_cuda 0x1230"), calls.count("time_with_cuda 0x1230")], [2, 1])
+
+    def test_a_clock_of_the_program_stays(self):
+        self.torch.cuda.is_initialized = lambda: False
+        client.start().time_with(lambda: 7)
+        self.torch.cuda.is_initialized = lambda: True
+        client.on_step_begin()
+        self.assertEqual(self.calls(), ["time_with 7", "step_begin 0"])
+
+    def test_no_gpu_is_looked_for_once(self):
+        self.torch.cuda.is_available = mock.Mock(return_value=False)
+        client.start()
+        asked = self.torch.cuda.is_available.call_count
+        for _ in range(3):
+            client.on_step_begin()
+        self.assertEqual(self.torch.cuda.is_available.call_count, asked + 1)
 
     def test_a_torch_that_fails(self):
         self.torch.cuda.current_device = lambda: 1 / 0

@@ -19,6 +19,12 @@ sys.path.insert(0, str(Path(__file__).parent / "stand_ins"))
 from deepspeed.runtime.pipe import engine, schedule  # noqa: E402
 
 
+class FillAndDrain(schedule.PipeSchedule):
+    def steps(self):
+        yield [schedule.ForwardPass(i) for i in range(self.micro_batches)]
+        yield [schedule.BackwardPass(i) for i in range(self.micro_batches)]
+
+
 class DeepSpeed(RecordedTest):
     def setUp(self):
         super().setUp()
@@ -76,14 +82,67 @@ class DeepSpeed(RecordedTest):
     def test_a_schedule_of_its_own(self):
         """Microbatches in order, where there is no _step_to_micro_batch."""
 
-        class FillAndDrain(schedule.PipeSchedule):
-            def steps(self):
-                yield [schedule.ForwardPass(i) for i in range(self.micro_batches)]
-                yield [schedule.BackwardPass(i) for i in range(self.micro_batches)]
-
         deepspeed.install()
         engine.PipelineEngine(engine.Grid((0, 2)), 3)._exec_schedule(FillAndDrain(3, 2, 0))
         self.assertEqual(self.computations(), computations(table_of("gpipe", 2, 3), 0))
+
+    def test_the_order_of_a_schedule_of_its_own(self):
+        """It is registered as what it runs, not as 1f1b."""
+        deepspeed.install()
+        engine.PipelineEngine(engine.Grid((1, 2)), 3)._exec_schedule(FillAndDrain(3, 2, 1))
+        options = self.options()
+        self.assertNotIn("schedule", options)
+        self.assertEqual(options["action_table"], "0F0,0F1,0F2,0B0,0B1,0B2\n1F0,1F1,1F2,1B0,1B1,1B2\n")
+
+    def test_two_stages_a_rank(self):
+        """An engine of another kind: its iterations are measured, its computations and its order are not known."""
+
+        class DualPipeV(schedule.PipeSchedule):
+            def steps(self):
+                for chunk in range(2):
+                    for i in range(self.micro_batches):
+                        yield [schedule.ForwardPass(i + chunk * self.micro_batches)]
+                for i in range(2 * self.micro_batches):
+                    yield [schedule.BackwardPass(i)]
+
+            def num_pipe_buffers(self):
+                return 2 * self.micro_batches
+
+        class DualPipeVEngine(engine.PipelineEngine):
+            pass
+
+        deepspeed.install(server="http://host")
+        pipeline = DualPipeVEngine(engine.Grid((0, 2)), 4)
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(2):
+                pipeline._exec_schedule(DualPipeV(4, 2, 0))
+        self.assertIn("PipelineEngine is measured only, no job is registered", logged.output[0])
+        self.assertIn("the order of DualPipeV is not known", logged.output[0])
+        self.assertEqual((self.options()["server"], self.options().get("schedule")), ("", None))
+        self.assertEqual(self.calls(), 2 * ["step_begin 0", "step_end"])
+        self.assertEqual(len(pipeline.ran), 2 * 16)
+
+    def test_evaluation_with_another_number_of_microbatches(self):
+        deepspeed.install()
+        pipeline = engine.PipelineEngine(engine.Grid((0, 2)), 8)
+        for _ in range(2):
+            pipeline.train_batch()
+            pipeline._exec_schedule(schedule.InferenceSchedule(3, 2, 0))
+        training = computations(table_of("1f1b", 2, 8), 0)
+        found = [entry for entry in self.computations()]
+        self.assertEqual([entry for entry in found if entry in training], found)
+        self.assertEqual(found[: len(training)], training)
+        self.assertEqual([line for line in self.steps() if "begin" in line], 2 * ["step_begin 0", "step_begin 1"])
+
+    def test_two_engines(self):
+        deepspeed.install()
+        first, second = (engine.PipelineEngine(engine.Grid((0, 2)), 3) for _ in range(2))
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(2):
+                first.train_batch()
+                second.train_batch()
+        self.assertEqual([line for line in self.steps() if "begin" in line], 2 * ["step_begin 0", "step_begin 1"])
+        self.assertEqual(sum("another PipelineEngine trains, too" in line for line in logged.output), 1)
 
     def test_another_version(self):
         class Engine:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 os.environ["PERSEUS_LIBRARY"] = str(Path(os.environ["PERSEUS_BUILT_PACKAGE"]) / "perseus" / "lib" / "libperseus.so")
 
-from perseus import measure  # noqa: E402
+from perseus import client, measure  # noqa: E402
 
 
 def status(**changed):
@@ -59,6 +59,14 @@ class Report(unittest.TestCase):
         text = measure.text_of(status(wrong=[{"cause": "device", "message": "no GPU"}]))
         self.assertIn("device: no GPU", text)
         self.assertIn("nothing was measured: stopped", measure.text_of({"error": "stopped"}))
+
+
+    def test_figures_that_would_be_wrong_are_withheld(self):
+        client.start(device="none", advice_only=True)
+        self.addCleanup(client.stop)
+        with self.assertLogs("perseus", "WARNING"):
+            client.withhold("two forward passes before one backward")
+        self.assertEqual(measure.report(), "perseus: nothing was measured: two forward passes before one backward\n")
 
 
 PROGRAM = """

@@ -10,7 +10,7 @@ from unittest import mock
 from recording import RecordedTest
 from tables import as_read_by_the_server, computations, table_of
 
-from perseus import client
+from perseus import client, library
 from perseus.adapters import megatron
 
 REAL = importlib.util.find_spec("megatron") is not None
@@ -22,6 +22,17 @@ from megatron.core.pipeline_parallel import schedules  # noqa: E402
 
 def model(group=None, **config):
     return types.SimpleNamespace(config=types.SimpleNamespace(microbatch_group_size_per_vp_stage=group, **config))
+
+
+_INTERLEAVED = megatron._INTERLEAVED
+
+
+def _interleaved():
+    return getattr(schedules, _INTERLEAVED)
+
+
+def _1f1b():
+    return schedules.forward_backward_pipelining_without_interleaving
 
 
 def run(function, models, microbatches, **more):
@@ -79,7 +90,7 @@ class Megatron(RecordedTest):
     def test_groups_are_of_pipeline_size_unless_configured(self):
         self.be(pipeline_model=(0, 2))
         with mock.patch.object(schedules, "forward_step"):
-            iteration = megatron._Iteration(schedules)
+            iteration = megatron._Iteration(schedules, {})
             iteration.begin({"num_microbatches": 4, "model": [model(None)] * 2}, interleaved=True)
         self.assertEqual(iteration.table, schedules.get_schedule_table(4, 2, 2))
 
@@ -106,6 +117,97 @@ class Megatron(RecordedTest):
         run(schedules.get_forward_backward_func(), [model()], 2)
         self.assertEqual(self.options()["degrees"], "3 2 8")
         self.assertEqual(self.options()["ranks"], "0 0 1 5")
+
+    def without_state(self):
+        """parallel_state as it is if the program passes its groups instead: each question is an AssertionError."""
+        for name in [name for name in dir(parallel_state) if name.startswith("get_")]:
+            self.enterContext(mock.patch.object(parallel_state, name, side_effect=AssertionError("not initialized")))
+
+    def test_ranks_of_the_groups_that_are_passed(self):
+        self.without_state()
+        ranks = {"pp": (1, 2), "tp": (1, 2), "cp": (2, 4), "dp": (0, 3)}
+        groups = types.SimpleNamespace(
+            **{name: types.SimpleNamespace(rank=lambda r=r: r, size=lambda n=n: n) for name, (r, n) in ranks.items()}
+        )
+        for function in (schedules.forward_backward_pipelining_without_interleaving, _INTERLEAVED):
+            with self.subTest(function):
+                self.be()
+                models = [model()] if callable(function) else [model(), model()]
+                name = getattr(function, "__name__", function)
+                for _ in range(2):
+                    run(getattr(schedules, name), models, 4, pg_collection=groups)
+                self.assertEqual((self.options()["degrees"], self.options()["ranks"]), ("3 2 8", "0 0 1 5"))
+                table = self.options().get("action_table") or table_of("1f1b", 2, 4)
+                self.assertEqual(self.computations(), 2 * computations(table, 1))
+
+    def test_options_of_the_program_stay_where_ranks_cannot_be_read(self):
+        self.without_state()
+        place = {"rank": 9, "pp_degree": 4, "pp_rank": 1, "dp_degree": 2, "dp_rank": 1, "tp_degree": 2, "tp_rank": 1}
+        megatron.install(server="http://host", job="j", **place)
+        with mock.patch.object(schedules, "_pipeline", lambda _: (1, 4)):
+            run(_interleaved(), [model(), model()], 4)
+        options = self.options()
+        self.assertEqual((options["server"], options["ranks"], options["degrees"]), ("http://host", "9 1 1 1", "2 4 2"))
+        self.assertEqual(options["action_table"], table_of("interleaved-1f1b", 4, 4, 2))
+
+    def test_no_job_where_ranks_are_not_known(self):
+        """One line names what is missing; the rank goes on, only measured."""
+        self.without_state()
+        for models in ([model()], [model(), model()]):
+            self.restart()
+            megatron.uninstall()
+            megatron.install(server="http://host")
+            with self.assertLogs("perseus", "WARNING") as logged:
+                for _ in range(2):
+                    with mock.patch.object(schedules, "_pipeline", lambda _: (0, 2)):
+                        self.assertEqual(run(_interleaved() if models[1:] else _1f1b(), models, 4), "losses")
+            lines = [line for line in logged.output if "started" not in line and "from a thread" not in line]
+            self.assertIn("no job is registered", lines[0])
+            self.assertIn("install() needs dp_degree, pp_degree, tp_degree", lines[0])
+            self.assertEqual(self.options()["server"], "")
+            self.assertEqual(self.steps(), 2 * ["step_begin 0", "step_end"])
+
+    def test_a_schedule_of_the_programs_own(self):
+        """One line; no step is made of what it runs."""
+
+        def get_forward_backward_func():
+            def zero_bubble(*, num_microbatches, **_):
+                for i in range(num_microbatches):
+                    schedules._forward(lambda *_: "loss", model(), num_microbatches, i, None)
+                    schedules.backward_step(None, None, None, None)
+                return "losses"
+
+            return zero_bubble
+
+        megatron.install(server="http://host")
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(20):
+                self.assertEqual(run(get_forward_backward_func(), [model()], 4), "losses")
+        self.assertEqual(len(logged.output), 1)
+        self.assertIn("40 computations outside of a step", logged.output[0])
+        self.assertIn("get_forward_backward_func()", logged.output[0])
+        self.assertIsNone(client.current())
+
+    def test_options_of_a_second_install(self):
+        megatron.install(job_name="first")
+        megatron.install(job_name="second")
+        run(_1f1b(), [model()], 2)
+        self.assertEqual(self.options()["job_name"], "second")
+        megatron.install(job_name="second")
+        run(_1f1b(), [model()], 2)
+        self.assertNotIn("stop", self.calls())
+        megatron.install(job_name="third")
+        run(_1f1b(), [model()], 2)
+        self.assertEqual(self.options()["job_name"], "third")
+        self.assertEqual(self.calls().count("stop"), 1)
+
+    def test_a_second_install_leaves_a_client_of_the_program(self):
+        client.start(job_name="mine")
+        megatron.install()
+        run(_1f1b(), [model()], 2)
+        with self.assertLogs("perseus", "WARNING") as logged:
+            megatron.install(job_name="other")
+        self.assertIn("install() again with another job_name: ignored", logged.output[0])
 
     def test_older_forward_step(self):
         """Without current_microbatch and vp_stage."""
@@ -161,6 +263,7 @@ class Megatron(RecordedTest):
                 run(module.forward_backward_pipelining_with_interleaving, [combined, combined], 2)
         self.assertEqual(self.computations(), [])
         self.assertEqual(sum("does not call forward_step" in line for line in logged.output), 1)
+        self.assertEqual(self.options()["flags"], str(library.ADVICE_ONLY))  # the server waits for no profile of it
         run(module.forward_backward_pipelining_with_interleaving, [combined, combined], 2, forward_only=True)
 
     def test_exceptions_pass(self):

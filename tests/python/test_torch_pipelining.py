@@ -1,5 +1,7 @@
 """The adapter for torch.distributed.pipelining, on a stand-in that calls as each of its schedules does."""
 
+import copy
+import pickle
 import re
 import sys
 import types
@@ -202,6 +204,104 @@ class Life(RecordedTest):
         schedule.step("input")
         schedule.eval("input")
         self.assertEqual(self.steps(), ["step_begin 0", "step_end", "step_begin 1", "step_end"])
+
+    def test_evaluation_before_training(self):
+        schedule = single(pipelining.Schedule1F1B, 2, 0, 4)
+        torch_pipelining.install(schedule)
+        for _ in range(5):
+            schedule.eval(arg_mbs=[()] * 4)
+        self.assertIsNone(client.current())
+        schedule.step("input")
+        self.assertEqual(self.steps(), ["step_begin 0", "step_end"])
+        self.assertEqual(self.computations(), computations(table_of("1f1b", 2, 4), 0))
+
+    def test_batches_that_the_program_splits(self):
+        """step(arg_mbs=...), or the function within step()."""
+        for kind in (pipelining.Schedule1F1B, pipelining.ScheduleGPipe):
+            self.restart()
+            schedule = single(kind, 2, 0, 4)
+            torch_pipelining.install(schedule)
+            schedule.step(arg_mbs=[()] * 4, kwarg_mbs=[{}] * 4)
+            for _ in range(20):
+                schedule._step_microbatches([()] * 4, [{}] * 4, True)
+            self.assertEqual(self.steps(), 21 * ["step_begin 0", "step_end"])
+            self.assertEqual(len(self.computations()), 21 * 8)
+
+    def test_an_order_of_the_programs_own(self):
+        """It is not registered under the name of PyTorch's."""
+
+        class Backwards(pipelining.Schedule1F1B):
+            def _step_microbatches(self, arg_mbs, kwarg_mbs, return_outputs):
+                for i in reversed(range(self._n_microbatches)):
+                    self._stage.forward_one_chunk(i, ())
+                    self._stage.backward_one_chunk(i)
+
+        schedule = single(Backwards, 2, 0, 4)
+        torch_pipelining.install(schedule, server="http://host")
+        with self.assertLogs("perseus", "WARNING") as logged:
+            schedule.step()
+        self.assertIn("install() needs schedule or action_table", logged.output[0])
+        options = self.options()
+        self.assertEqual((options["server"], options.get("schedule"), options.get("action_table")), ("", None, None))
+        self.assertEqual(self.computations()[:2], [("forward", 3, 0), ("backward", 3, 0)])
+
+    def test_a_copy_is_not_followed(self):
+        schedule = single(pipelining.ScheduleGPipe, 2, 0, 4)
+        torch_pipelining.install(schedule)
+        schedule.step()
+        followed = len(self.calls())
+        for other in (copy.deepcopy(schedule), pickle.loads(pickle.dumps(schedule))):
+            other._stage.done.clear()
+            other.step()
+            self.assertEqual(len(other._stage.done), 8)
+            self.assertIsNot(other._stage, schedule._stage)
+        self.assertEqual(len(schedule._stage.done), 8)
+        self.assertEqual(len(self.calls()), followed)
+
+    def test_uninstall_leaves_a_shared_stage_to_the_other_schedule(self):
+        first, second = single(pipelining.ScheduleGPipe, 2, 0, 4), single(pipelining.Schedule1F1B, 2, 0, 4)
+        second._stage = first._stage
+        before = dict(vars(first._stage))
+        torch_pipelining.install(first)
+        torch_pipelining.install(second)
+        torch_pipelining.uninstall(first)
+        second.step()
+        self.assertEqual(len(self.computations()), 8)
+        torch_pipelining.uninstall(second)
+        first._stage.done, first._stage.has_backward = before["done"], False
+        self.assertEqual(vars(first._stage), before)
+
+    def test_two_schedules(self):
+        """The client follows the first; the other one runs at the highest clock, as evaluation does."""
+        first, second = (single(pipelining.ScheduleGPipe, 2, 0, 4) for _ in range(2))
+        for schedule in (first, second):
+            torch_pipelining.install(schedule)
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(2):
+                first.step()
+                second.step()
+        self.assertEqual([line for line in self.steps() if "begin" in line], 2 * ["step_begin 0", "step_begin 1"])
+        lines = [line for line in logged.output if "trains, too" in line]
+        self.assertEqual(len(lines), 1)
+
+    def test_a_schedule_in_place_of_another(self):
+        for _ in range(3):
+            schedule = single(pipelining.ScheduleGPipe, 2, 0, 4)
+            torch_pipelining.install(schedule)
+            schedule.step()
+            schedule.step()
+        self.assertEqual([line for line in self.steps() if "begin" in line], 6 * ["step_begin 0"])
+
+    def test_a_schedule_that_is_built_anew(self):
+        """Of the same stages, and without install(): one line."""
+        schedule = single(pipelining.ScheduleGPipe, 2, 0, 4)
+        torch_pipelining.install(schedule)
+        with self.assertLogs("perseus", "WARNING") as logged:
+            for _ in range(20):
+                pipelining.ScheduleGPipe(schedule._stage, 4, loss).step()
+        self.assertEqual(len(logged.output), 1)
+        self.assertIn("no training step of ScheduleGPipe was seen in 40 computations outside of a step", logged.output[0])
+        self.assertIn("a schedule that is built anew", logged.output[0])
 
     def test_the_programs_exceptions_pass(self):
         schedule = single(pipelining.Schedule1F1B, 2, 1, 4)

@@ -5,17 +5,27 @@
 
 PipelineEngine executes a list of instructions through its table _INSTRUCTION_MAP. The adapter wraps the entries of
 ForwardPass and BackwardPass, and _exec_schedule: each call of it is one iteration (for an InferenceSchedule, the client
-does nothing). An instruction names a buffer, not a microbatch; TrainSchedule._step_to_micro_batch() gives the microbatch.
+does nothing). An instruction names a buffer, not a microbatch: forwards take the microbatches in order, and a backward has
+the microbatch whose forward used its buffer last. The order of a schedule that is not TrainSchedule follows from its
+instructions in the same way; if a microbatch has not one forward and one backward (two stages per rank), only the iteration
+is measured.
 """
 
+import functools
 import importlib
+import itertools
 
 from perseus import client
-from perseus.adapters.installation import Installation, argument, around, installed, merged
+from perseus.adapters.installation import Installation, argument, installed
+
+_LOOK_AT = (
+    "Look for a subclass of PipelineEngine with a train_batch() or _exec_schedule() of its own, and for an engine that is no "
+    "pipeline (perseus.adapters.plain follows it)"
+)
 
 
 def install(engine=None, schedule=None, **options):
-    """Wraps the engine; idempotent. The first training step starts the client.
+    """Wraps the engine; a second call changes the options. The first training step starts the client.
 
     `engine`, `schedule`: a class like PipelineEngine and the module of its instructions; default: DeepSpeed's own."""
     try:
@@ -24,7 +34,10 @@ def install(engine=None, schedule=None, **options):
     except (ImportError, AttributeError) as error:
         client.say_once("DeepSpeed's pipeline engine is not installed, nothing is measured or planned: %s", error)
         return None
-    return installed(engine) or _wrap(engine, schedule, options)
+    if installed(engine) is None:
+        return _wrap(engine, schedule, options)
+    installed(engine).again(options)
+    return installed(engine)
 
 
 def uninstall(engine=None):
@@ -36,52 +49,84 @@ def uninstall(engine=None):
         installed(engine).uninstall()
 
 
+def action_table(pipe_schedule, types):
+    """Returns the order of a schedule's computations on all ranks as PyTorch's CSV; None if it is not known.
+
+    types: the classes of its forward and backward instructions."""
+    stages = pipe_schedule.stages
+    orders = [_order(type(pipe_schedule), pipe_schedule.micro_batches, stages, stage, types) for stage in range(stages)]
+    if not all(orders):
+        return None
+    rows = [[f"{stage}{name}{microbatch}" for name, microbatch in order] for stage, order in enumerate(orders)]
+    return "".join(",".join(row) + "\n" for row in rows)
+
+
+@functools.lru_cache(maxsize=4096)
+def _order(kind, microbatches, stages, stage, types):
+    """Returns ("F" or "B", microbatch) of each computation of a stage; none if each microbatch has not one of both."""
+    order, forwards, in_buffer = [], 0, {}
+    try:
+        for command in itertools.chain(*kind(microbatches, stages, stage).steps()):
+            if type(command) is types[0]:
+                in_buffer[command.kwargs["buffer_id"]] = forwards
+                order.append(("F", forwards))
+                forwards += 1
+            elif type(command) is types[1]:
+                order.append(("B", in_buffer.pop(command.kwargs["buffer_id"])))
+    except Exception:  # a schedule that is built or names its buffers in another way
+        return []
+    return order if sorted(order) == [(name, i) for name in "BF" for i in range(microbatches)] else []
+
+
 def _wrap(engine, schedule, options):
-    installation = Installation(engine, lambda args, kwargs: merged(_known(args[0]), options))
-    microbatches = {"forward": iter(()), "backward": iter(())}
+    running = {"schedule": None, "forward": iter(()), "backward": iter(())}
+
+    types = tuple(getattr(schedule, name, None) for name in ("ForwardPass", "BackwardPass"))
+
+    def shape(args, kwargs):
+        pipe_schedule, train = running["schedule"], getattr(schedule, "TrainSchedule", None)
+        options = {"microbatches": pipe_schedule.micro_batches, "facts": {"framework": "deepspeed"}}
+        table = action_table(pipe_schedule, types)
+        if table is None:
+            raise ValueError(f"the order of {type(pipe_schedule).__name__} is not known")
+        if train is not None and type(pipe_schedule).steps is train.steps:
+            return {**options, "schedule": "1f1b"}
+        return {**options, "action_table": table}
+
+    installation = Installation(engine, options, _LOOK_AT, shape, lambda args, kwargs: _place(args[0]))
 
     table = getattr(engine, "_INSTRUCTION_MAP", {})
-    for type_name, instruction in (("ForwardPass", "forward"), ("BackwardPass", "backward")):
-        type_ = getattr(schedule, type_name, None)
+    for type_, name, instruction in zip(types, ("ForwardPass", "BackwardPass"), ("forward", "backward")):
         if type_ not in table:
-            client.say_once("%s has no %s in this version: not measured, not planned", engine.__name__, type_name)
+            client.say_once("%s has no %s in this version: not measured, not planned", engine.__name__, name)
             continue
 
         def computation(args, kwargs, instruction=instruction):
-            return instruction, next(microbatches[instruction], -1), 0
+            microbatch = next(running[instruction], None)
+            return None if microbatch is None else (instruction, microbatch, 0)
 
-        installation.replace_entry(table, type_, lambda original, c=computation: around(original, c))
+        installation.replace_entry(table, type_, lambda original, c=computation: installation.around(original, c))
 
     def kind(args, kwargs):
         inference = getattr(schedule, "InferenceSchedule", ())
         return "evaluate" if isinstance(argument(args, kwargs, 1, "pipe_schedule"), inference) else "train"
 
     def prepare(args, kwargs):
-        microbatches.update(_in_order(argument(args, kwargs, 1, "pipe_schedule")))
+        pipe_schedule = argument(args, kwargs, 1, "pipe_schedule")
+        place = pipe_schedule.micro_batches, pipe_schedule.stages, pipe_schedule.stage_id
+        order = _order(type(pipe_schedule), *place, types)
+        running["schedule"] = pipe_schedule
+        for instruction, letter in (("forward", "F"), ("backward", "B")):
+            running[instruction] = iter([microbatch for name, microbatch in order if name == letter])
 
-    installation.replace(engine, "_exec_schedule", lambda original: installation.step(original, kind, prepare))
+    step = lambda original: installation.step(original, kind, prepare, lambda args: args[0])  # noqa: E731
+    installation.replace(engine, "_exec_schedule", step)
     return installation
 
 
-def _in_order(schedule):
-    """Returns the microbatches of the forwards and of the backwards, in the order of the schedule."""
-    order = {"forward": [], "backward": []}
-    total = schedule.micro_batches
-    if hasattr(schedule, "_step_to_micro_batch"):
-        for step in range(2 * (total + schedule.stages - 1)):
-            microbatch, is_forward = schedule._step_to_micro_batch(step)
-            if 0 <= microbatch < total:
-                order["forward" if is_forward else "backward"].append(microbatch)
-    else:
-        order = {"forward": range(total), "backward": range(total)}
-    return {instruction: iter(ids) for instruction, ids in order.items()}
-
-
-def _known(engine):
+def _place(engine):
     grid = engine.grid
     return {
-        "microbatches": engine.micro_batches,
-        "schedule": "1f1b",
         "rank": engine.global_rank,
         "pp_degree": grid.get_pipe_parallel_world_size(),
         "pp_rank": grid.get_pipe_parallel_rank(),
@@ -89,5 +134,4 @@ def _known(engine):
         "dp_rank": grid.get_data_parallel_rank(),
         "tp_degree": grid.get_slice_parallel_world_size(),
         "tp_rank": grid.get_slice_parallel_rank(),
-        "facts": {"framework": "deepspeed"},
     }

@@ -1,26 +1,67 @@
-"""Wraps functions of a framework with the client's hooks, and unwraps them again.
+"""What all adapters share: wraps functions of a framework with the client's hooks, starts the client, watches for silence.
 
-Input:   an owner (an object, class or module of the framework) and the names of its callables. A second installation
-         changes nothing. A name that this version of the framework lacks is logged once and skipped.
+Input:   an owner (an object, class or module of the framework) and the names of its callables. A name that this version of
+         the framework lacks is logged once and skipped.
+Copies:  what install() leaves in an object pickles to nothing, and a copy of the object runs as if there were no Perseus.
+Silence: if no training step comes, one line says so, and what to look at.
+One job: a process has one client. It follows the model, engine or pipeline that trains first, or that replaces it; another
+         one beside it is not measured.
 Errors:  if a hook or this module fails, the framework's function still runs, with its own arguments, result and
          exceptions.
 """
 
 import functools
+import itertools
+import os
+import sys
+import threading
+import types
+import weakref
 
 from perseus import client
+from perseus import options as option_values
 
 _MARK = "_perseus_installation"
 _HOOK = "_perseus_hook"
+_SILENCE_S, _SILENCE_STEPS, _SILENCE_COMPUTATIONS = 60, 20, 40
+
+_ticks = itertools.count()  # of installations and training steps
+_followed = (None, None, 0)  # the client, a reference to what it follows, the tick of its last step
+_open_step = None  # the installation whose step runs
+_listeners = ()  # to steps of optimizers
 
 
 class Installation:
-    def __init__(self, owner, options_of):
-        """options_of(args, kwargs): the options (perseus_options) that the framework provides, read before the first step."""
-        self._owner, self._options_of = owner, options_of
+    def __init__(self, owner, options, look_at, shape, place=lambda *_: {}, start=None):
+        """options: those of install(); look_at: what may be the cause if no training step comes. shape(args, kwargs) and
+        place(args, kwargs): what the framework knows before the first step: microbatches and order of computations, ranks
+        and degrees. start: called in place of client.start()."""
+        self._owner, self._options, self._shape, self._place, self._start_by = weakref_to(owner), options, shape, place, start
         self._replaced = []
-        self._asked_to_start = False
-        setattr(owner, _MARK, self)
+        self._asked_to_start, self._client = False, None
+        self._born = next(_ticks)
+        self.watch = _Watch(_name(owner), look_at)
+        _set(owner, _MARK, self)
+
+    def __reduce__(self):
+        return type(None), ()
+
+    def again(self, options):
+        """A second install(): its options hold from the next training step on."""
+        changed = {name: value for name, value in options.items() if self._options.get(name) != value}
+        self._options.update(changed)
+        if not changed or not self._asked_to_start:
+            return
+        if self._client is not None and self._client is client.current():
+            client.stop()
+            self._asked_to_start = False
+        else:
+            client.say_once("install() again with another %s: ignored, the running client stays", ", ".join(changed))
+
+    def put(self, owner, name, replacement):
+        """Sets owner.name until uninstall()."""
+        self._replaced.append((weakref_to(owner), name, vars(owner).get(name), replacement))
+        _set(owner, name, replacement)
 
     def replace(self, owner, name, wrapped, needed=True):
         """Sets owner.name = wrapped(owner.name) until uninstall()."""
@@ -29,95 +70,212 @@ class Installation:
             if needed:
                 client.say_once("%s has no %s in this version: not measured, not planned", _name(owner), name)
             return
-        if getattr(original, _HOOK, False):  # already wrapped: two schedules share the stage
+        hook = getattr(original, _HOOK, None)
+        if hook is not None:  # already wrapped: two schedules share the stage
+            hook.users.append(self)
+            self._replaced.append(hook.entry)
             return
-        replacement = functools.wraps(original)(wrapped(original))
-        setattr(replacement, _HOOK, True)
-        self._replaced.append((owner, name, vars(owner).get(name), replacement))
-        setattr(owner, name, replacement)
+        replacement = function = functools.wraps(original)(wrapped(original))
+        if not isinstance(owner, (type, types.ModuleType)):
+            function = _of_owner(owner, name, original, replacement)
+            replacement = types.MethodType(function, owner)
+        hook = types.SimpleNamespace(users=[self])
+        setattr(function, _HOOK, hook)
+        self.put(owner, name, replacement)
+        hook.entry = self._replaced[-1]
 
     def replace_entry(self, table, key, wrapped):
         replacement = functools.wraps(table[key])(wrapped(table[key]))
-        self._replaced.append((table, key, table[key], replacement))
+        self._replaced.append((lambda: table, key, table[key], replacement))
         table[key] = replacement
 
-    def step(self, original, kind_of, prepare=None):
-        """Returns `original` as one iteration. kind_of(args, kwargs): "train" or "evaluate"; prepare(args, kwargs) runs
-        before it."""
+    def step(self, original, kind_of, prepare=None, subject_of=None):
+        """Returns `original` as one iteration; within another one it is none. kind_of(args, kwargs): "train" or "evaluate";
+        prepare(args, kwargs) runs before it; subject_of(args): what trains, by default the owner."""
 
         def step(*args, **kwargs):
+            global _open_step
+            if _open_step is not None:
+                return original(*args, **kwargs)
             kind = "train"
             try:
                 kind = kind_of(args, kwargs)
                 if prepare is not None:
                     prepare(args, kwargs)
-                if kind == "train" and not self._asked_to_start:
-                    self._start(args, kwargs)
+                if kind == "train" and not self.trains(subject_of(args) if subject_of else self._owner(), args, kwargs):
+                    kind = "evaluate"
             except Exception as error:
-                client.say_once("before a step of %s: %r", _name(self._owner), error)
+                client.say_once("before a step of %s: %r", _name(self._owner()), error)
             client.on_step_begin(kind)
             try:
+                _open_step = self
                 return original(*args, **kwargs)
             finally:
+                _open_step = None
                 client.on_step_end()
 
         return step
 
+    def around(self, original, computation_of, ended=lambda computation: client.on_instruction_end(*computation)):
+        """Returns `original` as one computation.
+
+        computation_of(args, kwargs): (instruction, microbatch, chunk), or None if the call is no computation.
+        ended(computation) runs after `original` returns; if `original` raises, the computation ends at once."""
+
+        def computation(*args, **kwargs):
+            if _open_step is None:
+                self.watch.count("computations outside of a step")
+                return original(*args, **kwargs)
+            try:
+                computation = computation_of(args, kwargs)
+            except Exception as error:
+                computation = None
+                client.say_once("%s has unexpected arguments, this call is not measured: %r", _name(original), error)
+            if computation is None:
+                return original(*args, **kwargs)
+            client.on_instruction_begin(*computation)
+            try:
+                result = original(*args, **kwargs)
+            except BaseException:
+                client.on_instruction_end(*computation)
+                raise
+            ended(computation)
+            return result
+
+        return computation
+
+    def trains(self, subject, args=(), kwargs=None):
+        """Before each training step of the subject: the first one starts the client. Returns whether the client follows it."""
+        global _followed
+        self.watch.end()
+        if not self._asked_to_start:
+            self._asked_to_start = True
+            if client.current() is None:
+                self._start(args, kwargs or {})
+        running = client.current()
+        of, reference, last = _followed
+        followed = reference() if running is not None and of is running else None
+        if followed is not None and followed is not subject and last > self._born:
+            client.say_once("another %s trains, too: it is not measured, the client follows the first", _name(subject))
+            return False
+        _followed = running, reference if followed is subject and subject is not None else weakref_to(subject), next(_ticks)
+        return True
+
     def _start(self, args, kwargs):
-        self._asked_to_start = True
-        if client.current() is not None:
-            return
-        options = {}
-        try:
-            options = self._options_of(args, kwargs)
-        except Exception as error:
-            client.say_once("the options of %s cannot be read, pass them to perseus.client.start(): %r", _name(self._owner), error)
-        client.start(**options)
+        known, errors = {}, []
+        for read in (self._shape, self._place):
+            try:
+                known.update(read(args, kwargs))
+            except Exception as error:
+                errors.append(f"{error!r}: ")
+        options = merged(known, self._options)
+        missing = [] if "pp_degree" in known else option_values.undetermined_degrees(options)
+        if not any(option_values.is_given(name, options) for name in ("schedule", "action_table")):
+            missing.append("schedule or action_table")
+        if missing:
+            client.say_once(
+                "%s is measured only, no job is registered: %sinstall() needs %s",
+                _name(self._owner()),
+                "".join(errors),
+                ", ".join(missing),
+            )
+            options["server"] = ""
+        self._client = (self._start_by or client.start)(**options)
 
     def uninstall(self):
         """Restores all originals, except functions that other code has wrapped since: those hooks stay and do no harm."""
-        for owner, name, original, replacement in reversed(self._replaced):
+        self.watch.end()
+        for owner_of, name, original, replacement in reversed(self._replaced):
+            owner, hook = owner_of(), getattr(replacement, _HOOK, None)
+            if hook is not None:
+                hook.users.remove(self)
+                if hook.users:
+                    continue
             if isinstance(owner, dict):
                 if owner.get(name) is replacement:
                     owner[name] = original
-            elif vars(owner).get(name) is replacement:
-                if original is None:  # the object inherited it from its class
-                    delattr(owner, name)
-                else:
-                    setattr(owner, name, original)
+            elif owner is not None and vars(owner).get(name) is replacement:
+                _set(owner, name, original)
         self._replaced.clear()
-        if getattr(self._owner, _MARK, None) is self:
-            delattr(self._owner, _MARK)
+        owner = self._owner()
+        if owner is not None and installed(owner) is self:
+            _set(owner, _MARK, None)
+
+
+class _Watch:
+    """Logs one line, in rank 0, if no training step comes within a minute or some steps of an optimizer after install()."""
+
+    def __init__(self, name, look_at):
+        self._message = f"no training step of {name} was seen in %s after install(): nothing is measured or planned. {look_at}"
+        self._left = {"optimizer steps": _SILENCE_STEPS, "computations outside of a step": _SILENCE_COMPUTATIONS}
+        self._timer = None
+        if os.environ.get("PERSEUS_DISABLE", "0") in ("", "0") and os.environ.get("RANK", "0") == "0":
+            self._timer = threading.Timer(_SILENCE_S, self._say, [f"{_SILENCE_S} s"])
+            self._timer.daemon = True
+            self._timer.start()
+            after_optimizer_steps(lambda _: self.count("optimizer steps"))
+
+    def count(self, what):
+        """Returns whether the watch is over."""
+        if self._timer is not None:
+            self._left[what] -= 1
+            if self._left[what] == 0:
+                self._say(f"{_SILENCE_STEPS if what == 'optimizer steps' else _SILENCE_COMPUTATIONS} {what}")
+        return self._timer is None
+
+    def _say(self, after):
+        self.end()
+        client.say_once("%s", self._message % after)
+
+    def end(self):
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+
+
+def after_optimizer_steps(function):
+    """Calls function(optimizer) after each step of any optimizer of torch, until it returns True."""
+    global _listeners
+    if not _listeners:
+        register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_post_hook", None)
+        if register is None:  # no torch, or one before 2.0
+            return
+        if not hasattr(register, _HOOK):
+            register(outside_of_graphs(_after_optimizer_step))  # for good: torch must not find its hooks changed while they run
+            setattr(register, _HOOK, True)
+    _listeners += (function,)
+
+
+def _after_optimizer_step(optimizer, *_):
+    global _listeners
+    ended = [listener for listener in _listeners if listener(optimizer)]
+    if ended:
+        _listeners = tuple(listener for listener in _listeners if listener not in ended)
+
+
+def outside_of_graphs(function):
+    """Returns `function` for torch to call: torch.compile does not compile it, and leaves it out of a graph that calls it."""
+    compiler = getattr(sys.modules.get("torch"), "compiler", None)
+    if not hasattr(compiler, "is_compiling"):  # torch before 2.1
+        return function
+    run, is_compiling = compiler.disable(function), compiler.is_compiling
+
+    def hook(*args):
+        return None if is_compiling() else run(*args)
+
+    not_compiled(hook.__code__)
+    return hook
+
+
+def not_compiled(code):
+    """Lets torch.compile run this code as it is, and look for work in what it calls."""
+    skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
+    if skip is not None:
+        skip(code)
 
 
 def installed(owner):
     return vars(owner).get(_MARK)
-
-
-def around(original, computation_of, ended=lambda computation: client.on_instruction_end(*computation)):
-    """Returns `original` as one computation.
-
-    computation_of(args, kwargs): (instruction, microbatch, chunk), or None if the call is no computation.
-    ended(computation) runs after `original` returns; if `original` raises, the computation ends at once."""
-
-    def computation(*args, **kwargs):
-        try:
-            computation = computation_of(args, kwargs)
-        except Exception as error:
-            computation = None
-            client.say_once("%s has unexpected arguments, this call is not measured: %r", _name(original), error)
-        if computation is None:
-            return original(*args, **kwargs)
-        client.on_instruction_begin(*computation)
-        try:
-            result = original(*args, **kwargs)
-        except BaseException:
-            client.on_instruction_end(*computation)
-            raise
-        ended(computation)
-        return result
-
-    return computation
 
 
 def argument(args, kwargs, position, name, otherwise=-1):
@@ -130,6 +288,35 @@ def merged(known, given):
     if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
         options["facts"] = {**known["facts"], **given["facts"]}
     return options
+
+
+def weakref_to(subject):
+    try:
+        return weakref.ref(subject)
+    except TypeError:
+        return lambda: subject
+
+
+def _of_owner(owner, name, original, followed):
+    """Returns `followed` as a method. A copy of the owner has it, too: there it is the method of the copy's class."""
+    owner = weakref_to(owner)
+
+    @functools.wraps(original)
+    def method(self, *args, **kwargs):
+        return followed(*args, **kwargs) if self is owner() else getattr(type(self), name)(self, *args, **kwargs)
+
+    method.__wrapped__ = getattr(original, "__func__", method)
+    return method
+
+
+def _set(owner, name, value):
+    """Sets the attribute past the owner's own __setattr__; None: removes it."""
+    if isinstance(owner, type):
+        setattr(owner, name, value) if value is not None else delattr(owner, name)
+    elif value is not None:
+        vars(owner)[name] = value
+    else:
+        vars(owner).pop(name, None)
 
 
 def _name(owner):

@@ -3,9 +3,9 @@
     from perseus.adapters.lightning import PerseusCallback
     Trainer(..., callbacks=[PerseusCallback(server="http://host:7787")])     # options of perseus.client.start()
 
-A forward lasts from the start of the batch until the loss: on one device, Lightning calls only training_step(), so hooks
-on the module would see no call. Microbatches: the trainer's accumulate_grad_batches. A training step with more than one
-backward (several optimizers) is not supported.
+A forward lasts from the start of the batch until the loss: on one device, Lightning calls only training_step(), so nothing
+would see a call of the module. Microbatches: the trainer's accumulate_grad_batches. A training step with more than one
+backward (several optimizers) is neither measured nor planned; plain.py logs that.
 
 Errors:  none reach the trainer.
 """
@@ -24,6 +24,7 @@ class PerseusCallback(Callback):
         self._options, self._loop = options, None
 
     def on_train_start(self, trainer, pl_module):
+        self.on_train_end()  # of a run before that did not come to its end
         try:
             self._loop = plain.Loop(pl_module, trainer.accumulate_grad_batches, self._options)
         except Exception as error:
@@ -35,7 +36,7 @@ class PerseusCallback(Callback):
 
     def on_before_backward(self, trainer, pl_module, loss):
         if self._loop is not None:
-            self._loop.after_forward(loss)
+            self._loop.before_backward(loss)
 
     def on_validation_batch_start(self, *_):
         if self._loop is not None:  # not in the sanity check before training
@@ -44,6 +45,7 @@ class PerseusCallback(Callback):
     def on_train_end(self, *_):
         if self._loop is not None:
             self._loop.uninstall()
+            self._loop = None
 
     def on_exception(self, *_):
         self.on_train_end()

@@ -7,23 +7,28 @@ The adapter wraps forward_step, backward_step and the three forward_backward fun
 megatron.core.pipeline_parallel.schedules. Each call of a forward_backward function is one iteration (with forward_only, the
 client does nothing). Microbatch and chunk of a backward follow from the order of Megatron's get_schedule_table().
 Combined 1F1B of mixture-of-experts models and CUDA graphs of a whole iteration do not call forward_step and backward_step
-for every computation: the adapter logs that once, and the iteration runs at maximum clock. Context parallel ranks count as
-tensor parallel ranks. A step that runs again is another iteration.
+for every computation: the adapter logs that once, and the iteration is measured at maximum clock, as advice only. Context
+parallel ranks count as tensor parallel ranks. A step that runs again is another iteration. Ranks and degrees are those of
+the pg_collection that the caller passes; else those of megatron.core.parallel_state.
 """
 
 import importlib
 import inspect
 
 from perseus import client
-from perseus.adapters.installation import Installation, argument, around, installed, merged
+from perseus.adapters.installation import Installation, argument, installed
 
 _SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 _INTERLEAVED = "forward_backward_pipelining_with_interleaving"
+_LOOK_AT = (
+    "Look for a get_forward_backward_func(), forward_step() or schedule of the program's own, and for functions of "
+    "megatron.core.pipeline_parallel.schedules that were imported by name before install()"
+)
 _FORWARD_BACKWARD = ("forward_backward_no_pipelining", "forward_backward_pipelining_without_interleaving", _INTERLEAVED)
 
 
 def install(schedules=None, **options):
-    """Wraps the schedules; idempotent. The first training step starts the client.
+    """Wraps the schedules; a second call changes the options. The first training step starts the client.
 
     `schedules`: the module of the schedules; default: Megatron's own."""
     try:
@@ -31,9 +36,10 @@ def install(schedules=None, **options):
     except ImportError as error:
         client.say_once("Megatron is not installed, nothing is measured or planned: %s", error)
         return None
-    if installed(module) is not None:
-        return installed(module)
-    return _wrap(module, options)
+    if installed(module) is None:
+        return _wrap(module, options)
+    installed(module).again(options)
+    return installed(module)
 
 
 def uninstall(schedules=None):
@@ -48,8 +54,8 @@ def uninstall(schedules=None):
 class _Iteration:
     """Arguments and progress of the current call of the forward_backward function."""
 
-    def __init__(self, module):
-        self._module = module
+    def __init__(self, module, options):
+        self._module, self._options = module, options
         self.begin({}, interleaved=False)
 
     def begin(self, arguments, interleaved):
@@ -58,18 +64,27 @@ class _Iteration:
         self.model = model if isinstance(model, (list, tuple)) else [model]
         self.forward_only = bool(arguments.get("forward_only", False))
         self.interleaved = interleaved
+        self.groups = arguments.get("pg_collection")
         # Combined 1F1B calls forward_step only during warm-up, so a count of its calls would be wrong.
         self.combined = not self.forward_only and _combines(self._module, self.model[0])
         self.forwards = self.backwards = 0
         self.table = None
+        self.group = None
         if interleaved:
-            self.group = _microbatch_group(self._module, self.model[0])
-            self.table = schedule_table(self.microbatches, len(self.model), self.group)
+            try:
+                self.group = _microbatch_group(self._module, self.model[0]) or self.pipeline_degree()
+                self.table = schedule_table(self.microbatches, len(self.model), self.group)
+            except Exception:  # _place() reports it
+                pass
+        self.followed = not self.combined and (self.table is not None or not interleaved)
+
+    def pipeline_degree(self):
+        return self._options.get("pp_degree") or _rank_and_size(self.groups, "pp", "pipeline_model_parallel")[1]
 
     def forward(self, microbatch, chunk):
-        if self.combined:
-            return None
         counted, self.forwards = self.forwards, self.forwards + 1
+        if not self.followed:
+            return None
         if microbatch is None or microbatch < 0:
             microbatch = self.table[counted][0] if self.table else counted
         if chunk is None or chunk < 0:
@@ -77,9 +92,9 @@ class _Iteration:
         return "forward", microbatch, chunk
 
     def backward(self):
-        if self.combined:
-            return None
         counted, self.backwards = self.backwards, self.backwards + 1
+        if not self.followed:
+            return None
         if not self.table:
             return "backward", counted, 0
         microbatch, chunk = self.table[counted]
@@ -111,8 +126,9 @@ def action_table(ranks, microbatches, chunks, group, extra_forwards=0):
 
 
 def _wrap(module, options):
-    iteration = _Iteration(module)
-    installation = Installation(module, lambda args, kwargs: merged(_known(iteration), options))
+    iteration = _Iteration(module, options)
+    installation = Installation(module, options, _LOOK_AT, lambda *_: _shape(iteration), lambda *_: _place(iteration.groups))
+    around = installation.around
     positions = _positions(getattr(module, "forward_step", None), ("current_microbatch", "vp_stage"))
 
     def forward(args, kwargs):
@@ -142,7 +158,7 @@ def _wrap_iteration(installation, module, name, iteration):
 
         def forward_backward(*args, **kwargs):
             result = step(*args, **kwargs)
-            if not iteration.forward_only and iteration.forwards == 0:
+            if iteration.combined or (not iteration.forward_only and iteration.forwards == 0):
                 client.say_once(
                     "%s does not call forward_step for all (combined 1F1B, or a CUDA graph of the whole iteration): "
                     "its computations are not measured and have no clocks of their own",
@@ -180,39 +196,48 @@ def _combines(module, model_chunk):
 
 
 def _microbatch_group(module, model_chunk):
-    """Returns how many microbatches run in one chunk before the next chunk; default: the pipeline degree."""
-    group = getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
-    return group or _parallel_state().get_pipeline_model_parallel_world_size()
+    """Returns how many microbatches run in one chunk before the next chunk; None: as many as there are stages."""
+    return getattr(_config(module, model_chunk), "microbatch_group_size_per_vp_stage", None)
 
 
-def _parallel_state():
-    return importlib.import_module("megatron.core.parallel_state")
-
-
-def _known(iteration):
-    state = _parallel_state()
-    ranks = state.get_pipeline_model_parallel_world_size()
-    tensor, context = state.get_tensor_model_parallel_world_size(), _optional(state, "get_context_parallel_world_size", 1)
+def _shape(iteration):
     options = {
         "microbatches": iteration.microbatches,
         "chunks": len(iteration.model),
-        "pp_degree": ranks,
-        "pp_rank": state.get_pipeline_model_parallel_rank(),
-        "dp_degree": state.get_data_parallel_world_size(),
-        "dp_rank": state.get_data_parallel_rank(),
-        "tp_degree": tensor * context,
-        "tp_rank": state.get_tensor_model_parallel_rank() + tensor * _optional(state, "get_context_parallel_rank", 0),
         "facts": {"framework": "megatron"},
     }
+    if iteration.combined:
+        options["advice_only"] = True  # no computation is seen, so the job cannot be profiled
     if iteration.interleaved:
         config = _config(iteration._module, iteration.model[0])
         extra = 1 if getattr(config, "overlap_moe_expert_parallel_comm", False) else 0
-        chunks, group = len(iteration.model), iteration.group
-        options["action_table"] = action_table(ranks, iteration.microbatches, chunks, group, extra)
+        shape = iteration.microbatches, len(iteration.model), iteration.group, extra
+        options["action_table"] = action_table(iteration.pipeline_degree(), *shape)
     else:
         options["schedule"] = "1f1b"
     return options
 
 
-def _optional(state, name, otherwise):
-    return getattr(state, name)() if hasattr(state, name) else otherwise
+def _place(groups):
+    pipeline, tensor = (
+        _rank_and_size(groups, name, f"{full}_model_parallel") for name, full in (("pp", "pipeline"), ("tp", "tensor"))
+    )
+    data, context = _rank_and_size(groups, "dp", "data_parallel"), _rank_and_size(groups, "cp", "context_parallel", (0, 1))
+    return {
+        "pp_degree": pipeline[1],
+        "pp_rank": pipeline[0],
+        "dp_degree": data[1],
+        "dp_rank": data[0],
+        "tp_degree": tensor[1] * context[1],
+        "tp_rank": tensor[0] + tensor[1] * context[0],
+    }
+
+
+def _rank_and_size(groups, name, full_name, otherwise=None):
+    group = getattr(groups, name, None)
+    if group is not None:
+        return group.rank(), group.size()
+    state = importlib.import_module("megatron.core.parallel_state")
+    if otherwise is not None and not hasattr(state, f"get_{full_name}_rank"):
+        return otherwise
+    return getattr(state, f"get_{full_name}_rank")(), getattr(state, f"get_{full_name}_world_size")()

@@ -4,8 +4,8 @@
     plain.install(model, microbatches=1)      # options of perseus.client.start() may follow
     ...                                       # the loop as before
 
-Hooks of torch observe the loop:
-- A call of the model is a forward.
+- A call of the model is a forward. Module.__call__ runs what the adapter puts in place of a compiled call (_Calls);
+  before torch 2.1 it runs hooks.
 - The backward begins when autograd has computed the gradient of the model's output, and ends when autograd has finished.
 - An iteration begins with the first of `microbatches` forwards. It ends with the last backward, or earlier when an
   optimizer of the model steps, as trainers do with the last batches of an epoch.
@@ -14,61 +14,83 @@ Hooks of torch observe the loop:
 - A forward that a backward runs again (activation checkpointing of the whole model) belongs to the backward.
 - A forward without a backward (an exception, an evaluation with gradients) ends the current iteration; the next
   iteration is complete again.
+- Between two steps of the optimizer, forwards and backwards must alternate (_judge). Another number of them than
+  `microbatches` is taken instead. A loop of another shape is neither measured nor planned; one line says what was seen.
 
-Input:   the module that the loop calls, such as the result of torch.compile or DistributedDataParallel; the number of
-         calls per optimizer step.
+Input:   the module that the loop calls, also the result of torch.compile or DistributedDataParallel; the number of calls per
+         optimizer step.
 Errors:  none reach the loop.
 
 This module does not import torch; it uses the torch that the program has imported.
 """
 
+import functools
 import sys
+import types
+import weakref
 
 from perseus import client
-from perseus.adapters.installation import merged
+from perseus.adapters.installation import Installation, after_optimizer_steps, installed, not_compiled, outside_of_graphs
 
-_MARK = "_perseus_loop"
+_CALL = "_compiled_call_impl"  # Module.__call__ runs it, if there is one; not saved with the module
+_IGNORED = "__jit_ignored_attributes__"  # by torch.jit.script
+_LOOK_AT = (
+    "install() sees model(...): look for calls of model.forward() or of a part of the model, and for torch.compile of a "
+    "function that calls it (install() on what torch.compile returns)"
+)
+_MISFIT, _MISFITS = 2, 6  # a step of the optimizer that does not fit weighs as much as two that fit
+_MOST_PARTS = 1000  # of an output
 
 
 class Loop:
-    """Follows one loop: before_forward() and after_forward() run around each forward, as hooks after watch_calls()."""
+    """Follows one loop: before_forward() and after_forward() run around each forward, by themselves after watch_calls()."""
 
-    def __init__(self, model, microbatches, options):
-        self._model, self._microbatches, self._options = model, microbatches, options
-        self._asked_to_start = False
+    def __init__(self, model, microbatches, options, start=None):
+        self.model, self._microbatches = weakref.ref(model), microbatches
+        place = functools.partial(_place, options)
+        self._installation = Installation(model, options, _LOOK_AT, self._shape, place, start)
+        self._calls, self._hooks = None, []
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the open computation
         self._evaluates = False  # since the last iteration
-        self._named = False  # a trainer names its batches of evaluation: hooks may see none of them
-        optimizers = sys.modules.get("torch.optim.optimizer")
-        watch_steps = getattr(optimizers, "register_optimizer_step_post_hook", None)  # torch 2.0 and later
-        self._hooks = [] if watch_steps is None else [watch_steps(self._after_optimizer_step)]
+        self._named = False  # a trainer names its batches of evaluation: calls may show none of them
+        self._rejected = False
+        self._misfits, self._other_count = 0, None
+        self._count_anew()
+        self._uninstalled = False
+        after_optimizer_steps(self._after_optimizer_step)
+        self._on_gradient = outside_of_graphs(self._backward_begins)
+        self._installation.loop = self
 
     def watch_calls(self):
-        model = self._model
-        self._hooks.append(model.register_forward_pre_hook(lambda *_: self.before_forward()))
-        after = lambda module, arguments, output: self.after_forward(output)  # noqa: E731: None: torch keeps output
-        try:
-            self._hooks.append(model.register_forward_hook(after, always_call=True))
-        except TypeError:  # torch before 2.1: a forward that raises ends when the next one begins
-            self._hooks.append(model.register_forward_hook(after))
-        setattr(model, _MARK, self)
+        model = self.model()
+        if not hasattr(model, _CALL):
+            before, after = lambda *_: self.before_forward(), lambda module, input, output: self.after_forward(output)
+            self._hooks = [model.register_forward_pre_hook(before), model.register_forward_hook(after)]
+            return
+        self._calls = _Calls(self, vars(model).get(_CALL))
+        self._installation.put(model, _CALL, self._calls)
+        self._installation.put(model, _IGNORED, [*getattr(model, _IGNORED, []), _CALL])
+
+    def again(self, microbatches, options):
+        self._microbatches = microbatches
+        self._installation.again(options)
 
     def uninstall(self):
+        self._uninstalled = True
+        self._installation.uninstall()
         for hook in self._hooks:
             hook.remove()
-        self._hooks.clear()
         if self._evaluates:
             client.on_step_end()
+        self._evaluates = False
         self._end_iteration()
-        if vars(self._model).get(_MARK) is self:
-            delattr(self._model, _MARK)
 
     def before_forward(self):
         try:
             kind = self._kind_of_call()
         except Exception as error:
-            client.say_once("before the forward of %s: %r", type(self._model).__name__, error)
+            client.say_once("before the forward of %s: %r", self._name(), error)
             return
         # What the handler of a signal raises while a paced job waits must reach the loop: see client.on_step_begin().
         if kind == "evaluate":
@@ -81,18 +103,21 @@ class Loop:
 
     def _kind_of_call(self):
         """Returns "train" for a forward, "evaluate" for a new step of evaluation, else None."""
+        if self._rejected:
+            return None
         if not _gradients_wanted():
             return None if self._named and self._evaluates else "evaluate"
         if self._open == "backward" and _in_backward():
             return None
+        if not self._installation.trains(self.model()):
+            return None
         if self._open is not None:  # a forward without its backward
             self._end_iteration()
-        if self._done is None:
-            self._start()
+        self._count("forward")
         return "train"
 
     def before_evaluation_batch(self):
-        """For trainers, whose batches of evaluation hooks do not always see."""
+        """For trainers, whose batches of evaluation calls do not always show."""
         self._named = True
         self._evaluate()
 
@@ -102,6 +127,13 @@ class Loop:
             self._evaluates = True
             client.on_step_begin("evaluate")  # else the GPU would keep the clock of the next iteration's first computation
 
+    def before_backward(self, loss):
+        """For trainers that name the loss: there the forward ends. A second loss of a batch is another backward."""
+        if self._open == "forward":
+            self.after_forward(loss)
+        else:
+            self._count("backward")
+
     def after_forward(self, output):
         """Ends the forward. output: the tensor at which the backward begins (the model's output or the loss); None if the
         forward raised."""
@@ -109,28 +141,30 @@ class Loop:
             if self._open != "forward":
                 return
             self._end()
-            tensors = [tensor for tensor in _tensors(output) if tensor.requires_grad]
+            tensors = _differentiable(output)
             if not tensors:
                 self._end_iteration()  # the forward raised, or there is nothing to train
                 return
             self._open = "no backward yet"
             self._forward = object()
+            hook = functools.partial(self._on_gradient, self._forward)
+            hook.__torch_unserializable__ = True  # torch.save(output) without a warning
             for tensor in tensors:
-                tensor.register_hook(self._backward_of(self._forward))
+                tensor.register_hook(hook)
         except Exception as error:
-            client.say_once("after the forward of %s: %r", type(self._model).__name__, error)
+            client.say_once("after the forward of %s: %r", self._name(), error)
 
-    def _backward_of(self, forward):
-        def backward(gradient):  # torch calls it once per output tensor; it returns None, so torch keeps the gradient
-            try:
-                if self._open == "no backward yet" and self._forward is forward:
-                    engine = sys.modules["torch"].autograd.Variable._execution_engine
-                    engine.queue_callback(self._after_backward)
-                    self._begin("backward")
-            except Exception as error:
-                client.say_once("in the backward of %s: %r", type(self._model).__name__, error)
-
-        return backward
+    def _backward_begins(self, forward, _):
+        """torch calls it once per output tensor and backward; it returns None, so torch keeps the gradient."""
+        try:
+            if self._open == "no backward yet" and self._forward is forward:
+                sys.modules["torch"].autograd.Variable._execution_engine.queue_callback(self._after_backward)
+                self._count("backward")
+                self._begin("backward")
+            elif self._open != "backward":  # another one of the same forward, as for a gradient penalty
+                self._count("backward")
+        except Exception as error:
+            client.say_once("in the backward of %s: %r", self._name(), error)
 
     def _after_backward(self):
         try:
@@ -141,17 +175,61 @@ class Loop:
             if self._done >= self._microbatches:
                 self._end_iteration()
         except Exception as error:
-            client.say_once("after the backward of %s: %r", type(self._model).__name__, error)
+            client.say_once("after the backward of %s: %r", self._name(), error)
 
-    def _after_optimizer_step(self, optimizer, *_):
+    def _after_optimizer_step(self, optimizer):
+        """Returns whether the loop is not followed any more."""
         try:
-            if self._done is None:
-                return
+            model = self.model()
+            if model is None and not self._uninstalled:
+                self.uninstall()
+            if self._uninstalled:
+                return True
+            if self._calls is not None and vars(model).get(_CALL) is not self._calls:
+                self.watch_calls()  # model.compile() has replaced them
+            if self._rejected or self._ran == (0, 0) or _in_backward():  # an optimizer in the backward steps at each parameter
+                return False
             stepped = next((parameter for group in optimizer.param_groups for parameter in group["params"]), None)
-            if any(parameter is stepped for parameter in self._model.parameters()):
+            if any(parameter is stepped for parameter in model.parameters()):
                 self._end_iteration()
+                self._judge()
         except Exception as error:
             client.say_once("after an optimizer's step: %r", error)
+        return False
+
+    def _count(self, kind):
+        forwards, backwards = self._ran
+        self._ran = (forwards + 1, backwards) if kind == "forward" else (forwards, backwards + 1)
+        self._alternate = self._alternate and kind != self._last
+        self._last = kind
+
+    def _count_anew(self):
+        """After a step of the optimizer."""
+        self._ran, self._last, self._alternate = (0, 0), "backward", True
+
+    def _judge(self):
+        """Compares what ran since the last step of the optimizer with the shape of an iteration."""
+        (forwards, backwards), fits = self._ran, self._alternate and self._last == "backward"
+        self._count_anew()
+        self._misfits = max(self._misfits - 1, 0) if fits else self._misfits + _MISFIT
+        if self._misfits >= _MISFITS:
+            self._rejected = True
+            self._evaluate()
+            client.withhold(
+                f"this loop is neither measured nor planned: {self._name()} ran {forwards} forward and {backwards} backward "
+                "passes before a step of the optimizer, not one backward after each forward. Write client.on_step_begin(), "
+                "profiler.begin() and their ends around them instead (docs/adapters.md, Your own engine)"
+            )
+        elif fits and forwards != self._microbatches:
+            if forwards == self._other_count:
+                client.say_once(
+                    "the optimizer of %s steps after %d calls of it: an iteration has %d microbatches, not the %d of install()",
+                    self._name(), forwards, forwards, self._microbatches,
+                )  # fmt: skip
+                self._microbatches = forwards
+            self._other_count = forwards
+        else:
+            self._other_count = None
 
     def _begin(self, instruction):
         self._open = instruction
@@ -169,35 +247,62 @@ class Loop:
             self._done = None
             client.on_step_end()
 
-    def _start(self):
-        if self._asked_to_start:
-            return
-        self._asked_to_start = True
-        if client.current() is None:
-            known = {
-                "schedule": "1f1b",
-                "microbatches": self._microbatches,
-                "pp_degree": 1,
-                "pp_rank": 0,
-                "facts": {"framework": "torch"},
-            }
-            client.start(**merged({**known, **_place(self._options)}, self._options))
+    def _shape(self, *_):
+        return {"schedule": "1f1b", "microbatches": self._microbatches, "facts": {"framework": "torch"}}
+
+    def _name(self):
+        return type(self.model()).__name__
 
 
-def install(model, microbatches=1, **options):
-    """Follows the calls of the model; idempotent. The first training step starts the client unless it already runs."""
-    existing = vars(model).get(_MARK)
+class _Calls:
+    """Runs in place of _call_impl() of the model, as its compiled form would; pickles and copies to None, which is none."""
+
+    def __init__(self, loop, compiled):
+        compiler = sys.modules["torch"].compiler
+        self._model, self._compiled, self._is_compiling = loop.model, compiled, compiler.is_compiling
+        self._before, self._after = compiler.disable(loop.before_forward), compiler.disable(loop.after_forward)
+        not_compiled(_Calls.__call__.__code__)
+
+    def __call__(self, *args, **kwargs):
+        model = self._model()
+        called = sys._getframe(1).f_locals.get("self", model)  # of Module.__call__
+        if called is not model:  # a copy of the model's __dict__ has this, too: a replica of DataParallel
+            return called._call_impl(*args, **kwargs)
+        call = self._compiled or model._call_impl
+        if self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
+            return call(*args, **kwargs)
+        self._before()
+        output = None
+        try:
+            output = call(*args, **kwargs)
+            return output
+        finally:
+            self._after(output)
+
+    def __reduce__(self):
+        return type(None), ()
+
+
+def install(model, microbatches=1, start=None, **options):
+    """Follows the calls of the model; a second call changes the settings. The first training step starts the client unless
+    it already runs. start: called in place of client.start()."""
+    existing = installed(model)
     if existing is not None:
-        return existing
-    loop = Loop(model, microbatches, options)
-    loop.watch_calls()
+        existing.loop.again(microbatches, options)
+        return existing.loop
+    loop = Loop(model, microbatches, options, start)
+    try:
+        loop.watch_calls()
+    except Exception as error:
+        client.say_once("%s cannot be followed, nothing is measured or planned: %r", type(model).__name__, error)
+        loop.uninstall()
     return loop
 
 
 def uninstall(model):
-    existing = vars(model).get(_MARK)
+    existing = installed(model)
     if existing is not None:
-        existing.uninstall()
+        existing.loop.uninstall()
 
 
 def _gradients_wanted():
@@ -205,25 +310,34 @@ def _gradients_wanted():
 
 
 def _in_backward():
-    task = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)  # torch 2.0 and later
+    task = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)
     return task is not None and task() != -1
 
 
-def _tensors(output):
-    """Returns the tensors in a tensor, list, dict, or object with attributes (as models of Hugging Face return)."""
-    if hasattr(output, "register_hook"):
-        return [output]
-    if isinstance(output, dict):
-        output = list(output.values())
-    if isinstance(output, (list, tuple)):
-        return [tensor for part in output for tensor in _tensors(part)]
-    return [value for value in getattr(output, "__dict__", {}).values() if hasattr(value, "register_hook")]
+def _differentiable(output):
+    """Returns the tensors that have a gradient, in lists, dicts and objects with attributes, at any depth."""
+    found, left = [], [output]
+    for _ in range(_MOST_PARTS):
+        if not left:
+            break
+        part = left.pop()
+        if hasattr(part, "register_hook"):
+            if part.requires_grad:
+                found.append(part)
+        elif isinstance(part, dict):
+            left += part.values()
+        elif isinstance(part, (list, tuple, set)):
+            left += part
+        elif not isinstance(part, (type, types.ModuleType)) and not hasattr(part, "parameters"):
+            left += getattr(part, "__dict__", {}).values()
+    return found
 
 
-def _place(options):
+def _place(options, *_):
     """Returns this rank's position among the data-parallel replicas, each of tp_degree ranks (default 1)."""
+    known = {"pp_degree": 1, "pp_rank": 0}
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return {}
+        return known
     rank, world, tp = distributed.get_rank(), distributed.get_world_size(), options.get("tp_degree", 1)
-    return {"rank": rank, "world_size": world, "dp_rank": rank // tp, "tp_rank": rank % tp, "dp_degree": world // tp}
+    return {**known, "rank": rank, "world_size": world, "dp_rank": rank // tp, "tp_rank": rank % tp, "dp_degree": world // tp}

@@ -5,9 +5,9 @@
     schedule.step(...)                      # as before
 
 Every schedule calls forward_one_chunk, backward_one_chunk and backward_weight_one_chunk of its stages. The adapter wraps
-these methods on the stage objects, and step() of the schedule, which is one iteration (eval() calls step(), too; the client
-then does nothing). The server receives the order of computations as PyTorch's own table, action_table(). The adapter reports
-the computations that really run:
+these methods on the stage objects, and step() and _step_microbatches() of the schedule: the one that the program calls is one
+iteration (eval() calls step(), too; the client then does nothing). The server receives the order of computations as PyTorch's
+own table, action_table(). The adapter reports the computations that really run:
 - The schedule computes the loss after the last stage's forward: that forward ends when the loss is computed.
 - PyTorch does not split the first stage's backward, whose input needs no gradient: the I action does nothing, and the
   W action runs the full backward. So I is left out and W is a backward, here and in the table.
@@ -24,7 +24,7 @@ import re
 import sys
 
 from perseus import client
-from perseus.adapters.installation import Installation, argument, around, installed, merged
+from perseus.adapters.installation import Installation, argument, installed
 
 _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient"}
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
@@ -32,15 +32,23 @@ _OVERLAPPED = re.compile(r"\((.*)\)OVERLAP_F_B")
 _EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # I and W actions of the first stage
 _NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions of PyTorch without action tables for these
 
+_LOOK_AT = (
+    "Look for a schedule that is built anew (install() follows the one that it got), functions that run stages without the "
+    "schedule, and calls of the stages' modules"
+)
+
 _open_forward = None  # forward of the last stage while the schedule computes its loss
+_replaced_by_program = []  # not empty while a registered function runs, which may call stage methods, also in threads
 
 
 def install(schedule, **options):
-    """Wraps the schedule and its stages; idempotent. The first training step starts the client unless it already runs."""
+    """Wraps the schedule and its stages; a second call changes the options. The first training step starts the client unless
+    it already runs."""
     existing = installed(schedule)
     if existing is not None:
+        existing.again(options)
         return existing
-    installation = Installation(schedule, lambda args, kwargs: merged(_known(schedule), options))
+    installation = Installation(schedule, options, _LOOK_AT, lambda *_: _shape(schedule), lambda *_: _place(schedule))
     try:
         _wrap(installation, schedule)
     except Exception as error:
@@ -136,11 +144,10 @@ def _splits_first_stage(schedule):
 def _wrap(installation, schedule):
     stages = _stages(schedule)
     chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
-    replaced_by_program = []  # not empty while a registered function runs, which may call stage methods, also in threads
 
     computes_loss = callable(getattr(schedule, "_maybe_compute_loss", None))
     for stage in stages:
-        _wrap_stage(installation, stage, chunk_of[stage.stage_index], replaced_by_program, computes_loss)
+        _wrap_stage(installation, stage, chunk_of[stage.stage_index], computes_loss)
     installation.replace(schedule, "_maybe_compute_loss", _ending_forward, needed=False)
 
     def kind(args, kwargs):
@@ -153,14 +160,14 @@ def _wrap(installation, schedule):
         def computation(args, kwargs):
             return _only_measured(argument(args, kwargs, 0, "action", None), chunk_of)
 
-        measured = around(function, computation)
+        measured = installation.around(function, computation)
 
         def registered(*args, **kwargs):
-            replaced_by_program.append(function)
+            _replaced_by_program.append(function)
             try:
                 return measured(*args, **kwargs)
             finally:
-                replaced_by_program.pop()
+                _replaced_by_program.pop()
 
         return registered
 
@@ -179,17 +186,19 @@ def _wrap(installation, schedule):
         return register_custom_function
 
     installation.replace(schedule, "register_custom_function", register, needed=False)
-    installation.replace(schedule, "step", lambda original: installation.step(original, kind, prepare))
+    for name in ("step", "_step_microbatches"):  # the first calls the second, but for programs that split batches themselves
+        step = lambda original: installation.step(original, kind, prepare, lambda _: stages[0])  # noqa: E731
+        installation.replace(schedule, name, step, needed=name == "step")
 
 
-def _wrap_stage(installation, stage, chunk, replaced_by_program, computes_loss):
+def _wrap_stage(installation, stage, chunk, computes_loss):
     has_loss = computes_loss and getattr(stage, "is_last", False)
     is_first = stage.stage_index == 0
     splits = not is_first or getattr(stage, "dw_builder", None) is not None
 
     def computation(instruction, microbatch):
         _end_forward()
-        return None if replaced_by_program else (instruction, microbatch, chunk)
+        return None if _replaced_by_program else (instruction, microbatch, chunk)
 
     def forward(args, kwargs):
         return computation("forward", argument(args, kwargs, 0, "fwd_chunk_id"))
@@ -204,7 +213,7 @@ def _wrap_stage(installation, stage, chunk, replaced_by_program, computes_loss):
         instruction = "weight_gradient" if splits else "backward"
         return computation(instruction, argument(args, kwargs, 0, "bwd_chunk_id"))
 
-    ended = {"ended": _leave_forward_open} if has_loss else {}
+    around, ended = installation.around, {"ended": _leave_forward_open} if has_loss else {}
     installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward, **ended))
     installation.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
     # PyTorch before 2.5 has no such method, and no schedule that needs it.
@@ -251,30 +260,36 @@ def _only_measured(action, chunk_of):
     return computations[-1]
 
 
-def _known(schedule):
-    stages = _stages(schedule)
-    stage = stages[0]
+def _shape(schedule):
     options = {
         "microbatches": schedule._n_microbatches,
-        "chunks": len(stages),
-        "pp_degree": stage.group_size,
-        "pp_rank": stage.group_rank,
+        "chunks": len(_stages(schedule)),
         "facts": {"framework": "torch.distributed.pipelining"},
     }
-    table = action_table(schedule)
-    names = [_NAMES[base.__name__] for base in type(schedule).__mro__ if base.__name__ in _NAMES]
+    name = _schedule_name(type(schedule))
+    table = action_table(schedule) if name or getattr(schedule, "_stages", None) else None
     if table is not None:
         options["action_table"] = table
-    elif names:
-        options["schedule"] = names[0]
-    else:
-        client.say_once("the order of computations of %s is not known", type(schedule).__name__)
-    options.update(_place(stage))
+    elif name:
+        options["schedule"] = name
     return options
 
 
-def _place(stage):
-    """Returns this rank's position among all pipelines; the ranks of one pipeline are `stride` apart."""
+def _schedule_name(kind):
+    """Returns the name of PyTorch's schedule of one stage whose order this class runs; None if it runs one of its own."""
+    for base in kind.__mro__:
+        if base.__name__ in _NAMES and base._step_microbatches is kind._step_microbatches:
+            return _NAMES[base.__name__]
+    return None
+
+
+def _place(schedule):
+    """Returns this rank's position in its pipeline and among all pipelines; the ranks of one pipeline are `stride` apart."""
+    stage = _stages(schedule)[0]
+    return {"pp_degree": stage.group_size, "pp_rank": stage.group_rank, **_among_pipelines(stage)}
+
+
+def _among_pipelines(stage):
     distributed = sys.modules.get("torch.distributed")
     if distributed is None or not distributed.is_available() or not distributed.is_initialized():
         return {}

@@ -112,6 +112,12 @@ class _PipelineSchedule:
             self._has_backward = had
 
 
+def _split(schedule, args, kwargs, arg_mbs, kwarg_mbs):
+    """Batches that the program splits itself come as arg_mbs and kwarg_mbs, as torchtitan's do since August 2026."""
+    count = schedule._n_microbatches
+    return arg_mbs or [args] * count, kwarg_mbs or [kwargs] * count
+
+
 class PipelineScheduleSingle(_PipelineSchedule):
     def __init__(self, stage, n_microbatches, loss_fn=None):
         super().__init__(n_microbatches, loss_fn)
@@ -122,9 +128,9 @@ class PipelineScheduleSingle(_PipelineSchedule):
     def _get_pipeline_order(self):
         return None
 
-    def step(self, *args, target=None, losses=None, return_outputs=True, **kwargs):
+    def step(self, *args, target=None, losses=None, return_outputs=True, arg_mbs=None, kwarg_mbs=None, **kwargs):
         self._stage.has_backward = self._has_backward
-        self._step_microbatches([args] * self._n_microbatches, [kwargs] * self._n_microbatches, return_outputs)
+        self._step_microbatches(*_split(self, args, kwargs, arg_mbs, kwarg_mbs), return_outputs)
         return "output" if self._stage.is_last else None
 
 
@@ -187,10 +193,10 @@ class PipelineScheduleMulti(_PipelineSchedule):
         self.pp_group_size, self.rank = stages[0].group_size, stages[0].group_rank
         self.pipeline_order = {}
 
-    def step(self, *args, target=None, losses=None, return_outputs=True, **kwargs):
+    def step(self, *args, target=None, losses=None, return_outputs=True, arg_mbs=None, kwarg_mbs=None, **kwargs):
         for stage in self._stages:
             stage.has_backward = self._has_backward
-        self._step_microbatches([args] * self._n_microbatches, [kwargs] * self._n_microbatches, return_outputs)
+        self._step_microbatches(*_split(self, args, kwargs, arg_mbs, kwarg_mbs), return_outputs)
         return "output" if any(stage.is_last for stage in self._stages) else None
 
     def _load_csv(self, text):

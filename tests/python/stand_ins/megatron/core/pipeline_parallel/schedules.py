@@ -50,6 +50,13 @@ def get_forward_backward_func():
     return forward_backward_pipelining_without_interleaving
 
 
+def _pipeline(groups):
+    """(rank, size)"""
+    if groups is not None:
+        return groups.pp.rank(), groups.pp.size()
+    return parallel_state.get_pipeline_model_parallel_rank(), parallel_state.get_pipeline_model_parallel_world_size()
+
+
 def _forward(forward_step_func, model, microbatches, microbatch, config, chunk=None):
     forward_step(
         forward_step_func,
@@ -67,7 +74,15 @@ def _forward(forward_step_func, model, microbatches, microbatch, config, chunk=N
 
 
 def forward_backward_no_pipelining(
-    *, forward_step_func, data_iterator, model, num_microbatches, seq_length, micro_batch_size, forward_only=False
+    *,
+    forward_step_func,
+    data_iterator,
+    model,
+    num_microbatches,
+    seq_length,
+    micro_batch_size,
+    forward_only=False,
+    pg_collection=None,
 ):
     model = model[0] if isinstance(model, list) else model
     for i in range(num_microbatches):
@@ -78,10 +93,19 @@ def forward_backward_no_pipelining(
 
 
 def forward_backward_pipelining_without_interleaving(
-    *, forward_step_func, data_iterator, model, num_microbatches, seq_length, micro_batch_size, forward_only=False
+    *,
+    forward_step_func,
+    data_iterator,
+    model,
+    num_microbatches,
+    seq_length,
+    micro_batch_size,
+    forward_only=False,
+    pg_collection=None,
 ):
     model = model[0] if isinstance(model, list) else model
-    behind = parallel_state.get_pipeline_model_parallel_world_size() - 1 - parallel_state.get_pipeline_model_parallel_rank()
+    rank, ranks = _pipeline(pg_collection)
+    behind = ranks - 1 - rank
     ahead = min(behind, num_microbatches)
     for i in range(ahead):
         _forward(forward_step_func, model, num_microbatches, i, model.config)
@@ -95,12 +119,20 @@ def forward_backward_pipelining_without_interleaving(
 
 
 def forward_backward_pipelining_with_interleaving(
-    *, forward_step_func, data_iterator, model, num_microbatches, seq_length, micro_batch_size, forward_only=False
+    *,
+    forward_step_func,
+    data_iterator,
+    model,
+    num_microbatches,
+    seq_length,
+    micro_batch_size,
+    forward_only=False,
+    pg_collection=None,
 ):
-    config, ranks = model[0].config, parallel_state.get_pipeline_model_parallel_world_size()
-    group = config.microbatch_group_size_per_vp_stage
+    config, (rank, ranks) = model[0].config, _pipeline(pg_collection)
+    group = config.microbatch_group_size_per_vp_stage or ranks
     table = get_schedule_table(num_microbatches, len(model), group)
-    ahead = (ranks - 1 - parallel_state.get_pipeline_model_parallel_rank()) * 2 + (len(model) - 1) * group
+    ahead = (ranks - 1 - rank) * 2 + (len(model) - 1) * group
     ahead = len(table) if forward_only else min(ahead, len(table))
 
     def forward(k):

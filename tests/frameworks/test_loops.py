@@ -1,0 +1,435 @@
+"""Loops as people write them, on real torch, one process: models that are saved, copied, scripted, exported or compiled, and
+loops whose shape is not that of install(). Each loop gives the same losses without Perseus and with it; the log has one line
+for what does not fit. Runs in the root that make_root.sh makes."""
+
+import copy
+import dataclasses
+import io
+import logging
+import pickle
+import unittest
+from unittest import mock
+
+import recorded_client
+import torch
+import torch._dynamo
+from torch._dynamo.utils import counters
+
+from perseus import client, measure
+from perseus.adapters import installation, plain
+
+WHOLE = [("begin", "forward"), ("end", "forward"), ("begin", "backward"), ("end", "backward")]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, returns=lambda output: output):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first, self.second, self.returns = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4), returns
+
+    def forward(self, input):
+        return self.returns(torch.relu(self.second(torch.tanh(self.first(input)))))
+
+
+class Net(torch.nn.Module):
+    """Without a function as attribute: such a model can be pickled."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.layer = torch.nn.Linear(4, 4)
+
+    def forward(self, input):
+        return torch.relu(self.layer(input))
+
+
+def batch(i):
+    return torch.randn(2, 4, generator=torch.Generator().manual_seed(i))
+
+
+def train(model, steps=4, microbatches=1, optimizer=None, loss_of=lambda model, i: model(batch(i)).sum()):
+    """Trains as a plain loop; returns the losses."""
+    losses, optimizer = [], optimizer or torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(steps):
+        for microbatch in range(microbatches):
+            loss = loss_of(model, step * microbatches + microbatch)
+            loss.backward()
+            losses.append(loss.item())
+        optimizer.step()
+        optimizer.zero_grad()
+    return losses
+
+
+class Recorded(unittest.TestCase):
+    def setUp(self):
+        self.log, self.options = [], {}
+        self.enterContext(recorded_client.replaced("recorded", self.log, self.options))
+        self.lines = []
+        handler = logging.Handler()
+        handler.emit = lambda record: self.lines.append(record.getMessage())
+        logging.getLogger("perseus").addHandler(handler)
+        self.addCleanup(logging.getLogger("perseus").removeHandler, handler)
+        client._said.clear()
+        torch._dynamo.reset()
+        counters.clear()
+
+    def install(self, model, *arguments, **options):
+        loop = plain.install(model, *arguments, **options)
+        self.addCleanup(loop.uninstall)
+        return loop
+
+    def computations(self):
+        return [entry[:2] for entry in self.log if entry[0] in ("begin", "end")]
+
+    def steps(self):
+        return [entry[1] for entry in self.log if entry[0] == "step"]
+
+
+class Copies(Recorded):
+    """What becomes of a followed model elsewhere."""
+
+    def setUp(self):
+        super().setUp()
+        self.model = Net()
+        self.install(self.model)
+        train(self.model)
+
+    def check(self, other):
+        """It computes the same, reports nothing and can be followed."""
+        torch.testing.assert_close(other(batch(1)), self.model(batch(1)))
+        seen = len(self.log)
+        train(other, 1)
+        self.assertEqual(len(self.log), seen)
+        self.assertEqual(self.lines, [])
+
+    def test_saved(self):
+        for saved in (self.model, torch.nn.Sequential(self.model)):
+            file = io.BytesIO()
+            torch.save(saved, file)
+            self.assertNotIn(b"perseus.", file.getvalue())  # a process without Perseus can load it
+            file.seek(0)
+            self.check(torch.load(file, weights_only=False))
+
+    def test_pickled_for_a_spawned_process(self):
+        self.check(pickle.loads(pickle.dumps(self.model)))
+
+    def test_copied_with_its_dict(self):
+        """As DataParallel makes replicas."""
+        replica = self.model._replicate_for_data_parallel()
+        replica._modules = {"layer": torch.nn.Linear(4, 4)}
+        self.assertFalse(torch.equal(replica(batch(1)), self.model(batch(1))))
+
+    def test_copied(self):
+        other = copy.deepcopy(self.model)
+        self.check(other)
+        self.install(other)
+
+    def test_scripted_and_traced(self):
+        self.check(torch.jit.script(self.model))
+        self.check(torch.jit.trace(self.model, batch(1)))
+
+    def test_exported(self):
+        for strict in (True, False):
+            exported = torch.export.export(self.model, (batch(1),), strict=strict)
+            without = torch.export.export(Net(), (batch(1),), strict=strict)
+            self.assertEqual([str(node) for node in exported.graph.nodes], [str(node) for node in without.graph.nodes])
+            torch.testing.assert_close(exported.module()(batch(1)), self.model(batch(1)))
+
+    def test_its_output_is_saved_without_a_warning(self):
+        with mock.patch("warnings.warn") as warned:
+            torch.save(self.model(batch(1)), io.BytesIO())
+        warned.assert_not_called()
+
+
+class Compiled(Recorded):
+    def graphs(self, make):
+        """The losses of a loop over a compiled model, and how many graphs torch made of it with how many breaks."""
+        torch._dynamo.reset()
+        counters.clear()
+        losses = train(make())
+        return losses, counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
+
+    def follow(self, make):
+        """make(install): a compiled model. Losses and graphs are the same with Perseus, and each computation is reported."""
+        without = self.graphs(lambda: make(lambda model: None))
+        self.assertEqual(without[1:], (1, 0))
+        self.assertEqual(self.graphs(lambda: make(self.install)), without)
+        self.assertEqual(self.computations(), 4 * WHOLE)
+        self.assertEqual(self.lines, [])
+
+    def test_installed_before(self):
+        def make(install):
+            model = Model()
+            install(model)
+            return torch.compile(model, backend="eager", fullgraph=True)
+
+        self.follow(make)
+
+    def test_installed_after_the_first_call(self):
+        def make(install):
+            model = Model()
+            compiled = torch.compile(model, backend="eager", fullgraph=True)
+            compiled(batch(0))
+            install(model)
+            return compiled
+
+        self.follow(make)
+
+    def test_installed_on_what_compile_returns(self):
+        def make(install):
+            compiled = torch.compile(Model(), backend="eager", fullgraph=True)
+            install(compiled)
+            return compiled
+
+        self.follow(make)
+
+    def test_compiled_in_place_before(self):
+        def make(install):
+            model = Model()
+            model.compile(backend="eager", fullgraph=True)
+            install(model)
+            return model
+
+        self.follow(make)
+
+    def test_compiled_in_place_afterwards(self):
+        """Seen again from the first step of the optimizer on."""
+        model = Model()
+        self.install(model)
+        model.compile(backend="eager", fullgraph=True)
+        losses = train(model)
+        self.assertEqual(losses, train(Model()))
+        self.assertEqual(self.computations(), 3 * WHOLE)
+        plain.uninstall(model)
+        self.assertIsNotNone(model._compiled_call_impl)
+        train(model, 1)
+
+    def test_a_part_that_is_compiled(self):
+        """Regional compilation: the hooked model itself is not."""
+        model = torch.nn.Sequential(torch.compile(Model(), backend="eager", fullgraph=True))
+        self.install(model)
+        train(model)
+        self.assertEqual(self.computations(), 4 * WHOLE)
+
+    def test_within_a_compiled_function(self):
+        """It is in the graph, and nothing of Perseus is: one line says that nothing was seen."""
+        model = Model()
+        self.install(model)
+        compiled = torch.compile(lambda i: model(i).sum(), backend="eager", fullgraph=True)
+        losses = train(model, 21, loss_of=lambda _, i: compiled(batch(i)))
+        self.assertEqual(losses, train(Model(), 21))
+        self.assertEqual(self.computations(), [])
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("no training step of Model was seen in 20 optimizer steps", self.lines[0])
+
+    def test_a_compiled_optimizer(self):
+        def run(install):
+            model = Model()
+            install(model)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            optimizer.step = torch.compile(optimizer.step, backend="eager")
+            return train(model, 3, optimizer=optimizer), sum(counters["graph_break"].values())
+
+        without = run(lambda model: None)
+        torch._dynamo.reset()
+        counters.clear()
+        self.assertEqual(run(self.install), without)
+        self.assertEqual(self.lines, [])
+
+
+class Shapes(Recorded):
+    """Loops whose shape may not be that of install()."""
+
+    def fits(self, *arguments, microbatches=1, make=Model, **loop):
+        without = train(make(), microbatches=microbatches, **loop)
+        model = make()
+        self.install(model, *arguments)
+        self.assertEqual(train(model, microbatches=microbatches, **loop), without)
+
+    def misfits(self, loss_of, ran, steps=5):
+        """Losses are the same; one line names what ran, and then the client sees nothing more."""
+        without = train(Model(), steps, loss_of=loss_of)
+        model = Model()
+        self.install(model)
+        with mock.patch.object(client, "withhold", wraps=client.withhold) as withhold:
+            self.assertEqual(train(model, steps, loss_of=loss_of), without)
+        withhold.assert_called_once()
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn(f"Model ran {ran} before a step of the optimizer", self.lines[0])
+        self.assertEqual(self.steps()[-1], "evaluate")  # at the highest clock
+
+    def test_two_forwards_before_a_backward(self):
+        def loss_of(model, i):
+            return (model(batch(i)) * model(batch(i + 100))).sum()
+
+        self.misfits(loss_of, "2 forward and 1 backward passes")
+
+    def test_two_backwards_of_a_forward(self):
+        def loss_of(model, i):
+            output = model(batch(i))
+            output.sum().backward(retain_graph=True)
+            return (output**2).sum()
+
+        self.misfits(loss_of, "1 forward and 2 backward passes")
+
+    def test_a_gradient_penalty(self):
+        def loss_of(model, i):
+            input = batch(i).requires_grad_()
+            output = model(input)
+            (gradient,) = torch.autograd.grad(output.sum(), input, create_graph=True)
+            return output.sum() + (gradient**2).sum()
+
+        self.misfits(loss_of, "1 forward and 2 backward passes")
+
+    def test_a_penalty_now_and_then_is_no_misfit(self):
+        def loss_of(model, i):
+            output = model(batch(i))
+            if i % 8 == 0:
+                output.sum().backward(retain_graph=True)
+            return output.sum()
+
+        self.fits(steps=33, loss_of=loss_of)
+        self.assertEqual(self.lines, [])
+
+    def test_an_output_whose_tensors_cannot_be_seen(self):
+        class Hidden:
+            __slots__ = ("tensor",)
+
+        def hide(output):
+            hidden = Hidden()
+            hidden.tensor = output
+            return hidden
+
+        without = train(Model(), 5)
+        model = Model(hide)
+        self.install(model)
+        self.assertEqual(train(model, 5, loss_of=lambda model, i: model(batch(i)).tensor.sum()), without)
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("Model ran 1 forward and 0 backward passes", self.lines[0])
+
+    def test_nested_outputs(self):
+        @dataclasses.dataclass
+        class Output:
+            parts: list
+
+        def nest(output):
+            return Output([{"logits": (None, [output])}])
+
+        self.fits(make=lambda: Model(nest), loss_of=lambda model, i: model(batch(i)).parts[0]["logits"][1][0].sum())
+        self.assertEqual(self.computations(), 4 * WHOLE)
+        self.assertEqual(self.lines, [])
+
+    def test_more_microbatches_than_said(self):
+        self.fits(1, microbatches=3)
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("steps after 3 calls of it: an iteration has 3 microbatches, not the 1 of install()", self.lines[0])
+        self.assertEqual(self.steps(), 2 * 3 * ["train"] + 2 * ["train"])
+
+    def test_fewer_microbatches_than_said(self):
+        self.fits(8, microbatches=2)
+        self.assertEqual(self.steps(), 4 * ["train"])
+        self.assertEqual(len(self.lines), 1)
+
+    def test_the_last_step_of_an_epoch(self):
+        model = Model()
+        self.install(model, 2)
+        for _ in range(3):
+            train(model, 3, 2)
+            train(model, 1, 1)
+        self.assertEqual(self.steps(), 12 * ["train"])
+        self.assertEqual(self.lines, [])
+
+    def test_two_optimizers_of_one_model(self):
+        model = Model()
+        self.install(model)
+        other = torch.optim.SGD(model.second.parameters(), lr=0.1)
+        hook = torch.optim.Optimizer.register_step_post_hook
+        optimizer = torch.optim.SGD(model.first.parameters(), lr=0.1)
+        hook(optimizer, lambda *_: other.step() and None)
+        train(model, 5, optimizer=optimizer)
+        self.assertEqual(self.computations(), 5 * WHOLE)
+        self.assertEqual(self.lines, [])
+
+    def test_the_optimizer_in_the_backward(self):
+        from torch.distributed.optim import _apply_optimizer_in_backward
+
+        def make():
+            model = Model()
+            _apply_optimizer_in_backward(torch.optim.SGD, model.parameters(), {"lr": 0.1})
+            return model
+
+        nothing = mock.Mock()
+        self.fits(make=make, optimizer=nothing)
+        self.assertEqual(self.computations(), 4 * WHOLE)
+        self.assertEqual(self.lines, [])
+
+    def test_two_models(self):
+        """The client follows the first; calls of the second, within an iteration or between two, change nothing."""
+        first, second = Model(), Model()
+        self.install(first)
+        self.install(second)
+        optimizer = torch.optim.SGD(second.parameters(), lr=0.1)
+        client.start()
+        with mock.patch.object(client, "current", lambda: client):
+            for i in range(3):
+                train(first, 1, loss_of=lambda model, i: second(model(batch(i))).sum())
+                train(second, 1, optimizer=optimizer)
+        self.assertEqual(self.computations(), 3 * WHOLE)
+        self.assertEqual(self.lines, ["another Model trains, too: it is not measured, the client follows the first"])
+
+    def test_a_model_in_place_of_another(self):
+        client.start()
+        with mock.patch.object(client, "current", lambda: client):
+            for _ in range(3):
+                model = Model()
+                self.install(model)
+                train(model, 2)
+        self.assertEqual(self.computations(), 6 * WHOLE)
+        self.assertEqual(self.lines, [])
+
+    def test_installed_again_with_other_microbatches(self):
+        model = Model()
+        first = self.install(model, 4)
+        train(model, 1, 4)
+        self.assertIs(self.install(model, 2), first)
+        train(model, 2, 2)
+        self.assertEqual(self.steps(), 3 * ["train"])
+        self.assertEqual(self.lines, [])
+
+
+class Silence(Recorded):
+    def test_calls_of_forward(self):
+        """Also of a part of the model."""
+        for loss_of in (lambda model, i: model.forward(batch(i)).sum(), lambda model, i: model.first(batch(i)).sum()):
+            with self.subTest():
+                self.lines.clear()
+                client._said.clear()
+                model = Model()
+                self.install(model)
+                train(model, 19, loss_of=loss_of)
+                self.assertEqual(self.lines, [])
+                train(model, 30, loss_of=loss_of)
+                self.assertEqual(len(self.lines), 1)
+                self.assertIn("no training step of Model was seen in 20 optimizer steps after install()", self.lines[0])
+                self.assertIn("calls of model.forward()", self.lines[0])
+
+    def test_a_minute(self):
+        with mock.patch.object(installation.threading, "Timer") as timer:
+            model = Model()
+            loop = self.install(model)
+            seconds, say, arguments = timer.call_args.args
+            self.assertEqual(seconds, 60)
+            say(*arguments)
+            self.assertEqual(len(self.lines), 1)
+            loop.uninstall()
+            self.install(model)
+            train(model, 1)
+            timer.return_value.cancel.assert_called_with()
+
+    def test_a_loop_that_is_measured_ends_without_a_training_step(self):
+        measure.loop(Model())
+        self.assertIn("nothing was measured: no training step came", measure.report())
+
+
+if __name__ == "__main__":
+    unittest.main()
