@@ -379,8 +379,8 @@ def _log_function(_, level, message):
 
 def _torch_cuda():
     """Returns torch.cuda if the program has created a context with it, else None. Imports nothing."""
-    torch = sys.modules.get("torch")
-    return torch.cuda if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized() else None
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
 
 
 def _is_rocm():
