@@ -32,13 +32,16 @@ class PipelineEngine:
 """,
     SCHEDULE: """
 class PipeSchedule:
-    def __init__(self, micro_batches, stages):
-        self.micro_batches, self.stages = micro_batches, stages
+    def __init__(self, micro_batches, stages, stage_id):
+        self.micro_batches, self.stages, self.stage_id = micro_batches, stages, stage_id
 class TrainSchedule(PipeSchedule):
-    def _step_to_micro_batch(self, step_id): ...
+    def steps(self):
+        yield [ForwardPass(0), BackwardPass(0)]
 class InferenceSchedule(PipeSchedule): ...
-class ForwardPass: ...
-class BackwardPass: ...
+class BufferOpInstruction:
+    def __init__(self, buffer_id, **kwargs): ...
+class ForwardPass(BufferOpInstruction): ...
+class BackwardPass(BufferOpInstruction): ...
 """,
     "deepspeed/runtime/pipe/topology.py": "class PipelineParallelGrid:\n"
     + "".join(
@@ -118,7 +121,7 @@ class CheckFramework(unittest.TestCase):
             ((ENGINE, "schedule.BackwardPass: _", "schedule.Backward: _"), "no entry for BackwardPass"),
             ((ENGINE, "self._INSTRUCTION_MAP[0]", "pass"), "it does not use _INSTRUCTION_MAP"),
             ((ENGINE, "(self, pipe_schedule)", "(self, buffers, pipe_schedule)"), "parameter 1 is not pipe_schedule"),
-            ((SCHEDULE, "_step_to_micro_batch", "_micro_batch_of_step"), "missing "),
+            ((SCHEDULE, "self, buffer_id", "self, slot_id"), "parameter 1 is not buffer_id"),
             ((SCHEDULE, "class BackwardPass", "class BackwardWeightPass: ...\nclass BackwardPass"), "new: BackwardWeightPass"),
         ):
             with self.subTest(change):
