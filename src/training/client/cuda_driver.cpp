@@ -21,7 +21,11 @@ bool find(void* library, const char* name, Function& function) {
 }
 
 /// Only if the program has loaded it already: it is neither loaded nor initialized here.
-void* loaded(const char* name) { return ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD); }
+bool loaded(const char* name) {
+  void* const library = ::dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+  if (library != nullptr) ::dlclose(library);  // releases this dlopen() alone
+  return library != nullptr;
+}
 
 }  // namespace
 
@@ -53,11 +57,15 @@ Result<std::shared_ptr<const CudaDriver>> CudaDriver::load() {
 }
 
 bool CudaDriver::asynchronous_here() {
-  for (const char* const hip : {"libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"}) {
-    if (loaded(hip) != nullptr) return true;
-  }
   // On any thread: programs that compute on GPUs load the driver, NVML does not.
-  return loaded(library_name().c_str()) != nullptr;
+  return hip_here() || loaded(library_name().c_str());
+}
+
+bool CudaDriver::hip_here() {
+  for (const char* const hip : {"libamdhip64.so", "libamdhip64.so.5", "libamdhip64.so.6", "libamdhip64.so.7"}) {
+    if (loaded(hip)) return true;
+  }
+  return false;
 }
 
 }  // namespace perseus::client

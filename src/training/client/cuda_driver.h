@@ -26,6 +26,7 @@ struct CudaDriver {
   static Result<std::shared_ptr<const CudaDriver>> load();
   /// True if this process computes on GPUs, hence asynchronously: it has loaded the CUDA driver or HIP.
   static bool asynchronous_here();
+  static bool hip_here();
 
   int (*event_create)(void**, unsigned) = nullptr;
   int (*event_record)(void*, void*) = nullptr;

@@ -2,9 +2,11 @@
 // thread must not log itself.
 #include <fmt/format.h>
 
+#include <string>
 #include <utility>
 
 #include "training/client/client_status.h"
+#include "training/client/cuda_driver.h"
 #include "training/client/training_client.h"
 
 namespace perseus::client {
@@ -106,12 +108,14 @@ void TrainingClient::look_after_records() {
 void TrainingClient::look_after_progress() {
   const std::optional<ClockMoment> moment = calls_.clock_moment();
   if (moment == ClockMoment::none) {
-    complaints_.raise(Cause::device_time,
-                      calls_.events() == nullptr
-                          ? "no clock is set: the GPU computes later than the host calls, at an unknown time; call "
-                            "perseus_time_with_cuda(), or set PERSEUS_SYNCHRONOUS if the program waits for its GPU in "
-                            "every computation"
-                          : "no clock is set: the GPU's position is unknown (" + calls_.progress_fault() + ")");
+    complaints_.raise(
+        Cause::device_time,
+        calls_.events() == nullptr
+            ? std::string("no clock is set: the GPU computes later than the host calls, at an unknown time; ") +
+                  (CudaDriver::hip_here() ? "on AMD GPUs there is no device time: "
+                                          : "call perseus_time_with_cuda(), or ") +
+                  "set PERSEUS_SYNCHRONOUS if the program waits for its GPU in every computation"
+            : "no clock is set: the GPU's position is unknown (" + calls_.progress_fault() + ")");
   } else if (moment) {
     complaints_.clear(Cause::device_time, moment == ClockMoment::device
                                               ? fmt::format("clocks change when the GPU reaches the computation ({})",

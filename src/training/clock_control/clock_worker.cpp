@@ -205,11 +205,17 @@ void ClockWorker::failed(const device::DeviceError& error) {
     case device::DeviceFault::bad_clock:
       break;  // the next request may succeed
     case device::DeviceFault::no_permission:
-    case device::DeviceFault::not_supported:
+    case device::DeviceFault::not_supported: {
       // A clock set before the refusal must not stay.
-      (void)give_back();
-      end(HelperState::refused, error);
+      device::DeviceError refused = error;
+      if (const device::DeviceStatus given = give_back(); !given) {
+        refused.message +=
+            "; the clock stays locked until perseus-clockd --restore, or the next helper, may give it back";
+        if (given.error().message != error.message) refused.message += ": " + given.error().message;
+      }
+      end(HelperState::refused, refused);
       break;
+    }
     case device::DeviceFault::lost:
     case device::DeviceFault::no_driver:
       end(HelperState::lost, error);

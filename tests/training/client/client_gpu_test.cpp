@@ -1,4 +1,5 @@
 // The whole client on a simulated GPU with the real helper process; injects every device fault.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -200,6 +201,20 @@ TEST_F(ClientGpuTest, AWindowIsReportedWithTimesAndEnergies) {
   EXPECT_THAT(report, ::testing::HasSubstr(R"("time_s":{"forward":[[)"));
   EXPECT_EQ(statistics().state, PERSEUS_PROFILING);
   EXPECT_GT(statistics().energy_total_j, 0);
+}
+
+TEST_F(ClientGpuTest, AProgramThatUsesRocmGetsNoClocksAndOneLine) {
+  void* const hip = ::dlopen(HIP_STAND_IN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(hip, nullptr) << ::dlerror();
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  EXPECT_TRUE(trains_until([&] { return said.count("on AMD GPUs there is no device time") == 1; })) << client->status();
+  for (int i = 0; i < 20; ++i) iterate();
+  EXPECT_FALSE(gpu->locked());
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  client.reset();
+  ::dlclose(hip);
 }
 
 TEST_F(ClientGpuTest, ARepeatedStepIsLoggedOnceAndTrainingContinues) {
@@ -587,9 +602,12 @@ TEST_F(ClientGpuTest, ARankThatFindsNoGpuLogsWhyOnce) {
 TEST_F(ClientGpuTest, ZeusdWithoutANumberIsTheRanksOwnGpu) {
   options.device = "zeusd:";  // the same for every rank of the node
   const device::Environment library("PERSEUS_NVML", PERSEUS_NVML_SIMULATED);
-  const auto second = simulated_gpu::SimulatedGpu::create(folder_ + "/gpu2", spec);
-  ASSERT_TRUE(second.ok());
-  const device::Environment files("PERSEUS_SIMULATED_GPUS", folder_ + "/gpu:" + folder_ + "/gpu2");
+  std::vector<std::unique_ptr<simulated_gpu::SimulatedGpu>> gpus;
+  for (const char* name : {"a", "b"}) {
+    spec.pci_bus_id = std::string("00000000:0") + name + ":00.0";
+    gpus.push_back(std::move(simulated_gpu::SimulatedGpu::create(folder_ + "/" + name, spec).value()));
+  }
+  const device::Environment files("PERSEUS_SIMULATED_GPUS", folder_ + "/a:" + folder_ + "/b");
   const device::Environment order("CUDA_DEVICE_ORDER", "PCI_BUS_ID"), rank("LOCAL_RANK", "1");
   const device::Environment socket("ZEUSD_SOCK_PATH", folder_ + "/no-zeusd");
   start();

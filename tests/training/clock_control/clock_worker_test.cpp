@@ -214,6 +214,18 @@ TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
   EXPECT_EQ(mailbox_.failed, 1);
 }
 
+TEST_F(Worker, AClockThatCannotBeGivenBackIsReportedWithWhatToRun) {
+  ask(350);
+  (void)worker_.work();
+  gpu_.faults = {device::DeviceFault::no_permission, device::DeviceFault::no_permission};  // as a token that expires
+  ask(700);
+  (void)worker_.work();
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_THAT(mailbox_.why_ended.read(), HasSubstr("stays locked until perseus-clockd --restore"));
+  EXPECT_NE(record(), "");
+  EXPECT_EQ(mailbox_.locked, 1U);
+}
+
 TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
   ask(350);
   (void)worker_.work();
