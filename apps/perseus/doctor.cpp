@@ -40,7 +40,10 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
   if (gpu.closed) return warnings;
   if (gpu.conditions) {
     const device::GpuConditions& conditions = *gpu.conditions;
-    if (conditions.mig) warnings.emplace_back("MIG is on: Perseus measures and sets whole GPUs only");
+    if (conditions.mig) {
+      warnings.push_back(fmt::format("{}: Perseus measures and sets whole GPUs only",
+                                     gpu.identity.amd ? "the card is divided into partitions" : "MIG is on"));
+    }
     if (!conditions.persistence) {
       warnings.emplace_back("persistence mode is off: the driver may forget a clock when no process has the GPU open");
     }

@@ -69,7 +69,7 @@ typedef struct perseus_options {
   int rank, dp_rank, pp_rank, tp_rank;
   int dp_degree, pp_degree, tp_degree;
   const char* device; /* selector, see `perseus doctor`: "nvml:GPU-...", "simulated:PATH"; "cuda:1" (CUDA's number);
-                          "none"; NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
+                          "none"; "zeusd:" or NULL: from the CUDA context, CUDA_VISIBLE_DEVICES and LOCAL_RANK */
   const char* accelerator;   /* its name in the infrastructure; NULL: its UUID */
   const char* helper;        /* path of perseus-clockd; NULL: beside the library, then $PATH */
   double blocking_power_w;   /* of a waiting GPU; 0: measured */
