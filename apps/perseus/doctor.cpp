@@ -6,7 +6,6 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <future>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -29,7 +28,7 @@ namespace json = boost::json;
 struct DoctorArguments {
   std::string device;
   double seconds = 3;
-  bool test_control = false;
+  bool test_control = false, beside_others = false;
 };
 
 std::string in_ms(Seconds time) { return fmt::format("{:.3g} ms", time.value() * 1e3); }
@@ -51,10 +50,8 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
       warnings.emplace_back("power smoothing holds a power floor: lower clocks while waiting save nothing");
     }
     if (conditions.whole_module) warnings.emplace_back("power and energy are those of the module, CPU included");
-    if (conditions.other_processes > 0) {
-      warnings.push_back(fmt::format("{} other process{} compute{} on it: they share its energy counter and its clock",
-                                     conditions.other_processes, conditions.other_processes == 1 ? "" : "es",
-                                     conditions.other_processes == 1 ? "s" : ""));
+    if (const std::string others = others_of(conditions); !others.empty()) {
+      warnings.push_back(others + ": they share its energy counter and its clock");
     }
     if (gpu.limit && *gpu.limit < conditions.default_power_limit) {
       warnings.push_back(fmt::format("power-capped: {:.0f} W, the default is {:.0f} W", gpu.limit->value(),
@@ -223,6 +220,7 @@ json::object json_of(const ExaminedGpu& gpu) {
                         {"power_smoothing", conditions.power_smoothing},
                         {"whole_module", conditions.whole_module},
                         {"other_processes", conditions.other_processes},
+                        {"unknown_processes", conditions.unknown_processes},
                         {"default_power_limit_w", conditions.default_power_limit.value()}};
   });
   const device::CounterExamination& counter = gpu.counter;
@@ -244,7 +242,11 @@ std::string verdict_of(const std::vector<ExaminedGpu>& gpus) {
   const auto failed =
       std::ranges::count_if(gpus, [](const auto& gpu) { return gpu.switching && !gpu.switching->done; });
   if (failed > 0) return fmt::format("the control test failed on {} of {} GPUs", failed, gpus.size());
-  if (gpus.empty()) return "no GPU here: training runs unchanged, Perseus measures and sets nothing";
+  const bool none_opens = std::ranges::all_of(gpus, [](const auto& gpu) { return gpu.closed.has_value(); });
+  if (none_opens) {
+    return fmt::format("no GPU {}: training runs unchanged, Perseus measures and sets nothing",
+                       gpus.empty() ? "here" : "here can be opened");
+  }
   if (controlled == 0) return "advice only: Perseus can measure here but not set clocks";
   if (static_cast<std::size_t>(controlled) < gpus.size()) {
     return fmt::format("Perseus can set the clocks of {} of {} GPUs", controlled, gpus.size());
@@ -277,18 +279,19 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   const std::string socket = clock_control::daemon_socket("");
   const bool daemon = clock_control::daemon_listens(socket);
   drivers.push_back({"clockd", daemon, daemon ? "daemon at " + socket : "no daemon on this node"});
-  std::vector<std::string> selectors{arguments.device};
-  if (arguments.device.empty()) {
-    selectors = device::find_gpus();
-    std::ranges::copy(device::find_failing_gpus(), std::back_inserter(selectors));
-  }
+  device::FoundGpus found{{arguments.device}, {}};
+  if (arguments.device.empty()) found = device::find_all_gpus();
   std::vector<std::future<ExaminedGpu>> under_way;
-  for (const std::string& selector : selectors) {
+  for (const std::string& selector : found.selectors) {
     under_way.push_back(std::async(
         std::launch::async, [&arguments, selector] { return examine_gpu(selector, Seconds(arguments.seconds)); }));
   }
   std::vector<ExaminedGpu> gpus;
   for (auto& one : under_way) gpus.push_back(one.get());
+  for (device::FailingGpu& failing : found.failing) {
+    gpus.emplace_back().selector = failing.selector;
+    gpus.back().closed = std::move(failing.error);
+  }
   if (!arguments.device.empty() && gpus.front().closed) {
     const device::DeviceError& error = *gpus.front().closed;
     const bool no_selector = error.fault == device::DeviceFault::not_supported;
@@ -301,7 +304,7 @@ Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
     {
       const InterruptGuard guard;  // gives back a locked clock first
       for (ExaminedGpu& gpu : gpus) {
-        if (!gpu.closed && !InterruptGuard::interrupted()) gpu.switching = test_control(gpu);
+        if (!gpu.closed && !InterruptGuard::interrupted()) gpu.switching = test_control(gpu, arguments.beside_others);
       }
     }
     die_if_interrupted();
@@ -349,6 +352,10 @@ void add_doctor(CLI::App& app, Command& command) {
       "--test-control", arguments->test_control,
       "Change the clock 40 times, measure the switch latency, and give the clock back; without this option, no "
       "clock changes. Skips GPUs on which other processes compute");
+  doctor->add_flag(
+      "--beside-others", arguments->beside_others,
+      "With --test-control: also test GPUs on which other processes compute. Where the driver lists processes "
+      "by numbers of another PID namespace (containers), these may be your own");
   add_json_flag(*doctor, command);
   doctor->footer(help_footer(kDeviceErrors, "  perseus doctor\n  perseus doctor --device nvml:0 --test-control\n") +
                  "   1  no GPU found, a clock that cannot be set from here, or a failed control test\n"

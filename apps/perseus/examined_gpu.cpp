@@ -1,5 +1,6 @@
 #include "examined_gpu.h"
 
+#include <fmt/format.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -102,14 +103,29 @@ ExaminedGpu examine_gpu(const std::string& selector, Seconds longest_watch) {
   return gpu;
 }
 
-device::SwitchExamination test_control(const ExaminedGpu& gpu) {
+std::string others_of(const device::GpuConditions& conditions) {
+  const int others = conditions.other_processes, unknown = conditions.unknown_processes;
+  if (others == 0) return {};
+  std::string words =
+      fmt::format("{} other process{} compute{} on it", others, others == 1 ? "" : "es", others == 1 ? "s" : "");
+  if (unknown > 0) {
+    words += fmt::format(
+        " ({} without a number in this PID namespace: in a container the driver gives the host's numbers, so this may "
+        "be "
+        "your own job)",
+        unknown);
+  }
+  return words;
+}
+
+device::SwitchExamination test_control(const ExaminedGpu& gpu, bool beside_others) {
   device::SwitchExamination refused;
   if (gpu.control.selector.empty()) {
     refused.why = "this process has no permission to set its clock";
   } else if (!gpu.conditions) {
     refused.why = gpu.conditions.error().message;
-  } else if (gpu.conditions->other_processes > 0) {
-    refused.why = "other processes compute on it";
+  } else if (const std::string others = others_of(*gpu.conditions); !others.empty() && !beside_others) {
+    refused.why = others + "; --beside-others runs the test all the same";
   } else {
     return test_with_lease(gpu.control.selector);
   }

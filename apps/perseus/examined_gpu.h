@@ -39,7 +39,10 @@ ExaminedGpu examine_gpu(const std::string& selector, Seconds longest_watch);
 void count_on_daemon(ExaminedGpu& gpu, const std::string& socket);
 bool can_be_controlled(const ExaminedGpu& gpu);
 
-/// Changes clocks: only on request, on a GPU that no other process uses, one at a time.
-device::SwitchExamination test_control(const ExaminedGpu& gpu);
+/// In words; empty: no other process computes on it.
+std::string others_of(const device::GpuConditions& conditions);
+
+/// Changes clocks: only on request, one at a time, and on a GPU that another process uses only if `beside_others`.
+device::SwitchExamination test_control(const ExaminedGpu& gpu, bool beside_others);
 
 }  // namespace perseus::cli

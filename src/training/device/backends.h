@@ -13,12 +13,12 @@
 
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "training/device/gpu.h"
+#include "training/device/open_gpu.h"
 
 namespace perseus::device {
 
 DeviceResult<std::unique_ptr<Gpu>> open_nvml(const std::string& which);
-std::vector<std::string> find_nvml();
-std::vector<std::string> find_failing_nvml();
+FoundGpus find_nvml();
 
 DeviceResult<std::unique_ptr<Gpu>> open_zeusd(const std::string& which);
 /// AMD GPUs that zeusd lists; queries it only if this machine has one.

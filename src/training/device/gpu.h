@@ -79,7 +79,8 @@ struct GpuConditions {
   bool persistence = true;       ///< without it a clock lock can be lost when no process has the device open
   bool power_smoothing = false;  ///< a power floor is held: lower clocks in bubbles save nothing
   bool whole_module = false;     ///< a superchip: power and energy include the CPU's
-  int other_processes = 0;       ///< other processes that compute on it, besides this one and its parent
+  int other_processes = 0;       ///< that compute on it, besides this one, its parent and the MPS server
+  int unknown_processes = 0;     ///< of these, without a number in this PID namespace: this one may be among them
   Watts default_power_limit;     ///< 0: not known
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "training/device/backends.h"
 #include "training/device/nvml_library.h"
 
 namespace perseus::device {
@@ -10,11 +11,13 @@ namespace perseus::device {
 GpuTraces gpu_traces(const std::string& root) {
   const auto exists = [&](const char* path) { return ::access((root + path).c_str(), F_OK) == 0; };
   const auto nvml = nvml_library();
+  const std::vector<FailingGpu> failing = nvml ? find_nvml().failing : std::vector<FailingGpu>();
   return {exists("/proc/driver/nvidia/version"), exists("/dev/nvidiactl"), exists("/dev/kfd"),
-          nvml ? "" : nvml.error().message};
+          nvml ? "" : nvml.error().message, failing.empty() ? "" : failing.front().error.message};
 }
 
 std::string why_no_gpu(const GpuTraces& traces) {
+  if (!traces.failing.empty()) return traces.failing;
   if (traces.nvidia_node && !traces.nvml.empty()) {
     return fmt::format("{}; in a container, NVML comes with NVIDIA_DRIVER_CAPABILITIES=compute,utility", traces.nvml);
   }

@@ -19,6 +19,7 @@ struct GpuTraces {
   bool nvidia_node = false;    ///< /dev/nvidiactl
   bool amd_node = false;       ///< /dev/kfd
   std::string nvml;            ///< why NVML does not work; empty: it works
+  std::string failing = {};    ///< why NVML does not count or name a GPU; empty: it does
 };
 
 /// `root`: where /proc and /dev are; empty: here.

@@ -31,7 +31,9 @@ constexpr std::array<Row, 28> kRows{{
     {15, DeviceFault::lost, "the GPU is lost"},
     {16, DeviceFault::lost, "the GPU must be reset"},
     {17, DeviceFault::no_permission, "blocked by the operating system"},
-    {18, DeviceFault::no_driver, "library and driver are of different versions"},
+    {18, DeviceFault::no_driver,
+     "library and driver are of different versions: no new process can use the GPU until the driver is loaded again or "
+     "the machine boots"},
     {19, DeviceFault::busy, "in use"},
     {20, DeviceFault::busy, "out of memory"},
     {21, DeviceFault::busy, "no data"},

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <string_view>
 
@@ -48,6 +49,21 @@ int list_of(const std::function<int(unsigned*, T*)>& ask, std::vector<T>& list) 
   }
   if (code == kSuccess) list.resize(std::min<std::size_t>(count, list.size()));
   return code;
+}
+
+int uuid_of(const NvmlLibrary& nvml, nvml::Device device, std::string& uuid) {
+  std::array<char, 96> text{};
+  const int code = call(nvml.nvmlDeviceGetUUID, device, text.data(), static_cast<unsigned>(text.size() - 1));
+  if (code == kSuccess) uuid = text.data();
+  return code;
+}
+
+/// As /proc has it, the first 15 characters; none: this PID namespace has no such process.
+std::optional<std::string> name_of_process(unsigned pid) {
+  std::ifstream file(fmt::format("/proc/{}/comm", pid));
+  std::string name;
+  if (!std::getline(file, name)) return std::nullopt;
+  return name;
 }
 
 bool is_index(const std::string& which) {
@@ -137,7 +153,23 @@ DeviceResult<std::unique_ptr<NvmlGpu>> NvmlGpu::open(const std::string& which) {
       call((*nvml)->nvmlDeviceGetDeviceHandleFromMigDeviceHandle, *device, &whole) == kSuccess) {
     device = whole;
   }
-  return std::unique_ptr<NvmlGpu>(new NvmlGpu(std::move(*nvml), *device));
+  std::unique_ptr<NvmlGpu> gpu(new NvmlGpu(*nvml, *device));
+  if (const int code = gpu->name_by(which); code != kSuccess) {
+    return nvml_error("nvmlDeviceGetUUID", "nvml:" + which, code);
+  }
+  return gpu;
+}
+
+/// A GPU that is lost does not tell its UUID, without which no lease can name it.
+int NvmlGpu::name_by(const std::string& which) {
+  if (!identity_.uuid.empty()) return kSuccess;
+  nvml::Device same = nullptr;
+  if (which.starts_with("GPU-") && call(nvml_->nvmlDeviceGetHandleByUUID, which.c_str(), &same) == kSuccess) {
+    identity_.uuid = which;
+    return kSuccess;
+  }
+  const int code = uuid_of(*nvml_, device_, identity_.uuid);
+  return fault_of_nvml(code) == DeviceFault::not_supported ? kSuccess : code;
 }
 
 DeviceError NvmlGpu::error(const char* function, int code, bool sets_clock) const {
@@ -181,7 +213,7 @@ int NvmlGpu::field(unsigned id, unsigned scope, unsigned long long& value) const
 
 DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
   if (!clocks_.empty()) return clocks_;
-  std::vector<unsigned> memory, graphics;
+  std::vector<unsigned> memory;
   int code = list_of<unsigned>(
       [&](unsigned* count, unsigned* mhz) {
         return call(nvml_->nvmlDeviceGetSupportedMemoryClocks, device_, count, mhz);
@@ -189,17 +221,38 @@ DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
       memory);
   if (code != kSuccess) return error("nvmlDeviceGetSupportedMemoryClocks", code);
   const unsigned highest = memory.empty() ? 0 : *std::ranges::max_element(memory);
-  code = list_of<unsigned>(
+  auto clocks = clocks_beside(highest);
+  if (clocks) clocks_ = *clocks;
+  return clocks;
+}
+
+/// The clocks that the GPU has while its memory runs at that one.
+DeviceResult<std::vector<Megahertz>> NvmlGpu::clocks_beside(unsigned memory_mhz) const {
+  std::vector<unsigned> graphics;
+  const int code = list_of<unsigned>(
       [&](unsigned* count, unsigned* mhz) {
-        return call(nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, highest, count, mhz);
+        return call(nvml_->nvmlDeviceGetSupportedGraphicsClocks, device_, memory_mhz, count, mhz);
       },
       graphics);
   if (code != kSuccess) return error("nvmlDeviceGetSupportedGraphicsClocks", code);
   if (graphics.empty()) return error("nvmlDeviceGetSupportedGraphicsClocks", nvml_code::kNotSupported);
   std::sort(graphics.begin(), graphics.end(), std::greater<>());
   graphics.erase(std::unique(graphics.begin(), graphics.end()), graphics.end());
-  for (const unsigned mhz : graphics) clocks_.emplace_back(static_cast<int>(mhz));
-  return clocks_;
+  std::vector<Megahertz> clocks;
+  for (const unsigned mhz : graphics) clocks.emplace_back(static_cast<int>(mhz));
+  return clocks;
+}
+
+/// Another process may have locked the memory's clock. Not if no clock of the new list is as high as `clock`: an idle
+/// memory clock has such a list too.
+bool NvmlGpu::list_has_changed(Megahertz clock) {
+  unsigned memory_mhz = 0;
+  if (call(nvml_->nvmlDeviceGetClockInfo, device_, nvml::clock_memory, &memory_mhz) != kSuccess) return false;
+  const auto before = supported_clocks();
+  auto clocks = clocks_beside(memory_mhz);
+  if (!before || !clocks || clocks->front() < clock || *clocks == *before) return false;
+  clocks_ = std::move(*clocks);
+  return true;
 }
 
 DeviceResult<Megahertz> NvmlGpu::clock() {
@@ -296,8 +349,12 @@ DeviceResult<GpuConditions> NvmlGpu::conditions() {
           },
           processes) == kSuccess) {
     const auto self = static_cast<unsigned>(getpid()), parent = static_cast<unsigned>(getppid());
-    conditions.other_processes = static_cast<int>(std::ranges::count_if(
-        processes, [&](const nvml::ProcessInfo& process) { return process.pid != self && process.pid != parent; }));
+    for (const nvml::ProcessInfo& process : processes) {
+      const std::optional<std::string> name = name_of_process(process.pid);
+      if (process.pid == self || process.pid == parent || (name && name->starts_with("nvidia-cuda-mps"))) continue;
+      ++conditions.other_processes;
+      if (!name) ++conditions.unknown_processes;
+    }
   }
   if (!power_scope_) static_cast<void>(power());
   conditions.whole_module = power_scope_ == nvml::scope_module;
@@ -311,6 +368,7 @@ DeviceStatus NvmlGpu::lock_clock(Megahertz clock) {
   };
   int code = set(clock);
   if (code != kSuccess && fault_of_nvml(code, true) == DeviceFault::bad_clock) {
+    if (list_has_changed(clock)) return error("nvmlDeviceSetGpuLockedClocks", code, true);
     // A clock that only another GPU of the job has: use the nearest of this one's, once.
     const auto clocks = supported_clocks();
     if (clocks) {
@@ -357,34 +415,30 @@ int NvmlGpu::index() const {
   return call(nvml_->nvmlDeviceGetIndex, device_, &index) == kSuccess ? static_cast<int>(index) : -1;
 }
 
-std::vector<std::string> find_nvml() {
-  std::vector<std::string> selectors;
+FoundGpus find_nvml() {
+  FoundGpus found;
   const auto nvml = nvml_library();
-  if (!nvml) return selectors;
-  for (const nvml::Device device : devices_of(**nvml)) {
-    const std::string uuid = text_of((*nvml)->nvmlDeviceGetUUID, device);
-    unsigned index = 0;
-    if (!uuid.empty()) {
-      selectors.push_back("nvml:" + uuid);
-    } else if (call((*nvml)->nvmlDeviceGetIndex, device, &index) == kSuccess) {
-      selectors.push_back("nvml:" + std::to_string(index));
-    }
-  }
-  return selectors;
-}
-
-std::vector<std::string> find_failing_nvml() {
-  std::vector<std::string> selectors;
-  const auto nvml = nvml_library();
+  if (!nvml) return found;
   unsigned count = 0;
-  if (!nvml || call((*nvml)->nvmlDeviceGetCount_v2, &count) != kSuccess) return selectors;
+  if (const int code = call((*nvml)->nvmlDeviceGetCount_v2, &count); code != kSuccess) {
+    found.failing.push_back({"nvml", nvml_error("nvmlDeviceGetCount_v2", "this machine", code)});
+    return found;
+  }
   for (unsigned i = 0; i < count; ++i) {
+    const std::string selector = "nvml:" + std::to_string(i);
     nvml::Device device = nullptr;
-    if (call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device) != kSuccess) {
-      selectors.push_back("nvml:" + std::to_string(i));
+    std::string uuid;
+    if (const int code = call((*nvml)->nvmlDeviceGetHandleByIndex_v2, i, &device); code != kSuccess) {
+      found.failing.push_back({selector, nvml_error("nvmlDeviceGetHandleByIndex_v2", selector, code)});
+    } else if (const int unnamed = uuid_of(**nvml, device, uuid); unnamed == kSuccess && !uuid.empty()) {
+      found.selectors.push_back("nvml:" + uuid);
+    } else if (unnamed == kSuccess || fault_of_nvml(unnamed) == DeviceFault::not_supported) {
+      found.selectors.push_back(selector);
+    } else {
+      found.failing.push_back({selector, nvml_error("nvmlDeviceGetUUID", selector, unnamed)});
     }
   }
-  return selectors;
+  return found;
 }
 
 }  // namespace perseus::device

@@ -40,6 +40,9 @@ class NvmlGpu final : public Gpu {
  private:
   NvmlGpu(std::shared_ptr<const NvmlLibrary> nvml, nvml::Device device);
   [[nodiscard]] DeviceError error(const char* function, int code, bool sets_clock = false) const;
+  [[nodiscard]] int name_by(const std::string& which);
+  [[nodiscard]] DeviceResult<std::vector<Megahertz>> clocks_beside(unsigned memory_mhz) const;
+  bool list_has_changed(Megahertz clock);
   /// The value of a field as a whole number.
   int field(unsigned id, unsigned scope, unsigned long long& value) const;
 

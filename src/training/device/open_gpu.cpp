@@ -38,15 +38,15 @@ std::string stable_selector(const GpuIdentity& gpu, const std::string& selector)
   return result;
 }
 
-std::vector<std::string> find_failing_gpus() { return find_failing_nvml(); }
-
-std::vector<std::string> find_gpus() {
-  std::vector<std::string> selectors = find_nvml();
-  std::ranges::move(find_amd(), std::back_inserter(selectors));
+FoundGpus find_all_gpus() {
+  FoundGpus found = find_nvml();
+  std::ranges::move(find_amd(), std::back_inserter(found.selectors));
   // If the simulated NVML is loaded, the simulated GPUs are in the list already.
   const auto nvml = nvml_library();
-  if (!nvml || !(*nvml)->simulated) std::ranges::move(find_simulated(), std::back_inserter(selectors));
-  return selectors;
+  if (!nvml || !(*nvml)->simulated) std::ranges::move(find_simulated(), std::back_inserter(found.selectors));
+  return found;
 }
+
+std::vector<std::string> find_gpus() { return find_all_gpus().selectors; }
 
 }  // namespace perseus::device

@@ -38,9 +38,16 @@ std::string stable_selector(const GpuIdentity& gpu, const std::string& selector)
 /// Returns no_driver, not_supported for an unknown kind (the message lists them), lost for no such GPU.
 DeviceResult<std::unique_ptr<Gpu>> open_gpu(const std::string& selector);
 
-/// Selectors of all GPUs of this machine, the real ones first; never an error.
+struct FailingGpu {
+  std::string selector;  ///< without WHICH: the driver does not count its GPUs
+  DeviceError error;
+};
+struct FoundGpus {
+  std::vector<std::string> selectors;  ///< the real ones first
+  std::vector<FailingGpu> failing;     ///< that the driver counts but cannot name (lost, no permission)
+};
+FoundGpus find_all_gpus();
+/// FoundGpus::selectors.
 std::vector<std::string> find_gpus();
-/// Selectors of GPUs that the driver counts but does not open (lost, no permission); open_gpu() returns the reason.
-std::vector<std::string> find_failing_gpus();
 
 }  // namespace perseus::device

@@ -2,6 +2,11 @@
 #include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
 
 #include "environment.h"
 #include "nvml_stand_in.h"
@@ -99,7 +104,46 @@ TEST_F(NvmlDriver, AClockThatItDoesNotHaveIsTheNearestOneOnce) {
   EXPECT_EQ(driver_->lock_calls, 3) << "there is no nearer one";
 }
 
-TEST_F(NvmlDriver, TheProcessAndItsParentAreNotOtherProcesses) { EXPECT_EQ(open()->conditions()->other_processes, 1); }
+TEST_F(NvmlDriver, WhileTheMemorysClockIsLockedTheClocksAreThoseBesideIt) {
+  constexpr int invalid_argument = 2;
+  const auto gpu = open();
+  ASSERT_EQ(gpu->supported_clocks()->front(), Megahertz(1410));
+  driver_->memory_mhz = 1593;
+  driver_->lock_code = invalid_argument;
+  EXPECT_EQ(gpu->lock_clock(Megahertz(1200)).error().fault, DeviceFault::bad_clock);
+  EXPECT_THAT(*gpu->supported_clocks(), ::testing::ElementsAre(Megahertz(1300), Megahertz(1100)));
+  EXPECT_TRUE(gpu->lock_clock(Megahertz(1300)));
+  // The memory of an idle GPU: its list is too low for a job.
+  driver_->memory_mhz = 405;
+  driver_->lock_code = invalid_argument;
+  EXPECT_TRUE(gpu->lock_clock(Megahertz(1200)));
+  EXPECT_GT(driver_->locked_mhz, 210U);
+}
+
+TEST_F(NvmlDriver, TheProcessItsParentAndTheMpsServerAreNotOtherProcesses) {
+  EXPECT_EQ(open()->conditions()->other_processes, 1);
+  EXPECT_EQ(open()->conditions()->unknown_processes, 1) << "of the host, in a container";
+  for (const char* name : {"python3", "nvidia-cuda-mps"}) {
+    int named[2], until[2];
+    ASSERT_EQ(pipe(named) | pipe(until), 0);
+    const pid_t process = fork();
+    if (process == 0) {
+      char byte = 0;
+      prctl(PR_SET_NAME, name);
+      if (write(named[1], &byte, 1) == 1) static_cast<void>(read(until[0], &byte, 1));
+      _exit(0);
+    }
+    char byte = 0;
+    ASSERT_EQ(read(named[0], &byte, 1), 1);
+    driver_->computes = static_cast<unsigned>(process);
+    const auto conditions = open()->conditions();
+    EXPECT_EQ(conditions->other_processes, std::string(name) == "python3" ? 2 : 1);
+    EXPECT_EQ(conditions->unknown_processes, 1);
+    ASSERT_EQ(write(until[1], &byte, 1), 1);
+    waitpid(process, nullptr, 0);
+    for (const int fd : {named[0], named[1], until[0], until[1]}) close(fd);
+  }
+}
 
 }  // namespace
 }  // namespace perseus::device

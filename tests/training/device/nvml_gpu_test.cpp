@@ -10,6 +10,7 @@
 #include "sample_gpu.h"
 #include "simulation/simulated_gpu/simulated_driver.h"
 #include "training/device/gpu.h"
+#include "training/device/missing_gpu.h"
 #include "training/device/nvml_codes.h"
 #include "training/device/open_gpu.h"
 
@@ -152,6 +153,37 @@ TEST_F(Nvml, SelectsByIndexUuidItsBeginningAndBusId) {
     EXPECT_EQ(refusal(selector).fault, DeviceFault::not_supported) << selector << ": " << refusal(selector).message;
   }
   EXPECT_THAT(refusal("cuda:0").message, ::testing::HasSubstr("allowed: nvml:WHICH"));
+}
+
+TEST_F(Nvml, AGpuThatDoesNotTellItsUuidIsNamedByTheSelectorOrNotOpened) {
+  auto spec = sample_spec();
+  spec.uuid = "GPU-11111111-2222-3333-4444-555555555555";
+  make("a", spec);
+  for (const int code : {15, 16, 999, 4}) {
+    truth().inject("nvmlDeviceGetUUID", code, -1);
+    EXPECT_EQ(open("nvml:" + spec.uuid)->identity().uuid, spec.uuid);
+    const auto unnamed = open_gpu("nvml:0");
+    ASSERT_FALSE(unnamed) << "no lease could name it";
+    EXPECT_EQ(unnamed.error().fault, fault_of_nvml(code));
+    EXPECT_THAT(unnamed.error().message, ::testing::HasSubstr("nvmlDeviceGetUUID of nvml:0"));
+    const FoundGpus found = find_all_gpus();
+    EXPECT_THAT(found.selectors, ::testing::IsEmpty());
+    ASSERT_EQ(found.failing.size(), 1U);
+    EXPECT_EQ(found.failing[0].selector, "nvml:0");
+  }
+  truth().inject("nvmlDeviceGetUUID", 3, -1);  // a driver without UUIDs
+  EXPECT_EQ(open()->identity().uuid, "");
+  EXPECT_THAT(find_gpus(), ::testing::ElementsAre("nvml:0"));
+}
+
+TEST_F(Nvml, AFailureToCountIsNotNoGpu) {
+  make("a");
+  truth().inject("nvmlDeviceGetCount_v2", 999, -1);
+  const FoundGpus found = find_all_gpus();
+  EXPECT_THAT(found.selectors, ::testing::IsEmpty());
+  ASSERT_EQ(found.failing.size(), 1U);
+  EXPECT_THAT(found.failing[0].error.message, ::testing::HasSubstr("nvmlDeviceGetCount_v2"));
+  EXPECT_THAT(why_no_gpu(gpu_traces(folder_.path())), ::testing::HasSubstr("nvmlDeviceGetCount_v2"));
 }
 
 TEST_F(Nvml, AFileThatIsNoGpuIsALostOne) {

@@ -105,11 +105,12 @@ EXPORT int nvmlDeviceGetSupportedMemoryClocks(Device, unsigned* count, unsigned*
 EXPORT int nvmlDeviceGetSupportedGraphicsClocks(Device, unsigned memory_mhz, unsigned* count, unsigned* mhz) {
   hang_if_asked("nvmlDeviceGetSupportedGraphicsClocks");
   if (memory_mhz == 2619) return give<unsigned>({1200, 1410, 1410, 900}, count, mhz);
+  if (memory_mhz == 1593) return give<unsigned>({1300, 1100}, count, mhz);
   return memory_mhz == 405 ? give<unsigned>({210}, count, mhz) : not_found;
 }
 EXPORT int nvmlDeviceGetClockInfo(Device, int type, unsigned* mhz) {
   hang_if_asked("nvmlDeviceGetClockInfo");
-  *mhz = type == clock_sm ? 1410 : type == clock_graphics ? 1395 : 2619;
+  *mhz = type == clock_sm ? 1410 : type == clock_graphics ? 1395 : state.memory_mhz;
   return success;
 }
 EXPORT int nvmlDeviceGetCurrentClocksEventReasons(Device, unsigned long long* reasons) {
@@ -126,5 +127,7 @@ EXPORT int nvmlDeviceSetGpuLockedClocks(Device, unsigned lowest_mhz, unsigned hi
 }
 EXPORT int nvmlDeviceGetComputeRunningProcesses_v3(Device, unsigned* count, ProcessInfo* processes) {
   const auto own = static_cast<unsigned>(getpid()), parent = static_cast<unsigned>(getppid());
-  return give<ProcessInfo>({{own, 0, 0, 0}, {parent, 0, 0, 0}, {own + parent, 0, 0, 0}}, count, processes);
+  std::vector<ProcessInfo> all{{own, 0, 0, 0}, {parent, 0, 0, 0}, {0x7fffffff, 0, 0, 0}};
+  if (state.computes != 0) all.push_back({state.computes, 0, 0, 0});
+  return give(all, count, processes);
 }

@@ -11,6 +11,8 @@ struct NvmlStandIn {
   unsigned mig_now = 0, mig_pending = 0;
   int lock_code = 0;  ///< result of the next call to lock a clock
   int lock_calls = 0;
+  unsigned memory_mhz = 2619;  ///< now
+  unsigned computes = 0;       ///< one more process that computes on the GPU; 0: none
   unsigned locked_mhz = 0;
 };
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """perseus doctor on simulated machines of every kind: its output, its exit codes, and that it changes nothing else.
 
-usage: test_doctor.py PERSEUS FOLDER_OF_NVML_LOOK_ALIKE SAMPLE_GPU
+usage: test_doctor.py PERSEUS FOLDER_OF_NVML_LOOK_ALIKE SAMPLE_GPU NVML_STAND_IN
 """
 
 import fcntl
 import http.server
 import json
 import os
+import shutil
 import socketserver
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import threading
 import time
 import unittest
 
-PERSEUS, FOLDER, SAMPLE_GPU = sys.argv[1:4]
+PERSEUS, FOLDER, SAMPLE_GPU, STAND_IN = sys.argv[1:5]
 
 
 class Zeusd(socketserver.ThreadingUnixStreamServer):
@@ -251,6 +252,44 @@ class Doctor(unittest.TestCase):
         for words in ("zeusd:0000:43:00.0", "AMD Instinct MI300X", "from 525 to 2100 MHz", "2050 MHz", "120.0 W", "PyTorch"):
             self.assertIn(words, done.stdout)
 
+    def look_alike(self, *names):
+        for name in names:
+            self.gpu(name)
+        self.environment.update(
+            PERSEUS_SIMULATED_GPUS=self.path, PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1")
+        )
+
+    def test_a_gpu_whose_getters_fail_does_not_vanish(self):
+        self.look_alike("0", "1")
+        for function in ("nvmlDeviceGetUUID", "nvmlDeviceGetIndex"):
+            self.inject(os.path.join(self.path, "1"), function, 15)
+        done = self.doctor()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("nvml:1\n  cannot be opened  nvmlDeviceGetUUID of nvml:1: the GPU is lost (NVML 15)", done.stdout)
+        self.assertIn("1 of 2 GPUs", done.stdout)
+
+    def test_a_driver_that_does_not_count_its_gpus_is_not_no_gpu(self):
+        self.look_alike("0")
+        self.inject(os.path.join(self.path, "0"), "nvmlDeviceGetCount_v2", 999)
+        done = self.doctor()
+        self.assertEqual(done.returncode, 1, done.stdout)
+        self.assertIn("cannot be opened  nvmlDeviceGetCount_v2 of this machine: unknown error (NVML 999)", done.stdout)
+        self.assertIn("no GPU here can be opened", done.stdout)
+
+    def test_processes_without_a_number_here_may_be_oneself(self):
+        # The stand-in lists a process of the host, as NVML does in a container.
+        self.environment["PERSEUS_NVML"] = STAND_IN
+        arguments = ("--device", "nvml:0", "--test-control", "--json")
+        gpu = json.loads(self.doctor(*arguments).stdout)["gpus"][0]
+        self.assertGreater(gpu["conditions"]["unknown_processes"], 0)
+        if os.geteuid() != 0:
+            self.skipTest("needs root, for a control path")
+        self.assertFalse(gpu["control_test"]["touched"])
+        self.assertIn("this may be your own job", gpu["control_test"]["why"])
+        self.assertIn("--beside-others", gpu["control_test"]["why"])
+        gpu = json.loads(self.doctor(*arguments, "--beside-others").stdout)["gpus"][0]
+        self.assertTrue(gpu["control_test"]["touched"], gpu)
+
     def test_without_rights_the_clock_daemon_sets_clocks(self):
         if os.geteuid() != 0:
             self.skipTest("needs root, to give it up")
@@ -259,10 +298,12 @@ class Doctor(unittest.TestCase):
         os.chmod(self.path, 0o755)
         os.chmod(os.path.join(self.path, "0"), 0o666)
         self.environment.update(
-            PERSEUS_SIMULATED_GPUS=self.path + "/0", PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1"),
-            PERSEUS_CLOCKD_SOCKET=socket,
+            PERSEUS_SIMULATED_GPUS=self.path + "/0", PERSEUS_CLOCKD_SOCKET=socket,
         )  # fmt: skip
-        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", PERSEUS, "doctor", "--seconds", "0"]
+        # Copies: the build may be below a folder that only root may enter.
+        perseus = shutil.copy(PERSEUS, self.path)
+        self.environment["PERSEUS_NVML"] = shutil.copy(os.path.join(FOLDER, "libnvidia-ml.so.1"), self.path)
+        unprivileged = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", perseus, "doctor", "--seconds", "0"]
 
         def doctor():
             return subprocess.run(unprivileged, env=self.environment, capture_output=True, text=True, timeout=300, check=False)
