@@ -28,6 +28,8 @@ std::string_view name_of(Cause cause) {
       return "plan";
     case Cause::clock_control:
       return "clock_control";
+    case Cause::stuck_clock:
+      return "stuck_clock";
     case Cause::device:
       return "device";
     case Cause::energy:

@@ -32,6 +32,7 @@ enum class Cause {
   slowdown,  ///< iterations are slower than the plan promised
   late_clocks,
   clock_control,
+  stuck_clock,  ///< a clock may stay locked that could not be given back
   device,
   energy,
   cuda,

@@ -81,6 +81,16 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
   return !opened.facts.clocks_mhz.empty();
 }
 
+/// The clock, if it is below the highest one without a reason: the driver cannot report a lock. An idle GPU without a
+/// lock has its lowest clocks, or the highest one. 0: none.
+Megahertz locked_by_another(device::Gpu& gpu, int highest_mhz) {
+  const auto clock = gpu.clock();
+  const auto events = gpu.clock_events();
+  if (!clock || !events || events->throttled() || events->sync_boost) return Megahertz(0);
+  const bool idles_low = events->idle && 2 * clock->value() < highest_mhz;
+  return idles_low || clock->value() >= highest_mhz ? Megahertz(0) : *clock;
+}
+
 /// Measures the time from the device's call until the clock is in effect; 0: not known. A plan without the latency
 /// assumes that clocks arrive in time. While training runs, the latency cannot be measured where clocks change more
 /// often than that.
@@ -120,6 +130,15 @@ void start_control(const ClientOptions& options, const std::string& selector, Ra
     return;
   }
   opened.control = std::move(*started);
+  opened.locked_before = locked_by_another(*opened.gpu, opened.facts.clocks_mhz.front());
+  if (const int before = opened.locked_before.value(); before > 0) {
+    complaints.say(
+        LogLevel::warning,
+        fmt::format("{} runs at {} of {} MHz and the driver gives no reason: another process (a launcher's "
+                    "nvidia-smi -lgc) may have locked its clock; the first clock of a plan replaces that lock, and "
+                    "PERSEUS_CEILING_MHZ={} keeps it as a limit",
+                    selector, before, opened.facts.clocks_mhz.front(), before));
+  }
   RankFacts& facts = opened.facts;
   if (options.start_ceiling_mhz > 0) {  // before any clock is set
     opened.control->set_budget(Megahertz(device::highest_within(facts.clocks_mhz, options.start_ceiling_mhz)), 0);

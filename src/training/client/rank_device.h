@@ -26,6 +26,7 @@ struct RankDevice {
   std::string no_control;            ///< why there is no control
   std::unique_ptr<device::Gpu> gpu;  ///< null: none, or it cannot be opened
   std::unique_ptr<clock_control::ClockController> control;
+  Megahertz locked_before;  ///< a clock that another process seems to have locked before; 0: none
 };
 
 /// True if the option leaves the choice of the GPU to CUDA's view, which only the training thread has.

@@ -73,7 +73,16 @@ bool TrainingClient::stop() {
 
 void TrainingClient::end_control() {
   calls_.stop_control();
-  if (control_) control_->stop();
+  if (!control_) return;
+  control_->stop();
+  if (const std::string stuck = control_->left_locked(); !stuck.empty()) {
+    complaints_.say(LogLevel::error, stuck);
+  } else if (locked_before_.value() != 0 && control_->statistics().applied > 0) {
+    complaints_.say(LogLevel::info, fmt::format("the driver chooses the GPU's clock again: the lock at {} MHz that was "
+                                                "there before is gone",
+                                                locked_before_.value()));
+  }
+  locked_before_ = Megahertz(0);
 }
 
 // ---- The watching thread: all work that may take time
@@ -117,6 +126,7 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   facts_ = std::move(opened.facts);
   no_control_ = std::move(opened.no_control);
   gpu_ = std::move(opened.gpu);
+  locked_before_ = opened.locked_before;
   control_ = std::move(opened.control);
   if (!control_) return;
   calls_.use_control(*control_, facts_.clocks_mhz.front());

@@ -115,7 +115,8 @@ class TrainingClient {
   LastStep last_step_;          ///< guarded after opened_, too
   device::CudaView cuda_view_;  ///< of the thread that called start()
   RankFacts facts_;
-  std::string no_control_;  ///< why there is no control_
+  std::string no_control_;   ///< why there is no control_
+  Megahertz locked_before_;  ///< see RankDevice
   std::unique_ptr<Session> session_;
   std::deque<std::string> jobs_;  ///< returned ids stay valid
   std::atomic<const char*> job_{""};

@@ -146,3 +146,8 @@ void TrainingClient::look_after_control() {
 }
 
 }  // namespace perseus::client
+  if (const std::string stuck = control_->left_locked(); !stuck.empty()) {
+    complaints_.raise(Cause::stuck_clock, stuck);
+  } else {
+    complaints_.clear(Cause::stuck_clock, "the clock was given back");
+  }

@@ -12,8 +12,10 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <ctime>
+#include <future>
 #include <mutex>
 #include <string_view>
 #include <thread>
@@ -33,6 +35,7 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
+constexpr double kHereLimit_s = 2;  // for calls of the driver in this process
 
 OwnedFd own_pidfd() {
 #ifdef SYS_pidfd_open
@@ -74,6 +77,17 @@ double cpu_s(pid_t pid) {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
+/// The result of a call that may hang in a driver; false where it takes longer.
+template <class Call>
+bool within(double limit_s, const Call& call) {
+  auto result = std::make_shared<std::promise<bool>>();
+  std::future<bool> done = result->get_future();
+  std::thread thread = start_quiet_thread([result, call] { result->set_value(call()); });
+  if (!thread.joinable()) return false;
+  thread.detach();
+  return done.wait_for(std::chrono::duration<double>(limit_s)) == std::future_status::ready && done.get();
+}
+
 }  // namespace
 
 struct ClockController::State {
@@ -86,7 +100,10 @@ struct ClockController::State {
   device::DeviceStatus shake_hands(pid_t child, double limit_s);
   void watch();
   void see_helper_end();
+  bool restore();
   void end_budget();
+  std::string restore_at_exit();
+  [[nodiscard]] std::string text_of_lock() const;
   /// It starts as a helper does.
   [[nodiscard]] double restore_limit_s() const { return std::max(kRestoreLimit_s, options.start_limit_s); }
   [[nodiscard]] Megahertz ceiling() const {
@@ -112,14 +129,17 @@ struct ClockController::State {
 
   // Used by the watching thread; until it runs, by the thread that starts it.
   OwnedFd channel;
-  std::string program, lease;
+  bool own_helper = false;     ///< this process has started the last helper, and no daemon has
+  bool helper_ended = true;    ///< the last one
+  bool tried_at_stop = false;  ///< restore() ran after the request to stop
+  std::string program, lease;  ///< of an own helper; written under mutex
   RestartPause pause;
   std::int64_t working_since_ns = 0;  ///< 0: it did not start
   bool left_at_ceiling = false;       ///< by --keep-ceiling: no process gives the clock back by itself
   std::thread watcher;
 
   std::mutex mutex;  ///< guards the next line, and the mailbox's texts
-  std::string why_gone;
+  std::string why_gone, left_locked;
 };
 
 device::DeviceStatus ClockController::State::prepare() {
@@ -132,7 +152,7 @@ device::DeviceStatus ClockController::State::prepare() {
     return no_helper(fmt::format("no shared memory or eventfd for the helper: {}", std::strerror(errno)));
   }
   mailbox->start_limit_ns = static_cast<std::int64_t>(1e9 * options.start_limit_s);
-  add_open_mailbox(*mailbox, wake.get(), generation);
+  add_open_mailbox(*mailbox, wake.get(), generation, [this] { return restore_at_exit(); });
   return Ok{};
 }
 
@@ -161,15 +181,21 @@ device::DeviceStatus ClockController::State::start_helper() {
   if (device::DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
   working_since_ns = monotonic_ns();
   left_at_ceiling = false;
+  {
+    const std::lock_guard lock(mutex);
+    left_locked.clear();  // it has given back first
+  }
   helpers.fetch_add(1, std::memory_order_release);
   gone.store(false, std::memory_order_release);
   return Ok{};
 }
 
 device::DeviceStatus ClockController::State::ask_daemon_for_helper(const std::string& socket) {
-  program = fmt::format("the clock daemon at {}", socket);
   {
     const std::lock_guard lock(mutex);
+    program = fmt::format("the clock daemon at {}", socket);
+    lease.clear();
+    own_helper = false;
     mailbox->begin_again();
   }
   auto connection = ask_daemon(socket, options.device, ceiling(), mailbox_fd.get(), wake.get());
@@ -181,7 +207,6 @@ device::DeviceStatus ClockController::State::ask_daemon_for_helper(const std::st
 device::DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
   auto found = find_helper(options.helper);
   if (!found) return found.error();
-  program = std::move(*found);
   std::array<int, 2> ends{-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
     return no_helper(fmt::format("no sockets for the helper: {}", std::strerror(errno)));
@@ -190,10 +215,14 @@ device::DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
   const OwnedFd helpers_channel(ends[1]);
   {
     const std::lock_guard lock(mutex);
+    program = std::move(*found);
+    lease.clear();
+    own_helper = true;
     mailbox->begin_again();
   }
   const OwnedFd owner = own_pidfd();
-  std::vector<std::string> arguments{"--device", options.device};
+  // By its UUID: the helper may start while the GPU is lost and reports none.
+  std::vector<std::string> arguments{"--device", device::stable_selector(options.gpu, options.device)};
   if (ceiling().value() > 0) {
     arguments.emplace_back("--ceiling");
     arguments.push_back(std::to_string(ceiling().value()));
@@ -227,7 +256,6 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
   const bool numbers = child > 0 || listener_of(channel.get()) > 0;
   supervisor = numbers ? hello.supervisor_pid : 0;
   worker = numbers ? hello.worker_pid : 0;
-  lease = child > 0 ? hello.text.data() : "";
   return Ok{};
 }
 
@@ -249,24 +277,68 @@ void ClockController::State::see_helper_end() {
   }
   supervisor = worker = 0;
   channel.reset();
-  if (!ended || lease.empty() || mailbox->locked.load(std::memory_order_acquire) == 0) return;
-  std::vector<std::string> arguments{"--restore", lease};
-  // This process trains on: its clock must not become the driver's choice.
-  if (const Megahertz ceiling = mailbox->limit.least_ceiling(); ceiling.value() != 0 && !stops()) {
-    arguments = {"--keep-ceiling", lease, std::to_string(ceiling.value())};
-    left_at_ceiling = true;
+  helper_ended = ended;
+  if (own_helper) {
+    const std::lock_guard lock(mutex);
+    lease = mailbox->lease.read();
   }
-  const auto restorer = spawn_helper(program, arguments, {});
-  if (restorer) reap(*restorer, restore_limit_s());
+  const bool locked = mailbox->locked.load(std::memory_order_acquire) != 0;
+  const bool left = locked && !(ended && restore());
+  const std::lock_guard lock(mutex);
+  left_locked = left ? text_of_lock() : "";
 }
 
-/// After the last helper: what holds the ceiling in its place gives the clock back.
+/// In place of an own helper whose processes all died, or could not give the clock back: another perseus-clockd, then
+/// this process. Its driver session may be older than a driver library that was replaced, which refuses new processes.
+bool ClockController::State::restore() {
+  const std::string path = lease;
+  if (path.empty()) return false;
+  // This process trains on: its clock must not become the driver's choice.
+  tried_at_stop = stops();
+  const Megahertz ceiling = tried_at_stop ? Megahertz(0) : mailbox->limit.least_ceiling();
+  left_at_ceiling = ceiling.value() != 0;
+  std::vector<std::string> arguments{"--restore", path};
+  if (left_at_ceiling) arguments = {"--keep-ceiling", path, std::to_string(ceiling.value())};
+  const auto restorer = spawn_helper(program, arguments, {});
+  bool done = restorer && reap(*restorer, restore_limit_s());
+  done = done || within(kHereLimit_s, [path, ceiling] {
+           return (ceiling.value() == 0 ? restore_lease(path, 0) : keep_ceiling(path, 0, ceiling)).ok();
+         });
+  if (done && !left_at_ceiling) mailbox->locked.store(0, std::memory_order_release);
+  return done;
+}
+
+/// After the last helper: what holds the ceiling in its place gives the clock back, and so does what could not before.
 void ClockController::State::end_budget() {
   stopped = true;
   mailbox->limit.set(Megahertz(0), 0);  // a guard sees it
-  if (!left_at_ceiling) return;
-  const auto restorer = spawn_helper(program, {"--restore", lease}, {});
-  if (restorer) reap(*restorer, restore_limit_s());
+  const bool locked = left_at_ceiling || (mailbox->locked.load(std::memory_order_acquire) != 0 && !tried_at_stop);
+  if (!locked || !helper_ended || !restore()) return;
+  const std::lock_guard lock(mutex);
+  left_locked.clear();
+}
+
+/// Tries once more; returns what is to be said of a clock that stays locked.
+std::string ClockController::State::restore_at_exit() {
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock.owns_lock() || mailbox->locked.load(std::memory_order_acquire) == 0) return {};
+  if (!left_locked.empty() && !lease.empty()) {
+    const auto restorer = spawn_helper(program, {"--restore", lease}, {});
+    if (restorer && reap(*restorer, kHereLimit_s)) return {};
+  }
+  return text_of_lock();
+}
+
+/// Call with the mutex.
+std::string ClockController::State::text_of_lock() const {
+  const std::uint32_t mhz = mailbox->clock_set_mhz.load(std::memory_order_relaxed);
+  const std::string& id = device::stable_id(options.gpu);
+  return fmt::format("the clock of {} may be stuck{}: {} (lease {})", id.empty() ? options.device : id,
+                     mhz == 0 ? "" : fmt::format(" at {} MHz", mhz),
+                     own_helper
+                         ? "it could not be given back; run perseus-clockd --restore on this host, as the same user"
+                         : "it could not be given back; the node's clock daemon goes on trying",
+                     mailbox->lease.read());
 }
 
 /// Runs one helper after the other, each when the previous one has ended and given the clock back.
@@ -436,6 +508,12 @@ ControlStatistics ClockController::statistics() const {
   statistics.clock_changes_watched = box.call_to_clock.count();
   statistics.helper_cpu_s = cpu_s(state_->supervisor) + cpu_s(state_->worker);
   return statistics;
+}
+
+std::string ClockController::left_locked() const {
+  if (!state_->here()) return {};
+  const std::lock_guard lock(state_->mutex);
+  return state_->left_locked;
 }
 
 std::int64_t ClockController::working_helper() const noexcept {

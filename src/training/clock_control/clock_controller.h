@@ -93,8 +93,9 @@ class ClockController {
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
   ~ClockController();  ///< stop()
-  /// Unlocks a locked clock and waits for the helper, at most a second; if both of its processes are dead, for another
-  /// one that restores the clock, at most the longer of 10 s and start_limit_s. Later calls of set() are harmless, also
+  /// Unlocks a locked clock and waits for the helper, at most a second; if both of its processes are dead, or could not
+  /// unlock, for another one that restores the clock, at most the longer of 10 s and start_limit_s; see left_locked().
+  /// Later calls of set() are harmless, also
   /// concurrent ones on another thread.
   void stop() noexcept;
 
@@ -147,6 +148,8 @@ class ClockController {
 
   [[nodiscard]] ControlState state() const noexcept;
   [[nodiscard]] std::string why() const;  ///< reason of refused or gone; empty if it works
+  /// What is to be said of a clock that every helper so far has left locked, and how it is given back; empty: none is.
+  [[nodiscard]] std::string left_locked() const;
   /// Number of the working helper: the first, second, ...; 0: none works.
   [[nodiscard]] std::int64_t working_helper() const noexcept;
   [[nodiscard]] ControlStatistics statistics() const;

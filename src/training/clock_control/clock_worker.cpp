@@ -1,5 +1,7 @@
 #include "training/clock_control/clock_worker.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -11,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr int kAttempts = 8;                                // pauses of 1, 2, 4, ... 64 ms between them
+constexpr std::int64_t kSilentAfter = 5000 * kMillisecond;  // of a driver that answers no call
 constexpr std::int64_t kLookEvery = kMillisecond / 4;       // while watching the clock change
 constexpr std::int64_t kLookAtMost = 100 * kMillisecond;    // a throttled GPU never gets there
 constexpr std::int64_t kAlwaysWatched = 8, kWatchOne = 64;  // of this many changes
@@ -29,6 +32,7 @@ ClockWorker::ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now n
 device::DeviceStatus ClockWorker::begin() {
   // Under a budget a clock that is locked stays locked until this helper sets another: never the driver's choice.
   const bool keeps = mailbox_.limit.ceiling().value() != 0 && lease_.recorded();
+  mailbox_.locked.store(lease_.recorded() ? 1 : 0, std::memory_order_release);
   if (lease_.recorded() && !keeps) {
     if (device::DeviceStatus restored = give_back(); !restored) return restored;
   }
@@ -108,13 +112,24 @@ void ClockWorker::apply() {
   const std::int64_t began = now_();
   const device::DeviceStatus set = set_device();
   const std::int64_t ended = now_();
-  if (set) {
-    applied(began, ended);
-  } else if (set.error().fault == device::DeviceFault::busy && (++attempts_ < kAttempts || limiting_)) {
-    due_ns_ = ended + (kMillisecond << (std::min(attempts_, kAttempts - 1) - 1));
-  } else {
-    failed(set.error());
+  if (set || set.error().fault != device::DeviceFault::busy) {
+    unanswered_ = 0;
+    return set ? applied(began, ended) : failed(set.error());
   }
+  if (driver_is_silent(began, ended)) {
+    return failed({device::DeviceFault::lost, fmt::format("the driver has answered no call for {} s: {}",
+                                                          kSilentAfter / (1000 * kMillisecond), set.error().message)});
+  }
+  if (++attempts_ == kAttempts && pending_) {
+    failed(set.error());
+    limiting_ = true;
+  }
+  due_ns_ = ended + (kMillisecond << (std::min(attempts_, kAttempts - 1) - 1));
+}
+
+bool ClockWorker::driver_is_silent(std::int64_t began, std::int64_t ended) {
+  if (unanswered_++ == 0) unanswered_since_ns_ = began;
+  return unanswered_ >= kAttempts && ended - unanswered_since_ns_ >= kSilentAfter;
 }
 
 device::DeviceStatus ClockWorker::set_device() {
@@ -202,8 +217,14 @@ void ClockWorker::failed(const device::DeviceError& error) {
   mailbox_.failed.store(failed + (counts ? 1 : 0), std::memory_order_relaxed);
   switch (error.fault) {
     case device::DeviceFault::busy:
+      break;
     case device::DeviceFault::bad_clock:
-      break;  // the next request may succeed
+      // The next request may succeed. Until then a lower clock must not stay.
+      if (bounds_.unlocked.value() == 0 && clock_set_.value() != 0 && clock_set_ < requested() && unlock()) {
+        clock_set_ = Megahertz(0);
+        mailbox_.clock_set_mhz.store(0, std::memory_order_relaxed);
+      }
+      break;
     case device::DeviceFault::no_permission:
     case device::DeviceFault::not_supported: {
       // A clock set before the refusal must not stay.

@@ -9,8 +9,8 @@
 //          highest clock that the device has at or below the bound.
 // Errors:  in the mailbox, by the device's fault:
 //          bad_clock                     reads the list of clocks again and tries once more
-//          busy                          retries after 1, 2, 4, ... 64 ms until a newer change is due, then it failed;
-//                                        where a limit is due, it continues to try
+//          busy                          retries after 1, 2, 4, ... 64 ms; after 8 calls the change has failed, but it
+//                                        continues to try; lost after 5 s in which every call failed
 //          no_permission, not_supported  refused: gives the clock back; the caller should end
 //          lost, no_driver               lost: the caller should end
 // Cost:    one device call per change; while changes wait for the device, a check every 0.08 to 0.5 ms; else nothing.
@@ -63,6 +63,8 @@ class ClockWorker {
   device::DeviceStatus lock(Megahertz clock);
   device::DeviceStatus unlock();
   void applied(std::int64_t began, std::int64_t ended);
+  /// Every call has failed for so long that the driver must be taken for lost.
+  [[nodiscard]] bool driver_is_silent(std::int64_t began, std::int64_t ended);
   void failed(const device::DeviceError& error);
   void end(HelperState state, const device::DeviceError& error);
   [[nodiscard]] Megahertz supported_above(Megahertz clock) const;
@@ -93,10 +95,12 @@ class ClockWorker {
   std::uint32_t limit_before_ = 0;
   int attempts_ = 0;
   std::int64_t due_ns_ = 0;
-  bool watching_ = false;   ///< until the device runs at clock_set_
-  bool arrived_ = true;     ///< the device runs at clock_set_, as far as is known
-  bool settled_ = true;     ///< no earlier change was in progress when clock_set_ was requested
-  bool elsewhere_ = false;  ///< the device ran at another clock then, or was observed at one since
+  int unanswered_ = 0;                    ///< calls since the device was last not busy, ...
+  std::int64_t unanswered_since_ns_ = 0;  ///< ... the first of them
+  bool watching_ = false;                 ///< until the device runs at clock_set_
+  bool arrived_ = true;                   ///< the device runs at clock_set_, as far as is known
+  bool settled_ = true;                   ///< no earlier change was in progress when clock_set_ was requested
+  bool elsewhere_ = false;                ///< the device ran at another clock then, or was observed at one since
   std::int64_t watch_due_ns_ = 0, called_ns_ = 0, watched_ns_ = 0;
   Megahertz clock_set_before_;  ///< 0: nothing, the clock was the driver's choice
   Megahertz clock_set_;

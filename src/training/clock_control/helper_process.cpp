@@ -207,6 +207,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
   auto lease = Lease::take((*gpu)->identity(), job.selector, std::max(0.8 * left_s, 0.0), job.ceiling);
   mailbox.awaits_lease.store(0, std::memory_order_release);
   if (!lease) refuse(lease.error());
+  mailbox.lease.write(lease->path());
   // The supervisor learns it from this message, not from shared memory that other processes can write.
   (void)::send(ends.link, lease->path().data(), lease->path().size(), MSG_NOSIGNAL);
 

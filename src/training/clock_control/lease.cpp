@@ -140,6 +140,9 @@ std::string_view file_part(std::string_view path) { return path.substr(path.rfin
 
 /// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
 void name_by_uuid(LockedGpu& locked, std::string_view path) {
+  if (const auto which = device::split_selector(locked.selector).which;
+      locked.uuid.empty() && which.starts_with("GPU-"))
+    locked.uuid = which;
   if (!file_part(path).starts_with(kPrefix)) return;
   const std::string_view id = file_part(path).substr(kPrefix.size());
   const std::string_view kind = device::split_selector(locked.selector).kind;
@@ -148,11 +151,13 @@ void name_by_uuid(LockedGpu& locked, std::string_view path) {
   }
 }
 
-/// Repeats a call for a second while the device is busy.
+/// Repeats a call that fails: for a second while the device is busy, else for 0.13 s, since any failure may be the
+/// driver's only one.
 template <class Call>
-device::DeviceStatus patiently(const Call& call) {
-  device::DeviceStatus done = call();
-  for (long pause_ms = 1; !done && done.error().fault == device::DeviceFault::busy && pause_ms <= 512; pause_ms *= 2) {
+auto patiently(const Call& call) {
+  auto done = call();
+  const auto longest_ms = [&done] { return done.error().fault == device::DeviceFault::busy ? 512 : 64; };
+  for (long pause_ms = 1; !done && pause_ms <= longest_ms(); pause_ms *= 2) {
     sleep_ms(pause_ms);
     done = call();
   }
@@ -169,11 +174,17 @@ device::DeviceStatus free_locked(const std::string& record, const std::string& p
     return device::DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}",
                                                         locked->selector, path, error.message)};
   };
-  auto gpu = open(locked->selector);
+  if (locked->uuid.empty() && file_part(path) == kPrefix) {
+    return still_locked(
+        {device::DeviceFault::lost,
+         "it names no GPU, since the GPU was lost when its holder started; run nvidia-smi -rgc, or boot "
+         "the machine, then delete the file"});
+  }
+  auto gpu = patiently([&] { return open(locked->selector); });
   if (!gpu) return still_locked(gpu.error());
   const device::GpuIdentity& found = (*gpu)->identity();
-  const bool same =
-      locked->uuid.empty() ? file_name_of(found) == file_part(path) : device::stable_id(found) == locked->uuid;
+  const bool same = locked->uuid.empty() ? file_name_of(found) == file_part(path)
+                                         : found.uuid == locked->uuid || found.pci_bus_id == locked->uuid;
   if (!same) {
     return still_locked({device::DeviceFault::lost,
                          fmt::format("{} is another GPU here: {}", locked->selector, device::stable_id(found))});
@@ -196,6 +207,11 @@ std::vector<std::string> lease_directories() {
 
 device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const std::string& selector, double wait_s,
                                         Megahertz ceiling) {
+  if (device::stable_id(gpu).empty()) {
+    return device::DeviceError{
+        device::DeviceFault::lost,
+        fmt::format("{} has neither a UUID nor a PCI bus id at the moment, so no lease can name it", selector)};
+  }
   Lease lease;
   lease.selector_ = device::stable_selector(gpu, selector);
   lease.uuid_ = device::stable_id(gpu);
@@ -340,18 +356,18 @@ device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wai
   return lease;
 }
 
+device::DeviceStatus Lease::restore(const OpenGpu& open) {
+  const std::string record = content(fd_);
+  power_limit_ = power_limit_of(record);
+  const auto give_back = [this](device::Gpu& gpu) { return give_back_patiently(gpu, *this); };
+  if (device::DeviceStatus given = free_locked(record, path_, open, give_back); !given) return given;
+  clear();
+  return Ok{};
+}
+
 device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
   auto lease = Lease::take_over(path, wait_s);
-  if (!lease) return lease.error();
-  const std::string record = content(lease->fd_);
-  lease->power_limit_ = power_limit_of(record);
-  if (device::DeviceStatus given =
-          free_locked(record, path, open, [&lease](device::Gpu& gpu) { return give_back_patiently(gpu, *lease); });
-      !given) {
-    return given;
-  }
-  lease->clear();
-  return Ok{};
+  return lease ? lease->restore(open) : lease.error();
 }
 
 device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling, const OpenGpu& open) {
@@ -392,9 +408,9 @@ std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std:
       struct stat about {};
       if (path == except) continue;
       if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) continue;
-      device::DeviceStatus restored = restore_lease(path, 0, open);
-      if (!restored && restored.error().fault == device::DeviceFault::busy) continue;
-      expired.push_back({path, std::move(restored)});
+      auto lease = Lease::take_over(path, 0);
+      const bool held = !lease && lease.error().fault == device::DeviceFault::busy;
+      if (!held) expired.push_back({path, lease ? lease->restore(open) : lease.error()});
     }
   }
   return expired;

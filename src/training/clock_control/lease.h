@@ -11,9 +11,9 @@
 //          holder: the kernel drops it with the process. A record of another boot is void, since no lock survives a
 //          boot. A driver that was reloaded also drops its locks, but nothing reports that reliably, so such a record
 //          stays until a reset succeeds.
-// Errors:  DeviceError busy (another process holds it), no_permission (no directory for the file); any fault that
-//          prevented the unlocking (no library, no driver, GPU lost, not visible here, another GPU by that name): the
-//          record stays.
+// Errors:  DeviceError busy (another process holds it), no_permission (no directory for the file), lost (the GPU has
+//          neither UUID nor bus id at the moment); any fault that prevented the unlocking (no library, no driver, GPU
+//          lost, not visible here, another GPU by that name): the record stays.
 // Cost:    file calls where the clock goes from unlocked to locked and back, none per clock.
 // Threads: one.
 // Source:  docs/decisions/0016-clock-lease.md, docs/decisions/0027-node-daemon-and-leases-by-uuid.md.
@@ -46,6 +46,11 @@ struct LoweredPowerLimit {
   [[nodiscard]] bool is_own(Watts limit) const;
 };
 
+struct ExpiredLease {
+  std::string path;
+  device::DeviceStatus restored;
+};
+
 class Lease {
  public:
   /// Waits for another holder to end, at most that long. `ceiling`: see training/device/ceiling_gpu.h; 0: none.
@@ -67,11 +72,13 @@ class Lease {
   /// Of a dead holder; held from now on.
   static device::DeviceResult<Lease> take_over(const std::string& path, double wait_s);
   friend device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
+  friend std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except);
   friend device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling,
                                            const OpenGpu& open);
   friend std::string clock_holder(const device::GpuIdentity& gpu);
   Lease() = default;
   device::DeviceStatus write_record();
+  device::DeviceStatus restore(const OpenGpu& open);
   int fd_ = -1;
   std::string path_, selector_, uuid_;
   Megahertz ceiling_;
@@ -79,7 +86,7 @@ class Lease {
   bool recorded_ = false;
 };
 
-/// Unlocks the GPU; retries for a second while it is busy.
+/// Unlocks the GPU; repeats a failed call for a second while the GPU is busy, after any other fault for 0.13 s.
 device::DeviceStatus unlock_patiently(device::Gpu& gpu);
 
 /// Sets the limit again that was there, unless another process has changed it since; retries like unlock_patiently().
@@ -104,10 +111,6 @@ device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahe
 /// The holder of that GPU's lease, in words; empty: no holder, or nothing is locked.
 std::string clock_holder(const device::GpuIdentity& gpu);
 
-struct ExpiredLease {
-  std::string path;
-  device::DeviceStatus restored;
-};
 /// Restores all expired leases of lease_directories(); held or empty ones, and `except`, stay unchanged and are not
 /// listed.
 std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = device::open_gpu,

@@ -97,6 +97,7 @@ void Mailbox::begin_again() noexcept {
   clock_set_mhz.store(0, std::memory_order_relaxed);
   awaits_lease.store(0, std::memory_order_relaxed);
   why_ended.forget();
+  lease.forget();
   backstop.store(BackstopState::none, std::memory_order_relaxed);
   backstop_mw.store(0, std::memory_order_relaxed);
   why_no_backstop.forget();

@@ -51,7 +51,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 9;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 10;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
@@ -76,6 +76,7 @@ struct Mailbox {
   std::atomic<std::uint32_t> awaits_lease{0};  ///< 1: a helper starts; its next step is to take the lease
   std::atomic<std::uint32_t> locked{0};        ///< 1: the device's clock may be locked by us
   SharedText why_ended;                        ///< of refused or lost
+  SharedText lease;                            ///< path of the helper's lease
   std::atomic<BackstopState> backstop{BackstopState::none};
   std::atomic<std::int32_t> backstop_mw{0};  ///< limit of the GPU's power; 0: unchanged
   SharedText why_no_backstop;

@@ -3,12 +3,15 @@
 // Problem: if this process is process 1 of a container, its end kills the helper too, so the clock must be given back
 //          before. A forked child owns no helper.
 // Input:   mailboxes of controllers, while they live.
-// Output:  at exit, a request to unlock in each mailbox of this process; waits up to 2 s for the helpers' answers.
+// Output:  at exit, a request to unlock in each mailbox of this process; waits up to 2 s for the helpers' answers. A
+//          line on standard error for each clock that stays locked.
 // Errors:  none; if another thread holds the lock at exit, nothing is requested.
 // Threads: any.
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <string>
 
 #include "training/clock_control/mailbox.h"
 
@@ -24,8 +27,9 @@ inline std::atomic<int>& fork_generation() {
 /// Counts forks, and gives clocks back at exit, from now on.
 void prepare_process();
 
-/// `wake`: the eventfd of the helper; `generation`: of the process that owns the mailbox.
-void add_open_mailbox(Mailbox& mailbox, int wake, int generation);
+/// `wake`: the eventfd of the helper; `generation`: of the process that owns the mailbox; `left_locked`: at exit, once
+/// no helper works: gives a locked clock back, or returns what is to be said of it.
+void add_open_mailbox(Mailbox& mailbox, int wake, int generation, std::function<std::string()> left_locked);
 void remove_open_mailbox(const Mailbox* mailbox);
 
 }  // namespace perseus::clock_control

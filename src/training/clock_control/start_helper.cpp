@@ -118,11 +118,13 @@ device::DeviceResult<pid_t> spawn_helper(const std::string& program, const std::
   return child;
 }
 
-void reap(pid_t child, double limit_s) {
+bool reap(pid_t child, double limit_s) {
   const std::int64_t until_ns = monotonic_ns() + static_cast<std::int64_t>(1e9 * limit_s);
   for (bool killed = false;;) {
-    const pid_t done = ::waitpid(child, nullptr, killed ? 0 : WNOHANG);
-    if (done == child || (done < 0 && errno != EINTR)) return;  // or the program's own code has waited for it
+    int status = 0;
+    const pid_t done = ::waitpid(child, &status, killed ? 0 : WNOHANG);
+    if (done == child) return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (done < 0 && errno != EINTR) return false;  // the program's own code has waited for it
     if (!killed && monotonic_ns() >= until_ns) {
       ::kill(child, SIGKILL);
       killed = true;

@@ -27,7 +27,7 @@ device::DeviceResult<std::string> find_helper(const std::string& given);
 device::DeviceResult<pid_t> spawn_helper(const std::string& program, const std::vector<std::string>& arguments,
                                          const std::vector<int>& fds);
 
-/// Waits for that child to end, at most that long; then kills it.
-void reap(pid_t child, double limit_s);
+/// Waits for that child to end, at most that long; then kills it. True: its exit status was 0.
+bool reap(pid_t child, double limit_s);
 
 }  // namespace perseus::clock_control

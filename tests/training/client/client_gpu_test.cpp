@@ -27,6 +27,7 @@ class ClientGpuTest : public ::testing::Test {
   ClientGpuTest() {
     std::string name = (std::filesystem::temp_directory_path() / "perseus_client_XXXXXX").string();
     folder_ = ::mkdtemp(name.data());
+    ::setenv("PERSEUS_RUNTIME_DIR", folder_.c_str(), 1);  // no lease outlives its GPU's file
     for (const int mhz : {1410, 1200, 900}) {
       spec.clocks.emplace_back(mhz);
       spec.blocking_power.emplace_back(80);
@@ -48,6 +49,7 @@ class ClientGpuTest : public ::testing::Test {
   }
   ~ClientGpuTest() override {
     client.reset();
+    ::unsetenv("PERSEUS_RUNTIME_DIR");
     std::filesystem::remove_all(folder_);
   }
 
@@ -133,6 +135,37 @@ TEST_F(ClientGpuTest, ClocksAreThePlansThenTheHighestWhenTheServerGoesAndThePlan
   ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
   EXPECT_TRUE(client->stop());
   EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
+}
+
+TEST_F(ClientGpuTest, AClockThatCannotBeGivenBackAtTheEndIsReported) {
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  gpu->inject("nvmlDeviceResetGpuLockedClocks", 15, -1);
+  EXPECT_TRUE(client->stop());
+  EXPECT_EQ(said.count("may be stuck at 900 MHz"), 1);
+  EXPECT_EQ(said.count("perseus-clockd --restore"), 1);
+  gpu->inject("nvmlDeviceResetGpuLockedClocks", 0, 0);
+}
+
+TEST_F(ClientGpuTest, ALockOfAnotherProcessIsReportedAtTheStartAndThatItIsGoneAtTheEnd) {
+  auto launcher = simulated_gpu::SimulatedDriver::attach(folder_ + "/gpu");
+  ASSERT_TRUE(launcher);
+  ASSERT_EQ((*launcher)->lock_clocks(Megahertz(1200), Megahertz(1200)), 0);
+  start();
+  EXPECT_EQ(said.count("runs at 1200 of 1410 MHz"), 1);
+  EXPECT_EQ(said.count("PERSEUS_CEILING_MHZ=1200"), 1);
+  EXPECT_TRUE(gpu->locked()) << "without a plan, its lock stays";
+  EXPECT_TRUE(client->stop());
+  EXPECT_EQ(said.count("is gone"), 0);
+  client.reset();
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_TRUE(client->stop());
+  EXPECT_EQ(said.count("the lock at 1200 MHz that was there before is gone"), 1);
 }
 
 TEST_F(ClientGpuTest, TheFirstClockOfAStepIsRequestedAtTheEndOfTheStepBefore) {

@@ -145,16 +145,83 @@ TEST_F(Worker, ANewerRequestDoesNotWaitForABusyOne) {
 }
 
 TEST_F(Worker, ForeverBusyFailsAndTheNextRequestIsTried) {
-  gpu_.faults.assign(8, device::DeviceFault::busy);
+  gpu_.faults.assign(9, device::DeviceFault::busy);
   ask(700);
   for (int i = 0; i < 1000 && mailbox_.failed == 0; ++i) { gpu_.now_ns += std::max<std::int64_t>(worker_.work(), 0); }
   EXPECT_EQ(gpu_.calls.size(), 8U);
-  EXPECT_EQ(worker_.work(), -1);
+  EXPECT_GT(worker_.work(), 0) << "it continues to try";
+  EXPECT_TRUE(answered());
   EXPECT_EQ(mailbox_.state, HelperState::working);
   EXPECT_NE(record(), "") << "a call that timed out may have locked";
   ask(350);
   (void)worker_.work();
   EXPECT_EQ(gpu_.locked_mhz, 350);
+}
+
+TEST_F(Worker, ABusyDriverThatAnswersAgainGetsTheClockThatFailed) {
+  gpu_.faults.assign(12, device::DeviceFault::busy);
+  ask(700);
+  for (std::int64_t due_ns = worker_.work(); due_ns >= 0; due_ns = worker_.work()) {
+    gpu_.now_ns += due_ns;
+    if (gpu_.locked_mhz == 700) gpu_.running_at = Megahertz(700);
+  }
+  EXPECT_EQ(gpu_.locked_mhz, 700);
+  EXPECT_EQ(mailbox_.failed, 1);
+  EXPECT_FALSE(worker_.ended());
+}
+
+/// Every call of the driver fails with "unknown error", as after the GPU was taken from the container.
+TEST_F(Worker, ADriverThatAnswersNoCallIsLost) {
+  ask(350);
+  (void)worker_.work();
+  for (const bool requests : {false, true}) {
+    ClockWorker worker(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+    gpu_.faults.clear();
+    ASSERT_TRUE(worker.begin());
+    gpu_.faults.assign(10'000, device::DeviceFault::busy);
+    ask(700);
+    const std::int64_t began_ns = gpu_.now_ns;
+    for (int i = 0; i < 100'000 && !worker.ended(); ++i) {
+      if (requests) ask(i % 2 == 0 ? 350 : 700);  // each replaces one before it has failed
+      gpu_.now_ns += std::max<std::int64_t>(worker.work(), 0) + 1;
+    }
+    ASSERT_TRUE(worker.ended()) << requests;
+    EXPECT_NEAR(static_cast<double>(gpu_.now_ns - began_ns), 5e9, 0.2e9);
+    EXPECT_EQ(mailbox_.state, HelperState::lost);
+    EXPECT_THAT(mailbox_.why_ended.read(), ::testing::HasSubstr("answered no call for 5 s"));
+    EXPECT_EQ(mailbox_.locked, 1U);
+    EXPECT_NE(record(), "");
+    mailbox_.begin_again();
+  }
+}
+
+TEST_F(Worker, AClockThatTheGpuLacksDoesNotLeaveItAtALowerOne) {
+  ask(350);
+  (void)worker_.work();
+  gpu_.faults.assign(2, device::DeviceFault::bad_clock);
+  ask(1400);
+  (void)worker_.work();
+  EXPECT_THAT(gpu_.calls, ElementsAre(350, 1400, 1400, 0));
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, ALockLeftByTheLastHolderIsGivenBackThoughTheResetFailsOnce) {
+  ask(700);
+  (void)worker_.work();  // the helper is killed here
+  for (const device::DeviceFault fault : {device::DeviceFault::lost, device::DeviceFault::no_permission}) {
+    ASSERT_TRUE(lease_->record());
+    gpu_.faults = {fault};
+    ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+    EXPECT_TRUE(next.begin());
+    EXPECT_EQ(record(), "");
+  }
+  ASSERT_TRUE(lease_->record());
+  mailbox_.locked = 0;
+  gpu_.faults.assign(FakeGpu::kAlways, device::DeviceFault::lost);
+  ClockWorker next(mailbox_, gpu_, *lease_, [this] { return gpu_.now_ns; });
+  EXPECT_FALSE(next.begin());
+  EXPECT_EQ(mailbox_.locked, 1U) << "it is still locked";
 }
 
 TEST_F(Worker, NoPermissionRefusesAndOwesNothing) {
@@ -217,7 +284,7 @@ TEST_F(Worker, OneThatIsRefusedAgainCountsThatOnceAndIsNotWorkingWhenItIsDone) {
 TEST_F(Worker, AClockThatCannotBeGivenBackIsReportedWithWhatToRun) {
   ask(350);
   (void)worker_.work();
-  gpu_.faults = {device::DeviceFault::no_permission, device::DeviceFault::no_permission};  // as a token that expires
+  gpu_.faults.assign(FakeGpu::kAlways, device::DeviceFault::no_permission);  // as a token that expires
   ask(700);
   (void)worker_.work();
   EXPECT_EQ(mailbox_.state, HelperState::refused);
@@ -240,7 +307,7 @@ TEST_F(Worker, PermissionThatIsTakenAwayGivesTheClockBack) {
 TEST_F(Worker, ALostGpuEndsItAndItsLockStaysOnRecord) {
   ask(350);
   (void)worker_.work();
-  gpu_.faults.assign(3, device::DeviceFault::lost);
+  gpu_.faults.assign(FakeGpu::kAlways, device::DeviceFault::lost);
   ask(700);
   (void)worker_.work();
   EXPECT_TRUE(worker_.ended());

@@ -11,6 +11,7 @@ namespace perseus::clock_control {
 
 class FakeGpu : public device::Gpu {
  public:
+  static constexpr std::size_t kAlways = 64;  ///< more calls than any repetition makes
   explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }
   [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
   device::DeviceResult<std::vector<Megahertz>> supported_clocks() override { return clocks; }

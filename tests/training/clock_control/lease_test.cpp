@@ -109,7 +109,7 @@ TEST_F(Leases, OnesThatAreHeldAreLeftAlone) {
 
 TEST_F(Leases, ALockThatCannotBeReleasedStaysOnRecord) {
   const std::string path = abandoned();
-  opener_.faults = {device::DeviceFault::no_permission};
+  opener_.faults.assign(FakeGpu::kAlways, device::DeviceFault::no_permission);
   EXPECT_EQ(restore_lease(path, 0, opener_.open()).error().fault, device::DeviceFault::no_permission);
   EXPECT_NE(LeaseFolder::text_of(path), "");
   opener_.fault = device::DeviceFault::busy;
@@ -129,7 +129,7 @@ TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
     EXPECT_EQ(restore_lease(path, 0, opener_.open()).error().fault, fault);
     EXPECT_NE(LeaseFolder::text_of(path), "");
     opener_.fault.reset();
-    opener_.faults = {fault};  // the reset fails
+    opener_.faults.assign(FakeGpu::kAlways, fault);  // the reset fails
     const device::DeviceStatus restored = restore_lease(path, 0, opener_.open());
     ASSERT_FALSE(restored);
     EXPECT_EQ(restored.error().fault, fault);
@@ -139,6 +139,45 @@ TEST_F(Leases, AGpuThatCannotBeReachedStaysOnRecord) {
   }
   EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
   EXPECT_EQ(LeaseFolder::text_of(path), "");
+}
+
+TEST_F(Leases, AFaultThatComesOnceIsTriedAgain) {
+  for (const device::DeviceFault fault : {device::DeviceFault::lost, device::DeviceFault::no_permission,
+                                          device::DeviceFault::no_driver, device::DeviceFault::busy}) {
+    const std::string path = abandoned();
+    opener_.faults = {fault};
+    EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
+    EXPECT_EQ(LeaseFolder::text_of(path), "");
+  }
+}
+
+TEST_F(Leases, ABusyGpuIsNoHeldLease) {
+  const std::string path = abandoned();
+  opener_.faults.assign(FakeGpu::kAlways, device::DeviceFault::busy);
+  const auto expired = restore_expired_leases(opener_.open());
+  ASSERT_EQ(expired.size(), 1U);
+  ASSERT_FALSE(expired[0].restored);
+  EXPECT_THAT(expired[0].restored.error().message, HasSubstr("may still be locked"));
+  EXPECT_NE(LeaseFolder::text_of(path), "");
+}
+
+TEST_F(Leases, AGpuThatHasNoNameAtTheMomentHasNoLease) {
+  const auto lease = Lease::take({}, "nvml:0", 0);
+  ASSERT_FALSE(lease);
+  EXPECT_EQ(lease.error().fault, device::DeviceFault::lost);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+}
+
+TEST_F(Leases, ARecordWithoutAUuidIsRestoredByItsSelectorOrSaysWhatToDo) {
+  const std::string record = LeaseFolder::text_of(abandoned());
+  const std::string boot = record.substr(0, record.find("\ngpu ") + 1), path = folder_.file("clock-lease-");
+  std::ofstream(path) << boot << "gpu nvml:GPU-2\nuuid \npid 1\n";
+  EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
+  EXPECT_THAT(opener_.opened, ElementsAre("nvml:GPU-2"));
+  std::ofstream(path) << boot << "gpu nvml:0\nuuid \npid 1\n";
+  const device::DeviceStatus restored = restore_lease(path, 0, opener_.open());
+  ASSERT_FALSE(restored);
+  EXPECT_THAT(restored.error().message, HasSubstr("then delete the file"));
 }
 
 TEST_F(Leases, TheRecordNamesTheGpuByUuid) {

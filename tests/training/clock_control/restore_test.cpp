@@ -28,6 +28,9 @@ class Restoring : public ::testing::Test {
       ASSERT_TRUE(made) << made.error().message;
       gpus_.push_back(std::move(*made));
     }
+    lock_and_die();
+  }
+  void lock_and_die() {
     show({"2"});
     auto device = device::open_gpu("nvml:0");
     ASSERT_TRUE(device) << device.error().message;
@@ -85,14 +88,19 @@ TEST_F(Restoring, WithoutTheLibraryTheLeaseIsKept) {
   EXPECT_TRUE(kept());
 }
 
-TEST_F(Restoring, ADriverThatFailsOnceKeepsTheLease) {
+TEST_F(Restoring, ADriverThatFailsKeepsTheLease) {
   for (const char* function : {"nvmlInit_v2", "nvmlDeviceResetGpuLockedClocks"}) {
-    for (const int code : {9, 15, 16, 18}) {
-      gpus_[2]->inject(function, code, 1);
+    for (const int code : {4, 9, 15, 16, 18, 999}) {
+      gpus_[2]->inject(function, code, 1);  // any call may be the driver's only failure
+      EXPECT_EQ(restore(), 0) << output();
+      ASSERT_FALSE(gpus_[2]->locked());
+      lock_and_die();
+      gpus_[2]->inject(function, code, -1);
       EXPECT_EQ(restore(), 69) << function << ' ' << code;
       EXPECT_THAT(output(), HasSubstr(fmt::format("(NVML {})", code)));
       ASSERT_TRUE(kept()) << function << ' ' << code;
       ASSERT_TRUE(gpus_[2]->locked());
+      gpus_[2]->inject(function, 0, 0);
     }
   }
   EXPECT_EQ(restore(), 0) << output();
