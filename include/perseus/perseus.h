@@ -11,8 +11,9 @@
  * it. While the server sends a power budget with its plans, training continues at the budget's ceiling instead.
  *
  * Strings are UTF-8, copied, and end in NUL. Structs begin with their size, so that they can grow: call ..._init().
- * Units are in the names. Threads: one thread calls step, begin, end and set_speed; the others any thread.
- * A forked child has no client: calls there do nothing.
+ * Units are in the names. Threads: step, begin, end and set_speed one at a time, on any thread: a call beside another
+ * one does nothing, and its iteration is not measured. The others: any thread. A forked child has no client: calls
+ * there do nothing.
  */
 #ifndef PERSEUS_PERSEUS_H
 #define PERSEUS_PERSEUS_H

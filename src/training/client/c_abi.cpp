@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 
 #include "training/client/training_client.h"
 
@@ -17,6 +19,7 @@
 #define PERSEUS_VERSION "0"
 #endif
 
+using perseus::client::TrainingCalls;
 using perseus::client::TrainingClient;
 using perseus::model::Instruction;
 
@@ -25,7 +28,8 @@ using perseus::model::Instruction;
 struct perseus_client {
   std::atomic<TrainingClient*> client{nullptr};
   unsigned forks = 0;                     ///< of the process that started it
-  std::atomic<int> calls{0};              ///< of other threads than the training thread, in progress
+  std::atomic<bool> in_turn{false};       ///< a thread is in a call of the training thread
+  std::atomic<int> calls{0};              ///< other calls in progress
   TrainingClient* left_behind = nullptr;  ///< stopped, but still in use
   perseus_client* before = nullptr;       ///< keeps every handle reachable
 };
@@ -70,14 +74,59 @@ class Used {
   TrainingClient* client_ = nullptr;
 };
 
+/// The client for a call of the training thread, one such call at a time: a call beside another one finds no client
+/// here. perseus_stop() frees no client while such an object has one: see Used.
+class Turn {
+ public:
+  explicit Turn(perseus_client* handle) noexcept { take(handle); }
+  /// For a call that is rare: waits for the other one, but not for a paced step.
+  Turn(perseus_client* handle, std::chrono::milliseconds limit) noexcept {
+    const auto until = std::chrono::steady_clock::now() + limit;
+    while (!take(handle) && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (handle_ != nullptr) handle_->in_turn.store(false, std::memory_order_release);
+  }
+  explicit operator bool() const noexcept { return client_ != nullptr; }
+  TrainingClient* operator->() const noexcept { return client_; }
+  /// Another thread had the turn.
+  [[nodiscard]] bool missed() const noexcept { return missed_; }
+
+ private:
+  bool take(perseus_client* handle) noexcept {
+    if (handle == nullptr || handle->forks != forks.load(std::memory_order_relaxed)) return true;
+    missed_ = handle->in_turn.exchange(true, std::memory_order_seq_cst);
+    if (missed_) return false;
+    handle_ = handle;
+    client_ = handle->client.load(std::memory_order_seq_cst);
+    return true;
+  }
+  perseus_client* handle_ = nullptr;
+  TrainingClient* client_ = nullptr;
+  bool missed_ = false;
+};
+
+[[gnu::cold]] [[gnu::noinline]] void count_missed(perseus_client* handle) noexcept {
+  if (const Used c(handle); c) c->calls().missed_a_call();
+}
+
 /// A call of the training thread: out of memory, or an exception of the program's own clock, must not end training. Not
 /// (...), which pthread_cancel() may not meet in a wait.
 template <class Call>
-[[gnu::always_inline]] inline void contained(const Call& call) {
+[[gnu::always_inline]] inline void in_turn(perseus_client* handle, const Call& call) {
+  const Turn c(handle);
+  if (!c) {
+    if (c.missed()) count_missed(handle);
+    return;
+  }
   try {
-    call();
+    call(c->calls());
   } catch (const std::exception&) {}
 }
+
+constexpr std::chrono::milliseconds kTurnLimit(100);
 
 bool known(int instruction) noexcept { return instruction >= 0 && instruction < perseus::model::kNumInstructions; }
 
@@ -122,7 +171,8 @@ void perseus_stop(perseus_client* client) {
   try {
     unused = stopped->stop();
   } catch (...) {}  // out of memory: started threads may still run
-  if (unused && client->calls.load(std::memory_order_seq_cst) == 0) {
+  const bool in_call = client->in_turn.load(std::memory_order_seq_cst) || client->calls.load() != 0;
+  if (unused && !in_call) {
     delete stopped;
   } else {
     client->left_behind = stopped;
@@ -135,42 +185,42 @@ const char* perseus_job(const perseus_client* client) {
 }
 
 void perseus_step_begin(perseus_client* client, int kind) {
-  if (TrainingClient* const c = usable(client)) contained([&] { c->calls().step_begin(kind == PERSEUS_TRAIN); });
+  in_turn(client, [kind](TrainingCalls& calls) { calls.step_begin(kind == PERSEUS_TRAIN); });
 }
 
 void perseus_step_end(perseus_client* client) {
-  if (TrainingClient* const c = usable(client)) contained([&] { c->calls().step_end(); });
+  in_turn(client, [](TrainingCalls& calls) { calls.step_end(); });
 }
 
 [[gnu::hot]] void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk) {
-  TrainingClient* const c = usable(client);
-  if (c != nullptr && known(instruction))
-    contained([&] { c->calls().begin(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk); });
+  if (!known(instruction)) return;
+  in_turn(client, [=](TrainingCalls& calls) { calls.begin(static_cast<Instruction>(instruction), microbatch, chunk); });
 }
 
 [[gnu::hot]] void perseus_end(perseus_client* client, int instruction, int /*microbatch*/, int /*chunk*/) {
-  TrainingClient* const c = usable(client);
-  if (c != nullptr && known(instruction)) {
-    contained([&] { c->calls().end(static_cast<perseus::model::Instruction>(instruction)); });
-  }
+  if (!known(instruction)) return;
+  in_turn(client, [=](TrainingCalls& calls) { calls.end(static_cast<Instruction>(instruction)); });
 }
 
 [[gnu::hot]] void perseus_set_speed(perseus_client* client, int instruction, int microbatch, int chunk) {
-  TrainingClient* const c = usable(client);
-  if (c != nullptr && known(instruction))
-    contained([&] { c->calls().set_speed(static_cast<perseus::model::Instruction>(instruction), microbatch, chunk); });
+  if (!known(instruction)) return;
+  in_turn(client,
+          [=](TrainingCalls& calls) { calls.set_speed(static_cast<Instruction>(instruction), microbatch, chunk); });
 }
 
 int perseus_time_with_cuda(perseus_client* client, void* stream) {
-  const Used c(client);
-  if (!c) return 0;
+  const Turn c(client, kTurnLimit);
+  if (c.missed()) count_missed(client);
+  if (!c) return c.missed() ? 1 : 0;
   try {
     return c->calls().time_with_cuda(stream) ? 0 : 1;
   } catch (...) { return 1; }
 }
 
 void perseus_time_with(perseus_client* client, uint64_t (*now_ns)(void*), void* context) {
-  if (const Used c(client); c) c->calls().time_with(now_ns, context);
+  const Turn c(client, kTurnLimit);
+  if (c.missed()) count_missed(client);
+  if (c) c->calls().time_with(now_ns, context);
 }
 
 void perseus_statistics_get(perseus_client* client, perseus_statistics* statistics) {

@@ -38,6 +38,8 @@ std::string_view name_of(Cause cause) {
       return "cuda";
     case Cause::records:
       return "records";
+    case Cause::threads:
+      return "threads";
     case Cause::device_time:
       return "device_time";
     case Cause::graph:

@@ -37,6 +37,7 @@ enum class Cause {
   energy,
   cuda,
   records,
+  threads,      ///< several threads call what one may call at a time
   device_time,  ///< unknown when the device reaches a computation
   graph,        ///< steps are captured graphs
   budget,       ///< the plan lease of a power budget has ended: the ceiling

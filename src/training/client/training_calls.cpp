@@ -1,7 +1,6 @@
 #include "training/client/training_calls.h"
 
 #include <fmt/format.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <string>
@@ -20,8 +19,6 @@ std::size_t computations_a_step(const ClientOptions& options) {
   return runs == 0 ? 2048 : std::min<std::size_t>(5 * runs + 16, 65536);
 }
 
-std::uint64_t this_thread() { return static_cast<std::uint64_t>(pthread_self()); }
-
 }  // namespace
 
 TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaints)
@@ -31,7 +28,6 @@ void TrainingCalls::step_begin(bool train) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
   wait_as_paced(train);
-  stepping_thread_.store(this_thread(), std::memory_order_release);
   in_step_ = true;
   train_ = train;
   if (!train) {
@@ -124,6 +120,8 @@ void TrainingCalls::step_end() {
     step->graph_clock = follower_.whole_step() ? clock_ : 0;
     if (step_helper_ != helper) step->clean = false;  // the clock is not known
     step->end_mark = mark();
+    const std::int64_t missed = missed_calls();
+    if (std::exchange(missed_before_, missed) != missed) step->clean = step->followed = false;
   }
   // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
@@ -388,11 +386,6 @@ void TrainingCalls::statistics(perseus_statistics& s) const {
   s.begin_end_ns = begin_cost_.median_ns() + end_cost_.median_ns();
   s.set_speed_ns = speed_cost_.median_ns();
   s.paced_s = pacer_.paced_s();
-}
-
-bool TrainingCalls::in_use() const {
-  const std::uint64_t stepping = stepping_thread_.load(std::memory_order_acquire);
-  return stepping != 0 && (stepping != this_thread() || in_step_);
 }
 
 }  // namespace perseus::client

@@ -7,8 +7,9 @@
 // Output:  recorded steps (StepRecorder); clock requests; figures for statistics.
 // Errors:  Complaints (cuda); what the training thread must not log itself is returned by a getter.
 // Cost:    docs/measurements/client.md.
-// Threads: step_begin, step_end, begin, end, set_speed and time_with* one, the training thread; each other function
-//          says which.
+// Threads: step_begin, step_end, begin, end, set_speed and time_with* one at a time, as the C ABI sees to it; each
+// other
+//          function says which.
 // Source:  paper section 5; docs/decisions/0030-clocks-at-device-time.md.
 #pragma once
 
@@ -73,6 +74,9 @@ class TrainingCalls {
   void lose_progress() { progress_lost_ = true; }
 
   // Any thread.
+  /// A call of the training thread came while another one was under way, and did nothing.
+  void missed_a_call() { missed_.fetch_add(1, std::memory_order_relaxed); }
+  [[nodiscard]] std::int64_t missed_calls() const { return missed_.load(std::memory_order_relaxed); }
   void stop_control() { usable_control_ = nullptr; }
   /// A plan or a limit has come that holds at once: the training thread's next call takes it, requests its clocks
   /// again, and lifts the cap with this ticket (ClockController::cap(), never 0).
@@ -102,8 +106,6 @@ class TrainingCalls {
   [[nodiscard]] std::optional<ClockPlan::Kind> plan_kind() const;
   /// Iterations, the plan in force and the cost of the calls.
   void statistics(perseus_statistics& statistics) const;
-  /// The training thread is another thread than the caller, or within a step: it may still use this object.
-  [[nodiscard]] bool in_use() const;
 
  private:
   [[nodiscard]] std::uint64_t mark() {
@@ -160,8 +162,8 @@ class TrainingCalls {
   std::atomic<CudaEvents*> cuda_{nullptr};
 
   // Used at a step's ends.
-  std::atomic<std::uint64_t> stepping_thread_{0};  ///< thread that began the last step; 0: none yet
-  std::int64_t step_helper_ = 0;                   ///< working_helper() when it began
+  std::int64_t missed_before_ = 0;  ///< missed_calls() at the last step's end
+  std::int64_t step_helper_ = 0;    ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
   std::uint64_t iteration_began_ns_ = 0;   ///< the last training step; 0: none
@@ -169,7 +171,7 @@ class TrainingCalls {
   Pacer pacer_;
   CallCost speed_cost_, begin_cost_, end_cost_;
 
-  std::atomic<std::int64_t> finished_{0};
+  std::atomic<std::int64_t> finished_{0}, missed_{0};
   std::atomic<std::int64_t> mixed_through_{-1};
   std::atomic<int> told_moment_{-1};          ///< a ClockMoment, of the last step; -1: no clock can be set anyway
   std::atomic<const char*> way_{""};          ///< of progress_

@@ -68,7 +68,7 @@ bool TrainingClient::stop() {
     if (session_) session_->stop(options_.start_limit_s - (host_now_s() - from));
   }
   complaints_.silence(options_.start_limit_s / 2);
-  return !left_behind_ && !calls_.in_use();
+  return !left_behind_;
 }
 
 void TrainingClient::end_control() {

@@ -52,8 +52,8 @@ class TrainingClient {
 
   /// Opens the device, starts the helper, registers: on a separate thread, and waits for it at most start_limit_s.
   void start(const std::vector<std::string>& remarks);
-  /// Gives the clock back, informs the server, stops logging. False: another thread may still use this object (one
-  /// hangs in a driver, or the training thread is another thread or within a step), so it must never be destroyed.
+  /// Gives the clock back, informs the server, stops logging. False: a thread of this object hangs in a driver, so it
+  /// must never be destroyed.
   bool stop();
 
   [[nodiscard]] TrainingCalls& calls() { return calls_; }
@@ -88,6 +88,7 @@ class TrainingClient {
   void look_after_control();
   void look_after_progress();
   void look_after_records();
+  void look_after_threads();
   void look_after_budget(double now_s);
   void look_after_backstop(double now_s);
 
@@ -136,6 +137,7 @@ class TrainingClient {
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does
   std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
+  std::int64_t missed_calls_ = 0, finished_at_miss_ = 0;
   LearnedFacts learned_;
   double next_learned_s_ = 0;
   double next_latency_s_ = 0;

@@ -35,6 +35,7 @@ void TrainingClient::look_after(double now_s) {
     late_clocks_.judge(meter_->facts().late, complaints_);
   }
   look_after_records();
+  look_after_threads();
 }
 
 /// Checks whether the plan fits the computations that run.
@@ -104,6 +105,20 @@ void TrainingClient::look_after_records() {
   }
 }
 
+/// Checks whether several threads call begin, end, set_speed and steps at once.
+void TrainingClient::look_after_threads() {
+  const std::int64_t finished = calls_.finished_iterations();
+  if (const std::int64_t missed = calls_.missed_calls(); missed != missed_calls_) {
+    complaints_.raise(Cause::threads,
+                      "several threads call begin, end, set_speed or steps at once: a call beside another "
+                      "one does nothing, and its iteration is not measured; call them one at a time");
+    missed_calls_ = missed;
+    finished_at_miss_ = finished;
+  } else if (finished - finished_at_miss_ > kStepsWithoutLoss) {
+    complaints_.clear(Cause::threads, "calls come one at a time again");
+  }
+}
+
 /// Checks whether the device reports its position, and complains if not.
 void TrainingClient::look_after_progress() {
   const std::optional<ClockMoment> moment = calls_.clock_moment();
@@ -139,6 +154,11 @@ void TrainingClient::look_after_control() {
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",
                                                         why.empty() ? "perseus-clockd ended" : why));
   }
+  if (const std::string stuck = control_->left_locked(); !stuck.empty()) {
+    complaints_.raise(Cause::stuck_clock, stuck);
+  } else {
+    complaints_.clear(Cause::stuck_clock, "the clock was given back");
+  }
   if (helper != 0 && complaints_.raised(Cause::clock_control) && !control_->statistics().pending &&
       control_->working_helper() == helper) {
     complaints_.clear(Cause::clock_control, fmt::format("clocks are set again, by perseus-clockd {}", helper));
@@ -146,8 +166,3 @@ void TrainingClient::look_after_control() {
 }
 
 }  // namespace perseus::client
-  if (const std::string stuck = control_->left_locked(); !stuck.empty()) {
-    complaints_.raise(Cause::stuck_clock, stuck);
-  } else {
-    complaints_.clear(Cause::stuck_clock, "the clock was given back");
-  }

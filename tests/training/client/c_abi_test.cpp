@@ -4,10 +4,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <perseus/perseus.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
+
+#include "tests/training/client/scripted_server.h"
 
 namespace {
 
@@ -75,6 +79,59 @@ TEST(CAbi, NoExceptionOfTheProgramsClockLeavesACall) {
     EXPECT_NO_THROW(perseus_end(client.get(), PERSEUS_FORWARD, 0, 0));
     EXPECT_NO_THROW(perseus_step_end(client.get()));
   }
+}
+
+/// Beside each other, and beside perseus_stop(). The calls follow a plan whose computations run in another order.
+TEST(CAbi, SeveralThreadsAtOnceAreHarmlessAndReported) {
+  constexpr int kComputations = 64, kThreads = 4;
+  std::string clocks, computations;
+  for (int i = 0; i < kComputations; ++i) {
+    const char* const comma = i == 0 ? "" : ",";
+    clocks += std::string(comma) + R"([")" + (i % 2 == 0 ? "forward" : "backward") + R"(",900])";
+    computations += comma + ("[" + std::to_string(i / 2) + ",0]");
+  }
+  const std::string plan = perseus::client::plan_of(1, "[" + clocks + "]", R"(,"computations":[)" + computations + "]");
+  perseus::client::ScriptedServer server(
+      [&](const perseus::http::HttpRequest& request) { return perseus::client::well(request, plan); });
+  std::atomic<int> said{0};
+  perseus::api::Options options = quiet();
+  const std::string url = server.url();
+  options.server = url.c_str();
+  options.log_context = &said;
+  options.log = [](void* context, int, const char* message) {
+    if (std::string(message).find("several threads") != std::string::npos) ++*static_cast<std::atomic<int>*>(context);
+  };
+  perseus_client* const client = perseus_start(&options);
+  ASSERT_NE(client, nullptr);
+  const auto statistics = [&] {
+    perseus_statistics now{};
+    now.size = sizeof(now);
+    perseus_statistics_get(client, &now);
+    return now;
+  };
+  ASSERT_TRUE(perseus::client::eventually([&] {
+    perseus_step_begin(client, PERSEUS_TRAIN);
+    perseus_step_end(client);
+    return statistics().plan_version == 1;
+  }));
+  std::atomic<bool> over{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = t; !over; i = (i * 7 + 3) % kComputations) {
+        const int instruction = i % 2 == 0 ? PERSEUS_FORWARD : PERSEUS_BACKWARD;
+        if (t == 0 && i % 8 == 0) perseus_step_end(client), perseus_step_begin(client, PERSEUS_TRAIN);
+        perseus_set_speed(client, instruction, i / 2, 0);
+        if (t % 2 == 0) perseus_begin(client, instruction, i / 2, 0), perseus_end(client, instruction, i / 2, 0);
+        if (i == 5) perseus_time_with(client, nullptr, nullptr);
+      }
+    });
+  }
+  EXPECT_TRUE(perseus::client::eventually([&] { return said > 0; }));
+  perseus_stop(client);
+  over = true;
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(said, 1);
 }
 
 TEST(CAbi, AForkedChildHasNoClient) {
