@@ -123,9 +123,9 @@ std::string switching_words(const std::optional<device::SwitchExamination>& swit
     words += fmt::format("; given back, now {} MHz", switching->after.value());
     if (!switching->why.empty()) words += "; FAILED: " + switching->why;
   } else {
-    words += switching->touched
-                 ? "; NOT given back: " + switching->why + "; when that is mended, perseus-clockd --restore gives it back"
-                 : "; FAILED: " + switching->why;
+    words += switching->touched ? "; NOT given back: " + switching->why +
+                                      "; when that is mended, perseus-clockd --restore gives it back"
+                                : "; FAILED: " + switching->why;
   }
   return words;
 }
