@@ -9,6 +9,7 @@
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
 #include "tests/training/device/environment.h"
+#include "tests/training/device/zeusd_stand_in.h"
 #include "training/client/training_client.h"
 #include "training/device/open_gpu.h"
 
@@ -648,6 +650,36 @@ TEST_F(ClientGpuTest, ZeusdWithoutANumberIsTheRanksOwnGpu) {
   const auto wanted = device::open_gpu("nvml:1");
   ASSERT_TRUE(wanted);
   EXPECT_EQ(said.count("zeusd:" + (*wanted)->identity().uuid), 1);
+}
+
+TEST_F(ClientGpuTest, ATokenOfZeusdThatExpiresIsReportedAndReadAgain) {
+  const device::Environment library("PERSEUS_NVML", PERSEUS_NVML_SIMULATED);
+  const device::Environment files("PERSEUS_SIMULATED_GPUS", folder_ + "/gpu");
+  const device::Environment socket("ZEUSD_SOCK_PATH", folder_ + "/zeusd");
+  const device::Environment token("ZEUSD_TOKEN_FILE", folder_ + "/token");
+  const auto write = [this](const char* valid) { std::ofstream(folder_ + "/token") << valid; };
+  device::ZeusdStandIn::Habits habits;
+  habits.token = "first";
+  write("first");
+  device::ZeusdStandIn zeusd(folder_ + "/zeusd", {folder_ + "/gpu"}, habits);
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  options.device = "zeusd:";
+  options.helper_restart = {0.01, 0.05};
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  habits.token = "second";
+  zeusd.set_habits(habits);
+  server.script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
+  EXPECT_TRUE(trains_until([&] { return said.count("stays locked until perseus-clockd --restore") > 0; }))
+      << client->status();
+  EXPECT_TRUE(gpu->locked());
+  write("second");
+  EXPECT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1410); })) << client->status();
+  server.script([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  EXPECT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  EXPECT_TRUE(client->stop());
+  EXPECT_TRUE(eventually([&] { return !gpu->locked(); }));
 }
 
 TEST_F(ClientGpuTest, TheDeviceNoneIsNoComplaint) {
