@@ -88,6 +88,8 @@ def install():
     cuda.current_stream = cuda.default_stream = lambda *_: stream
     cuda.stream = cuda.device = lambda *_: contextlib.nullcontext()
     cuda.nvtx.range_push = cuda.nvtx.range_pop = nothing
+    if not hasattr(torch, "float8_e8m0fnu"):  # torch before 2.7: Megatron Core 0.20 names it
+        torch.float8_e8m0fnu = torch.float8_e5m2
     for name in _FACTORIES:
         setattr(cuda, name, getattr(torch, name))
     torch.Tensor.cuda = lambda tensor, *_, **__: tensor

@@ -16,6 +16,9 @@ if tuple(map(int, version[:3])) < (0, 14, 1):
         sys.modules.setdefault(name, types.ModuleType(name))
     api.log, api._get_socket_with_port, numpy.BUFSIZE = logging.getLogger(__name__), None, 8192
 
+# DeepSpeed 0.19.6 declares an operator with list[int], which PyTorch before 2.7 does not know.
+sys.modules["torch._library.infer_schema"].SUPPORTED_PARAM_TYPES.setdefault(list[int], "SymInt[]")
+
 from deepspeed.accelerator import get_accelerator  # noqa: E402
 
 

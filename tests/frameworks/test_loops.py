@@ -4,9 +4,12 @@ for what does not fit. Runs in the root that make_root.sh makes."""
 
 import copy
 import dataclasses
+import importlib
 import io
 import logging
 import pickle
+import sys
+import types
 import unittest
 from unittest import mock
 
@@ -395,6 +398,66 @@ class Shapes(Recorded):
         train(model, 2, 2)
         self.assertEqual(self.steps(), 3 * ["train"])
         self.assertEqual(self.lines, [])
+
+
+class Trainers(Recorded):
+    """Callbacks of trainers, called as these call them. The trainers themselves: test_trainers.py."""
+
+    def adapter(self, name, **modules):
+        names = {name: types.ModuleType(name) for name in modules}
+        for name_of, callback in modules.items():
+            setattr(names[name_of], callback, object)
+        self.enterContext(mock.patch.dict(sys.modules, names))
+        sys.modules.pop(f"perseus.adapters.{name}", None)
+        self.addCleanup(sys.modules.pop, f"perseus.adapters.{name}", None)
+        return importlib.import_module(f"perseus.adapters.{name}").PerseusCallback(job_name="test")
+
+    def test_transformers_trains_twice_with_other_settings(self):
+        """As auto_find_batch_size does: the first training does not end."""
+        callback, model = self.adapter("transformers", transformers="TrainerCallback"), Model()
+        self.addCleanup(plain.uninstall, model)
+        for accumulated in (8, 16):
+            arguments = types.SimpleNamespace(gradient_accumulation_steps=accumulated)
+            callback.on_train_begin(arguments, None, None, model=model)
+            train(model, 3, accumulated)
+            watching = len(installation._listeners)
+        callback.on_train_end(arguments, None, None, model=model)
+        self.assertEqual(self.steps(), 6 * ["train"])
+        self.assertEqual(self.computations(), 3 * (8 + 16) * WHOLE)
+        self.assertEqual(self.lines, [])
+        self.assertNotIn("_compiled_call_impl", vars(model))
+        self.assertLessEqual(watching, 2)
+
+    def lightning(self, callback, model, optimizers, steps, losses_of):
+        """Manual optimization: one backward and one step of an optimizer for each loss of a batch."""
+        losses = []
+        callback and callback.on_train_start(types.SimpleNamespace(accumulate_grad_batches=1), model)
+        for step in range(steps):
+            callback and callback.on_train_batch_start()
+            for loss, optimizer in zip(losses_of(model, step), optimizers):
+                callback and callback.on_before_backward(None, model, loss)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                losses.append(loss.item())
+        callback and callback.on_train_end()
+        return losses
+
+    def test_lightning_with_two_optimizers(self):
+        def losses_of(model, step):
+            yield model.first(batch(step)).sum()
+            yield model(batch(step)).sum()
+
+        def run(callback):
+            model = Model()
+            optimizers = [torch.optim.SGD(part.parameters(), lr=0.1) for part in (model.first, model.second)]
+            return self.lightning(callback, model, optimizers, 10, losses_of)
+
+        callback = self.adapter("lightning", **{"lightning.pytorch": "Callback"})
+        self.assertEqual(run(callback), run(None))
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("Model ran 0 forward and 1 backward passes before a step of the optimizer", self.lines[0])
+        self.assertLess(self.steps().count("train"), 10)  # never two of a batch
 
 
 class Silence(Recorded):
