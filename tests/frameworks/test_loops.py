@@ -123,9 +123,11 @@ class Copies(Recorded):
         self.assertFalse(torch.equal(replica(batch(1)), self.model(batch(1))))
 
     def test_copied(self):
-        other = copy.deepcopy(self.model)
-        self.check(other)
-        self.install(other)
+        for copied in (copy.copy, copy.deepcopy):
+            other = copied(self.model)
+            self.check(other)
+            self.install(other)
+            self.assertIsNot(other._compiled_call_impl, self.model._compiled_call_impl)
 
     def test_scripted_and_traced(self):
         self.check(torch.jit.script(self.model))
@@ -325,7 +327,7 @@ class Shapes(Recorded):
     def test_more_microbatches_than_said(self):
         self.fits(1, microbatches=3)
         self.assertEqual(len(self.lines), 1)
-        self.assertIn("steps after 3 calls of it: an iteration has 3 microbatches, not the 1 of install()", self.lines[0])
+        self.assertIn("Model is called 3 times before its optimizer steps: taken as the microbatches, not the 1 of install()", self.lines[0])
         self.assertEqual(self.steps(), 2 * 3 * ["train"] + 2 * ["train"])
 
     def test_fewer_microbatches_than_said(self):
@@ -473,7 +475,7 @@ class Silence(Recorded):
                 self.assertEqual(self.lines, [])
                 train(model, 30, loss_of=loss_of)
                 self.assertEqual(len(self.lines), 1)
-                self.assertIn("no training step of Model was seen in 20 optimizer steps after install()", self.lines[0])
+                self.assertIn("no training step of Model was seen in 20 optimizer steps since install()", self.lines[0])
                 self.assertIn("calls of model.forward()", self.lines[0])
 
     def test_a_minute(self):

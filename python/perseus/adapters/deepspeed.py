@@ -19,7 +19,7 @@ from perseus import client
 from perseus.adapters.installation import Installation, argument, installed
 
 _LOOK_AT = (
-    "Look for a subclass of PipelineEngine with a train_batch() or _exec_schedule() of its own, and for an engine that is no "
+    "a subclass of PipelineEngine with a train_batch() or _exec_schedule() of its own, and for an engine that is no "
     "pipeline (perseus.adapters.plain follows it)"
 )
 

@@ -33,7 +33,7 @@ _listeners = ()  # to steps of optimizers
 
 class Installation:
     def __init__(self, owner, options, look_at, shape, place=lambda *_: {}, start=None):
-        """options: those of install(); look_at: what may be the cause if no training step comes. shape(args, kwargs) and
+        """options: those of install(); look_at: what to look for if no training step comes. shape(args, kwargs) and
         place(args, kwargs): what the framework knows before the first step: microbatches and order of computations, ranks
         and degrees. start: called in place of client.start()."""
         self._owner, self._options, self._shape, self._place, self._start_by = weakref_to(owner), options, shape, place, start
@@ -45,6 +45,9 @@ class Installation:
 
     def __reduce__(self):
         return type(None), ()
+
+    def is_of(self, owner):
+        return self._owner() is owner
 
     def again(self, options):
         """A second install(): its options hold from the next training step on."""
@@ -158,7 +161,7 @@ class Installation:
         if followed is not None and followed is not subject and last > self._born:
             client.say_once("another %s trains, too: it is not measured, the client follows the first", _name(subject))
             return False
-        _followed = running, reference if followed is subject and subject is not None else weakref_to(subject), next(_ticks)
+        _followed = running, reference if followed is subject else weakref_to(subject), next(_ticks)
         return True
 
     def _start(self, args, kwargs):
@@ -206,9 +209,8 @@ class _Watch:
     """Logs one line, in rank 0, if no training step comes within a minute or some steps of an optimizer after install()."""
 
     def __init__(self, name, look_at):
-        self._message = f"no training step of {name} was seen in %s after install(): nothing is measured or planned. {look_at}"
+        self._name, self._look_at, self._timer = name, look_at, None
         self._left = {"optimizer steps": _SILENCE_STEPS, "computations outside of a step": _SILENCE_COMPUTATIONS}
-        self._timer = None
         if os.environ.get("PERSEUS_DISABLE", "0") in ("", "0") and os.environ.get("RANK", "0") == "0":
             self._timer = threading.Timer(_SILENCE_S, self._say, [f"{_SILENCE_S} s"])
             self._timer.daemon = True
@@ -223,9 +225,14 @@ class _Watch:
                 self._say(f"{_SILENCE_STEPS if what == 'optimizer steps' else _SILENCE_COMPUTATIONS} {what}")
         return self._timer is None
 
-    def _say(self, after):
+    def _say(self, since):
         self.end()
-        client.say_once("%s", self._message % after)
+        client.say_once(
+            "no training step of %s was seen in %s since install(): nothing is measured or planned. If it trains, look for %s",
+            self._name,
+            since,
+            self._look_at,
+        )
 
     def end(self):
         timer, self._timer = self._timer, None
@@ -241,8 +248,8 @@ def after_optimizer_steps(function):
         if register is None:  # no torch, or one before 2.0
             return
         if not hasattr(register, _HOOK):
-            register(outside_of_graphs(_after_optimizer_step))  # for good: torch must not find its hooks changed while they run
-            setattr(register, _HOOK, True)
+            # For good: torch must not find its hooks changed while it runs them.
+            setattr(register, _HOOK, register(outside_of_graphs(_after_optimizer_step)))
     _listeners += (function,)
 
 
@@ -255,16 +262,24 @@ def _after_optimizer_step(optimizer, *_):
 
 def outside_of_graphs(function):
     """Returns `function` for torch to call: torch.compile does not compile it, and leaves it out of a graph that calls it."""
-    compiler = getattr(sys.modules.get("torch"), "compiler", None)
-    if not hasattr(compiler, "is_compiling"):  # torch before 2.1
-        return function
-    run, is_compiling = compiler.disable(function), compiler.is_compiling
+    run = as_it_is(function)
+    is_compiling = getattr(getattr(sys.modules.get("torch"), "compiler", None), "is_compiling", None)
+    if is_compiling is None:
+        return run
 
     def hook(*args):
         return None if is_compiling() else run(*args)
 
     not_compiled(hook.__code__)
     return hook
+
+
+def as_it_is(function):
+    """Returns `function` as torch.compile neither compiles it nor what it calls."""
+    try:
+        return sys.modules["torch"].compiler.disable(function)
+    except Exception:  # torch before 2.1, or a compiler that cannot be imported
+        return function
 
 
 def not_compiled(code):
@@ -275,7 +290,8 @@ def not_compiled(code):
 
 
 def installed(owner):
-    return vars(owner).get(_MARK)
+    found = vars(owner).get(_MARK)
+    return found if found is not None and found.is_of(owner) else None  # not that of a shallow copy's original
 
 
 def argument(args, kwargs, position, name, otherwise=-1):
@@ -284,6 +300,9 @@ def argument(args, kwargs, position, name, otherwise=-1):
 
 def merged(known, given):
     """Merges options: those given to install() take precedence over the framework's; facts are merged one by one."""
+    orders = ("schedule", "action_table")
+    if any(option_values.is_given(name, given) for name in orders):
+        known = {name: value for name, value in known.items() if name not in orders}
     options = {**known, **given}
     if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
         options["facts"] = {**known["facts"], **given["facts"]}

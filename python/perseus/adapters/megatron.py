@@ -21,7 +21,7 @@ from perseus.adapters.installation import Installation, argument, installed
 _SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 _INTERLEAVED = "forward_backward_pipelining_with_interleaving"
 _LOOK_AT = (
-    "Look for a get_forward_backward_func(), forward_step() or schedule of the program's own, and for functions of "
+    "a get_forward_backward_func(), forward_step() or schedule of the program's own, and for functions of "
     "megatron.core.pipeline_parallel.schedules that were imported by name before install()"
 )
 _FORWARD_BACKWARD = ("forward_backward_no_pipelining", "forward_backward_pipelining_without_interleaving", _INTERLEAVED)

@@ -30,12 +30,19 @@ import types
 import weakref
 
 from perseus import client
-from perseus.adapters.installation import Installation, after_optimizer_steps, installed, not_compiled, outside_of_graphs
+from perseus.adapters.installation import (
+    Installation,
+    after_optimizer_steps,
+    as_it_is,
+    installed,
+    not_compiled,
+    outside_of_graphs,
+)
 
 _CALL = "_compiled_call_impl"  # Module.__call__ runs it, if there is one; not saved with the module
 _IGNORED = "__jit_ignored_attributes__"  # by torch.jit.script
 _LOOK_AT = (
-    "install() sees model(...): look for calls of model.forward() or of a part of the model, and for torch.compile of a "
+    "calls of model.forward() or of a part of the model, and for torch.compile of a "
     "function that calls it (install() on what torch.compile returns)"
 )
 _MISFIT, _MISFITS = 2, 6  # a step of the optimizer that does not fit weighs as much as two that fit
@@ -223,9 +230,11 @@ class Loop:
         elif fits and forwards != self._microbatches:
             if forwards == self._other_count:
                 client.say_once(
-                    "the optimizer of %s steps after %d calls of it: an iteration has %d microbatches, not the %d of install()",
-                    self._name(), forwards, forwards, self._microbatches,
-                )  # fmt: skip
+                    "%s is called %d times before its optimizer steps: taken as the microbatches, not the %d of install()",
+                    self._name(),
+                    forwards,
+                    self._microbatches,
+                )
                 self._microbatches = forwards
             self._other_count = forwards
         else:
@@ -258,16 +267,15 @@ class _Calls:
     """Runs in place of _call_impl() of the model, as its compiled form would; pickles and copies to None, which is none."""
 
     def __init__(self, loop, compiled):
-        compiler = sys.modules["torch"].compiler
-        self._model, self._compiled, self._is_compiling = loop.model, compiled, compiler.is_compiling
-        self._before, self._after = compiler.disable(loop.before_forward), compiler.disable(loop.after_forward)
+        self._model, self._compiled, self._is_compiling = loop.model, compiled, sys.modules["torch"].compiler.is_compiling
+        self._before, self._after = as_it_is(loop.before_forward), as_it_is(loop.after_forward)
         not_compiled(_Calls.__call__.__code__)
 
     def __call__(self, *args, **kwargs):
-        model = self._model()
-        called = sys._getframe(1).f_locals.get("self", model)  # of Module.__call__
-        if called is not model:  # a copy of the model's __dict__ has this, too: a replica of DataParallel
-            return called._call_impl(*args, **kwargs)
+        model, caller = self._model(), sys._getframe(1)
+        if caller.f_code.co_name == "_wrapped_call_impl" and caller.f_locals["self"] is not model:
+            # A copy of the model's __dict__ has this, too: a replica of DataParallel.
+            return caller.f_locals["self"]._call_impl(*args, **kwargs)
         call = self._compiled or model._call_impl
         if self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
             return call(*args, **kwargs)

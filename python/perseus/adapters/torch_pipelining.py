@@ -33,7 +33,7 @@ _EMPTY, _UNSPLIT = re.compile(r"0I\d+"), re.compile(r"^0W(\d+)$")  # I and W act
 _NAMES = {"ScheduleGPipe": "gpipe", "Schedule1F1B": "1f1b"}  # for versions of PyTorch without action tables for these
 
 _LOOK_AT = (
-    "Look for a schedule that is built anew (install() follows the one that it got), functions that run stages without the "
+    "a schedule that is built anew (install() follows the one that it got), functions that run stages without the "
     "schedule, and calls of the stages' modules"
 )
 
