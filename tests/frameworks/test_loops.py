@@ -16,10 +16,12 @@ from unittest import mock
 import recorded_client
 import torch
 import torch._dynamo
+import torch.distributed
+from real_schedules import make_schedule
 from torch._dynamo.utils import counters
 
 from perseus import client, measure
-from perseus.adapters import installation, plain
+from perseus.adapters import installation, plain, torch_pipelining
 
 WHOLE = [("begin", "forward"), ("end", "forward"), ("begin", "backward"), ("end", "backward")]
 
@@ -460,6 +462,65 @@ class Trainers(Recorded):
         self.assertEqual(len(self.lines), 1)
         self.assertIn("Model ran 0 forward and 1 backward passes before a step of the optimizer", self.lines[0])
         self.assertLess(self.steps().count("train"), 10)  # never two of a batch
+
+
+class Pipelines(Recorded):
+    """torch.distributed.pipelining with one rank; more of it: test_torch_pipelining.py."""
+
+    MICROBATCHES = 4
+
+    @classmethod
+    def setUpClass(cls):
+        torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+        cls.addClassCleanup(torch.distributed.destroy_process_group)
+
+    def schedule(self, name="1F1B"):
+        loss = lambda output, target: (output - target).sum()  # noqa: E731
+        return make_schedule(name, 0, 1, self.MICROBATCHES, lambda _: Net(), lambda _: loss)[0]
+
+    def batch(self):
+        return torch.cat([batch(i) for i in range(self.MICROBATCHES)])
+
+    def test_batches_that_the_program_splits(self):
+        """The function within step(), for 20 steps."""
+        schedule, batches = self.schedule(), [batch(i) for i in range(self.MICROBATCHES)]
+        torch_pipelining.install(schedule)
+        schedule.step(self.batch(), target=self.batch())
+        for _ in range(20):
+            schedule._step_microbatches([(one,) for one in batches], [{}] * self.MICROBATCHES, batches, [])
+        self.assertEqual(self.steps(), 21 * ["train"])
+        self.assertEqual(len(self.computations()), 21 * 4 * self.MICROBATCHES)
+        self.assertEqual(self.lines, [])
+
+    def test_a_schedule_that_is_built_anew(self):
+        """Without install(): one line. With it: each goes on with the job of the one before."""
+        torch_pipelining.install(self.schedule())
+        optimizer = torch.optim.SGD(Net().parameters(), lr=0.1)
+        for _ in range(20):
+            self.schedule().step(self.batch(), target=self.batch())
+            optimizer.step()
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("no training step of Schedule1F1B was seen in 20 optimizer steps since install()", self.lines[0])
+        self.assertIn("a schedule that is built anew", self.lines[0])
+        client.start()
+        with mock.patch.object(client, "current", lambda: client):
+            for _ in range(3):
+                schedule = self.schedule()
+                torch_pipelining.install(schedule)
+                schedule.step(self.batch(), target=self.batch())
+        self.assertEqual(self.steps(), 3 * ["train"])
+        self.assertEqual(len(self.lines), 1)
+
+    def test_evaluation_before_training(self):
+        if not hasattr(torch.distributed.pipelining.Schedule1F1B, "eval"):
+            self.skipTest("this torch has no eval()")
+        schedule = self.schedule()
+        torch_pipelining.install(schedule)
+        for _ in range(5):
+            schedule.eval(self.batch(), target=self.batch())
+        self.assertEqual(self.options, {})
+        schedule.step(self.batch(), target=self.batch())
+        self.assertEqual(self.steps(), ["train"])
 
 
 class Silence(Recorded):
