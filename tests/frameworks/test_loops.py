@@ -1,6 +1,6 @@
 """Loops as people write them, on real torch, one process: models that are saved, copied, scripted, exported or compiled, and
 loops whose shape is not that of install(). Each loop gives the same losses without Perseus and with it; the log has one line
-for what does not fit. Runs in the root that make_root.sh makes."""
+for what does not fit. Runs in the root that make_root.sh makes; with Accelerate in $PERSEUS_TRAINERS also what that compiles."""
 
 import copy
 import dataclasses
@@ -432,6 +432,38 @@ class Trainers(Recorded):
         self.assertNotIn("_compiled_call_impl", vars(model))
         self.assertLessEqual(watching, 2)
 
+    def test_transformers_with_torch_compile(self):
+        """Its Trainer lets Accelerate compile the model, and gives the callback the one inside."""
+        try:
+            from accelerate import Accelerator
+            from accelerate.utils import TorchDynamoPlugin
+        except ImportError:
+            self.skipTest("PERSEUS_TRAINERS has no accelerate")
+
+        def run(callback):
+            torch._dynamo.reset()
+            counters.clear()
+            plugin = TorchDynamoPlugin(backend="eager", fullgraph=True)
+            accelerator = Accelerator(cpu=True, gradient_accumulation_steps=2, dynamo_plugin=plugin)
+            inner, losses = Model(), []
+            model, optimizer = accelerator.prepare(inner, torch.optim.SGD(inner.parameters(), lr=0.1))
+            callback and callback.on_train_begin(types.SimpleNamespace(gradient_accumulation_steps=2), None, None, model=inner)
+            for i in range(8):
+                with accelerator.accumulate(model):
+                    loss = model(batch(i)).sum()
+                    accelerator.backward(loss)
+                    optimizer.step()
+                    optimizer.zero_grad()
+                    losses.append(loss.item())
+            callback and callback.on_train_end(None, None, None, model=inner)
+            return losses, counters["stats"]["unique_graphs"], sum(counters["graph_break"].values())
+
+        without = run(None)
+        self.assertEqual(without[1:], (1, 0))
+        self.assertEqual(run(self.adapter("transformers", transformers="TrainerCallback")), without)
+        self.assertEqual(self.computations(), 8 * WHOLE)
+        self.assertEqual(self.steps(), 4 * ["train"])
+
     def lightning(self, callback, model, optimizers, steps, losses_of):
         """Manual optimization: one backward and one step of an optimizer for each loss of a batch."""
         losses = []
@@ -558,4 +590,5 @@ class Silence(Recorded):
 
 
 if __name__ == "__main__":
+    sys.path.append("/trainers")
     unittest.main()
