@@ -211,6 +211,15 @@ class Compiled(Recorded):
         self.assertIsNotNone(model._compiled_call_impl)
         train(model, 1)
 
+    def test_a_call_that_other_code_wraps(self):
+        model = Model()
+        self.install(model)
+        ours = model._compiled_call_impl
+        model._compiled_call_impl = lambda *arguments: ours(*arguments)
+        train(model)
+        self.assertEqual(self.computations(), 4 * WHOLE)
+        self.assertEqual(self.lines, [])
+
     def test_a_part_that_is_compiled(self):
         """Regional compilation: the hooked model itself is not."""
         model = torch.nn.Sequential(torch.compile(Model(), backend="eager", fullgraph=True))

@@ -56,7 +56,7 @@ class Loop:
         self.model, self._microbatches = weakref.ref(model), microbatches
         place = functools.partial(_place, options)
         self._installation = Installation(model, options, _LOOK_AT, self._shape, place, start)
-        self._calls, self._hooks = None, []
+        self.calls, self._hooks = None, []
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the open computation
         self._evaluates = False  # since the last iteration
@@ -75,8 +75,8 @@ class Loop:
             before, after = lambda *_: self.before_forward(), lambda module, input, output: self.after_forward(output)
             self._hooks = [model.register_forward_pre_hook(before), model.register_forward_hook(after)]
             return
-        self._calls = _Calls(self, vars(model).get(_CALL))
-        self._installation.put(model, _CALL, self._calls)
+        self.calls = _Calls(self, vars(model).get(_CALL))
+        self._installation.put(model, _CALL, self.calls)
         self._installation.put(model, _IGNORED, [*getattr(model, _IGNORED, []), _CALL])
 
     def again(self, microbatches, options):
@@ -192,7 +192,7 @@ class Loop:
                 self.uninstall()
             if self._uninstalled:
                 return True
-            if self._calls is not None and vars(model).get(_CALL) is not self._calls:
+            if self.calls is not None and vars(model).get(_CALL) is not self.calls:
                 self.watch_calls()  # model.compile() has replaced them
             if self._rejected or self._ran == (0, 0) or _in_backward():  # an optimizer in the backward steps at each parameter
                 return False
@@ -267,17 +267,18 @@ class _Calls:
     """Runs in place of _call_impl() of the model, as its compiled form would; pickles and copies to None, which is none."""
 
     def __init__(self, loop, compiled):
-        self._model, self._compiled, self._is_compiling = loop.model, compiled, sys.modules["torch"].compiler.is_compiling
+        self._loop, self._compiled, self._is_compiling = loop, compiled, sys.modules["torch"].compiler.is_compiling
         self._before, self._after = as_it_is(loop.before_forward), as_it_is(loop.after_forward)
         not_compiled(_Calls.__call__.__code__)
 
     def __call__(self, *args, **kwargs):
-        model, caller = self._model(), sys._getframe(1)
+        model, caller = self._loop.model(), sys._getframe(1)
         if caller.f_code.co_name == "_wrapped_call_impl" and caller.f_locals["self"] is not model:
             # A copy of the model's __dict__ has this, too: a replica of DataParallel.
             return caller.f_locals["self"]._call_impl(*args, **kwargs)
         call = self._compiled or model._call_impl
-        if self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
+        replaced = self._loop.calls is not self  # by one around other code that calls this one
+        if replaced or self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
             return call(*args, **kwargs)
         self._before()
         output = None
