@@ -104,7 +104,7 @@ def on_step_begin(kind="train"):
         say_once("on_step_begin(): ignored: %s", error)
         return
     if _client is not None and _client.looks_for_cuda:
-        _client.look_for_cuda()
+        _client._look_for_cuda()
     # Not Exception: a paced job waits here, and what the handler of a signal raises then must reach the program.
     try:
         _step_begin(_handle, code)
@@ -257,7 +257,7 @@ class Client:
         except Exception as error:
             say_once("computations are timed by the host's clock: %s", error)
 
-    def look_for_cuda(self):
+    def _look_for_cuda(self):
         """Before a step: times by CUDA from here on, if the program has begun to use it since start()."""
         torch = sys.modules.get("torch")
         if torch is None:

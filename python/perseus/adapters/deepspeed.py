@@ -49,7 +49,7 @@ def uninstall(engine=None):
         installed(engine).uninstall()
 
 
-def action_table(pipe_schedule, types):
+def _action_table(pipe_schedule, types):
     """Returns the order of a schedule's computations on all ranks as PyTorch's CSV; None if it is not known.
 
     types: the classes of its forward and backward instructions."""
@@ -86,7 +86,7 @@ def _wrap(engine, schedule, options):
     def shape(args, kwargs):
         pipe_schedule, train = running["schedule"], getattr(schedule, "TrainSchedule", None)
         options = {"microbatches": pipe_schedule.micro_batches, "facts": {"framework": "deepspeed"}}
-        table = action_table(pipe_schedule, types)
+        table = _action_table(pipe_schedule, types)
         if table is None:
             raise ValueError(f"the order of {type(pipe_schedule).__name__} is not known")
         if train is not None and type(pipe_schedule).steps is train.steps:
