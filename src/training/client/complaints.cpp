@@ -48,6 +48,10 @@ std::string_view name_of(Cause cause) {
       return "budget";
     case Cause::backstop:
       return "backstop";
+    case Cause::foreign_clock:
+      return "foreign_clock";
+    case Cause::limited_clock:
+      return "limited_clock";
   }
   return "";
 }

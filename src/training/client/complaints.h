@@ -37,11 +37,13 @@ enum class Cause {
   energy,
   cuda,
   records,
-  threads,      ///< several threads call what one may call at a time
-  device_time,  ///< unknown when the device reaches a computation
-  graph,        ///< steps are captured graphs
-  budget,       ///< the plan lease of a power budget has ended: the ceiling
-  backstop      ///< the GPU's own power limit is not lowered under a power budget
+  threads,        ///< several threads call what one may call at a time
+  device_time,    ///< unknown when the device reaches a computation
+  graph,          ///< steps are captured graphs
+  budget,         ///< the plan lease of a power budget has ended: the ceiling
+  backstop,       ///< the GPU's own power limit is not lowered under a power budget
+  foreign_clock,  ///< another process changes the GPU's clock
+  limited_clock   ///< the GPU runs below its clock
 };
 std::string_view name_of(Cause cause);
 

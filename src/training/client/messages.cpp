@@ -169,6 +169,13 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
   });
 }
 
+std::string straggler_body(int rank, double degree) {
+  return json_object([&](JsonWriter& f) {
+    f.always("rank", rank);
+    f.always("degree", degree);
+  });
+}
+
 std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch) {
   return json_object([&](JsonWriter& f) {
     f("epoch", epoch);

@@ -80,6 +80,8 @@ std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
                             bool with_begins = true, const std::optional<SeenClocks>& clocks = std::nullopt);
 
+/// `degree`: times slower; 1: back to normal.
+std::string straggler_body(int rank, double degree);
 std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0);
 
 Result<std::string> read_registered_job(std::string_view body);

@@ -106,6 +106,12 @@ void Session::plan_dropped(DroppedPlan dropped) {
   state_->changed.notify_all();
 }
 
+void Session::straggles(double degree) {
+  const std::lock_guard lock(state_->mutex);
+  state_->degree = degree;
+  state_->changed.notify_all();
+}
+
 void Session::stop(double limit_s) {
   const double until = host_now_s() + limit_s;
   asking_.stop(std::min(limit_s, 0.2));

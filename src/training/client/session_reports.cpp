@@ -1,4 +1,5 @@
-// The thread of a session that reports measured iterations, newly learned facts and dropped plans.
+// The thread of a session that reports measured iterations, newly learned facts, dropped plans and that the rank
+// straggles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,6 +54,26 @@ bool Session::State::tell_dropped(const std::stop_token& stop) {
   return true;
 }
 
+/// False: try again. A server that gives this rank's token no right to report stragglers is not asked again.
+bool Session::State::tell_degree(const std::stop_token& stop) {
+  std::optional<double> telling;
+  std::string of_job;
+  {
+    const std::lock_guard lock(mutex);
+    if (!degree || !rank_known) return true;
+    telling = degree;
+    of_job = job;
+  }
+  for_reports->set_timeout(std::chrono::milliseconds(static_cast<std::int64_t>(1000 * timing.answer_s)));
+  const auto reply = for_reports->call({"POST", fmt::format("/v1/jobs/{}/stragglers", http::percent_encode(of_job)),
+                                        straggler_body(options.rank, *telling)},
+                                       stop);
+  if (!reply || reply->status >= 500 || reply->status == 429) return false;
+  const std::lock_guard lock(mutex);
+  if (degree == telling) degree.reset();
+  return true;
+}
+
 std::vector<MeasuredIteration> Session::State::next_report(bool all) {
   const std::lock_guard lock(mutex);
   window_ready = false;
@@ -67,13 +88,14 @@ void Session::State::send_reports(const std::stop_token& stop) {
   for (bool last = false; !last;) {
     {
       std::unique_lock lock(mutex);
-      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - host_now_s(), 0.0)),
-                       [&] { return (window_ready && !job.empty()) || ((facts_are_news || dropped) && rank_known); });
+      changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - host_now_s(), 0.0)), [&] {
+        return (window_ready && !job.empty()) || ((facts_are_news || dropped || degree) && rank_known);
+      });
     }
     last = stop.stop_requested();
     const bool all = last || host_now_s() >= due_s;
     if (all) due_s = host_now_s() + options.report_interval_s;
-    while (!last && !(tell_facts(stop) && tell_dropped(stop)) && sleep_for(stop, wait_s))
+    while (!last && !(tell_facts(stop) && tell_dropped(stop) && tell_degree(stop)) && sleep_for(stop, wait_s))
       wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;
     while (!unsent.empty() || !(unsent = next_report(all)).empty()) {

@@ -45,6 +45,7 @@ struct Session::State {
   RankFacts facts;
   bool facts_are_news = false;         ///< they are new to the server
   std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
+  std::optional<double> degree;        ///< as a straggler, that the server does not know yet
   std::string job;
   bool tried = false;  ///< registration was tried
   bool rank_known = false;
@@ -77,6 +78,7 @@ struct Session::State {
   bool register_rank(const std::stop_token& stop, std::int64_t& have);
   bool tell_facts(const std::stop_token& stop);
   bool tell_dropped(const std::stop_token& stop);
+  bool tell_degree(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);

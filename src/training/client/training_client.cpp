@@ -225,7 +225,10 @@ bool TrainingClient::follows_plan() const {
 /// Reads the counter, if it is time, and processes all steps that the training thread has completed since.
 void TrainingClient::measure(double now_s, bool all) {
   if (meter_->next_look_s() <= now_s) meter_->look(now_s);
-  if (control_) take_applied_clocks();
+  if (control_) {
+    take_applied_clocks();
+    device_clock_ = control_->device_clock();
+  }
   if (CudaEvents* const events = calls_.events()) events->probe();
   while (const Step* const step = calls_.recorder().oldest()) {
     if (!step->cuda) {
@@ -280,9 +283,9 @@ bool TrainingClient::take_step_of_device(const Step& step, double now_s, bool al
   return true;
 }
 
-/// The step ran under two plans, or under a limit that is no plan's.
+/// The step ran under two plans, or under a limit that is no plan's, or not at the clocks of its plan.
 bool TrainingClient::is_mixed(const Step& step) const {
-  if (step.iteration <= calls_.mixed_through()) return true;
+  if (step.iteration <= calls_.mixed_through() || off_clock()) return true;
   const auto begin_ns = static_cast<std::int64_t>(step.cuda ? step.begin_mark : step.begin_ns);
   const auto end_ns = static_cast<std::int64_t>(step.cuda ? step.end_mark : step.end_ns);
   return std::ranges::any_of(limited_, [&](const LimitedTime& one) {
@@ -320,7 +323,11 @@ void TrainingClient::guard(const Step& step) {
   if (follows) {
     // From begin to begin: a plan may let this rank end later where it has slack, but not the job.
     guarded_->iteration.time_s = 1e-9 * static_cast<double>(step.begin_mark - guarded_->begin_mark);
+    guarded_->iteration.other_clock |= off_clock();
     guard_.take(guarded_->iteration);
+    const auto degree =
+        straggler_.ran(guarded_->iteration.plan_version, guarded_->iteration.time_s, device_clock_.limited_by != 0);
+    if (degree && session_) session_->straggles(*degree);
   }
   guarded_.reset();
   if (step.train && step.cuda && step.end_mark > step.begin_mark) {
@@ -330,6 +337,7 @@ void TrainingClient::guard(const Step& step) {
   for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
   const int highest_mhz = facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front();
   if (!starts) guarded_ = {step.iteration, step.begin_mark, guarded_iteration(step, highest_mhz)};
+  if (guarded_) guarded_->iteration.other_clock = off_clock();
   hold_as_needed();
   act_on_guard(step);
 }
@@ -376,7 +384,7 @@ void TrainingClient::send_news() {
   if (options_.blocking_power_w == 0) now.blocking = meter_->facts().blocking;
   now.clocks_mhz = facts_.clocks_mhz;
   now.has_control = control_ != nullptr;
-  now.sets_clocks = helper_ != 0;
+  now.sets_clocks = helper_ != 0 && device_follows(host_now_s());
   now.why_no_clocks = [this] { return control_->why(); };
   if (std::optional<RankFacts> news = learned_.news(now, host_now_s())) session_->learned(std::move(*news));
 }

@@ -36,6 +36,7 @@
 #include "training/client/plan_guard.h"
 #include "training/client/rank_budget.h"
 #include "training/client/session.h"
+#include "training/client/straggler_report.h"
 #include "training/client/training_calls.h"
 #include "training/clock_control/clock_controller.h"
 #include "training/device/gpu.h"
@@ -77,6 +78,8 @@ class TrainingClient {
   void take_whole_step(const Step& step, double now_s);
   [[nodiscard]] bool is_mixed(const Step& step) const;
   void guard(const Step& step);
+  /// The device runs at another clock than the one that was set, and gives no reason.
+  [[nodiscard]] bool off_clock() const { return device_clock_.other.value() != 0 && device_clock_.limited_by == 0; }
   void act_on_guard(const Step& step);
   void take_plan(std::unique_ptr<ClockPlan> plan);
   [[nodiscard]] bool follows_plan() const;
@@ -91,6 +94,8 @@ class TrainingClient {
   void look_after_threads();
   void look_after_budget(double now_s);
   void look_after_backstop(double now_s);
+  void look_after_clock(double now_s);
+  [[nodiscard]] bool device_follows(double now_s) const;
 
   // The session's threads.
   [[nodiscard]] SeenClocks seen_clocks() const;
@@ -133,6 +138,10 @@ class TrainingClient {
   std::unique_ptr<device::Gpu> gpu_;
   std::unique_ptr<IterationMeter> meter_;  ///< facts(): any thread's, once opened_
   LateClockComplaint late_clocks_;
+  StragglerReport straggler_;
+  clock_control::DeviceClock device_clock_, told_clock_;  ///< as last seen; as last complained about
+  double foreign_s_ = 0, limited_since_s_ = 0;  ///< when it was foreign last; since when it is limited; 0: never, not
+  double helper_since_s_ = 0;                   ///< when helper_ was first seen
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does

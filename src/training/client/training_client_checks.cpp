@@ -16,6 +16,21 @@ constexpr double kLatencyInterval_s = 0.25;
 constexpr std::int64_t kStepsWithoutLoss =
     4 * TrainingCalls::kKeptSteps;  ///< until the complaint about lost records is cleared
 
+constexpr double kTrusted_s = 60;   ///< a helper after one that gave the clock up
+constexpr double kForeign_s = 120;  ///< without a change by another process
+constexpr double kLimited_s = 1;    ///< until a limit is a complaint
+
+std::string reasons_of(std::uint32_t limited_by) {
+  std::string reasons;
+  for (const auto& [bit, words] :
+       {std::pair{clock_control::kLimitedByPowerCap, "its power cap"}, std::pair{clock_control::kLimitedByHeat, "heat"},
+        std::pair{clock_control::kLimitedByPowerBrake, "a power brake or hardware slowdown"},
+        std::pair{clock_control::kLimitedUnexplained, "the GPU gives no reason"}}) {
+    if ((limited_by & bit) != 0) reasons += (reasons.empty() ? "" : ", ") + std::string(words);
+  }
+  return reasons;
+}
+
 }  // namespace
 
 void TrainingClient::look_after(double now_s) {
@@ -31,6 +46,7 @@ void TrainingClient::look_after(double now_s) {
       next_latency_s_ = now_s + kLatencyInterval_s;
     }
     look_after_control();
+    look_after_clock(now_s);
     look_after_progress();
     late_clocks_.judge(meter_->facts().late, complaints_);
   }
@@ -144,11 +160,41 @@ void TrainingClient::look_after_progress() {
   }
 }
 
+/// A helper that follows one which has given up must work for a while first.
+bool TrainingClient::device_follows(double now_s) const {
+  return device_clock_.given_up == 0 || now_s - helper_since_s_ >= kTrusted_s;
+}
+
+/// Checks whether the device runs at the clocks that are set.
+void TrainingClient::look_after_clock(double now_s) {
+  const clock_control::DeviceClock clock = device_clock_;
+  const clock_control::DeviceClock before = std::exchange(told_clock_, clock);
+  if (clock.foreign > before.foreign) {
+    foreign_s_ = now_s;
+    complaints_.raise_again(
+        Cause::foreign_clock,
+        fmt::format("another process changed the GPU's clock to {} MHz: it is set again", clock.foreign_clock.value()));
+  } else if (now_s - foreign_s_ > kForeign_s) {
+    complaints_.clear(Cause::foreign_clock, "no other process changes the GPU's clock any more");
+  }
+  if (clock.limited_by == 0) {
+    limited_since_s_ = 0;
+    complaints_.clear(Cause::limited_clock, "the GPU runs at its clocks again");
+  } else if (limited_since_s_ == 0) {
+    limited_since_s_ = now_s;
+  } else if (now_s - limited_since_s_ >= kLimited_s) {
+    complaints_.raise(Cause::limited_clock,
+                      fmt::format("the GPU runs at {} MHz where {} MHz is set: {}; this rank may slow down the job",
+                                  clock.other.value(), clock.set.value(), reasons_of(clock.limited_by)));
+  }
+}
+
 /// Clock control restarts an ended helper and gives the new one the newest clock. Another refusal by the device is
 /// not reported again.
 void TrainingClient::look_after_control() {
   const std::int64_t helper = control_->working_helper();
   const std::int64_t before = std::exchange(helper_, helper);
+  if (helper != before) helper_since_s_ = host_now_s();
   if (helper == 0 || (before != 0 && helper != before)) {
     const std::string why = control_->why();
     complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",

@@ -135,6 +135,7 @@ struct ClockController::State {
   std::string program, lease;  ///< of an own helper; written under mutex
   RestartPause pause;
   std::int64_t working_since_ns = 0;  ///< 0: it did not start
+  std::int64_t before_given_up = 0;   ///< DeviceClock::given_up when the last helper started
   bool left_at_ceiling = false;       ///< by --keep-ceiling: no process gives the clock back by itself
   std::thread watcher;
 
@@ -346,7 +347,9 @@ void ClockController::State::watch() {
   for (;;) {
     see_helper_end();
     const double worked_s = working_since_ns == 0 ? 0 : 1e-9 * static_cast<double>(monotonic_ns() - working_since_ns);
-    if (stops() || pause.never() || readable(stop.get(), pause.after(worked_s), -1)) return;
+    const std::int64_t given_up = mailbox->device_clock.read().given_up;
+    const bool gives_up = std::exchange(before_given_up, given_up) != given_up;
+    if (stops() || pause.never() || readable(stop.get(), pause.after(worked_s, gives_up), -1)) return;
     if (const device::DeviceStatus started = start_helper(); !started) {
       const std::lock_guard lock(mutex);
       why_gone = started.error().message;
@@ -514,6 +517,10 @@ std::string ClockController::left_locked() const {
   if (!state_->here()) return {};
   const std::lock_guard lock(state_->mutex);
   return state_->left_locked;
+}
+
+DeviceClock ClockController::device_clock() const {
+  return state_->here() ? state_->mailbox->device_clock.read() : DeviceClock{};
 }
 
 std::int64_t ClockController::working_helper() const noexcept {

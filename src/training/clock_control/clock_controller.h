@@ -35,6 +35,7 @@
 #include "training/clock_control/applied_clocks.h"
 #include "training/clock_control/backstop_state.h"
 #include "training/clock_control/clock_limit.h"
+#include "training/clock_control/device_clock.h"
 #include "training/clock_control/restart_pause.h"
 #include "training/device/gpu.h"
 
@@ -153,6 +154,8 @@ class ClockController {
   /// Number of the working helper: the first, second, ...; 0: none works.
   [[nodiscard]] std::int64_t working_helper() const noexcept;
   [[nodiscard]] ControlStatistics statistics() const;
+  /// How the device follows its clocks.
+  [[nodiscard]] DeviceClock device_clock() const;
   [[nodiscard]] int helper_pid() const noexcept;      ///< of the process that sets the clock; 0: none
   [[nodiscard]] int supervisor_pid() const noexcept;  ///< of the one that watches it
 

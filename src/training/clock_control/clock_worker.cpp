@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include "training/device/supported_clocks.h"
@@ -74,6 +76,7 @@ std::int64_t ClockWorker::work() {
     const bool moment_is_known = due->change.now || mailbox_.position_wakes.load(std::memory_order_relaxed);
     rhythm_.requested(due->number, due_since_ns_, moment_is_known ? due_since_ns_ : looked_ns);
   }
+  if (!pending_ && !limiting_ && !ended_ && watch_.due(now_(), false)) look_at_clock(false);
   if ((pending_ || limiting_) && now_() >= due_ns_) apply();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();
   look_at_power_limit();
@@ -109,6 +112,10 @@ void ClockWorker::look_at_power_limit() {
 }
 
 void ClockWorker::apply() {
+  if (pending_ && target() != clock_set_ && watch_.due(now_(), true)) {
+    look_at_clock(true);
+    if (ended_) return;
+  }
   const std::int64_t began = now_();
   const device::DeviceStatus set = set_device();
   const std::int64_t ended = now_();
@@ -130,6 +137,38 @@ void ClockWorker::apply() {
 bool ClockWorker::driver_is_silent(std::int64_t began, std::int64_t ended) {
   if (unanswered_++ == 0) unanswered_since_ns_ = began;
   return unanswered_ >= kAttempts && ended - unanswered_since_ns_ >= kSilentAfter;
+}
+
+/// Whether the device runs at the clock that was set. `changes`: another one is about to be set.
+void ClockWorker::look_at_clock(bool changes) {
+  const auto clock = gpu_.clock();
+  const auto events = gpu_.clock_events();
+  if (!clock) return no_reading(clock.error());
+  unread_since_ns_ = 0;
+  const ClockWatch::Advice advice = watch_.read(*clock, events ? *events : device::ClockEvents{}, changes, now_());
+  mailbox_.device_clock.write(watch_.found());
+  if (advice == ClockWatch::Advice::none) return;
+  const bool bounded = mailbox_.limit.ceiling().value() == 0;  // a budget is kept as long as it lasts
+  if (advice == ClockWatch::Advice::set_again || !bounded) {
+    limiting_ = true;
+    attempts_ = 0;
+    due_ns_ = 0;
+    return;
+  }
+  failed({device::DeviceFault::not_supported, watch_.why()});
+  mailbox_.device_clock.give_up();
+}
+
+/// A device that does not answer may still take clocks.
+void ClockWorker::no_reading(const device::DeviceError& error) {
+  const std::int64_t now = now_();
+  if (error.fault == device::DeviceFault::lost || error.fault == device::DeviceFault::no_driver) return failed(error);
+  watch_.set(error.fault == device::DeviceFault::busy ? clock_set_ : Megahertz(0), now);
+  if (unread_since_ns_ == 0) unread_since_ns_ = now;
+  if (error.fault != device::DeviceFault::busy || now - unread_since_ns_ < kSilentAfter) return;
+  unread_since_ns_ = now;
+  limiting_ = true;
+  due_ns_ = 0;
 }
 
 device::DeviceStatus ClockWorker::set_device() {
@@ -178,6 +217,7 @@ device::DeviceStatus ClockWorker::unlock() {
 
 device::DeviceStatus ClockWorker::give_back() {
   if (!lease_.recorded()) return Ok{};
+  watch_.set(Megahertz(0), now_());
   if (device::DeviceStatus given = give_back_patiently(gpu_, lease_); !given) return given;
   mailbox_.clock_set_mhz.store(0, std::memory_order_relaxed);
   mailbox_.locked.store(0, std::memory_order_release);
@@ -204,6 +244,7 @@ void ClockWorker::applied(std::int64_t began, std::int64_t ended) {
   mailbox_.applied_clocks.write({began, clock_set_.value(), seen_.change.position, at_device_time, limited});
   mailbox_.clock_set_mhz.store(static_cast<std::uint32_t>(clock_set_.value()), std::memory_order_relaxed);
   mailbox_.clock_set_at_ns.store(ended, std::memory_order_relaxed);
+  watch_.set(clock_set_, ended);
   mailbox_.applied.store(count, std::memory_order_relaxed);
   mailbox_.handled.store(seen_.index, std::memory_order_release);
   watch_arrival(began, ended, ours && (count <= kAlwaysWatched || (count + 1) % kWatchOne <= 1));
@@ -247,6 +288,7 @@ void ClockWorker::failed(const device::DeviceError& error) {
 
 void ClockWorker::end(HelperState state, const device::DeviceError& error) {
   mailbox_.why_ended.write(error.message);
+  mailbox_.device_clock.forget();
   mailbox_.state.store(state, std::memory_order_release);
   ended_ = true;
 }
@@ -279,6 +321,7 @@ void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wan
   if (!moved) return;
   settled_ = arrived_ || began - called_ns_ > kLookAtMost;
   elsewhere_ = settled_ && clock_set_before_.value() != 0;
+  elsewhere_from_ = clock_set_before_;
   arrived_ = false;
   clock_set_before_ = clock_set_;
   called_ns_ = began;
@@ -286,10 +329,17 @@ void ClockWorker::watch_arrival(std::int64_t began, std::int64_t ended, bool wan
   watch_due_ns_ = 0;
 }
 
+/// Some devices run a step or two below the clock that they were set to.
+bool ClockWorker::arrived_at(Megahertz clock) const {
+  const auto apart = [&](Megahertz other) { return std::abs(clock.value() - other.value()); };
+  return ClockWatch::alike(clock, clock_set_) &&
+         (elsewhere_from_.value() == 0 || apart(clock_set_) < apart(elsewhere_from_));
+}
+
 void ClockWorker::watch_clock() {
   const auto clock = gpu_.clock();
   const std::int64_t now = now_(), age = now - called_ns_;
-  const bool there = clock && *clock == clock_set_;
+  const bool there = clock && arrived_at(*clock);
   const bool close = now - watched_ns_ <= std::max(kLooksApart, age / kLooksInLatency);
   if (there && settled_ && elsewhere_ && close) mailbox_.call_to_clock.record(age);
   arrived_ = there && (settled_ || elsewhere_);

@@ -7,13 +7,16 @@
 //          at the new clock.
 //          A power budget (clock_limit.h) bounds every clock, also the one that is set when its limits change: the
 //          highest clock that the device has at or below the bound.
+//          A clock that the device does not run at is set again (clock_watch.h); a device that does not follow, or
+//          whose clock another process changes again and again, is refused, except under a power budget.
 // Errors:  in the mailbox, by the device's fault:
 //          bad_clock                     reads the list of clocks again and tries once more
 //          busy                          retries after 1, 2, 4, ... 64 ms; after 8 calls the change has failed, but it
 //                                        continues to try; lost after 5 s in which every call failed
 //          no_permission, not_supported  refused: gives the clock back; the caller should end
 //          lost, no_driver               lost: the caller should end
-// Cost:    one device call per change; while changes wait for the device, a check every 0.08 to 0.5 ms; else nothing.
+// Cost:    one device call per change; four readings a second while a clock is set; while changes wait for the device,
+//          a check every 0.08 to 0.5 ms; else nothing.
 // Threads: one.
 #pragma once
 
@@ -21,6 +24,7 @@
 #include <functional>
 #include <vector>
 
+#include "training/clock_control/clock_watch.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/power_backstop.h"
@@ -72,6 +76,9 @@ class ClockWorker {
   [[nodiscard]] Megahertz requested() const;
   /// The clock to set now.
   [[nodiscard]] Megahertz target() const;
+  void look_at_clock(bool changes);
+  void no_reading(const device::DeviceError& error);
+  [[nodiscard]] bool arrived_at(Megahertz clock) const;
   void watch_arrival(std::int64_t began, std::int64_t ended, bool wanted);
   void watch_clock();
 
@@ -90,7 +97,7 @@ class ClockWorker {
   bool inherited_counts_ = false;  ///< ... and no previous helper has counted it
   RequestRhythm rhythm_;
   bool pending_ = false;   ///< seen_ is to be applied
-  bool limiting_ = false;  ///< the clock is to be set again, since the limits have changed
+  bool limiting_ = false;  ///< the clock is to be set again: the limits have changed, or the device runs at another one
   ClockBounds bounds_;
   std::uint32_t limit_before_ = 0;
   int attempts_ = 0;
@@ -102,8 +109,11 @@ class ClockWorker {
   bool settled_ = true;                   ///< no earlier change was in progress when clock_set_ was requested
   bool elsewhere_ = false;                ///< the device ran at another clock then, or was observed at one since
   std::int64_t watch_due_ns_ = 0, called_ns_ = 0, watched_ns_ = 0;
+  Megahertz elsewhere_from_;    ///< the clock before clock_set_ was requested
   Megahertz clock_set_before_;  ///< 0: nothing, the clock was the driver's choice
   Megahertz clock_set_;
+  ClockWatch watch_;
+  std::int64_t unread_since_ns_ = 0;  ///< the clock cannot be read; 0: it can
   bool ended_ = false;
 };
 

@@ -91,7 +91,27 @@ void Mailbox::wake(int wake_fd) noexcept {
   errno = kept;
 }
 
+void SharedDeviceClock::write(const DeviceClock& clock) noexcept {
+  set_.store(clock.set.value(), std::memory_order_relaxed);
+  limited_by_.store(clock.limited_by, std::memory_order_relaxed);
+  foreign_clock_.store(clock.foreign_clock.value(), std::memory_order_relaxed);
+  foreign_.store(clock.foreign, std::memory_order_relaxed);
+  other_.store(clock.other.value(), std::memory_order_release);
+}
+
+DeviceClock SharedDeviceClock::read() const noexcept {
+  DeviceClock clock;
+  clock.other = Megahertz(other_.load(std::memory_order_acquire));
+  clock.set = Megahertz(set_.load(std::memory_order_relaxed));
+  clock.limited_by = limited_by_.load(std::memory_order_relaxed);
+  clock.foreign = foreign_.load(std::memory_order_relaxed);
+  clock.foreign_clock = Megahertz(foreign_clock_.load(std::memory_order_relaxed));
+  clock.given_up = given_up_.load(std::memory_order_acquire);
+  return clock;
+}
+
 void Mailbox::begin_again() noexcept {
+  device_clock.forget();
   state.store(HelperState::starting, std::memory_order_relaxed);
   rest.store(HelperRest::awake, std::memory_order_relaxed);
   clock_set_mhz.store(0, std::memory_order_relaxed);

@@ -21,6 +21,7 @@
 #include "training/clock_control/backstop_state.h"
 #include "training/clock_control/clock_limit.h"
 #include "training/clock_control/clock_queue.h"
+#include "training/clock_control/device_clock.h"
 #include "training/clock_control/latency_histogram.h"
 
 namespace perseus::clock_control {
@@ -39,6 +40,20 @@ class SharedText {
   char text_[512] = {};
 };
 
+/// A DeviceClock that one side writes; the other one may see it half written.
+class SharedDeviceClock {
+ public:
+  void write(const DeviceClock& clock) noexcept;
+  [[nodiscard]] DeviceClock read() const noexcept;
+  void forget() noexcept { write({}); }  ///< but not given_up
+  void give_up() noexcept { given_up_.fetch_add(1, std::memory_order_release); }
+
+ private:
+  std::atomic<std::int32_t> set_{0}, other_{0}, foreign_clock_{0};
+  std::atomic<std::uint32_t> limited_by_{0};
+  std::atomic<std::int64_t> foreign_{0}, given_up_{0};
+};
+
 /// State of the helper, written by the helper.
 enum class HelperState : std::uint32_t { starting, working, refused, lost };
 
@@ -51,7 +66,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 10;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 11;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
@@ -77,6 +92,7 @@ struct Mailbox {
   std::atomic<std::uint32_t> locked{0};        ///< 1: the device's clock may be locked by us
   SharedText why_ended;                        ///< of refused or lost
   SharedText lease;                            ///< path of the helper's lease
+  SharedDeviceClock device_clock;
   std::atomic<BackstopState> backstop{BackstopState::none};
   std::atomic<std::int32_t> backstop_mw{0};  ///< limit of the GPU's power; 0: unchanged
   SharedText why_no_backstop;

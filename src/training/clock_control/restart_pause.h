@@ -2,9 +2,9 @@
 //
 // Problem: a helper that was killed once, or that gets its permission late, must set clocks again soon; a helper that
 //          crashes again and again must not burden the machine or the log.
-// Input:   how long each helper worked.
+// Input:   how long each helper worked, and whether it gave up a device that does not follow.
 // Output:  pauses of `first_s`, twice that, ..., `most_s`; from the beginning after a helper that worked for
-//          `most_s`.
+//          `most_s`; `most_s` after one that gave up.
 // Errors:  none.
 // Cost:    none.
 // Threads: one.
@@ -23,7 +23,8 @@ class RestartPause {
   explicit RestartPause(RestartLimits limits) : limits_(limits) {}
   [[nodiscard]] bool never() const { return limits_.most_s <= 0; }
   /// `worked_s`: of the ended helper; 0: it could not even start.
-  double after(double worked_s) {
+  double after(double worked_s, bool gave_up = false) {
+    if (gave_up) return next_s_ = limits_.most_s;
     next_s_ = next_s_ == 0 || worked_s >= limits_.most_s ? limits_.first_s : std::min(2 * next_s_, limits_.most_s);
     return next_s_;
   }

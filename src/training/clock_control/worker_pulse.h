@@ -41,6 +41,9 @@ class PulsedGpu final : public device::ForwardingGpu {
   device::DeviceResult<Megahertz> clock() override {
     return during([this] { return device::ForwardingGpu::clock(); });
   }
+  device::DeviceResult<device::ClockEvents> clock_events() override {
+    return during([this] { return device::ForwardingGpu::clock_events(); });
+  }
   device::DeviceStatus lock_clock(Megahertz clock) override {
     if (pulse_.supervisor_sleeps.exchange(0) != 0) {
       const std::uint64_t one = 1;

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "simulation/simulated_gpu/simulated_driver.h"
@@ -19,6 +20,7 @@
 #include "tests/training/device/environment.h"
 #include "tests/training/device/zeusd_stand_in.h"
 #include "training/client/training_client.h"
+#include "training/device/backends.h"
 #include "training/device/open_gpu.h"
 
 namespace perseus::client {
@@ -718,6 +720,65 @@ TEST_F(ClientGpuTest, ReportsSwitchLatencyAndInstructionsToTheServer) {
     return registered_with(R"("instructions":["forward","forward","backward","backward"])") &&
            registered_with(R"("switch_latency_s":)");
   })) << client->status();
+}
+
+TEST_F(ClientGpuTest, AClockThatAnotherProcessLocksIsSetAgainAndNamed) {
+  const std::string plan = plan_of(1, R"([["forward",1410],["forward",1410],["backward",1410],["backward",1410]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->locked() && statistics().state == PERSEUS_PLANNED; }));
+  const auto other = device::open_simulated(folder_ + "/gpu");
+  ASSERT_TRUE((*other)->lock_clock(Megahertz(900)));
+  ASSERT_TRUE(trains_until([&] { return said.count("another process changed the GPU's clock to 900 MHz") == 1; }))
+      << client->status();
+  EXPECT_EQ(gpu->clock(), Megahertz(1410));
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"foreign_clock")"));
+  EXPECT_EQ(statistics().controls_clock, 1);
+}
+
+TEST_F(ClientGpuTest, AGpuThatIgnoresItsClocksIsNotControlled) {
+  // Another process locks it again at once.
+  std::atomic<bool> stop{false};
+  std::thread other([&] {
+    const auto device = device::open_simulated(folder_ + "/gpu");
+    while (!stop) {
+      (void)(*device)->lock_clock(Megahertz(1410));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  });
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
+  start();
+  const bool given_up = trains_until([&] { return said.count("the GPU does not follow") == 1; });
+  const bool told = trains_until([&] {
+    return std::ranges::any_of(server.asked("POST", "/ranks"), [](const std::string& body) {
+      return body.find(R"("control":"none")") != std::string::npos;
+    });
+  });
+  stop = true;
+  other.join();
+  EXPECT_TRUE(given_up) << client->status();
+  EXPECT_TRUE(told) << client->status();
+}
+
+TEST_F(ClientGpuTest, APowerCapThatComesMakesTheRankAStraggler) {
+  const std::string plan = plan_of(1, R"([["forward",1410],["forward",1410],["backward",1410],["backward",1410]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  // Until the clock was seen to hold, and iterations are known.
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+  ASSERT_TRUE(
+      trains_until([&] { return statistics().state == PERSEUS_PLANNED && std::chrono::steady_clock::now() > limit; }));
+  gpu->set_power_limit(Watts(220));
+  ASSERT_TRUE(trains_until([&] { return said.count("MHz is set: its power cap") == 1; })) << client->status();
+  ASSERT_TRUE(trains_until([&] { return !server.asked("POST", "/stragglers").empty(); })) << client->status();
+  EXPECT_THAT(server.asked("POST", "/stragglers").front(), ::testing::HasSubstr(R"("rank":0,"degree":)"));
+  gpu->set_power_limit(Watts(400));
+  ASSERT_TRUE(trains_until([&] { return server.asked("POST", "/stragglers").back() == R"({"rank":0,"degree":1})"; }))
+      << client->status();
+  EXPECT_EQ(said.count("the GPU runs at its clocks again"), 1);
 }
 
 TEST_F(ClientGpuTest, ThrottledSamplesAreDropped) {

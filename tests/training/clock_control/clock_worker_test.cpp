@@ -11,6 +11,7 @@ namespace perseus::clock_control {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class Worker : public ::testing::Test {
@@ -33,6 +34,17 @@ class Worker : public ::testing::Test {
     change.posted_ns = gpu_.now_ns;
     change.begins_step = mailbox_.step_begins.exchange(false);
     mailbox_.queue.post(change);
+  }
+  void follow() {
+    gpu_.call_takes_ns = 0;
+    gpu_.follows = [](int mhz) { return Megahertz(mhz == 0 ? 1400 : mhz); };
+  }
+  /// As the supervisor wakes the worker: every 40 ms.
+  void pass_s(double seconds) {
+    for (int tick = 0; tick < 25 * seconds && !worker_.ended(); ++tick) {
+      gpu_.now_ns += 40'000'000;
+      (void)worker_.work();
+    }
   }
   [[nodiscard]] bool answered() const { return !mailbox_.owes_answer(); }
   [[nodiscard]] std::string record() const { return LeaseFolder::text_of(lease_->path()); }
@@ -406,6 +418,207 @@ TEST_F(Worker, MostChangesAreNotWatched) {
   }
   EXPECT_EQ(mailbox_.applied, 640);
   EXPECT_EQ(mailbox_.call_to_clock.count(), 8 + 10);
+}
+
+TEST_F(Worker, AGpuThatRunsAStepBelowItsClockArrivesToo) {
+  gpu_.call_takes_ns = 0;
+  gpu_.follows = [](int mhz) { return Megahertz(mhz == 0 ? 1400 : mhz - 15); };
+  for (int i = 0; i < 4; ++i) {
+    ask(i % 2 == 0 ? 700 : 350);
+    for (int quarter = 0; quarter < 8; ++quarter) {
+      (void)worker_.work();
+      gpu_.now_ns += 250'000;
+    }
+    gpu_.now_ns += 200'000'000;
+  }
+  pass_s(10);
+  EXPECT_EQ(gpu_.calls.size(), 4U) << "none is set again";
+  EXPECT_EQ(mailbox_.device_clock.read().other, Megahertz(0));
+}
+
+TEST_F(Worker, AClockThatAnotherProcessLocksIsSetAgainWithinASecond) {
+  follow();
+  ask(1400);
+  pass_s(60);
+  EXPECT_THAT(gpu_.calls, ElementsAre(1400)) << "the plan's clock stays";
+  for (const int other : {700, 0}) {
+    gpu_.running_at = Megahertz(other == 0 ? 1400 : other);
+    if (other == 0) {
+      ask(700);
+      pass_s(1);
+      gpu_.running_at = Megahertz(1400);  // unlocked by another process
+    }
+    const int wanted = other == 0 ? 700 : 1400;
+    pass_s(1);
+    EXPECT_EQ(gpu_.running_at, Megahertz(wanted));
+    EXPECT_EQ(gpu_.calls.back(), wanted);
+  }
+  pass_s(1);
+  const DeviceClock seen = mailbox_.device_clock.read();
+  EXPECT_EQ(seen.foreign, 2);
+  EXPECT_EQ(seen.foreign_clock, Megahertz(1400));
+  EXPECT_EQ(seen.other, Megahertz(0));
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+}
+
+TEST_F(Worker, AClockThatIsChangedAgainAndAgainIsGivenUpInWords) {
+  follow();
+  ask(1400);
+  for (int second = 0; second < 60 && !worker_.ended(); ++second) {
+    gpu_.running_at = Megahertz(700);
+    pass_s(2);
+  }
+  EXPECT_TRUE(worker_.ended());
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_THAT(mailbox_.why_ended.read(), HasSubstr("another process changes the GPU's clock again and again"));
+  EXPECT_EQ(mailbox_.device_clock.read().given_up, 1);
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, UnderABudgetAClockAboveTheCeilingIsSetAgainAtOnceAndForEver) {
+  follow();
+  mailbox_.limit.set(Megahertz(700), 0);
+  pass_s(1);
+  ASSERT_EQ(gpu_.running_at, Megahertz(700));
+  for (int i = 0; i < 50; ++i) {
+    gpu_.running_at = Megahertz(1400);
+    for (int look = 0; look < 10 && gpu_.running_at != Megahertz(700); ++look) pass_s(0.04);
+    EXPECT_EQ(gpu_.running_at, Megahertz(700)) << i;
+    pass_s(1);
+  }
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+  EXPECT_EQ(mailbox_.device_clock.read().foreign, 50);
+  gpu_.follows = {};
+  gpu_.running_at = Megahertz(1400);
+  pass_s(60);
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+  EXPECT_EQ(mailbox_.device_clock.read().other, Megahertz(1400));
+}
+
+TEST_F(Worker, ALimitThatTheDeviceNamesIsReportedAndNotFought) {
+  follow();
+  ask(1400);
+  pass_s(10);
+  gpu_.running_at = Megahertz(700);
+  const auto limited_by = [&](device::ClockEvents events) {
+    gpu_.events = events;
+    pass_s(2);
+    return mailbox_.device_clock.read().limited_by;
+  };
+  device::ClockEvents cap, heat, brake;
+  cap.power_cap = heat.thermal = brake.power_brake = true;
+  EXPECT_EQ(limited_by(cap), kLimitedByPowerCap);
+  EXPECT_EQ(limited_by(heat), kLimitedByHeat);
+  EXPECT_EQ(limited_by(brake), kLimitedByPowerBrake);
+  EXPECT_EQ(mailbox_.device_clock.read().other, Megahertz(700));
+  EXPECT_EQ(mailbox_.device_clock.read().set, Megahertz(1400));
+  EXPECT_THAT(gpu_.calls, ElementsAre(1400));
+  gpu_.events = {};
+  gpu_.running_at = Megahertz(1400);
+  pass_s(2);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U);
+  EXPECT_EQ(mailbox_.device_clock.read().foreign, 0);
+}
+
+TEST_F(Worker, APowerCapBelowAClockThatWasNeverHeldIsHowTheDeviceIs) {
+  gpu_.events.power_cap = true;
+  gpu_.running_at = Megahertz(1000);
+  ask(1400);
+  pass_s(60);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U);
+}
+
+TEST_F(Worker, AnIdleGpuMayRunSlower) {
+  gpu_.events.idle = true;
+  gpu_.running_at = Megahertz(210);
+  ask(1400);
+  pass_s(60);
+  EXPECT_THAT(gpu_.calls, ElementsAre(1400));
+}
+
+TEST_F(Worker, AGpuThatTakesLocksAndIgnoresThemIsGivenUpWithinAMinute) {
+  ask(700);  // it stays at 1400
+  pass_s(30);
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_THAT(mailbox_.why_ended.read(),
+              HasSubstr("the GPU does not follow: it runs at 1400 MHz where 700 MHz is set"));
+  EXPECT_EQ(gpu_.calls.back(), 0);
+  EXPECT_EQ(record(), "");
+}
+
+TEST_F(Worker, AGpuThatIgnoresClocksThatChangeAllTheTimeIsGivenUpWithinAMinute) {
+  gpu_.running_at = Megahertz(350);
+  gpu_.call_takes_ns = 0;
+  for (int i = 0; i < 60'000 / 20 && !worker_.ended(); ++i) {
+    ask(i % 2 == 0 ? 1400 : 700);
+    for (int tick = 0; tick < 4; ++tick) {
+      (void)worker_.work();
+      gpu_.now_ns += 5'000'000;
+    }
+  }
+  EXPECT_EQ(mailbox_.state, HelperState::refused);
+  EXPECT_THAT(mailbox_.why_ended.read(), HasSubstr("does not follow"));
+}
+
+TEST_F(Worker, AGpuThatDoesNotReachItsHighestClockIsLimitedAndFollowsOtherwise) {
+  gpu_.follows = [](int mhz) { return Megahertz(mhz == 0 ? 1000 : std::min(mhz, 1000)); };
+  gpu_.running_at = Megahertz(1000);
+  ask(1400);
+  pass_s(20);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, kLimitedUnexplained);
+  EXPECT_LE(gpu_.calls.size(), 4U);
+  for (int i = 0; i < 100; ++i) {
+    ask(i % 2 == 0 ? 700 : 1400);
+    pass_s(1);
+  }
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+}
+
+TEST_F(Worker, AGpuWhoseDriverAnswersNothingMoreIsLostInWords) {
+  follow();
+  ask(700);
+  pass_s(1);
+  gpu_.unreadable = device::DeviceFault::busy;
+  gpu_.faults.assign(1'000'000, device::DeviceFault::busy);
+  pass_s(30);
+  EXPECT_EQ(mailbox_.state, HelperState::lost);
+  EXPECT_THAT(mailbox_.why_ended.read(), HasSubstr("the driver has answered no call for 5 s"));
+  EXPECT_NE(record(), "") << "the lease stays";
+}
+
+TEST_F(Worker, AClockThatCannotBeReadIsSetAllTheSame) {
+  follow();
+  for (const device::DeviceFault fault : {device::DeviceFault::not_supported, device::DeviceFault::busy}) {
+    gpu_.unreadable = fault;
+    ask(fault == device::DeviceFault::busy ? 700 : 350);
+    pass_s(60);
+    EXPECT_EQ(mailbox_.state, HelperState::working);
+  }
+}
+
+TEST_F(Worker, TwoHelpersOfOneGpuWithLeasesOfTheirOwnSeeTheConflict) {
+  follow();
+  Mailbox other_box;
+  FakeGpu other_face("GPU-fake-2");  // the lease of another folder
+  device::DeviceResult<Lease> other_lease = Lease::take(other_face.identity(), "fake:1", 0);
+  ClockWorker other(other_box, gpu_, *other_lease, [this] { return gpu_.now_ns; });
+  ASSERT_TRUE(other.begin());
+  ClockChange change;
+  change.clock_mhz = 350;
+  change.now = true;
+  change.posted_ns = gpu_.now_ns;
+  other_box.queue.post(change);
+  ask(1400);
+  for (int tick = 0; tick < 180 * 25 && !worker_.ended() && !other.ended(); ++tick) {
+    pass_s(0.04);
+    (void)other.work();
+    if (tick == 5 * 25) {
+      EXPECT_EQ(mailbox_.device_clock.read().other, Megahertz(350));
+      EXPECT_GE(other_box.device_clock.read().foreign, 1);
+    }
+  }
+  EXPECT_TRUE(worker_.ended() || other.ended());
+  EXPECT_THAT(mailbox_.why_ended.read() + other_box.why_ended.read(), HasSubstr("another process changes"));
 }
 
 TEST_F(Worker, FromTheSecondStepOnItExpectsRequests) {

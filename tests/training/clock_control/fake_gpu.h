@@ -2,6 +2,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,17 +17,23 @@ class FakeGpu : public device::Gpu {
   explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }
   [[nodiscard]] const device::GpuIdentity& identity() const override { return identity_; }
   device::DeviceResult<std::vector<Megahertz>> supported_clocks() override { return clocks; }
-  device::DeviceResult<Megahertz> clock() override { return running_at; }
+  device::DeviceResult<Megahertz> clock() override {
+    if (unreadable) return device::DeviceError{*unreadable, "injected fault"};
+    return running_at;
+  }
   device::DeviceResult<Joules> energy() override { return Joules(0); }
   device::DeviceResult<Watts> power() override { return Watts(0); }
   device::DeviceResult<Watts> power_limit() override { return Watts(0); }
-  device::DeviceResult<device::ClockEvents> clock_events() override { return device::ClockEvents{}; }
+  device::DeviceResult<device::ClockEvents> clock_events() override { return events; }
   device::DeviceResult<device::GpuConditions> conditions() override { return device::GpuConditions{}; }
   device::DeviceStatus lock_clock(Megahertz clock) override { return call(clock.value()); }
   device::DeviceStatus unlock_clock() override { return call(0); }
 
   std::vector<Megahertz> clocks{Megahertz(1400), Megahertz(700), Megahertz(350)};
   Megahertz running_at{1400};
+  std::function<Megahertz(int)> follows = {};  ///< the clock at which it runs after a setting call (0: unlocked)
+  device::ClockEvents events;
+  std::optional<device::DeviceFault> unreadable;
   std::int64_t now_ns = 5'000'000'000;
   std::int64_t call_takes_ns = 3'000'000;
   std::deque<device::DeviceFault> faults;  ///< results of the next setting calls
@@ -42,6 +50,7 @@ class FakeGpu : public device::Gpu {
       return device::DeviceError{fault, "injected fault"};
     }
     locked_mhz = mhz;
+    if (follows) running_at = follows(mhz);
     return Ok{};
   }
   device::GpuIdentity identity_;
