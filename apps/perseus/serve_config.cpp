@@ -157,7 +157,7 @@ ConfigKeys listening_and_storage_settings() {
 ConfigKeys planning_settings() {
   using C = ServeConfig;
   return {
-      {"workers", "N", "1", "planner threads, which run at lower priority", number(&C::workers, 1, 1024), true},
+      {"workers", "N", "1", "planners at a time; only refinements run at lower priority", number(&C::workers, 1, 1024), true},
       {"plan_deadlines", "N", "1000", "approximate number of points of a frontier",
        number(&C::plan_deadlines, 2, 100000), true},
       {"planning_budget_s", "S", "600", "most CPU seconds to plan one pipeline",

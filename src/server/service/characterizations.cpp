@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -19,6 +20,8 @@ constexpr double kWrongEstimate = 20;  // planning that takes this many times th
 Characterizations::Characterizations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
                                      Executor& executor)
     : owner_(options.owner),
+      log_(options.log),
+      late_after_s_(options.maximum_clock_after_s),
       lease_s_(options.lease_s),
       planners_(options.planners),
       quick_above_s_(options.quick_above_s),
@@ -52,7 +55,10 @@ void Characterizations::want(const std::string& key, const Wanter& who, Answer a
   Work& work = found->second;
   work.wanters[who.id] = {who.owner, std::move(answer)};
   if (stopping_) return;
-  if (is_new) return start(key);
+  if (is_new) {
+    work.late_s = clock_.now_s() + late_after_s_;
+    return start(key);
+  }
   if (work.queued) enqueue(key);  // queued for one more owner
   if (!work.quick) return;
   executor_.submit(Executor::Kind::request, [weak = weak_from_this(), key, id = who.id]() -> std::function<void()> {
@@ -182,8 +188,7 @@ void Characterizations::enqueue(const std::string& key) {
   start_next();
 }
 
-void Characterizations::in_turn(const std::string& key, const std::string& owner,
-                                std::function<void(OtherTurn)> begin) {
+void Characterizations::in_turn(const std::string& key, const std::string& owner, std::function<void(TurnOver)> begin) {
   if (stopping_) return;
   others_[key] = std::move(begin);
   queue_.put(key, PlanningQueue::Kind::first, {owner});
@@ -201,10 +206,9 @@ void Characterizations::start_next() {
       ++under_way_[kind];
       const Turn turn{kind, next->owner, std::make_shared<std::atomic<bool>>(false)};
       if (auto other = others_.extract(next->key)) {
-        const auto as = kind == PlanningQueue::Kind::first ? Executor::Kind::planning : Executor::Kind::refining;
-        other.mapped()({as, [weak = weak_from_this(), turn](double planner_s) {
-                          if (const auto self = weak.lock()) self->turn_is_over(turn, planner_s);
-                        }});
+        other.mapped()([weak = weak_from_this(), turn](double planner_s) {
+          if (const auto self = weak.lock()) self->turn_is_over(turn, planner_s);
+        });
         continue;
       }
       work_[next->key].queued = false;
@@ -279,25 +283,19 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
   effort.quick_above_s = refines ? std::nullopt : std::optional(quick_above_s_);
   effort.quick_after_s = std::min(budget_s_, kWrongEstimate * quick_above_s_);
   if (jobs::is_quick_frontier_key(key)) effort.quick_above_s = 0;
-  const bool gives_way = turn.kind == PlanningQueue::Kind::refinement;
-  executor_.submit(gives_way ? Executor::Kind::refining : Executor::Kind::planning,
+  const bool has_slice = turn.kind == PlanningQueue::Kind::refinement;
+  executor_.submit(refines ? Executor::Kind::refining : Executor::Kind::planning,
                    [weak = weak_from_this(), key, turn, text = std::move(text),
-                    input_key = std::string(jobs::input_of_frontier(key)), effort, refines, gives_way,
-                    stop = work.planning->get_token(), budget_s = budget_s_, slice_s = std::max(slice_s_, work.slice_s),
-                    executor = &executor_]() -> std::function<void()> {
+                    input_key = std::string(jobs::input_of_frontier(key)), effort, refines, has_slice,
+                    stop = work.planning->get_token(), budget_s = budget_s_,
+                    slice_s = std::max(slice_s_, work.slice_s)]() -> std::function<void()> {
                      Planned planned;
                      const double begin_s = thread_cpu_s();
-                     double away_s = 0;  // spent on others' work
                      StopCheck check([&] {
-                       if (gives_way) {
-                         const double leave_s = thread_cpu_s();
-                         executor->give_way();
-                         away_s += thread_cpu_s() - leave_s;
-                       }
-                       const double spent_s = thread_cpu_s() - begin_s - away_s;
+                       const double spent_s = thread_cpu_s() - begin_s;
                        // The budget does not apply to a quick frontier.
                        planned.over_budget = refines && spent_s > budget_s;
-                       planned.turn_is_over = gives_way && spent_s > slice_s && *turn.others_wait;
+                       planned.turn_is_over = has_slice && spent_s > slice_s && *turn.others_wait;
                        return planned.over_budget || planned.turn_is_over || stop.stop_requested();
                      });
                      if (const auto parsed = jobs::parse_input(text, "input/" + input_key); !parsed) {
@@ -312,7 +310,7 @@ void Characterizations::compute(const std::string& key, const Turn& turn, std::s
                        planned.bytes = std::move(bytes);
                        planned.frontier = std::make_shared<const jobs::CharacterizedPipeline>(*std::move(made));
                      }
-                     planned.planner_s = thread_cpu_s() - begin_s - away_s;
+                     planned.planner_s = thread_cpu_s() - begin_s;
                      return [weak, key, turn, planned = std::move(planned)]() mutable {
                        const auto self = weak.lock();
                        if (!self) return;
@@ -370,6 +368,7 @@ void Characterizations::offer_quick(const std::string& key, const Frontier& quic
   remember(quick);
   Work& work = work_[key];
   work.quick = quick;
+  work.late_s.reset();
   std::vector<Answer> answers;  // they may change the set of wanters
   for (const auto& [id, wanted] : work.wanters) answers.push_back(wanted.answer);
   for (const Answer& answer : answers) answer(quick);
@@ -404,10 +403,26 @@ void Characterizations::release(const std::string& key, Work& work, std::functio
   store_.release("characterize/" + key, owner_, std::move(released));
 }
 
+void Characterizations::log_late(const Work& work) const {
+  if (!log_ || work.wanters.empty()) return;
+  std::string state = "it is being read";
+  if (work.planning) state = "it is being planned";
+  if (work.look_again_s) state = "another server is planning it";
+  if (work.queued) state = fmt::format("{} wait for a planner", queue_.waiting(PlanningQueue::Kind::first));
+  const std::size_t others = work.wanters.size() - 1;
+  log_(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
+                   work.wanters.begin()->first, others > 0 ? fmt::format(" and {} more", others) : "", late_after_s_,
+                   state));
+}
+
 void Characterizations::tick(double now_s) {
   if (stopping_) return;
   std::vector<std::string> again;
   for (auto& [key, work] : work_) {
+    if (work.late_s && *work.late_s <= now_s) {
+      work.late_s = std::numeric_limits<double>::infinity();
+      log_late(work);
+    }
     if (work.look_again_s && *work.look_again_s <= now_s) again.push_back(key);
     if (work.claimed && work.renew_s <= now_s) {
       work.renew_s = now_s + lease_s_ / 3;
@@ -421,8 +436,9 @@ void Characterizations::tick(double now_s) {
 std::optional<double> Characterizations::next_wake() const {
   std::optional<double> next;
   for (const auto& [key, work] : work_) {
-    const std::optional<double> due = work.claimed ? work.renew_s : work.look_again_s;
-    if (due && (!next || *due < *next)) next = due;
+    for (const auto& due : {work.claimed ? work.renew_s : work.look_again_s, work.late_s}) {
+      if (due && *due < next.value_or(std::numeric_limits<double>::infinity())) next = due;
+    }
   }
   return next;
 }

@@ -59,14 +59,10 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   /// Removes the wanter. Planning without other wanters stops.
   void forget(const std::string& key, const std::string& wanter);
 
-  /// Other work for the planners, when its turn has come.
-  struct OtherTurn {
-    Executor::Kind kind = Executor::Kind::planning;  ///< executor kind for the work
-    std::function<void(double planner_s)> over;      ///< call it when the work ends
-  };
-  /// Calls `begin` when it is the owner's turn, with the priority of a first frontier. The keys differ from those of
-  /// frontiers.
-  void in_turn(const std::string& key, const std::string& owner, std::function<void(OtherTurn)> begin);
+  using TurnOver = std::function<void(double planner_s)>;
+  /// Other work for the planners: calls `begin` when it is the owner's turn, with the priority of a first frontier,
+  /// and with what to call when the work ends. The keys differ from those of frontiers.
+  void in_turn(const std::string& key, const std::string& owner, std::function<void(TurnOver)> begin);
 
   /// Stops all planning, releases its claims, and starts no more; then calls `released`.
   void stop(std::function<void()> released);
@@ -106,6 +102,7 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
     bool claimed = false;
     std::optional<std::stop_source> planning;  ///< stops the planner
     std::optional<double> look_again_s;        ///< another server is planning it
+    std::optional<double> late_s;              ///< without a frontier by then, the log says so
     double renew_s = 0;
     Frontier quick;      ///< already delivered
     double slice_s = 0;  ///< planner seconds of its next refinement before others have their turn
@@ -140,8 +137,11 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   void finish(const std::string& key, Result<Frontier> result);
   void remember(const Frontier& frontier);
   void release(const std::string& key, Work& work, std::function<void()> released = {});
+  void log_late(const Work& work) const;
 
   std::string owner_;
+  std::function<void(const std::string&)> log_;
+  double late_after_s_;
   double lease_s_;
   int planners_;
   double budget_s_ = 0, quick_above_s_, slice_s_;
@@ -151,7 +151,7 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   std::map<std::string, std::weak_ptr<const jobs::CharacterizedPipeline>> known_;
   std::deque<Frontier> recent_;  ///< cached though no job holds them
   std::map<std::string, Work> work_;
-  std::map<std::string, std::function<void(OtherTurn)>> others_;  ///< waiting for their turn
+  std::map<std::string, std::function<void(TurnOver)>> others_;  ///< waiting for their turn
   PlanningQueue queue_;
   std::map<PlanningQueue::Kind, int> under_way_;
   std::vector<Turn> refining_;  ///< turns of refinements in progress

@@ -16,16 +16,15 @@ class Executor {
  public:
   using Work = std::function<std::function<void()>()>;
   /// Work of requests, about a millisecond each, precedes reading known frontiers, of which a restarted server has
-  /// many, and neither waits for planning. Refining, which may take minutes, runs when no other planning waits. Reads
-  /// of the store have their own threads, so that a database that hangs delays nothing else.
+  /// many, and neither waits for planning. Refining, which may take minutes and for which no rank waits, runs beside
+  /// the rest at a lower priority. Reads of the store have their own thread, so that a database that hangs delays
+  /// nothing else.
   enum class Kind : unsigned char { request, reading, planning, refining, store };
   Executor() = default;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
   virtual ~Executor() = default;
   virtual void submit(Kind kind, Work work) = 0;
-  /// For refining work, to be called every few milliseconds: runs waiting planning work on the calling thread.
-  virtual void give_way() {}
 };
 
 /// Runs `work` on the executor as work of a request, and then `then` with its owner and the result on the io thread,

@@ -110,21 +110,20 @@ void ProfilingWindows::submit_search(const std::string& id, const Profiling& pro
   const LiveJob* const live = jobs_.in_memory(id);
   if (live == nullptr) return release(id, *profiling);  // the job has ended since
   profiling->search = std::stop_source();
-  const Search search{executor_, profiling->search.get_token(), options_.planning_budget_s - profiling->planner_s,
+  const Search search{profiling->search.get_token(), options_.planning_budget_s - profiling->planner_s,
                       options_.planning_budget_s};
   characterizations_.in_turn(
       "profile/" + id, planning_owner_of(live->job),
       [weak = weak_from_this(), id, profiling, profiler = profiling->lend(), search, pool = &executor_,
-       question = std::move(question)](const Characterizations::OtherTurn& turn) {
-        pool->submit(turn.kind,
-                     [weak, id, profiling, profiler, search, question, turn]() mutable -> std::function<void()> {
-                       const bool gives_way = turn.kind == Executor::Kind::refining;
-                       auto found = search.run(*profiler, question, gives_way);
-                       return [weak, id, profiling, turn, window = question.window, found = std::move(found)] {
+       question = std::move(question)](const Characterizations::TurnOver& turn_over) {
+        pool->submit(Executor::Kind::planning,
+                     [weak, id, profiling, profiler, search, question, turn_over]() mutable -> std::function<void()> {
+                       auto found = search.run(*profiler, question);
+                       return [weak, id, profiling, turn_over, window = question.window, found = std::move(found)] {
                          const auto self = weak.lock();
                          if (!self) return;
                          profiling->planner_s += found.planner_s;
-                         turn.over(found.planner_s);
+                         turn_over(found.planner_s);
                          self->search_ended(id, profiling, window, found);
                        };
                      });
@@ -132,17 +131,11 @@ void ProfilingWindows::submit_search(const std::string& id, const Profiling& pro
 }
 
 ProfilingWindows::Search::Found ProfilingWindows::Search::run(const profiling::OnlineProfiler& profiler,
-                                                              jobs::ProfilingQuestion& question, bool gives_way) const {
+                                                              jobs::ProfilingQuestion& question) const {
   const double begin_s = thread_cpu_s();
-  double away_s = 0;  // spent on others' work
   bool over_budget = false;
   StopCheck check([&] {
-    if (gives_way) {
-      const double leave_s = thread_cpu_s();
-      executor.give_way();
-      away_s += thread_cpu_s() - leave_s;
-    }
-    over_budget = thread_cpu_s() - begin_s - away_s > left_s;
+    over_budget = thread_cpu_s() - begin_s > left_s;
     return over_budget || stop.stop_requested();
   });
   auto decided = jobs::decide_profiling(profiler, question, check);
@@ -153,7 +146,7 @@ ProfilingWindows::Search::Found ProfilingWindows::Search::run(const profiling::O
     StopCheck never;
     decided = jobs::decide_profiling(profiler, question, never);
   }
-  return {std::move(decided), thread_cpu_s() - begin_s - away_s};
+  return {std::move(decided), thread_cpu_s() - begin_s};
 }
 
 void ProfilingWindows::search_ended(const std::string& id, const Profiling& profiling, int window,

@@ -47,14 +47,13 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
   using Profiling = std::shared_ptr<jobs::JobProfiling>;
   /// The search for the next window, on the executor, within what is left of its budget.
   struct Search {
-    Executor& executor;
     std::stop_token stop;
     double left_s, budget_s;
     struct Found {
       std::optional<jobs::ProfilingDecision> decided;  ///< nothing: stopped
       double planner_s = 0;
     };
-    Found run(const profiling::OnlineProfiler& profiler, jobs::ProfilingQuestion& question, bool gives_way) const;
+    Found run(const profiling::OnlineProfiler& profiler, jobs::ProfilingQuestion& question) const;
   };
   /// Creates the job's profiler if needed; the reason if the job cannot be profiled.
   std::optional<jobs::ProfilingFailed> prepare(LiveJob& live) const;

@@ -30,6 +30,7 @@ struct Waiter {
 class RankCalls {
  public:
   std::map<jobs::WaitId, Waiter> waiters;
+  bool logged_highest_clock = false;  ///< that a rank that requests its plan once got the highest clock
 
   [[nodiscard]] bool waits(int rank) const;
   void record(int rank, double now_s);

@@ -19,6 +19,7 @@ void StoreAccess::end(Kind kind, std::uint64_t id, const std::optional<Error>& e
   open_[kind].erase(id);
   late_[kind].erase(id);
   unhurried_.erase(id);
+  if (kind == reads) read_answered_s_ = clock_.now_s();
   if (!error || error->code != ErrorCode::unavailable) {
     failed_[kind].reset();
   } else if (failed_[kind]) {
@@ -84,27 +85,27 @@ void StoreAccess::release(std::string work, std::string owner, std::function<voi
 
 void StoreAccess::tick(double now_s) {
   std::vector<std::function<void()>> over;
-  const auto take = [&](Calls& calls, double after_s, Calls* given_up) {
-    while (!calls.empty() && calls.begin()->second.began_s + after_s <= now_s) {
+  const auto take = [&](Kind kind, Calls& calls, double after_s, Calls* given_up) {
+    while (!calls.empty() && waits_since(kind, calls.begin()->second) + after_s <= now_s) {
       auto call = calls.extract(calls.begin());
       over.push_back(std::move(call.mapped().over));
       if (given_up != nullptr) given_up->insert(std::move(call));
     }
   };
-  take(unhurried_, kSlow_s, nullptr);
-  for (const Kind kind : {reads, writes}) take(open_[kind], limit_s_, &late_[kind]);
+  take(writes, unhurried_, kSlow_s, nullptr);
+  for (const Kind kind : {reads, writes}) take(kind, open_[kind], limit_s_, &late_[kind]);
   for (const auto& call : over) call();
 }
 
 std::optional<double> StoreAccess::next_wake() const {
   std::optional<double> next;
-  const auto earlier = [&](const Calls& calls, double after_s) {
-    if (!calls.empty() && (!next || calls.begin()->second.began_s + after_s < *next)) {
-      next = calls.begin()->second.began_s + after_s;
-    }
+  const auto earlier = [&](Kind kind, const Calls& calls, double after_s) {
+    if (calls.empty()) return;
+    const double wake_s = waits_since(kind, calls.begin()->second) + after_s;
+    next = std::min(next.value_or(wake_s), wake_s);
   };
-  earlier(unhurried_, kSlow_s);
-  for (const Calls& calls : open_) earlier(calls, limit_s_);
+  earlier(writes, unhurried_, kSlow_s);
+  for (const Kind kind : {reads, writes}) earlier(kind, open_[kind], limit_s_);
   return next;
 }
 
@@ -157,8 +158,9 @@ StoreHealth StoreAccess::health() const {
   for (const Kind kind : {reads, writes}) {
     if (failed_[kind]) failing(failed_[kind]->error.message, failed_[kind]->since_s);
     for (const Calls* calls : {&open_[kind], &late_[kind]}) {
-      const bool slow = !calls->empty() && calls->begin()->second.began_s + kSlow_s <= now_s;
-      if (slow) failing("it does not answer", calls->begin()->second.began_s);
+      if (calls->empty()) continue;
+      const double since_s = waits_since(kind, calls->begin()->second);
+      if (since_s + kSlow_s <= now_s) failing("it does not answer", since_s);
     }
   }
   return health;

@@ -3,13 +3,15 @@
 // Input:   a store whose reads block; an executor with threads for Kind::store; a clock.
 // Output:  `done` of each call, once, on the io thread, inside the call or later.
 // Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still complete, so its caller
-//          must report the outcome as unknown. While a call is that late, later calls fail at once, so that they do
-//          not pile up.
+//          must report the outcome as unknown. For a read the time counts from the last answer to any read: a long
+//          queue that advances is not late. While a call is late, later calls fail at once, so that they do not pile
+//          up.
 // Cost:    one map entry per call.
 // Threads: io thread. The io thread has no other access to the store, so it cannot block on a read.
 // Source:  docs/decisions/0032.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -99,6 +101,10 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   using Calls = std::map<std::uint64_t, Call>;  ///< the oldest has the smallest number
   static constexpr double kSlow_s = 1;
 
+  /// The time from which the lateness of the oldest open call counts.
+  [[nodiscard]] double waits_since(Kind kind, const Call& oldest) const {
+    return kind == reads ? std::max(oldest.began_s, read_answered_s_) : oldest.began_s;
+  }
   /// Calls `late` once when the limit has passed.
   std::uint64_t begin(Kind kind, std::function<void()> late);
   /// Call when the store has answered.
@@ -131,6 +137,7 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   double limit_s_;
   double opened_s_;
   std::uint64_t next_ = 1;
+  double read_answered_s_ = 0;
   std::array<Calls, 2> open_;  ///< by Kind, as the next two
   std::array<Calls, 2> late_;  ///< past the limit, and not yet answered by the store
   struct Failure {

@@ -185,6 +185,12 @@ void WaitingRanks::end_at_highest_clock(LiveJob& live, jobs::WaitId id, Waiter w
                           "job_metadata, or upload one to the job, and try again",
                           job.id, has_input ? "profile that can be read" : "profile", waiter.rank)});
   }
+  if (options_.log && !std::exchange(live.calls.logged_highest_clock, true)) {
+    options_.log(
+        fmt::format("job {}: rank {} got the highest clock, since there was no plan after {:g} s; its client "
+                    "does not request a plan again, so it keeps this clock until training restarts",
+                    job.id, waiter.rank, options_.maximum_clock_after_s));
+  }
   waiter.done(jobs::PlanAnswer{jobs::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
 }
 

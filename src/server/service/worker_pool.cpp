@@ -7,8 +7,7 @@
 namespace perseus::service {
 namespace {
 
-/// Of nice(1). The io thread has 0.
-constexpr int niceness(Executor::Kind kind) { return kind >= Executor::Kind::planning ? 10 : 5; }
+constexpr int kRefiningNiceness = 10;  ///< of nice(1); all other threads of the server have the program's own
 
 }  // namespace
 
@@ -16,7 +15,14 @@ WorkerPool::WorkerPool(int planners, store::Post post) : post_(std::move(post)) 
   PERSEUS_CHECK(planners >= 1, "a pool needs a thread");
   threads_.emplace_back([this] { run(Kind::request, Kind::reading); });
   threads_.emplace_back([this] { run(Kind::store, Kind::store); });
-  for (int i = 0; i < planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::refining); });
+  for (int i = 0; i < 2 * planners; ++i) threads_.emplace_back([this] { run(Kind::planning, Kind::planning); });
+  for (int i = 0; i < planners; ++i) {
+    threads_.emplace_back([this] {
+      // On Linux this applies to the calling thread only.
+      (void)setpriority(PRIO_PROCESS, 0, kRefiningNiceness);
+      run(Kind::refining, Kind::refining);
+    });
+  }
 }
 
 WorkerPool::~WorkerPool() {
@@ -43,24 +49,7 @@ std::deque<Executor::Work>* WorkerPool::next_queue(Kind first, Kind last) {
   return nullptr;
 }
 
-void WorkerPool::give_way() {
-  while (true) {
-    Work work;
-    {
-      const std::lock_guard lock(mutex_);
-      std::deque<Work>& planning = queues_[static_cast<std::size_t>(Kind::planning)];
-      if (ending_ || planning.empty()) return;
-      work = std::move(planning.front());
-      planning.pop_front();
-    }
-    if (auto answer = work()) post_(std::move(answer));
-  }
-}
-
 void WorkerPool::run(Kind first, Kind last) {
-  // On Linux this applies to the calling thread only. If it is not permitted, planning merely runs at a higher
-  // priority.
-  (void)setpriority(PRIO_PROCESS, 0, niceness(last));
   while (true) {
     Work work;
     {

@@ -1,9 +1,9 @@
 // A few threads for work that would block the io thread: planning, reading profiles and large frontiers.
 //
 // Problem: planning takes up to minutes; requests must be answered meanwhile, on as few as two cores.
-// Input:   work (server/service/executor.h), each kind in the order of submit(): planning and then refining by at most
-//          `planners` threads, reads of the store by one thread, the rest by another one, all at lower priority than
-//          the io thread. Refining work calls give_way(), so planning never waits for it.
+// Input:   work (server/service/executor.h), each kind in the order of submit(). Reads of the store have one thread,
+//          requests and reading another one, planning 2 `planners` (PlanningQueue starts so many at a time), refining
+//          `planners`. Only refining has a lower priority than other programs: ranks wait for all the rest.
 // Output:  `post` moves the function that the work returns to the io thread.
 // Errors:  none; work does not throw (std::bad_alloc ends the program). When the pool ends, queued work is dropped
 //          and running work is awaited.
@@ -28,7 +28,6 @@ class WorkerPool final : public Executor {
   WorkerPool(int planners, store::Post post);
   ~WorkerPool() override;
   void submit(Kind kind, Work work) override;
-  void give_way() override;
 
  private:
   /// Runs work of these kinds, the first kind first, until the end.

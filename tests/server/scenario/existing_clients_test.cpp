@@ -9,6 +9,7 @@ namespace {
 
 using namespace jobs;
 using namespace service;
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 /// Registers a job of one rank without a profile, as Zeus's client without job_metadata does.
@@ -72,14 +73,18 @@ TEST(ExistingClients, AProfileThatIsUploadedMeanwhileAnswers) {
   EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::plan);
 }
 
-TEST(ExistingClients, ARankThatListsItsInstructionsGetsTheHighestClocks) {
-  InProcess target;
+TEST(ExistingClients, ARankThatListsItsInstructionsGetsTheHighestClocksAndTheLogSaysSo) {
+  std::vector<std::string> log;
+  service::ServiceOptions options;
+  options.log = [&](const std::string& line) { log.push_back(line); };
+  InProcess target(options);
   const int wait = ask_once(target, job_without_metadata(target, {"forward", "backward"}));
   target.go_to(21);
   const auto answer = target.answer_of(wait);
   ASSERT_TRUE(answer && answer->ok());
   ASSERT_EQ((*answer)->schedule->clocks.size(), 2U);
   EXPECT_EQ((*answer)->schedule->clocks[1].clock, Megahertz(1410));
+  EXPECT_THAT(log, Contains(HasSubstr("rank 0 got the highest clock, since there was no plan after 20 s")));
 }
 
 }  // namespace

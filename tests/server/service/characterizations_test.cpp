@@ -8,6 +8,7 @@
 namespace perseus::service {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::two_stages_input;
 
 /// The input of two_stages.h in the store, not planned yet.
@@ -46,6 +47,19 @@ TEST_F(CharacterizationsTest, AnInputIsPlannedOnceForAllWanters) {
   parts_.base.settle();
   EXPECT_EQ(answers_.size(), 3U);
   EXPECT_EQ(all().computed(), 1) << "it is not planned again";
+}
+
+TEST_F(CharacterizationsTest, TheLogSaysOnceThatAPlanIsLate) {
+  want(key_, "one");
+  want(key_, "two");
+  for (int s = 0; s < 60; ++s) {
+    parts_.base.clock().advance(1);
+    all().tick(parts_.now_s());
+    EXPECT_EQ(parts_.log.empty(), s < 19) << s << " s";
+    EXPECT_EQ(all().next_wake().has_value(), s < 19) << s << " s";
+  }
+  EXPECT_THAT(parts_.log, ElementsAre("job one and 1 more: no plan after 20 s (it is being read); its ranks run at "
+                                      "the highest clock until then"));
 }
 
 TEST_F(CharacterizationsTest, AnotherServerReadsTheFrontierInsteadOfPlanning) {

@@ -32,11 +32,12 @@ class JobsInMemory : public service::Executor {
     queue_.push_back([work = std::move(work)] { work()(); });
   }
   void settle() {
-    while (!queue_.empty()) {
-      const auto work = std::move(queue_.front());
-      queue_.pop_front();
-      work();
-    }
+    while (!queue_.empty()) settle_one();
+  }
+  void settle_one() {
+    const auto work = std::move(queue_.front());
+    queue_.pop_front();
+    work();
   }
 
   /// A job of one pipeline with two stages, with its first ranks.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "server/jobs/known_profile.h"
 #include "server/service/job_frontiers.h"
@@ -57,9 +58,11 @@ struct ServiceParts {
     return {job().version + 1, 0, {{point < 0 ? "" : job().input_of[0], point}}, {0}, {}, {}, "a test"};
   }
 
-  service::ServiceOptions options = [] {
+  std::vector<std::string> log;  ///< lines of the server's log
+  service::ServiceOptions options = [this] {
     service::ServiceOptions made;
     made.owner = "this server";
+    made.log = [this](const std::string& line) { log.push_back(line); };
     return made;
   }();
   std::shared_ptr<store::MemoryDatabase> database;

@@ -57,6 +57,18 @@ TEST_F(StoreAccessTest, AnUnansweredCallFailsAtTheLimitAndLaterOnesAtOnce) {
   EXPECT_TRUE(again->ok());
 }
 
+TEST_F(StoreAccessTest, ALongQueueOfReadsThatAdvancesIsNotADeadDatabase) {
+  std::vector<Answer<std::int64_t>> queue;
+  for (int i = 0; i < 30; ++i) queue.push_back(read_one());
+  for (const auto& answer : queue) {
+    pass(0.9);
+    EXPECT_TRUE(access_.health().answers) << access_.health().problem;
+    base_.settle_one();
+    ASSERT_TRUE(answer.given());
+    EXPECT_TRUE(answer->ok()) << "after " << 0.9 * static_cast<double>(&answer - queue.data() + 1) << " s";
+  }
+}
+
 TEST_F(StoreAccessTest, ALateReadDoesNotHoldUpWrites) {
   read_one();
   pass(10);

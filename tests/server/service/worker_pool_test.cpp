@@ -1,8 +1,10 @@
 #include "server/service/worker_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -116,42 +118,37 @@ TEST(WorkerPool, RequestWorkDoesNotWaitForPlanning) {
   planning.unlock();
 }
 
-TEST(WorkerPool, RefiningGivesWayToPlanningOnTheOnlyPlannerThread) {
+TEST(WorkerPool, PlanningDoesNotWaitForRefining) {
   IoQueue io;
   WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
-  std::atomic<bool> planned = false;
-  bool answered = false;
+  std::mutex refining;
+  refining.lock();
   pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> {
-    EXPECT_TRUE(testing::eventually([&] {  // would continue for minutes
-      pool.give_way();
-      return planned.load();
-    }));
-    return [&] { EXPECT_TRUE(answered); };
+    const std::lock_guard wait(refining);
+    return [] {};
   });
-  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
-    planned = true;
-    return [&] { answered = true; };
-  });
+  bool planned = false;
+  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> { return [&] { planned = true; }; });
   io.run_one();
-  EXPECT_TRUE(answered);
+  EXPECT_TRUE(planned);
+  refining.unlock();
   io.run_one();
 }
 
-TEST(WorkerPool, PlanningComesBeforeRefining) {
+TEST(WorkerPool, OnlyRefiningHasALowerPriorityThanOtherPrograms) {
   IoQueue io;
   WorkerPool pool(1, [&](auto work) { io.post(std::move(work)); });
-  std::mutex busy;
-  busy.lock();
-  std::string order;
-  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> {
-    const std::lock_guard wait(busy);
-    return [] {};
-  });
-  pool.submit(Executor::Kind::refining, [&]() -> std::function<void()> { return [&] { order += "r"; }; });
-  pool.submit(Executor::Kind::planning, [&]() -> std::function<void()> { return [&] { order += "p"; }; });
-  busy.unlock();
-  for (int i = 0; i < 3; ++i) io.run_one();
-  EXPECT_EQ(order, "pr");
+  const int own = getpriority(PRIO_PROCESS, 0);
+  std::map<Executor::Kind, int> niceness;
+  using enum Executor::Kind;
+  for (const auto kind : {request, reading, planning, store, refining}) {
+    pool.submit(kind, [&, kind]() -> std::function<void()> {
+      const int mine = getpriority(PRIO_PROCESS, 0);
+      return [&, kind, mine] { niceness[kind] = mine; };
+    });
+    io.run_one();
+    EXPECT_EQ(niceness[kind] > own, kind == refining) << "kind " << static_cast<int>(kind);
+  }
 }
 
 }  // namespace
