@@ -18,6 +18,7 @@
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/helper_process.h"
 #include "training/clock_control/lease.h"
+#include "training/clock_control/urgency.h"
 
 namespace {
 
@@ -152,8 +153,10 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
     return std::fputs(kHelp, stdout), 0;
   }
   if (command == "--version") return std::puts("perseus-clockd " PERSEUS_VERSION), 0;
-  if (command == "--restore") return restore(arguments);
-  if (command == "--keep-ceiling") return keep(arguments);
+  if (command == "--restore" || command == "--keep-ceiling") {
+    perseus::clock_control::become_urgent();  // a clock must not wait for the programs that keep every CPU
+    return command == "--restore" ? restore(arguments) : keep(arguments);
+  }
   if (command == "--daemon") return serve(arguments);
   if (command != "--device") {
     return wrong((command.empty() ? "no command" : "unknown command " + command) +

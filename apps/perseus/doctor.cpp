@@ -17,6 +17,7 @@
 #include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
 #include "training/clock_control/process_state.h"
+#include "training/clock_control/urgency.h"
 #include "training/device/examination.h"
 #include "training/device/open_gpu.h"
 
@@ -274,11 +275,25 @@ int exit_code_of(const std::vector<ExaminedGpu>& gpus) {
   return std::ranges::all_of(gpus, can_be_controlled) ? 0 : 1;
 }
 
+/// Of a helper that a job of this user starts itself.
+device::DriverPresence helper_priority() {
+  switch (clock_control::obtainable_urgency()) {
+    case clock_control::Urgency::real_time:
+      return {"priority", true, "real time: busy programs delay no clock"};
+    case clock_control::Urgency::negative_nice:
+      return {"priority", true, "nice -10: before other programs of the same session"};
+    case clock_control::Urgency::none:
+      break;
+  }
+  return {"priority", false, "a helper of this user has that of other programs: CAP_SYS_NICE gives real time"};
+}
+
 Result<int> run_doctor(const DoctorArguments& arguments, bool as_json) {
   std::vector<device::DriverPresence> drivers = device::examine_drivers();
   const std::string socket = clock_control::daemon_socket("");
   const bool daemon = clock_control::daemon_listens(socket);
   drivers.push_back({"clockd", daemon, daemon ? "daemon at " + socket : "no daemon on this node"});
+  if (!daemon) drivers.push_back(helper_priority());
   device::FoundGpus found{{arguments.device}, {}};
   if (arguments.device.empty()) found = device::find_all_gpus();
   std::vector<std::future<ExaminedGpu>> under_way;

@@ -28,6 +28,7 @@
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/start_helper.h"
+#include "training/clock_control/urgency.h"
 #include "training/device/open_gpu.h"
 
 namespace perseus::clock_control {
@@ -194,6 +195,7 @@ int ClockDaemon::run() {
     return 69;
   }
   log(fmt::format("version {}, listening on {}", PERSEUS_VERSION, options_.socket));
+  become_urgent();
   serve();
   return stop();
 }
@@ -330,6 +332,7 @@ void ClockDaemon::restore_if_due() {
   if (!restore_ || restorer_ != 0 || monotonic_ns() < restore_at_ns_) return;
   const pid_t child = ::fork();
   if (child == 0) {
+    become_urgent();
     lock_.reset();
     socket_.reset();
     waiting_.clear();

@@ -6,7 +6,6 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -29,6 +28,7 @@
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
 #include "training/clock_control/process_state.h"
+#include "training/clock_control/urgency.h"
 #include "training/clock_control/watchdog.h"
 #include "training/clock_control/worker_pulse.h"
 #include "training/device/ceiling_gpu.h"
@@ -80,27 +80,6 @@ int arrange_signals() {
   ::sigaddset(&terminate, SIGTERM);
   ::sigprocmask(SIG_SETMASK, &terminate, nullptr);
   return ::signalfd(-1, &terminate, SFD_CLOEXEC);
-}
-
-/// Takes precedence over training threads on the same core, as far as this user may; the kernel ends a runaway loop.
-/// True: only real-time threads can delay this process.
-bool take_precedence() {
-  const rlimit at_most_us{1'000'000, 1'000'000};
-  ::setrlimit(RLIMIT_RTTIME, &at_most_us);
-  const sched_param lowest{1};
-  if (::sched_setscheduler(0, SCHED_FIFO | SCHED_RESET_ON_FORK, &lowest) == 0) return true;
-  (void)::setpriority(PRIO_PROCESS, 0, -10);
-  (void)::prctl(PR_SET_TIMERSLACK, 1);  // ns; 50 us otherwise, half a nap
-  // Short time slices need no privileges (Linux 6.12) and start sooner after waking up.
-  struct {
-    std::uint32_t size, policy;
-    std::uint64_t flags;
-    std::int32_t nice;
-    std::uint32_t priority;
-    std::uint64_t runtime_ns, deadline_ns, period_ns;
-  } const slice{48, SCHED_OTHER, 0, ::getpriority(PRIO_PROCESS, 0), 0, 100'000, 0, 0};
-  (void)::syscall(SYS_sched_setattr, 0, &slice, 0);
-  return false;
 }
 
 /// Avoids the core of the requesting thread: there, waking this process would stop that thread until the device has
@@ -218,7 +197,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
   };
   ClockWorker worker(mailbox, **gpu, *lease, look, job.may_limit_power);
   if (const device::DeviceStatus begun = worker.begin(); !begun) refuse(begun.error());
-  const bool precedes = take_precedence();
+  const bool precedes = become_urgent() == Urgency::real_time;
   const StepAside step_aside;
   HelperHello hello;
   hello.supervisor_pid = supervisor;
@@ -291,8 +270,12 @@ Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const
   const std::array<pollfd, 4> stops = ends_of(ends);
   std::array<pollfd, 6> fds{
       {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
+  // It must see the worker's end, and give the clock back, also where other programs keep every CPU.
+  const bool precedes = become_urgent() == Urgency::real_time;
+  const StepAside step_aside;
   Watchdog::Advice advice = Watchdog::Advice::sleep;
   for (bool paused = true;;) {
+    if (precedes) step_aside.from(mailbox.posted_on_cpu.load(std::memory_order_relaxed));
     // A request wakes the supervisor only if it sleeps; the worker may see the request first, and signals the bell
     // when it locks the clock.
     const bool sleeps = advice == Watchdog::Advice::sleep && paused;
@@ -379,7 +362,6 @@ void run_helper(const HelperJob& job) {
     if (itself < 0) refuse({device::DeviceFault::busy, "perseus-clockd cannot fork"});
     ::_exit(0);
   }
-  ::setsid();
   run_daemons_helper(job);
 }
 

@@ -106,7 +106,9 @@ device::DeviceResult<pid_t> spawn_helper(const std::string& program, const std::
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
+  // A process group of its own, so that signals of a terminal or launcher to the training process's group do not end
+  // it, in the session of the training process (urgency.h).
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
   pid_t child = -1;
   if (error == 0) error = ::posix_spawn(&child, program.c_str(), &files, &attributes, argv.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
