@@ -9,7 +9,7 @@ namespace perseus::jobs {
 namespace {
 
 constexpr std::size_t kMostKept = 256;
-constexpr std::int64_t kEnoughOfHighest = 8;
+constexpr double kUsualTime = 1.1;  ///< times the median: longer iterations waited for something unusual
 
 void keep(std::vector<double>& values, std::int64_t number, double value) {
   if (values.size() < kMostKept) {
@@ -17,6 +17,18 @@ void keep(std::vector<double>& values, std::int64_t number, double value) {
   } else {
     values[static_cast<std::size_t>(number) % kMostKept] = value;
   }
+}
+
+/// Mean energy of the iterations that took the usual time.
+double usual_energy_j(const std::vector<double>& energies_j, const std::vector<double>& times_s, double median_s) {
+  double sum_j = 0;
+  int count = 0;
+  for (std::size_t i = 0; i < energies_j.size(); ++i) {
+    if (times_s[i] > kUsualTime * median_s) continue;
+    sum_j += energies_j[i];
+    ++count;
+  }
+  return sum_j / count;
 }
 
 }  // namespace
@@ -44,11 +56,10 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
   if (fewest < std::max<std::int64_t>(1, 2 * known.taken)) return std::nullopt;
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0};
-  // Savings are credited against this value: with few iterations, the least one is used.
-  const bool least = version == 0 && fewest < kEnoughOfHighest;
   for (const auto& [rank, own] : known.ranks) {
-    measured.energy_j += least ? std::ranges::min(own.energies_j) : median(own.energies_j);
-    measured.time_s = std::max(measured.time_s, median(own.times_s));
+    const double median_s = median(own.times_s);
+    measured.energy_j += usual_energy_j(own.energies_j, own.times_s, median_s);
+    measured.time_s = std::max(measured.time_s, median_s);
   }
   return measured;
 }

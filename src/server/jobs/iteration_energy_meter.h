@@ -2,10 +2,11 @@
 //
 // Input:   reports of ranks: the plan version that the iterations followed (0: the highest clock), their energies and
 //          times.
-// Output:  take(): the median iteration of a version once all ranks have reported it, and again each time the number
-//          of iterations doubles. At the highest clock, with fewer than 8 iterations: the least one, since the first
-//          iterations of a training were measured up to 0.9 % too high, and savings are credited against it. Energies
-//          are sums over ranks; the time is that of the slowest rank.
+// Output:  take(): an iteration of a version once all ranks have reported it, and again each time the number of
+//          iterations doubles. Its energy is the sum over ranks of the mean of the iterations that took at most 10 %
+//          longer than the median: a counter's refresh falls into an iteration, so that one takes from its neighbor,
+//          and only the mean is right, also of the few iterations that some jobs run at the highest clock. Its time is
+//          the median of the slowest rank.
 // Errors:  none; values that are not positive numbers are left out.
 // Cost:    O(values); take() O(1), amortized over as many reports as there are ranks.
 // Threads: plain value.

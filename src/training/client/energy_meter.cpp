@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace perseus::client {
@@ -21,7 +22,7 @@ EnergyMeter::EnergyMeter(int kinds, int lowest_mhz, int highest_mhz)
 
 void EnergyMeter::step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed) {
   known_until_s_ = std::max(known_until_s_, to_s);
-  steps_.push_back({tag, from_s, to_s, 0, false, detailed, std::move(spans)});
+  steps_.push_back({tag, from_s, to_s, 0, {}, false, detailed, std::move(spans)});
 }
 
 void EnergyMeter::edge(const CounterEdge& edge) { edges_.push_back(edge); }
@@ -110,20 +111,24 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
     if (step.from_s >= from.at_s && step.from_s < to.at_s && !reset) {
       step.begin_energy_j = energy_at(step.from_s);
       step.has_begin = true;
+      if (last_end_j_) step.gap_j = step.begin_energy_j - *last_end_j_;
     }
     if (step.tag >= 0 && step.to_s >= from.at_s && step.to_s < to.at_s) {
       MeteredStep result = metered(step);
       if (step.has_begin && !reset) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
+      if (!reset) last_end_j_ = energy_at(step.to_s);
       done_.push_back(std::move(result));
       step.tag = -1;  // returned
     }
     if (reset) step.has_begin = false;
   }
+  if (reset) last_end_j_.reset();
 }
 
 MeteredStep EnergyMeter::metered(Step& step) const {
   MeteredStep result;
   result.tag = step.tag;
+  result.gap_j = step.gap_j;
   result.throttled = touches(throttled_, step.from_s, step.to_s);
   std::vector<TimedPiece> parts;
   for (const WorkSpan& span : step.spans) {
@@ -151,12 +156,13 @@ std::vector<MeteredStep> EnergyMeter::take() {
     edges_.pop_front();
     forget(edges_.front().at_s);
   }
-  give_out_last_step();
+  if (model_.intervals() >= kModelIsGrown) give_out_last_step();
   return std::exchange(done_, {});
 }
 
 /// A step that ends between two edges whose interval is not completely known: the work after it has not ended. Its
-/// energy since the previous edge is the model's, or its share of time while the model is young.
+/// energy since the previous edge is the model's, or its share of time while the model is young: up to a tenth of a
+/// short step wrong, so only where waiting for the work's end takes too long.
 void EnergyMeter::give_out_last_step() {
   if (edges_.size() < 2) return;
   const CounterEdge& from = edges_[0];
@@ -174,7 +180,8 @@ void EnergyMeter::give_out_last_step() {
               std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), kLeastPower_w) * piece.work.seconds;
         }
       }
-      result.energy_j = std::max(from.energy_j + std::min(tail, energy) - step.begin_energy_j, 0.0);
+      last_end_j_ = from.energy_j + std::min(tail, energy);
+      result.energy_j = std::max(*last_end_j_ - step.begin_energy_j, 0.0);
     }
     done_.push_back(std::move(result));
     step.tag = -1;
@@ -193,6 +200,8 @@ void EnergyMeter::forget(double before) {
 
 std::vector<MeteredStep> EnergyMeter::flush() {
   std::vector<MeteredStep> result = take();
+  give_out_last_step();
+  std::ranges::move(std::exchange(done_, {}), std::back_inserter(result));
   for (Step& step : steps_) {
     if (step.tag < 0) continue;
     result.push_back(metered(step));
@@ -201,6 +210,7 @@ std::vector<MeteredStep> EnergyMeter::flush() {
   // The work in an interval that began before is forgotten: the next edge begins the next one.
   while (!edges_.empty() && edges_.front().at_s < known_until_s_) edges_.pop_front();
   steps_.clear();
+  last_end_j_.reset();
   forget(known_until_s_);
   return result;
 }

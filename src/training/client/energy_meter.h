@@ -8,7 +8,8 @@
 //          ended.
 // Input:   steps (spans of work, on the same clock as the edges), clocks and when they took effect, edges, and
 //          moments at which the device was throttled or ran at another clock than requested.
-// Output:  metered steps in order: energy between their begin and end, per span an energy with standard deviation.
+// Output:  metered steps in order: energy between their begin and end, and since the end of the step before, so that
+//          the energies of steps in a row add up to the counter's; per span an energy with standard deviation.
 // Errors:  none; unknown energies are negative.
 // Cost:    linear in spans; memory for everything after the last edge.
 // Threads: one.
@@ -17,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <vector>
 
 #include "planning/model/clock_timeline.h"
@@ -38,6 +40,7 @@ struct MeteredSpan {
 struct MeteredStep {
   std::int64_t tag = 0;
   double energy_j = -1;
+  std::optional<double> gap_j = {};  ///< from the end of the step before; nothing: not known
   bool throttled = false;
   std::vector<MeteredSpan> spans;
 };
@@ -81,6 +84,7 @@ class EnergyMeter {
     std::int64_t tag;
     double from_s, to_s;
     double begin_energy_j;
+    std::optional<double> gap_j;
     bool has_begin, detailed;
     std::vector<WorkSpan> spans;
   };
@@ -103,6 +107,7 @@ class EnergyMeter {
   model::ClockTimeline clocks_;
   std::deque<Stretch> throttled_, other_clock_, unknown_;
   double known_until_s_ = 0;
+  std::optional<double> last_end_j_;  ///< the counter at the end of the last metered step
   std::vector<MeteredStep> done_;
   std::int64_t intervals_ = 0, throttled_intervals_ = 0, rejected_intervals_ = 0;
 };

@@ -20,6 +20,9 @@ constexpr double kSureWithin = 0.02;       ///< ... of a corrected time
 constexpr double kMixedShare = 0.02;       ///< share of its time at another clock from which a computation is mixed
 constexpr double kLateBy_s = 0.002;        ///< beyond the switch latency: a clock that came late, ...
 constexpr double kLateShare = 0.9;         ///< ... as is a clock that came when the computation was nearly over
+constexpr double kSeenEnough_s = 0.2;      ///< of the time between steps, to know its power
+constexpr std::size_t kGapsKept = 15, kFewGaps = 3;
+constexpr double kUnusualShare = 0.25;     ///< of a step: beyond the usual time between steps
 constexpr int kChunked = 6;                ///< forward .. pure_backward are distinguished by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
@@ -101,13 +104,16 @@ void IterationMeter::take(const Step& step, double now_s) {
   if (!step.train) {
     meter_.unknown(begin, end);
     last_end_s_ = end;
+    last_trained_ = false;
     return;
   }
   if (step.iteration != last_iteration_ + 1 && last_end_s_ > 0) meter_.unknown(last_end_s_, begin);
+  Pending pending = pending_of(step, now_s);
+  if (last_trained_ && step.iteration == last_iteration_ + 1) pending.gap_s = std::max(begin - last_end_s_, 0.0);
   last_iteration_ = step.iteration;
   last_end_s_ = end;
+  last_trained_ = true;
 
-  Pending pending = pending_of(step, now_s);
   std::vector<WorkSpan> spans = add_computations(step, pending);
   pending.iteration.time_s = pending.last_s - begin;
   // Iterations of a window that did not run at its clocks are no samples.
@@ -126,7 +132,7 @@ IterationMeter::Pending IterationMeter::pending_of(const Step& step, double now_
   pending.window_iterations = std::max(step.window_iterations, 1);
   pending.begin_s = seconds(step.begin_ns);
   pending.last_s = pending.step_end_s = seconds(step.end_ns);
-  pending.planned_s = step.planned_time_s;
+  pending.paced_s = step.paced_s;
   pending.clean = step.clean;
   pending.followed = step.followed;
   pending.window_ends = step.window_ends;
@@ -268,13 +274,21 @@ double IterationMeter::energy_after_last(const Pending& pending, const MeteredSt
   return energy_j + waits_s * power_w;
 }
 
-/// The rank waits for others after its step: until the plan's iteration has ended, all of it at the power of waiting.
-double IterationMeter::energy_until_planned_end(const Pending& pending, const MeteredStep& step) const {
-  const double step_s = pending.step_end_s - pending.begin_s, waits_s = pending.planned_s - step_s;
-  if (pending.iteration.plan_version == 0 || waits_s <= 0 || step_s <= 0) return 0;
+/// Since the end of the step before: this rank's wait for the others, optimizer, next batch.
+double IterationMeter::energy_before(const Pending& pending, const MeteredStep& step) {
+  const double step_s = pending.step_end_s - pending.begin_s, gap_s = pending.gap_s - pending.paced_s;
+  if (step_s <= 0) return 0;
   const PowerModel& model = meter_.model();
-  const int kind = model.seen_s(meter_.waiting()) > 0 ? meter_.waiting() : meter_.between();
-  return waits_s * std::clamp(model.rough_power_w(kind, highest_mhz_), 0.0, step.energy_j / step_s);
+  const int kind = model.seen_s(meter_.between()) > kSeenEnough_s ? meter_.between() : meter_.waiting();
+  const double power_w = std::clamp(model.rough_power_w(kind, highest_mhz_), 0.0, step.energy_j / step_s);
+  std::vector<double>& last_s = gaps_s_[pending.iteration.plan_version == 0 ? 0 : 1];
+  const double usual_s = last_s.empty() ? 0 : upper_median(last_s);
+  if (gap_s < 0) return usual_s * power_w;
+  const double most_s = last_s.size() < kFewGaps ? step_s : std::max(3 * usual_s, usual_s + kUnusualShare * step_s);
+  if (last_s.size() == kGapsKept) last_s.erase(last_s.begin());
+  last_s.push_back(gap_s);
+  if (gap_s > most_s) return usual_s * power_w;
+  return step.gap_j ? std::max(*step.gap_j - pending.paced_s * power_w, 0.0) : gap_s * power_w;
 }
 
 void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) {
@@ -282,7 +296,7 @@ void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) 
   iteration.energy_j = step.energy_j;
   if (step.energy_j < 0) return;
   if (iteration.window < 0) {
-    iteration.energy_j += energy_until_planned_end(pending, step);
+    iteration.energy_j += energy_before(pending, step);
     return;
   }
   iteration.energy_j -= energy_after_last(pending, step);
@@ -316,7 +330,7 @@ void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIterati
     settle_times(pending);
     if (pending.tag == step.tag) {
       settle_energies(pending, step);
-      last_iteration_j_ = step.energy_j;
+      last_iteration_j_ = iteration.window < 0 ? iteration.energy_j : step.energy_j;
     }
     if (iteration.window < 0) {
       iteration.time_s = time_s;
@@ -366,7 +380,7 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   const bool looked_at = !gives_events_ || pending_.empty() || looked_s_ >= pending_.back().end_s;
   if ((!gives_energy_ && looked_at) || all || late) {
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
-    finish({next_tag_, -1, false, {}}, result);  // the rest
+    finish({next_tag_, -1, {}, false, {}}, result);  // the rest
   }
   if (pending_.size() == waiting) return result;
   publish();

@@ -4,8 +4,10 @@
 // computation is one during which the clock changed: it began before its requested clock arrived. In a profiling
 // window its time and energy, and the iteration's with them, are corrected to their values at that clock alone; where
 // these are not known within 2 %, the computation's time and energy are 0: not known.
-// Frameworks end a step before the rank has waited for the others, which every planned energy contains: what such a
-// wait takes until the planned end of the iteration is added to the energy of an iteration that followed a plan.
+// Frameworks end a step before the rank has waited for the others and made its optimizer step. So the energy of an
+// iteration outside of windows begins where the last step ended: under a plan and at the highest clock alike,
+// iterations in a row add up to the counter's energy. Not counted are waits of a paced job, evaluation, and what exceeds
+// the usual time between two steps (a checkpoint).
 //
 // Problem: combine the records of the training thread, the times at which clocks took effect, the device's readings,
 //          and the energy meter.
@@ -20,6 +22,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -98,7 +101,8 @@ class IterationMeter {
     int window_iterations = 1;
     MeasuredIteration iteration;
     double begin_s = 0, last_s = 0, step_end_s = 0;  ///< the iteration's time ends before the step
-    double planned_s = 0;                            ///< as Step's
+    double gap_s = -1;                               ///< since the end of the step before; < 0: not known
+    double paced_s = 0;                              ///< of these
     std::vector<Ran> ran;                            ///< per computation
     std::vector<std::size_t> computation_of_span;
     bool clean = true, followed = true, window_ends = false;  ///< as Step's
@@ -115,7 +119,7 @@ class IterationMeter {
   void settle_times(Pending& pending);
   void settle_energies(Pending& pending, const MeteredStep& step);
   [[nodiscard]] double energy_after_last(const Pending& pending, const MeteredStep& step) const;
-  [[nodiscard]] double energy_until_planned_end(const Pending& pending, const MeteredStep& step) const;
+  [[nodiscard]] double energy_before(const Pending& pending, const MeteredStep& step);
   void finish(const MeteredStep& step, std::vector<MeasuredIteration>& into);
   void count_in_window(Pending& pending);
   void publish();
@@ -137,6 +141,8 @@ class IterationMeter {
   int window_ran_ = 0;
   std::int64_t last_iteration_ = -1;
   double last_end_s_ = 0;
+  bool last_trained_ = false;
+  std::array<std::vector<double>, 2> gaps_s_;  ///< the last few times between steps; at the highest clock, under plans
   struct SeenClock {
     double at_s;
     Megahertz clock;

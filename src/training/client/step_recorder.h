@@ -41,7 +41,7 @@ struct Step {
   std::int64_t plan_version = 0;
   int window = -1;  ///< of profiling; -1: none
   int window_iterations = 0;
-  double planned_time_s = 0;                      ///< of the iteration; 0: not known
+  double paced_s = 0;                             ///< waited for a pace since the step before
   bool window_ends = false;                       ///< after so many iterations, whether usable or not
   std::uint64_t begin_ns = 0, end_ns = 0;         ///< host's clock
   std::uint64_t begin_mark = 0, end_mark = 0;     ///< by the time source, see RecordedComputation::begin

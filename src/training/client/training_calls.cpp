@@ -27,7 +27,9 @@ TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaint
 void TrainingCalls::step_begin(bool train) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
+  const double paced_before_s = pacer_.paced_s();
   wait_as_paced(train);
+  waited_s_ = pacer_.paced_s() - paced_before_s;
   in_step_ = true;
   train_ = train;
   if (!train) {
@@ -95,7 +97,7 @@ void TrainingCalls::record_step_begin() {
   step->train = true;
   step->iteration = iteration_;
   step->plan_version = plan == nullptr ? 0 : plan->version;
-  step->planned_time_s = plan == nullptr ? 0 : plan->iteration_time_s;
+  step->paced_s = waited_s_;
   step->window = plan == nullptr || follower_.over() ? -1 : plan->window;
   step->at_maximum = plan == nullptr || plan->kind == ClockPlan::Kind::maximum_clock || follower_.over();
   step->window_iterations = plan == nullptr ? 0 : plan->iterations;

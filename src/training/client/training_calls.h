@@ -168,6 +168,7 @@ class TrainingCalls {
   std::uint64_t step_began_ns_ = 0;
   std::uint64_t iteration_began_ns_ = 0;   ///< the last training step; 0: none
   std::uint64_t evaluation_ended_ns_ = 0;  ///< the last step, if it was evaluation; 0: it was not
+  double waited_s_ = 0;                    ///< for a pace, before this step
   Pacer pacer_;
   CallCost speed_cost_, begin_cost_, end_cost_;
 

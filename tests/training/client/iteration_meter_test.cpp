@@ -394,31 +394,74 @@ TEST(IterationMeter, TheEnergyOfAProfilingWindowEndsWithTheLastComputation) {
   EXPECT_GT(compared, 5);
 }
 
-// Frameworks end a step with its last computation; a planned energy contains the wait until all ranks have ended.
-TEST(IterationMeter, TheEnergyOfAPlannedIterationContainsTheWaitForOtherRanksAfterTheStep) {
-  HandTurnedRank rank(two_computations(0.02, 0.1));
-  int compared = 0;
-  for (int i = 0; i < 60; ++i) {
-    rank.measured.clear();
-    const bool planned = i % 2 == 0;
+/// Frameworks end a step with the rank's last computation; it waits for the others, and for data, after that.
+class StepsBeforeTheWait : public ::testing::Test {
+ protected:
+  /// Returns what the GPU drew since the end of the step before. `planned`: the clocks are a plan's.
+  double iterate(bool planned, double wait_s, double paced_s = 0) {
+    const double from_j = rank.gpu->energy().value();
+    rank.wait(wait_s + paced_s);
     rank.begin_step();
     rank.step().plan_version = planned ? 1 : 0;
-    rank.step().planned_time_s = 0.36;
-    rank.ask(1410);
+    rank.step().at_maximum = !planned;
+    rank.step().paced_s = paced_s;
+    rank.ask(planned ? 1050 : 1410);
     for (int k = 0; k < 2; ++k) {
       rank.compute(model::Instruction::forward);
-      rank.wait(0.07);
+      rank.wait(0.01);
       rank.compute(model::Instruction::backward);
     }
     rank.end_step();
-    rank.wait(0.21);  // also for data, which no plan contains
-    rank.collect();
-    if (i < 30 || rank.measured.empty() || rank.measured.back().iteration != i) continue;
-    const double step_j = 2 * (0.02 * 300 + 0.07 * 80 + 0.04 * 340);
-    EXPECT_NEAR(rank.measured.back().energy_j, step_j + (planned ? 0.1 * 80 : 0), 0.03 * step_j) << i;
-    ++compared;
+    return rank.gpu->energy().value() - from_j;
   }
-  EXPECT_GT(compared, 5);
+  /// Mean of what was measured of the iterations since the last call.
+  double mean_measured() {
+    rank.wait(0.3);
+    rank.collect();
+    double sum_j = 0;
+    for (const MeasuredIteration& one : rank.measured) sum_j += one.energy_j;
+    const auto count = static_cast<double>(rank.measured.size());
+    rank.measured.clear();
+    rank.begin_step();  // evaluation: the wait above is of no iteration
+    rank.step().train = false;
+    rank.end_step();
+    return sum_j / count;
+  }
+  HandTurnedRank rank{two_computations(0.02, 0.1)};
+};
+
+TEST_F(StepsBeforeTheWait, SavingsAreThoseOfTheGpusCounter) {
+  for (int i = 0; i < 20; ++i) iterate(false, 0.12);
+  mean_measured();
+  constexpr int count = 40;
+  double highest_j = 0, planned_j = 0;
+  iterate(false, 0);
+  for (int i = 0; i < count; ++i) highest_j += iterate(false, 0.12) / count;
+  rank.wait(0.3);
+  rank.collect();
+  rank.measured.erase(rank.measured.begin());
+  const double measured_highest_j = mean_measured();
+  iterate(true, 0);
+  for (int i = 0; i < count; ++i) planned_j += iterate(true, 0.05) / count;
+  rank.wait(0.3);
+  rank.collect();
+  rank.measured.erase(rank.measured.begin());
+  const double measured_planned_j = mean_measured();
+  EXPECT_NEAR(100 * (1 - measured_planned_j / measured_highest_j), 100 * (1 - planned_j / highest_j), 0.3);
+  EXPECT_NEAR(measured_highest_j, highest_j, 0.003 * highest_j);
+  EXPECT_NEAR(measured_planned_j, planned_j, 0.003 * planned_j);
+}
+
+TEST_F(StepsBeforeTheWait, ACheckpointAndWaitsForAPaceAreNoPartOfAnIteration) {
+  for (int i = 0; i < 20; ++i) iterate(false, 0.05);
+  mean_measured();
+  for (int i = 0; i < 21; ++i) iterate(false, 0.05);
+  const double usual_j = iterate(false, 0.05);
+  EXPECT_NEAR(mean_measured(), usual_j, 0.01 * usual_j);
+  for (int i = 0; i < 20; ++i) iterate(false, i == 10 ? 5 : 0.05);
+  EXPECT_NEAR(mean_measured(), usual_j, 0.02 * usual_j);
+  for (int i = 0; i < 20; ++i) iterate(false, 0.05, 0.4);
+  EXPECT_NEAR(mean_measured(), usual_j, 0.02 * usual_j);
 }
 
 TEST(SpeedCurve, NeedsNothingButTheLawOfPowersAtFirst) {
