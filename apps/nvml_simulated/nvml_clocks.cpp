@@ -1,4 +1,5 @@
 // NVML's functions about clocks over simulated GPUs: supported and current clocks, locks, reasons of lower clocks.
+#include <algorithm>
 #include <vector>
 
 #include "nvml_call.h"
@@ -47,6 +48,15 @@ NVML_API int nvmlDeviceGetMaxClockInfo(device::nvml::Device device, int type, un
     if (!is_clock_type(type)) return device::nvml_code::kInvalidArgument;
     return put(clock_mhz, type == device::nvml::clock_memory ? kMemoryClock_mhz
                                                              : static_cast<unsigned>(gpu.clocks().front().value()));
+  });
+}
+NVML_API int nvmlDeviceGetMinMaxClockOfPState(device::nvml::Device device, int type, int state, unsigned* least_mhz,
+                                              unsigned* most_mhz) {
+  return with(__func__, device, [&](simulated_gpu::SimulatedDriver& gpu) -> int {
+    if (!is_clock_type(type) || state != 0) return device::nvml_code::kInvalidArgument;
+    const bool memory = type == device::nvml::clock_memory;
+    const auto mhz = [&](Megahertz clock) { return memory ? kMemoryClock_mhz : static_cast<unsigned>(clock.value()); };
+    return std::max(put(least_mhz, mhz(gpu.clocks().back())), put(most_mhz, mhz(gpu.clocks().front())));
   });
 }
 NVML_API int nvmlDeviceGetClock(device::nvml::Device device, int type, int which, unsigned* clock_mhz) {

@@ -50,6 +50,10 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
     if (conditions.power_smoothing) {
       warnings.emplace_back("power smoothing holds a power floor: lower clocks while waiting save nothing");
     }
+    if (!conditions.clocks_source.empty()) {
+      warnings.push_back(fmt::format("the driver lists no clocks: these are steps of 15 MHz within its range ({})",
+                                     conditions.clocks_source));
+    }
     if (conditions.whole_module) warnings.emplace_back("power and energy are those of the module, CPU included");
     if (const std::string others = others_of(conditions); !others.empty()) {
       warnings.push_back(others + ": they share its energy counter and its clock");
@@ -67,12 +71,16 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
                     "locked its clock; PERSEUS_CEILING_MHZ={} keeps that limit",
                     gpu.clock->value(), gpu.clocks->front().value(), gpu.clock->value()));
   }
+  if (gpu.switching && !gpu.switching->remark.empty()) warnings.push_back(gpu.switching->remark);
   if (gpu.events && gpu.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
   if (!gpu.counter.present) {
     warnings.emplace_back("no energy counter: energy has to be integrated from power");
   } else if (!gpu.counter.agrees()) {
     warnings.push_back(
         fmt::format("the energy counter shows {:.2g} times what the power sensor does", gpu.counter.ratio));
+  } else if (gpu.counter.backward > 0) {
+    warnings.push_back(
+        fmt::format("the energy counter went back {} of {} times", gpu.counter.backward, gpu.counter.changes));
   } else if (gpu.counter.changes == 0) {
     warnings.emplace_back("the energy counter did not move");
   }
@@ -220,6 +228,7 @@ json::object json_of(const ExaminedGpu& gpu) {
                         {"persistence", conditions.persistence},
                         {"power_smoothing", conditions.power_smoothing},
                         {"whole_module", conditions.whole_module},
+                        {"clocks_source", conditions.clocks_source},
                         {"other_processes", conditions.other_processes},
                         {"unknown_processes", conditions.unknown_processes},
                         {"default_power_limit_w", conditions.default_power_limit.value()}};

@@ -264,18 +264,17 @@ void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations 
     const bool wanted = jobs::is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
                         !now.reported.contains(result.rank);
     if (!wanted) return decision;  // a retry, or too late
-    if (no_energies && now.profiling->keeps_clocks) {
-      decision.events.emplace_back(jobs::not_modeled(
-          now, fmt::format("rank {} measures no energies: its device has no energy counter or does not permit reading "
-                           "it",
-                           result.rank)));
-      return decision;
-    }
     if (no_energies) {
-      decision.events.emplace_back(jobs::ProfilingFailed{fmt::format(
-          "rank {} measures no energies: its device has no energy counter or does not permit reading it; a plan needs "
-          "them: upload a profile, or give the job the name of one",
-          result.rank)});
+      const std::string why = fmt::format(
+          "rank {} measures no energies: its device has no energy counter, does not permit reading it, or shows values "
+          "that cannot be right (the rank's log names them)",
+          result.rank);
+      if (now.profiling->keeps_clocks) {
+        decision.events.emplace_back(jobs::not_modeled(now, why));
+      } else {
+        decision.events.emplace_back(
+            jobs::ProfilingFailed{why + "; a plan needs them: upload a profile, or give the job the name of one"});
+      }
       return decision;
     }
     if (profiling && profiling->windows() > result.window && result.missed.empty()) {

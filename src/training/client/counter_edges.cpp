@@ -75,6 +75,11 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
   } else {
     quiet_s_ = std::max(quiet_s_, before_s - quiet_from_s_);
   }
+  if (moved && pace_s_ == kSlowPoll_s && moves_ > 1 && after_s - last_move_s_ < kLearning_s / 3) {
+    learn_again(after_s);  // it stood still, and moves now
+    return edge;
+  }
+  if (moved) last_move_s_ = after_s;
   const bool over = before_s - began_s_ > kLearning_s;
   if (over && moves_ < 3) pace_s_ = kSlowPoll_s;  // hardly moves: polls slowly, and accepts every reading
   if (edges_s_.size() < (over ? 3 : kEdgesToLearn + 1)) return edge;

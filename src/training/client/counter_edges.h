@@ -59,6 +59,7 @@ class CounterEdges {
   double pace_s_ = 1e-3;  ///< between readings while learning
   int readings_ = 0;      ///< close to the previous one
   int moves_ = 0;
+  double last_move_s_ = 0;
   double quiet_from_s_ = 0, quiet_s_ = 0;             ///< the latest move; the longest time without one
   double before_move_s_ = 0, most_period_s_ = 1e300;  ///< ... and the shortest with two
   std::deque<double> edges_s_;                        ///< the last ones, to compute the period

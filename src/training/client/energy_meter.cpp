@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kLeastPower_w = 5;  ///< for dividing energy: an estimate may be negative at first
 constexpr double kLeastStddev_j = 0.02;
+constexpr double kSureStddevs = 3;
 constexpr double kPowerStep_w = 150;  ///< approximate change of power at an edge's uncertain moment
 constexpr double kLongestInterval_s = 5;
 constexpr int kModelIsGrown = 30;  ///< intervals
@@ -67,11 +68,17 @@ std::vector<EnergyMeter::TimedPiece> EnergyMeter::pieces(double from_s, double t
   return result;
 }
 
+bool EnergyMeter::is_possible(const CounterEdge& from, const CounterEdge& to) const {
+  const double energy_j = to.energy_j - from.energy_j, took_s = to.at_s - from.at_s;
+  const double unsure_s = kSureStddevs * std::hypot(from.stddev_s, to.stddev_s);
+  return energy_j >= least_w_ * (took_s - unsure_s) && energy_j <= most_w_ * (took_s + unsure_s) && energy_j >= 0;
+}
+
 void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
   const double energy = to.energy_j - from.energy_j;
   const double took = to.at_s - from.at_s;
   std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
-  const bool reset = energy < 0 || energy > 1e4 * took;  // the driver was loaded again, or nonsense
+  const bool reset = !is_possible(from, to);  // the driver was loaded again, or nonsense
   const bool was_throttled = touches(throttled_, from.at_s, to.at_s);
   const bool strange = reset || took > kLongestInterval_s || touches(other_clock_, from.at_s, to.at_s) ||
                        touches(unknown_, from.at_s, to.at_s);
@@ -171,7 +178,7 @@ void EnergyMeter::give_out_last_step() {
     if (step.tag < 0 || step.to_s < from.at_s || step.to_s >= to.at_s) continue;
     MeteredStep result = metered(step);
     const double energy = to.energy_j - from.energy_j;
-    if (step.has_begin && energy >= 0) {
+    if (step.has_begin && is_possible(from, to)) {
       double tail = energy * (step.to_s - from.at_s) / (to.at_s - from.at_s);
       if (model_.intervals() >= kModelIsGrown) {
         tail = 0;
@@ -196,6 +203,12 @@ void EnergyMeter::forget(double before) {
   for (auto* const stretches : {&throttled_, &other_clock_, &unknown_}) {
     while (!stretches->empty() && stretches->front().to_s < oldest) stretches->pop_front();
   }
+}
+
+void EnergyMeter::forget_edges() {
+  edges_.clear();
+  last_end_j_.reset();
+  for (Step& step : steps_) step.has_begin = false;
 }
 
 std::vector<MeteredStep> EnergyMeter::flush() {

@@ -59,6 +59,14 @@ class EnergyMeter {
   /// Spans in order, not overlapping; steps in order. `detailed`: with an energy for each span.
   void step(std::int64_t tag, double from_s, double to_s, std::vector<WorkSpan> spans, bool detailed = true);
   void edge(const CounterEdge& edge);
+  /// Intervals with other powers are impossible: no energy comes of them.
+  void possible_powers(double least_w, double most_w) {
+    least_w_ = least_w;
+    most_w_ = most_w;
+  }
+  [[nodiscard]] bool is_possible(const CounterEdge& from, const CounterEdge& to) const;
+  /// The next edge begins an interval.
+  void forget_edges();
   /// The device deviated from the request at some time between these: the samples in it do not count.
   void throttled(double from_s, double to_s);
   void other_clock(double from_s, double to_s);
@@ -102,6 +110,7 @@ class EnergyMeter {
 
   int kinds_;
   PowerModel model_;
+  double least_w_ = 0, most_w_ = 1e4;
   std::deque<CounterEdge> edges_;  ///< energy is measured up to the first one
   std::deque<Step> steps_;         ///< not returned yet, or still covering future edges
   model::ClockTimeline clocks_;

@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kEventsInterval_s = 0.1;  ///< between readings of clock and throttling
 constexpr double kPowersInterval_s = 1;    ///< between solutions of the model for powers
+constexpr double kLimitsInterval_s = 10;   ///< between readings of the power limit
 constexpr double kPatience_s = 3;          ///< wait for an edge after an iteration's end
 constexpr double kKnownWithin = 0.05;      ///< standard deviation of an energy that is reported to the server
 constexpr double kSureWithin = 0.02;       ///< ... of a corrected time
@@ -22,8 +23,8 @@ constexpr double kLateBy_s = 0.002;        ///< beyond the switch latency: a clo
 constexpr double kLateShare = 0.9;         ///< ... as is a clock that came when the computation was nearly over
 constexpr double kSeenEnough_s = 0.2;      ///< of the time between steps, to know its power
 constexpr std::size_t kGapsKept = 15, kFewGaps = 3;
-constexpr double kUnusualShare = 0.25;     ///< of a step: beyond the usual time between steps
-constexpr int kChunked = 6;                ///< forward .. pure_backward are distinguished by chunk
+constexpr double kUnusualShare = 0.25;  ///< of a step: beyond the usual time between steps
+constexpr int kChunked = 6;             ///< forward .. pure_backward are distinguished by chunk
 
 double seconds(std::uint64_t ns) { return static_cast<double>(ns) * 1e-9; }
 
@@ -41,6 +42,7 @@ IterationMeter::IterationMeter(device::Gpu* gpu, bool with_energy, const std::ve
       clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
       meter_(kChunked * chunks_ + model::kNumInstructions - kChunked, lowest(clocks_mhz), highest(clocks_mhz)),
       speeds_(static_cast<std::size_t>(meter_.waiting())),
+      habit_(clocks_mhz),
       gives_energy_(gpu != nullptr && with_energy),
       gives_events_(gpu != nullptr) {}
 
@@ -73,11 +75,17 @@ void IterationMeter::check_clocks(double until_s) {
     seen_.pop_front();
     if (!controlled_from_s_ || seen.at_s < *controlled_from_s_) continue;
     const Seconds at(seen.at_s);
-    const auto until = clocks.next_after(at + unsure);
-    const bool expected = alike(clocks.at(at - unsure), seen.clock) ||
-                          std::any_of(clocks.next_after(at - unsure), until,
-                                      [&](const auto& change) { return alike(change.clock, seen.clock); });
+    const Megahertz set = clocks.at(at - unsure);
+    const auto from = clocks.next_after(at - unsure), until = clocks.next_after(at + unsure);
+    const auto usual = [&](Megahertz clock) {
+      return alike(clock, seen.clock) || habit_.is_usual(clock.value(), seen.clock.value());
+    };
+    const bool steady = from == until && !seen.throttled && !alike(set, seen.clock);
+    const bool expected =
+        steady ? habit_.learn(set.value(), seen.clock.value())
+               : usual(set) || std::any_of(from, until, [&](const auto& change) { return usual(change.clock); });
     if (!expected) meter_.other_clock(seen.at_s - kEventsInterval_s, seen.at_s + kEventsInterval_s);
+    if (const auto remark = habit_.take_remark()) complaints_.say(LogLevel::warning, *remark);
   }
 }
 
@@ -175,12 +183,14 @@ std::vector<WorkSpan> IterationMeter::add_computations(const Step& step, Pending
 
 double IterationMeter::next_look_s() const {
   if (!gives_energy_) return gives_events_ ? next_events_s_ : 1e300;
+  const double next_s = gives_power_ ? std::min(next_energy_s(), check_.next_power_s()) : next_energy_s();
   // A counter that works is read often enough to read the clock with it.
-  return gives_events_ && failures_ > 0 ? std::min(next_energy_s(), next_events_s_) : next_energy_s();
+  return gives_events_ && failures_ > 0 ? std::min(next_s, next_events_s_) : next_s;
 }
 
 void IterationMeter::look(double now_s) {
   if (gives_energy_ && now_s >= next_energy_s()) look_at_energy(now_s);
+  if (gives_energy_ && gives_power_ && now_s >= check_.next_power_s()) look_at_power(now_s);
   if (gives_events_ && now_s >= next_events_s_) look_at_clock(now_s);
 }
 
@@ -191,6 +201,7 @@ void IterationMeter::look_at_energy(double now_s) {
     const bool again =
         (fault == device::DeviceFault::busy || failures_ < 3) && fault != device::DeviceFault::not_supported;
     ++failures_;
+    check_.forget_counter();
     retry_s_ = now_s + std::min(0.1 * failures_, 5.0);
     if (!again) gives_energy_ = fault != device::DeviceFault::not_supported && fault != device::DeviceFault::no_driver;
     complaints_.raise(fault == device::DeviceFault::lost ? Cause::device : Cause::energy,
@@ -198,15 +209,51 @@ void IterationMeter::look_at_energy(double now_s) {
     return;
   }
   const double after = clock_();
-  if (std::exchange(failures_, 0) > 0) {
+  if (std::exchange(failures_, 0) > 0 && !check_.refused()) {
     complaints_.clear(Cause::energy, "energy is measured again");
     complaints_.clear(Cause::device, "energy is measured again: the device answers");
   }
   retry_s_ = 0;
-  if (const auto edge = edges_.read(now_s, after, energy->value())) {
-    if (first_edge_j_ < 0 || edge->energy_j < last_edge_j_) first_edge_j_ = edge->energy_j;
-    last_edge_j_ = edge->energy_j;
-    meter_.edge(*edge);
+  check_.counter(now_s, energy->value());
+  judge_counter(now_s);
+  const auto edge = edges_.read(now_s, after, energy->value());
+  if (!edge || check_.refused()) return;
+  if (last_edge_ && meter_.is_possible(*last_edge_, *edge)) total_j_ += edge->energy_j - last_edge_->energy_j;
+  last_edge_ = edge;
+  meter_.edge(*edge);
+}
+
+/// The power sensor and the limit, by which the counter is judged.
+void IterationMeter::look_at_power(double now_s) {
+  if (now_s >= next_limits_s_) look_at_limits(now_s);
+  const auto power = gpu_->power();
+  gives_power_ = power || power.error().fault != device::DeviceFault::not_supported;
+  check_.power(now_s, power ? power->value() : 0);
+  meter_.possible_powers(check_.least_w(), check_.most_w());
+}
+
+void IterationMeter::look_at_limits(double now_s) {
+  if (next_limits_s_ == 0) {
+    if (const auto conditions = gpu_->conditions()) {
+      if (conditions->whole_module) check_.of_module();
+      check_.limit(conditions->default_power_limit.value());
+    }
+  }
+  next_limits_s_ = now_s + kLimitsInterval_s;
+  if (const auto limit = gpu_->power_limit()) check_.limit(limit->value());
+}
+
+/// A refused counter gives no energies until it is believed again.
+void IterationMeter::judge_counter(double now_s) {
+  if (!check_.judge(now_s)) return;
+  if (check_.refused()) {
+    meter_.forget_edges();
+    last_edge_.reset();
+    complaints_.raise(Cause::energy, "energy is not measured: " + check_.wrong());
+  } else if (!check_.wrong().empty()) {
+    complaints_.raise(Cause::energy, check_.wrong());
+  } else {
+    complaints_.clear(Cause::energy, "energy is measured: the counter agrees with the power sensor");
   }
 }
 
@@ -219,7 +266,7 @@ void IterationMeter::look_at_clock(double now_s) {
   }
   gives_events_ = events || events.error().fault != device::DeviceFault::not_supported;
   if (const auto clock = gpu_->clock()) {
-    seen_.push_back({now_s, *clock});
+    seen_.push_back({now_s, *clock, events && events->throttled()});
     if (seen_.size() > 1000) seen_.pop_front();
   }
   looked_s_ = now_s;
@@ -352,7 +399,7 @@ void IterationMeter::count_in_window(Pending& pending) {
     window_left_ = pending.window_iterations;
     window_ran_ = 0;
   }
-  const bool has_energy = iteration.energy_j >= 0 || !gives_energy_;
+  const bool has_energy = iteration.energy_j >= 0 || !measures_energy();
   ++window_ran_;
   const bool last = pending.window_ends && window_ran_ == pending.window_iterations;
   pending.wanted &= window_left_ > 0 && has_energy;
@@ -378,7 +425,7 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
   for (const MeteredStep& step : meter_.take()) finish(step, result);
   const bool late = !pending_.empty() && now_s - pending_.front().end_s > kPatience_s;
   const bool looked_at = !gives_events_ || pending_.empty() || looked_s_ >= pending_.back().end_s;
-  if ((!gives_energy_ && looked_at) || all || late) {
+  if ((!measures_energy() && looked_at) || all || late) {
     for (const MeteredStep& step : meter_.flush()) finish(step, result);
     finish({next_tag_, -1, {}, false, {}}, result);  // the rest
   }
@@ -393,9 +440,9 @@ std::vector<MeasuredIteration> IterationMeter::measured(double now_s, bool all) 
 
 void IterationMeter::publish() {
   const std::lock_guard lock(mutex_);
-  facts_.known = first_edge_j_ >= 0;
+  facts_.known = last_edge_.has_value();
   facts_.counter_period_s = edges_.period_s();
-  facts_.total_j = facts_.known ? last_edge_j_ - first_edge_j_ : 0;
+  facts_.total_j = total_j_;
   facts_.last_iteration_j = last_iteration_j_;
   facts_.intervals = meter_.intervals();
   facts_.throttled = meter_.intervals_throttled();
@@ -407,7 +454,7 @@ void IterationMeter::publish() {
 
 void IterationMeter::publish_powers() {
   const PowerModel& model = meter_.model();
-  const bool known = first_edge_j_ >= 0 && model.seen_s(meter_.waiting()) > 0.5;
+  const bool known = last_edge_ && model.seen_s(meter_.waiting()) > 0.5;
   PowerEstimate blocking;
   if (known) blocking = model.power(meter_.waiting(), highest_mhz_);
   std::vector<MeasuredPower> powers;

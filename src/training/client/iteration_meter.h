@@ -6,8 +6,8 @@
 // these are not known within 2 %, the computation's time and energy are 0: not known.
 // Frameworks end a step before the rank has waited for the others and made its optimizer step. So the energy of an
 // iteration outside of windows begins where the last step ended: under a plan and at the highest clock alike,
-// iterations in a row add up to the counter's energy. Not counted are waits of a paced job, evaluation, and what exceeds
-// the usual time between two steps (a checkpoint).
+// iterations in a row add up to the counter's energy. Not counted are waits of a paced job, evaluation, and what
+// exceeds the usual time between two steps (a checkpoint).
 //
 // Problem: combine the records of the training thread, the times at which clocks took effect, the device's readings,
 //          and the energy meter.
@@ -31,10 +31,12 @@
 #include <vector>
 
 #include "training/client/complaints.h"
+#include "training/client/counter_check.h"
 #include "training/client/energy_meter.h"
 #include "training/client/messages.h"
 #include "training/client/speed_curve.h"
 #include "training/client/step_recorder.h"
+#include "training/device/clock_habit.h"
 #include "training/device/gpu.h"
 
 namespace perseus::client {
@@ -109,7 +111,12 @@ class IterationMeter {
   };
   [[nodiscard]] int kind_of(const RecordedComputation& computation) const;
   [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
+  /// Energies may come.
+  [[nodiscard]] bool measures_energy() const { return gives_energy_ && !check_.refused(); }
   void look_at_energy(double now_s);
+  void look_at_power(double now_s);
+  void look_at_limits(double now_s);
+  void judge_counter(double now_s);
   void look_at_clock(double now_s);
   void forget_clocks(const Step& step);
   void check_clocks(double until_s);
@@ -131,6 +138,7 @@ class IterationMeter {
   Complaints& complaints_;
   std::function<double()> clock_;
   CounterEdges edges_;
+  CounterCheck check_;
   EnergyMeter meter_;
   double switch_latency_s_ = 0, switch_latency_stddev_s_ = 0;
   std::vector<SpeedCurve> speeds_;  ///< by kind
@@ -146,15 +154,20 @@ class IterationMeter {
   struct SeenClock {
     double at_s;
     Megahertz clock;
+    bool throttled;  ///< the driver gives a reason
   };
   std::deque<SeenClock> seen_;  ///< clocks read from the device
+  device::ClockHabit habit_;
   bool sets_clocks_ = true;
   std::optional<double> controlled_from_s_;  ///< when the helper's first clock took effect; none: the driver chooses
                                              ///< the clocks
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
   bool gives_energy_, gives_events_;
-  double first_edge_j_ = -1, last_edge_j_ = 0;
+  bool gives_power_ = true;
+  double next_limits_s_ = 0;
+  std::optional<CounterEdge> last_edge_;
+  double total_j_ = 0;  ///< since the first edge, without impossible intervals
   double last_iteration_j_ = -1;
   double next_powers_s_ = 0;
   struct Seen {

@@ -58,6 +58,23 @@ std::string choose_gpu(const ClientOptions& options, const device::CudaView& cud
   return "none";
 }
 
+/// What a user must know to read the figures.
+void remark_conditions(device::Gpu& gpu, Complaints& complaints) {
+  const auto conditions = gpu.conditions();
+  if (!conditions) return;
+  const auto say = [&](const std::string& text) {
+    complaints.say(LogLevel::warning, fmt::format("{}: {}", device::stable_id(gpu.identity()), text));
+  };
+  if (conditions->mig) say("the GPU is divided (MIG): energies are those of the whole GPU, and no clock is set");
+  if (conditions->whole_module) {
+    say("power and energy are those of the module, CPU included: a saving in percent is one of the module");
+  }
+  if (!conditions->clocks_source.empty()) {
+    say(fmt::format("the driver lists no clocks: steps of 15 MHz within its range are used ({})",
+                    conditions->clocks_source));
+  }
+}
+
 /// False: the GPU cannot be used, or none of its clocks is known.
 bool open_gpu(const ClientOptions& options, const std::string& selector, RankDevice& opened, Complaints& complaints) {
   auto gpu = device::open_gpu(selector);
@@ -71,10 +88,13 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
   const auto ceiling = device::ceiling_of_environment();
   opened.gpu = device::with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
   if (options.accelerator.empty()) opened.facts.accelerator = opened.gpu->identity().uuid;
+  remark_conditions(*opened.gpu, complaints);
   const auto clocks = opened.gpu->supported_clocks();
   if (!clocks) {
     opened.no_control = clocks.error().message;
-    complaints.raise(Cause::device, clocks.error().message);
+    complaints.raise(Cause::device, fmt::format("{}: no clock is set; energy and times are measured at the driver's "
+                                                "clock",
+                                                clocks.error().message));
     return false;
   }
   for (const Megahertz clock : *clocks) opened.facts.clocks_mhz.push_back(clock.value());

@@ -9,6 +9,7 @@
 #include <random>
 #include <thread>
 
+#include "training/device/clock_habit.h"
 #include "training/device/nvml_library.h"
 #include "training/device/unix_http.h"
 #include "training/device/zeusd.h"
@@ -92,6 +93,7 @@ CounterExamination examine_counter(Gpu& gpu, Seconds at_most, int changes) {
       }
       since_change = Joules(0);
       ++seen.changes;
+      seen.backward += *energy < last ? 1 : 0;
       last_change = now;
       last = *energy;
     }
@@ -113,11 +115,15 @@ SwitchExamination examine_switching(Gpu& gpu, int switches, const std::function<
   std::vector<Seconds> calls, settles;
   std::mt19937 random(1);
   std::uniform_int_distribution<std::size_t> any(0, clocks->size() - 1);
+  std::vector<int> clocks_mhz;
+  for (const Megahertz clock : *clocks) clocks_mhz.push_back(clock.value());
+  ClockHabit habit(clocks_mhz);
   Megahertz last;
   for (int i = 0; i < switches && go_on(); ++i) {
     const Megahertz target = (*clocks)[any(random)];
     if (target == last) continue;
     last = target;
+    const auto before = gpu.clock();
     const auto begin = SteadyClock::now();
     const DeviceStatus locked = gpu.lock_clock(target);
     calls.push_back(since(begin));
@@ -131,16 +137,20 @@ SwitchExamination examine_switching(Gpu& gpu, int switches, const std::function<
     seen.touched = true;
     constexpr Seconds give_up = Seconds(0.5);
     bool reached = false, lost = false;
+    Megahertz runs;
     while (!reached && !lost && since(begin) < give_up) {
       const auto clock = gpu.clock();
       lost = !clock && clock.error().fault == DeviceFault::lost;
       if (lost) seen.why = clock.error().message;
-      reached = clock && runs_at(gpu.identity(), target, *clock);
+      if (clock) runs = *clock;
+      reached = clock && (runs_at(gpu.identity(), target, runs) || habit.is_usual(target.value(), runs.value()));
       if (!reached) pause(std::chrono::microseconds(200));
     }
     if (lost) break;
-    if (reached) settles.push_back(since(begin));
+    if (reached && !(before && *before == runs && runs != target)) settles.push_back(since(begin));
     reached ? ++seen.switches : ++seen.not_reached;
+    if (!reached && runs.value() > 0) habit.learn(target.value(), runs.value());
+    if (const auto remark = habit.take_remark()) seen.remark = *remark;
   }
   if (seen.touched) {
     const DeviceStatus unlocked = gpu.unlock_clock();

@@ -31,9 +31,10 @@ struct CounterExamination {
   bool present = false;
   std::string why;   ///< not present
   int changes = 0;   ///< observed
+  int backward = 0;  ///< of these: to a lower value
   Seconds refresh;   ///< median time between two; 0: too few observed
   double ratio = 0;  ///< the counter's energy over that of the power sensor; 0: not known
-  [[nodiscard]] bool agrees() const { return ratio == 0 || (ratio > 0.5 && ratio < 2); }
+  [[nodiscard]] bool agrees() const { return ratio == 0 || (ratio > 0.77 && ratio < 1.3); }
 };
 
 /// Runs until it has observed `changes` or `at_most` has passed.
@@ -45,6 +46,7 @@ struct SwitchExamination {
   bool touched = false;            ///< the clock is, or may have been, locked
   int switches = 0;                ///< that arrived
   int not_reached = 0;             ///< that did not arrive within half a second
+  std::string remark;              ///< the GPU runs at other clocks than those that are set
   Seconds call_p50, call_p99;      ///< how long the call blocks
   Seconds settle_p50, settle_p99;  ///< from the call until the GPU has the clock
   bool restored = false;           ///< the lock was given back, and the driver confirmed it

@@ -75,13 +75,14 @@ struct ClockEvents {
 
 /// Conditions that hinder control of this GPU, as far as the driver reports them.
 struct GpuConditions {
-  bool mig = false;              ///< sliced: clocks and energy are those of the whole card
-  bool persistence = true;       ///< without it a clock lock can be lost when no process has the device open
-  bool power_smoothing = false;  ///< a power floor is held: lower clocks in bubbles save nothing
-  bool whole_module = false;     ///< a superchip: power and energy include the CPU's
-  int other_processes = 0;       ///< that compute on it, besides this one, its parent and the MPS server
-  int unknown_processes = 0;     ///< of these, without a number in this PID namespace: this one may be among them
-  Watts default_power_limit;     ///< 0: not known
+  bool mig = false;                ///< sliced: clocks and energy are those of the whole card
+  bool persistence = true;         ///< without it a clock lock can be lost when no process has the device open
+  bool power_smoothing = false;    ///< a power floor is held: lower clocks in bubbles save nothing
+  bool whole_module = false;       ///< a superchip: power and energy include the CPU's
+  int other_processes = 0;         ///< that compute on it, besides this one, its parent and the MPS server
+  int unknown_processes = 0;       ///< of these, without a number in this PID namespace: this one may be among them
+  Watts default_power_limit;       ///< 0: not known
+  std::string clocks_source = {};  ///< where the driver lists no clocks: the call that gave their range; else empty
 };
 
 /// The limit that software sets, which survives the process that set it. The enforced limit may be lower.

@@ -83,6 +83,15 @@ std::vector<nvml::Device> devices_of(const NvmlLibrary& nvml) {
   return devices;
 }
 
+/// CUDA gives the UUID of a MIG slice without its kind, so that it is taken for a GPU's; older drivers name a slice
+/// after its GPU (MIG-GPU-.../1/0). Empty: there is no other spelling.
+std::string other_spelling(const std::string& uuid) {
+  constexpr std::size_t prefix = 4;
+  if (uuid.starts_with("GPU-")) return "MIG-" + uuid.substr(prefix);
+  if (uuid.starts_with("MIG-GPU-")) return uuid.substr(prefix, uuid.find('/') - prefix);
+  return "";
+}
+
 DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::string& which) {
   nvml::Device device = nullptr;
   const auto no_gpu = [&](std::string_view function, int code) {
@@ -113,6 +122,8 @@ DeviceResult<nvml::Device> find_device(const NvmlLibrary& nvml, const std::strin
     if (matches.size() > 1) {
       return DeviceError{DeviceFault::lost, fmt::format("nvml:{}: {} GPUs begin with this", which, matches.size())};
     }
+    const std::string other = other_spelling(which);
+    if (!other.empty() && call(nvml.nvmlDeviceGetHandleByUUID, other.c_str(), &device) == kSuccess) return device;
     return no_gpu("nvmlDeviceGetHandleByUUID", code);
   }
   return DeviceError{
@@ -219,11 +230,16 @@ DeviceResult<std::vector<Megahertz>> NvmlGpu::supported_clocks() {
         return call(nvml_->nvmlDeviceGetSupportedMemoryClocks, device_, count, mhz);
       },
       memory);
-  if (code != kSuccess) return error("nvmlDeviceGetSupportedMemoryClocks", code);
-  const unsigned highest = memory.empty() ? 0 : *std::ranges::max_element(memory);
-  auto clocks = clocks_beside(highest);
-  if (clocks) clocks_ = *clocks;
-  return clocks;
+  if (code == kSuccess) {
+    auto clocks = clocks_beside(memory.empty() ? 0 : *std::ranges::max_element(memory));
+    if (clocks) return clocks_ = *clocks;
+    if (clocks.error().fault != DeviceFault::not_supported) return clocks;
+  } else if (fault_of_nvml(code) != DeviceFault::not_supported) {
+    return error("nvmlDeviceGetSupportedMemoryClocks", code);
+  }
+  find_clocks_without_list();
+  if (!clocks_.empty()) return clocks_;
+  return error("nvmlDeviceGetSupportedMemoryClocks", code == kSuccess ? nvml_code::kNotSupported : code);
 }
 
 /// The clocks that the GPU has while its memory runs at that one.
@@ -253,6 +269,25 @@ bool NvmlGpu::list_has_changed(Megahertz clock) {
   if (!before || !clocks || clocks->front() < clock || *clocks == *before) return false;
   clocks_ = std::move(*clocks);
   return true;
+}
+
+void NvmlGpu::find_clocks_without_list() {
+  constexpr int performance_state = 0;
+  constexpr unsigned step_mhz = 15, most_mhz = 10'000;
+  constexpr double lowest_share = 0.3;  // of the highest clock, where the driver does not give the lowest one
+  unsigned least = 0, most = 0;
+  clocks_source_ = "nvmlDeviceGetMinMaxClockOfPState";
+  if (call(nvml_->nvmlDeviceGetMinMaxClockOfPState, device_, nvml::clock_sm, performance_state, &least, &most) !=
+          kSuccess ||
+      most == 0) {
+    clocks_source_ = "nvmlDeviceGetMaxClockInfo";
+    least = 0;
+    if (call(nvml_->nvmlDeviceGetMaxClockInfo, device_, nvml::clock_sm, &most) != kSuccess) most = 0;
+  }
+  if (least == 0) least = static_cast<unsigned>(lowest_share * most);
+  if (most == 0 || most > most_mhz || least > most) return clocks_source_.clear();
+  for (unsigned mhz = most; mhz >= std::max(least, step_mhz); mhz -= step_mhz)
+    clocks_.emplace_back(static_cast<int>(mhz));
 }
 
 DeviceResult<Megahertz> NvmlGpu::clock() {
@@ -295,10 +330,11 @@ DeviceResult<Watts> NvmlGpu::power() {
 
 DeviceResult<Watts> NvmlGpu::power_limit() {
   unsigned milliwatts = 0;
-  const int enforced = call(nvml_->nvmlDeviceGetEnforcedPowerLimit, device_, &milliwatts);
-  if (enforced == kSuccess) return watts_of(milliwatts);
+  int enforced = call(nvml_->nvmlDeviceGetEnforcedPowerLimit, device_, &milliwatts);
+  if (enforced == kSuccess && milliwatts > 0) return watts_of(milliwatts);
+  if (enforced == kSuccess) enforced = nvml_code::kNotSupported;  // 0 W: laptops, virtual GPUs
   if (fault_of_nvml(enforced) == DeviceFault::not_supported &&
-      call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &milliwatts) == kSuccess) {
+      call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &milliwatts) == kSuccess && milliwatts > 0) {
     return watts_of(milliwatts);
   }
   return error("nvmlDeviceGetEnforcedPowerLimit", enforced);
@@ -358,6 +394,8 @@ DeviceResult<GpuConditions> NvmlGpu::conditions() {
   }
   if (!power_scope_) static_cast<void>(power());
   conditions.whole_module = power_scope_ == nvml::scope_module;
+  static_cast<void>(supported_clocks());
+  conditions.clocks_source = clocks_source_;
   return conditions;
 }
 
@@ -397,8 +435,10 @@ DeviceStatus NvmlGpu::limit_clock(Megahertz lowest, Megahertz highest) {
 DeviceResult<PowerLimits> NvmlGpu::power_limits() {
   unsigned set = 0, least = 0, most = 0;
   int code = call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &set);
+  if (code == kSuccess && set == 0) code = nvml_code::kNotSupported;
   if (code != kSuccess) return error("nvmlDeviceGetPowerManagementLimit", code);
   code = call(nvml_->nvmlDeviceGetPowerManagementLimitConstraints, device_, &least, &most);
+  if (code == kSuccess && most == 0) code = nvml_code::kNotSupported;
   if (code != kSuccess) return error("nvmlDeviceGetPowerManagementLimitConstraints", code);
   return PowerLimits{watts_of(set), watts_of(least), watts_of(most)};
 }

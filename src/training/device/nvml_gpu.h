@@ -1,7 +1,7 @@
 // One GPU through NVML. zeusd_gpu.cpp adds zeusd to it.
 //
 // Input:   an index, a UUID (or the beginning of one that only one GPU has), a PCI bus id. A MIG slice stands for its
-//          whole GPU, and conditions() reports that.
+//          whole GPU, and conditions() reports that; its UUID may begin with GPU-, as CUDA and PyTorch give it.
 // Output:  as training/device/gpu.h; so are errors and threads.
 // Source:  docs/device.md.
 #pragma once
@@ -43,6 +43,8 @@ class NvmlGpu final : public Gpu {
   [[nodiscard]] int name_by(const std::string& which);
   [[nodiscard]] DeviceResult<std::vector<Megahertz>> clocks_beside(unsigned memory_mhz) const;
   bool list_has_changed(Megahertz clock);
+  /// Where the driver lists no clocks: nothing, or its range in steps.
+  void find_clocks_without_list();
   /// The value of a field as a whole number.
   int field(unsigned id, unsigned scope, unsigned long long& value) const;
 
@@ -50,6 +52,7 @@ class NvmlGpu final : public Gpu {
   nvml::Device device_;
   GpuIdentity identity_;
   std::vector<Megahertz> clocks_;        ///< empty: not read yet
+  std::string clocks_source_;            ///< as GpuConditions::clocks_source
   std::optional<unsigned> power_scope_;  ///< of POWER_INSTANT; none: not determined yet
   bool has_power_field_ = true;
 };

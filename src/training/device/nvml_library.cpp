@@ -36,6 +36,8 @@ NvmlLibrary functions_of(const DynamicLibrary& library) {
   FIND(nvmlDeviceGetSupportedMemoryClocks);
   FIND(nvmlDeviceGetSupportedGraphicsClocks);
   FIND(nvmlDeviceGetClockInfo);
+  FIND(nvmlDeviceGetMaxClockInfo);
+  FIND(nvmlDeviceGetMinMaxClockOfPState);
   FIND(nvmlDeviceGetCurrentClocksEventReasons);
   FIND(nvmlDeviceGetCurrentClocksThrottleReasons);
   FIND(nvmlDeviceSetGpuLockedClocks);

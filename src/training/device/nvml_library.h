@@ -37,6 +37,8 @@ struct NvmlLibrary {
   int (*nvmlDeviceGetSupportedMemoryClocks)(nvml::Device, unsigned*, unsigned*);
   int (*nvmlDeviceGetSupportedGraphicsClocks)(nvml::Device, unsigned, unsigned*, unsigned*);
   int (*nvmlDeviceGetClockInfo)(nvml::Device, int, unsigned*);
+  int (*nvmlDeviceGetMaxClockInfo)(nvml::Device, int, unsigned*);
+  int (*nvmlDeviceGetMinMaxClockOfPState)(nvml::Device, int, int, unsigned*, unsigned*);
   int (*nvmlDeviceGetCurrentClocksEventReasons)(nvml::Device, unsigned long long*);
   int (*nvmlDeviceGetCurrentClocksThrottleReasons)(nvml::Device, unsigned long long*);  ///< its older name
   int (*nvmlDeviceSetGpuLockedClocks)(nvml::Device, unsigned, unsigned);

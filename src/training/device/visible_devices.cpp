@@ -132,13 +132,6 @@ Visible visible_to_cuda(const std::vector<ListedGpu>& gpus, const CudaView& cuda
   if (given == nullptr) return visible;
   const std::string_view list = trimmed(given);
   const std::vector<std::string_view> entries = entries_of(list);
-  if (list.starts_with("MIG-")) {
-    return {
-        {},
-        true,
-        fmt::format("CUDA_VISIBLE_DEVICES is '{}': a MIG slice has neither a clock nor an energy counter of its own",
-                    given)};
-  }
   if (list.starts_with("GPU-")) {
     visible = of_uuids(entries, gpus);
   } else {
@@ -172,9 +165,19 @@ Visible visible_to_hip(const std::vector<ListedGpu>& gpus, const ReadVariable& v
 
 DeviceChoice none(std::string why) { return {"", std::move(why)}; }
 
+/// The MIG slice that CUDA_VISIBLE_DEVICES names; empty: none. CUDA shows a process the first one alone.
+std::string visible_slice(const ReadVariable& variable) {
+  const char* const given = variable("CUDA_VISIBLE_DEVICES");
+  if (given == nullptr || !trimmed(given).starts_with("MIG-")) return "";
+  return std::string(entries_of(trimmed(given)).front());
+}
+
 /// `amd`: zeusd lists the GPUs, and HIP numbers them; else NVML and CUDA.
 DeviceChoice choose_for_rank(const std::vector<ListedGpu>& gpus, bool amd, const CudaView& cuda,
                              const ReadVariable& variable, const std::optional<int>& cuda_number) {
+  if (const std::string slice = visible_slice(variable); !amd && cuda.bus_ids.empty() && !slice.empty()) {
+    return {"nvml:" + slice, ""};  // its whole GPU, which is measured and not controlled
+  }
   const std::string how_to_say =
       fmt::format("; set the option device (PERSEUS_DEVICE={}), or ", amd ? "zeusd:0000:43:00.0" : "nvml:GPU-...");
   const Visible visible = amd ? visible_to_hip(gpus, variable) : visible_to_cuda(gpus, cuda, variable);

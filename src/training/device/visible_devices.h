@@ -6,7 +6,8 @@
 //      MV2_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, PALS_LOCAL_RANKID), counted among the visible devices.
 //   3. The only visible device.
 // The visible devices are those of an initialized libcuda, else those of CUDA_VISIBLE_DEVICES, read as CUDA reads it:
-// the list ends at its first invalid entry, a repeated entry makes it empty, and "" and "-1" hide every GPU. CUDA
+// the list ends at its first invalid entry, a repeated entry makes it empty, "" and "-1" hide every GPU, and of MIG
+// slices only the first is visible. CUDA
 // counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its numbers do not identify NVML's GPUs.
 // HIP numbers the GPUs of KFD's nodes that ROCR_VISIBLE_DEVICES leaves, of which HIP_VISIBLE_DEVICES, else
 // CUDA_VISIBLE_DEVICES, leaves some.

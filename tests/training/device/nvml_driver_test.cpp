@@ -42,6 +42,44 @@ TEST_F(NvmlDriver, ASliceStandsForItsWholeCard) {
   EXPECT_EQ(open()->identity().uuid, "GPU-card");
 }
 
+// torch.cuda.get_device_properties().uuid of a slice, to which PyTorch adds GPU-.
+TEST_F(NvmlDriver, ASliceIsFoundByTheUuidThatCudaGives) {
+  for (const char* const which : {"nvml:MIG-slice", "nvml:GPU-slice", "nvml:MIG-GPU-card/1/0"}) {
+    const auto gpu = open_gpu(which);
+    ASSERT_TRUE(gpu) << gpu.error().message;
+    EXPECT_EQ((*gpu)->identity().uuid, "GPU-card") << which;
+  }
+  EXPECT_FALSE(open_gpu("nvml:GPU-other"));
+}
+
+TEST_F(NvmlDriver, WithoutAListItsClocksAreStepsWithinItsRange) {
+  for (const bool lists_none : {false, true}) {
+    driver_->list_code = lists_none ? 0 : 3;
+    driver_->lists_none = lists_none;
+    driver_->range_code = 0;
+    const auto gpu = open();
+    const auto clocks = gpu->supported_clocks();
+    ASSERT_TRUE(clocks) << clocks.error().message;
+    EXPECT_EQ(clocks->size(), 110U);
+    EXPECT_EQ(clocks->front(), Megahertz(1980));
+    EXPECT_EQ(clocks->back(), Megahertz(345));
+    EXPECT_EQ(gpu->conditions()->clocks_source, "nvmlDeviceGetMinMaxClockOfPState");
+    driver_->range_code = 3;
+    EXPECT_EQ(open()->supported_clocks()->front(), Megahertz(1500));
+    EXPECT_EQ(open()->conditions()->clocks_source, "nvmlDeviceGetMaxClockInfo");
+    driver_->range_code = 4;
+    EXPECT_EQ(open()->supported_clocks().error().fault, DeviceFault::not_supported) << "measured without control";
+  }
+  driver_->list_code = 15;
+  EXPECT_EQ(open()->supported_clocks().error().fault, DeviceFault::lost);
+}
+
+TEST_F(NvmlDriver, ALimitOfZeroWattsIsNotKnown) {
+  EXPECT_EQ(*open()->power_limit(), Watts(300));
+  driver_->limit_mw = 0;
+  EXPECT_EQ(open()->power_limit().error().fault, DeviceFault::not_supported);
+}
+
 TEST_F(NvmlDriver, ItsNodeIsThatOfItsMinorNumber) { EXPECT_EQ(open()->identity().node, "/dev/nvidia3"); }
 
 TEST_F(NvmlDriver, IsSlicedNowAndNotAfterTheNextReset) {

@@ -310,7 +310,10 @@ TEST_F(Nvml, EveryFaultOfEveryFunctionIsReportedWithoutSideEffects) {
            {1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29, 999, 12345}) {
         const auto gpu = open();
         truth().inject(function, code, -1);
-        EXPECT_EQ(method.call(*gpu), fault_of_nvml(code, method.sets_clock)) << function << " " << code;
+        auto fault = std::optional(fault_of_nvml(code, method.sets_clock));
+        // Where the driver lists no clocks it gives their range.
+        if (method.name == std::string_view("clocks") && fault == DeviceFault::not_supported) fault.reset();
+        EXPECT_EQ(method.call(*gpu), fault) << function << " " << code;
         truth().inject(function, 0, 0);
         EXPECT_EQ(method.call(*gpu), std::nullopt) << function << " after " << code;
       }

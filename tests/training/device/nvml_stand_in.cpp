@@ -68,6 +68,12 @@ EXPORT int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device* device) {
 EXPORT int nvmlDeviceGetUUID(Device device, char* text, unsigned size) {
   return give(device == handle(the_slice) ? "MIG-slice" : "GPU-card", text, size);
 }
+EXPORT int nvmlDeviceGetHandleByUUID(const char* uuid, Device* device) {
+  const bool slice = std::strcmp(uuid, "MIG-slice") == 0;
+  if (!slice && std::strcmp(uuid, "GPU-card") != 0) return not_found;
+  *device = slice ? handle(the_slice) : handle(the_card);
+  return success;
+}
 EXPORT int nvmlDeviceGetMinorNumber(Device, unsigned* minor) {
   *minor = 3;  // in a container with one GPU of the host's
   return success;
@@ -100,7 +106,21 @@ EXPORT int nvmlDeviceGetPowerUsage(Device, unsigned* milliwatts) {
   return success;
 }
 EXPORT int nvmlDeviceGetSupportedMemoryClocks(Device, unsigned* count, unsigned* mhz) {
-  return give<unsigned>({1593, 2619, 405}, count, mhz);
+  if (state.list_code != success) return state.list_code;
+  return state.lists_none ? give<unsigned>({}, count, mhz) : give<unsigned>({1593, 2619, 405}, count, mhz);
+}
+EXPORT int nvmlDeviceGetMinMaxClockOfPState(Device, int, int, unsigned* least_mhz, unsigned* most_mhz) {
+  *least_mhz = 345;
+  *most_mhz = 1980;
+  return state.range_code;
+}
+EXPORT int nvmlDeviceGetMaxClockInfo(Device, int, unsigned* mhz) {
+  *mhz = 1500;
+  return state.range_code == 3 ? success : state.range_code;
+}
+EXPORT int nvmlDeviceGetEnforcedPowerLimit(Device, unsigned* milliwatts) {
+  *milliwatts = state.limit_mw;
+  return success;
 }
 EXPORT int nvmlDeviceGetSupportedGraphicsClocks(Device, unsigned memory_mhz, unsigned* count, unsigned* mhz) {
   hang_if_asked("nvmlDeviceGetSupportedGraphicsClocks");

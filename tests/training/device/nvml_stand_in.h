@@ -14,6 +14,10 @@ struct NvmlStandIn {
   unsigned memory_mhz = 2619;  ///< now
   unsigned computes = 0;       ///< one more process that computes on the GPU; 0: none
   unsigned locked_mhz = 0;
+  int list_code = 0;        ///< result of the list of memory clocks
+  bool lists_none = false;  ///< ... which is empty
+  int range_code = 0;       ///< result of the range of SM clocks
+  unsigned limit_mw = 300'000;
 };
 
 /// Exported by the library as nvml_stand_in.

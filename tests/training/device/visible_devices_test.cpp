@@ -83,8 +83,10 @@ INSTANTIATE_TEST_SUITE_P(
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-aa11,GPU-aa1"}}, "", "CUDA finds no GPU"},
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-cc44,0,GPU-aa11"}}, "GPU-cc44", ""},
         Case{{{"CUDA_VISIBLE_DEVICES", "GPU-cc44,GPU-gone"}}, "GPU-cc44", ""},
-        Case{{{"CUDA_VISIBLE_DEVICES", "MIG-1234"}}, "", "MIG slice"},
-        Case{{{"CUDA_VISIBLE_DEVICES", "MIG-GPU-aa11/1/0"}, {"LOCAL_RANK", "0"}}, "", "MIG slice"}));
+        // A MIG slice stands for its whole GPU; CUDA shows the first one alone.
+        Case{{{"CUDA_VISIBLE_DEVICES", "MIG-1234"}}, "MIG-1234", ""},
+        Case{{{"CUDA_VISIBLE_DEVICES", " MIG-1234, MIG-5678"}, {"LOCAL_RANK", "1"}}, "MIG-1234", ""},
+        Case{{{"CUDA_VISIBLE_DEVICES", "MIG-GPU-aa11/1/0"}, {"LOCAL_RANK", "0"}}, "MIG-GPU-aa11/1/0", ""}));
 
 INSTANTIATE_TEST_SUITE_P(
     LocalRank, FourGpus,
