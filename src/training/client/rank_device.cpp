@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,6 +24,8 @@
 namespace perseus::client {
 namespace {
 
+constexpr int kOpenAgain = 3;  ///< the driver's only failure may come at the start
+constexpr std::chrono::milliseconds kOpenPause(100);
 constexpr double kLatencyPatience_s = 0.15;  ///< wait for the arrival of a clock
 constexpr double kLatencyLimit_s = 1;        ///< for all clock changes measured at the start
 constexpr std::int64_t kLatencySamples = 6;
@@ -30,6 +34,10 @@ constexpr std::int64_t kLatencySamples = 6;
 constexpr std::string_view kCudaDevice = "cuda:";
 /// The rank's own GPU, whichever that is, through zeusd.
 constexpr std::string_view kByZeusd = "zeusd:";
+
+bool may_pass(device::DeviceFault fault) {
+  return fault == device::DeviceFault::busy || fault == device::DeviceFault::lost;
+}
 
 std::string host_name() {
   char name[256] = "";
@@ -78,6 +86,10 @@ void remark_conditions(device::Gpu& gpu, Complaints& complaints) {
 /// False: the GPU cannot be used, or none of its clocks is known.
 bool open_gpu(const ClientOptions& options, const std::string& selector, RankDevice& opened, Complaints& complaints) {
   auto gpu = device::open_gpu(selector);
+  for (int again = 0; !gpu && may_pass(gpu.error().fault) && again < kOpenAgain; ++again) {
+    std::this_thread::sleep_for(kOpenPause);
+    gpu = device::open_gpu(selector);
+  }
   if (!gpu) {
     opened.no_control = gpu.error().message;
     complaints.raise(Cause::device, fmt::format("{}: {}; training runs without measuring energy or setting clocks",

@@ -263,6 +263,7 @@ void ClockWorker::failed(const device::DeviceError& error) {
       // The next request may succeed. Until then a lower clock must not stay.
       if (bounds_.unlocked.value() == 0 && clock_set_.value() != 0 && clock_set_ < requested() && unlock()) {
         clock_set_ = Megahertz(0);
+        watch_.set(clock_set_, now_());
         mailbox_.clock_set_mhz.store(0, std::memory_order_relaxed);
       }
       break;
@@ -270,6 +271,7 @@ void ClockWorker::failed(const device::DeviceError& error) {
     case device::DeviceFault::not_supported: {
       // A clock set before the refusal must not stay.
       device::DeviceError refused = error;
+      mailbox_.state.store(HelperState::starting, std::memory_order_release);  // the watchdog does not limit this
       if (const device::DeviceStatus given = give_back(); !given) {
         refused.message +=
             "; the clock stays locked until perseus-clockd --restore, or the next helper, may give it back";

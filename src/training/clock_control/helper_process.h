@@ -6,7 +6,9 @@
 //   worker, or worker and training process          the supervisor, by the lease
 //   supervisor, or supervisor and training process  the worker: it waits for the other end of their link
 //   worker and supervisor                           the training process starts `perseus-clockd --restore LEASE`
-//   all three at once                               the next perseus-clockd, doctor or `perseus-clockd --restore`
+//   a process whose reset fails repeats it; then the next of these: supervisor, `--restore`, the training process
+//   itself all three at once                               the next perseus-clockd, doctor or `perseus-clockd
+//   --restore`
 // A helper of the node's daemon consists of the same two processes; the daemon itself restores in place of
 // `--restore`. SIGTERM to either process ends both. The supervisor ends a worker that does not respond within 200 ms
 // (watchdog.h) and gives the clock back; it gives the clock back also while the training process is suspended. A

@@ -153,6 +153,29 @@ TEST_F(ClientGpuTest, AClockThatCannotBeGivenBackAtTheEndIsReported) {
   gpu->inject("nvmlDeviceResetGpuLockedClocks", 0, 0);
 }
 
+/// As when a container loses its GPU (unknown error for ever), while CUDA goes on.
+TEST_F(ClientGpuTest, ADriverThatAnswersNoCallIsReportedWithTheClockThatStays) {
+  const std::string plan = plan_of(1, R"([["forward",900],["forward",1200],["backward",1200],["backward",900]])");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, plan); });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(900); })) << client->status();
+  for (const char* function : {"nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"}) {
+    gpu->inject(function, 999, -1);
+  }
+  EXPECT_TRUE(trains_until([&] { return said.count("the driver has answered no call for 5 s") > 0; }));
+  EXPECT_TRUE(trains_until([&] { return said.count("may be stuck at") > 0; })) << client->status();
+  EXPECT_EQ(statistics().controls_clock, 0);
+  EXPECT_TRUE(client->stop());
+  for (const char* function : {"nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"}) {
+    gpu->inject(function, 0, 0);
+  }
+  EXPECT_TRUE(eventually([&] {
+    (void)std::system(PERSEUS_CLOCKD " --restore > /dev/null 2>&1");
+    return !gpu->locked();
+  }));
+}
+
 TEST_F(ClientGpuTest, ALockOfAnotherProcessIsReportedAtTheStartAndThatItIsGoneAtTheEnd) {
   auto launcher = simulated_gpu::SimulatedDriver::attach(folder_ + "/gpu");
   ASSERT_TRUE(launcher);

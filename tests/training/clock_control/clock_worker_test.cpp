@@ -200,7 +200,7 @@ TEST_F(Worker, ADriverThatAnswersNoCallIsLost) {
     ASSERT_TRUE(worker.ended()) << requests;
     EXPECT_NEAR(static_cast<double>(gpu_.now_ns - began_ns), 5e9, 0.2e9);
     EXPECT_EQ(mailbox_.state, HelperState::lost);
-    EXPECT_THAT(mailbox_.why_ended.read(), ::testing::HasSubstr("answered no call for 5 s"));
+    EXPECT_THAT(mailbox_.why_ended.read(), HasSubstr("answered no call for 5 s"));
     EXPECT_EQ(mailbox_.locked, 1U);
     EXPECT_NE(record(), "");
     mailbox_.begin_again();

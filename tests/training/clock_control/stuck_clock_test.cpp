@@ -118,6 +118,19 @@ TEST_F(StuckClock, AResetThatFailsSomeTimesLeavesNothing) {
   }
 }
 
+TEST_F(StuckClock, AHelperThatIsRefusedHasTimeToGiveBack) {
+  start();
+  lock();
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
+  gpu_->inject(kReset, 999, 9);  // it tries for longer than the watchdog waits for an answer
+  controller_->set(Megahertz(700));
+  EXPECT_TRUE(eventually([&] { return controller_->state() != ControlState::working; }));
+  EXPECT_EQ(controller_->state(), ControlState::refused);
+  EXPECT_THAT(controller_->why(), HasSubstr("no permission"));
+  EXPECT_TRUE(eventually([&] { return !gpu_->locked(); }));
+  EXPECT_EQ(controller_->left_locked(), "");
+}
+
 TEST_F(StuckClock, WhileTrainingGoesOnItIsSaidUntilASuccessorGivesItBack) {
   start({0.001, 0.001});
   lock();
