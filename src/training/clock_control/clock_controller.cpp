@@ -35,7 +35,8 @@ namespace perseus::clock_control {
 namespace {
 
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
-constexpr double kHereLimit_s = 2;  // for calls of the driver in this process
+constexpr double kLockedLimit_s = 3;  // after kStopLimit_s, for a helper that still holds a locked clock
+constexpr double kHereLimit_s = 2;    // for calls of the driver in this process
 
 OwnedFd own_pidfd() {
 #ifdef SYS_pidfd_open
@@ -129,10 +130,10 @@ struct ClockController::State {
 
   // Used by the watching thread; until it runs, by the thread that starts it.
   OwnedFd channel;
-  bool own_helper = false;     ///< this process has started the last helper, and no daemon has
-  bool helper_ended = true;    ///< the last one
-  bool tried_at_stop = false;  ///< restore() ran after the request to stop
-  std::string program, lease;  ///< of an own helper; written under mutex
+  bool own_helper = false;               ///< this process has started the last helper, and no daemon has
+  std::atomic<bool> helper_ended{true};  ///< the last one
+  bool tried_at_stop = false;            ///< restore() ran after the request to stop
+  std::string program, lease;            ///< of an own helper; written under mutex
   RestartPause pause;
   std::int64_t working_since_ns = 0;  ///< 0: it did not start
   std::int64_t before_given_up = 0;   ///< DeviceClock::given_up when the last helper started
@@ -268,6 +269,8 @@ void ClockController::State::see_helper_end() {
   // For a helper that is no longer wanted, or did not get ready: it sees the shutdown, and ends.
   if (!ended) ::shutdown(channel.get(), SHUT_WR);
   ended = ended || closes(channel.get(), -1, stop.get()) || closes(channel.get(), kStopLimit_s, -1);
+  const auto locked = [this] { return mailbox->locked.load(std::memory_order_acquire) != 0; };
+  ended = ended || (locked() && closes(channel.get(), kLockedLimit_s, -1));
   {
     const std::lock_guard lock(mutex);
     if (!gone) {
@@ -283,8 +286,7 @@ void ClockController::State::see_helper_end() {
     const std::lock_guard lock(mutex);
     lease = mailbox->lease.read();
   }
-  const bool locked = mailbox->locked.load(std::memory_order_acquire) != 0;
-  const bool left = locked && !(ended && restore());
+  const bool left = locked() && !(ended && restore());
   const std::lock_guard lock(mutex);
   left_locked = left ? text_of_lock() : "";
 }
@@ -334,12 +336,13 @@ std::string ClockController::State::restore_at_exit() {
 std::string ClockController::State::text_of_lock() const {
   const std::uint32_t mhz = mailbox->clock_set_mhz.load(std::memory_order_relaxed);
   const std::string& id = device::stable_id(options.gpu);
+  const char* const how =
+      !own_helper            ? "it could not be given back; the node's clock daemon goes on trying"
+      : helper_ended && gone ? "it could not be given back; run perseus-clockd --restore on this host, as the same user"
+                             : "its helper has not given it back yet; if it stays so, run perseus-clockd --restore on "
+                               "this host, as the same user";
   return fmt::format("the clock of {} may be stuck{}: {} (lease {})", id.empty() ? options.device : id,
-                     mhz == 0 ? "" : fmt::format(" at {} MHz", mhz),
-                     own_helper
-                         ? "it could not be given back; run perseus-clockd --restore on this host, as the same user"
-                         : "it could not be given back; the node's clock daemon goes on trying",
-                     mailbox->lease.read());
+                     mhz == 0 ? "" : fmt::format(" at {} MHz", mhz), how, mailbox->lease.read());
 }
 
 /// Runs one helper after the other, each when the previous one has ended and given the clock back.

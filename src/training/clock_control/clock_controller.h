@@ -94,10 +94,9 @@ class ClockController {
   ClockController(const ClockController&) = delete;
   ClockController& operator=(const ClockController&) = delete;
   ~ClockController();  ///< stop()
-  /// Unlocks a locked clock and waits for the helper, at most a second; if both of its processes are dead, or could not
-  /// unlock, for another one that restores the clock, at most the longer of 10 s and start_limit_s; see left_locked().
-  /// Later calls of set() are harmless, also
-  /// concurrent ones on another thread.
+  /// Unlocks a locked clock and waits for the helper, at most a second, or four while its clock stays locked; if both
+  /// of its processes are dead, or could not unlock, for another one that restores the clock, at most the longer of 10
+  /// s and start_limit_s; see left_locked(). Later calls of set() are harmless, also concurrent ones on another thread.
   void stop() noexcept;
 
   /// Sets the device to `clock` as soon as possible; changes that still wait for the device are dropped. 0: back to
