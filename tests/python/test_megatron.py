@@ -184,7 +184,7 @@ class Megatron(RecordedTest):
             for _ in range(20):
                 self.assertEqual(run(get_forward_backward_func(), [model()], 4), "losses")
         self.assertEqual(len(logged.output), 1)
-        self.assertIn("40 computations outside of a step", logged.output[0])
+        self.assertIn("20 computations outside of a step", logged.output[0])
         self.assertIn("get_forward_backward_func()", logged.output[0])
         self.assertIsNone(client.current())
 

@@ -10,6 +10,7 @@ Errors:  if a hook or this module fails, the framework's function still runs, wi
          exceptions.
 """
 
+import collections
 import functools
 import itertools
 import os
@@ -23,7 +24,7 @@ from perseus import options as option_values
 
 _MARK = "_perseus_installation"
 _HOOK = "_perseus_hook"
-_SILENCE_S, _SILENCE_STEPS, _SILENCE_COMPUTATIONS = 60, 20, 40
+_SILENCE_S, _SILENCE_COUNT = 60, 20
 
 _ticks = itertools.count()  # of installations and training steps
 _followed = (None, None, 0)  # the client, a reference to what it follows, the tick of its last step
@@ -206,11 +207,12 @@ class Installation:
 
 
 class _Watch:
-    """Logs one line, in rank 0, if no training step comes within a minute or some steps of an optimizer after install()."""
+    """Logs one line, in rank 0, if after install() no training step comes for a minute, in some steps of an optimizer, or
+    beside some computations that belong to no step."""
 
     def __init__(self, name, look_at):
         self._name, self._look_at, self._timer = name, look_at, None
-        self._left = {"optimizer steps": _SILENCE_STEPS, "computations outside of a step": _SILENCE_COMPUTATIONS}
+        self._counts = collections.Counter()
         if os.environ.get("PERSEUS_DISABLE", "0") in ("", "0") and os.environ.get("RANK", "0") == "0":
             self._timer = threading.Timer(_SILENCE_S, self._say, [f"{_SILENCE_S} s"])
             self._timer.daemon = True
@@ -220,9 +222,9 @@ class _Watch:
     def count(self, what):
         """Returns whether the watch is over."""
         if self._timer is not None:
-            self._left[what] -= 1
-            if self._left[what] == 0:
-                self._say(f"{_SILENCE_STEPS if what == 'optimizer steps' else _SILENCE_COMPUTATIONS} {what}")
+            self._counts[what] += 1
+            if self._counts[what] == _SILENCE_COUNT:
+                self._say(f"{_SILENCE_COUNT} {what}")
         return self._timer is None
 
     def _say(self, since):
