@@ -49,32 +49,26 @@ def uninstall(engine=None):
         installed(engine).uninstall()
 
 
-def _action_table(pipe_schedule, types):
-    """Returns the order of a schedule's computations on all ranks as PyTorch's CSV; None if it is not known.
-
-    types: the classes of its forward and backward instructions."""
-    stages = pipe_schedule.stages
-    orders = [_order(type(pipe_schedule), pipe_schedule.micro_batches, stages, stage, types) for stage in range(stages)]
-    if not all(orders):
-        return None
-    rows = [[f"{stage}{name}{microbatch}" for name, microbatch in order] for stage, order in enumerate(orders)]
-    return "".join(",".join(row) + "\n" for row in rows)
+def _order_of(pipe_schedule, types, stage=None):
+    """Returns ("F" or "B", microbatch) of each computation of a stage, by default the schedule's own; none if the schedule's
+    instructions do not give each microbatch one of both. types: the classes of forward and backward instructions."""
+    try:
+        stage = pipe_schedule.stage_id if stage is None else stage
+        return _order(type(pipe_schedule), pipe_schedule.micro_batches, pipe_schedule.stages, stage, types)
+    except Exception:  # a schedule that is built or names its buffers in another way
+        return []
 
 
 @functools.lru_cache(maxsize=4096)
 def _order(kind, microbatches, stages, stage, types):
-    """Returns ("F" or "B", microbatch) of each computation of a stage; none if each microbatch has not one of both."""
     order, forwards, in_buffer = [], 0, {}
-    try:
-        for command in itertools.chain(*kind(microbatches, stages, stage).steps()):
-            if type(command) is types[0]:
-                in_buffer[command.kwargs["buffer_id"]] = forwards
-                order.append(("F", forwards))
-                forwards += 1
-            elif type(command) is types[1]:
-                order.append(("B", in_buffer.pop(command.kwargs["buffer_id"])))
-    except Exception:  # a schedule that is built or names its buffers in another way
-        return []
+    for command in itertools.chain(*kind(microbatches, stages, stage).steps()):
+        if type(command) is types[0]:
+            in_buffer[command.kwargs["buffer_id"]] = forwards
+            order.append(("F", forwards))
+            forwards += 1
+        elif type(command) is types[1]:
+            order.append(("B", in_buffer.pop(command.kwargs["buffer_id"])))
     return order if sorted(order) == [(name, i) for name in "BF" for i in range(microbatches)] else []
 
 
@@ -86,12 +80,15 @@ def _wrap(engine, schedule, options):
     def shape(args, kwargs):
         pipe_schedule, train = running["schedule"], getattr(schedule, "TrainSchedule", None)
         options = {"microbatches": pipe_schedule.micro_batches, "facts": {"framework": "deepspeed"}}
-        table = _action_table(pipe_schedule, types)
-        if table is None:
-            raise ValueError(f"the order of {type(pipe_schedule).__name__} is not known")
-        if train is not None and type(pipe_schedule).steps is train.steps:
+        place = pipe_schedule.micro_batches, pipe_schedule.stages, pipe_schedule.stage_id
+        order = _order_of(pipe_schedule, types)
+        if train is not None and order and order == _order(train, *place, types):
             return {**options, "schedule": "1f1b"}
-        return {**options, "action_table": table}
+        orders = [_order_of(pipe_schedule, types, stage) for stage in range(pipe_schedule.stages)]
+        if not all(orders):
+            raise ValueError(f"the order of {type(pipe_schedule).__name__} is not known")
+        rows = [",".join(f"{stage}{name}{i}" for name, i in order) for stage, order in enumerate(orders)]
+        return {**options, "action_table": "\n".join(rows) + "\n"}
 
     installation = Installation(engine, options, _LOOK_AT, shape, lambda args, kwargs: _place(args[0]))
 
@@ -112,10 +109,8 @@ def _wrap(engine, schedule, options):
         return "evaluate" if isinstance(argument(args, kwargs, 1, "pipe_schedule"), inference) else "train"
 
     def prepare(args, kwargs):
-        pipe_schedule = argument(args, kwargs, 1, "pipe_schedule")
-        place = pipe_schedule.micro_batches, pipe_schedule.stages, pipe_schedule.stage_id
-        order = _order(type(pipe_schedule), *place, types)
-        running["schedule"] = pipe_schedule
+        running["schedule"] = argument(args, kwargs, 1, "pipe_schedule")
+        order = _order_of(running["schedule"], types)
         for instruction, letter in (("forward", "F"), ("backward", "B")):
             running[instruction] = iter([microbatch for name, microbatch in order if name == letter])
 
