@@ -82,6 +82,7 @@ double PlanGuard::Sample::device_time(double usual_idle_s) const {
 void PlanGuard::Samples::add(const Sample& sample) {
   if (samples_.size() == kKept) samples_.pop_front();
   samples_.push_back(sample);
+  known_.reset();
 }
 
 std::vector<double> PlanGuard::Samples::last_times(std::size_t count) const {
@@ -98,20 +99,16 @@ bool PlanGuard::Samples::one_version(std::size_t count) const {
                      [&](const Sample& sample) { return sample.version == samples_.back().version; });
 }
 
-double PlanGuard::Samples::median_time() const { return median(last_times(kKept)); }
-
-double PlanGuard::Samples::usual_idle() const {
-  std::vector<double> idle;
-  for (const Sample& sample : samples_) idle.push_back(std::max(sample.time_s - sample.computed_s, 0.0));
-  return median(std::move(idle));
-}
-
-double PlanGuard::Samples::longest() const {
-  const double idle_s = usual_idle();
-  std::vector<double> times;
-  for (const Sample& sample : samples_) times.push_back(sample.device_time(idle_s));
-  std::sort(times.begin(), times.end());
-  return times[static_cast<std::size_t>(0.95 * static_cast<double>(times.size() - 1) + 0.5)];
+const PlanGuard::Samples::Known& PlanGuard::Samples::known() const {
+  if (known_) return *known_;
+  std::vector<double> idle_s, times_s;
+  for (const Sample& sample : samples_) idle_s.push_back(std::max(sample.time_s - sample.computed_s, 0.0));
+  const double usual_idle_s = median(std::move(idle_s));
+  for (const Sample& sample : samples_) times_s.push_back(sample.device_time(usual_idle_s));
+  std::sort(times_s.begin(), times_s.end());
+  const std::size_t at = (95 * (times_s.size() - 1) + 50) / 100;
+  known_ = Known{median(last_times(kKept)), usual_idle_s, times_s[at]};
+  return *known_;
 }
 
 bool PlanGuard::arrives(const ClockPlan& plan) {

@@ -106,17 +106,25 @@ class PlanGuard {
   class Samples {
    public:
     void add(const Sample& sample);
-    void clear() { samples_.clear(); }
+    void clear() {
+      samples_.clear();
+      known_.reset();
+    }
     [[nodiscard]] std::size_t size() const { return samples_.size(); }
     [[nodiscard]] std::vector<double> last_times(std::size_t count) const;
     [[nodiscard]] bool one_version(std::size_t count) const;
-    [[nodiscard]] double median_time() const;
-    [[nodiscard]] double usual_idle() const;
+    [[nodiscard]] double median_time() const { return known().median_s; }
+    [[nodiscard]] double usual_idle() const { return known().idle_s; }
     /// Device time that hardly any iteration exceeds.
-    [[nodiscard]] double longest() const;
+    [[nodiscard]] double longest() const { return known().longest_s; }
 
    private:
+    struct Known {
+      double median_s, idle_s, longest_s;
+    };
+    const Known& known() const;
     std::deque<Sample> samples_;
+    mutable std::optional<Known> known_;  ///< of samples_
   };
 
   void begin(const Judged& plan);

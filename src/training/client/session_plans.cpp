@@ -10,7 +10,7 @@
 namespace perseus::client {
 
 void Session::State::ask_for_plans(const std::stop_token& stop) {
-  constexpr int kMostQuick = 8;  // answers in a row, as in profiling
+  constexpr int most_quick = 8;  // answers in a row, as in profiling
   double wait_s = timing.least_wait_s;
   std::int64_t have = 0;
   int quick = 0;
@@ -24,7 +24,7 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
       // If a server returns "unchanged" without having waited, or one plan after the other, wait before the next
       // request.
       quick = host_now_s() - asked_s < timing.least_wait_s ? quick + 1 : 0;
-      const bool early = quick > 0 && (have == had || quick > kMostQuick);
+      const bool early = quick > 0 && (have == had || quick > most_quick);
       if (early && !sleep_for(stop, timing.least_wait_s)) return;
       continue;
     }

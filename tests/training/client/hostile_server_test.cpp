@@ -1,22 +1,30 @@
 // What a server may send to a rank: whatever it is, training is at most 1 % slower after its first iterations, and the
 // log has few lines. On a hand-turned clock: the server's answers, the client's guard, follower and log; a computation
-// takes as long as its clock says.
+// takes as long as its clock says. What a server may do to HTTP comes by a socket and the client's session.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "tests/training/client/scripted_server.h"
 #include "training/client/complaints.h"
 #include "training/client/job_messages.h"
 #include "training/client/messages.h"
 #include "training/client/plan_guard.h"
+#include "training/client/session.h"
 
 namespace perseus::client::hostile {
 namespace {
@@ -37,11 +45,30 @@ class ServedRank {
     auto plan = read_plan(answer, facts_);
     if (!plan) return complaints_.raise(Cause::server, "an invalid plan: " + plan.error().message);
     complaints_.clear(Cause::server, "the server answers again");
-    if (*plan == nullptr) return;
-    if (const auto message = messages_.arrived("j1", **plan)) complaints_.note(news_of((*plan)->kind), *message);
-    guard_.arrives(**plan);
-    follower_.hold_maximum(guard_.holds());
-    follower_.put(*std::move(plan));
+    if (*plan != nullptr) takes(*std::move(plan));
+  }
+  void takes(std::unique_ptr<ClockPlan> plan) {
+    if (const auto message = messages_.arrived("j1", *plan)) complaints_.note(news_of(plan->kind), *message);
+    guard_.arrives(*plan);
+    hold();
+    follower_.put(std::move(plan));
+  }
+  /// The session with a server at that URL.
+  [[nodiscard]] std::unique_ptr<Session> session(const std::string& url) {
+    ClientOptions options;
+    options.server = url;
+    options.timing = hasty();
+    options.timing.answer_s = 0.2;
+    options.report_interval_s = 0.05;
+    SessionListener listener;
+    listener.on_job = [](const std::string&) {};
+    listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { takes(std::move(plan)); };
+    listener.on_held = [this](bool held) {
+      held_ = held;
+      hold();
+    };
+    listener.iteration = [] { return 7; };
+    return std::make_unique<Session>(options, facts_, std::move(listener), complaints_);
   }
 
   void iterates() {
@@ -69,14 +96,15 @@ class ServedRank {
     if (const auto dropped = guard_.take_dropped()) complaints_.raise_again(Cause::slowdown, dropped->text);
     if (step.followed && !step.at_maximum && !guard_.paused()) complaints_.clear(Cause::slowdown, "it runs");
     complaints_.remind();
-    follower_.hold_maximum(guard_.holds());
+    hold();
   }
 
-  double now_s = 100;
+  std::atomic<double> now_s{100};
   std::map<int, int> lines_in_minute;
   int lines = 0;
 
  private:
+  void hold() { follower_.hold_maximum(held_ || guard_.holds()); }
   [[nodiscard]] std::uint64_t ns() const { return static_cast<std::uint64_t>(1e9 * now_s); }
   void computes(Step& step, model::Instruction instruction, int microbatch, double share_s) {
     const int clock = follower_.clock_for(instruction, microbatch, 0);
@@ -93,6 +121,7 @@ class ServedRank {
   }
 
   RankFacts facts_;
+  std::atomic<bool> held_{false};
   PlanGuard guard_{0.01};
   PlanFollower follower_;
   PlanMessages messages_{true};
@@ -100,7 +129,7 @@ class ServedRank {
                            ++lines;
                            ++lines_in_minute[static_cast<int>(now_s / 60)];
                          },
-                         PauseLimits{}, [this] { return now_s; }};
+                         PauseLimits{}, [this] { return now_s.load(); }};
   std::int64_t iteration_ = 0;
   int clock_ = kHighest;
 };
@@ -255,17 +284,17 @@ std::vector<Mode> modes() {
 class HostileServer : public ::testing::TestWithParam<Mode> {};
 
 TEST_P(HostileServer, SlowsTrainingByNoMoreThanOnePercentAndFillsNoLog) {
-  constexpr int kFirst = 15, kIterations = 4000;
-  constexpr double kUsual_s = 1.02 * kIteration_s;
+  constexpr int first = 15, iterations = 4000;
+  constexpr double usual_s = 1.02 * kIteration_s;
   ServedRank rank;
   double from_s = 0;
-  for (int i = 0; i < kFirst + kIterations; ++i) {
-    if (i == kFirst) from_s = rank.now_s;
+  for (int i = 0; i < first + iterations; ++i) {
+    if (i == first) from_s = rank.now_s;
     for (const std::string& answer : GetParam().answers(i)) rank.receives(answer);
     rank.iterates();
   }
-  EXPECT_LE(rank.now_s - from_s, 1.01 * kIterations * kUsual_s);
-  EXPECT_LE(from_s - 100, kFirst * 6 * kUsual_s);
+  EXPECT_LE(rank.now_s - from_s, 1.01 * iterations * usual_s);
+  EXPECT_LE(from_s - 100, first * 6 * usual_s);
   // Several causes, each with a line a minute at most.
   for (const auto& [minute, lines] : rank.lines_in_minute) EXPECT_LE(lines, 4) << minute;
   EXPECT_LE(rank.lines, 3 * (rank.now_s - 100) / 60 + 4);
@@ -273,6 +302,173 @@ TEST_P(HostileServer, SlowsTrainingByNoMoreThanOnePercentAndFillsNoLog) {
 
 INSTANTIATE_TEST_SUITE_P(Modes, HostileServer, ::testing::ValuesIn(modes()),
                          [](const ::testing::TestParamInfo<Mode>& mode) { return mode.param.name; });
+
+/// What a server does to one request for a plan.
+struct Wire {
+  std::string name;
+  std::string bytes;      ///< "": closes the connection
+  bool slowly = false;    ///< byte by byte, until the client gives up
+  bool holds = false;     ///< then neither more bytes nor an end
+  bool ends_job = false;  ///< no more requests follow
+};
+
+/// Answers registrations as a server does, and requests for a plan as one of these.
+class WireServer {
+ public:
+  explicit WireServer(Wire wire) : wire_(std::move(wire)), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    (void)::bind(listener_, reinterpret_cast<const sockaddr*>(&address), size);
+    (void)::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size);
+    (void)::listen(listener_, 16);
+    port_ = ntohs(address.sin_port);
+    accepting_ = std::thread([this] { accept_all(); });
+  }
+  WireServer(const WireServer&) = delete;
+  WireServer& operator=(const WireServer&) = delete;
+  ~WireServer() {
+    stopping_ = true;
+    (void)::shutdown(listener_, SHUT_RDWR);
+    accepting_.join();
+    for (std::thread& one : connections_) one.join();
+    (void)::close(listener_);
+  }
+  [[nodiscard]] std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  [[nodiscard]] int asked() const { return asked_; }
+
+ private:
+  void accept_all() {
+    while (!stopping_) {
+      const int client = ::accept(listener_, nullptr, nullptr);
+      if (client >= 0) connections_.emplace_back([this, client] { serve(client); });
+    }
+  }
+  /// Waits for bytes; false: the connection has ended.
+  bool read_some(int client, std::string& into) const {
+    while (!stopping_) {
+      pollfd ready{client, POLLIN, 0};
+      if (::poll(&ready, 1, 20) <= 0) continue;
+      std::array<char, 4096> bytes{};
+      const ssize_t got = ::recv(client, bytes.data(), bytes.size(), 0);
+      if (got <= 0) return false;
+      into.append(bytes.data(), static_cast<std::size_t>(got));
+      return true;
+    }
+    return false;
+  }
+  static void send_all(int client, const std::string& bytes) {
+    for (std::size_t sent = 0; sent < bytes.size();) {
+      const ssize_t now = ::send(client, bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+      if (now <= 0) return;
+      sent += static_cast<std::size_t>(now);
+    }
+  }
+  void serve(int client) {
+    std::string read;
+    while (true) {
+      std::size_t head = read.find("\r\n\r\n");
+      while (head == std::string::npos && read_some(client, read)) head = read.find("\r\n\r\n");
+      if (head == std::string::npos) break;
+      const std::string request = read.substr(0, head);
+      const std::size_t length = request.find("Content-Length: ");
+      const std::size_t body = length == std::string::npos ? 0 : std::stoul(request.substr(length + 16));
+      while (read.size() < head + 4 + body && read_some(client, read)) {}
+      read.erase(0, head + 4 + body);
+      if (!answers(client, request)) break;
+    }
+    (void)::close(client);
+  }
+  /// False: the connection is to be closed.
+  bool answers(int client, const std::string& request) {
+    if (request.find("/plan?") == std::string::npos) {
+      const std::string body = request.starts_with("POST /v1/jobs HTTP") ? R"({"job":"j1","state":"deployed"})"
+                                                                         : R"({"registered":1,"expected":1})";
+      send_all(client, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " +
+                           std::to_string(body.size()) + "\r\n\r\n" + body);
+      return true;
+    }
+    ++asked_;
+    std::string ignored;
+    for (std::size_t i = 0; wire_.slowly && i < wire_.bytes.size(); ++i) {
+      send_all(client, wire_.bytes.substr(i, 1));
+      pollfd closed{client, POLLRDHUP, 0};
+      if (stopping_ || ::poll(&closed, 1, 20) > 0) return false;
+    }
+    if (!wire_.slowly) send_all(client, wire_.bytes);
+    while (wire_.holds && read_some(client, ignored)) {}
+    return !wire_.holds && !wire_.bytes.empty();
+  }
+
+  Wire wire_;
+  int listener_;
+  std::uint16_t port_ = 0;
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> asked_{0};
+  std::thread accepting_;
+  std::vector<std::thread> connections_;
+};
+
+std::vector<Wire> wires() {
+  const std::string plan = text({1});  // at the lowest clock: none may run for long
+  const std::string length = "Content-Length: " + std::to_string(plan.size()) + "\r\n";
+  const std::string json = "Content-Type: application/json\r\n";
+  std::vector<Wire> wires;
+  for (const char* status :
+       {"204 No Content", "301 Moved Permanently", "307 Temporary Redirect", "400 Bad Request", "401 Unauthorized",
+        "403 Forbidden", "404 Not Found", "418 I'm a teapot", "429 Too Many Requests", "500 Internal Server Error",
+        "502 Bad Gateway", "503 Service Unavailable", "599 Unknown", "999 Unknown"}) {
+    wires.push_back({"Status" + std::string(status).substr(0, 3),
+                     "HTTP/1.1 " + std::string(status) + "\r\nLocation: /v1/jobs/j1/ranks/0/plan?have=0\r\n" + json +
+                         length + "\r\n" + plan});
+  }
+  wires.push_back({"TheJobIsOver", "HTTP/1.1 409 Conflict\r\n" + json + length + "\r\n" + plan, false, false, true});
+  wires.push_back({"APlan", "HTTP/1.1 200 OK\r\n" + json + length + "\r\n" + plan});
+  wires.push_back({"NoContentType", "HTTP/1.1 200 OK\r\n" + length + "\r\n" + plan});
+  wires.push_back(
+      {"ALengthThatIsTooLong", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: 100000\r\n\r\n" + plan, false, true});
+  wires.push_back({"ALengthThatIsTooShort", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: 10\r\n\r\n" + plan});
+  wires.push_back({"ANegativeLength", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: -5\r\n\r\n" + plan});
+  wires.push_back({"TwoLengths", "HTTP/1.1 200 OK\r\n" + json + length + "Content-Length: 3\r\n\r\n" + plan});
+  wires.push_back({"GarbageChunks", "HTTP/1.1 200 OK\r\n" + json + "Transfer-Encoding: chunked\r\n\r\nzz\r\n" + plan});
+  wires.push_back({"AnEndlessChunk",
+                   "HTTP/1.1 200 OK\r\n" + json + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffff\r\n" + plan, false,
+                   true});
+  wires.push_back({"HeadersAlone", "HTTP/1.1 200 OK\r\n", false, true});
+  wires.push_back({"NoAnswer", " ", false, true});
+  wires.push_back({"ItHangsUp", ""});
+  wires.push_back({"SlowBytes", "HTTP/1.1 200 OK\r\n" + json + length + "\r\n" + plan, true});
+  wires.push_back({"ContinueForEver", "HTTP/1.1 100 Continue\r\n\r\n", false, true});
+  wires.push_back({"NoHttp", "SSH-2.0-OpenSSH_9.2\r\n", false, true});
+  wires.push_back(
+      {"ManyHeaders", "HTTP/1.1 200 OK\r\nX: " + std::string(1'000'000, 'x') + "\r\n" + length + "\r\n" + plan});
+  wires.push_back(
+      {"AHugeBody", "HTTP/1.1 200 OK\r\n" + json + "Content-Length: 20000000\r\n\r\n" + std::string(20'000'000, '[')});
+  return wires;
+}
+
+class HostileWire : public ::testing::TestWithParam<Wire> {};
+
+TEST_P(HostileWire, SlowsTrainingByNoMoreThanOnePercentAndFillsNoLog) {
+  constexpr int first = 15, iterations = 3000;
+  constexpr double usual_s = 1.02 * kIteration_s;
+  ServedRank rank;
+  WireServer server(GetParam());
+  const auto session = rank.session(server.url());
+  for (int i = 0; i < 5; ++i) rank.iterates();
+  const int wanted = GetParam().ends_job ? 1 : 5;
+  EXPECT_TRUE(eventually([&] { return server.asked() >= wanted; }));
+  for (int i = 5; i < first; ++i) rank.iterates();
+  const double from_s = rank.now_s;
+  for (int i = 0; i < iterations; ++i) rank.iterates();
+  session->stop(0);
+  EXPECT_LE(rank.now_s - from_s, 1.01 * iterations * usual_s);
+  EXPECT_LE(rank.lines, 3 * (rank.now_s - 100) / 60 + 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Wires, HostileWire, ::testing::ValuesIn(wires()),
+                         [](const ::testing::TestParamInfo<Wire>& wire) { return wire.param.name; });
 
 }  // namespace
 }  // namespace perseus::client::hostile
