@@ -200,7 +200,8 @@ device::DeviceStatus ClockController::State::ask_daemon_for_helper(const std::st
     own_helper = false;
     mailbox->begin_again();
   }
-  auto connection = ask_daemon(socket, options.device, ceiling(), mailbox_fd.get(), wake.get());
+  const std::string selector = device::stable_selector(options.gpu, options.device);
+  auto connection = ask_daemon(socket, selector, ceiling(), mailbox_fd.get(), wake.get());
   if (!connection) return connection.error();
   channel = std::move(*connection);
   return Ok{};

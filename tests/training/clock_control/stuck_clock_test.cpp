@@ -160,7 +160,7 @@ TEST_F(StuckClock, AnExitSaysItOnStandardError) {
   const pid_t training = ::fork();
   if (training == 0) {
     (void)std::freopen(folder_.file("err").c_str(), "w", stderr);
-    auto started = ClockController::start(options());
+    auto started = ClockController::start(options({3600, 3600}));
     if (!started) ::_exit(1);
     static ClockController* const controller = started->release();  // as a program that never stops it
     controller->set(Megahertz(350));
@@ -170,7 +170,7 @@ TEST_F(StuckClock, AnExitSaysItOnStandardError) {
   }
   int status = 0;
   ASSERT_EQ(::waitpid(training, &status, 0), training);
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0) << LeaseFolder::text_of(folder_.file("err"));
   EXPECT_THAT(LeaseFolder::text_of(folder_.file("err")),
               AllOf(HasSubstr("perseus: the clock of " + device_->identity().uuid + " may be stuck at 350 MHz"),
                     HasSubstr("perseus-clockd --restore")));
