@@ -271,7 +271,7 @@ class Shapes(Recorded):
             self.assertEqual(train(model, steps, loss_of=loss_of), without)
         withhold.assert_called_once()
         self.assertEqual(len(self.lines), 1)
-        self.assertIn(f"Model ran {ran} before a step of the optimizer", self.lines[0])
+        self.assertIn(f"Model ran {ran} in an iteration", self.lines[0])
         self.assertEqual(self.steps()[-1], "evaluate")  # at the highest clock
 
     def test_two_forwards_before_a_backward(self):
@@ -279,6 +279,19 @@ class Shapes(Recorded):
             return (model(batch(i)) * model(batch(i + 100))).sum()
 
         self.misfits(loss_of, "2 forward and 1 backward passes")
+
+    def test_two_forwards_with_an_optimizer_that_is_not_torchs(self):
+        def loss_of(model, i):
+            return (model(batch(i)) * model(batch(i + 100))).sum()
+
+        train(self.followed(), 5, optimizer=mock.Mock(), loss_of=loss_of)
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("Model ran 2 forward and 1 backward passes in an iteration", self.lines[0])
+
+    def followed(self):
+        model = Model()
+        self.install(model)
+        return model
 
     def test_two_backwards_of_a_forward(self):
         def loss_of(model, i):
@@ -501,7 +514,7 @@ class Trainers(Recorded):
         callback = self.adapter("lightning", **{"lightning.pytorch": "Callback"})
         self.assertEqual(run(callback), run(None))
         self.assertEqual(len(self.lines), 1)
-        self.assertIn("Model ran 0 forward and 1 backward passes before a step of the optimizer", self.lines[0])
+        self.assertIn("Model ran 0 forward and 1 backward passes in an iteration", self.lines[0])
         self.assertLess(self.steps().count("train"), 10)  # never two of a batch
 
 

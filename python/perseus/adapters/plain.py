@@ -62,7 +62,7 @@ class Loop:
         self._evaluates = False  # since the last iteration
         self._named = False  # a trainer names its batches of evaluation: calls may show none of them
         self._rejected = False
-        self._misfits, self._other_count = 0, None
+        self._optimizer_seen, self._misfits, self._other_count = False, 0, None
         self._count_anew()
         self._uninstalled = False
         after_optimizer_steps(self._after_optimizer_step)
@@ -181,6 +181,8 @@ class Loop:
             self._done += 1
             if self._done >= self._microbatches:
                 self._end_iteration()
+                if not self._optimizer_seen:  # none of torch, or one that steps within the backward
+                    self._weigh(self._alternate)
         except Exception as error:
             client.say_once("after the backward of %s: %r", self._name(), error)
 
@@ -194,10 +196,11 @@ class Loop:
                 return True
             if self.calls is not None and vars(model).get(_CALL) is not self.calls:
                 self.watch_calls()  # model.compile() has replaced them
-            if self._rejected or self._ran == (0, 0) or _in_backward():  # an optimizer in the backward steps at each parameter
+            if self._rejected or _in_backward():  # an optimizer in the backward steps at each parameter
                 return False
             stepped = next((parameter for group in optimizer.param_groups for parameter in group["params"]), None)
             if any(parameter is stepped for parameter in model.parameters()):
+                self._optimizer_seen = True
                 self._end_iteration()
                 self._judge()
         except Exception as error:
@@ -216,29 +219,35 @@ class Loop:
 
     def _judge(self):
         """Compares what ran since the last step of the optimizer with the shape of an iteration."""
-        (forwards, backwards), fits = self._ran, self._alternate and self._last == "backward"
+        calls, fits = self._ran[0], self._alternate and self._last == "backward"
+        if calls == 0 and fits:  # another optimizer of the model
+            return
+        self._weigh(fits)
         self._count_anew()
-        self._misfits = max(self._misfits - 1, 0) if fits else self._misfits + _MISFIT
+        if fits and calls == self._other_count != self._microbatches:
+            client.say_once(
+                "%s is called %d times before its optimizer steps: taken as the microbatches, not the %d of install()",
+                self._name(),
+                calls,
+                self._microbatches,
+            )
+            self._microbatches = calls
+        self._other_count = calls if fits else None
+
+    def _weigh(self, fits):
+        if fits:
+            self._misfits = max(self._misfits - 1, 0)
+            return
+        self._misfits += _MISFIT
         if self._misfits >= _MISFITS:
             self._rejected = True
             self._evaluate()
             client.withhold(
-                f"this loop is neither measured nor planned: {self._name()} ran {forwards} forward and {backwards} backward "
-                "passes before a step of the optimizer, not one backward after each forward. Write client.on_step_begin(), "
-                "profiler.begin() and their ends around them instead (docs/adapters.md, Your own engine)"
+                "this loop is neither measured nor planned: {} ran {} forward and {} backward passes in an iteration, not one "
+                "backward after each forward. Write client.on_step_begin(), profiler.begin() and their ends around them "
+                "instead (docs/adapters.md, Your own engine)".format(self._name(), *self._ran)
             )
-        elif fits and forwards != self._microbatches:
-            if forwards == self._other_count:
-                client.say_once(
-                    "%s is called %d times before its optimizer steps: taken as the microbatches, not the %d of install()",
-                    self._name(),
-                    forwards,
-                    self._microbatches,
-                )
-                self._microbatches = forwards
-            self._other_count = forwards
-        else:
-            self._other_count = None
+        self._count_anew()
 
     def _begin(self, instruction):
         self._open = instruction
