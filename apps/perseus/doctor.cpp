@@ -74,7 +74,7 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
   if (gpu.switching && !gpu.switching->remark.empty()) warnings.push_back(gpu.switching->remark);
   if (gpu.events && gpu.events->sync_boost) warnings.emplace_back("sync boost may override its clock");
   if (!gpu.counter.present) {
-    warnings.emplace_back("no energy counter: energy has to be integrated from power");
+    warnings.emplace_back("no energy counter: energy is not measured");
   } else if (!gpu.counter.agrees()) {
     warnings.push_back(
         fmt::format("the energy counter shows {:.2g} times what the power sensor does", gpu.counter.ratio));

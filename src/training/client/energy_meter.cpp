@@ -115,11 +115,8 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
     return from.energy_j + (weights > 0 ? energy * until / weights : 0);
   };
   for (Step& step : steps_) {
-    if (step.from_s >= from.at_s && step.from_s < to.at_s && !reset) {
-      step.begin_energy_j = energy_at(step.from_s);
-      step.has_begin = true;
-      if (last_end_j_) step.gap_j = step.begin_energy_j - *last_end_j_;
-    }
+    const bool begins = step.tag >= 0 && step.from_s >= from.at_s && step.from_s < to.at_s;
+    if (begins && !reset) begin_at(step, energy_at(step.from_s));
     if (step.tag >= 0 && step.to_s >= from.at_s && step.to_s < to.at_s) {
       MeteredStep result = metered(step);
       if (step.has_begin && !reset) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
@@ -163,36 +160,47 @@ std::vector<MeteredStep> EnergyMeter::take() {
     edges_.pop_front();
     forget(edges_.front().at_s);
   }
-  if (model_.intervals() >= kModelIsGrown) give_out_last_step();
+  if (model_.intervals() >= kModelIsGrown) give_out_last_steps();
   return std::exchange(done_, {});
 }
 
-/// A step that ends between two edges whose interval is not completely known: the work after it has not ended. Its
-/// energy since the previous edge is the model's, or its share of time while the model is young: up to a tenth of a
-/// short step wrong, so only where waiting for the work's end takes too long.
-void EnergyMeter::give_out_last_step() {
+/// The counter at a moment of the first interval, whose later work is not known: by the model, or by the share of time
+/// while that is young: up to a tenth of a short step wrong, so only where waiting for the work's end takes too long.
+double EnergyMeter::modelled_j(double at_s) const {
+  const CounterEdge& from = edges_[0];
+  const double energy_j = edges_[1].energy_j - from.energy_j;
+  if (model_.intervals() < kModelIsGrown) {
+    return from.energy_j + energy_j * (at_s - from.at_s) / (edges_[1].at_s - from.at_s);
+  }
+  double since_j = 0;
+  for (const TimedPiece& piece : pieces(from.at_s, at_s)) {
+    since_j +=
+        std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), kLeastPower_w) * piece.work.seconds;
+  }
+  return from.energy_j + std::min(since_j, energy_j);
+}
+
+/// Steps that end between two edges whose interval is not completely known: the work after them has not ended.
+void EnergyMeter::give_out_last_steps() {
   if (edges_.size() < 2) return;
   const CounterEdge& from = edges_[0];
   const CounterEdge& to = edges_[1];
+  const bool possible = is_possible(from, to);
   for (Step& step : steps_) {
     if (step.tag < 0 || step.to_s < from.at_s || step.to_s >= to.at_s) continue;
+    if (possible && !step.has_begin && step.from_s >= from.at_s) begin_at(step, modelled_j(step.from_s));
     MeteredStep result = metered(step);
-    const double energy = to.energy_j - from.energy_j;
-    if (step.has_begin && is_possible(from, to)) {
-      double tail = energy * (step.to_s - from.at_s) / (to.at_s - from.at_s);
-      if (model_.intervals() >= kModelIsGrown) {
-        tail = 0;
-        for (const TimedPiece& piece : pieces(from.at_s, step.to_s)) {
-          tail +=
-              std::max(model_.rough_power_w(piece.work.kind, piece.work.clock_mhz), kLeastPower_w) * piece.work.seconds;
-        }
-      }
-      last_end_j_ = from.energy_j + std::min(tail, energy);
-      result.energy_j = std::max(*last_end_j_ - step.begin_energy_j, 0.0);
-    }
+    last_end_j_ = possible ? std::optional(modelled_j(step.to_s)) : std::nullopt;
+    if (step.has_begin && last_end_j_) result.energy_j = std::max(*last_end_j_ - step.begin_energy_j, 0.0);
     done_.push_back(std::move(result));
     step.tag = -1;
   }
+}
+
+void EnergyMeter::begin_at(Step& step, double energy_j) const {
+  step.begin_energy_j = energy_j;
+  step.has_begin = true;
+  if (last_end_j_) step.gap_j = energy_j - *last_end_j_;
 }
 
 /// Data before the last measured edge is not needed again.
@@ -213,7 +221,7 @@ void EnergyMeter::forget_edges() {
 
 std::vector<MeteredStep> EnergyMeter::flush() {
   std::vector<MeteredStep> result = take();
-  give_out_last_step();
+  give_out_last_steps();
   std::ranges::move(std::exchange(done_, {}), std::back_inserter(result));
   for (Step& step : steps_) {
     if (step.tag < 0) continue;

@@ -103,7 +103,9 @@ class EnergyMeter {
   [[nodiscard]] std::vector<TimedPiece> pieces(double from_s, double to_s) const;
   void cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const;
   void measure(const CounterEdge& from, const CounterEdge& to);
-  void give_out_last_step();
+  [[nodiscard]] double modelled_j(double at_s) const;
+  void give_out_last_steps();
+  void begin_at(Step& step, double energy_j) const;
   void forget(double before);
   MeteredStep metered(Step& step) const;
   static bool touches(const std::deque<Stretch>& stretches, double from_s, double to_s);

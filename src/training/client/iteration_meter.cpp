@@ -15,6 +15,7 @@ namespace {
 constexpr double kEventsInterval_s = 0.1;  ///< between readings of clock and throttling
 constexpr double kPowersInterval_s = 1;    ///< between solutions of the model for powers
 constexpr double kLimitsInterval_s = 10;   ///< between readings of the power limit
+constexpr double kLongFailure_s = 30;      ///< of the counter; then windows end without energies
 constexpr double kPatience_s = 3;          ///< wait for an edge after an iteration's end
 constexpr double kKnownWithin = 0.05;      ///< standard deviation of an energy that is reported to the server
 constexpr double kSureWithin = 0.02;       ///< ... of a corrected time
@@ -200,7 +201,8 @@ void IterationMeter::look_at_energy(double now_s) {
     const device::DeviceFault fault = energy.error().fault;
     const bool again =
         (fault == device::DeviceFault::busy || failures_ < 3) && fault != device::DeviceFault::not_supported;
-    ++failures_;
+    if (++failures_ == 1) failing_since_s_ = now_s;
+    fails_long_ = now_s - failing_since_s_ > kLongFailure_s;
     check_.forget_counter();
     retry_s_ = now_s + std::min(0.1 * failures_, 5.0);
     if (!again) gives_energy_ = fault != device::DeviceFault::not_supported && fault != device::DeviceFault::no_driver;
@@ -209,6 +211,7 @@ void IterationMeter::look_at_energy(double now_s) {
     return;
   }
   const double after = clock_();
+  fails_long_ = false;
   if (std::exchange(failures_, 0) > 0 && !check_.refused()) {
     complaints_.clear(Cause::energy, "energy is measured again");
     complaints_.clear(Cause::device, "energy is measured again: the device answers");

@@ -112,7 +112,7 @@ class IterationMeter {
   [[nodiscard]] int kind_of(const RecordedComputation& computation) const;
   [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }
   /// Energies may come.
-  [[nodiscard]] bool measures_energy() const { return gives_energy_ && !check_.refused(); }
+  [[nodiscard]] bool measures_energy() const { return gives_energy_ && !check_.refused() && !fails_long_; }
   void look_at_energy(double now_s);
   void look_at_power(double now_s);
   void look_at_limits(double now_s);
@@ -163,6 +163,8 @@ class IterationMeter {
                                              ///< the clocks
   double looked_s_ = 0, next_events_s_ = 0, retry_s_ = 0;
   int failures_ = 0;
+  double failing_since_s_ = 0;
+  bool fails_long_ = false;
   bool gives_energy_, gives_events_;
   bool gives_power_ = true;
   double next_limits_s_ = 0;

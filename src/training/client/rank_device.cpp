@@ -66,10 +66,10 @@ std::string choose_gpu(const ClientOptions& options, const device::CudaView& cud
   return "none";
 }
 
-/// What a user must know to read the figures.
-void remark_conditions(device::Gpu& gpu, Complaints& complaints) {
+/// What a user must know to read the figures. False: the GPU is divided, and a clock of one slice would be all slices'.
+bool remark_conditions(device::Gpu& gpu, Complaints& complaints) {
   const auto conditions = gpu.conditions();
-  if (!conditions) return;
+  if (!conditions) return true;
   const auto say = [&](const std::string& text) {
     complaints.say(LogLevel::warning, fmt::format("{}: {}", device::stable_id(gpu.identity()), text));
   };
@@ -81,9 +81,10 @@ void remark_conditions(device::Gpu& gpu, Complaints& complaints) {
     say(fmt::format("the driver lists no clocks: steps of 15 MHz within its range are used ({})",
                     conditions->clocks_source));
   }
+  return !conditions->mig;
 }
 
-/// False: the GPU cannot be used, or none of its clocks is known.
+/// False: the GPU cannot be used, its clock cannot be set, or none of its clocks is known.
 bool open_gpu(const ClientOptions& options, const std::string& selector, RankDevice& opened, Complaints& complaints) {
   auto gpu = device::open_gpu(selector);
   for (int again = 0; !gpu && may_pass(gpu.error().fault) && again < kOpenAgain; ++again) {
@@ -100,7 +101,7 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
   const auto ceiling = device::ceiling_of_environment();
   opened.gpu = device::with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
   if (options.accelerator.empty()) opened.facts.accelerator = opened.gpu->identity().uuid;
-  remark_conditions(*opened.gpu, complaints);
+  const bool whole = remark_conditions(*opened.gpu, complaints);
   const auto clocks = opened.gpu->supported_clocks();
   if (!clocks) {
     opened.no_control = clocks.error().message;
@@ -110,7 +111,8 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
     return false;
   }
   for (const Megahertz clock : *clocks) opened.facts.clocks_mhz.push_back(clock.value());
-  return !opened.facts.clocks_mhz.empty();
+  if (!whole) opened.no_control = "the GPU is divided (MIG): its clock is that of all slices";
+  return whole && !opened.facts.clocks_mhz.empty();
 }
 
 /// The clock, if it is below the highest one without a reason: the driver cannot report a lock. An idle GPU without a

@@ -18,6 +18,7 @@
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
 #include "tests/training/device/environment.h"
+#include "tests/training/device/nvml_stand_in.h"
 #include "tests/training/device/zeusd_stand_in.h"
 #include "training/client/training_client.h"
 #include "training/device/backends.h"
@@ -657,6 +658,24 @@ TEST_F(ClientGpuTest, ARankThatFindsNoGpuLogsWhyOnce) {
   EXPECT_EQ(said.count("no energy is measured and no clock is set: "), 1);
   EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
   EXPECT_EQ(statistics().iteration, 1);
+}
+
+TEST_F(ClientGpuTest, AModuleAndASliceAreNamedOnce) {
+  const device::Environment library("PERSEUS_NVML", NVML_STAND_IN);
+  void* const stand_in = ::dlopen(NVML_STAND_IN, RTLD_NOW | RTLD_LOCAL);
+  ASSERT_NE(stand_in, nullptr);
+  NvmlStandIn& driver = *reinterpret_cast<GetNvmlStandIn>(::dlsym(stand_in, "nvml_stand_in"))();
+  driver = {};
+  driver.only_module = true;
+  driver.slice = true;
+  driver.mig_now = 1;
+  options.device = "nvml:GPU-slice";  // as PyTorch names it
+  start();
+  EXPECT_EQ(said.count("power and energy are those of the module, CPU included"), 1);
+  EXPECT_EQ(said.count("GPU-card: the GPU is divided (MIG): energies are those of the whole GPU"), 1);
+  EXPECT_EQ(statistics().controls_clock, 0);
+  client->stop();
+  driver = {};
 }
 
 TEST_F(ClientGpuTest, ZeusdWithoutANumberIsTheRanksOwnGpu) {

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "tests/training/client/hand_turned_rank.h"
-#include "training/device/clock_habit.h"
 #include "training/client/counter_check.h"
+#include "training/device/clock_habit.h"
 #include "training/device/forwarding_gpu.h"
 
 namespace perseus::client {
@@ -120,6 +120,22 @@ TEST_F(FalseCounter, OneThatDoesNotMoveIsNamedWithinTenSecondsAndEndsWindows) {
   EXPECT_NEAR(worst_ratio().first, 1, 0.02);
 }
 
+TEST_F(FalseCounter, OneThatCannotBeReadForHalfAMinuteEndsWindows) {
+  train(2);
+  rank.gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 999, -1);
+  train(36);
+  rank.measured.clear();
+  train(1, 0);
+  std::erase_if(rank.measured, [](const MeasuredIteration& one) { return one.window < 0; });
+  ASSERT_FALSE(rank.measured.empty());
+  EXPECT_TRUE(rank.measured.back().missed.empty());
+  rank.gpu->inject("nvmlDeviceGetTotalEnergyConsumption", 0, 0);
+  train(10);
+  rank.measured.clear();
+  train(5);
+  EXPECT_GT(worst_ratio().second, 20);
+}
+
 TEST_F(FalseCounter, InAnotherUnitGivesNoEnergies) {
   for (const double unit : {1000.0, 0.001, 1e6, 1 / 3600.0}) {
     lies.energy = [unit](double energy_j, int) { return unit * energy_j; };
@@ -210,6 +226,28 @@ TEST_F(FalseCounter, AClockBelowTheOneThatIsSetIsMeasuredWhereItIsTheGpusHabit) 
     EXPECT_GT(known_share(other.measured), 0.9) << clock(1410);
     EXPECT_LE(other.said.count("MHz is set, and the driver gives no reason"), 1);
     EXPECT_EQ(other.said.count("MHz is set, and the driver gives no reason"), clock(1410) == 1395 ? 0 : 1);
+  }
+}
+
+TEST(IterationMeterGetters, WithoutOneTheOthersAreMeasured) {
+  for (const char* const getter :
+       {"nvmlDeviceGetPowerUsage", "nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetClockInfo", "nvmlDeviceGetMigMode",
+        "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetTotalEnergyConsumption"}) {
+    HandTurnedRank rank{two_computations(0.02, 0.1)};
+    rank.gpu->inject(getter, 3, -1);
+    for (int i = 0; i < 100; ++i) {
+      rank.begin_step();
+      rank.compute(model::Instruction::forward);
+      rank.end_step();
+      rank.wait(0.11);
+      rank.collect();
+    }
+    const bool counts = std::string(getter) != "nvmlDeviceGetTotalEnergyConsumption";
+    EXPECT_EQ(rank.complaints.all().size(), counts ? 0U : 1U) << getter;
+    EXPECT_GT(rank.measured.size(), 90U) << getter;
+    // The forward and the wait before it, of which most are shorter than the counter's period.
+    EXPECT_NEAR(rank.measured.back().energy_j, counts ? 0.02 * 300 + 0.11 * 80 : -1, 0.15) << getter;
+    EXPECT_NEAR(rank.measured.back().time_s, 0.02, 1e-6) << getter;
   }
 }
 

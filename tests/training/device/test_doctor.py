@@ -124,6 +124,29 @@ class Doctor(unittest.TestCase):
         self.assertIn("not run: it changes clocks", done.stdout)
         self.assertIn("Perseus can measure and set the clocks of this GPU", done.stdout)
 
+    def test_each_getter_that_is_not_supported_is_named(self):
+        self.environment.update(
+            PERSEUS_SIMULATED_GPUS=self.path + "/gpus", PERSEUS_NVML=os.path.join(FOLDER, "libnvidia-ml.so.1")
+        )
+        os.mkdir(self.path + "/gpus")
+        path = self.gpu("gpus/0")
+        for functions, words in (
+            (["nvmlDeviceGetClockInfo"], "clock now       not known: nvmlDeviceGetClockInfo"),
+            (["nvmlDeviceGetCurrentClocksEventReasons"], "held down by    not known: "),
+            (["nvmlDeviceGetFieldValues", "nvmlDeviceGetPowerUsage"], "power now       not known: nvmlDeviceGetPowerUsage"),
+            (["nvmlDeviceGetEnforcedPowerLimit", "nvmlDeviceGetPowerManagementLimit"], "power limit     not known: "),
+            (["nvmlDeviceGetTotalEnergyConsumption"], "energy counter  none: nvmlDeviceGetTotalEnergyConsumption"),
+            (["nvmlDeviceGetSupportedMemoryClocks"], "the driver lists no clocks: these are steps of 15 MHz"),
+        ):
+            with self.subTest(functions):
+                for function in functions:
+                    self.inject(path, function, 3)
+                done = self.doctor()
+                self.assertIn(words, done.stdout)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                for function in functions:
+                    self.inject(path, function, 0, 0)
+
     def test_through_the_look_alike_of_nvml(self):
         self.gpu("0")
         self.gpu("1")

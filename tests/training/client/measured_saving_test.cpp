@@ -1,0 +1,98 @@
+// From the steps of ranks to the saving that the server shows, against the counters of their simulated GPUs.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/jobs/followed_iterations.h"
+#include "server/jobs/iteration_energy_meter.h"
+#include "tests/training/client/hand_turned_rank.h"
+
+namespace perseus::client {
+namespace {
+
+/// How a framework's step lies in an iteration of the pipeline.
+struct Shape {
+  const char* name;
+  double before_s, after_s;  ///< waits within the step before the first computation, and after the step, of rank 0
+};
+
+/// A pipeline of two ranks. The plan runs rank 1 slower, which waits less.
+class Pipeline {
+ public:
+  explicit Pipeline(const Shape& shape) : shape_(shape) {}
+  /// Energies of both GPUs during these iterations, J an iteration.
+  double iterate(int count, std::int64_t version) {
+    const double from_j = drawn_j();
+    for (int i = 0; i < count; ++i) {
+      step(ranks_[0], version, 1410, shape_.before_s, shape_.after_s);
+      const double less_s = version == 0 ? 0 : 0.012;
+      step(ranks_[1], version, version == 0 ? 1410 : 1050, shape_.after_s - less_s / 2, shape_.before_s - less_s / 2);
+    }
+    return (drawn_j() - from_j) / count;
+  }
+  void wait_for_counters() {
+    for (HandTurnedRank* const rank : ranks_) {
+      rank->wait(0.3);
+      rank->collect();
+    }
+  }
+  const std::vector<MeasuredIteration>& measured(std::size_t rank) const { return ranks_[rank]->measured; }
+
+ private:
+  double drawn_j() { return a_.gpu->energy().value() + b_.gpu->energy().value(); }
+  static void step(HandTurnedRank* rank, std::int64_t version, int clock_mhz, double before_s, double after_s) {
+    rank->begin_step();
+    rank->step().plan_version = version;
+    rank->step().at_maximum = version == 0;
+    rank->ask(clock_mhz);
+    rank->wait(before_s);
+    for (const model::Instruction instruction : {model::Instruction::forward, model::Instruction::backward}) {
+      for (int i = 0; i < 3; ++i) rank->compute(instruction);
+    }
+    rank->end_step();
+    rank->wait(after_s);
+  }
+
+  Shape shape_;
+  HandTurnedRank a_{two_computations(0.03, 0.1)}, b_{two_computations(0.03, 0.1)};
+  std::array<HandTurnedRank*, 2> ranks_{&a_, &b_};
+};
+
+class MeasuredSaving : public ::testing::TestWithParam<Shape> {};
+
+TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
+  Pipeline pipeline(GetParam());
+  pipeline.iterate(2, 0);  // warm up, as the server assumes
+  const double highest_j = pipeline.iterate(4, 0), planned_j = pipeline.iterate(60, 7);
+  pipeline.wait_for_counters();
+  jobs::IterationEnergyMeter meter;
+  jobs::FollowedIterations followed;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (const MeasuredIteration& one : pipeline.measured(static_cast<std::size_t>(rank))) {
+      const std::vector<Joules> energy{Joules(one.energy_j)};
+      if (one.iteration >= 2) meter.report(one.plan_version, rank, energy, {Seconds(one.time_s)});
+      followed.report({rank, 2, true, one.plan_version, one.iteration, 1, energy, false});
+    }
+  }
+  const auto highest = meter.take(0, 2);
+  ASSERT_TRUE(highest);
+  double saved_j = 0, all_j = 0;
+  for (const auto& whole : followed.whole()) {
+    if (whole.energy_j < 0) continue;
+    saved_j += highest->energy_j - whole.energy_j;
+    all_j += highest->energy_j;
+  }
+  EXPECT_NEAR(100 * saved_j / all_j, 100 * (1 - planned_j / highest_j), 0.3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, MeasuredSaving,
+                         ::testing::Values(Shape{"EndBeforeTheWait", 0.001, 0.08}, Shape{"ContainTheWait", 0.08, 0.001},
+                                           Shape{"WaitOnBothSides", 0.04, 0.05}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+}  // namespace
+}  // namespace perseus::client
