@@ -107,6 +107,13 @@ PERSEUS_API void perseus_stop(perseus_client* client);
 PERSEUS_API const char* perseus_job(const perseus_client* client);
 
 PERSEUS_API void perseus_step_begin(perseus_client* client, int kind);
+/* The same for a program whose steps differ in their number of microbatches: `microbatches` is that of this step. The
+ * server plans each number that comes back, and the step follows the plan of its own. Without it, a step is expected to
+ * have as many as the one before. */
+PERSEUS_API void perseus_step_begin_of(perseus_client* client, int kind, int microbatches);
+/* The action table (see perseus_options) of steps with that many microbatches. Call it before the first such step if
+ * the options have an action table: there is no other way to plan them. Any thread. */
+PERSEUS_API void perseus_step_table(perseus_client* client, int microbatches, const char* action_table);
 PERSEUS_API void perseus_step_end(perseus_client* client);
 /* microbatch, chunk: from 0; -1: the client counts. For asynchronous work (CUDA): perseus_time_with_cuda(). */
 PERSEUS_API void perseus_begin(perseus_client* client, int instruction, int microbatch, int chunk);

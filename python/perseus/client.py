@@ -43,7 +43,7 @@ def _nothing(*_):
 
 # Functions that the hooks call, and their arguments. start() and stop() rebind them, so that code that stored
 # profiler.begin before start() still calls the client.
-_set_speed = _begin = _end = _step_begin = _step_end = _nothing
+_set_speed = _begin = _end = _step_begin = _step_begin_of = _step_end = _nothing
 _handle = None
 _codes = {name: library.prepared_int(code) for code, name in enumerate(library.INSTRUCTIONS)}
 _counted = library.prepared_int(-1)  # the client counts
@@ -96,10 +96,13 @@ def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
 on_instruction_end = end
 
 
-def on_step_begin(kind="train"):
-    """Begins an iteration. With kind "evaluate", the client does nothing until on_step_end()."""
+def on_step_begin(kind="train", microbatches=0):
+    """Begins an iteration. With kind "evaluate", the client does nothing until on_step_end().
+
+    `microbatches`: those of this step, if steps differ; 0: as many as the step before."""
     try:
         code = library.TRAIN if kind == "train" else library.EVALUATE
+        microbatches = operator.index(microbatches or 0)
     except Exception as error:
         say_once("on_step_begin(): ignored: %s", error)
         return
@@ -107,9 +110,22 @@ def on_step_begin(kind="train"):
         _client._look_for_cuda()
     # Not Exception: a paced job waits here, and what the handler of a signal raises then must reach the program.
     try:
-        _step_begin(_handle, code)
+        if microbatches > 0:
+            _step_begin_of(_handle, code, microbatches)
+        else:
+            _step_begin(_handle, code)
     except ctypes.ArgumentError as error:  # all that a call of the library raises itself
         say_once("on_step_begin(): ignored: %s", error)
+
+
+def step_table(microbatches, action_table):
+    """The action table (PyTorch's CSV) of steps with that many microbatches, before the first one of them."""
+    running = current()
+    try:
+        if running is not None and running.active:
+            running._library.step_table(running._handle, operator.index(microbatches), action_table.encode())
+    except Exception as error:
+        say_once("step_table(): ignored: %s", error)
 
 
 def on_step_end():
@@ -357,15 +373,16 @@ def _start(client, rendezvous, arguments):
 
 
 def _call(used_library, handle):
-    global _handle, _set_speed, _begin, _end, _step_begin, _step_end
+    global _handle, _set_speed, _begin, _end, _step_begin, _step_begin_of, _step_end
     _handle = library.prepared_pointer(handle)
     _set_speed, _begin, _end = used_library.set_speed, used_library.begin, used_library.end
-    _step_begin, _step_end = used_library.step_begin, used_library.step_end
+    _step_begin, _step_begin_of = used_library.step_begin, used_library.step_begin_of
+    _step_end = used_library.step_end
 
 
 def _call_nothing():
-    global _handle, _set_speed, _begin, _end, _step_begin, _step_end
-    _set_speed = _begin = _end = _step_begin = _step_end = _nothing
+    global _handle, _set_speed, _begin, _end, _step_begin, _step_begin_of, _step_end
+    _set_speed = _begin = _end = _step_begin = _step_begin_of = _step_end = _nothing
     _handle = None
 
 

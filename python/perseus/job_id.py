@@ -19,17 +19,20 @@ import sys
 import threading
 
 log = logging.getLogger("perseus")
-_starts = 0  # clients started in this process; all ranks start equally many
+_starts = 0  # clients started in this process with the present store; all ranks start equally many
+_started_with = None  # that store: a restart within the process brings another one
 _LONGEST_PAUSE_S = 2.0
 _RETRACT_LIMIT_S = 1.0
 
 
 class Rendezvous:
     def __init__(self):
-        global _starts
+        global _starts, _started_with
+        self._store, self._rank = _store_and_rank()
+        if self._store is not _started_with:
+            _starts, _started_with = 0, self._store
         _starts += 1
         self._key, *self._earlier_keys = _keys(f"perseus/job/{_starts}")
-        self._store, self._rank = _store_and_rank()
         self._registers = False  # whether this is rank 0 and registers the job itself
 
     @property

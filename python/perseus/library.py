@@ -126,6 +126,8 @@ FUNCTIONS = {
     "perseus_stop": (None, [c_void_p]),
     "perseus_job": (c_char_p, [c_void_p]),
     "perseus_step_begin": (None, [c_void_p, c_int]),
+    "perseus_step_begin_of": (None, [c_void_p, c_int, c_int]),
+    "perseus_step_table": (None, [c_void_p, c_int, c_char_p]),
     "perseus_step_end": (None, [c_void_p]),
     "perseus_begin": (None, _CALL),
     "perseus_end": (None, _CALL),

@@ -58,9 +58,11 @@ def replace_client(mode, log, options, steps=None):
         options.update(given)
         if mode == "failing":
             client._set_speed = client._begin = client._end = client._step_begin = client._step_end = fail
+            client._step_begin_of = fail
             fail()
         client._begin, client._end = note("begin"), note("end")
         client._step_begin, client._step_end = begin_step, lambda _: kinds.clear()
+        client._step_begin_of = lambda handle, kind, _: begin_step(handle, kind)
 
     client.start = start
 

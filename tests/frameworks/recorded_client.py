@@ -11,7 +11,7 @@ import ctypes
 
 from perseus import client, library
 
-_CALLS = ("_set_speed", "_begin", "_end", "_step_begin", "_step_end")
+_CALLS = ("_set_speed", "_begin", "_end", "_step_begin", "_step_begin_of", "_step_end")
 
 
 @contextlib.contextmanager
@@ -42,6 +42,7 @@ def replaced(mode, log, options):
                 setattr(client, name, fail)
             fail()
         client._begin, client._end, client._step_begin = note("begin"), note("end"), step_begin
+        client._step_begin_of = lambda handle, kind, _: step_begin(handle, kind)
 
     client.start = start_replaced
     try:

@@ -4,7 +4,9 @@
 usage: rank_of_pipeline.py SERVER RANK RANKS MICROBATCHES JOB DEVICE [TABLE.csv]
 The schedule is 1F1B, or that of the table, with two stages a rank; the profile is called sample, or PROFILE in the
 environment says how, where empty is none. Prints "job ID", then "planned" when a plan is in force and one of its clocks
-was set; ends when its standard input does, and prints its statistics as JSON.
+was set; ends when its standard input does, and prints its statistics as JSON. With ALTERNATES=M in the environment, every
+second step then has M microbatches; "both planned" and the planned times follow once steps of either kind have a plan, and
+"alternated" 40 steps later.
 """
 
 import json
@@ -47,15 +49,17 @@ def make_schedule(rank, ranks, microbatches, table):
 def main(server, rank, ranks, microbatches, job, device, table=None):
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
     schedule = make_schedule(rank, ranks, microbatches, table and Path(table).read_text())
-    torch_pipelining.install(
-        schedule, server=server, rank=rank, job=job or None, profile=os.environ.get("PROFILE", "sample"), device=device, report_interval_s=0.2,
+    options = dict(
+        server=server, rank=rank, job=job or None, profile=os.environ.get("PROFILE", "sample"), device=device, report_interval_s=0.2,
         start_limit_s=60, facts={"model": "sample"},
     )  # fmt: skip
+    torch_pipelining.install(schedule, **options)
+    schedules, planned, both_from = [schedule], {}, None
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), over.set()), daemon=True).start()
     reported = False
     while not over.is_set():
-        schedule.step()
+        schedules[0].step()
         started = client.current()
         statistics = started.statistics()
         if statistics["iteration"] == 1:
@@ -63,6 +67,17 @@ def main(server, rank, ranks, microbatches, job, device, table=None):
         if not reported and statistics["plan_version"] > 0 and (device == "none" or statistics["clocks_applied"] > 0):
             reported = True
             say("planned")
+            if "ALTERNATES" in os.environ:
+                schedules.append(make_schedule(rank, ranks, int(os.environ["ALTERNATES"]), None))
+                torch_pipelining.install(schedules[-1], **options)
+        if len(schedules) > 1:
+            planned[schedules[0]._n_microbatches] = statistics["planned_iteration_time_s"]
+            if both_from is None and len(planned) == 2 and all(planned.values()):
+                say(f"both planned {json.dumps(planned)}")
+                both_from = statistics["iteration"]
+            if both_from is not None and statistics["iteration"] == both_from + 40:
+                say("alternated")
+            schedules.reverse()
     statistics = started.statistics()
     client.stop()
     say(json.dumps(statistics))

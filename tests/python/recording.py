@@ -48,6 +48,8 @@ class RecordedTest(unittest.TestCase):
         found, open_ = [], None
         for line in self.calls():
             verb, *numbers = line.split()
+            if verb not in ("set_speed", "begin", "end"):
+                continue
             numbers = tuple(int(number) for number in numbers)
             if verb == "set_speed":
                 self.assertIsNone(open_, line)
@@ -64,6 +66,15 @@ class RecordedTest(unittest.TestCase):
 
     def steps(self):
         return [line for line in self.calls() if line.startswith("step")]
+
+    def microbatches(self):
+        """Of each training step."""
+        return [int(line.split()[1]) for line in self.calls() if line.startswith("microbatches ")]
+
+    def tables(self):
+        """Action tables given for other numbers of microbatches."""
+        tables = [line.split(" ", 2)[1:] for line in self.calls() if line.startswith("table ")]
+        return {int(microbatches): table.replace("\\n", "\n") for microbatches, table in tables}
 
     def _lines(self):
         with open(_file.name, encoding="utf-8") as file:

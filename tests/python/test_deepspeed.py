@@ -52,6 +52,34 @@ class DeepSpeed(RecordedTest):
         self.assertEqual((options["microbatches"], options["schedule"]), ("5", "1f1b"))
         self.assertEqual((options["facts"], options["server"]), ("framework=deepspeed", "http://host"))
 
+    def test_the_batch_size_is_set_anew(self):
+        deepspeed.install()
+        pipeline = engine.PipelineEngine(engine.Grid((1, 2)), 4)
+        for microbatches in (4, 8, 4):
+            pipeline.micro_batches = microbatches  # as set_train_batch_size() does
+            pipeline.train_batch()
+        self.assertEqual(self.microbatches(), [4, 8, 4])
+        self.assertEqual(self.computations()[8:24], computations(table_of("1f1b", 2, 8), 1))
+        self.assertEqual(self.calls().count("stop"), 0)
+
+    def test_evaluation_of_another_size_leaves_training_alone(self):
+        deepspeed.install()
+        pipeline = engine.PipelineEngine(engine.Grid((0, 2)), 8)
+        pipeline.train_batch()
+        pipeline.micro_batches = 3
+        pipeline.eval_batch()
+        pipeline.micro_batches = 8
+        pipeline.train_batch()
+        self.assertEqual(self.microbatches(), [8, 8])
+        self.assertEqual(self.computations()[-16:], computations(table_of("1f1b", 2, 8), 0))
+
+    def test_another_place_registers_anew(self):
+        deepspeed.install()
+        engine.PipelineEngine(engine.Grid((1, 4)), 4, global_rank=1).train_batch()
+        engine.PipelineEngine(engine.Grid((0, 3)), 4, global_rank=0).train_batch()
+        self.assertEqual(self.options()["degrees"], "1 3 1")
+        self.assertEqual(self.calls().count("stop"), 1)
+
     def test_evaluation(self):
         deepspeed.install()
         pipeline = engine.PipelineEngine(engine.Grid((0, 2)), 3)
@@ -119,7 +147,7 @@ class DeepSpeed(RecordedTest):
         self.assertIn("PipelineEngine is measured only, no job is registered", logged.output[0])
         self.assertIn("the order of DualPipeV is not known", logged.output[0])
         self.assertEqual((self.options()["server"], self.options().get("schedule")), ("", None))
-        self.assertEqual(self.calls(), 2 * ["step_begin 0", "step_end"])
+        self.assertEqual(self.steps(), 2 * ["step_begin 0", "step_end"])
         self.assertEqual(len(pipeline.ran), 2 * 16)
 
     def test_evaluation_with_another_number_of_microbatches(self):

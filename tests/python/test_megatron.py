@@ -209,6 +209,62 @@ class Megatron(RecordedTest):
             megatron.install(job_name="other")
         self.assertIn("install() again with another job_name: ignored", logged.output[0])
 
+    def test_the_batch_ramps_up(self):
+        self.be(pipeline_model=(1, 2))
+        for microbatches in (4, 4, 8, 8, 4):
+            run(schedules.get_forward_backward_func(), [model()], microbatches)
+        self.assertEqual(self.microbatches(), [4, 4, 8, 8, 4])
+        self.assertEqual(self.computations()[-24:-8], computations(table_of("1f1b", 2, 8), 1))
+        self.assertEqual(self.options()["microbatches"], "4")
+        self.assertEqual(self.tables(), {})  # the schedule's name says it
+
+    def test_an_interleaved_batch_ramps_up(self):
+        self.be(pipeline_model=(1, 2))
+        for microbatches in (4, 8, 8, 4):
+            run(schedules.forward_backward_pipelining_with_interleaving, [model(2)] * 2, microbatches)
+        self.assertEqual(self.microbatches(), [4, 8, 8, 4])
+        self.assertEqual(self.options()["action_table"], table_of("interleaved-1f1b", 2, 4, 2))
+        self.assertEqual(self.tables(), {8: table_of("interleaved-1f1b", 2, 8, 2)})
+
+    def test_a_restart_within_the_process_registers_anew(self):
+        self.be(pipeline_model=(1, 4))
+        for _ in range(5):
+            run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertEqual(self.options()["degrees"], "1 4 1")
+        parallel_state.ranks = {"pipeline_model": (0, 3)}
+        with self.assertLogs("perseus", "INFO") as logged:
+            for _ in range(5):
+                run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertEqual(self.options()["degrees"], "1 3 1")
+        self.assertEqual(self.options()["ranks"].split()[2], "0")
+        self.assertEqual(self.calls().count("stop"), 1)
+        stopped = self.calls().index("stop")
+        self.assertEqual(sum(call == "step_end" for call in self.calls()[:stopped]), 5)
+        self.assertEqual(sum(call == "step_end" for call in self.calls()[stopped:]), 5)
+        self.assertEqual(sum("registers anew" in line for line in logged.output), 1)
+
+    def test_a_state_that_is_being_set_up_again_changes_nothing(self):
+        self.be(pipeline_model=(1, 2))
+        run(schedules.get_forward_backward_func(), [model()], 2)
+        with mock.patch.object(megatron, "_place", side_effect=AssertionError):
+            run(schedules.get_forward_backward_func(), [model()], 2)
+        run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertEqual(self.calls().count("stop"), 0)
+        self.assertEqual(len(self.microbatches()), 3)
+
+    def test_asynchronous_exceptions_pass(self):
+        """As PyThreadState_SetAsyncExc raises them: anywhere, and no Exception."""
+
+        class Restart(BaseException):
+            pass
+
+        self.be(pipeline_model=(1, 2))
+        run(schedules.get_forward_backward_func(), [model()], 2)
+        with mock.patch.object(client, "_begin", side_effect=Restart), self.assertRaises(Restart):
+            run(schedules.get_forward_backward_func(), [model()], 2)
+        run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertEqual(self.steps(), ["step_begin 0", "step_end"] * 3)
+
     def test_older_forward_step(self):
         """Without current_microbatch and vp_stage."""
         calls = []

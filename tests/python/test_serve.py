@@ -54,9 +54,10 @@ class JobCase(unittest.TestCase):
         )  # fmt: skip
         self.url = self.server.stdout.readline().split()[-1]
 
-    def push_profile(self, schedule, *options):
+    def push_profile(self, schedule, *options, stages=4):
         profile = self.folder / "profile.csv"
-        profile.write_text(with_split_backward(SAMPLE.read_text()))
+        head, *rows = with_split_backward(SAMPLE.read_text()).splitlines(keepends=True)
+        profile.write_text("".join([head, *(row for row in rows if int(row.split(",")[0]) < stages)]))
         program(
             "PERSEUS_PROGRAM", "profile", "push", "sample", profile, "--schedule", schedule, "--microbatches", MICROBATCHES,
             "--blocking-power", 90, "--server", self.url, *options,
@@ -119,6 +120,39 @@ class JobCase(unittest.TestCase):
 class Job(JobCase):
     def test_plans_are_followed_and_clocks_given_back(self):
         self.follow_plans()
+
+    def test_steps_of_two_shapes_follow_a_plan_each(self):
+        """They alternate, which costs no further version of the plan."""
+        os.environ["ALTERNATES"] = "4"
+        self.addCleanup(os.environ.pop, "ALTERNATES")
+        for count in (2, 4):
+            with self.subTest(ranks=count):
+                devices = [self.folder / f"gpu{count}.{number}" for number in range(count)]
+                for device in devices:
+                    program("PERSEUS_SIMULATED_GPU_PROGRAM", "create", device, *CLOCKS)
+                self.push_profile("1f1b", stages=count)
+                ranks = self.ranks([f"simulated:{device}" for device in devices])
+                for process in ranks:
+                    times = json.loads(self.line(process, "both planned").removeprefix("both planned"))
+                    self.assertGreater(times[str(MICROBATCHES)], 1.2 * times["4"])
+                before = self.only_job()
+                self.assertEqual({shape["microbatches"]: shape["planned"] for shape in before["shapes"]}, {8: True, 4: True})
+                for process in ranks:
+                    self.line(process, "alternated")
+                self.assertEqual(self.only_job()["plan"]["version"], before["plan"]["version"])
+                self.ended(ranks)
+
+    def line(self, process, begin):
+        for line in process.stdout:
+            if line.startswith(begin):
+                return line
+        self.fail(f"no line '{begin}'")
+
+    def only_job(self):
+        """The one that has not ended."""
+        jobs = json.loads(program("PERSEUS_PROGRAM", "job", "list", "--server", self.url, "--json"))["jobs"]
+        (running,) = [job["id"] for job in jobs if job["state"] != "finished"]
+        return json.loads(program("PERSEUS_PROGRAM", "job", "show", running, "--server", self.url, "--json"))
 
     def test_advice_without_a_profile_is_modeled_and_sets_nothing(self):
         devices = [self.folder / f"gpu{number}" for number in range(2)]

@@ -114,7 +114,10 @@ def _wrap(engine, schedule, options):
         for instruction, letter in (("forward", "F"), ("backward", "B")):
             running[instruction] = iter([microbatch for name, microbatch in order if name == letter])
 
-    step = lambda original: installation.step(original, kind, prepare, lambda args: args[0])  # noqa: E731
+    def microbatches(args, kwargs):
+        return running["schedule"].micro_batches
+
+    step = lambda original: installation.step(original, kind, prepare, lambda args: args[0], microbatches)  # noqa: E731
     installation.replace(engine, "_exec_schedule", step)
     return installation
 

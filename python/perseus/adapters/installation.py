@@ -3,6 +3,8 @@
 Input:   an owner (an object, class or module of the framework) and the names of its callables. A name that this version of
          the framework lacks is logged once and skipped.
 Copies:  what install() leaves in an object pickles to nothing, and a copy of the object runs as if there were no Perseus.
+Places:  when ranks, degrees or the number of processes change (a restart within the process, an elastic job), the client
+         registers anew.
 Silence: if no training step comes, one line says so, and what to look at.
 One job: a process has one client. It follows the model, engine or pipeline that trains first, or that replaces it; another
          one beside it is not measured.
@@ -24,11 +26,13 @@ from perseus import options as option_values
 
 _MARK = "_perseus_installation"
 _HOOK = "_perseus_hook"
+_MOST_SHAPES = 1000
 _SILENCE_S, _SILENCE_COUNT = 60, 20
 
 _ticks = itertools.count()  # of installations and training steps
 _followed = (None, None, 0)  # the client, a reference to what it follows, the tick of its last step
 _open_step = None  # the installation whose step runs
+_registered = (None, None)  # the client, and the place where it is registered
 _listeners = ()  # to steps of optimizers
 
 
@@ -39,7 +43,7 @@ class Installation:
         and degrees. start: called in place of client.start()."""
         self._owner, self._options, self._shape, self._place, self._start_by = weakref_to(owner), options, shape, place, start
         self._replaced = []
-        self._asked_to_start, self._client = False, None
+        self._asked_to_start, self._client, self._shapes = False, None, set()
         self._born = next(_ticks)
         self.watch = _Watch(_name(owner), look_at)
         _set(owner, _MARK, self)
@@ -93,24 +97,27 @@ class Installation:
         self._replaced.append((lambda: table, key, table[key], replacement))
         table[key] = replacement
 
-    def step(self, original, kind_of, prepare=None, subject_of=None):
+    def step(self, original, kind_of, prepare=None, subject_of=None, microbatches_of=None):
         """Returns `original` as one iteration; within another one it is none. kind_of(args, kwargs): "train" or "evaluate";
-        prepare(args, kwargs) runs before it; subject_of(args): what trains, by default the owner."""
+        prepare(args, kwargs) runs before it; subject_of(args): what trains, by default the owner; microbatches_of(args,
+        kwargs): of this step."""
 
         def step(*args, **kwargs):
             global _open_step
             if _open_step is not None:
                 return original(*args, **kwargs)
-            kind = "train"
+            kind, microbatches = "train", 0
             try:
                 kind = kind_of(args, kwargs)
                 if prepare is not None:
                     prepare(args, kwargs)
                 if kind == "train" and not self.trains(subject_of(args) if subject_of else self._owner(), args, kwargs):
                     kind = "evaluate"
+                if kind == "train" and microbatches_of is not None:
+                    microbatches = self._note_shape(microbatches_of(args, kwargs), args, kwargs)
             except Exception as error:
                 client.say_once("before a step of %s: %r", _name(self._owner()), error)
-            client.on_step_begin(kind)
+            client.on_step_begin(kind, microbatches)
             try:
                 _open_step = self
                 return original(*args, **kwargs)
@@ -156,6 +163,7 @@ class Installation:
             self._asked_to_start = True
             if client.current() is None:
                 self._start(args, kwargs or {})
+        self._realign(args, kwargs or {})
         running = client.current()
         of, reference, last = _followed
         followed = reference() if running is not None and of is running else None
@@ -165,7 +173,39 @@ class Installation:
         _followed = running, reference if followed is subject else weakref_to(subject), next(_ticks)
         return True
 
+    def _place_now(self, args, kwargs):
+        """Returns None while the framework is being set up."""
+        try:
+            return self._place(args, kwargs), _in_world()
+        except Exception:
+            return None
+
+    def _realign(self, args, kwargs):
+        global _registered
+        of, before = _registered
+        if of is None or of is not client.current():
+            return
+        now = self._place_now(args, kwargs)
+        if now is None or now == before or now[0].keys() != before[0].keys():
+            return
+        client.log.info("this process is another rank now (%s, it was %s): the client registers anew", now, before)
+        client.stop()
+        self._start(args, kwargs)
+
+    def _note_shape(self, microbatches, args, kwargs):
+        """Before a step: the library needs the action table of each number of microbatches, if the schedule is one."""
+        if (client.current(), microbatches) not in self._shapes:
+            is_option = self._client is not None and self._client is client.current() and not self._shapes
+            table = None if is_option else self._shape(args, kwargs).get("action_table")
+            if table:
+                client.step_table(microbatches, table)
+            if len(self._shapes) < _MOST_SHAPES:
+                self._shapes.add((client.current(), microbatches))
+        return microbatches
+
     def _start(self, args, kwargs):
+        global _registered
+        self._shapes.clear()
         known, errors = {}, []
         for read in (self._shape, self._place):
             try:
@@ -185,6 +225,8 @@ class Installation:
             )
             options["server"] = ""
         self._client = (self._start_by or client.start)(**options)
+        place = self._place_now(args, kwargs)
+        _registered = (self._client, place) if place is not None else (None, None)
 
     def uninstall(self):
         """Restores all originals, except functions that other code has wrapped since: those hooks stay and do no harm."""
@@ -289,6 +331,14 @@ def not_compiled(code):
     skip = getattr(sys.modules.get("torch._dynamo.eval_frame"), "skip_code", None)
     if skip is not None:
         skip(code)
+
+
+def _in_world():
+    """Returns this process's rank and the number of processes, if torch.distributed knows them."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
 
 
 def installed(owner):

@@ -154,7 +154,7 @@ def _wrap_iteration(installation, module, name, iteration):
         return "evaluate" if kwargs.get("forward_only", False) else "train"
 
     def wrapped(original):
-        step = installation.step(original, kind, prepare)
+        step = installation.step(original, kind, prepare, microbatches_of=lambda *_: iteration.microbatches)
 
         def forward_backward(*args, **kwargs):
             result = step(*args, **kwargs)

@@ -187,7 +187,9 @@ def _wrap(installation, schedule):
 
     installation.replace(schedule, "register_custom_function", register, needed=False)
     for name in ("step", "_step_microbatches"):  # the first calls the second, but for programs that split batches themselves
-        step = lambda original: installation.step(original, kind, prepare, lambda _: stages[0])  # noqa: E731
+        step = lambda original: installation.step(  # noqa: E731
+            original, kind, prepare, lambda _: stages[0], lambda *_: schedule._n_microbatches
+        )
         installation.replace(schedule, name, step, needed=name == "step")
 
 

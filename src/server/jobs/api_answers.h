@@ -66,6 +66,25 @@ inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
   return answer;
 }
 
+inline auto clocks_shown(const std::vector<formats::ClockedInstruction>& clocks) {
+  return JsonList{clocks, [](const formats::ClockedInstruction& planned) {
+                    return std::pair(std::string_view(planned.instruction), planned.clock);
+                  }};
+}
+inline auto ids_shown(const std::vector<StageSchedule::ComputationId>& computations) {
+  return JsonList{computations,
+                  [](const StageSchedule::ComputationId& id) { return std::pair(id.microbatch, id.chunk); }};
+}
+
+template <class F>
+void describe(F& f, const StageSchedule::OfShape& shape) {
+  f.always("microbatches", shape.microbatches);
+  f.always("iteration_time_s", shape.iteration_time);
+  f.always("maximum_clock_time_s", shape.all_max_time);
+  f.always("clocks", clocks_shown(shape.clocks));
+  f.always("computations", ids_shown(shape.computations));
+}
+
 template <class F>
 void describe(F& f, const StageSchedule& schedule) {
   using Kind = StageSchedule::Kind;
@@ -80,6 +99,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("window", schedule.window >= 0 ? std::optional(schedule.window) : std::nullopt);
   f("iterations", ends ? std::optional(schedule.iterations) : std::nullopt);
   f("then", std::string_view(ends ? "maximum_clock" : ""));
+  f("microbatches", schedule.microbatches);
   f("iteration_time_s", schedule.iteration_time);
   f("maximum_clock_time_s", schedule.all_max_time);
   f("saving_pct", schedule.saving_pct);
@@ -88,13 +108,9 @@ void describe(F& f, const StageSchedule& schedule) {
   f("modeled", schedule.modeled);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
   f("budget", budget_of(schedule));
-  f.always("clocks", JsonList{schedule.clocks, [](const formats::ClockedInstruction& planned) {
-                                return std::pair(std::string_view(planned.instruction), planned.clock);
-                              }});
-  if (schedule.computations.empty()) return;
-  f.always("computations", JsonList{schedule.computations, [](const StageSchedule::ComputationId& id) {
-                                      return std::pair(id.microbatch, id.chunk);
-                                    }});
+  f.always("clocks", clocks_shown(schedule.clocks));
+  if (!schedule.computations.empty()) f.always("computations", ids_shown(schedule.computations));
+  f("shapes", schedule.shapes);
 }
 
 template <class F>

@@ -72,6 +72,7 @@ void describe(F& f, S& s) {
   f("throttled", s.throttled);
   f("begin_s", s.begin_s);
   f("end_s", s.end_s);
+  f("microbatches", s.microbatches);
   f("epoch", s.epoch);
   f("clocks", s.clocks);
 }
@@ -116,6 +117,16 @@ void describe(F& f, S& s) {
   f("reason", s.reason);
   f("measured_time_s", s.measured);
   f("promised_time_s", s.promised);
+  f("microbatches", s.microbatches);
+  f("epoch", s.epoch);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, SeeShape>
+void describe(F& f, S& s) {
+  f.always("microbatches", s.microbatches);
+  f("prevails", s.prevails);
+  f("varies", s.varies);
+  f("action_table", s.action_table);
   f("epoch", s.epoch);
 }
 /// A profile as clients send it; its name is in the path.

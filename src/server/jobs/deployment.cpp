@@ -11,6 +11,7 @@
 #include "planning/model/default_plan.h"
 #include "server/jobs/at_clock.h"
 #include "server/jobs/backstop_power.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/start_ceiling.h"
@@ -26,11 +27,12 @@ struct Grouped {
   std::vector<int> group_of;
 };
 
-std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontiers, const std::vector<double>& degrees) {
+std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontiers, const std::vector<double>& degrees,
+                                       int shape) {
   Grouped grouped;
   std::map<std::string, int, std::less<>> group_of_input;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    const std::string& input = ruling_frontier(job, p);
+    const std::string& input = ruling_frontier(job, p, shape);
     if (input.empty() && !job.unprofiled) return std::nullopt;
     auto known = group_of_input.find(input);
     if (known == group_of_input.end()) {
@@ -50,6 +52,10 @@ std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontier
     ++(degrees[p] > 1 ? group.stragglers : group.count);
   }
   return grouped;
+}
+
+std::optional<Grouped> group_pipelines(const Job& job, const Frontiers& frontiers, const std::vector<double>& degrees) {
+  return group_pipelines(job, frontiers, degrees, shape_to_plan(job));
 }
 
 Seconds t_alone(const PolicyScope& group) { return time_without_straggler(*group.pipeline); }
@@ -102,12 +108,16 @@ std::string reason_of(const Pace& pace, const std::vector<double>& degrees, cons
 }  // namespace
 
 const std::string& ruling_frontier(const Job& job, int pipeline) {
+  return ruling_frontier(job, pipeline, shape_to_plan(job));
+}
+
+const std::string& ruling_frontier(const Job& job, int pipeline, int shape) {
   static const std::string none;
-  const std::string& newest = job.input_of[pipeline];
+  const std::string& newest = input_for(job, pipeline, shape);
   if (job.characterized.contains(newest)) return newest;
   const auto quick = job.characterized.find(quick_frontier_key(newest));
   if (quick != job.characterized.end()) return quick->first;
-  if (job.plan && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
+  if (job.plan && job.plan->shape == shape && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
   return job.failures.contains(newest) ? newest : none;
 }
 
@@ -180,17 +190,22 @@ double share_of_evaluation(const std::vector<PolicyScope>& groups, const PowerBu
 
 }  // namespace
 
-std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
-                                               double now_s) {
+namespace {
+
+/// The deployment for steps of that shape.
+std::optional<PlanDeployed> deployment_for(const Job& job, const Frontiers& frontiers, int shape,
+                                           double default_slowdown, double now_s) {
   const std::vector<double> degrees = degrees_in_force(job);
-  const auto grouped = group_pipelines(job, frontiers, degrees);
+  const auto grouped = group_pipelines(job, frontiers, degrees, shape);
   if (!grouped) return std::nullopt;
   PlanDeployed plan;
+  plan.shape = shape;
   plan.budget = budget_of(job);
-  if (grouped->groups.empty()) {
+  if (grouped->groups.empty() || !job.varies.empty()) {
     plan.choices = {{"", -1}};
     plan.choice_of.assign(job.num_pipelines(), 0);
-    plan.reason = "maximum clock: " + (job.dropped.empty() ? job.reason : job.dropped.begin()->second);
+    plan.reason =
+        "maximum clock: " + (job.dropped.empty() || !job.varies.empty() ? job.reason : job.dropped.begin()->second);
     return plan;
   }
   const Pace pace = pace_of(*grouped, degrees);
@@ -230,6 +245,27 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
       plan.choices.push_back({grouped->inputs[group], point});
     }
     plan.choice_of.push_back(known->second);
+  }
+  return plan;
+}
+
+bool has_clocks(const PlanDeployed& plan) {
+  return std::ranges::any_of(plan.choices, [](const PlanDeployed::Choice& choice) { return choice.point >= 0; });
+}
+
+}  // namespace
+
+std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& frontiers, double default_slowdown,
+                                               double now_s) {
+  const int first = shape_to_plan(job);
+  auto plan = deployment_for(job, frontiers, first, default_slowdown, now_s);
+  // A paced job's period is that of its first shape.
+  if (!plan || !job.varies.empty() || (plan->budget && plan->budget->paced_iteration_s > 0)) return plan;
+  for (const int shape : shapes_of(job)) {
+    if (shape == first || !is_planned(job, shape)) continue;
+    auto other = deployment_for(job, frontiers, shape, default_slowdown, now_s);
+    if (!other) return std::nullopt;  // a frontier is still being read
+    if (has_clocks(*other)) plan->others.push_back({shape, std::move(other->choices), std::move(other->choice_of)});
   }
   return plan;
 }
@@ -320,14 +356,19 @@ bool differs(const PlanDeployed& desired, const std::optional<PlanDeployed>& in_
       desired.reason != in_force->reason) {
     return true;
   }
+  if (desired.shape != in_force->shape || desired.others != in_force->others) return true;
   return desired.choices != in_force->choices || desired.choice_of != in_force->choice_of;
 }
 
 std::vector<std::string> frontiers_needed(const Job& job) {
   std::set<std::string> keys;
-  for (int p = 0; p < job.num_pipelines(); ++p) {
-    const std::string& input = ruling_frontier(job, p);
-    if (job.characterized.contains(input)) keys.insert(input);
+  std::vector<int> shapes = shapes_of(job);
+  if (job.plan) shapes.push_back(job.plan->shape);
+  for (const int shape : shapes) {
+    for (int p = 0; p < job.num_pipelines(); ++p) {
+      const std::string& input = ruling_frontier(job, p, shape);
+      if (job.characterized.contains(input)) keys.insert(input);
+    }
   }
   return {keys.begin(), keys.end()};
 }

@@ -7,7 +7,8 @@
 //          the slowest straggler, T' = max over stragglers of degree * T. The other pipelines run the time of least
 //          total energy that is no slower than T' and T_max of the slowest pipeline (planning/model/default_plan.h),
 //          each at its slowest realized point within that time; a policy may allow or require more. A straggling
-//          pipeline keeps its own plan for T. While a newer profile is being characterized, or if its
+//          pipeline keeps its own plan for T. Steps of other shapes whose frontiers are known are planned in the same
+//          way. While a newer profile is being characterized, or if its
 //          characterization failed, the older frontier applies. Pipelines that never had a frontier run at maximum
 //          clock.
 // Errors:  none.
@@ -32,7 +33,9 @@ namespace perseus::jobs {
 using Frontiers = std::map<std::string, std::shared_ptr<const CharacterizedPipeline>, std::less<>>;
 
 /// Key of the frontier that applies to a pipeline now (if characterization failed: its input's key); empty: none yet.
+/// For steps of the shape that is planned first (jobs/job_shapes.h), or of another one.
 const std::string& ruling_frontier(const Job& job, int pipeline);
+const std::string& ruling_frontier(const Job& job, int pipeline, int shape);
 
 /// Accelerators of one pipeline of the job divided by those that the frontier counts.
 double scale_of(const Job& job, const CharacterizedPipeline& pipeline);

@@ -141,6 +141,12 @@ void describe(F& f, const JobView::Profiling& profiling) {
   f("cost", profiling.cost);
 }
 template <class F>
+void describe(F& f, const JobView::Shape& shape) {
+  f.always("microbatches", shape.microbatches);
+  f.always("planned", shape.planned);
+  f("why", shape.why);
+}
+template <class F>
 void describe(F& f, const JobView::ProfileTrial& trial) {
   f.always("state", trial.state);
   f.always("learned_by", trial.learned_by);
@@ -202,6 +208,7 @@ void describe(F& f, const JobViewAnswer& answer) {
   f.always("sequence", view.sequence);
   f("schedule", view.schedule);
   f("microbatches", view.microbatches);
+  f("shapes", view.shapes);
   f.always("degrees", view.degrees);
   const int world_size = view.degrees.world_size();
   f.always("world_size", world_size);

@@ -9,7 +9,7 @@ namespace perseus::jobs {
 
 double drawn_over_planned(const Job& job, const Frontiers& frontiers) {
   const double last = job.grant && job.grant->granted_w ? job.grant->correction : 1;
-  const auto& measured = job.measured_plan;
+  const EnergyMeasured* const measured = job.plan_measured();
   if (!measured || measured->iterations < kLeastMeasured) return last;
   const auto planned = iteration_cost(job, frontiers, CountedRanks::as_they_are);
   if (!planned || !(planned->energy > Joules(0)) || !(measured->energy_j > 0)) return last;

@@ -42,6 +42,8 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "saving_modeled",
     "power_granted",
     "version_held",
+    "shape_seen",
+    "shape_completed",
     "unknown",
 };
 
@@ -170,6 +172,7 @@ void describe(F& f, S& e) {
   f("rest", e.rest);
   f("slowdown_pct", e.slowdown_pct);
   f("highest", e.highest);
+  f("microbatches", e.microbatches);
 }
 template <class F, class S>
 requires is_one_of<S, ResultReported>
@@ -238,6 +241,30 @@ void describe(F& f, S& e) {
   f.always("point", e.point);
 }
 template <class F, class S>
+requires is_one_of<S, PlanDeployed::OfShape>
+void describe(F& f, S& e) {
+  f.always("shape", e.shape);
+  f.always("choices", e.choices);
+  f.always("choice_of", e.choice_of);
+}
+template <class F, class S>
+requires is_one_of<S, ShapeSeen>
+void describe(F& f, S& e) {
+  f.always("rank", e.rank);
+  f.always("microbatches", e.microbatches);
+  f("prevails", e.prevails);
+  f("varies", e.varies);
+  f("action_table", e.action_table);
+}
+template <class F, class S>
+requires is_one_of<S, ShapeCompleted>
+void describe(F& f, S& e) {
+  f.always("microbatches", e.microbatches);
+  f.always("of", e.of);
+  f("input", e.input);
+  f("why", e.why);
+}
+template <class F, class S>
 requires is_one_of<S, PlanDeployed>
 void describe(F& f, S& e) {
   f.always("version", e.version);
@@ -250,6 +277,8 @@ void describe(F& f, S& e) {
   f("saving_pct", e.saving_pct);
   f("saving_stddev_pct", e.saving_stddev_pct);
   f("budget", e.budget);
+  f("shape", e.shape);
+  f("others", e.others);
 }
 template <class F, class S>
 requires is_one_of<S, PowerGranted>
@@ -287,6 +316,7 @@ void describe(F& f, S& e) {
   f("reason", e.reason);
   f("measured_s", e.measured_s);
   f("promised_s", e.promised_s);
+  f("shape", e.shape);
 }
 template <class F, class S>
 requires is_one_of<S, EnergyMeasured>
@@ -295,6 +325,7 @@ void describe(F& f, S& e) {
   f.always("iterations", e.iterations);
   f.always("energy_j", e.energy_j);
   f.always("time_s", e.time_s);
+  f("shape", e.shape);
 }
 template <class F, class S>
 requires is_one_of<S, ReportsKept::Run>
@@ -304,6 +335,7 @@ void describe(F& f, S& e) {
   f("straggles", e.straggles);
   f("ranks", e.ranks);
   f.always("energies_j", e.energies_j);
+  f("shape", e.shape);
 }
 template <class F, class S>
 requires is_one_of<S, ReportsKept>

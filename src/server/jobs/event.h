@@ -118,6 +118,7 @@ struct WindowHandedOut {
   int rest = 0;                                ///< iterations at the highest clock before it
   double slowdown_pct = 0;                     ///< expected
   bool highest = false;                        ///< everything at the highest clock
+  int microbatches = 0;                        ///< of its iterations; 0: those that the job registered with
   bool operator==(const WindowHandedOut&) const = default;
 };
 struct ResultReported {
@@ -186,6 +187,24 @@ struct PolicyCleared {
   std::string by = {};
   bool operator==(const PolicyCleared&) const = default;
 };
+/// The job's steps have this shape, besides or in place of the one that it registered with; or no plan can fit them.
+struct ShapeSeen {
+  int rank = 0;
+  int microbatches = 0;
+  bool prevails = false;     ///< most steps have this shape
+  std::string varies;        ///< so many shapes alternate that no plan can fit: what was seen; empty: plans can fit
+  std::string action_table;  ///< of such steps; empty: the job's schedule
+  bool operator==(const ShapeSeen&) const = default;
+};
+/// What steps of a shape run is in the blob "input/KEY", which is characterized from now on: the profile of the input
+/// `of`, with that shape.
+struct ShapeCompleted {
+  int microbatches = 0;
+  std::string of;
+  std::string input;  ///< KEY; empty: there is none
+  std::string why;    ///< why not
+  bool operator==(const ShapeCompleted&) const = default;
+};
 struct PlanDeployed {
   /// Point per pipeline; -1: maximum clock, since there is no frontier.
   struct Choice {
@@ -201,6 +220,15 @@ struct PlanDeployed {
   /// Estimated when it was deployed, of the job's energy at maximum clock, as if every rank could set clocks.
   std::optional<double> saving_pct = {}, saving_stddev_pct = {};
   std::optional<PowerBudget> budget = {};  ///< under the last PowerGranted; nothing: no limit applies
+  int shape = 0;                           ///< that `choices` are for: its microbatches; 0: Job::microbatches
+  /// The plan of steps of another shape.
+  struct OfShape {
+    int shape = 0;
+    std::vector<Choice> choices;
+    std::vector<int> choice_of;
+    bool operator==(const OfShape&) const = default;
+  };
+  std::vector<OfShape> others = {};
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };
@@ -224,6 +252,7 @@ struct PlanDropped {
   std::int64_t version = 0;
   std::string reason;
   double measured_s = 0, promised_s = 0;
+  int shape = 0;  ///< of its steps, as PlanDeployed's
   bool operator==(const PlanDropped&) const = default;
 };
 /// An iteration of the whole job as measured by all ranks' counters: medians.
@@ -231,6 +260,7 @@ struct EnergyMeasured {
   std::int64_t version = 0;     ///< of the plan that it followed; 0: everything at the highest clock
   std::int64_t iterations = 0;  ///< of the rank with the fewest iterations
   double energy_j = 0, time_s = 0;
+  int shape = 0;  ///< of these iterations, as PlanDeployed's
   bool operator==(const EnergyMeasured&) const = default;
 };
 /// Reports that name the plan followed and are not counted yet; a server writes them when it stops.
@@ -243,6 +273,7 @@ struct ReportsKept {
     bool straggles = false;
     std::vector<int> ranks;          ///< the reporting ranks; empty: all
     std::vector<double> energies_j;  ///< by iteration, the sum over these ranks; < 0: not known
+    int shape = 0;                   ///< as PlanDeployed's
     bool operator==(const Run&) const = default;
   };
   std::int64_t closed = -1,
@@ -294,12 +325,13 @@ struct UnknownEvent {
   bool operator==(const UnknownEvent&) const = default;
 };
 
-using EventBody = std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted,
-                               WindowHandedOut, ResultReported, ProfilingFailed, CharacterizationStarted, Characterized,
-                               CharacterizationFailed, StragglerNoticed, StragglerTookEffect, StragglerWithdrawn,
-                               PolicySet, PolicyCleared, PlanDeployed, IterationsCounted, JobSeen, JobFinished,
-                               JobExpired, PlanDropped, EnergyMeasured, ReportsKept, RefinementEnded, JobRevived,
-                               ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld, UnknownEvent>;
+using EventBody =
+    std::variant<JobRegistered, RankRegistered, RankMeasured, ProfileKnown, ProfilingStarted, WindowHandedOut,
+                 ResultReported, ProfilingFailed, CharacterizationStarted, Characterized, CharacterizationFailed,
+                 StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
+                 IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
+                 RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld,
+                 ShapeSeen, ShapeCompleted, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

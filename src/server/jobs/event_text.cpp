@@ -155,6 +155,14 @@ struct EventText {
     if (e.ranks.empty()) return fmt::format("all ranks hold plan {}", e.version);
     return fmt::format("{} ranks hold plan {}", e.ranks.size(), e.version);
   }
+  std::string operator()(const ShapeSeen& e) const {
+    if (!e.varies.empty()) return text_of_varying(e.varies);
+    return fmt::format("steps have {} microbatches{}", e.microbatches, e.prevails ? ", most of them" : "");
+  }
+  std::string operator()(const ShapeCompleted& e) const {
+    return e.input.empty() ? fmt::format("no plan for steps of {} microbatches: {}", e.microbatches, e.why)
+                           : fmt::format("steps of {} microbatches are being planned", e.microbatches);
+  }
   std::string operator()(const UnknownEvent& e) const {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);
   }
@@ -169,6 +177,11 @@ struct EventText {
 std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
   return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "runs in advice mode" : "cannot set its clock",
                      reason.empty() ? "" : ": ", reason);
+}
+
+std::string text_of_varying(const std::string& seen) {
+  return fmt::format("no plan can fit: {}; fill batches by tokens at a fixed number of microbatches, or pad them",
+                     seen);
 }
 
 std::string text_of(const PlanDropped& e) {

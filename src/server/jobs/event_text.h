@@ -24,6 +24,8 @@ std::string text_of(const StragglerTarget& target);
 std::string text_of(const Policy& policy);
 /// "rank 3 dropped plan 5: iterations took 0.71 s, 0.67 s was promised"
 std::string text_of(const PlanDropped& dropped);
+/// "no plan can fit: 9 numbers of microbatches ...", and what to do
+std::string text_of_varying(const std::string& seen);
 /// "rank 3 cannot set its clock: insufficient permissions"
 std::string text_of_control(int rank, const std::string& control, const std::string& reason);
 

@@ -19,6 +19,8 @@ void FollowedIterations::report(const Report& report) {
       partial.version = partial.version == 0 || partial.version == version ? version : kNotOnePlan;
     }
     const auto index = static_cast<std::size_t>(i - first);
+    const int shape = index < report.shapes.size() ? report.shapes[index] : 0;
+    partial.shape = partial.ranks == 0 || partial.shape == shape ? shape : -1;
     const double energy_j = index < report.energies.size() ? report.energies[index].value() : -1;
     if (std::isfinite(energy_j) && energy_j > 0) {
       partial.energy_j += energy_j;
@@ -35,7 +37,8 @@ void FollowedIterations::report(const Report& report) {
 
 void FollowedIterations::close(Partials::iterator partial) {
   const auto& [iteration, sum] = *partial;
-  if (sum.version > 0) whole_.push_back({iteration, sum.version, sum.unmeasured ? -1 : sum.energy_j, sum.straggles});
+  if (sum.version > 0)
+    whole_.push_back({iteration, sum.version, sum.unmeasured ? -1 : sum.energy_j, sum.straggles, sum.shape});
   closed_ = iteration;
   partial_.erase(partial_.begin(), std::next(partial));
 }
@@ -56,7 +59,8 @@ void add(std::vector<ReportsKept::Run>& runs, ReportsKept::Run one) {
   if (!runs.empty()) {
     ReportsKept::Run& last = runs.back();
     const bool next = one.first == last.first + static_cast<std::int64_t>(last.energies_j.size());
-    if (next && one.version == last.version && one.straggles == last.straggles && one.ranks == last.ranks) {
+    if (next && one.version == last.version && one.straggles == last.straggles && one.ranks == last.ranks &&
+        one.shape == last.shape) {
       last.energies_j.push_back(one.energies_j.front());
       return;
     }
@@ -73,7 +77,7 @@ ReportsKept FollowedIterations::kept(std::int64_t counted_to) const {
   kept.measure.assign(measure_.begin(), measure_.end());
   for (const Whole& whole : whole_) {
     if (whole.iteration <= counted_to) continue;
-    add(kept.runs, {whole.iteration, whole.version, whole.straggles, {}, {whole.energy_j}});
+    add(kept.runs, {whole.iteration, whole.version, whole.straggles, {}, {whole.energy_j}, whole.shape});
   }
   for (const auto& [iteration, partial] : partial_) {
     std::vector<int> ranks;
@@ -81,7 +85,7 @@ ReportsKept FollowedIterations::kept(std::int64_t counted_to) const {
       if (partial.reported[rank]) ranks.push_back(static_cast<int>(rank));
     }
     const double energy_j = partial.unmeasured ? -1 : partial.energy_j;
-    add(kept.runs, {iteration, partial.version, partial.straggles, std::move(ranks), {energy_j}});
+    add(kept.runs, {iteration, partial.version, partial.straggles, std::move(ranks), {energy_j}, partial.shape});
   }
   return kept;
 }
@@ -102,6 +106,7 @@ void FollowedIterations::take(const ReportsKept& kept, int ranks) {
       if (known_here) continue;
       if (whole) partial = {};
       for (const int rank : run.ranks) partial.reported[rank] = true;
+      partial.shape = partial.ranks == 0 || partial.shape == run.shape ? run.shape : -1;
       partial.ranks = whole ? ranks : partial.ranks + static_cast<int>(run.ranks.size());
       const bool no_plan_here = partial.version == 0 || run.version == 0;
       partial.version =

@@ -28,6 +28,7 @@ class FollowedIterations {
     std::int64_t version = 0;  ///< of the plan
     double energy_j = -1;      ///< sum over ranks; < 0: not known
     bool straggles = false;    ///< its energy cannot be compared with iterations without a straggler
+    int shape = 0;             ///< microbatches; 0: not known; -1: ranks differ
   };
   struct Report {
     int rank = 0, ranks = 0;  ///< `ranks`: of the job
@@ -36,6 +37,7 @@ class FollowedIterations {
     std::int64_t last = 0, count = 0;  ///< the report covers `count` iterations up to `last`
     std::vector<Joules> energies = {};
     bool straggles = false;
+    std::vector<int> shapes = {};  ///< microbatches
   };
   void report(const Report& report);
   /// Drops the iterations that have been counted.
@@ -64,6 +66,7 @@ class FollowedIterations {
     std::int64_t version = 0;    ///< 0: no rank with a plan has reported
     double energy_j = 0;
     bool unmeasured = false, straggles = false;
+    int shape = 0;
   };
   using Partials = std::map<std::int64_t, Partial>;
   void close(Partials::iterator partial);

@@ -33,10 +33,11 @@ double usual_energy_j(const std::vector<double>& energies_j, const std::vector<d
 
 }  // namespace
 
-void IterationEnergyMeter::report(std::int64_t version, int rank, const std::vector<Joules>& energies,
+void IterationEnergyMeter::report(std::int64_t version, int shape, int rank, const std::vector<Joules>& energies,
                                   const std::vector<Seconds>& times) {
-  ++versions_[version].reports;
-  OfRank& own = versions_[version].ranks[rank];
+  OfVersion& known = versions_[{version, shape}];
+  ++known.reports;
+  OfRank& own = known.ranks[rank];
   for (std::size_t i = 0; i < std::min(energies.size(), times.size()); ++i) {
     const double energy_j = energies[i].value(), time_s = times[i].value();
     if (!(std::isfinite(energy_j) && energy_j > 0 && std::isfinite(time_s) && time_s > 0)) continue;
@@ -46,8 +47,8 @@ void IterationEnergyMeter::report(std::int64_t version, int rank, const std::vec
   }
 }
 
-std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, int ranks) {
-  OfVersion& known = versions_[version];
+std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, int shape, int ranks) {
+  OfVersion& known = versions_[{version, shape}];
   if (static_cast<int>(known.ranks.size()) < ranks || known.reports < ranks) return std::nullopt;
   known.reports = 0;
   const auto fewest = std::ranges::min_element(known.ranks, {}, [](const auto& one) {
@@ -55,7 +56,7 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
                       })->second.iterations;
   if (fewest < std::max<std::int64_t>(1, 2 * known.taken)) return std::nullopt;
   known.taken = fewest;
-  EnergyMeasured measured{version, fewest, 0, 0};
+  EnergyMeasured measured{version, fewest, 0, 0, shape};
   for (const auto& [rank, own] : known.ranks) {
     const double median_s = median(own.times_s);
     measured.energy_j += usual_energy_j(own.energies_j, own.times_s, median_s);
@@ -65,7 +66,7 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
 }
 
 void IterationEnergyMeter::forget_before(std::int64_t version) {
-  std::erase_if(versions_, [&](const auto& entry) { return entry.first != 0 && entry.first < version; });
+  std::erase_if(versions_, [&](const auto& entry) { return entry.first.first != 0 && entry.first.first < version; });
 }
 
 }  // namespace perseus::jobs

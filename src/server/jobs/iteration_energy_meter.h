@@ -1,8 +1,9 @@
 // Energy and time of an iteration of the whole job, from what its ranks report.
 //
-// Input:   reports of ranks: the plan version that the iterations followed (0: the highest clock), their energies and
-//          times.
-// Output:  take(): an iteration of a version once all ranks have reported it, and again each time the number of
+// Input:   reports of ranks: the plan version that the iterations followed (0: the highest clock), their shape (number
+//          of microbatches), energies and times.
+// Output:  take(): an iteration of a version and shape once all ranks have reported it, and again each time the number
+// of
 //          iterations doubles. Its energy is the sum over ranks of the mean of the iterations that took at most 10 %
 //          longer than the median: a counter's refresh falls into an iteration, so that one takes from its neighbor,
 //          and only the mean is right, also of the few iterations that some jobs run at the highest clock. Its time is
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "server/jobs/event.h"
@@ -23,8 +25,9 @@ namespace perseus::jobs {
 
 class IterationEnergyMeter {
  public:
-  void report(std::int64_t version, int rank, const std::vector<Joules>& energies, const std::vector<Seconds>& times);
-  std::optional<EnergyMeasured> take(std::int64_t version, int ranks);
+  void report(std::int64_t version, int shape, int rank, const std::vector<Joules>& energies,
+              const std::vector<Seconds>& times);
+  std::optional<EnergyMeasured> take(std::int64_t version, int shape, int ranks);
   /// Drops all earlier versions except 0.
   void forget_before(std::int64_t version);
 
@@ -38,7 +41,7 @@ class IterationEnergyMeter {
     std::int64_t reports = 0;  ///< since take() last examined all ranks
     std::int64_t taken = 0;    ///< iterations of the rank with the fewest, at the last take()
   };
-  std::map<std::int64_t, OfVersion> versions_;
+  std::map<std::pair<std::int64_t, int>, OfVersion> versions_;  ///< by version and shape
 };
 
 }  // namespace perseus::jobs

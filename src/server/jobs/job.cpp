@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
+#include "server/jobs/event_text.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::jobs {
@@ -171,16 +174,70 @@ struct Fold {
       return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
     });
     // Drops frontiers of profiles that no pipeline uses any more.
-    std::erase_if(job.characterizing, [&](const std::string& input) {
-      return std::ranges::find(job.input_of, input) == job.input_of.end();
-    });
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
+    forget_shapes([&](const JobShape& shape) { return shape.microbatches == job.microbatches; });
+    if (job.shape == job.microbatches) job.shape = 0;
+    for (JobShape& shape : job.shapes) {
+      const auto is_old = [&](const auto& one) {
+        return std::ranges::find(job.input_of, one.first) == job.input_of.end();
+      };
+      std::erase_if(shape.inputs, is_old);
+      std::erase_if(shape.why_not, is_old);
+    }
+    std::erase_if(job.characterizing, [&](const std::string& input) { return !is_in_use(job, input); });
     if (!e.text.empty()) job.profiled.text = e.text;
     const bool all_known = std::ranges::none_of(job.input_of, [](const std::string& input) { return input.empty(); });
     if (all_known) profiling_is_over();
     if (all_known && job.tries_profile()) job.trial.reset();
+    return Ok{};
+  }
+  template <class Which>
+  void forget_shapes(const Which& which) {
+    std::erase_if(job.shapes, which);
+    std::erase_if(job.characterizing, [&](const std::string& input) { return !is_in_use(job, input); });
+  }
+  /// A job knows few shapes; the one that came first is forgotten, unless it prevails.
+  Status operator()(const ShapeSeen& e) {
+    if (!e.varies.empty()) {
+      job.varies = e.varies;
+      job.reason = text_of_varying(e.varies);
+      forget_shapes([](const JobShape&) { return true; });
+      job.shape = 0;
+      return Ok{};
+    }
+    if (!std::exchange(job.varies, "").empty()) {
+      job.reason.clear();
+      job.profile_again = job.unprofiled;
+    }
+    const bool is_own = e.microbatches == job.microbatches;
+    const auto known = std::ranges::find(job.shapes, e.microbatches, &JobShape::microbatches);
+    if (known != job.shapes.end() && known->action_table != e.action_table && !e.action_table.empty()) {
+      known->action_table = e.action_table;
+      known->inputs.clear();
+      known->why_not.clear();
+    } else if (!is_own && known == job.shapes.end()) {
+      job.shapes.push_back({e.microbatches, e.action_table});
+    }
+    if (e.prevails) job.shape = is_own ? 0 : e.microbatches;
+    if (job.shapes.size() > kMostShapes) {
+      const auto first =
+          std::ranges::find_if(job.shapes, [&](const JobShape& s) { return s.microbatches != job.shape; });
+      forget_shapes([microbatches = first->microbatches](const JobShape& s) { return s.microbatches == microbatches; });
+    }
+    return Ok{};
+  }
+  Status operator()(const ShapeCompleted& e) {
+    const auto shape = std::ranges::find(job.shapes, e.microbatches, &JobShape::microbatches);
+    if (shape == job.shapes.end()) return broken(fmt::format("no shape of {} microbatches", e.microbatches));
+    if (e.input.empty()) {
+      if (const auto was = shape->inputs.extract(e.of)) job.characterizing.erase(was.mapped());
+      shape->why_not[e.of] = e.why;
+      return Ok{};
+    }
+    shape->inputs[e.of] = e.input;
+    if (!job.characterized.contains(e.input)) job.characterizing.insert(e.input);
     return Ok{};
   }
   Status operator()(const ProfileOnTrial& e) {
@@ -208,6 +265,8 @@ struct Fold {
         static_cast<int>(e.clocks_mhz.size()) != job.spec.degrees.pp) {
       return broken(fmt::format("window {} of version {} does not fit", e.number, e.version));
     }
+    // What an iteration takes at the highest clock is not known for other steps.
+    if (!job.windows.empty() && job.windows.back().microbatches != e.microbatches) job.profiled.highest_s = 0;
     job.windows.push_back(e);
     job.version = e.version;
     job.reported.clear();
@@ -354,7 +413,8 @@ struct Fold {
     if (job.plan) job.earlier_plans.push_back(*std::move(job.plan));
     if (job.earlier_plans.size() > kMostEarlierPlans) job.earlier_plans.erase(job.earlier_plans.begin());
     job.plan = e;
-    job.measured_plan.reset();
+    if (e.shape == 0) job.plan->shape = job.microbatches;
+    job.measured_plan.clear();
     job.predicted = {};
     job.version = e.version;
     job.deployed_s = at_s;
@@ -391,7 +451,9 @@ struct Fold {
     const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
     if (!known || !job.plan || job.plan->version != e.version) return broken(fmt::format("no plan {}", e.version));
     // The whole profile is doubted: its predictions fail at any deadline.
-    const PlanDeployed::Choice& choice = job.plan->of(job.ranks[e.rank]->dp_rank);
+    const auto plan = plan_for(*job.plan, e.shape);
+    if (!plan) return Ok{};
+    const PlanDeployed::Choice& choice = plan->of(job.ranks[e.rank]->dp_rank);
     if (choice.point >= 0) job.dropped.try_emplace(std::string(input_of_frontier(choice.input)), text_of(e));
     add(job.total, job.predicted, -1);
     add(job.estimated, job.predicted, -1);
@@ -401,8 +463,9 @@ struct Fold {
   }
   Status operator()(const EnergyMeasured& e) {
     job.all_measure = true;
-    if (e.version == 0) job.measured_highest = e;
-    if (job.plan && e.version == job.plan->version) job.measured_plan = e;
+    const int shape = e.shape == 0 ? job.microbatches : e.shape;
+    if (e.version == 0) job.measured_highest[shape] = e;
+    if (job.plan && e.version == job.plan->version) job.measured_plan[shape] = e;
     return Ok{};
   }
   Status operator()(const ReportsKept& e) {

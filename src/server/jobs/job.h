@@ -57,6 +57,15 @@ struct Notice {
   bool operator==(const Notice&) const = default;
 };
 
+/// Steps with another number of microbatches than Job::microbatches.
+struct JobShape {
+  int microbatches = 0;
+  std::string action_table;                         ///< empty: the job's schedule
+  std::map<std::string, std::string> inputs = {};   ///< by an input of Job::input_of: the same profile with this shape
+  std::map<std::string, std::string> why_not = {};  ///< likewise: why there is none
+  bool operator==(const JobShape&) const = default;
+};
+
 struct FrontierFacts {
   int points = 0;
   double t_min_s = 0, t_star_s = 0;
@@ -113,9 +122,12 @@ struct Job {
   std::set<int> without_latency;  ///< ranks whose client measures their switch latency and has not reported it
   double joined_s = 0;            ///< when the last new rank registered
 
-  std::vector<std::string> input_of;     ///< per pipeline: key of its input; empty: not known
-  std::string profile_source, schedule;  ///< for people
-  int microbatches = 0;
+  std::vector<std::string> input_of;                   ///< per pipeline: key of its input; empty: not known
+  std::string profile_source, schedule;                ///< for people
+  int microbatches = 0;                                ///< of the inputs, or as the job registered
+  std::vector<JobShape> shapes;                        ///< other ones that its steps have; the newest last
+  int shape = 0;                                       ///< microbatches that most steps have; 0: Job::microbatches
+  std::string varies;                                  ///< as in ShapeSeen
   std::set<std::string> characterizing;                ///< inputs whose full frontier is being planned
   std::map<std::string, FrontierFacts> characterized;  ///< by frontier: an input may have a quick and a full
                                                        ///< frontier
@@ -177,8 +189,9 @@ struct Job {
   };
   std::map<std::string, Planned> planned_with;  ///< by input of a pipeline: the latency in ProfileKnown
 
-  std::optional<EnergyMeasured> measured_highest;  ///< everything at the highest clock
-  std::optional<EnergyMeasured> measured_plan;     ///< under the plan in force
+  // By microbatches.
+  std::map<int, EnergyMeasured> measured_highest;  ///< everything at the highest clock
+  std::map<int, EnergyMeasured> measured_plan;     ///< under the plan in force
 
   bool all_measure = false;         ///< every rank has reported energies of iterations since the job's (re)start
   std::optional<ReportsKept> kept;  ///< reports that name their plan; written by a server when it stopped
@@ -194,6 +207,10 @@ struct Job {
   }
   /// Ranks have reported iterations from which savings are counted, though perhaps none under a plan.
   [[nodiscard]] bool has_reports() const { return kept || counted_to >= 0 || total.iterations > 0; }
+  [[nodiscard]] int prevailing() const { return shape != 0 ? shape : microbatches; }
+  /// Of the shape that the plan in force is for first; null: not known.
+  [[nodiscard]] const EnergyMeasured* highest_measured() const { return of_plan(measured_highest); }
+  [[nodiscard]] const EnergyMeasured* plan_measured() const { return of_plan(measured_plan); }
   [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
   [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
@@ -210,6 +227,12 @@ struct Job {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;
   }
   bool operator==(const Job&) const = default;
+
+ private:
+  [[nodiscard]] const EnergyMeasured* of_plan(const std::map<int, EnergyMeasured>& measured) const {
+    const auto found = measured.find(plan ? plan->shape : prevailing());
+    return found == measured.end() ? nullptr : &found->second;
+  }
 };
 
 Status apply(Job& job, const Event& event);

@@ -192,6 +192,7 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
                                   StopCheck& check) {
   WindowHandedOut window;
   window.number = question.window;
+  window.microbatches = question.microbatches;
   window.overdue = question.overdue;
   if (!question.overdue.empty() && !question.give_up) return at_highest(std::move(window), question);
   std::string why = question.overdue;
@@ -309,8 +310,23 @@ void JobProfiling::take(const Job& job, std::int64_t sequence, const Event& even
   }
 }
 
+/// 0: as the job registered.
+void JobProfiling::change_shape(const Job& job, int microbatches) {
+  if (microbatches == microbatches_ || !broken_.empty()) return;
+  const auto shape = profiling_shape(job, microbatches);
+  const auto schedule = shape ? schedule_of(*shape, job.spec.degrees.pp) : Result<model::Schedule>(shape.error());
+  Status changed = schedule ? profiler_->change_schedule(*schedule) : Status(schedule.error());
+  if (!changed) {
+    broken_ = fmt::format("steps have {} microbatches now: {}", microbatches, changed.error().message);
+    return;
+  }
+  schedule_ = *schedule;
+  microbatches_ = microbatches;
+}
+
 void JobProfiling::feed(const Job& job, const Event& event) {
   if (const auto* handed_out = std::get_if<WindowHandedOut>(&event.body)) {
+    change_shape(job, handed_out->microbatches);
     profiling::ProfilingWindow window{handed_out->number,
                                       handed_out->iterations,
                                       handed_out->warm_up,
@@ -323,14 +339,15 @@ void JobProfiling::feed(const Job& job, const Event& event) {
     return;
   }
   const auto& result = std::get<ResultReported>(event.body);
-  if (!result.missed.empty()) {
+  const bool late = static_cast<std::size_t>(result.window) < job.windows.size() && !takes(job.windows[result.window]);
+  if (!result.missed.empty() || late) {
     const Rank& rank = *job.ranks[result.rank];
     if (Status taken = profiler_->miss(rank.pp_rank, rank.tp_rank, result.window); !taken) {
       broken_ = taken.error().message;
       return;
     }
-    reject(result,
-           fmt::format("rank {}, window {}: nothing was measured: {}", result.rank, result.window, result.missed));
+    reject(result, fmt::format("rank {}, window {}: nothing was measured: {}", result.rank, result.window,
+                               late ? "steps have another number of microbatches since" : result.missed));
     return;
   }
   const auto rejections = profiler_->report(rank_result(job, result, schedule_));
@@ -376,8 +393,10 @@ void add_gpu(const Job& job, ProfilingQuestion& question) {
 }  // namespace
 
 ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
-                                         int deadlines) const {
+                                         int deadlines) {
+  change_shape(job, job.shape);
   ProfilingQuestion question;
+  question.microbatches = microbatches_;
   question.window = static_cast<int>(job.windows.size());
   question.plain = job.spec.plain_profiling || job.profiling->keeps_clocks;
   question.overdue = overdue;
@@ -393,13 +412,15 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   if (question.keeps_clocks) add_gpu(job, question);
   question.pipelines = unprofiled_pipelines(job);
   if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
-  question.shape = profiling_shape(job);
+  const auto shape = profiling_shape(job, microbatches_);
+  question.shape = shape ? *shape : profiling_shape(job);
   question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
   if (job.tries_profile()) {
     TrialQuestion& trial = question.trial.emplace();
     for (const auto& clocks : job.profiling->clocks_mhz) trial.highest_mhz.push_back(clocks.front());
-    const bool usable = !job.windows.empty() && job.windows.back().highest && !job.windows.back().warm_up;
+    const bool usable =
+        !job.windows.empty() && job.windows.back().highest && !job.windows.back().warm_up && takes(job.windows.back());
     for (const ResultReported& result : job.results) {
       if (!usable || result.window != job.windows.back().number || !result.missed.empty()) continue;
       trial.results.push_back(rank_result(job, result, schedule_));

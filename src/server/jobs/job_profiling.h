@@ -56,7 +56,8 @@ std::string text_of_cost(const Job& job);
 
 /// Inputs of a decision besides the profiler.
 struct ProfilingQuestion {
-  int window = 0;  ///< number of the window wanted
+  int window = 0;        ///< number of the window wanted
+  int microbatches = 0;  ///< of its iterations, as in WindowHandedOut
   bool plain = false;
   bool keeps_clocks = false;      ///< see ProfilingStarted
   std::string gpu;                ///< of all ranks that measure; empty: not known, or they differ
@@ -114,8 +115,11 @@ class JobProfiling {
   [[nodiscard]] bool window_complete() const { return profiler_->window_complete(); }
   [[nodiscard]] int windows() const { return profiler_->windows_handed_out(); }
   [[nodiscard]] const model::Schedule& schedule() const { return schedule_; }
+  /// Its results fit the schedule, which has not changed since.
+  [[nodiscard]] bool takes(const WindowHandedOut& window) const { return window.microbatches == microbatches_; }
 
-  ProfilingQuestion question(const Job& job, const std::string& overdue, int max_computations, int deadlines) const;
+  /// The next window is of the shape that prevails now.
+  ProfilingQuestion question(const Job& job, const std::string& overdue, int max_computations, int deadlines);
   std::shared_ptr<const profiling::OnlineProfiler> lend();
   void give_back(const Job& job);
   [[nodiscard]] bool lent() const { return lent_; }
@@ -134,10 +138,12 @@ class JobProfiling {
 
  private:
   JobProfiling(std::int64_t since, model::Schedule schedule, profiling::OnlineProfiler profiler);
+  void change_shape(const Job& job, int microbatches);
   void feed(const Job& job, const Event& event);
   void reject(const ResultReported& result, std::string text);
 
   std::int64_t since_;
+  int microbatches_ = 0;  ///< of schedule_; 0: those that the job registered with
   model::Schedule schedule_;
   std::shared_ptr<profiling::OnlineProfiler> profiler_;
   bool lent_ = false;

@@ -8,6 +8,7 @@
 
 #include "planning/model/reference_plans.h"
 #include "server/jobs/event_text.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
 #include "server/jobs/under_power_limit.h"
@@ -83,14 +84,14 @@ Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waitin
 }
 
 std::optional<Watts> measured_power(const Job& job, Watts waiting) {
-  const auto& plan = job.measured_plan;
+  const EnergyMeasured* const plan = job.plan_measured();
   if (!plan || plan->time_s <= 0) return std::nullopt;
   return power_with_waits(job, Joules(plan->energy_j), Seconds(plan->time_s), waiting);
 }
 
 JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
   const auto measured = measured_power(job, cost.waiting);
-  const auto& highest = job.measured_highest;
+  const EnergyMeasured* const highest = job.highest_measured();
   if (measured && highest && highest->time_s > 0) {
     return {*measured, Joules(highest->energy_j) / Seconds(highest->time_s), true};
   }
@@ -147,9 +148,10 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   const auto n = static_cast<double>(count.iterations);
   const std::vector<double> degrees = degrees_in_force(job);
   const bool straggles = std::ranges::any_of(degrees, [](double degree) { return degree > 1; });
-  if (job.measured_plan && job.measured_highest && !straggles) {
-    count.saved_j = n * (job.measured_highest->energy_j - job.measured_plan->energy_j);
-    count.all_max_energy_j = n * job.measured_highest->energy_j;
+  const EnergyMeasured *const plan = job.plan_measured(), *const highest = job.highest_measured();
+  if (plan != nullptr && highest != nullptr && !straggles) {
+    count.saved_j = n * (highest->energy_j - plan->energy_j);
+    count.all_max_energy_j = n * highest->energy_j;
     count.measured = true;
   } else {
     count.saved_j = n * (cost.all_max_energy - cost.energy).value();
@@ -157,17 +159,19 @@ void add_savings(IterationsCounted& count, const Job& job, const JobView::PerIte
   }
 }
 
-/// Predicted cost of the job's plan of that version, unless ranks have dropped it.
-std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, const Frontiers& frontiers) {
-  const PlanDeployed* const plan = plan_of_version(job, version);
+/// Predicted cost of an iteration of that shape under the job's plan of that version, unless ranks have dropped it.
+std::optional<JobView::PerIteration> promised_cost(const Job& job, std::int64_t version, int shape,
+                                                   const Frontiers& frontiers) {
+  const PlanDeployed* const whole = plan_of_version(job, version);
   const auto dropped = [&](const PlanDeployed::Choice& choice) {
     return job.dropped.contains(std::string(input_of_frontier(choice.input)));
   };
-  if (plan == nullptr || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
+  const auto plan = whole == nullptr ? std::nullopt : plan_for(*whole, shape);
+  if (!plan || std::ranges::any_of(plan->choices, dropped)) return std::nullopt;
   return cost_under(*plan, job, frontiers, CountedRanks::as_they_are);
 }
 std::optional<JobView::PerIteration> promised_cost(const Job& job, const Frontiers& frontiers) {
-  return job.plan ? promised_cost(job, job.plan->version, frontiers) : std::nullopt;
+  return job.plan ? promised_cost(job, job.plan->version, job.plan->shape, frontiers) : std::nullopt;
 }
 
 }  // namespace
@@ -182,26 +186,28 @@ std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontie
                                                    const FollowedIterations& followed) {
   std::vector<IterationsCounted> counts;
   if (followed.whole().empty() || awaits_frontiers(job, frontiers)) return counts;
-  std::map<std::int64_t, std::optional<JobView::PerIteration>> costs;  // by version
-  const auto cost_of = [&](std::int64_t version) {
-    const auto known = costs.find(version);
-    if (known != costs.end()) return known->second;
-    return costs.emplace(version, promised_cost(job, version, frontiers)).first->second;
+  std::map<std::pair<std::int64_t, int>, std::optional<JobView::PerIteration>> costs;  // by version and shape
+  const auto cost_of = [&](const FollowedIterations::Whole& whole) {
+    const auto [known, is_new] = costs.try_emplace({whole.version, whole.shape});
+    if (is_new) known->second = promised_cost(job, whole.version, whole.shape, frontiers);
+    return known->second;
   };
   const bool measures = job.all_measure || followed.measures(job.spec.degrees.world_size());
   for (const FollowedIterations::Whole& whole : followed.whole()) {
     if (whole.iteration <= job.counted_to || whole.version == 0) continue;
     const bool has_energy = whole.energy_j > 0 && !whole.straggles;
-    const bool measured = has_energy && job.measured_highest;
+    const int shape = whole.shape != 0 ? whole.shape : job.plan->shape;
+    const auto highest = job.measured_highest.find(shape);  // compare like with like
+    const bool measured = has_energy && highest != job.measured_highest.end();
     const bool may_estimate = !measured && (has_energy || whole.straggles || !measures);
-    const auto cost = may_estimate ? cost_of(whole.version) : std::nullopt;
+    const auto cost = may_estimate ? cost_of(whole) : std::nullopt;
     if (!measured && !cost) continue;
     if (counts.empty() || counts.back().measured != measured) {
       counts.emplace_back().from_reports = true;
       counts.back().measured = measured;
     }
     IterationsCounted& count = counts.back();
-    const double all_max_j = measured ? job.measured_highest->energy_j : cost->all_max_energy.value();
+    const double all_max_j = measured ? highest->second.energy_j : cost->all_max_energy.value();
     ++count.iterations;
     count.last_iteration = whole.iteration;
     count.all_max_energy_j += all_max_j;

@@ -6,6 +6,8 @@
 namespace perseus::jobs {
 
 void MeasuredIterations::add(Partial& partial, const Report& report, std::size_t index) {
+  const int shape = index < report.shapes.size() ? report.shapes[index] : 0;
+  partial.shape = partial.ranks == 0 || partial.shape == shape ? shape : -1;
   ++partial.ranks;
   partial.time_s = std::max(partial.time_s, report.times[index].value());
   const double energy_j = index < report.energies.size() ? report.energies[index].value() : -1;
@@ -31,7 +33,7 @@ std::vector<WholeIteration> MeasuredIterations::report(const Report& report) {
     add(partial, report, static_cast<std::size_t>(i - begin));
     if (partial.ranks < report.ranks) continue;
     whole.push_back({i, partial.time_s, partial.unmeasured ? -1 : partial.energy_j,
-                     std::max<std::int64_t>(0, partial.version), partial.straggles});
+                     std::max<std::int64_t>(0, partial.version), partial.straggles, partial.shape});
     closed_ = i;
     partial_.erase(partial_.begin(), partial_.upper_bound(i));
   }

@@ -24,6 +24,7 @@ struct WholeIteration {
   double energy_j = -1;      ///< < 0: a rank reported none
   std::int64_t version = 0;  ///< of the plan that all ranks with a plan followed; 0: none, or not the same one
   bool straggles = false;
+  int shape = 0;  ///< microbatches; 0: not known; -1: ranks differ
   bool operator==(const WholeIteration&) const = default;
 };
 
@@ -37,6 +38,7 @@ class MeasuredIterations {
     std::span<const Seconds> times;
     std::span<const Joules> energies;  ///< of the first ones of `times`; not positive: none
     bool straggles = false;
+    std::span<const int> shapes = {};  ///< likewise, microbatches
   };
   /// The iterations that this report completes, in order.
   std::vector<WholeIteration> report(const Report& report);
@@ -49,6 +51,7 @@ class MeasuredIterations {
     std::int64_t version = 0;  ///< 0: no rank with a plan has reported
     double time_s = 0, energy_j = 0;
     bool unmeasured = false, straggles = false;
+    int shape = 0;
   };
   static void add(Partial& partial, const Report& report, std::size_t index);
 

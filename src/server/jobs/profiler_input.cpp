@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "planning/model/make_schedule.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/known_profile.h"
 #include "server/jobs/pipeline_input.h"
 
@@ -40,6 +41,12 @@ PipelineShape profiling_shape(const Job& job) {
   if (shape.chunks == 0) shape.chunks = model::usual_chunks(shape.schedule);
   shape.split_backward.reset();  // the pieces themselves are measured
   return shape;
+}
+
+Result<PipelineShape> profiling_shape(const Job& job, int microbatches) {
+  const auto steps = std::ranges::find(job.shapes, microbatches, &JobShape::microbatches);
+  if (microbatches == 0) return profiling_shape(job);
+  return with_shape(profiling_shape(job), steps == job.shapes.end() ? JobShape{microbatches, ""} : *steps);
 }
 
 Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks) {

@@ -19,6 +19,8 @@ namespace perseus::jobs {
 Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank);
 /// The job's shape as it is profiled: with all chunks, and backwards as the pieces that are measured.
 PipelineShape profiling_shape(const Job& job);
+/// The same for steps of that shape; 0: as the job registered. Error: it has no such steps.
+Result<PipelineShape> profiling_shape(const Job& job, int microbatches);
 /// `clocks`: per stage, highest first.
 Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::vector<Megahertz>> clocks);
 /// Ok if the rank's instructions match the schedule, or if it named none.

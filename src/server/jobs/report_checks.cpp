@@ -45,6 +45,13 @@ Status check_report(const ReportIterations& request) {
   if (request.plan_version && *request.plan_version < 0) {
     return wrong("plan_version", *request.plan_version, "0 (the highest clock) or the version of a plan");
   }
+  if (!request.microbatches.empty() && request.microbatches.size() != request.iteration_time.size()) {
+    return wrong("microbatches", fmt::format("{} values", request.microbatches.size()),
+                 fmt::format("{}, as many as iteration_time_s has", count));
+  }
+  for (const int microbatches : request.microbatches) {
+    if (microbatches < 0) return wrong("microbatches", microbatches, "1 or more, or 0 (not known)");
+  }
   if (request.clocks) {
     if (Status checked = check_clocks(*request.clocks); !checked) return checked;
   }

@@ -123,6 +123,15 @@ struct StageSchedule {
     int chunk = 0;  ///< index of its stage among those of the rank
   };
   std::vector<ComputationId> computations = {};
+  int microbatches = 0;  ///< of the steps that `clocks` are for; 0: not known, or all
+  /// Clocks of steps with another number of microbatches.
+  struct OfShape {
+    int microbatches = 0;
+    Seconds iteration_time, all_max_time;
+    std::vector<formats::ClockedInstruction> clocks;
+    std::vector<ComputationId> computations;
+  };
+  std::vector<OfShape> shapes = {};
   std::optional<Seconds> iteration_time;  ///< planned, of this pipeline
   std::optional<Seconds> all_max_time;    ///< everything at maximum clock
   std::optional<double> saving_pct;       ///< planned, of the whole job's energy at maximum clock
@@ -200,10 +209,21 @@ struct ReportIterations {
   std::int64_t epoch = 0;       ///< as in WaitForPlan
   /// When each occurrence began and ended, by any clock of the rank: for link latencies; empty: not known.
   Breakdown begin_s = {}, end_s = {};
+  std::vector<int> microbatches = {};                 ///< per iteration; empty: those of the job
   std::optional<ClockFigures> clocks = std::nullopt;  ///< clients send them from time to time
 };
 struct ReportedIterations {
   std::vector<std::string> rejected;  ///< single values that were left out, and why
+};
+
+/// The rank's steps have this shape, or so many alternate that no plan can fit: see ShapeSeen.
+struct SeeShape {
+  std::string job;
+  int rank = 0;
+  int microbatches = 0;
+  bool prevails = false;
+  std::string varies, action_table;
+  std::int64_t epoch = 0;  ///< as in WaitForPlan
 };
 
 /// A rank switched to its highest clock because its iterations under a plan were slower than promised.
@@ -213,6 +233,7 @@ struct DropPlan {
   std::int64_t version = 0;
   std::string reason;  ///< for people; may be empty
   Seconds measured, promised;
+  int microbatches = 0;    ///< of its steps; 0: not known
   std::int64_t epoch = 0;  ///< as in WaitForPlan
 };
 
@@ -330,7 +351,14 @@ struct JobView {
   double now_s = 0;
   std::int64_t sequence = 0;  ///< last event folded into this
   std::string schedule;       ///< empty: not known
-  int microbatches = 0;
+  int microbatches = 0;       ///< that most steps have
+  /// The numbers of microbatches that its steps have, if there are several.
+  struct Shape {
+    int microbatches = 0;
+    bool planned = false;
+    std::string why;  ///< there is no plan; empty: it is being made, or there is one
+  };
+  std::vector<Shape> shapes = {};
   Degrees degrees;
   int ranks_registered = 0;
   int ranks_waiting = 0;  ///< for a plan, at this server

@@ -24,8 +24,10 @@ class Chunks {
   std::set<int> stages_;
 };
 
+/// `into`: a StageSchedule or one of its shapes.
+template <class Clocks>
 void add_planned_clocks(const CharacterizedPipeline& pipeline, int point, int stage_rank,
-                        const std::vector<int>& supported, StageSchedule& schedule) {
+                        const std::vector<int>& supported, Clocks& into) {
   const model::Plan& plan = pipeline.frontier.points[point].plan;
   const std::vector<int>& own = pipeline.dag.rank_order[stage_rank];
   Chunks chunks;
@@ -34,8 +36,8 @@ void add_planned_clocks(const CharacterizedPipeline& pipeline, int point, int st
     const model::ComputationType& type = pipeline.dag.type_of(computation);
     const Megahertz clock = type.options[plan[computation]].clock;
     if (clock == Megahertz(0)) continue;
-    schedule.clocks.push_back({type.instruction, supported_clock(clock, supported)});
-    schedule.computations.push_back({pipeline.dag.computations[computation].microbatch, chunks.of(type.stage)});
+    into.clocks.push_back({type.instruction, supported_clock(clock, supported)});
+    into.computations.push_back({pipeline.dag.computations[computation].microbatch, chunks.of(type.stage)});
   }
 }
 
@@ -109,7 +111,8 @@ std::optional<ClockSpan> clock_range(const StageSchedule& schedule) {
 }
 
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline) {
+                                                        const CharacterizedPipeline& pipeline,
+                                                        const std::vector<OtherShape>& others) {
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
@@ -118,6 +121,14 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
     for (const LaterBudget& later : schedule->budget->ahead) {
       schedule->later_limits.push_back(backstop_power_at(*schedule->budget, later.ceiling_mhz, pipeline, rank.pp_rank));
     }
+  }
+  schedule->microbatches = job.plan->shape;
+  for (const OtherShape& other : others) {
+    StageSchedule::OfShape& shape = schedule->shapes.emplace_back();
+    shape.microbatches = other.microbatches;
+    shape.iteration_time = other.pipeline->frontier.points[other.point].time;
+    shape.all_max_time = other.pipeline->all_max_time;
+    add_planned_clocks(*other.pipeline, other.point, rank.pp_rank, job.clock_sets[rank.clock_set], shape);
   }
   schedule->iteration_time = pipeline.frontier.points[point].time;
   schedule->all_max_time = pipeline.all_max_time;
@@ -141,6 +152,7 @@ std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job,
     schedule->only_possible = schedule->modeled = true;
   }
   schedule->clocks = maximum_clocks(job, rank, shape);
+  schedule->microbatches = job.microbatches;
   return schedule;
 }
 
@@ -151,6 +163,7 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   schedule->window = window.number;
   schedule->iterations = window.iterations;
   schedule->from_iteration = window.from_iteration;
+  schedule->microbatches = window.microbatches != 0 ? window.microbatches : job.microbatches;
   const std::vector<model::Action>& own = actions.ranks[rank.pp_rank];
   Chunks chunks;
   for (const model::Action& action : own) chunks.add(action.stage);

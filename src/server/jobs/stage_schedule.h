@@ -20,9 +20,16 @@
 
 namespace perseus::jobs {
 
+/// The point that steps of another shape run.
+struct OtherShape {
+  int microbatches = 0;
+  const CharacterizedPipeline* pipeline = nullptr;
+  int point = 0;
+};
 /// The plan's schedule for that rank; the plan must have a point for the rank's pipeline.
 std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Rank& rank,
-                                                        const CharacterizedPipeline& pipeline);
+                                                        const CharacterizedPipeline& pipeline,
+                                                        const std::vector<OtherShape>& others = {});
 /// The highest clocks; `shape` gives the computations, if known.
 std::shared_ptr<const StageSchedule> make_maximum_clock_schedule(const Job& job, const Rank& rank,
                                                                  const PipelineShape* shape);

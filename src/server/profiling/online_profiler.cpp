@@ -83,6 +83,7 @@ struct OnlineProfiler::State {
   std::vector<double> window_s;  ///< per window: its longest mean iteration time of a rank; 0: not reported
 
   MeasuredPipelines links;
+  std::optional<MeasuredLinks> links_before;  ///< under the schedule before this one
 
   State(Layout l, ProfilingOptions o)
       : layout(std::move(l)), options(std::move(o)), samples(layout), links(layout.job.schedule) {}
@@ -425,7 +426,30 @@ std::optional<double> OnlineProfiler::measured_slowdown_pct(int window) const {
   return state_->measured_slowdown_pct(state_->windows[window]);
 }
 
-std::optional<MeasuredLinks> OnlineProfiler::links() const { return state_->links.links(); }
+Status OnlineProfiler::change_schedule(model::Schedule schedule) {
+  State& state = *state_;
+  ProfilingJob job = state.layout.job;
+  job.schedule = std::move(schedule);
+  Result<Layout> layout = Layout::build(std::move(job));
+  if (!layout) return layout.error();
+  const auto same = [](const ProfiledType& a, const ProfiledType& b) {
+    return a.stage == b.stage && a.instruction == b.instruction && a.rank == b.rank;
+  };
+  if (!std::ranges::equal(layout->types, state.layout.types, same)) {
+    return Error{ErrorCode::invalid_input, "profiling: the steps have other computations than before"};
+  }
+  if (auto known = links()) state.links_before = std::move(known);
+  state.layout = *std::move(layout);
+  state.links = MeasuredPipelines(state.layout.job.schedule);
+  state.samples.forget_iterations();
+  std::ranges::fill(state.window_s, 0);
+  return Ok{};
+}
+
+std::optional<MeasuredLinks> OnlineProfiler::links() const {
+  auto measured = state_->links.links();
+  return measured ? measured : state_->links_before;
+}
 int OnlineProfiler::windows_handed_out() const { return static_cast<int>(state_->windows.size()); }
 int OnlineProfiler::iterations_handed_out() const { return state_->iterations(); }
 

@@ -179,6 +179,11 @@ class OnlineProfiler {
   /// Adds a result of any window handed out. Error: the result as a whole is invalid, or was already reported.
   Result<std::vector<Rejection>> report(const RankResult& result);
 
+  /// The next windows are of that schedule, which has the same computations, as often as it likes: times and energies
+  /// of computations stay known, those of whole iterations do not. Results of windows before it are no longer taken.
+  /// Error: other stages, instructions or ranks.
+  Status change_schedule(model::Schedule schedule);
+
   /// The links as measured by the ranks; nothing: not requested, or not known.
   [[nodiscard]] std::optional<MeasuredLinks> links() const;
   [[nodiscard]] int windows_handed_out() const;

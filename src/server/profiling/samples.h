@@ -61,6 +61,13 @@ class Samples {
   [[nodiscard]] static Status check(const Layout& layout, const RankResult& result);
   Result<std::vector<Rejection>> take(const Layout& layout, const RankResult& result, const ProfilingWindow& window);
 
+  /// The next iterations have other computations: energies of whole iterations, and values that are waiting for those
+  /// of other replicas, do not apply to them.
+  void forget_iterations() {
+    iterations_.clear();
+    pending_.clear();
+  }
+
   [[nodiscard]] const std::vector<Cell>& cells(int type) const { return cells_[type]; }
   [[nodiscard]] const std::vector<IterationEnergy>& iterations() const { return iterations_; }
   /// Per replica: mean log of its time (energy) relative to that of all replicas, and the variance of that mean.

@@ -169,6 +169,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank, some},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan, some},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/shape", rank, &Api::see_shape},
       {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
       {"POST", "/v1/exchange", rank, &Api::exchange},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},

@@ -169,6 +169,7 @@ class Api {
   void register_rank(Call call);
   void next_plan(Call call);
   void drop_plan(Call call);
+  void see_shape(Call call);
   void report_iterations(Call call);
   void exchange(Call call);
   void exchange(const Call& call, jobs::ExchangeBody body, const Unread& unread);

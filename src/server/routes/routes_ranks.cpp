@@ -74,6 +74,16 @@ void Api::drop_plan(Call call) {
   service_.drop_plan(std::move(*body), then_ok(call));
 }
 
+void Api::see_shape(Call call) {
+  auto body = body_of<jobs::SeeShape>(call);
+  if (!body) return;
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  body->job = call.parts[0];
+  body->rank = *rank;
+  service_.see_shape(std::move(*body), then_ok(call));
+}
+
 void Api::report_iterations(Call call) {
   auto body = body_of<jobs::ReportIterations>(call);
   if (!body) return;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "server/jobs/job_savings.h"
+#include "server/jobs/job_shapes.h"
 
 namespace perseus::service {
 namespace {
@@ -29,17 +30,14 @@ void add_profiling(const jobs::Job& job, AlertFacts& facts) {
 
 void add_plan(const LiveJob& live, AlertFacts& facts) {
   const jobs::Job& job = live.job;
-  for (const std::string& input : job.input_of) {
-    if (const auto dropped = job.dropped.find(input); dropped != job.dropped.end()) {
-      facts.dropped = dropped->second;
-      break;
-    }
-  }
+  const auto dropped =
+      std::ranges::find_if(job.dropped, [&](const auto& one) { return jobs::is_in_use(job, one.first); });
+  if (dropped != job.dropped.end()) facts.dropped = dropped->second;
   if (!job.plan || !job.has_reports()) return;
   const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return;
   facts.planned = cost->time;
-  if (job.measured_plan) facts.measured = Seconds(job.measured_plan->time_s);
+  if (const auto* const measured = job.plan_measured()) facts.measured = Seconds(measured->time_s);
   const auto policy = job.policies.find("power_cap");
   if (policy == job.policies.end()) return;
   const auto measured = jobs::measured_power(job, cost->waiting);

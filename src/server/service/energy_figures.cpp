@@ -19,7 +19,7 @@ std::optional<JobFigures> job_figures(const LiveJob& live) {
   figures.power = jobs::power_of(job, *cost);
   figures.planned_time = cost->time;
   figures.all_max_time = cost->all_max_time;
-  if (job.measured_plan) figures.measured_time = Seconds(job.measured_plan->time_s);
+  if (const auto* const measured = job.plan_measured()) figures.measured_time = Seconds(measured->time_s);
   const jobs::PlanDeployed::Choice& choice = job.plan->of(0);
   figures.point = choice.point;
   if (const auto facts = job.characterized.find(choice.input); facts != job.characterized.end()) {

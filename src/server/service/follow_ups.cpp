@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
 #include "server/jobs/power_budget.h"
 #include "server/jobs/stragglers.h"
@@ -33,6 +34,7 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
   }
   if (jobs::is_profiled(job)) {
     if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
+    if (!job.varies.empty()) return jobs::ProfilingFailed{jobs::text_of_varying(job.varies)};
     return std::nullopt;
   }
   if (live.reports.uncounted_since_s && now_s >= *live.reports.uncounted_since_s + kCountInterval_s) {

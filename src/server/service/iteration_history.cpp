@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "server/jobs/job_savings.h"
+#include "server/jobs/job_shapes.h"
 
 namespace perseus::service {
 namespace {
@@ -31,8 +33,7 @@ void IterationHistory::add(const LiveJob& live, const std::vector<jobs::WholeIte
   if (measured.empty()) return;
   const std::int64_t start_s = minute_of(clock_.now_s());
   store::HistoryFigures sum, sum_of_all;
-  std::optional<jobs::JobView::PerIteration> cost;
-  std::int64_t cost_of = 0;
+  std::map<std::pair<std::int64_t, int>, std::optional<jobs::JobView::PerIteration>> costs;  // by version and shape
   for (const jobs::WholeIteration& one : measured) {
     store::HistoryFigures figures;
     figures.iterations = 1;
@@ -45,8 +46,11 @@ void IterationHistory::add(const LiveJob& live, const std::vector<jobs::WholeIte
     const jobs::PlanDeployed* const plan = one.version > 0 ? jobs::plan_of_version(live.job, one.version) : nullptr;
     if (plan != nullptr) {
       figures.first_version = figures.last_version = one.version;
-      if (std::exchange(cost_of, one.version) != one.version) {
-        cost = jobs::cost_under(*plan, live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+      const auto [known, is_new] = costs.try_emplace({one.version, one.shape});
+      auto& cost = known->second;
+      const auto of_shape = is_new ? jobs::plan_for(*plan, one.shape) : std::nullopt;
+      if (of_shape) {
+        cost = jobs::cost_under(*of_shape, live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
       }
       if (cost) {
         figures.planned_iterations = 1;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "server/jobs/job_savings.h"
@@ -58,6 +59,8 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
   if (!job.live()) return done(job_is_over(job));
   if (Status checked = jobs::check_report(request); !checked) return done(checked.error());
+  request.microbatches.resize(request.iteration_time.size());
+  std::ranges::replace(request.microbatches, 0, job.microbatches);
   if (request.clocks) {
     clock_counts_ += live.clocks.report(request.rank, *request.clocks, request.epoch, clock_.now_s());
   }
@@ -103,7 +106,7 @@ void IterationReports::note_measured(LiveJob& live, const jobs::ReportIterations
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
   history_.add(live, live.reports.measured.report({request.rank, job.spec.degrees.world_size(), controlled, version,
                                                    *request.last_iteration, request.iteration_time,
-                                                   request.iteration_energy, straggles}));
+                                                   request.iteration_energy, straggles, request.microbatches}));
 }
 
 void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations& request) {
@@ -128,7 +131,8 @@ void IterationReports::note_followed(LiveJob& live, const jobs::ReportIterations
   const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
   live.reports.followed.report({request.rank, job.spec.degrees.world_size(), asked || version != 0, version,
-                                *request.last_iteration, count, request.iteration_energy, straggles});
+                                *request.last_iteration, count, request.iteration_energy, straggles,
+                                request.microbatches});
 }
 
 void IterationReports::keep_count(LiveJob& live, const jobs::ReportIterations& request) {
@@ -195,34 +199,44 @@ void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterati
   if (!version) return;
   // Iterations with a straggler are not comparable.
   if (std::ranges::any_of(job.notices, &jobs::Notice::in_force)) return;
-  std::vector<Joules> energies = request.iteration_energy;
-  std::vector<Seconds> times = request.iteration_time;
+  std::int64_t left_out = 0;
   if (request.last_iteration) {
     // The first iterations of a training warm up. The first ones after a plan still run at its clocks, on this rank or
     // on another.
     constexpr std::int64_t warm_up = 2;
     const std::int64_t comparable = *version == 0 ? std::max(live.reports.followed.settled_from(), warm_up) : warm_up;
-    const std::int64_t first = *request.last_iteration - std::ssize(times) + 1;
-    const auto left_out = std::clamp<std::int64_t>(comparable - first, 0, std::ssize(times));
-    times.erase(times.begin(), times.begin() + left_out);
-    energies.erase(energies.begin(), energies.begin() + std::min<std::int64_t>(left_out, std::ssize(energies)));
-    if (times.empty()) return;
+    const std::int64_t count = std::ssize(request.iteration_time);
+    left_out = std::clamp<std::int64_t>(comparable - (*request.last_iteration - count + 1), 0, count);
   }
-  live.reports.energies.report(*version, request.rank, energies, times);
-  const auto measured = live.reports.energies.take(*version, job.spec.degrees.world_size());
-  if (!measured) return;
-  jobs_.execute(job.id, {[measured = *measured](const jobs::Job& now, double) -> Result<Decision> {
-                           Decision decision;
-                           // A restarted server has seen fewer iterations than its predecessor.
-                           const auto& known = measured.version == 0 ? now.measured_highest : now.measured_plan;
-                           const bool fewer =
-                               known && known->version == measured.version && known->iterations > measured.iterations;
-                           const bool of_now =
-                               measured.version == 0 || (now.plan && now.plan->version == measured.version);
-                           if (now.live() && of_now && !fewer) decision.events.emplace_back(measured);
-                           return decision;
-                         },
-                         {}});
+  // Like with like.
+  std::map<int, std::pair<std::vector<Joules>, std::vector<Seconds>>> of_shape;
+  for (auto i = static_cast<std::size_t>(left_out); i < request.iteration_time.size(); ++i) {
+    auto& [energies, times] = of_shape[request.microbatches[i]];
+    times.push_back(request.iteration_time[i]);
+    energies.push_back(i < request.iteration_energy.size() ? request.iteration_energy[i] : Joules(0));
+  }
+  for (const auto& [shape, values] : of_shape) {
+    live.reports.energies.report(*version, shape, request.rank, values.first, values.second);
+    if (const auto measured = live.reports.energies.take(*version, shape, job.spec.degrees.world_size())) {
+      write_measured(job.id, *measured);
+    }
+  }
+}
+
+void IterationReports::write_measured(const std::string& job, const jobs::EnergyMeasured& measured) {
+  jobs_.execute(job, {[measured](const jobs::Job& now, double) -> Result<Decision> {
+                        Decision decision;
+                        // A restarted server has seen fewer iterations than its predecessor.
+                        const auto& of_shape = measured.version == 0 ? now.measured_highest : now.measured_plan;
+                        const auto known = of_shape.find(measured.shape);
+                        const bool fewer = known != of_shape.end() && known->second.version == measured.version &&
+                                           known->second.iterations > measured.iterations;
+                        const bool of_now =
+                            measured.version == 0 || (now.plan && now.plan->version == measured.version);
+                        if (now.live() && of_now && !fewer) decision.events.emplace_back(measured);
+                        return decision;
+                      },
+                      {}});
 }
 
 }  // namespace perseus::service

@@ -39,6 +39,7 @@ class IterationReports {
   void keep_count(LiveJob& live, const jobs::ReportIterations& request);
   /// Collects the energies of iterations; they are written once all ranks have reported, and occasionally later.
   void observe_energies(LiveJob& live, const jobs::ReportIterations& request);
+  void write_measured(const std::string& job, const jobs::EnergyMeasured& measured);
 
   JobCache& jobs_;
   const Clock& clock_;

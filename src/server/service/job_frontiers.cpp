@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::service {
@@ -69,6 +70,9 @@ Result<Decision> decide_frontier(const jobs::Job& job, const std::string& key,
     const auto& points = (*frontier)->frontier.points;
     decision.events.emplace_back(jobs::Characterized{(*frontier)->key, static_cast<int>(points.size()),
                                                      points.back().time.value(), points.front().time.value()});
+  } else if (const auto shape = jobs::completed_for(job, key)) {
+    decision.events.emplace_back(
+        jobs::ShapeCompleted{shape->shape.microbatches, shape->of, "", frontier.error().message});
   } else if (has_quick) {
     decision.events.emplace_back(jobs::RefinementEnded{key, frontier.error().message});
   } else {

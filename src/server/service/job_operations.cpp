@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "server/jobs/job_shapes.h"
+#include "server/jobs/pipeline_input.h"
 #include "server/jobs/policy_target.h"
 #include "server/service/job_view.h"
 #include "server/service/registration_checks.h"
@@ -58,10 +60,13 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
     // A late report on a plan that was replaced meanwhile, or the same report of another rank.
     const bool in_force = job.live() && job.plan && job.plan->version == request.version;
     if (!in_force) return decision;
-    const jobs::PlanDeployed::Choice& choice = job.plan->of(job.ranks[request.rank]->dp_rank);
+    const auto plan = jobs::plan_for(*job.plan, request.microbatches);
+    if (!plan) return decision;
+    const jobs::PlanDeployed::Choice& choice = plan->of(job.ranks[request.rank]->dp_rank);
     if (choice.point < 0 || job.dropped.contains(std::string(jobs::input_of_frontier(choice.input)))) return decision;
     decision.events.emplace_back(jobs::PlanDropped{request.rank, request.version, request.reason,
-                                                   request.measured.value(), request.promised.value()});
+                                                   request.measured.value(), request.promised.value(),
+                                                   request.microbatches});
     *dropped = true;
     return decision;
   };
@@ -74,6 +79,35 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
     if (!live) return answered(live.error());
     if (Status held = check_holder((*live)->job, rank, epoch); !held) return answered(held);
     jobs_.execute(id, {decide, answered});
+  });
+}
+
+void JobOperations::see_shape(jobs::SeeShape request, Done<Ok> done) {
+  if (Status named = check_text("varies", request.varies, 1024); !named) return done(named.error());
+  jobs::PipelineShape shape;
+  shape.microbatches = request.microbatches;
+  shape.action_table = request.action_table;
+  const int most = jobs::InputLimits().max_computations;  // complete() checks the server's own limit
+  if (request.microbatches < 1 || request.microbatches > most) {
+    return done(Error{ErrorCode::usage, fmt::format("microbatches: {}; allowed: 1 to {}", request.microbatches, most)});
+  }
+  if (Status checked = jobs::check_shape(shape, most); !checked) return done(checked.error());
+  const std::string id = request.job;
+  const int rank = request.rank;
+  const std::int64_t epoch = request.epoch;
+  const auto decide = [request = std::move(request)](const jobs::Job& job, double) -> Result<Decision> {
+    Decision decision;
+    if (!job.live()) return job_is_over(job);
+    if (jobs::is_news(job, request)) {
+      decision.events.emplace_back(
+          jobs::ShapeSeen{request.rank, request.microbatches, request.prevails, request.varies, request.action_table});
+    }
+    return decision;
+  };
+  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, done](const Result<LiveJob*>& live) {
+    if (!live) return done(live.error());
+    if (Status held = check_holder((*live)->job, rank, epoch); !held) return done(held.error());
+    jobs_.execute(id, {decide, answer_of(done)});
   });
 }
 

@@ -23,6 +23,7 @@ class JobOperations {
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
   /// No effect for a plan that is no longer in force.
   void drop_plan(jobs::DropPlan request, Done<Ok> done);
+  void see_shape(jobs::SeeShape request, Done<Ok> done);
   void finish(const std::string& job, const std::string& by, Done<Ok> done);
   /// Removes the job and its log permanently.
   void remove(const std::string& job, Done<Ok> done);

@@ -15,6 +15,7 @@ void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& e
   parts_.frontiers.want(live);
   parts_.windows.go_on(live);
   parts_.latencies.go_on(live);
+  parts_.shapes.go_on(live);
   parts_.latencies.release_first_plan(live);
   parts_.list.update_if_many();
 }
@@ -57,6 +58,7 @@ void JobReactions::wake(const std::string& id) {
     parts_.frontiers.want(**live);
     parts_.windows.go_on(**live);
     parts_.latencies.go_on(**live);
+    parts_.shapes.go_on(**live);
     jobs_.touch(**live);
     LiveJob* const still = jobs_.in_memory(id);
     if (still == nullptr) return;

@@ -1,7 +1,8 @@
 // Reactions to a job's new events, and to the times at which something is due for it: which part acts, in which order.
 //
 // Input:   committed(): events that became durable here or arrived from another server; wake(): the job's time.
-// Output:  calls to the parts of the service: subscriptions, waiting ranks, frontiers, profiling, switch latency.
+// Output:  calls to the parts of the service: subscriptions, waiting ranks, frontiers, profiling, switch latency,
+//          shapes.
 // Errors:  a job that cannot be read now is woken again later.
 // Cost:    that of the parts.
 // Threads: io thread.
@@ -18,6 +19,7 @@
 #include "server/service/job_list_updater.h"
 #include "server/service/latency_replans.h"
 #include "server/service/profiling_windows.h"
+#include "server/service/shape_inputs.h"
 #include "server/service/subscriptions.h"
 #include "server/service/waiting_ranks.h"
 
@@ -31,6 +33,7 @@ class JobReactions {
     JobFrontiers& frontiers;
     ProfilingWindows& windows;
     LatencyReplans& latencies;
+    ShapeInputs& shapes;
     JobListUpdater& list;
   };
   JobReactions(JobCache& jobs, const Clock& clock, const Parts& parts) : jobs_(jobs), clock_(clock), parts_(parts) {}

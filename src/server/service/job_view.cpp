@@ -5,6 +5,7 @@
 
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
 #include "server/service/learned_profile.h"
@@ -70,9 +71,8 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
 /// As measured where available, otherwise estimated.
 std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   const jobs::Job& job = live.job;
-  if (job.measured_plan && job.measured_highest) {
-    return Joules(job.measured_highest->energy_j - job.measured_plan->energy_j);
-  }
+  const jobs::EnergyMeasured *const plan = job.plan_measured(), *const highest = job.highest_measured();
+  if (plan != nullptr && highest != nullptr) { return Joules(highest->energy_j - plan->energy_j); }
   const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   return cost->all_max_energy - cost->energy;
@@ -153,6 +153,27 @@ std::optional<jobs::ProfilingCost> cost_of_profiling(const LiveJob& live) {
 
 }  // namespace
 
+namespace {
+
+/// Nothing if all steps have the job's own.
+std::vector<jobs::JobView::Shape> shapes_shown(const jobs::Job& job) {
+  std::vector<jobs::JobView::Shape> shapes;
+  if (job.shapes.empty()) return shapes;
+  for (const int microbatches : jobs::shapes_of(job)) {
+    jobs::JobView::Shape& shape = shapes.emplace_back();
+    shape.microbatches = microbatches;
+    if (job.plan) {
+      const auto plan = jobs::plan_for(*job.plan, microbatches);
+      shape.planned = plan && std::ranges::any_of(plan->choices, [](const auto& choice) { return choice.point >= 0; });
+    }
+    const auto known = std::ranges::find(job.shapes, microbatches, &jobs::JobShape::microbatches);
+    if (known != job.shapes.end() && !known->why_not.empty()) shape.why = known->why_not.begin()->second;
+  }
+  return shapes;
+}
+
+}  // namespace
+
 jobs::JobSummary summary_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
   jobs::JobSummary summary;
@@ -211,7 +232,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.now_s = now_s;
   view.sequence = job.sequence;
   view.schedule = job.schedule;
-  view.microbatches = job.microbatches;
+  view.microbatches = job.prevailing();
+  view.shapes = shapes_shown(job);
   view.degrees = job.spec.degrees;
   view.ranks_registered = job.ranks_registered;
   view.ranks_waiting = static_cast<int>(live.calls.waiters.size());
@@ -237,12 +259,12 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     view.possible = jobs::possible_saving(job, live.frontiers.all());
     if (view.per_iteration) view.waits = waits_of(job, *view.per_iteration);
   }
-  const auto measured = [](const std::optional<jobs::EnergyMeasured>& e) {
-    return e ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
-             : std::nullopt;
+  const auto measured = [](const jobs::EnergyMeasured* e) {
+    return e != nullptr ? std::optional(jobs::JobView::Measured{Joules(e->energy_j), Seconds(e->time_s), e->iterations})
+                        : std::nullopt;
   };
-  view.measured = measured(job.measured_plan);
-  view.measured_all_max = measured(job.measured_highest);
+  view.measured = measured(job.plan_measured());
+  view.measured_all_max = measured(job.highest_measured());
   view.no_savings = jobs::without_control(job, live.frontiers.all());
   for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);

@@ -67,6 +67,7 @@ struct LiveJob {
   std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
   RankWindows windows;
   ReplanState replan;
+  bool completes_shape = false;  ///< see ShapeInputs
   NotedVersions noted;
 
   [[nodiscard]] bool has_rank(int rank) const {

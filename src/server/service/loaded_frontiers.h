@@ -20,6 +20,7 @@ namespace perseus::service {
 
 class LoadedFrontiers {
  public:
+  using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
   [[nodiscard]] const jobs::Frontiers& all() const { return loaded_; }
   /// Null: it is not in memory.
   [[nodiscard]] std::shared_ptr<const jobs::CharacterizedPipeline> find(std::string_view key) const;

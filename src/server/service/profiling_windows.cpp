@@ -277,7 +277,8 @@ void ProfilingWindows::report(LiveJob& live, int window, jobs::ReportIterations 
       }
       return decision;
     }
-    if (profiling && profiling->windows() > result.window && result.missed.empty()) {
+    const bool checks = profiling && profiling->windows() > result.window && profiling->takes(now.windows.back());
+    if (checks && result.missed.empty()) {
       if (Status checked = profiling->check(now, result); !checked) return checked.error();
     }
     decision.events.emplace_back(result);

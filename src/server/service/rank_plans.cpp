@@ -53,7 +53,8 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::schedule_for(LiveJob& live
   if (job.plan && job.plan->version == job.version) return plan_schedule(live, rank);
   const bool in_window = !job.windows.empty() &&
                          std::ranges::find(job.profiling->pipelines, rank.dp_rank) != job.profiling->pipelines.end();
-  if (in_window && !live.profiling) return nullptr;  // the profiler is being read
+  if (in_window && !live.profiling) return nullptr;                             // the profiler is being read
+  if (in_window && !live.profiling->takes(job.windows.back())) return nullptr;  // the next window is being found
   auto& schedule =
       live.schedules.at(job.version, {in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set});
   if (!schedule && in_window) {
@@ -70,10 +71,19 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(LiveJob& liv
   const jobs::PlanDeployed::Choice& choice = job.plan->of(rank.dp_rank);
   const auto pipeline = choice.point < 0 ? nullptr : live.frontiers.find(choice.input);
   if (choice.point >= 0 && pipeline == nullptr) return nullptr;  // the frontier is being read
+  std::vector<jobs::OtherShape> others;
+  std::vector<LoadedFrontiers::Frontier> used;
+  for (const jobs::PlanDeployed::OfShape& shape : job.plan->others) {
+    const jobs::PlanDeployed::Choice& other = shape.choices[shape.choice_of[rank.dp_rank]];
+    if (other.point < 0) continue;
+    used.push_back(live.frontiers.find(other.input));
+    if (used.back() == nullptr) return nullptr;
+    others.push_back({shape.shape, used.back().get(), other.point});
+  }
   auto& schedule = live.schedules.at(job.version, {job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
                                                    pipeline == nullptr ? rank.instruction_set : 0});
   if (!schedule && pipeline != nullptr) {
-    schedule = jobs::make_plan_schedule(job, rank, *pipeline);
+    schedule = jobs::make_plan_schedule(job, rank, *pipeline, others);
   } else if (!schedule) {
     if (const auto shape = max_clock_shape(live, rank.dp_rank))
       schedule = jobs::make_maximum_clock_schedule(job, rank, *shape);

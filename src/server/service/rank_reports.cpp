@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "server/jobs/job_savings.h"
+#include "server/jobs/job_shapes.h"
 
 namespace perseus::service {
 
@@ -10,8 +11,11 @@ bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& fro
                                 std::int64_t iteration, std::int64_t finished, double now_s) {
   if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
   const auto cost = jobs::iteration_cost(job, frontiers);
-  // Plans are slower than the possible minimum, but by less than this factor.
-  constexpr double far_below = 0.25;
+  // Plans are slower than the possible minimum, but by less than this factor; steps of fewer microbatches are shorter.
+  double far_below = 0.25;
+  if (!job.shapes.empty() && job.plan) {
+    far_below *= static_cast<double>(std::ranges::min(jobs::shapes_of(job))) / std::max(1, job.plan->shape);
+  }
   const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
   return progress->report(rank, iteration, finished, now_s, fastest_s);
 }

@@ -39,6 +39,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       profiles(std::make_shared<StoredProfiles>(options, *store, executor, *characterizations)),
       uploads(std::make_shared<ProfileUploads>(options, *jobs, access, executor)),
       latencies(std::make_shared<LatencyReplans>(options, *jobs, *store, clock, executor)),
+      shapes(std::make_shared<ShapeInputs>(options, *jobs, *store, clock, executor)),
       rank_plans(std::make_shared<RankPlans>(*jobs, *store, clock, *latencies)),
       waiting(options, *jobs, clock, access, *rank_plans),
       frontiers(std::make_shared<JobFrontiers>(*jobs, clock, *characterizations)),
@@ -51,7 +52,7 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
       operations(*jobs, clock, access, *profiles),
       reads(clock, access, *frontiers, *characterizations, *rank_plans),
-      reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, list}),
+      reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}),
       held_plans(*jobs, clock),
       site(std::make_shared<SitePower>(options, *store, *jobs, clock, executor)),
       site_history(std::make_shared<SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
@@ -191,6 +192,10 @@ void Service::report_iterations(jobs::ReportIterations request, Done<jobs::Repor
 void Service::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   parts_->operations.drop_plan(std::move(request), std::move(done));
 }
+void Service::see_shape(jobs::SeeShape request, Done<Ok> done) {
+  parts_->operations.see_shape(std::move(request), std::move(done));
+}
+
 void Service::finish_job(const std::string& job, Done<Ok> done, const std::string& by) {
   parts_->operations.finish(job, by, std::move(done));
 }

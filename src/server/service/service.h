@@ -109,6 +109,8 @@ class Service {
   void report_iterations(jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
   /// No effect for a plan that is no longer in force.
   void drop_plan(jobs::DropPlan request, Done<Ok> done);
+  /// No effect if the job knows it.
+  void see_shape(jobs::SeeShape request, Done<Ok> done);
   void finish_job(const std::string& job, Done<Ok> done, const std::string& by = {});
   /// Removes the job and its log permanently. conflict while the job is live.
   void remove_job(const std::string& job, Done<Ok> done, const std::string& by = {});

@@ -55,6 +55,7 @@ struct Service::Parts {
   std::shared_ptr<StoredProfiles> profiles;
   std::shared_ptr<ProfileUploads> uploads;
   std::shared_ptr<LatencyReplans> latencies;
+  std::shared_ptr<ShapeInputs> shapes;
   std::shared_ptr<RankPlans> rank_plans;
   WaitingRanks waiting;
   std::shared_ptr<JobFrontiers> frontiers;

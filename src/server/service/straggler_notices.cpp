@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/stragglers.h"
 
 namespace perseus::service {
@@ -133,20 +134,25 @@ void StragglerNotices::detect(LiveJob& live, const jobs::ReportIterations& reque
   // Ranks of a paced job that began apart stay apart, and wait for each other within an iteration.
   if (job.plan->budget && job.plan->budget->paced_iteration_s > 0) return;
   const int pipeline = job.ranks[request.rank]->dp_rank;
-  const jobs::PlanDeployed::Choice& choice = job.plan->of(pipeline);
-  const auto frontier = live.frontiers.find(choice.input);
-  if (choice.point < 0 || frontier == nullptr) return;
   const auto last = request.last_iteration;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (last && *last - count + 1 < job.plan->from_iteration) return;  // partly under the previous plan
-  const Seconds planned = frontier->frontier.points[choice.point].time;
+  std::vector<double> over_planned;
+  for (std::size_t i = 0; i < request.iteration_time.size(); ++i) {
+    const auto plan = jobs::plan_for(*job.plan, request.microbatches[i]);
+    if (!plan || plan->of(pipeline).point < 0) continue;
+    const auto frontier = live.frontiers.find(plan->of(pipeline).input);
+    if (frontier == nullptr) return;
+    over_planned.push_back(request.iteration_time[i] / frontier->frontier.points[plan->of(pipeline).point].time);
+  }
+  if (over_planned.empty()) return;
   if (!live.detector) {
     live.detector.emplace(job.num_pipelines());
     for (const jobs::Notice& notice : job.notices) {
       if (notice.in_force && notice.detected) live.detector->assume(notice.pipeline, notice.degree);
     }
   }
-  const auto degree = live.detector->report(pipeline, upper_median(request.iteration_time) / planned);
+  const auto degree = live.detector->report(pipeline, upper_median(over_planned));
   if (!degree) return;
   jobs::SetStraggler notice{job.id, {}, Seconds(0), *degree};
   notice.target.pipeline = pipeline;

@@ -188,6 +188,16 @@ void perseus_step_begin(perseus_client* client, int kind) {
   in_turn(client, [kind](TrainingCalls& calls) { calls.step_begin(kind == PERSEUS_TRAIN); });
 }
 
+void perseus_step_begin_of(perseus_client* client, int kind, int microbatches) {
+  in_turn(client, [=](TrainingCalls& calls) { calls.step_begin(kind == PERSEUS_TRAIN, microbatches); });
+}
+
+void perseus_step_table(perseus_client* client, int microbatches, const char* action_table) {
+  try {
+    if (const Used c(client); c && action_table != nullptr) c->add_table(microbatches, action_table);
+  } catch (...) {}
+}
+
 void perseus_step_end(perseus_client* client) {
   in_turn(client, [](TrainingCalls& calls) { calls.step_end(); });
 }

@@ -46,6 +46,8 @@ std::string_view name_of(Cause cause) {
       return "graph";
     case Cause::budget:
       return "budget";
+    case Cause::shape:
+      return "shape";
     case Cause::backstop:
       return "backstop";
     case Cause::foreign_clock:

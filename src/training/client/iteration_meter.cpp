@@ -148,6 +148,7 @@ IterationMeter::Pending IterationMeter::pending_of(const Step& step, double now_
   pending.iteration.iteration = step.iteration;
   pending.iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
   pending.iteration.window = step.window;
+  pending.iteration.microbatches = step.microbatches;
   return pending;
 }
 

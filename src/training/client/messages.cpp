@@ -149,7 +149,7 @@ void describe(F& f, const SeenClocks& clocks) {
 }
 
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins,
-                            const std::optional<SeenClocks>& clocks) {
+                            const std::optional<SeenClocks>& clocks, int registered) {
   return json_object([&](JsonWriter& f) {
     f.always("rank", rank);
     f("epoch", epoch);
@@ -165,7 +165,21 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
     if (std::ranges::all_of(iterations, [](const auto& i) { return i.energy_j >= 0; })) {
       f.always("iteration_energy_j", each(iterations, &MeasuredIteration::energy_j));
     }
-    if (last.window >= 0) write_window(f, iterations, with_begins);
+    if (last.window >= 0) return write_window(f, iterations, with_begins);
+    if (std::ranges::any_of(iterations,
+                            [&](const auto& i) { return i.microbatches != 0 && i.microbatches != registered; })) {
+      f.always("microbatches", each(iterations, &MeasuredIteration::microbatches));
+    }
+  });
+}
+
+std::string shape_body(const SeenShape& shape, std::int64_t epoch) {
+  return json_object([&](JsonWriter& f) {
+    f("epoch", epoch);
+    f.always("microbatches", shape.microbatches);
+    f("prevails", shape.prevails);
+    f("varies", shape.varies);
+    f("action_table", shape.action_table);
   });
 }
 
@@ -180,6 +194,7 @@ std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch) {
   return json_object([&](JsonWriter& f) {
     f("epoch", epoch);
     f.always("version", dropped.version);
+    f("microbatches", dropped.microbatches);
     f.always("reason", dropped.reason);
     f.always("measured_time_s", measured(dropped.measured_s));
     f.always("promised_time_s", measured(dropped.promised_s));
@@ -343,6 +358,37 @@ Result<PlannedClock> read_clock(const formats::JsonReader& pair, const RankFacts
   return planned;
 }
 
+Status read_clocks(formats::JsonFields& fields, const RankFacts& facts, std::vector<PlannedClock>& clocks) {
+  const formats::JsonReader pairs = fields.value("clocks");
+  if (fields.error()) return *fields.error();
+  Status read = pairs.for_each([&](const formats::JsonReader& pair) -> Status {
+    const auto planned = read_clock(pair, facts);
+    if (!planned) return planned.error();
+    clocks.push_back(*planned);
+    return Ok{};
+  });
+  if (!read) return read;
+  if (const auto computations = fields.optional("computations")) {
+    if (Status ids = read_computations(*computations, clocks); !ids) return ids;
+  }
+  std::erase_if(clocks, [](const PlannedClock& planned) { return model::is_constant_time(planned.instruction); });
+  return Ok{};
+}
+
+/// The clocks of steps with another number of microbatches.
+Status read_shape(const formats::JsonReader& entry, const RankFacts& facts, ClockPlan& plan) {
+  formats::JsonFields fields(entry);
+  ShapeClocks shape;
+  shape.microbatches = fields.integer("microbatches");
+  shape.iteration_time_s = fields.number("iteration_time_s");
+  shape.maximum_clock_time_s = fields.number("maximum_clock_time_s");
+  if (Status read = read_clocks(fields, facts, shape.clocks); !read) return read;
+  if (fields.error()) return *fields.error();
+  if (shape.microbatches < 1) return fields.value("microbatches").error("1 or more");
+  plan.others.push_back(std::move(shape));
+  return Ok{};
+}
+
 Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, const RankFacts& facts) {
   formats::JsonFields fields(answer);
   if (const auto unchanged = fields.optional("unchanged")) {
@@ -359,19 +405,13 @@ Result<std::unique_ptr<ClockPlan>> plan_from(const formats::JsonReader& answer, 
   if (const auto budget = fields.optional("budget"); budget && !budget->is_null()) {
     if (Status read = read_budget(*budget, *plan); !read) return read.error();
   }
-  const formats::JsonReader clocks = fields.value("clocks");
-  if (fields.error()) return *fields.error();
-  Status read = clocks.for_each([&](const formats::JsonReader& pair) -> Status {
-    const auto planned = read_clock(pair, facts);
-    if (!planned) return planned.error();
-    plan->clocks.push_back(*planned);
-    return Ok{};
-  });
-  if (!read) return read.error();
-  if (const auto computations = fields.optional("computations")) {
-    if (Status ids = read_computations(*computations, plan->clocks); !ids) return ids.error();
+  if (Status read = read_clocks(fields, facts, plan->clocks); !read) return read.error();
+  if (fields.optional("microbatches")) plan->microbatches = fields.integer("microbatches");
+  if (const auto shapes = fields.optional("shapes")) {
+    Status read = shapes->for_each([&](const formats::JsonReader& entry) { return read_shape(entry, facts, *plan); });
+    if (!read) return read.error();
   }
-  std::erase_if(plan->clocks, [](const PlannedClock& planned) { return model::is_constant_time(planned.instruction); });
+  if (fields.error()) return *fields.error();
   // The highest clock is the GPU's, whatever clocks the server names. A budget bounds it.
   if (plan->kind == ClockPlan::Kind::maximum_clock && !plan->budget && !facts.clocks_mhz.empty()) {
     for (PlannedClock& planned : plan->clocks) {

@@ -59,6 +59,7 @@ struct MeasuredIteration {
   double time_s = 0;         ///< from the step's begin to the end of this pipeline's last computation
   double energy_j = -1;      ///< negative: not known
   bool throttled = false;
+  int microbatches = 0;                           ///< 0: not known
   std::vector<MeasuredComputation> computations;  ///< of a profiling window, in execution order; else empty
 };
 
@@ -77,8 +78,19 @@ std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Consecutive iterations, all of one plan version, and of one window or none. `epoch`: the server's number for this
 /// process, as in the functions below; 0: the server gives none. `with_begins`: a window's computations with their
 /// begins and ends.
+/// `registered`: microbatches that the job registered with; other numbers are sent.
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
-                            bool with_begins = true, const std::optional<SeenClocks>& clocks = std::nullopt);
+                            bool with_begins = true, const std::optional<SeenClocks>& clocks = std::nullopt,
+                            int registered = 0);
+
+/// A shape of steps that the server does not plan yet, see StepShapes.
+struct SeenShape {
+  int microbatches = 0;
+  bool prevails = false;
+  std::string varies;
+  std::string action_table;  ///< of such steps; empty: the job's schedule makes it
+};
+std::string shape_body(const SeenShape& shape, std::int64_t epoch = 0);
 
 /// `degree`: times slower; 1: back to normal.
 std::string straggler_body(int rank, double degree);

@@ -2,10 +2,12 @@
 //
 // Input:   plans from another thread at any time, each valid from some iteration on; then the training thread's steps
 //          and computations, in any order of the framework.
-// Output:  a clock per computation (MHz; 0: leave it unchanged). Callers that do not know microbatch or chunk (-1)
-//          are matched by the order of instructions alone. Load, all-reduce and optimizer step have no clock and are
-//          in no plan. A step without any computation runs as one captured graph: it gets one clock, the highest of
-//          the plan; under a power budget at most the ceiling.
+// Output:  a clock per computation (MHz; 0: leave it unchanged). A plan has clocks for steps of several shapes (numbers
+//          of microbatches); a step follows those of its shape, as the program gives it at the step's begin, else of
+//          the step before. A step of any other shape runs at the highest clock, and is no misfit. Callers that do not
+//          know microbatch or chunk (-1) are matched by the order of instructions alone. Load, all-reduce and optimizer
+//          step have no clock and are in no plan. A step without any computation runs as one captured graph: it gets
+//          one clock, the highest of the plan; under a power budget at most the ceiling.
 // Errors:  a computation that the plan does not have, has only once, or misses at the end of a step is a misfit: the
 //          clock is the highest one until a whole step fits. misfit_*() return the mismatch, for another thread to
 //          log. The same holds while hold_maximum is set. Before the first plan the clock is left unchanged. Under a
@@ -15,6 +17,7 @@
 // Source:  paper section 5 (controller.set_speed).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -51,6 +54,15 @@ struct PlanBudget {
   double evaluation_share = 0;           ///< of a paced job: part of the time that evaluation computes at most; 0: all
 };
 
+/// The clocks of steps with another number of microbatches than the plan's first.
+struct ShapeClocks {
+  int microbatches = 0;
+  double iteration_time_s = 0;
+  double maximum_clock_time_s = 0;  ///< as ClockPlan's
+  std::vector<PlannedClock> clocks;
+  bool fits = true;  ///< used by the follower
+};
+
 struct ClockPlan {
   enum class Kind { plan, profiling_window, maximum_clock };
   Kind kind = Kind::maximum_clock;
@@ -69,8 +81,11 @@ struct ClockPlan {
   std::string reason;
   std::string slower_because;  ///< why it is slower than necessary: a straggler, a policy; empty: it is not
   std::optional<PlanBudget> budget;
+  int microbatches = 0;  ///< of the steps that `clocks` are for; 0: not known, so of every step
   std::vector<PlannedClock> clocks;
-  std::vector<bool> ran;  ///< used by the follower: in this step, per clock, once computations run in another order
+  std::vector<ShapeClocks> others;  ///< for steps with other numbers of microbatches
+  bool fits = true;                 ///< used by the follower, as the next two
+  std::vector<bool> ran;            ///< in this step, per clock, once computations run in another order
   ClockPlan* next_retired = nullptr;
 };
 
@@ -95,16 +110,23 @@ class PlanFollower {
   }
   /// While true, the highest clock applies instead of the plan's.
   void hold_maximum(bool hold) { held_.store(hold, std::memory_order_relaxed); }
+  /// The highest clock applies to steps of all other shapes (numbers of microbatches; 0: not known), from the next step
+  /// on. At most kMostShapes; nothing: to none.
+  void allow_shapes(const std::optional<std::vector<int>>& shapes);
+  static constexpr std::size_t kMostShapes = 16;
   /// Version of the plan that does not fit; 0: none, or it fits again.
   [[nodiscard]] std::int64_t misfit_version() const { return misfit_.load(std::memory_order_acquire); }
   /// Where: position in the plan, and the instruction that ran there (-1: the step ended there).
   [[nodiscard]] int misfit_position() const { return misfit_position_.load(std::memory_order_relaxed); }
   [[nodiscard]] int misfit_instruction() const { return misfit_instruction_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::int64_t version_in_force() const { return version_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool held() const { return held_.load(std::memory_order_relaxed); }
+  [[nodiscard]] bool held() const {
+    return held_.load(std::memory_order_relaxed) || shape_held_.load(std::memory_order_relaxed);
+  }
 
   // The training thread.
-  void begin_step(std::int64_t iteration);
+  /// `microbatches`: of this step, as the program gives it; 0: not known.
+  void begin_step(std::int64_t iteration, int microbatches = 0);
   /// The clock of the next computation, which is the given one. -1: not known.
   [[nodiscard]] int clock_for(model::Instruction instruction, int microbatch = -1, int chunk = -1);
   /// That computation has begun.
@@ -121,14 +143,22 @@ class PlanFollower {
   bool take_at_once(bool asked_began, const ForEachBegun& for_each_begun);
   /// The clock of that computation, whether it has run or not; `place`: its position in the step.
   [[nodiscard]] int clock_of(model::Instruction instruction, int microbatch, int chunk, std::size_t place) const;
-  void end_step();
+  /// `microbatches`: as many ran; 0: not known.
+  void end_step(int microbatches = 0);
   /// After end_step(): the clock with which the step of that number begins, as far as known; 0: leave it unchanged.
   [[nodiscard]] int first_clock_of(std::int64_t iteration) const;
   /// For work outside of training steps (evaluation): the highest clock if a plan is in force, else 0.
   [[nodiscard]] int clock_outside() const { return plan_ == nullptr && !limited() ? 0 : maximum(); }
   [[nodiscard]] const ClockPlan* plan() const { return plan_.get(); }
+  /// The plan in force has no clocks for this step, which has another shape; known at its end at the latest.
+  [[nodiscard]] bool foreign() const { return foreign_; }
+  /// Planned time of a step of this shape; 0: not known.
+  [[nodiscard]] double planned_time_s() const {
+    if (plan_ == nullptr || foreign_) return 0;
+    return other_ == nullptr ? plan_->iteration_time_s : other_->iteration_time_s;
+  }
   /// After end_step(): the step followed the plan from beginning to end, as far as the training thread knows.
-  [[nodiscard]] bool followed() const { return ruling() && fits_so_far_ && !fitted_late_ && !whole_step(); }
+  [[nodiscard]] bool followed() const { return ruling() && !foreign_ && !fitted_late_ && !whole_step(); }
   /// The profiling window in force has completed its iterations: this step runs at the highest clock.
   [[nodiscard]] bool over() const { return expired_; }
   /// Steps contain no visible computation (a captured graph) and get one clock. Any thread.
@@ -160,12 +190,13 @@ class PlanFollower {
   /// The highest clock of the plan. Under a power budget at most the ceiling: the plan's mean is within the budget, its
   /// highest clock for all of a step may not be.
   [[nodiscard]] int whole_step_clock() const;
-  [[nodiscard]] bool ruling() const {
-    return plan_ != nullptr && fits_ && !expired_ && !held_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] int fallback() const {
-    return plan_ == nullptr && !held_.load(std::memory_order_relaxed) && !limited() ? 0 : maximum();
-  }
+  [[nodiscard]] bool ruling() const { return plan_ != nullptr && fits_ && fits_so_far_ && !expired_ && !held(); }
+  [[nodiscard]] bool is_allowed(int microbatches) const;
+  /// The plan's first clocks are for a step of that shape; 0: not known.
+  [[nodiscard]] static bool is_first(const ClockPlan& plan, int microbatches);
+  [[nodiscard]] static ShapeClocks* other_of(ClockPlan& plan, int microbatches);
+  void select(int microbatches);
+  [[nodiscard]] int fallback() const { return plan_ == nullptr && !held() && !limited() ? 0 : maximum(); }
   [[nodiscard]] bool is_due(std::int64_t iteration) const {
     return next_ && (iteration >= next_->from_iteration || (next_->budget && next_->budget->at_once));
   }
@@ -174,6 +205,7 @@ class PlanFollower {
   /// That computation has begun in this step, before the plan came.
   void pass(model::Instruction instruction, int microbatch, int chunk);
   [[gnu::cold]] void misfits(int instruction);
+  void show_misfit();
   void retire(std::unique_ptr<ClockPlan> plan);
 
   // Read for every computation; in one cache line.
@@ -186,11 +218,17 @@ class PlanFollower {
   bool reordered_ = false;  ///< in this step computations run in another order than the plan's: see ClockPlan::ran
   bool begun_any_ = false;  ///< in this step
   bool expired_ = false;    ///< plan_ has run for as many steps as its window has
-  bool fits_ = true;        ///< the last whole step under plan_ and this one so far fit
+  bool fits_ = true;        ///< the last whole step of this shape under plan_ and this one so far fit
   bool fits_so_far_ = true;
   bool fitted_late_ = false;  ///< this step fits, but ran at the highest clock because the previous one did not fit
-  std::atomic<bool> held_{false};
+  bool foreign_ = false;      ///< this step has a shape that plan_ has no clocks for
+  std::atomic<bool> held_{false}, shape_held_{false};
   std::atomic<int> maximum_{0}, ceiling_{0};
+  ShapeClocks* other_ = nullptr;  ///< of plan_, for this step; null: its first clocks
+  int told_ = 0, expected_ = 0;   ///< microbatches of this step: as given, and as in the step before; 0: not known
+  int first_misfit_ = -1, misfit_ran_ = -1;  ///< of this step: see misfit_position(), misfit_instruction()
+  std::atomic<bool> all_allowed_{true};
+  std::array<std::atomic<int>, kMostShapes> allowed_{};  ///< microbatches, plus 1; the first 0 ends the list
 
   std::atomic<bool> whole_step_{false};
   int steps_ = 0;                    ///< under plan_
@@ -234,15 +272,18 @@ bool PlanFollower::take_at_once(bool asked_began, const ForEachBegun& for_each_b
   if (asked_ && asked_began && !begun_any_) take(asked_at_);
   const std::size_t before = position_;
   const bool reordered = reordered_, known = plan_ != nullptr && fits_so_far_ && num_clocks_ != 0;
+  const PlannedClock* const old_clocks = clocks_;
+  const std::size_t num_old_clocks = num_clocks_;
   std::unique_ptr<ClockPlan> old = std::move(plan_);
   install();
+  select(told_ != 0 ? told_ : expected_);
   position_ = 0;
   asked_ = reordered_ = false;
   fits_so_far_ = fitted_late_ = true;
   steps_ = -1;  // this step does not count
   if (known) {
-    for (std::size_t at = 0; at < old->clocks.size(); ++at) {
-      const PlannedClock& planned = old->clocks[at];
+    for (std::size_t at = 0; at < num_old_clocks; ++at) {
+      const PlannedClock& planned = old_clocks[at];
       if (at < before || (reordered && old->ran[at])) pass(planned.instruction, planned.microbatch, planned.chunk);
     }
   } else {

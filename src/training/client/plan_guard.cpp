@@ -71,7 +71,7 @@ GuardedIteration guarded_iteration(const Step& step, int highest_mhz) {
                   [&](const RecordedComputation& computation) {
                     return model::is_constant_time(computation.instruction) || is_highest(computation.clock);
                   });
-  return {step.plan_version, step.followed, maximum_clock, 0, computed(step), false};
+  return {step.plan_version, step.followed, maximum_clock, 0, computed(step), false, step.microbatches};
 }
 
 double PlanGuard::Sample::device_time(double usual_idle_s) const {

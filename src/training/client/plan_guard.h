@@ -54,9 +54,10 @@ struct DroppedPlan {
   std::int64_t version = 0;
   double promised_s = 0;  ///< limit of an iteration's time, without the tolerance
   double measured_s = 0;
-  std::string text;    ///< one clause with both times, for a log
-  std::string reason;  ///< the part that the times do not show, for the server, which prints the times itself
-  double pause_s = 0;  ///< of training, until it is tried again
+  std::string text;      ///< one clause with both times, for a log
+  std::string reason;    ///< the part that the times do not show, for the server, which prints the times itself
+  double pause_s = 0;    ///< of training, until it is tried again
+  int microbatches = 0;  ///< of the steps that it was dropped for; 0: not known
 };
 
 struct GuardedIteration {
@@ -66,6 +67,7 @@ struct GuardedIteration {
   double time_s = 0;           ///< from this step's begin to the next one's
   double computed_s = 0;       ///< of it, in computations that have a clock; 0: not known
   bool other_clock = false;    ///< the device did not run at the clocks that were set
+  int microbatches = 0;        ///< 0: not known
 };
 /// All members but the time and other_clock, which are known at the next step. `highest_mhz`: 0: not known.
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz);

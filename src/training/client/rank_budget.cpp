@@ -122,6 +122,9 @@ RankBudget::Now RankBudget::now(double now_s) const {
 int RankBudget::highest_clock(const ClockPlan& plan, int ceiling_mhz) {
   int highest = 0;
   for (const PlannedClock& planned : plan.clocks) highest = std::max(highest, planned.clock_mhz);
+  for (const ShapeClocks& other : plan.others) {
+    for (const PlannedClock& planned : other.clocks) highest = std::max(highest, planned.clock_mhz);
+  }
   return plan.kind == ClockPlan::Kind::maximum_clock || highest == 0 ? ceiling_mhz : highest;
 }
 

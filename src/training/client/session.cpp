@@ -112,6 +112,14 @@ void Session::straggles(double degree) {
   state_->changed.notify_all();
 }
 
+void Session::shape_seen(SeenShape shape) {
+  constexpr std::size_t most = 16;
+  const std::lock_guard lock(state_->mutex);
+  state_->shapes.push_back(std::move(shape));
+  if (state_->shapes.size() > most) state_->shapes.pop_front();
+  state_->changed.notify_all();
+}
+
 void Session::stop(double limit_s) {
   const double until = host_now_s() + limit_s;
   asking_.stop(std::min(limit_s, 0.2));

@@ -54,6 +54,8 @@ class Session {
   void learned(RankFacts facts);
   /// Reports it to the server soon.
   void plan_dropped(DroppedPlan dropped);
+  /// The same.
+  void shape_seen(SeenShape shape);
   /// This rank is that many times slower than before, 1: no longer; reports it to the server soon.
   void straggles(double degree);
   /// Sends the rest, and reports the end of the job if this rank registered it; within `limit_s`.

@@ -1,5 +1,5 @@
-// The thread of a session that reports measured iterations, newly learned facts, dropped plans and that the rank
-// straggles.
+// The thread of a session that reports measured iterations, newly learned facts, dropped plans, shapes of steps and
+// that the rank straggles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -74,6 +74,35 @@ bool Session::State::tell_degree(const std::stop_token& stop) {
   return true;
 }
 
+/// False: try again.
+bool Session::State::tell_shapes(const std::stop_token& stop) {
+  while (true) {
+    SeenShape telling;
+    std::string of_job;
+    {
+      const std::lock_guard lock(mutex);
+      if (shapes.empty() || !rank_known) return true;
+      telling = std::move(shapes.front());
+      shapes.pop_front();
+      of_job = job;
+    }
+    const auto reply =
+        call(*for_reports,
+             {"POST", fmt::format("/v1/jobs/{}/ranks/{}/shape", http::percent_encode(of_job), options.rank),
+              shape_body(telling, known_as)},
+             timing.answer_s, stop);
+    const std::lock_guard lock(mutex);
+    if (!reply) {
+      shapes.push_front(std::move(telling));
+      return false;
+    }
+    if (reply->status / 100 == 4 && reply->status != kJobOverStatus && complaints != nullptr) {
+      complaints->raise(Cause::shape, fmt::format("{} plans no steps of {} microbatches: {}", shown_url,
+                                                  telling.microbatches, read_refusal(reply->body)));
+    }
+  }
+}
+
 std::vector<MeasuredIteration> Session::State::next_report(bool all) {
   const std::lock_guard lock(mutex);
   window_ready = false;
@@ -89,13 +118,15 @@ void Session::State::send_reports(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex);
       changed.wait_for(lock, stop, std::chrono::duration<double>(std::max(due_s - host_now_s(), 0.0)), [&] {
-        return (window_ready && !job.empty()) || ((facts_are_news || dropped || degree) && rank_known);
+        return (window_ready && !job.empty()) ||
+               ((facts_are_news || dropped || degree || !shapes.empty()) && rank_known);
       });
     }
     last = stop.stop_requested();
     const bool all = last || host_now_s() >= due_s;
     if (all) due_s = host_now_s() + options.report_interval_s;
-    while (!last && !(tell_facts(stop) && tell_dropped(stop) && tell_degree(stop)) && sleep_for(stop, wait_s))
+    while (!last && !(tell_facts(stop) && tell_dropped(stop) && tell_degree(stop) && tell_shapes(stop)) &&
+           sleep_for(stop, wait_s))
       wait_s = std::min(2 * wait_s, timing.most_wait_s);
     wait_s = timing.least_wait_s;
     while (!unsent.empty() || !(unsent = next_report(all)).empty()) {
@@ -123,7 +154,7 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   if (of_job.empty()) return true;
   const auto reply = call(*for_reports,
                           {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/iterations",
-                           iterations_body(options.rank, report, known_as, takes_begins, clocks)},
+                           iterations_body(options.rank, report, known_as, takes_begins, clocks, options.microbatches)},
                           timing.answer_s, stop);
   if (!reply) return false;
   // An older server names the member that it does not know.

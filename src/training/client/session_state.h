@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -46,6 +47,7 @@ struct Session::State {
   bool facts_are_news = false;         ///< they are new to the server
   std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
   std::optional<double> degree;        ///< as a straggler, that the server does not know yet
+  std::deque<SeenShape> shapes;        ///< the same
   std::string job;
   bool tried = false;  ///< registration was tried
   bool rank_known = false;
@@ -79,6 +81,7 @@ struct Session::State {
   bool tell_facts(const std::stop_token& stop);
   bool tell_dropped(const std::stop_token& stop);
   bool tell_degree(const std::stop_token& stop);
+  bool tell_shapes(const std::stop_token& stop);
   bool wait_for_plan(const std::stop_token& stop, std::int64_t& have);
   /// Null: no plan yet, or no new one.
   void take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have);

@@ -39,7 +39,9 @@ struct Step {
   bool train = true;  ///< false: evaluation, of which only begin and end are known
   std::int64_t iteration = 0;
   std::int64_t plan_version = 0;
-  int window = -1;  ///< of profiling; -1: none
+  int microbatches = 0;   ///< 0: not known
+  int window = -1;        ///< of profiling; -1: none
+  int other_window = -1;  ///< that the rank is to run, and this step has another shape; -1: none
   int window_iterations = 0;
   double paced_s = 0;                             ///< waited for a pace since the step before
   bool window_ends = false;                       ///< after so many iterations, whether usable or not

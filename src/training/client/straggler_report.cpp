@@ -22,8 +22,9 @@ double median_of(const std::deque<double>& times) { return median(std::vector<do
 
 }  // namespace
 
-std::optional<double> StragglerReport::ran(std::int64_t version, double time_s, bool limited) {
-  if (std::exchange(version_, version) != version) {
+std::optional<double> StragglerReport::ran(std::int64_t version, double time_s, bool limited, int microbatches) {
+  const bool other_shape = std::exchange(microbatches_, microbatches) != microbatches;
+  if (std::exchange(version_, version) != version || other_shape) {
     free_s_.clear();
     limited_s_.clear();
   }

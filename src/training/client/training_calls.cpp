@@ -24,7 +24,7 @@ std::size_t computations_a_step(const ClientOptions& options) {
 TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaints)
     : recorder_(kKeptSteps, computations_a_step(options)), options_(options), complaints_(complaints) {}
 
-void TrainingCalls::step_begin(bool train) {
+void TrainingCalls::step_begin(bool train, int microbatches) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
   const double paced_before_s = pacer_.paced_s();
@@ -38,7 +38,8 @@ void TrainingCalls::step_begin(bool train) {
   }
   choose_moment();
   for (auto& of_chunks : counted_) of_chunks.fill(0);
-  follower_.begin_step(iteration_);
+  microbatches_ = std::max(microbatches, 0);
+  follower_.begin_step(iteration_, microbatches_);
   note_plan();
   cuda_step_ = use_cuda_ && !cuda_.load(std::memory_order_relaxed)->failed();
   step_helper_ = working_helper();
@@ -75,7 +76,7 @@ void TrainingCalls::note_plan() {
   const ClockPlan* const plan = follower_.plan();
   plan_kind_.store(plan == nullptr ? -1 : static_cast<int>(plan->kind), std::memory_order_relaxed);
   plan_from_.store(plan == nullptr ? 0 : plan->from_iteration, std::memory_order_relaxed);
-  planned_time_s_.store(plan == nullptr ? 0 : plan->iteration_time_s, std::memory_order_relaxed);
+  planned_time_s_.store(follower_.planned_time_s(), std::memory_order_relaxed);
 }
 
 void TrainingCalls::begin_evaluation() {
@@ -112,7 +113,7 @@ void TrainingCalls::step_end() {
   if (!in_step_) return;
   if (has_news()) take_news(train_, true);
   in_step_ = false;
-  if (train_) follower_.end_step();
+  if (train_) follower_.end_step(counted_[static_cast<std::size_t>(model::Instruction::forward)][0]);
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
     step->end_ns = now;
@@ -124,6 +125,7 @@ void TrainingCalls::step_end() {
     step->end_mark = mark();
     const std::int64_t missed = missed_calls();
     if (std::exchange(missed_before_, missed) != missed) step->clean = step->followed = false;
+    if (train_) record_shape(*step);
   }
   // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
@@ -135,6 +137,16 @@ void TrainingCalls::step_end() {
     last_iteration_time_s_.store(static_cast<double>(now - step_began_ns_) * 1e-9, std::memory_order_relaxed);
   }
   finished_.store(++iteration_, std::memory_order_release);
+}
+
+/// A step that has another shape than the plan in force is none of the plan's.
+void TrainingCalls::record_shape(Step& step) const {
+  const int ran = counted_[static_cast<std::size_t>(model::Instruction::forward)][0];
+  step.microbatches = microbatches_ != 0 ? microbatches_ : ran;
+  step.other_window = -1;
+  if (!follower_.foreign()) return;
+  step.other_window = std::exchange(step.window, -1);
+  step.at_maximum = true;
 }
 
 /// A pause after it begins when the device has done it.

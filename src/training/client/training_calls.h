@@ -52,7 +52,8 @@ class TrainingCalls {
   TrainingCalls& operator=(const TrainingCalls&) = delete;
 
   // The training thread.
-  void step_begin(bool train);
+  /// `microbatches`: of this step; 0 or less: not known.
+  void step_begin(bool train, int microbatches = 0);
   void step_end();
   // Hot, so that the compiler puts them on the same few pages: after a computation none of them is in the caches any
   // more, and each page costs some hundred nanoseconds.
@@ -125,6 +126,7 @@ class TrainingCalls {
   void begin_evaluation();
   void end_evaluation(std::uint64_t now_ns);
   void record_step_begin();
+  void record_shape(Step& step) const;
   [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();
   bool open_progress(clock_control::ClockController& control);
@@ -142,6 +144,7 @@ class TrainingCalls {
   int under_way_ = 0;  ///< number of open computations
   std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
   bool in_step_ = false, train_ = false;
+  int microbatches_ = 0;    ///< of this step, as the program gives it; 0: not known
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events
   ClockMoment moment_ = ClockMoment::host;

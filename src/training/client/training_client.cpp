@@ -20,6 +20,7 @@ namespace {
 // rarely, since the recorder keeps many steps.
 constexpr double kLeastWatch_s = 0.05, kMostWatch_s = 0.15;
 constexpr double kLearnedInterval_s = 0.5;
+constexpr std::size_t kMostTables = 64;     ///< action tables, by microbatches
 constexpr std::size_t kMostLimited = 64;    ///< times under a limit that are kept
 constexpr std::int64_t kLeastReached = 32;  ///< changes until their usual delay is known
 
@@ -29,7 +30,8 @@ TrainingClient::TrainingClient(ClientOptions options)
     : options_(std::move(options)),
       complaints_(options_.log, options_.log_pauses),
       calls_(options_, complaints_),
-      guard_(options_.plan_tolerance) {}
+      guard_(options_.plan_tolerance),
+      shapes_(options_.microbatches) {}
 
 TrainingClient::~TrainingClient() { stop(); }
 
@@ -201,6 +203,7 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   } else {
     guard_.arrives(*plan);
   }
+  shapes_.planned(*plan);
   const std::uint32_t ticket = budget_.arrives(*plan, follows_plan());
   backstop_.arrives(*plan, follows_plan());
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
@@ -303,16 +306,56 @@ void TrainingClient::take_step(const Step& step, double now_s) {
 void TrainingClient::take_whole_step(const Step& step, double now_s) {
   guard(step);
   meter_->take(step, now_s);
+  look_at_shape(step, now_s);
   if (!step.train || !step.clean) return;
   LastStep shown = last_step_of(step);
   const std::lock_guard lock(mutex_);
   last_step_ = std::move(shown);
 }
 
+/// Tells the server which shapes the steps have, and logs once if no plan can fit them.
+void TrainingClient::look_at_shape(const Step& step, double now_s) {
+  shapes_.ran(step, now_s);
+  if (const auto window = shapes_.window_missed(); window && session_) {
+    MeasuredIteration missed;
+    missed.iteration = step.iteration;
+    missed.plan_version = step.plan_version;
+    missed.window = *window;
+    missed.ends_window = true;
+    missed.missed = fmt::format("steps have {} microbatches, the window is for others", step.microbatches);
+    session_->report(std::move(missed));
+  }
+  const std::optional<ShapeNews> news = shapes_.news();
+  if (!news) return;
+  hold_as_needed();
+  if (!news->varies.empty() && options_.rank == 0) {
+    complaints_.raise(Cause::shape,
+                      fmt::format("no plan can fit: {}; the highest clock until they settle. Fill batches "
+                                  "by tokens at a fixed number of microbatches, or pad them",
+                                  news->varies));
+  } else if (!shapes_.vary()) {
+    complaints_.clear(Cause::shape, "the numbers of microbatches have settled");
+  }
+  // The ranks of a pipeline see the same steps, and one of them decides what prevails in the job.
+  const bool tells = options_.pp_rank == 0 && options_.tp_rank == 0 && (!news->prevails || options_.dp_rank == 0);
+  if (!session_ || !tells) return;
+  SeenShape seen{news->microbatches, news->prevails, news->varies, ""};
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto table = tables_.find(news->microbatches); table != tables_.end()) seen.action_table = table->second;
+  }
+  session_->shape_seen(std::move(seen));
+}
+
+void TrainingClient::add_table(int microbatches, std::string action_table) {
+  const std::lock_guard lock(mutex_);
+  if (tables_.size() < kMostTables || tables_.contains(microbatches)) tables_[microbatches] = std::move(action_table);
+}
+
 void TrainingClient::hold_as_needed() {
   const std::lock_guard lock(holding_);
-  calls_.follower().hold_maximum(server_holds_ || (calls_.controlled() && guard_.holds()) ||
-                                 budget_.now(host_now_s()).expired());
+  calls_.follower().allow_shapes(calls_.controlled() ? guard_.allowed() : std::nullopt);
+  calls_.follower().hold_maximum(server_holds_ || shapes_.vary() || budget_.now(host_now_s()).expired());
 }
 
 /// Passes an iteration to the guard, once the next one has begun, and acts on its judgment.
@@ -325,8 +368,8 @@ void TrainingClient::guard(const Step& step) {
     guarded_->iteration.time_s = 1e-9 * static_cast<double>(step.begin_mark - guarded_->begin_mark);
     guarded_->iteration.other_clock |= off_clock();
     guard_.take(guarded_->iteration);
-    const auto degree =
-        straggler_.ran(guarded_->iteration.plan_version, guarded_->iteration.time_s, device_clock_.limited_by != 0);
+    const auto degree = straggler_.ran(guarded_->iteration.plan_version, guarded_->iteration.time_s,
+                                       device_clock_.limited_by != 0, guarded_->iteration.microbatches);
     if (degree && session_) session_->straggles(*degree);
   }
   guarded_.reset();

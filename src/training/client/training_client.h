@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -33,9 +34,10 @@
 #include "training/client/late_clock_complaint.h"
 #include "training/client/learned_facts.h"
 #include "training/client/options.h"
-#include "training/client/plan_guard.h"
 #include "training/client/rank_budget.h"
 #include "training/client/session.h"
+#include "training/client/shape_guards.h"
+#include "training/client/step_shapes.h"
 #include "training/client/straggler_report.h"
 #include "training/client/training_calls.h"
 #include "training/clock_control/clock_controller.h"
@@ -60,6 +62,8 @@ class TrainingClient {
   [[nodiscard]] TrainingCalls& calls() { return calls_; }
   [[nodiscard]] const char* job() const { return job_.load(std::memory_order_acquire); }
   void statistics(perseus_statistics& statistics);
+  /// See perseus_step_table().
+  void add_table(int microbatches, std::string action_table);
   [[nodiscard]] std::string status();
 
  private:
@@ -80,6 +84,7 @@ class TrainingClient {
   void guard(const Step& step);
   /// The device runs at another clock than the one that was set, and gives no reason.
   [[nodiscard]] bool off_clock() const { return device_clock_.other.value() != 0 && device_clock_.limited_by == 0; }
+  void look_at_shape(const Step& step, double now_s);
   void act_on_guard(const Step& step);
   void take_plan(std::unique_ptr<ClockPlan> plan);
   [[nodiscard]] bool follows_plan() const;
@@ -108,7 +113,8 @@ class TrainingClient {
   Complaints complaints_;
   std::unique_ptr<clock_control::ClockController> control_;
   TrainingCalls calls_;  ///< after control_: a device writes into its memory
-  PlanGuard guard_;
+  ShapeGuards guard_;
+  StepShapes shapes_;
   RankBudget budget_;
   BackstopRequest backstop_;
   std::mutex holding_;  ///< guards the next line and serializes hold_maximum()
@@ -126,6 +132,7 @@ class TrainingClient {
   std::unique_ptr<Session> session_;
   std::deque<std::string> jobs_;  ///< returned ids stay valid
   std::atomic<const char*> job_{""};
+  std::map<int, std::string> tables_;  ///< action tables by microbatches; guarded by mutex_ after opened_, too
 
   // Used by the watching thread.
   /// The last step, until the next one begins: then its time is known.

@@ -97,6 +97,15 @@ void perseus_stop(perseus_client* client) {
 
 const char* perseus_job(const perseus_client* client) { return client->job.c_str(); }
 void perseus_step_begin(perseus_client* /*client*/, int kind) { record("step_begin %d", kind); }
+void perseus_step_begin_of(perseus_client*, int kind, int microbatches) {
+  record("step_begin %d", kind);
+  record("microbatches %d", microbatches);
+}
+void perseus_step_table(perseus_client*, int microbatches, const char* action_table) {
+  std::string line = action_table;
+  for (std::size_t at = 0; (at = line.find('\n', at)) != std::string::npos;) line.replace(at, 1, "\\n");
+  record("table %d %s", microbatches, line.c_str());
+}
 void perseus_step_end(perseus_client* /*client*/) { record("step_end"); }
 void perseus_begin(perseus_client* /*client*/, int instruction, int microbatch, int chunk) {
   record("begin %d %d %d", instruction, microbatch, chunk);

@@ -140,9 +140,9 @@ TEST_F(SavingsTest, RanksThatSetNoClocksSaveNothing) {
 }
 
 TEST_F(SavingsTest, MeasuredEnergiesComeBeforeEstimates) {
-  job_.measured_highest = EnergyMeasured{0, 10, 800, 1};
+  job_.measured_highest[0] = EnergyMeasured{0, 10, 800, 1};
   EXPECT_FALSE(counted(job_, frontiers_, 50)->measured);
-  job_.measured_plan = EnergyMeasured{1, 10, 720, 1};
+  job_.measured_plan[0] = EnergyMeasured{1, 10, 720, 1};
   const auto count = counted(job_, frontiers_, 50);
   EXPECT_TRUE(count->measured);
   EXPECT_DOUBLE_EQ(count->saved_j, 10 * 80);

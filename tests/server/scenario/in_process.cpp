@@ -198,6 +198,9 @@ Status InProcess::report_iterations(const jobs::ReportIterations& request) {
 Status InProcess::drop_plan(const jobs::DropPlan& request) {
   return answer<Ok>([&](auto done) { service_->drop_plan(request, done); });
 }
+Status InProcess::see_shape(const jobs::SeeShape& request) {
+  return answer<Ok>([&](auto done) { service_->see_shape(request, done); });
+}
 Status InProcess::finish_job(const std::string& job) {
   return answer<Ok>([&](auto done) { service_->finish_job(job, done); });
 }

@@ -181,6 +181,10 @@ Status OverHttp::drop_plan(const jobs::DropPlan& request) {
   return status_of(
       ask("POST", in_job(request.job, fmt::format("/ranks/{}/plan_dropped", request.rank)), jobs::json_text(request)));
 }
+Status OverHttp::see_shape(const jobs::SeeShape& request) {
+  return status_of(
+      ask("POST", in_job(request.job, fmt::format("/ranks/{}/shape", request.rank)), jobs::json_text(request)));
+}
 Status OverHttp::finish_job(const std::string& job) { return status_of(ask("POST", in_job(job, "/finish"))); }
 
 Result<jobs::StragglerSet> OverHttp::set_straggler(const jobs::SetStraggler& request) {
@@ -332,6 +336,15 @@ Result<jobs::JobView> OverHttp::job(const std::string& job) {
   view.sequence = fields.integer("sequence");
   formats::JsonFields degrees(fields.value("degrees"));
   view.degrees = {degrees.integer("dp"), degrees.integer("pp"), degrees.integer("tp")};
+  if (fields.optional("microbatches")) view.microbatches = fields.integer("microbatches");
+  if (const auto shapes = fields.optional("shapes")) {
+    const Status read = shapes->for_each([&](const formats::JsonReader& entry) -> Status {
+      formats::JsonFields shape(entry);
+      view.shapes.push_back({shape.integer("microbatches"), says_yes(shape, "planned"), text_in(shape, "why")});
+      return Ok{};
+    });
+    if (!read) return read.error();
+  }
   view.ranks_registered = formats::JsonFields(fields.value("ranks")).integer("registered");
   if (const auto plan = fields.optional("plan")) view.plan = plan_in(*plan);
   if (const auto savings = fields.optional("savings")) savings_in(*savings, view);
@@ -453,6 +466,20 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
     return Ok{};
   });
   if (!read) return Result<jobs::PlanAnswer>(read.error());
+  if (fields.optional("microbatches")) schedule->microbatches = fields.integer("microbatches");
+  if (const auto shapes = fields.optional("shapes")) {
+    const Status of_shapes = shapes->for_each([&](const formats::JsonReader& entry) -> Status {
+      formats::JsonFields members(entry);
+      jobs::StageSchedule::OfShape& shape = schedule->shapes.emplace_back();
+      shape.microbatches = members.integer("microbatches");
+      shape.iteration_time = Seconds(members.number("iteration_time_s"));
+      return members.value("clocks").for_each([&](const formats::JsonReader&) -> Status {
+        shape.clocks.emplace_back();
+        return Ok{};
+      });
+    });
+    if (!of_shapes) return Result<jobs::PlanAnswer>(of_shapes.error());
+  }
   if (fields.error()) return Result<jobs::PlanAnswer>(*fields.error());
   plan.schedule = std::move(schedule);
   return Result<jobs::PlanAnswer>(plan);

@@ -23,6 +23,7 @@ class OverHttp final : public ScenarioTarget {
   Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) override;
   Status report_iterations(const jobs::ReportIterations& request) override;
   Status drop_plan(const jobs::DropPlan& request) override;
+  Status see_shape(const jobs::SeeShape& request) override;
   Status finish_job(const std::string& job) override;
   Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) override;
   Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;

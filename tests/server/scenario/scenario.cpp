@@ -82,6 +82,7 @@ class Player {
         {"room", &Player::make_room},
         {"train", &Player::train},
         {"drop", &Player::drop},
+        {"shape", &Player::shape},
         {"site", &Player::site},
         {"no_site", &Player::no_site},
         {"meter", &Player::meter},
@@ -207,9 +208,23 @@ class Player {
     request.version = step.whole("version", 0);
     request.reason = step.text("because");
     request.epoch = step.epoch();
+    request.microbatches = step.whole("microbatches", 0);
     request.measured = Seconds(step.number("measured", 0));
     request.promised = Seconds(step.number("promised", 0));
     return target_.drop_plan(request);
+  }
+
+  Status shape(const ScenarioStep& step) {
+    jobs::SeeShape request;
+    request.job = id(step);
+    request.rank = step.whole("rank", 0);
+    request.microbatches = step.whole("microbatches", 0);
+    request.prevails = step.text("prevails") == "yes";
+    request.varies = step.text("varies");
+    request.epoch = step.epoch();
+    const auto training = training_.find(step.words[1]);
+    if (training != training_.end() && request.prevails) training->second.change(request.microbatches);
+    return target_.see_shape(request);
   }
 
   Status ranks(const ScenarioStep& step) {
@@ -250,6 +265,7 @@ class Player {
     }
     if (step.find("plan_version")) request.plan_version = step.whole("plan_version", 0);
     if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
+    if (step.find("microbatches")) request.microbatches.assign(count, step.whole("microbatches", 0));
     if (step.find("window")) request.window = step.whole("window", 0);
     request.missed = step.text("missed");
     request.epoch = step.epoch();

@@ -33,6 +33,7 @@ class ScenarioTarget {
   virtual Status upload_profile(const std::string& job, const jobs::NamedProfile& profile) = 0;
   virtual Status report_iterations(const jobs::ReportIterations& request) = 0;
   virtual Status drop_plan(const jobs::DropPlan& request) = 0;
+  virtual Status see_shape(const jobs::SeeShape& request) = 0;
   virtual Status finish_job(const std::string& job) = 0;
   virtual Result<jobs::StragglerSet> set_straggler(const jobs::SetStraggler& request) = 0;
   virtual Status withdraw_straggler(const jobs::WithdrawStraggler& request) = 0;

@@ -108,6 +108,14 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
                     : schedule->kind == jobs::StageSchedule::Kind::profiling_window ? "profiling_window"
                                                                                     : "maximum_clock";
     texts["reason"] = schedule->reason;
+    numbers["microbatches"] = schedule->microbatches;
+    std::string shapes;
+    for (const jobs::StageSchedule::OfShape& shape : schedule->shapes) {
+      shapes += fmt::format("{}{} ({} clocks)", shapes.empty() ? "" : ", ", shape.microbatches, shape.clocks.size());
+      const std::string name = fmt::format("shape.{}", shape.microbatches);
+      numbers[name + ".time"] = shape.iteration_time / schedule->iteration_time.value_or(Seconds(1));
+    }
+    texts["shapes"] = shapes;
     texts["slower_because"] = schedule->slower_on_purpose ? schedule->reason : "";
     texts["modeled"] = schedule->modeled ? "yes" : "no";
     if (schedule->saving_pct) numbers["saving_pct"] = *schedule->saving_pct;
@@ -143,6 +151,13 @@ ScenarioFacts facts_of(const jobs::JobView& view) {
       {"from_iteration", view.plan ? static_cast<double>(view.plan->from_iteration) : 0},
   };
   facts.texts = {{"state", view.header.state}, {"why", view.reason}};
+  facts.numbers["microbatches"] = view.microbatches;
+  for (const jobs::JobView::Shape& shape : view.shapes) {
+    facts.texts[fmt::format("shape.{}", shape.microbatches)] = shape.planned       ? "planned"
+                                                               : shape.why.empty() ? "being planned"
+                                                                                   : shape.why;
+  }
+  facts.numbers["shapes"] = static_cast<double>(view.shapes.size());
   add_pipelines(view, facts);
   add_plan(view, facts);
   add_profiling(view, facts);

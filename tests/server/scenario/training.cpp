@@ -13,19 +13,45 @@ Training::Training(ScenarioTarget& target, std::string job, jobs::Degrees degree
     : target_(target),
       job_(std::move(job)),
       degrees_(degrees),
-      simulated_(
-          invented_profile(
-              [&] {
-                gpu.stages = degrees.pp;
-                return gpu;
-              }(),
-              7),
-          model::make_schedule("1f1b", {degrees.pp, microbatches, 1}).value(),
-          [&] {
-            options.replica_slowness.assign(degrees.tp, 1);
-            return options;
-          }(),
-          seed) {}
+      options_(std::move(options)),
+      seed_(seed),
+      gpu_(gpu),
+      microbatches_(microbatches),
+      simulated_(simulated(microbatches)) {}
+
+SimulatedJob Training::simulated(int microbatches) const {
+  InventedGpu gpu = gpu_;
+  gpu.stages = degrees_.pp;
+  SimulationOptions options = options_;
+  options.replica_slowness.assign(degrees_.tp, 1);
+  return {invented_profile(gpu, 7), model::make_schedule("1f1b", {degrees_.pp, microbatches, 1}).value(), options,
+          seed_};
+}
+
+void Training::change(int microbatches) {
+  microbatches_ = microbatches;
+  simulated_ = simulated(microbatches);
+}
+
+bool Training::runs_window() const { return received(0)->microbatches == microbatches_; }
+
+/// All of its ranks: nothing was measured.
+Result<int> Training::miss_window() {
+  int reported = 0;
+  for (int rank = 0; rank < degrees_.world_size(); ++rank) {
+    const auto run = run_.find(rank);
+    if (run != run_.end() && run->second == received(rank)->version) continue;
+    run_[rank] = received(rank)->version;
+    jobs::ReportIterations report;
+    report.job = job_;
+    report.rank = rank;
+    report.window = received(rank)->window;
+    report.missed = "steps have another number of microbatches";
+    if (Status sent = target_.report_iterations(report); !sent) return sent.error();
+    ++reported;
+  }
+  return reported;
+}
 
 jobs::RegisterRank Training::registration(int rank) const {
   jobs::RegisterRank request;
@@ -56,6 +82,7 @@ Result<int> Training::run_window(const std::set<int>& silent) {
   }
   const auto now = window();
   if (!now) return 0;
+  if (!runs_window()) return miss_window();
   // Until the window begins, everything runs at the highest clock.
   iteration_ = std::max(iteration_, received(0)->from_iteration) + now->iterations;
   int reported = 0;

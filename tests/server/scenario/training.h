@@ -28,6 +28,8 @@ class Training {
   void energies_from(int window) { energies_from_ = window; }
   /// Its ranks do not report when computations began and ended.
   void without_begins() { begins_ = false; }
+  /// Its steps have so many microbatches from now on: its ranks cannot run windows of others.
+  void change(int microbatches);
   /// Returns how many ranks reported; `silent` ranks report nothing this time.
   Result<int> run_window(const std::set<int>& silent = {});
   /// The rank's report for the last window that it received, whether it has run the window or not.
@@ -39,12 +41,19 @@ class Training {
   [[nodiscard]] const model::ComputationDag& truth() const { return simulated_.dag(); }
 
  private:
+  [[nodiscard]] SimulatedJob simulated(int microbatches) const;
+  [[nodiscard]] bool runs_window() const;
+  Result<int> miss_window();
   [[nodiscard]] std::optional<profiling::ProfilingWindow> window() const;
   [[nodiscard]] jobs::ReportIterations report(int rank, const profiling::RankResult& result) const;
 
   ScenarioTarget& target_;
   std::string job_;
   jobs::Degrees degrees_;
+  SimulationOptions options_;
+  std::uint64_t seed_;
+  InventedGpu gpu_;
+  int microbatches_;
   SimulatedJob simulated_;
   bool energies_ = true, begins_ = true;
   int energies_from_ = 0;

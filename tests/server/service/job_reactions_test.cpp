@@ -34,7 +34,8 @@ class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts
   std::shared_ptr<Subscriptions> subscriptions =
       std::make_shared<Subscriptions>(base.jobs(), base.access_to_store(), base.clock());
   JobListUpdater list{base.jobs(), base.clock()};
-  JobReactions reactions{base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, list}};
+  JobReactions reactions{
+      base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}};
 };
 
 TEST_F(JobReactionsTest, APlanIsPublishedBeforeItsRanksGetIt) {

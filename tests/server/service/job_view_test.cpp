@@ -194,13 +194,13 @@ TEST(JobViewOfProfiling, NamesTheRanksThatItWaitsForAndTheCost) {
   live.job.profiled.iterations = 10;
   live.job.profiled.extra_s = 1;
   live.job.profiled.extra_j = 100;
-  live.job.measured_plan = jobs::EnergyMeasured{1, 8, 360, 2};
-  live.job.measured_highest = jobs::EnergyMeasured{0, 8, 400, 2};
+  live.job.measured_plan[live.job.prevailing()] = jobs::EnergyMeasured{1, 8, 360, 2};
+  live.job.measured_highest[live.job.prevailing()] = jobs::EnergyMeasured{0, 8, 400, 2};
   ASSERT_TRUE(profiling()->cost);
   EXPECT_EQ(profiling()->cost->iterations, 10);
   EXPECT_DOUBLE_EQ(profiling()->cost->mean_slowdown_pct, 100 * 1 / 2.0 / 10);
   EXPECT_EQ(profiling()->cost->earned_back_after, 3) << "100 J at 40 J an iteration";
-  live.job.measured_plan->energy_j = 400;
+  live.job.measured_plan.begin()->second.energy_j = 400;
   EXPECT_EQ(profiling()->cost->earned_back_after, std::nullopt) << "the plan saves nothing";
 }
 

@@ -13,6 +13,7 @@
 #include "server/service/job_frontiers.h"
 #include "server/service/profiling_windows.h"
 #include "server/service/rank_plans.h"
+#include "server/service/shape_inputs.h"
 #include "server/service/waiting_ranks.h"
 #include "tests/server/scenario/two_stages.h"
 #include "tests/server/service/jobs_in_memory.h"
@@ -73,6 +74,8 @@ struct ServiceParts {
   std::shared_ptr<service::StoredProfiles> profiles = std::make_shared<service::StoredProfiles>(
       options, base.access_to_store(), static_cast<service::Executor&>(base), *characterizations);
   std::shared_ptr<service::LatencyReplans> latencies = std::make_shared<service::LatencyReplans>(
+      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
+  std::shared_ptr<service::ShapeInputs> shapes = std::make_shared<service::ShapeInputs>(
       options, base.jobs(), base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
   std::shared_ptr<service::RankPlans> plans =
       std::make_shared<service::RankPlans>(base.jobs(), base.access_to_store(), base.clock(), *latencies);

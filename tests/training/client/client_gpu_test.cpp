@@ -561,6 +561,88 @@ TEST_F(ClientGpuTest, AWindowWithoutClocksIsMeasuredAndNothingIsSet) {
   for (const char* setter : kSetters) EXPECT_EQ((*driver)->fault(setter), kUnknownError) << setter;
 }
 
+/// A plan for 2 microbatches at 1200 MHz, and one for 4 at 900 MHz.
+std::string shaped(int version) {
+  const auto clocks = [](int microbatches, int mhz) {
+    std::string text;
+    for (const char* name : {"forward", "backward"}) {
+      for (int i = 0; i < microbatches; ++i) {
+        text += std::string(text.empty() ? "" : ",") + "[\"" + name + "\"," + std::to_string(mhz) + "]";
+      }
+    }
+    return "[" + text + "]";
+  };
+  return plan_of(version, clocks(2, 1200),
+                 R"(,"microbatches":2,"shapes":[{"microbatches":4,"iteration_time_s":1,"maximum_clock_time_s":1,)"
+                 R"("clocks":)" +
+                     clocks(4, 900) + "}]");
+}
+
+TEST_F(ClientGpuTest, AShapeThatComesBackIsReportedAndEachStepFollowsThePlanOfItsOwn) {
+  const std::string first =
+      plan_of(1, R"([["forward",1200],["forward",1200],["backward",1200],["backward",1200]])", R"(,"microbatches":2)");
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    return request.path.ends_with("/shape") ? std::pair(200, std::string("{}")) : well(request, first, 1);
+  });
+  options.server = server.url();
+  start();
+  const auto step = [&](int microbatches) {
+    client->calls().step_begin(true, microbatches);
+    for (int i = 0; i < microbatches; ++i) compute(model::Instruction::forward);
+    for (int i = 0; i < microbatches; ++i) compute(model::Instruction::backward);
+    client->calls().step_end();
+  };
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1200); })) << client->status();
+  for (int i = 0; i < 400 && server.asked("POST", "/ranks/0/shape").empty(); ++i) step(4);
+  ASSERT_EQ(server.asked("POST", "/ranks/0/shape").size(), 1U);
+  EXPECT_THAT(server.asked("POST", "/ranks/0/shape").front(), ::testing::HasSubstr(R"("microbatches":4)"));
+  EXPECT_EQ(gpu->clock(), Megahertz(1410)) << "no plan yet";
+  EXPECT_EQ(said.count("does not fit"), 0);
+  server.script([&](const http::HttpRequest& request) { return well(request, shaped(2), 2); });
+  for (int i = 0; i < 2000 && statistics().plan_version != 2; ++i) step(4);
+  ASSERT_EQ(statistics().plan_version, 2);
+  // Every step has another shape than the one before: each follows its plan.
+  const auto planned = [&](int microbatches, Megahertz clock) {
+    for (int i = 0; i < 200; ++i) {
+      step(6 - microbatches);
+      step(microbatches);
+      if (gpu->clock() == clock) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(planned(4, Megahertz(900)));
+  EXPECT_TRUE(planned(2, Megahertz(1200)));
+  EXPECT_EQ(said.count("does not fit"), 0);
+  EXPECT_EQ(statistics().plan_version, 2);
+}
+
+TEST_F(ClientGpuTest, StepsThatAllDifferAreSaidOnceAndRunAtTheHighestClock) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    return request.path.ends_with("/shape") ? std::pair(200, std::string("{}")) : well(request, shaped(1), 1);
+  });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1200); })) << client->status();
+  const auto step = [&](int microbatches) {
+    client->calls().step_begin(true, microbatches);
+    for (int i = 0; i < microbatches; ++i) compute(model::Instruction::forward);
+    for (int i = 0; i < microbatches; ++i) compute(model::Instruction::backward);
+    client->calls().step_end();
+  };
+  for (int i = 0; i < 600 && said.count("no plan can fit") == 0; ++i) step(1 + i * 7 % 10);
+  ASSERT_EQ(said.count("no plan can fit"), 1);
+  EXPECT_EQ(said.count("pad them"), 1);
+  for (int i = 0; i < 20; ++i) step(1 + i * 7 % 10);
+  EXPECT_EQ(gpu->clock(), Megahertz(1410));
+  EXPECT_EQ(said.count("no plan can fit"), 1);
+  EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"shape")"));
+  int varies = 0;
+  for (const std::string& body : server.asked("POST", "/ranks/0/shape")) {
+    varies += body.find("varies") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(varies, 1);
+}
+
 TEST_F(ClientGpuTest, APlanSlowerThanPromisedIsDroppedAndReportedToTheServer) {
   // Four times slower: more than the machine's load can hide.
   spec.computations[0].time = {Seconds(0.01), Seconds(0.02), Seconds(0.04)};

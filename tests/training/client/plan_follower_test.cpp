@@ -130,6 +130,107 @@ TEST_F(PlanFollowerTest, OtherNamesAndCountsMeanTheHighestClockUntilAStepFits) {
   }
 }
 
+// ---- Steps of several shapes
+
+std::unique_ptr<ClockPlan> shaped_plan(std::int64_t version) {
+  auto made = plan(version, {{F, 1000}, {B, 1200}});
+  made->microbatches = 1;
+  made->iteration_time_s = 1;
+  made->others.push_back({2, 2, 1.9, {{F, 800}, {F, 900}, {B, 1000}, {B, 1100}}});
+  return made;
+}
+
+/// Runs a step of so many microbatches, which the program tells if `told`; returns its first clock.
+int step_of(PlanFollower& follower, int microbatches, bool told) {
+  follower.begin_step(0, told ? microbatches : 0);
+  int first = 0;
+  for (int i = 0; i < 2 * microbatches; ++i) {
+    const int clock = run(follower, i < microbatches ? F : B);
+    if (i == 0) first = clock;
+  }
+  follower.end_step(microbatches);
+  return first;
+}
+
+TEST_F(PlanFollowerTest, AStepThatTellsItsShapeFollowsThePlanOfThatShape) {
+  follower.put(shaped_plan(1));
+  for (const int microbatches : {1, 2, 1, 1, 2, 2, 1}) {
+    EXPECT_EQ(step_of(follower, microbatches, true), microbatches == 1 ? 1000 : 800);
+    EXPECT_TRUE(follower.followed());
+    EXPECT_EQ(follower.planned_time_s(), microbatches);
+    EXPECT_EQ(follower.misfit_version(), 0);
+  }
+}
+
+TEST_F(PlanFollowerTest, AShapeWithoutAPlanRunsAtTheHighestClockAndIsNoMisfit) {
+  follower.put(shaped_plan(1));
+  EXPECT_EQ(step_of(follower, 1, true), 1000);
+  EXPECT_EQ(step_of(follower, 3, true), 1410);
+  EXPECT_TRUE(follower.foreign());
+  EXPECT_FALSE(follower.followed());
+  EXPECT_EQ(follower.planned_time_s(), 0);
+  EXPECT_EQ(follower.misfit_version(), 0);
+  EXPECT_EQ(follower.first_clock_of(1), 1410);
+  EXPECT_EQ(step_of(follower, 1, true), 1000);  // at once, not only after a step that fits
+  EXPECT_TRUE(follower.followed());
+}
+
+TEST_F(PlanFollowerTest, AnUntoldShapeIsThatOfTheStepBefore) {
+  follower.put(shaped_plan(1));
+  EXPECT_EQ(step_of(follower, 1, false), 1000);
+  EXPECT_EQ(step_of(follower, 2, false), 1000);  // its first computation could be one of either
+  EXPECT_FALSE(follower.followed());
+  EXPECT_TRUE(follower.foreign());
+  EXPECT_EQ(follower.misfit_version(), 0);
+  EXPECT_EQ(follower.first_clock_of(1), 800);
+  EXPECT_EQ(step_of(follower, 2, false), 800);
+  EXPECT_TRUE(follower.followed());
+  EXPECT_EQ(step_of(follower, 1, false), 800);
+  EXPECT_EQ(step_of(follower, 1, false), 1000);
+  EXPECT_TRUE(follower.followed());
+}
+
+TEST_F(PlanFollowerTest, AMisfitOfOneShapeLeavesTheOthersAlone) {
+  follower.put(shaped_plan(1));
+  follower.begin_step(0, 2);
+  EXPECT_EQ(run(follower, F), 800);
+  EXPECT_EQ(run(follower, B), 1410);
+  follower.end_step(1);
+  EXPECT_EQ(follower.misfit_version(), 1);
+  EXPECT_EQ(step_of(follower, 1, true), 1000);
+  EXPECT_TRUE(follower.followed());
+  EXPECT_EQ(step_of(follower, 2, true), 1410);
+  EXPECT_EQ(step_of(follower, 2, true), 800);
+}
+
+TEST_F(PlanFollowerTest, OnlyAllowedShapesFollowThePlan) {
+  follower.put(shaped_plan(1));
+  follower.allow_shapes(std::vector{2});
+  EXPECT_EQ(step_of(follower, 1, true), 1410);
+  EXPECT_FALSE(follower.followed());
+  EXPECT_TRUE(follower.held());
+  EXPECT_EQ(step_of(follower, 2, true), 800);
+  EXPECT_TRUE(follower.followed());
+  EXPECT_FALSE(follower.held());
+  follower.allow_shapes(std::nullopt);
+  EXPECT_EQ(step_of(follower, 1, true), 1000);
+}
+
+TEST_F(PlanFollowerTest, StepsOfAnotherShapeAreNoneOfAWindow) {
+  auto window = plan(1, {{F, 1000}, {B, 1200}});
+  window->kind = ClockPlan::Kind::profiling_window;
+  window->microbatches = 1;
+  window->iterations = 2;
+  window->then_maximum = true;
+  follower.put(std::move(window));
+  EXPECT_EQ(step_of(follower, 1, true), 1000);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(step_of(follower, 2, true), 1410);
+  EXPECT_FALSE(follower.over());
+  EXPECT_EQ(step_of(follower, 1, true), 1000);
+  EXPECT_EQ(step_of(follower, 1, true), 1410);
+  EXPECT_TRUE(follower.over());
+}
+
 TEST_F(PlanFollowerTest, APlanThatFitsReplacesOneThatDoesNot) {
   follower.put(plan(1, {{B, 1000}}));
   follower.begin_step(0);

@@ -11,6 +11,7 @@
 //                           domain (of the site, instead of job and name), text, since_s, raised_at_s, resolved_at_s }
 // GET /v1/events/recent   { next, events: [{ job, name, sequence, kind, at_s, text, by }] }, newest first
 // GET /v1/jobs/ID         { id, name, state, reason, created_at_s, now_s, schedule, degrees: { dp, pp, tp }, microbatches,
+//                           shapes: [{ microbatches, planned, why }],
 //                           world_size, ranks: { expected, registered, waiting }, facts: { accelerator, framework, ... },
 //                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,
 //                                        cost: { iterations, time_s, energy_j, mean_slowdown_pct, worst_slowdown_pct,

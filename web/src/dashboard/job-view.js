@@ -211,7 +211,7 @@ export function createJobView(parent, id, onNews) {
       ['job', job.name && job.id],
       ['schedule', job.schedule],
       ['degrees', degrees && ['dp', 'pp', 'tp'].filter((d) => degrees[d] > 0).map((d) => `${d.toUpperCase()} ${degrees[d]}`).join(' · ')],
-      ['microbatches', job.microbatches > 0 && String(job.microbatches)],
+      ['microbatches', job.microbatches > 0 && shapesText(job)],
       ['ranks', ranks && (ranks.registered < expected ? `${ranks.registered} of ${expected} registered` : String(expected)) +
         (ranks.waiting > 0 ? `, ${ranks.waiting.toLocaleString('en')} waiting` : '')],
       ...Object.entries(job.facts ?? {}).filter(([name]) => name !== 'token').map(([name, value]) => [name.replaceAll('_', ' '), String(value)]),
@@ -264,6 +264,13 @@ export function createJobView(parent, id, onNews) {
       root.remove();
     },
   };
+}
+
+/** The number that most steps have, and the others, which have plans of their own. */
+function shapesText(job) {
+  const others = (job.shapes ?? []).filter((shape) => shape.microbatches !== job.microbatches);
+  const text = others.map((shape) => `${shape.microbatches}${shape.planned ? '' : shape.why ? `: ${shape.why}` : ', being planned'}`);
+  return [String(job.microbatches), text.length > 0 && `others: ${text.join('; ')}`].filter(Boolean).join('; ');
 }
 
 /** Facts of a job under the power limits of a site: domain, least rate, priority, grant, what it loses by the limits, and its waits if it is paced. */
