@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "server/jobs/event_text.h"
@@ -175,6 +176,7 @@ struct Fold {
     });
     // Drops frontiers of profiles that no pipeline uses any more.
     job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
+    job.measure_again_s = 0;
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;
     forget_shapes([&](const JobShape& shape) { return shape.microbatches == job.microbatches; });
@@ -253,12 +255,27 @@ struct Fold {
   Status operator()(const ProfilingStarted& e) {
     const auto exists = [&](int pipeline) { return pipeline >= 0 && pipeline < job.num_pipelines(); };
     if (e.pipelines.empty() || !std::ranges::all_of(e.pipelines, exists)) return broken("pipelines that do not exist");
+    if (job.measure_again_s > 0) forget_profile(e.pipelines);
     job.profiling = e;
     job.profiling_since = job.sequence + 1;
     job.unprofiled = job.profile_again = false;
     job.modeled.reset();
     job.reason.clear();
     return Ok{};
+  }
+  void forget_profile(const std::vector<int>& pipelines) {
+    for (const int pipeline : pipelines) {
+      job.planned_with.erase(job.input_of[pipeline]);
+      job.input_of[pipeline].clear();
+    }
+    for (JobShape& shape : job.shapes) {
+      shape.inputs.clear();
+      shape.why_not.clear();
+    }
+    std::erase_if(job.characterizing, [&](const std::string& input) { return !is_in_use(job, input); });
+    job.measure_again_s = 0;
+    ++job.measured_again;
+    job.profiled = {};
   }
   Status operator()(const WindowHandedOut& e) {
     if (e.number != static_cast<int>(job.windows.size()) || e.version != job.version + 1 ||
@@ -455,6 +472,13 @@ struct Fold {
     if (!plan) return Ok{};
     const PlanDeployed::Choice& choice = plan->of(job.ranks[e.rank]->dp_rank);
     if (choice.point >= 0) job.dropped.try_emplace(std::string(input_of_frontier(choice.input)), text_of(e));
+    if (choice.point >= 0 && plan->shape == job.plan->shape) {
+      // At once the first time; a profile that does not stay right is measured less and less often.
+      constexpr double first_pause_s = 600, longest_pause_s = 86400;
+      const double pause_s =
+          job.measured_again == 0 ? 0 : std::min(std::ldexp(first_pause_s, job.measured_again - 1), longest_pause_s);
+      job.measure_again_s = at_s + pause_s;
+    }
     add(job.total, job.predicted, -1);
     add(job.estimated, job.predicted, -1);
     job.predicted = {};

@@ -165,6 +165,9 @@ struct Job {
   std::optional<SavingModeled> modeled;
   bool unprofiled = false;     ///< profiling gave no profile: pipelines without one run at maximum clock
   bool profile_again = false;  ///< a rank is now able to set its clock
+  /// When its profile is to be measured again, since the ranks' iterations deviate from it; 0: it is not.
+  double measure_again_s = 0;
+  int measured_again = 0;  ///< times that this was begun
 
   std::vector<Notice> notices;  ///< pending and in force, in order of arrival
   int notices_ever = 0;

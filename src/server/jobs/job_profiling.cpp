@@ -6,6 +6,7 @@
 
 #include "io/formats/format_profile_csv.h"
 #include "server/jobs/event_text.h"
+#include "server/jobs/job_shapes.h"
 #include "server/jobs/modeled_saving.h"
 #include "server/jobs/profiler_input.h"
 #include "server/profiling/measured_pipelines.h"
@@ -68,7 +69,9 @@ void use_links(PipelineShape& shape, const std::optional<profiling::MeasuredLink
 std::vector<int> unprofiled_pipelines(const Job& job) {
   std::vector<int> pipelines;
   for (int p = 0; p < job.num_pipelines(); ++p) {
-    if (job.input_of[p].empty()) pipelines.push_back(p);
+    const bool again = job.measure_again_s > 0 && (job.dropped.contains(job.input_of[p]) ||
+                                                   job.dropped.contains(input_for(job, p, job.prevailing())));
+    if (job.input_of[p].empty() || again) pipelines.push_back(p);
   }
   return pipelines;
 }
@@ -77,6 +80,13 @@ bool awaits_profiling(const Job& job) {
   const bool ended = job.state == JobState::failed || job.state == JobState::deployed;
   const bool open = (job.state == JobState::registered && !job.unprofiled) || (ended && job.profile_again);
   return open && job.spec.profile_online && job.spec.shape && without_profile(job);
+}
+
+bool may_measure_again(const Job& job, double now_s) {
+  const bool open = job.state == JobState::deployed || job.state == JobState::failed;
+  return open && job.measure_again_s > 0 && now_s >= job.measure_again_s && job.varies.empty() &&
+         job.ranks_registered == job.spec.degrees.world_size() && job.uncontrolled.empty() &&
+         !unprofiled_pipelines(job).empty();
 }
 
 bool is_profiled(const Job& job) { return job.state == JobState::profiling && without_profile(job); }
@@ -394,7 +404,7 @@ void add_gpu(const Job& job, ProfilingQuestion& question) {
 
 ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
                                          int deadlines) {
-  change_shape(job, job.shape);
+  change_shape(job, job.prevailing() == own_shape(job).microbatches ? 0 : job.prevailing());
   ProfilingQuestion question;
   question.microbatches = microbatches_;
   question.window = static_cast<int>(job.windows.size());
@@ -414,7 +424,7 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   if (static_cast<int>(question.pipelines.size()) == job.num_pipelines()) question.pipelines.clear();
   const auto shape = profiling_shape(job, microbatches_);
   question.shape = shape ? *shape : profiling_shape(job);
-  question.fixed_latency = job.spec.shape->switch_latency || job.spec.switch_latency_s;
+  question.fixed_latency = own_shape(job).switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
   if (job.tries_profile()) {
     TrialQuestion& trial = question.trial.emplace();

@@ -32,9 +32,11 @@ namespace perseus::jobs {
 
 /// True if the job needs a profile that is not known and whose measurement has not started.
 bool awaits_profiling(const Job& job);
+/// The job's ranks have dropped the plans of its profile: it may be measured again now.
+bool may_measure_again(const Job& job, double now_s);
 /// True while measuring.
 bool is_profiled(const Job& job);
-/// Pipelines without a profile.
+/// Pipelines without a profile, or whose profile is to be measured again.
 std::vector<int> unprofiled_pipelines(const Job& job);
 /// ProfilingStarted or ProfilingFailed; every rank must be registered.
 EventBody profiling_start(const Job& job);

@@ -36,8 +36,16 @@ Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_r
                fmt::format("the ranks of stage rank {} of pipeline {} have no clock in common", stage_rank, pipeline)};
 }
 
+PipelineShape own_shape(const Job& job) {
+  if (job.spec.shape) return *job.spec.shape;
+  PipelineShape shape;
+  shape.schedule = job.schedule;
+  shape.microbatches = job.microbatches;
+  return shape;
+}
+
 PipelineShape profiling_shape(const Job& job) {
-  PipelineShape shape = with_measurements(*job.spec.shape, job);
+  PipelineShape shape = with_measurements(own_shape(job), job);
   if (shape.chunks == 0) shape.chunks = model::usual_chunks(shape.schedule);
   shape.split_backward.reset();  // the pieces themselves are measured
   return shape;
@@ -62,7 +70,7 @@ Result<profiling::ProfilingJob> profiling_job(const Job& job, std::vector<std::v
   profiled.clocks = std::move(clocks);
   profiled.replicas.assign(job.spec.degrees.pp, job.spec.degrees.tp);
   // Not the ranks' newer measurements: a restarted server must reach the same state.
-  profiled.blocking_power = job.spec.shape->blocking_power;
+  profiled.blocking_power = own_shape(job).blocking_power;
   profiled.transfer_latency = shape.transfer_latency.value_or(model::TransferLatency());
   profiled.blocking_transfers = shape.blocking_transfers;
   profiled.serial_transfers = shape.serial_transfers;

@@ -17,6 +17,8 @@ namespace perseus::jobs {
 
 /// Clocks that all of these ranks support, highest first.
 Result<std::vector<int>> common_clocks(const Job& job, int pipeline, int stage_rank);
+/// The job's shape as it registered, or as its profile has it.
+PipelineShape own_shape(const Job& job);
 /// The job's shape as it is profiled: with all chunks, and backwards as the pieces that are measured.
 PipelineShape profiling_shape(const Job& job);
 /// The same for steps of that shape; 0: as the job registered. Error: it has no such steps.

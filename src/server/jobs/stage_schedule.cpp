@@ -163,7 +163,7 @@ std::shared_ptr<const StageSchedule> make_window_schedule(const Job& job, const 
   schedule->window = window.number;
   schedule->iterations = window.iterations;
   schedule->from_iteration = window.from_iteration;
-  schedule->microbatches = window.microbatches != 0 ? window.microbatches : job.microbatches;
+  schedule->microbatches = window.microbatches != 0 ? window.microbatches : actions.num_microbatches;
   const std::vector<model::Action>& own = actions.ranks[rank.pp_rank];
   Chunks chunks;
   for (const model::Action& action : own) chunks.add(action.stage);

@@ -1,6 +1,7 @@
 #include "server/service/follow_ups.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/jobs/event_text.h"
@@ -13,7 +14,8 @@ namespace perseus::service {
 
 namespace {
 
-constexpr double kSeenShare = 0.125;  // of the idle time: how often the log records that a job is not idle
+constexpr double kMeasureAgain_s = 60;  // between attempts to begin
+constexpr double kSeenShare = 0.125;    // of the idle time: how often the log records that a job is not idle
 
 }  // namespace
 
@@ -36,6 +38,11 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
     if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
     if (!job.varies.empty()) return jobs::ProfilingFailed{jobs::text_of_varying(job.varies)};
     return std::nullopt;
+  }
+  if (jobs::may_measure_again(job, now_s) && now_s >= live.replan.measure_again_s) {
+    auto start = jobs::profiling_start(job);
+    if (std::holds_alternative<jobs::ProfilingStarted>(start)) return start;
+    live.replan.measure_again_s = now_s + kMeasureAgain_s;
   }
   if (live.reports.uncounted_since_s && now_s >= *live.reports.uncounted_since_s + kCountInterval_s) {
     if (const auto counts = counts_since(live); !counts.empty()) return counts.front();
@@ -82,6 +89,9 @@ std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) co
   double next = expiry_of(live);
   if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
+  constexpr double ever = std::numeric_limits<double>::infinity();
+  if (jobs::may_measure_again(job, ever))
+    next = std::min(next, std::max(job.measure_again_s, live.replan.measure_again_s));
   if (live.retry_s) next = std::min(next, *live.retry_s);
   if (live.reports.uncounted_since_s) next = std::min(next, *live.reports.uncounted_since_s + kCountInterval_s);
   if (jobs::is_profiled(job)) {

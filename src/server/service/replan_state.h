@@ -18,6 +18,7 @@ class ReplanState {
  public:
   bool under_way = false;        ///< an input is being completed with the measured latency
   bool plan_handed_out = false;  ///< this server has sent the job's plan to some rank
+  double measure_again_s = 0;    ///< not earlier: measuring the profile again could not begin
   bool plan_held_back = false;   ///< a rank requested it: see LatencyReplans::first_plan_waits()
 
   /// The input cannot be completed with that latency.

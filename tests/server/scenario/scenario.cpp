@@ -156,7 +156,7 @@ class Player {
     if (!registered) return registered.error();
     job_ids_[request.name] = registered->job;
     degrees_[request.name] = request.degrees;
-    if (request.profile_online) {
+    if (request.profile_online || step.text("trains") == "yes") {
       SimulationOptions simulation;
       simulation.energy_breakdown = step.text("iteration_energies") != "yes";
       training_.erase(request.name);
@@ -205,7 +205,8 @@ class Player {
     jobs::DropPlan request;
     request.job = id(step);
     request.rank = step.whole("rank", 0);
-    request.version = step.whole("version", 0);
+    const auto answered = waits_.find(step.text("version"));
+    request.version = answered == waits_.end() ? step.whole("version", 0) : version_of(answered->second);
     request.reason = step.text("because");
     request.epoch = step.epoch();
     request.microbatches = step.whole("microbatches", 0);
