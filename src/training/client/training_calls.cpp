@@ -113,7 +113,7 @@ void TrainingCalls::step_end() {
   if (!in_step_) return;
   if (has_news()) take_news(train_, true);
   in_step_ = false;
-  if (train_) follower_.end_step(counted_[static_cast<std::size_t>(model::Instruction::forward)][0]);
+  if (train_) follower_.end_step(forwards());
   const std::uint64_t now = host_now_ns();
   if (Step* const step = recorder_.current()) {
     step->end_ns = now;
@@ -139,10 +139,16 @@ void TrainingCalls::step_end() {
   finished_.store(++iteration_, std::memory_order_release);
 }
 
+/// Of a stage, in this step: the microbatches that ran. 0: not known.
+int TrainingCalls::forwards() const {
+  const int first = counted_[static_cast<std::size_t>(model::Instruction::forward)][0];
+  if (!no_chunks_ || options_.chunks <= 1) return first;
+  return first % options_.chunks == 0 ? first / options_.chunks : 0;
+}
+
 /// A step that has another shape than the plan in force is none of the plan's.
 void TrainingCalls::record_shape(Step& step) const {
-  const int ran = counted_[static_cast<std::size_t>(model::Instruction::forward)][0];
-  step.microbatches = microbatches_ != 0 ? microbatches_ : ran;
+  step.microbatches = microbatches_ != 0 ? microbatches_ : forwards();
   step.other_window = -1;
   if (!follower_.foreign()) return;
   step.other_window = std::exchange(step.window, -1);
@@ -174,7 +180,10 @@ void TrainingCalls::begin(model::Instruction instruction, int microbatch, int ch
   // Before its begin: the change takes effect when the device has passed the previous boundary.
   if (!follower_.asked()) request(follower_.clock_for(instruction, microbatch, chunk));
   follower_.begun(instruction, microbatch, chunk);
-  chunk = std::max(chunk, 0);
+  if (chunk < 0) {
+    no_chunks_ = true;
+    chunk = 0;
+  }
   int& counted = counted_[static_cast<std::size_t>(instruction)][static_cast<std::size_t>(chunk) % 8];
   if (microbatch < 0) microbatch = counted;
   ++counted;

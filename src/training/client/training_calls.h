@@ -127,6 +127,7 @@ class TrainingCalls {
   void end_evaluation(std::uint64_t now_ns);
   void record_step_begin();
   void record_shape(Step& step) const;
+  [[nodiscard]] int forwards() const;
   [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();
   bool open_progress(clock_control::ClockController& control);
@@ -144,6 +145,7 @@ class TrainingCalls {
   int under_way_ = 0;  ///< number of open computations
   std::uint32_t speed_calls_ = 0, begin_calls_ = 0, end_calls_ = 0;
   bool in_step_ = false, train_ = false;
+  bool no_chunks_ = false;  ///< the program gives no chunks
   int microbatches_ = 0;    ///< of this step, as the program gives it; 0: not known
   bool use_cuda_ = false;   ///< from the next step on
   bool cuda_step_ = false;  ///< this one's marks are events

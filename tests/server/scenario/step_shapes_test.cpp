@@ -12,7 +12,7 @@ namespace {
 struct StepShapesTest : ::testing::Test {
   std::string job(int microbatches) {
     jobs::NamedProfile profile;
-    profile.name = "with " + std::to_string(microbatches);
+    profile.name = "with-" + std::to_string(microbatches);
     profile.profile_csv = kTwoStages;
     profile.shape.microbatches = microbatches;
     profile.shape.blocking_power = Watts(70);
