@@ -22,7 +22,7 @@ bool become_real_time() {
 
 void lose_real_time(int /*signal*/) {
   const sched_param none{0};
-  ::sched_setscheduler(0, SCHED_OTHER, &none);
+  ::sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none);  // only privileges may drop the flag
 }
 
 }  // namespace
