@@ -116,8 +116,9 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
 }
 
 /// The clock, if it is below the highest one without a reason: the driver cannot report a lock. An idle GPU without a
-/// lock has its lowest clocks, or the highest one. 0: none.
+/// lock has its lowest clocks, or the highest one; AMD's give no reason. 0: none.
 Megahertz locked_by_another(device::Gpu& gpu, int highest_mhz) {
+  if (gpu.identity().amd) return Megahertz(0);
   const auto clock = gpu.clock();
   const auto events = gpu.clock_events();
   if (!clock || !events || events->throttled() || events->sync_boost) return Megahertz(0);

@@ -2,10 +2,10 @@
 //
 // A device within 2 % (or 20 MHz) of its clock follows. Below it with a reason (power cap, heat, power brake) it is
 // limited, and setting the clock again would not help. Otherwise the clock is set again, at once where the device is
-// above it, and below it after the second reading: if it holds then,
-// another process had changed it. Six such changes within ten minutes are a conflict. A device that stays above its
-// clock, or whose clock stays the same while the clocks set move by more than a tenth, does not follow at all: this
-// takes 3 to 30 s. Below its clock without a reason it is limited, unexplained.
+// above it, and below it after the second reading: if it holds then, another process had changed it. Six such changes
+// within ten minutes are a conflict. A device that stays above its clock, or whose clock stays the same while the
+// clocks set move by more than a tenth, does not follow at all: this takes 3 to 30 s. Below its clock without a reason
+// it is limited, unexplained.
 //
 // Problem: a lock can be reset, replaced, clipped or ignored, and the driver does not say so.
 // Input:   each clock that was set; readings of the device, every kEvery while the clock stays, and of clocks that

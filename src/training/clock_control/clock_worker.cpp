@@ -145,11 +145,15 @@ void ClockWorker::look_at_clock(bool changes) {
   const auto events = gpu_.clock_events();
   if (!clock) return no_reading(clock.error());
   unread_since_ns_ = 0;
-  const ClockWatch::Advice advice = watch_.read(*clock, events ? *events : device::ClockEvents{}, changes, now_());
+  // AMD's clock is a limit: below it the GPU follows, also where it idles, and nothing gives a reason.
+  const bool within =
+      gpu_.identity().amd && (*clock < clock_set_ || device::runs_at(gpu_.identity(), clock_set_, *clock));
+  const ClockWatch::Advice advice =
+      watch_.read(within ? clock_set_ : *clock, events ? *events : device::ClockEvents{}, changes, now_());
   mailbox_.device_clock.write(watch_.found());
   if (advice == ClockWatch::Advice::none) return;
-  const bool bounded = mailbox_.limit.ceiling().value() == 0;  // a budget is kept as long as it lasts
-  if (advice == ClockWatch::Advice::set_again || !bounded) {
+  const bool budget = mailbox_.limit.ceiling().value() != 0;  // kept as long as it lasts
+  if (advice == ClockWatch::Advice::set_again || budget) {
     limiting_ = true;
     attempts_ = 0;
     due_ns_ = 0;

@@ -536,6 +536,23 @@ TEST_F(Worker, AnIdleGpuMayRunSlower) {
   EXPECT_THAT(gpu_.calls, ElementsAre(1400));
 }
 
+TEST_F(Worker, AnAmdGpuBelowItsLimitFollows) {
+  gpu_.is_of_amd();
+  gpu_.call_takes_ns = 0;
+  ask(1400);
+  for (const int mhz : {132, 1400, 900, 1390, 132, 1450, 132, 132, 1400, 300}) {
+    gpu_.running_at = Megahertz(mhz);
+    pass_s(3);
+    EXPECT_EQ(mailbox_.device_clock.read().other, Megahertz(0)) << mhz;
+    EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U) << mhz;
+  }
+  EXPECT_THAT(gpu_.calls, ElementsAre(1400));
+  EXPECT_EQ(mailbox_.device_clock.read().foreign, 0);
+  gpu_.running_at = Megahertz(2100);
+  pass_s(0.6);
+  EXPECT_GE(gpu_.calls.size(), 2U) << "above its limit it does not follow";
+}
+
 TEST_F(Worker, AGpuThatTakesLocksAndIgnoresThemIsGivenUpWithinAMinute) {
   ask(700);  // it stays at 1400
   pass_s(30);

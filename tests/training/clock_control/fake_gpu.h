@@ -28,6 +28,7 @@ class FakeGpu : public device::Gpu {
   device::DeviceResult<device::GpuConditions> conditions() override { return device::GpuConditions{}; }
   device::DeviceStatus lock_clock(Megahertz clock) override { return call(clock.value()); }
   device::DeviceStatus unlock_clock() override { return call(0); }
+  void is_of_amd() { identity_.amd = true; }
 
   std::vector<Megahertz> clocks{Megahertz(1400), Megahertz(700), Megahertz(350)};
   Megahertz running_at{1400};
