@@ -262,6 +262,17 @@ Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
           pulse.calls.load(std::memory_order_relaxed)};
 }
 
+/// Restores locks that earlier helpers could not give back, on other GPUs. In a separate process: each GPU that is
+/// still lost takes a while, and this one must watch its worker.
+void restore_others(const Ends& ends, const std::string& lease) {
+  if (::fork() != 0) return;
+  ::prctl(PR_SET_NAME, "clockd-restore");
+  ::close(ends.link);
+  ::close(HelperFds::kChannel);  // its other end waits for the helper's processes alone
+  (void)restore_expired_leases(device::open_gpu, lease);
+  ::_exit(0);
+}
+
 /// Runs until one of the processes ends, the worker hangs, or the training process is suspended. Before that the
 /// worker sends one message: the path of its lease.
 Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const Ends& ends, std::string& lease) {
@@ -295,8 +306,7 @@ Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const
       const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
       if (got <= 0) break;
       lease.assign(path.data(), static_cast<std::size_t>(got));
-      // Restores locks that a previous helper could not give back, on any GPU.
-      (void)restore_expired_leases(device::open_gpu, lease);
+      restore_others(ends, lease);
     }
     advice = watchdog.look(seen_of(mailbox, pulse));
     if (advice == Watchdog::Advice::worker_hangs || advice == Watchdog::Advice::owner_suspended) return advice;
