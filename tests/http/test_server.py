@@ -328,6 +328,12 @@ class OwnApi(ServerCase):
                           {"average_w": 1} if method == "PUT" else None, 400)
             self.assertEqual(wrong["detail"], "'kind' is 'bogus'; expected one of power_cap, pinned, max_slowdown")
         check("PUT", "/v1/jobs/{job}/profile", f"/v1/jobs/{job}/profile", {**profile, "pipelines": [1]})
+        shape = "/v1/jobs/{job}/ranks/{rank}/shape"
+        check("POST", shape, f"{ranks}/0/shape", {"microbatches": 16})
+        check("POST", shape, f"{ranks}/99/shape", {"microbatches": 16}, 404)
+        check("POST", shape, f"{ranks}/0/shape", {"microbatches": 0}, 400)
+        check("POST", shape, f"{ranks}/0/shape", {"prevails": True}, 422)
+        self.assertIn(16, [one["microbatches"] for one in check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["shapes"]])
         dropped = "/v1/jobs/{job}/ranks/{rank}/plan_dropped"
         version = check("GET", "/v1/jobs/{job}/ranks/{rank}/plan", f"{ranks}/0/plan")["version"]
         slow = {"version": version, "reason": "slow", "measured_time_s": 1.1, "promised_time_s": 1.0}

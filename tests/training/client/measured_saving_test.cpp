@@ -74,11 +74,11 @@ TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
   for (int rank = 0; rank < 2; ++rank) {
     for (const MeasuredIteration& one : pipeline.measured(static_cast<std::size_t>(rank))) {
       const std::vector<Joules> energy{Joules(one.energy_j)};
-      if (one.iteration >= 2) meter.report(one.plan_version, rank, energy, {Seconds(one.time_s)});
+      if (one.iteration >= 2) meter.report(one.plan_version, 0, rank, energy, {Seconds(one.time_s)});
       followed.report({rank, 2, true, one.plan_version, one.iteration, 1, energy, false});
     }
   }
-  const auto highest = meter.take(0, 2);
+  const auto highest = meter.take(0, 0, 2);
   ASSERT_TRUE(highest);
   double saved_j = 0, all_j = 0;
   for (const auto& whole : followed.whole()) {
