@@ -68,7 +68,7 @@ def main(server, rank, ranks, microbatches, job, device, table=None):
             reported = True
             say("planned")
             if "ALTERNATES" in os.environ:
-                schedules.append(make_schedule(rank, ranks, int(os.environ["ALTERNATES"]), None))
+                schedules.append(pipelining.Schedule1F1B(schedule._stage, int(os.environ["ALTERNATES"]), lambda *_: 0))
                 torch_pipelining.install(schedules[-1], **options)
         if len(schedules) > 1:
             planned[schedules[0]._n_microbatches] = statistics["planned_iteration_time_s"]
