@@ -64,6 +64,8 @@ class ReplayClient final : public replay::WorkerClient {
   void use_stream(void* stream) { stream_ = stream; }
 
   std::string start(const std::string& job) override {
+    // A demo caps GPUs and sends the notices itself.
+    ::setenv("PERSEUS_STRAGGLER_REPORTS", "0", 0);
     perseus_options options;
     perseus_options_init(&options);
     const std::string device = "simulated:" + arguments_.gpu;

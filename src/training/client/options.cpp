@@ -88,6 +88,15 @@ double plan_tolerance(double given, std::vector<std::string>& remarks) {
   return usual;
 }
 
+/// A variable of the environment that is 0 or 1; `otherwise`: not set, or neither.
+bool is_on(const char* name, bool otherwise, std::vector<std::string>& remarks) {
+  const char* const variable = std::getenv(name);
+  const std::string_view wanted = variable == nullptr ? "" : variable;
+  if (wanted == "0" || wanted == "1") return wanted == "1";
+  if (!wanted.empty()) remarks.push_back(fmt::format("{} is '{}', ignored; allowed: 0, 1", name, wanted));
+  return otherwise;
+}
+
 /// PERSEUS_START_CEILING_MHZ; 0: not set. A wrong value is no limit that can be guessed.
 int start_ceiling(std::vector<std::string>& remarks) {
   constexpr int most = 65535;
@@ -152,13 +161,8 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
     }
   }
   o.start_ceiling_mhz = start_ceiling(remarks);
-  if (const char* const backstop = std::getenv("PERSEUS_POWER_BACKSTOP"); backstop != nullptr) {
-    const std::string_view wanted = backstop;
-    o.power_backstop = wanted == "1";
-    if (!wanted.empty() && wanted != "0" && wanted != "1") {
-      remarks.push_back(fmt::format("PERSEUS_POWER_BACKSTOP is '{}', ignored; allowed: 0, 1", wanted));
-    }
-  }
+  o.power_backstop = is_on("PERSEUS_POWER_BACKSTOP", false, remarks);
+  o.reports_straggler = is_on("PERSEUS_STRAGGLER_REPORTS", true, remarks);
   if (all.log != nullptr) {
     o.log = [log = all.log, context = all.log_context](LogLevel level, const std::string& message) {
       log(context, static_cast<int>(level), message.c_str());

@@ -370,7 +370,7 @@ void TrainingClient::guard(const Step& step) {
     guard_.take(guarded_->iteration);
     const auto degree = straggler_.ran(guarded_->iteration.plan_version, guarded_->iteration.time_s,
                                        device_clock_.limited_by != 0, guarded_->iteration.microbatches);
-    if (degree && session_) session_->straggles(*degree);
+    if (degree && session_ && options_.reports_straggler) session_->straggles(*degree);
   }
   guarded_.reset();
   if (step.train && step.cuda && step.end_mark > step.begin_mark) {

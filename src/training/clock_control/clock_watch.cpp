@@ -17,7 +17,8 @@ constexpr int kTriesBelow = 3, kTriesAbove = 12;          // in a row
 constexpr std::int64_t kTryAgainAfter = 30'000'000'000;   // ns
 constexpr std::size_t kMostForeign = 6;                   // changes, ...
 constexpr std::int64_t kForeignWithin = 600'000'000'000;  // ... in ns
-constexpr int kHeld = 8;                                  // readings
+constexpr std::int64_t kLimitKnownFor = 5'000'000'000;    // ns
+constexpr int kHeld = 4;                                  // readings
 constexpr int kStaysOff = 16;                             // readings
 constexpr std::int64_t kStaysFor = 8'000'000'000;         // ns
 constexpr double kMoved = 0.1;                            // of the clocks set
@@ -31,7 +32,7 @@ bool ClockWatch::alike(Megahertz a, Megahertz b) {
 
 void ClockWatch::set(Megahertz clock, std::int64_t now_ns) {
   if (clock != set_) {
-    holds_ = below_ = tries_ = 0;
+    below_ = tries_ = 0;
     if (clock.value() == 0) found_.other = Megahertz(0), found_.limited_by = 0;
   }
   set_ = clock;
@@ -50,10 +51,9 @@ ClockWatch::Advice ClockWatch::read(Megahertz clock, const device::ClockEvents& 
   read_ns_ = now_ns;
   const bool below = clock < set_;
   if (below && events.idle) return Advice::none;
-  if (explained(clock, events)) return Advice::none;
+  if (explained(clock, events, now_ns)) return Advice::none;
   if (stays(clock, now_ns)) return Advice::does_not_follow;
   if (alike(clock, set_)) return follows(now_ns);
-  holds_ = 0;
   if (changes) return Advice::none;
   found_.set = set_;
   found_.other = clock;
@@ -67,15 +67,16 @@ ClockWatch::Advice ClockWatch::read(Megahertz clock, const device::ClockEvents& 
 }
 
 /// The device says why it is below its clock. A power cap below a clock that it never held is how the device is.
-bool ClockWatch::explained(Megahertz clock, const device::ClockEvents& events) {
+bool ClockWatch::explained(Megahertz clock, const device::ClockEvents& events, std::int64_t now_ns) {
   if (!(clock < set_) || alike(clock, set_) || !events.throttled()) return false;
-  holds_ = below_ = tries_ = 0;
+  below_ = tries_ = 0;
   const bool new_cap = events.power_cap && set_ <= held_ && clock.value() < (1 - kLimited) * set_.value();
   const std::uint32_t by = (new_cap ? kLimitedByPowerCap : 0U) | (events.thermal ? kLimitedByHeat : 0U) |
                            (events.power_brake ? kLimitedByPowerBrake : 0U);
   found_.set = set_;
   found_.other = by == 0 ? Megahertz(0) : clock;
   found_.limited_by = by;
+  limited_ns_ = now_ns;
   return true;
 }
 
@@ -95,7 +96,10 @@ bool ClockWatch::stays(Megahertz clock, std::int64_t now_ns) {
 }
 
 ClockWatch::Advice ClockWatch::follows(std::int64_t now_ns) {
-  if (++holds_ >= kHeld) held_ = std::max(held_, set_);
+  if (set_ > held_ && ++holds_ >= kHeld) {
+    held_ = set_;
+    holds_ = 0;
+  }
   const bool again = tries_ > 0 && now_ns - tried_ns_ <= kAnswersWithin;
   if (again) {
     ++found_.foreign;
@@ -103,8 +107,11 @@ ClockWatch::Advice ClockWatch::follows(std::int64_t now_ns) {
     foreign_ns_.push_back(now_ns);
   }
   tries_ = below_ = 0;
-  found_.other = Megahertz(0);
-  found_.limited_by = 0;
+  // A lower clock says nothing about the limit of a higher one.
+  if (found_.limited_by == 0 || set_ >= found_.set || now_ns - limited_ns_ > kLimitKnownFor) {
+    found_.other = Megahertz(0);
+    found_.limited_by = 0;
+  }
   while (!foreign_ns_.empty() && now_ns - foreign_ns_.front() > kForeignWithin) foreign_ns_.pop_front();
   return again && foreign_ns_.size() >= kMostForeign ? Advice::conflict : Advice::none;
 }

@@ -52,14 +52,14 @@ class ClockWatch {
   [[nodiscard]] std::string why() const;
 
  private:
-  [[nodiscard]] bool explained(Megahertz clock, const device::ClockEvents& events);
+  [[nodiscard]] bool explained(Megahertz clock, const device::ClockEvents& events, std::int64_t now_ns);
   [[nodiscard]] bool stays(Megahertz clock, std::int64_t now_ns);
   Advice follows(std::int64_t now_ns);
 
   DeviceClock found_;
   Megahertz set_, held_;  ///< held_: the highest that the device was seen to hold for a while
-  int holds_ = 0;         ///< readings in a row
-  std::int64_t set_ns_ = 0, read_ns_ = 0, tried_ns_ = 0;
+  int holds_ = 0;         ///< readings that held a higher one
+  std::int64_t set_ns_ = 0, read_ns_ = 0, tried_ns_ = 0, limited_ns_ = 0;
   int below_ = 0;  ///< unexplained readings in a row
   int tries_ = 0;  ///< the clock was set again so often, and the device has not followed since
   std::deque<std::int64_t> foreign_ns_;

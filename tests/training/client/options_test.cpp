@@ -53,6 +53,20 @@ TEST(Options, TheStartCeiling) {
   EXPECT_EQ(remarks[0], "PERSEUS_START_CEILING_MHZ is '1005 MHz', ignored; allowed: a clock up to 65535, in MHz");
 }
 
+TEST(Options, ReportsOfStragglersCanBeTurnedOff) {
+  std::vector<std::string> remarks;
+  const auto read = [&](const char* value) {
+    device::Environment variable("PERSEUS_STRAGGLER_REPORTS", value);
+    return read_options(nullptr, remarks).reports_straggler;
+  };
+  EXPECT_TRUE(read(nullptr));
+  EXPECT_TRUE(read("1"));
+  EXPECT_FALSE(read("0"));
+  EXPECT_TRUE(remarks.empty());
+  EXPECT_TRUE(read("no"));
+  EXPECT_THAT(remarks, ::testing::ElementsAre("PERSEUS_STRAGGLER_REPORTS is 'no', ignored; allowed: 0, 1"));
+}
+
 TEST(Options, TheLogOnStandardError) {
   std::vector<std::string> remarks;
   const auto printed = [&](const char* level) {

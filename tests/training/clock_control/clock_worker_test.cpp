@@ -520,6 +520,32 @@ TEST_F(Worker, ALimitThatTheDeviceNamesIsReportedAndNotFought) {
   EXPECT_EQ(mailbox_.device_clock.read().foreign, 0);
 }
 
+TEST_F(Worker, ALimitIsReportedWhereThePlansClocksChangeAllTheTime) {
+  follow();
+  const auto computes = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      ask(i % 2 == 0 ? 1400 : 700);
+      for (int tick = 0; tick < 4; ++tick) {
+        (void)worker_.work();
+        gpu_.now_ns += 10'000'000;
+      }
+    }
+  };
+  computes(201);
+  gpu_.follows = [](int mhz) { return Megahertz(std::min(mhz, 900)); };
+  gpu_.events.power_cap = true;
+  computes(50);  // 2 s
+  for (int i = 0; i < 100; ++i) {
+    computes(1);
+    EXPECT_EQ(mailbox_.device_clock.read().limited_by, kLimitedByPowerCap) << i << ": also at the lower clock";
+  }
+  follow();
+  gpu_.events.power_cap = false;
+  computes(50);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U);
+  EXPECT_EQ(mailbox_.state, HelperState::working);
+}
+
 TEST_F(Worker, APowerCapBelowAClockThatWasNeverHeldIsHowTheDeviceIs) {
   gpu_.events.power_cap = true;
   gpu_.running_at = Megahertz(1000);
