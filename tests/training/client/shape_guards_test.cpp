@@ -11,6 +11,7 @@ namespace perseus::client {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using ::testing::Optional;
 using ::testing::UnorderedElementsAre;
 
@@ -67,6 +68,19 @@ TEST(ShapeGuards, ASlowShapeLosesItsPlanAndTheOthersKeepTheirs) {
   ASSERT_TRUE(dropped);
   EXPECT_EQ(dropped->microbatches, 8);
   EXPECT_THAT(guards.allowed(), Optional(ElementsAre(4)));
+}
+
+TEST(ShapeGuards, TheHighestClockFromALaterIterationOnFreesNoSlowPlan) {
+  ShapeGuards guards(0.01);
+  run(guards, 5, 4, 1, 0, false);
+  guards.arrives(plan_of(1));
+  run(guards, 3, 4, 6, 1, true);
+  EXPECT_THAT(guards.allowed(), Optional(IsEmpty())) << "a trial";
+  ClockPlan later = plan_of(2);
+  later.kind = ClockPlan::Kind::maximum_clock;
+  later.from_iteration = 1'000'000'000;
+  guards.arrives(later);
+  EXPECT_THAT(guards.allowed(), Optional(IsEmpty())) << "the slow plan is in force until then";
 }
 
 TEST(ShapeGuards, WithoutJudgmentEverythingIsAllowed) {
