@@ -279,7 +279,8 @@ class Client:
         if torch is None:
             return
         try:
-            self.looks_for_cuda = bool(getattr(getattr(torch, "version", None), "cuda", None)) and torch.cuda.is_available()
+            # Not is_available(), which may initialize the driver: forked children could not use it then.
+            self.looks_for_cuda = bool(getattr(getattr(torch, "version", None), "cuda", None))
             if self.looks_for_cuda and torch.cuda.is_initialized() and self.active:
                 self._cuda = _note_torch({})
                 self.looks_for_cuda = False
@@ -397,7 +398,7 @@ def _log_function(_, level, message):
 def _torch_cuda():
     """Returns torch.cuda if the program has created a context with it, else None. Imports nothing."""
     cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    return cuda if cuda is not None and cuda.is_available() and cuda.is_initialized() else None
+    return cuda if cuda is not None and cuda.is_initialized() and cuda.is_available() else None
 
 
 def _is_rocm():

@@ -477,13 +477,21 @@ class Cuda(RecordedTest):
         client.on_step_begin()
         self.assertEqual(self.calls(), ["time_with 7", "step_begin 0"])
 
-    def test_no_gpu_is_looked_for_once(self):
-        self.torch.cuda.is_available = mock.Mock(return_value=False)
+    def test_a_gpu_is_looked_for_without_initializing_the_driver(self):
+        """torch.cuda.is_available() may do that, and forked children could not use it then."""
+        self.torch.cuda.is_initialized = lambda: False
+        self.torch.cuda.is_available = mock.Mock(return_value=True)
         client.start()
-        asked = self.torch.cuda.is_available.call_count
         for _ in range(3):
             client.on_step_begin()
-        self.assertEqual(self.torch.cuda.is_available.call_count, asked + 1)
+        self.torch.cuda.is_available.assert_not_called()
+
+    def test_a_torch_without_cuda_is_looked_at_once(self):
+        self.torch.cuda.is_initialized = lambda: False
+        self.torch.version.cuda = None
+        client.start()
+        client.on_step_begin()
+        self.assertFalse(client.current().looks_for_cuda)
 
     def test_a_torch_that_fails(self):
         self.torch.cuda.current_device = lambda: 1 / 0

@@ -243,6 +243,18 @@ class Megatron(RecordedTest):
         self.assertEqual(sum(call == "step_end" for call in self.calls()[stopped:]), 5)
         self.assertEqual(sum("registers anew" in line for line in logged.output), 1)
 
+    def test_places_that_alternate_cost_few_registrations(self):
+        """Two models with process groups of their own: stopping and starting in each step would stop training."""
+        self.be(pipeline_model=(1, 4))
+        for step in range(40):
+            parallel_state.ranks = {"pipeline_model": (1, 4) if step % 2 == 0 else (0, 2)}
+            run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertLessEqual(self.calls().count("stop"), 1)
+        parallel_state.ranks = {"pipeline_model": (2, 3)}
+        for _ in range(4):
+            run(schedules.get_forward_backward_func(), [model()], 2)
+        self.assertEqual(self.options()["degrees"], "1 3 1")
+
     def test_a_state_that_is_being_set_up_again_changes_nothing(self):
         self.be(pipeline_model=(1, 2))
         run(schedules.get_forward_backward_func(), [model()], 2)

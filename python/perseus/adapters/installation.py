@@ -4,7 +4,7 @@ Input:   an owner (an object, class or module of the framework) and the names of
          the framework lacks is logged once and skipped.
 Copies:  what install() leaves in an object pickles to nothing, and a copy of the object runs as if there were no Perseus.
 Places:  when ranks, degrees or the number of processes change (a restart within the process, an elastic job), the client
-         registers anew.
+         registers anew. Each time it waits for twice as many steps at the new place, since places may alternate.
 Silence: if no training step comes, one line says so, and what to look at.
 One job: a process has one client. It follows the model, engine or pipeline that trains first, or that replaces it; another
          one beside it is not measured.
@@ -27,12 +27,14 @@ from perseus import options as option_values
 _MARK = "_perseus_installation"
 _HOOK = "_perseus_hook"
 _MOST_SHAPES = 1000
+_MOST_PATIENCE = 1024  # steps
 _SILENCE_S, _SILENCE_COUNT = 60, 20
 
 _ticks = itertools.count()  # of installations and training steps
 _followed = (None, None, 0)  # the client, a reference to what it follows, the tick of its last step
 _open_step = None  # the installation whose step runs
 _registered = (None, None)  # the client, and the place where it is registered
+_moves, _elsewhere = 0, (None, 0)  # registrations at another place; a new place, and its steps in a row
 _listeners = ()  # to steps of optimizers
 
 
@@ -181,13 +183,19 @@ class Installation:
             return None
 
     def _realign(self, args, kwargs):
-        global _registered
+        global _moves, _elsewhere
         of, before = _registered
         if of is None or of is not client.current():
             return
         now = self._place_now(args, kwargs)
         if now is None or now == before or now[0].keys() != before[0].keys():
+            _elsewhere = (None, 0)
             return
+        place, steps = _elsewhere
+        _elsewhere = now, steps + 1 if now == place else 1
+        if _elsewhere[1] < min(2**_moves, _MOST_PATIENCE):  # the same in all ranks
+            return
+        _moves, _elsewhere = _moves + 1, (None, 0)
         client.log.info("this process is another rank now (%s, it was %s): the client registers anew", now, before)
         client.stop()
         self._start(args, kwargs)

@@ -86,6 +86,7 @@ class Loop:
     def uninstall(self):
         self._uninstalled = True
         self._installation.uninstall()
+        self.calls = None  # which other code may have wrapped
         for hook in self._hooks:
             hook.remove()
         if self._evaluates:
