@@ -220,6 +220,16 @@ class Compiled(Recorded):
         self.assertEqual(self.computations(), 4 * WHOLE)
         self.assertEqual(self.lines, [])
 
+    def test_uninstalled_below_other_code(self):
+        model = Model()
+        self.install(model)
+        train(model)
+        ours = model._compiled_call_impl
+        model._compiled_call_impl = lambda *arguments: ours(*arguments)
+        plain.uninstall(model)
+        train(model)
+        self.assertEqual(self.computations(), 4 * WHOLE)
+
     def test_a_part_that_is_compiled(self):
         """Regional compilation: the hooked model itself is not."""
         model = torch.nn.Sequential(torch.compile(Model(), backend="eager", fullgraph=True))
