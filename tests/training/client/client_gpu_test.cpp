@@ -616,6 +616,29 @@ TEST_F(ClientGpuTest, AShapeThatComesBackIsReportedAndEachStepFollowsThePlanOfIt
   EXPECT_EQ(statistics().plan_version, 2);
 }
 
+TEST_F(ClientGpuTest, CallersThatNameNoChunksFollowThePlanOfAllTheirStages) {
+  std::string clocks;
+  for (const char* name :
+       {"forward", "forward", "forward", "forward", "backward", "backward", "backward", "backward"}) {
+    clocks += std::string(clocks.empty() ? "" : ",") + "[\"" + name + "\",1200]";
+  }
+  const std::string two_chunks = plan_of(1, "[" + clocks + "]", R"(,"microbatches":2)");
+  ScriptedServer server([&](const http::HttpRequest& request) { return well(request, two_chunks, 1); });
+  options.server = server.url();
+  options.chunks = 2;
+  start();
+  const auto step = [&] {
+    client->calls().step_begin(true);
+    for (int i = 0; i < 4; ++i) compute(model::Instruction::forward);
+    for (int i = 0; i < 4; ++i) compute(model::Instruction::backward);
+    client->calls().step_end();
+  };
+  for (int i = 0; i < 2000 && gpu->clock() != Megahertz(1200); ++i) step();
+  EXPECT_EQ(gpu->clock(), Megahertz(1200)) << client->status();
+  EXPECT_EQ(said.count("does not fit"), 0);
+  EXPECT_TRUE(server.asked("POST", "/ranks/0/shape").empty());
+}
+
 TEST_F(ClientGpuTest, StepsThatAllDifferAreSaidOnceAndRunAtTheHighestClock) {
   ScriptedServer server([&](const http::HttpRequest& request) {
     return request.path.ends_with("/shape") ? std::pair(200, std::string("{}")) : well(request, shaped(1), 1);
