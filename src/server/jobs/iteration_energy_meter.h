@@ -3,8 +3,7 @@
 // Input:   reports of ranks: the plan version that the iterations followed (0: the highest clock), their shape (number
 //          of microbatches), energies and times.
 // Output:  take(): an iteration of a version and shape once all ranks have reported it, and again each time the number
-// of
-//          iterations doubles. Its energy is the sum over ranks of the mean of the iterations that took at most 10 %
+//          of iterations doubles. Its energy is the sum over ranks of the mean of the iterations that took at most 10 %
 //          longer than the median: a counter's refresh falls into an iteration, so that one takes from its neighbor,
 //          and only the mean is right, also of the few iterations that some jobs run at the highest clock. Its time is
 //          the median of the slowest rank.

@@ -22,8 +22,7 @@
 //   5. A dropped plan is tried again after 1, 2, 4, ... 64 minutes of training. Another version is tried at once, but
 //      after two slow versions in a row it waits like them. Ten minutes without a slow iteration end this.
 //   6. Whatever the versions are: the device time beyond the limits that all plans and profiling windows have cost,
-//   less
-//      0.5 % of the time trained, may be 10 iterations of the reference. While it is more, no plan runs.
+//      less 0.5 % of the time trained, may be 10 iterations of the reference. While it is more, no plan runs.
 //   7. Two iterations in a row of a profiling window that take more than 1.3 times the reference drop the window.
 //
 // Every rank of a pipeline sees the slow iterations at the same time, so their trials coincide; that makes rule 4

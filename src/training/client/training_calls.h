@@ -8,8 +8,7 @@
 // Errors:  Complaints (cuda); what the training thread must not log itself is returned by a getter.
 // Cost:    docs/measurements/client.md.
 // Threads: step_begin, step_end, begin, end, set_speed and time_with* one at a time, as the C ABI sees to it; each
-// other
-//          function says which.
+//          other function says which.
 // Source:  paper section 5; docs/decisions/0030-clocks-at-device-time.md.
 #pragma once
 

@@ -7,10 +7,9 @@
 //   3. The only visible device.
 // The visible devices are those of an initialized libcuda, else those of CUDA_VISIBLE_DEVICES, read as CUDA reads it:
 // the list ends at its first invalid entry, a repeated entry makes it empty, "" and "-1" hide every GPU, and of MIG
-// slices only the first is visible. CUDA
-// counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its numbers do not identify NVML's GPUs.
-// HIP numbers the GPUs of KFD's nodes that ROCR_VISIBLE_DEVICES leaves, of which HIP_VISIBLE_DEVICES, else
-// CUDA_VISIBLE_DEVICES, leaves some.
+// slices only the first is visible. CUDA counts by PCI bus id only with CUDA_DEVICE_ORDER=PCI_BUS_ID; otherwise its
+// numbers do not identify NVML's GPUs. HIP numbers the GPUs of KFD's nodes that ROCR_VISIBLE_DEVICES leaves, of which
+// HIP_VISIBLE_DEVICES, else CUDA_VISIBLE_DEVICES, leaves some.
 // Where the rules contradict each other or leave more than one GPU, the result is none: a GPU of another job must not
 // be set.
 //
