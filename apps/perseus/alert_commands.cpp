@@ -47,7 +47,8 @@ void add_alert(CLI::App& app, Command& command) {
                                });
   list->add_option("--job", filter->job, "Only alerts of this job, by its id or name")->type_name("JOB");
   list->add_option("--kind", filter->kind,
-                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit or watts_missing")
+                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing or "
+                   "limits_unread")
       ->type_name("KIND");
 }
 

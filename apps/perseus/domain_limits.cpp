@@ -98,33 +98,36 @@ Result<std::string> change_site(const http::HttpPeer& server,
   }
 }
 
-Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain) {
+Result<openadr::SentLimits> limits_of_domain(const http::HttpPeer& server, const std::string& domain) {
   const auto body = call_server(server, {"GET", "/v1/site", ""});
   if (!body) return body.error();
   auto site = site_in(*body);
   if (!site) return site.error();
   const auto found = domain_in(*site, domain);
   if (!found) return found.error();
-  std::vector<openadr::WattStep> steps{{0, std::nullopt}};
+  openadr::SentLimits there{{{0, std::nullopt}}, ""};
+  const json::value* const unread = (*found)->if_contains("limits_unread");
+  if (unread != nullptr && unread->is_string()) there.unread = unread->get_string().c_str();
   const json::value* const limits = (*found)->if_contains("limits");
-  if (limits == nullptr || !limits->is_array()) return steps;
+  if (limits == nullptr || !limits->is_array()) return there;
   for (const json::value& limit : limits->get_array()) {
     if (!limit.is_object()) continue;
     const auto watts = number_in(limit.get_object(), "limit_w");
-    steps.push_back(
+    there.steps.push_back(
         {number_in(limit.get_object(), "from_s").value_or(0), watts ? std::optional(Watts(*watts)) : std::nullopt});
   }
-  return steps;
+  return there;
 }
 
-Status replace_limits(const http::HttpPeer& server, const std::string& domain,
-                      const std::vector<openadr::WattStep>& steps) {
+Status replace_limits(const http::HttpPeer& server, const std::string& domain, const openadr::SentLimits& limits) {
   const auto answer = change_site(server, [&](const std::string& body) -> Result<std::string> {
     auto site = site_in(body);
     if (!site) return site.error();
     const auto found = domain_in(*site, domain);
     if (!found) return found.error();
-    (**found)["limits"] = json::parse(limits_json(steps));
+    (**found)["limits"] = json::parse(limits_json(limits.steps));
+    (*found)->erase("limits_unread");
+    if (!limits.unread.empty()) (**found)["limits_unread"] = limits.unread;
     return formats::json_text(*site);
   });
   if (!answer) return answer.error();

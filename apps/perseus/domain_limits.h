@@ -1,7 +1,7 @@
 // Reads and replaces the limits of one domain in the site that a server keeps.
 //
 // Problem: the server takes a site as a whole (PUT /v1/site), and an operator may replace it at any time.
-// Input:   a server with a site; the domain's name; steps of watts.
+// Input:   a server with a site; the domain's name; steps of watts, and which limits cannot be read (`limits_unread`).
 // Output:  everything else in the site stays. A first step holds from the beginning of time, so that a server whose
 //          clock is behind has no gap. If others change the site between reading and writing, it is read again, up to
 //          kMostTries times.
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "io/http/http_client.h"
-#include "server/openadr/watt_steps.h"
+#include "server/openadr/event_follower.h"
 
 namespace perseus::cli {
 
@@ -35,8 +35,7 @@ inline constexpr int kMostTries = 10;
 Result<std::string> change_site(const http::HttpPeer& server,
                                 const std::function<Result<std::string>(const std::string&)>& change);
 
-Result<std::vector<openadr::WattStep>> limits_of_domain(const http::HttpPeer& server, const std::string& domain);
-Status replace_limits(const http::HttpPeer& server, const std::string& domain,
-                      const std::vector<openadr::WattStep>& steps);
+Result<openadr::SentLimits> limits_of_domain(const http::HttpPeer& server, const std::string& domain);
+Status replace_limits(const http::HttpPeer& server, const std::string& domain, const openadr::SentLimits& limits);
 
 }  // namespace perseus::cli

@@ -126,23 +126,35 @@ Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
 
 Error of_server(const Error& error) { return {error.code, "server: " + error.message}; }
 
-Status send_steps(const http::HttpPeer& server, const FollowArguments& arguments,
-                  const std::vector<openadr::WattStep>& steps) {
-  if (arguments.dry_run) {
-    print(limits_json(steps) + "\n");
-    return Ok{};
-  }
-  const Status sent = replace_limits(server, arguments.domain, steps);
-  return sent ? sent : of_server(sent.error());
-}
+/// The domain's limits at the server, or with --dry-run on paper.
+class DomainLimits {
+ public:
+  DomainLimits(http::HttpPeer server, const FollowArguments& arguments)
+      : server_(std::move(server)), domain_(arguments.domain), dry_run_(arguments.dry_run) {}
 
-Result<bool> server_has(const http::HttpPeer& server, const FollowArguments& arguments,
-                        const std::vector<openadr::WattStep>& steps, double now_s) {
-  if (arguments.dry_run) return true;
-  const auto there = limits_of_domain(server, arguments.domain);
-  if (!there) return of_server(there.error());
-  return openadr::same_from(now_s, *there, steps);
-}
+  Status send(const openadr::SentLimits& limits) {
+    if (dry_run_) {
+      print(limits_json(limits.steps) + "\n");
+      printed_ = limits;
+      return Ok{};
+    }
+    const Status sent = replace_limits(server_, domain_, limits);
+    return sent ? sent : of_server(sent.error());
+  }
+  /// A dry run without a server begins without limits.
+  [[nodiscard]] Result<openadr::SentLimits> received() const {
+    if (printed_) return *printed_;
+    const auto there = limits_of_domain(server_, domain_);
+    if (!there && dry_run_) return openadr::SentLimits{};
+    return there ? there : of_server(there.error());
+  }
+
+ private:
+  http::HttpPeer server_;
+  std::string domain_;
+  bool dry_run_;
+  std::optional<openadr::SentLimits> printed_;
+};
 
 /// Answers the reports that events ask for, with a token of its own: a utility that refuses its scope still has its
 /// limits followed.
@@ -253,10 +265,9 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
   std::string last_line;
   openadr::FollowerParts parts;
   parts.source = &source;
-  parts.send = [&](const std::vector<openadr::WattStep>& steps) { return send_steps(server, arguments, steps); };
-  parts.still_has = [&](const std::vector<openadr::WattStep>& steps) {
-    return server_has(server, arguments, steps, wall.now_s());
-  };
+  DomainLimits limits(server, arguments);
+  parts.send = [&](const openadr::SentLimits& changed) { return limits.send(changed); };
+  parts.received = [&] { return limits.received(); };
   FollowedSignals signals(*std::move(signal), server, arguments.client_id);
   parts.after_poll = [&](std::span<const openadr::SeenEvent> events, const auto& program_units, double now_s) {
     if (arguments.dry_run) return;
@@ -281,6 +292,7 @@ Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& argume
     }
   }
   if (arguments.once && !follower.is_current()) return Error{ErrorCode::unavailable, last_line};
+  if (arguments.once && !follower.unread().empty()) return Error{ErrorCode::invalid_input, follower.unread()};
   if (!arguments.once) note("stopped: the server keeps the limits that were sent last");
   return 0;
 }

@@ -68,7 +68,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   settings.levels = {std::nullopt, Watts(9e5), Watts(6e5), Watts(3e5)};
   settings.emergency = Watts(2e5);
   settings.most_steps = 100;
-  const auto steps = openadr::watt_steps(memory.events(), {}, settings, "fuzz", now_s).steps;
+  openadr::KnownLimits known;
+  for (const openadr::SeenEvent& seen : memory.events()) known[seen.event.id] = {{now_s, Watts(5e5)}};
+  const auto steps = openadr::watt_steps(memory.events(), {}, settings, "fuzz", now_s, known).steps;
   PERSEUS_CHECK(!steps.empty() && steps.size() <= settings.most_steps,
                 "at least one step and at most as many as allowed");
   PERSEUS_CHECK(steps.front().from_s == now_s, "from now on");

@@ -170,11 +170,88 @@ class Follows(FollowCase):
         self.vtn.add(event("dearer", "PRICE", [0.27]))
         self.vtn.events["bad"] = self.vtn.made("bad", "EVENT", {"intervals": 7})
         done = self.once()
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, 65, done.stderr)
         self.assertIn("payload SIMPLE is not followed: no watts for level 2 are configured; allowed: with --level 2=W",
                       done.stderr)
         self.assertEqual(done.stderr.count("payload PRICE is not followed"), 1)
         self.assertIn("event bad cannot be read", done.stderr)
+
+    def test_an_unusable_update_lifts_no_limit(self):
+        begin = int(time.time()) + 3600
+        good = event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin)
+        number = self.vtn.add(good)
+        self.assertEqual(self.once("--default-limit", "900000").returncode, 0)
+        unit = [{"payloadType": "IMPORT_CAPACITY_LIMIT", "units": "KVA"}]
+        for other in (event("limit", "IMPORT_CAPACITY_LIMIT", [None], begin),
+                      event("limit", "IMPORT_CAPACITY_LIMIT", [-3], begin),
+                      event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], begin, payloadDescriptors=unit),
+                      {**good, "intervals": [{"id": 0, "payloads": [7]}]}):
+            self.vtn.change(number, other)
+            for more in ((), ("--dry-run",)):
+                done = self.once("--default-limit", "900000", *more)
+                self.assertEqual(done.returncode, 65, done.stderr)
+                self.assertIn(f"event {number} (limit): payload", done.stderr)
+            steps = [(step.get("from_s"), step["limit_w"]) for step in self.receiver.steps()]
+            self.assertEqual(steps, [(None, 900e3), (begin, 500e3), (begin + 3600, 900e3)])
+            self.assertEqual(json.loads(done.stdout), self.receiver.steps())
+            self.assertIn(f"event {number} (limit)", self.receiver.site["domains"][1]["limits_unread"])
+        self.vtn.change(number, good)
+        self.assertEqual(self.once("--default-limit", "900000").returncode, 0)
+        self.assertNotIn("limits_unread", self.receiver.site["domains"][1])
+
+    def test_events_as_people_write_them(self):
+        begin = int(time.time()) // 60 * 60 + 7200
+        short = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(begin))
+        limit = "IMPORT_CAPACITY_LIMIT"
+        for start, unit, watts in ((short + "Z", "kW", 10e3), (short + "+0000", "kw", 10e3), (short + "Z", "Mw", 10e6)):
+            self.vtn.events.clear()
+            self.vtn.add({**event("limit", limit, [10.0], payloadDescriptors=[{"payloadType": limit, "units": unit}]),
+                          "intervalPeriod": {"start": start, "duration": "PT1H"}})
+            done = self.once("--dry-run")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(json.loads(done.stdout)[1], {"from_s": begin, "limit_w": watts})
+        for start in ("0000-00-00", "0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z"):
+            self.vtn.events.clear()
+            self.vtn.add({**event("limit", limit, [10.0]), "intervalPeriod": {"start": start, "duration": "P9999Y"}})
+            self.assertEqual(json.loads(self.once("--dry-run").stdout), [{"limit_w": 10e3}])
+        self.vtn.events.clear()
+        number = self.vtn.add({**event("limit", limit, [10.0]), "intervalPeriod": {"start": short, "duration": "PT1H"}})
+        done = self.once("--dry-run")
+        self.assertEqual(done.returncode, 65, done.stderr)
+        self.assertIn(f"event {number} (limit) cannot be read", done.stderr)
+        self.assertIn(f"time '{short}'; allowed: like 2026-03-14T09:30:00Z, with a time zone", done.stderr)
+        self.vtn.events.clear()
+        unit = [{"payloadType": limit, "units": "kW"}]
+        self.vtn.objects["program-1"]["payloadDescriptors"] = unit
+        self.vtn.add(event("limit", limit, [10.0], payloadDescriptors=None))
+        self.assertEqual(json.loads(self.once("--dry-run").stdout)[0], {"limit_w": 10e3})
+
+    def test_percents_are_parts_of_one(self):
+        relative = "DISPATCH_SETPOINT_RELATIVE"
+        unit = [{"payloadType": relative, "units": "PERCENT"}]
+        for percent in (-20, 80):
+            self.vtn.events.clear()
+            number = self.vtn.add(event("relative", relative, [percent], payloadDescriptors=unit))
+            done = self.once("--dry-run", "--baseline", "1000000")
+            self.assertEqual(done.returncode, 65, done.stderr)
+            self.assertIn(f"event {number} (relative): payload {relative} is not followed: {percent} PERCENT; "
+                          "allowed: -1 to 1", done.stderr)
+            self.assertEqual(json.loads(done.stdout), [{}])
+
+    def test_a_server_of_openadr_3_0(self):
+        self.vtn.add(event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y"))
+        self.vtn.add(event("theirs", "IMPORT_CAPACITY_LIMIT", [600.0]))
+        self.vtn.events["event-2"]["targets"] = [{"type": "GROUP", "values": ["group-1"]}]
+        self.vtn.filters = False
+        self.vtn.has_auth_server = False
+        done = self.once()
+        self.assertEqual(done.returncode, 69)
+        self.assertIn("OpenADR 3.0; allowed: OpenADR 3.1, or its token endpoint with --token-url", done.stderr)
+        done = self.once("--token-url", self.vtn.url + "/auth/token")
+        self.assertEqual(done.returncode, 65)
+        self.assertIn("event event-2 (theirs) cannot be read", done.stderr)
+        self.assertIn("objects are targets of OpenADR 3.0", done.stderr)
+        self.assertEqual(self.receiver.limits(), [500e3])
 
     def test_targets_and_small_pages(self):
         self.vtn.page = 2
@@ -489,6 +566,39 @@ class Tls(FollowCase):
         self.assertEqual(done.returncode, 69, done.stderr)
         self.assertIn("certificate", done.stderr)
         self.assertEqual(other.calls, [])
+
+
+class UnreadAlert(FollowCase):
+    """What cannot be read, on a real server."""
+
+    def setUp(self):
+        super().setUp()
+        self.real = Server(self.folder.name + "/data")
+        self.receiver.close()
+        self.receiver.url = self.real.url
+        self.assertEqual(self.real.ask("PUT", "/v1/site", {"domains": [{"name": "hall 1"}]})[0], 200)
+
+    def tearDown(self):
+        self.real.stop(signal.SIGKILL)
+        super().tearDown()
+
+    def alerts(self):
+        return self.real.ask("GET", "/v1/alerts")[1]["alerts"]
+
+    def test_an_alert_until_it_can_be_read(self):
+        good = event("limit", "IMPORT_CAPACITY_LIMIT", [500.0], duration="P9999Y")
+        number = self.vtn.add(good)
+        self.follow()
+        until(lambda: any("sent: 500000 W" in line for line in self.log))
+        self.vtn.change(number, event("limit", "IMPORT_CAPACITY_LIMIT", ["off"], duration="P9999Y"))
+        [alert] = until(self.alerts, 60)
+        self.assertEqual((alert["alert"], alert["domain"]), ("limits_unread", "hall 1"))
+        self.assertEqual(alert["text"], f"event {number} (limit): payload IMPORT_CAPACITY_LIMIT is not followed: a value is "
+                                        "not a number; allowed: numbers; the least limit that was known holds")
+        hall = self.real.ask("GET", "/v1/site")[1]["domains"][0]
+        self.assertEqual([step["limit_w"] for step in hall["limits"]], [500e3])
+        self.vtn.change(number, good)
+        until(lambda: "limits_unread" not in self.real.ask("GET", "/v1/site")[1]["domains"][0], 60)
 
 
 class Signals(FollowCase):

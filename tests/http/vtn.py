@@ -36,6 +36,7 @@ class Vtn:
         # report_faults: as faults, for calls of /reports; "lost": the call is done, and its answer lost.
         self.reports, self.report_faults, self.refused_scopes, self.next_report = {}, [], set(), 1
         self.next_id = 1
+        self.filters = self.has_auth_server = True  # by targets; false: as in OpenADR 3.0
         self.registered = {"/vens": [], "/resources": []}
         self.registration_faults = []  # as faults; "409": another client has made the object at this moment
         outer = self
@@ -97,6 +98,8 @@ class Vtn:
         url = urllib.parse.urlsplit(handler.path)
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         self.calls.append((method, handler.path))
+        if url.path == "/auth/server" and not self.has_auth_server:
+            return handler.reply(404, {"status": 404})
         if url.path == "/auth/server":
             return handler.reply(200, {"tokenURL": self.public_url + "/auth/token"})
         if url.path == "/auth/token":
@@ -167,7 +170,7 @@ class Vtn:
         visible = [
             row
             for row in rows
-            if (not row.get("targets") or targets & set(row["targets"]))
+            if (not self.filters or not row.get("targets") or targets & set(row["targets"]))
             and (program is None or row.get("programID", row["id"]) == program)
         ]
         return handler.reply(200, visible[skip : skip + limit])

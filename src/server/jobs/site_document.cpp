@@ -24,6 +24,7 @@ struct LimitBody {
 struct DomainBody {
   std::string name, parent;
   std::vector<LimitBody> limits;
+  std::string limits_unread;
   double constant_w = 0;
   std::optional<double> window_s, meter_margin, ramp_down_w_per_s, ramp_up_w_per_s;
 };
@@ -53,6 +54,7 @@ void describe(F& f, S& s) {
   f.always("name", s.name);
   f("parent", s.parent);
   f("limits", s.limits);
+  f("limits_unread", s.limits_unread);
   f("constant_w", s.constant_w);
   f("window_s", s.window_s);
   f("meter_margin", s.meter_margin);
@@ -172,6 +174,11 @@ class Reader {
       if (value) *ramp = in(at + member, *value, {1e-3, kMostWatts});
     }
     read_limits(body, at, domain);
+    constexpr std::size_t most_text = 1024;
+    if (body.limits_unread.size() > most_text) {
+      fail(fmt::format("{}limits_unread: {} bytes; allowed: at most {}", at, body.limits_unread.size(), most_text));
+    }
+    domain.limits_unread = body.limits_unread;
     number_of_.emplace(body.name, static_cast<int>(d));
     document_.site.domains.push_back(std::move(domain));
   }
@@ -229,6 +236,7 @@ SiteBody body_of(const SiteDocument& document) {
     one.name = domain.name;
     if (domain.parent >= 0) one.parent = site.domains[domain.parent].name;
     one.constant_w = domain.constant.value();
+    one.limits_unread = domain.limits_unread;
     if (domain.window) one.window_s = domain.window->value();
     if (domain.meter_margin > 0) one.meter_margin = domain.meter_margin;
     one.ramp_down_w_per_s = domain.ramp.down_w_per_s;

@@ -6,12 +6,26 @@
 #include <cmath>
 #include <utility>
 
+#include "base/terminal_text.h"
+
 namespace perseus::openadr {
 namespace {
 
 constexpr std::size_t kMostLogged = 10'000;
 constexpr std::size_t kStepsShown = 4;
 constexpr int kMostDoublings = 16;
+constexpr std::size_t kMostSentence = 500;
+
+std::string sentence_on(const std::vector<UnreadEvent>& unread) {
+  if (unread.empty()) return {};
+  const std::string more = unread.size() > 1 ? fmt::format(" (and {} more)", unread.size() - 1) : "";
+  // Again: a character may be cut.
+  return terminal_text(terminal_text(unread.front().text).substr(0, kMostSentence)) + more;
+}
+
+bool is_same_from(double now_s, const SentLimits& a, const SentLimits& b) {
+  return a.unread == b.unread && same_from(now_s, a.steps, b.steps);
+}
 
 }  // namespace
 
@@ -47,16 +61,14 @@ Status EventFollower::poll(double now_s) {
     if (found.size() == kMostConfirmed) break;
     auto one = parts_.source->event(id);
     if (!one && one.error().code == ErrorCode::invalid_input) {
-      log_once(id + " " + one.error().message, fmt::format("event {} stays as it was: {}", id, one.error().message));
+      GridEvent unread;
+      unread.id = id;
+      unread.unread = UnreadPart{one.error().message, false, false};
+      found.emplace(id, std::move(unread));
       continue;
     }
     if (!one) return one.error();
     found.emplace(id, *std::move(one));
-  }
-  for (const UnreadableEvent& event : listed->list.unreadable) {
-    log_once(
-        event.id + " " + event.why,
-        fmt::format("event {} cannot be read, so it is not followed, or as it was before: {}", event.id, event.why));
   }
   memory_.take(std::move(listed->list), found, now_s);
   program_units_ = std::move(listed->program_units);
@@ -64,16 +76,21 @@ Status EventFollower::poll(double now_s) {
 }
 
 void EventFollower::send_changes(double now_s) {
-  const std::vector<SeenEvent> events = memory_.events();
-  const FollowedSchedule schedule = watt_steps(events, program_units_, options_.settings, options_.seed, now_s);
-  for (const NotFollowed& one : schedule.not_followed) log_once(one.key, one.text);
-  // After a failure the receiver may have either schedule.
-  if (was_sent_ && send_failures_ == 0 && same_from(now_s, sent_, schedule.steps)) {
-    const Result<bool> has = parts_.still_has ? parts_.still_has(schedule.steps) : Result<bool>(true);
-    if (has && *has) return;
-    if (has) parts_.log("the receiver has other limits; the schedule is sent again");
+  std::vector<SeenEvent> events = memory_.events();
+  auto followed = schedule(events, now_s);
+  SentLimits limits;
+  if (followed) {
+    for (const NotFollowed& one : followed->not_followed) log_once(one.key, one.text);
+    log_unread(followed->unread);
+    limits = {std::move(followed->steps), sentence_on(followed->unread)};
+    // After a failure the receiver may have either schedule.
+    if (was_sent_ && send_failures_ == 0 && is_same_from(now_s, sent_, limits)) {
+      const Result<SentLimits> has = parts_.received();
+      if (has && is_same_from(now_s, *has, limits)) return;
+      if (has) parts_.log("the receiver has other limits; the schedule is sent again");
+    }
   }
-  const Status sent = parts_.send(schedule.steps);
+  const Status sent = followed ? parts_.send(limits) : Status(followed.error());
   send_failures_ = sent ? 0 : send_failures_ + 1;
   log_state(send_state_, sent ? "" : sent.error().message);
   if (!sent) {
@@ -81,8 +98,66 @@ void EventFollower::send_changes(double now_s) {
     return;
   }
   was_sent_ = true;
-  sent_ = schedule.steps;
-  parts_.log(fmt::format("{}: {} ({} events known)", options_.sent_word, schedule_text(sent_), events.size()));
+  sent_ = std::move(limits);
+  parts_.log(fmt::format("{}: {} ({} events known)", options_.sent_word, schedule_text(sent_.steps), events.size()));
+}
+
+FollowedSchedule EventFollower::schedule_of(std::span<const SeenEvent> events, double now_s) const {
+  return watt_steps(events, program_units_, options_.settings, options_.seed, now_s, known_);
+}
+
+Result<FollowedSchedule> EventFollower::schedule(const std::vector<SeenEvent>& events, double now_s) {
+  FollowedSchedule followed = schedule_of(events, now_s);
+  std::set<std::string> unread;
+  bool is_new = false;
+  for (const UnreadEvent& one : followed.unread) {
+    unread.insert(one.id);
+    if (known_.contains(one.id)) continue;
+    auto known = known_before(one.id, followed.steps, now_s);
+    if (!known) return known.error();
+    known_.emplace(one.id, *std::move(known));
+    is_new = true;
+  }
+  if (is_new) followed = schedule_of(events, now_s);
+  std::erase_if(known_, [&](const auto& one) { return !unread.contains(one.first); });
+  std::erase_if(known_events_, [&](const auto& one) { return !unread.contains(one.first); });
+  for (const SeenEvent& seen : events) {
+    if (!unread.contains(seen.event.id)) known_events_.emplace(seen.event.id, seen);
+  }
+  return followed;
+}
+
+Result<std::vector<WattStep>> EventFollower::known_before(const std::string& id, const std::vector<WattStep>& others,
+                                                          double now_s) {
+  if (const auto event = known_events_.find(id); event != known_events_.end()) {
+    FollowSettings settings = options_.settings;
+    settings.default_limit.reset();
+    auto own = watt_steps({&event->second, 1}, program_units_, settings, options_.seed, now_s).steps;
+    if (least_limit(own, now_s, kForever) < kForever) return own;
+  }
+  SentLimits in_force = sent_;
+  if (!was_sent_) {
+    auto there = parts_.received();
+    if (!there) return there.error();
+    in_force = *std::move(there);
+  }
+  std::vector<WattStep> before = steps_from(now_s, std::move(in_force.steps));
+  return least_limit(before, now_s, kForever) < kForever ? before : others;
+}
+
+void EventFollower::log_unread(const std::vector<UnreadEvent>& unread) {
+  std::map<std::string, std::string> now;
+  for (const UnreadEvent& one : unread) {
+    now[one.id] = one.text;
+    const auto before = unread_.find(one.id);
+    if (before == unread_.end() || before->second != one.text) {
+      parts_.log(one.text + "; the least limit that was known holds");
+    }
+  }
+  for (const auto& [id, text] : unread_) {
+    if (!now.contains(id)) parts_.log(fmt::format("event {} is read again, or gone", id));
+  }
+  unread_ = std::move(now);
 }
 
 void EventFollower::log_once(const std::string& key, const std::string& text) {

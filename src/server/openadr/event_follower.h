@@ -3,8 +3,10 @@
 // Input:   an event source, a receiver of steps, the time; call step() again after the seconds that it returns.
 // Output:  the first schedule after the first complete list, then every change. While the source does not answer, the
 //          known events go on; a schedule that was not received, or that the receiver has no longer, is sent again.
+//          Where a limit of an event cannot be read, what was known when this was first seen holds in its place
+//          (watt_steps.h): the event's own limits, else those that the receiver has, else those of the other events.
 // Errors:  are lines for the log, each once until it changes: the source or the receiver does not answer, payloads that
-//          are not followed, events that cannot be read.
+//          are not followed, events that cannot be read. The latter are a part of what is sent, too.
 // Cost:    one list per poll; one call per event that is absent from it, at most kMostConfirmed.
 // Threads: one; blocks in the source and the receiver.
 #pragma once
@@ -23,6 +25,12 @@
 
 namespace perseus::openadr {
 
+/// What the receiver gets.
+struct SentLimits {
+  std::vector<WattStep> steps;
+  std::string unread;  ///< sentence on the events of which a limit cannot be read; empty: there are none
+};
+
 struct FollowerOptions {
   FollowSettings settings;
   std::string seed;                                 ///< of random shifts: names this client
@@ -33,9 +41,9 @@ struct FollowerOptions {
 
 struct FollowerParts {
   EventSource* source = nullptr;
-  std::function<Status(const std::vector<WattStep>&)> send;
-  /// After each poll without a change: whether the receiver still has these steps; may be empty: yes.
-  std::function<Result<bool>(const std::vector<WattStep>&)> still_has;
+  std::function<Status(const SentLimits&)> send;
+  /// What the receiver has; called after each poll without a change, and when a limit cannot be read.
+  std::function<Result<SentLimits>()> received;
   /// Called with the known events and the units of programs after each poll, failed ones too, once the limits have been
   /// sent; may be empty.
   std::function<void(std::span<const SeenEvent>, const std::map<std::string, PayloadUnits>&, double now_s)> after_poll;
@@ -55,13 +63,19 @@ class EventFollower {
   /// The next step() will poll.
   [[nodiscard]] bool polls_now() const { return next_poll_s_ <= parts_.unstepped->now_s(); }
   /// The schedule as it was last received; empty before the first.
-  [[nodiscard]] const std::vector<WattStep>& sent() const { return sent_; }
+  [[nodiscard]] const std::vector<WattStep>& sent() const { return sent_.steps; }
+  /// The sentence that was last sent on events of which a limit cannot be read.
+  [[nodiscard]] const std::string& unread() const { return sent_.unread; }
   /// The last poll and the last transmission succeeded.
   [[nodiscard]] bool is_current() const { return poll_failures_ == 0 && polled_ && send_failures_ == 0; }
 
  private:
   Status poll(double now_s);
   void send_changes(double now_s);
+  Result<FollowedSchedule> schedule(const std::vector<SeenEvent>& events, double now_s);
+  [[nodiscard]] FollowedSchedule schedule_of(std::span<const SeenEvent> events, double now_s) const;
+  Result<std::vector<WattStep>> known_before(const std::string& id, const std::vector<WattStep>& others, double now_s);
+  void log_unread(const std::vector<UnreadEvent>& unread);
   void log_once(const std::string& key, const std::string& text);
   void log_state(std::string& last, const std::string& state);
   [[nodiscard]] double retry_after_s(int failures) const;
@@ -70,7 +84,10 @@ class EventFollower {
   FollowerParts parts_;
   EventMemory memory_;
   std::map<std::string, PayloadUnits> program_units_;
-  std::vector<WattStep> sent_;
+  KnownLimits known_;                              ///< of events of which a limit is not known now
+  std::map<std::string, SeenEvent> known_events_;  ///< as they were when all their limits were known
+  std::map<std::string, std::string> unread_;      ///< sentences by event
+  SentLimits sent_;
   bool polled_ = false, was_sent_ = false;
   int poll_failures_ = 0, send_failures_ = 0;
   double next_poll_s_ = 0, next_send_s_ = 0;  ///< by the unstepped clock

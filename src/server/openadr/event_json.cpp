@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "io/formats/json_reader.h"
+#include "server/openadr/limit_spans.h"
 
 namespace perseus::openadr {
 namespace {
@@ -69,6 +70,16 @@ Status read_texts(const JsonReader& json, std::vector<std::string>& values) {
   });
 }
 
+/// OpenADR 3.0 has objects here.
+Status read_targets(const JsonReader& json, std::vector<std::string>& targets) {
+  const Status is_older = json.for_each([](const JsonReader& element) -> Status {
+    return element.for_each_member([](std::string_view, const JsonReader&) { return Status(Ok{}); })
+               ? Status(element.error("the name of a target, as in OpenADR 3.1; objects are targets of OpenADR 3.0"))
+               : Status(Ok{});
+  });
+  return is_older ? read_texts(json, targets) : is_older;
+}
+
 Status read_period(const JsonReader& json, EventPeriod& period) {
   PresentFields fields(json);
   std::optional<std::optional<double>> start;
@@ -92,25 +103,33 @@ Status read_values(const JsonReader& json, int& values_left, EventPayload& paylo
 Status read_payload(const JsonReader& json, int& values_left, EventPayload& payload) {
   PresentFields fields(json);
   fields.text("type", payload.type);
+  payload.type = upper(payload.type);
   fields.read("values", [&](const JsonReader& list) { return read_values(list, values_left, payload); });
-  return fields.end();
+  Status read = fields.end();
+  return read && payload.type.empty() ? Status(json.error("a payload with a type")) : read;
 }
 
-Status read_interval(const JsonReader& json, int& values_left, EventInterval& interval) {
+Status read_payloads(const JsonReader& json, int& values_left, EventInterval& interval) {
   PresentFields fields(json);
-  fields.read("id", [&](const JsonReader& id) -> Status {
-    const auto number = id.integer();
-    if (!number) return number.error();
-    interval.id = *number;
-    return Ok{};
-  });
-  fields.read("intervalPeriod", [&](const JsonReader& period) { return read_period(period, interval.period); });
   fields.read("payloads", [&](const JsonReader& list) {
     return list.for_each([&](const JsonReader& element) {
       if (--values_left < 0) return Status(element.error(fmt::format("at most {} values per event", kMostValues)));
       return read_payload(element, values_left, interval.payloads.emplace_back());
     });
   });
+  return fields.end();
+}
+
+/// An error: its times cannot be read. Ids are only for reports: without one, it has its place in the list.
+Status read_interval(const JsonReader& json, int place, int& values_left, EventInterval& interval) {
+  interval.id = place;
+  PresentFields fields(json);
+  fields.read("id", [&](const JsonReader& id) -> Status {
+    if (const auto number = id.integer()) interval.id = *number;
+    return Ok{};
+  });
+  fields.read("intervalPeriod", [&](const JsonReader& period) { return read_period(period, interval.period); });
+  if (Status read = read_payloads(json, values_left, interval); !read) interval.unread = read.error().message;
   return fields.end();
 }
 
@@ -124,7 +143,7 @@ Status read_units(const JsonReader& json, PayloadUnits& units) {
     fields.text("objectType", kind);
     fields.text("payloadType", type);
     fields.text("units", unit);
-    if (kind != "REPORT_PAYLOAD_DESCRIPTOR" && !unit.empty()) units.emplace(type, unit);
+    if (kind != "REPORT_PAYLOAD_DESCRIPTOR" && !unit.empty()) units.emplace(upper(type), unit);
     return fields.end();
   });
 }
@@ -185,38 +204,108 @@ Status read_priority(const JsonReader& json, std::optional<int>& priority) {
   return Ok{};
 }
 
-Status read_event(const JsonReader& json, GridEvent& event) {
-  PresentFields fields(json);
-  fields.text("id", event.id);
-  fields.text("programID", event.program);
-  std::optional<std::optional<double>> modified;
-  fields.parsed("modificationDateTime", modified, parse_event_time);
-  if (modified) event.modified_s = *modified;
-  fields.read("eventName", [&](const JsonReader& name) -> Status {  // for people: of any length
-    const auto text = name.string();
-    if (!text) return text.error();
-    event.name = std::string(text->substr(0, kMostText));
-    return Ok{};
-  });
-  fields.read("priority", [&](const JsonReader& number) { return read_priority(number, event.priority); });
-  fields.read("targets", [&](const JsonReader& list) { return read_texts(list, event.targets); });
-  fields.read("payloadDescriptors", [&](const JsonReader& list) { return read_units(list, event.units); });
-  fields.read("reportDescriptors", [&](const JsonReader& list) { return read_reports(list, event.reports); });
-  fields.read("intervalPeriod", [&](const JsonReader& period) { return read_period(period, event.period); });
-  fields.parsed("duration", event.duration, parse_iso_duration);
-  int values_left = kMostValues;
-  fields.read("intervals", [&](const JsonReader& list) {
-    return list.for_each([&](const JsonReader& element) {
-      if (std::ssize(event.intervals) >= kMostIntervals) {
-        return Status(element.error(fmt::format("at most {} intervals", kMostIntervals)));
-      }
-      return read_interval(element, values_left, event.intervals.emplace_back());
-    });
-  });
-  if (Status read = fields.end(); !read) return read;
-  if (event.id.empty()) return json.error("an event with an id");
-  return Ok{};
+bool may_limit(const EventInterval& interval) {
+  return !interval.unread.empty() ||
+         std::ranges::any_of(interval.payloads, [](const EventPayload& payload) { return limits_power(payload.type); });
 }
+
+/// Reads an event piece by piece, so that what cannot be read of it hides nothing else.
+class GridEventReader {
+ public:
+  explicit GridEventReader(const JsonReader& json) : json_(json) {}
+
+  GridEvent read() {
+    read_names();
+    read_times();
+    read_terms();
+    if (first_error_) { event_.unread = UnreadPart{*std::move(first_error_), has_times_, may_limit_}; }
+    return std::move(event_);
+  }
+
+ private:
+  void keep_error(const Status& read) {
+    if (!read && !first_error_) first_error_ = read.error().message;
+  }
+  void lose_times(const Status& read) {
+    if (read) return;
+    keep_error(read);
+    has_times_ = false;
+  }
+
+  void read_names() {
+    PresentFields fields(json_);
+    fields.text("id", event_.id);
+    Status read = fields.end();
+    if (read && event_.id.empty()) read = json_.error("an event with an id");
+    if (!read) event_.id.clear();
+    lose_times(read);
+    PresentFields others(json_);  // for people: of any length
+    others.read("eventName", [&](const JsonReader& name) -> Status {
+      if (const auto text = name.string()) event_.name = std::string(text->substr(0, kMostText));
+      return Ok{};
+    });
+    std::optional<std::optional<double>> modified;
+    others.parsed("modificationDateTime", modified, parse_event_time);
+    if (modified) event_.modified_s = *modified;
+  }
+
+  void read_times() {
+    PresentFields fields(json_);
+    fields.read("intervalPeriod", [&](const JsonReader& period) { return read_period(period, event_.period); });
+    fields.parsed("duration", event_.duration, parse_iso_duration);
+    const Status read = fields.end();
+    lose_times(read);
+    PresentFields lists(json_);
+    int values_left = kMostValues, place = 0;
+    bool is_lost = !read;  // the interval before has no end, or the default of their starts and durations is unknown
+    lists.read("intervals", [&](const JsonReader& list) {
+      return list.for_each([&](const JsonReader& element) {
+        if (place >= kMostIntervals) {
+          return Status(element.error(fmt::format("at most {} intervals", kMostIntervals)));
+        }
+        EventInterval interval;
+        Status times = read_interval(element, place++, values_left, interval);
+        if (times) times = check_times(element, interval);
+        may_limit_ = may_limit_ || may_limit(interval);
+        lose_times(times);
+        const EventPeriod& own = interval.period;
+        is_lost = !times || (is_lost && !(own.has_start && own.start_s)) || (!read && !own.duration);
+        if (!is_lost) event_.intervals.push_back(std::move(interval));
+        return Status(Ok{});
+      });
+    });
+    const Status listed = lists.end();
+    may_limit_ = may_limit_ || !listed;
+    lose_times(listed);
+  }
+
+  Status check_times(const JsonReader& json, const EventInterval& interval) const {
+    const EventPeriod& own = interval.period;
+    if (!own.duration && !event_.period.duration) return json.error("a duration, its own or the event's");
+    for (const auto& randomize : {own.randomize, event_.period.randomize}) {
+      if (randomize && randomize->never_ends) return json.error("a randomizeStart that ends");
+    }
+    return Ok{};
+  }
+
+  /// For whom it is, in which units, and which priority it has.
+  void read_terms() {
+    PresentFields fields(json_);
+    fields.text("programID", event_.program);
+    fields.read("targets", [&](const JsonReader& list) { return read_targets(list, event_.targets); });
+    fields.read("priority", [&](const JsonReader& number) { return read_priority(number, event_.priority); });
+    fields.read("payloadDescriptors", [&](const JsonReader& list) { return read_units(list, event_.units); });
+    keep_error(fields.end());
+    PresentFields reports(json_);
+    reports.read("reportDescriptors", [&](const JsonReader& list) { return read_reports(list, event_.reports); });
+    if (const Status read = reports.end(); !read) { event_.reports.emplace_back().unreadable = read.error().message; }
+  }
+
+  const JsonReader& json_;
+  GridEvent event_;
+  std::optional<std::string> first_error_;
+  bool has_times_ = true, may_limit_ = false;
+};
 
 Status read_program(const JsonReader& json, GridProgram& program) {
   PresentFields fields(json);
@@ -226,13 +315,6 @@ Status read_program(const JsonReader& json, GridProgram& program) {
   if (Status read = fields.end(); !read) return read;
   if (program.id.empty()) return json.error("a program with an id");
   return Ok{};
-}
-
-std::string id_of(const JsonReader& json) {
-  PresentFields fields(json);
-  std::string id;
-  fields.text("id", id);
-  return id;
 }
 
 Status visit_objects(std::string_view text, const std::string& name,
@@ -251,12 +333,7 @@ Status visit_objects(std::string_view text, const std::string& name,
 Result<EventList> parse_events(std::string_view text, const std::string& name) {
   EventList list;
   const Status read = visit_objects(text, name, [&](const JsonReader& element) -> Status {
-    GridEvent event;
-    if (Status event_read = read_event(element, event); !event_read) {
-      list.unreadable.push_back({id_of(element), event_read.error().message});
-    } else {
-      list.events.push_back(std::move(event));
-    }
+    list.events.push_back(GridEventReader(element).read());
     return Ok{};
   });
   if (!read) return read.error();
@@ -266,9 +343,8 @@ Result<EventList> parse_events(std::string_view text, const std::string& name) {
 Result<GridEvent> parse_event(std::string_view text, const std::string& name) {
   const auto document = formats::parse_json(text, name);
   if (!document) return document.error();
-  GridEvent event;
-  if (Status read = read_event(document->root(), event); !read) return read.error();
-  return event;
+  const JsonReader root = document->root();
+  return GridEventReader(root).read();
 }
 
 Result<std::vector<GridProgram>> parse_programs(std::string_view text, const std::string& name) {

@@ -10,8 +10,11 @@ namespace {
 std::set<std::string> ids_of(const EventList& list) {
   std::set<std::string> ids;
   for (const GridEvent& event : list.events) ids.insert(event.id);
-  for (const UnreadableEvent& event : list.unreadable) ids.insert(event.id);
   return ids;
+}
+
+bool is_cancelled(const GridEvent& event) {
+  return (event.duration && event.duration->is_zero()) || (event.period.duration && event.period.duration->is_zero());
 }
 
 bool same_content(const GridEvent& a, GridEvent b) {
@@ -25,7 +28,7 @@ std::vector<std::string> EventMemory::absent_from(const EventList& list, double 
   const std::set<std::string> ids = ids_of(list);
   std::vector<std::string> absent;
   for (const auto& [id, known] : known_) {
-    if (!ids.contains(id) && end_of_event(known.seen, seed_) > now_s) absent.push_back(id);
+    if (!id.empty() && !ids.contains(id) && end_of_event(known.seen, seed_) > now_s) absent.push_back(id);
   }
   return absent;
 }
@@ -38,7 +41,7 @@ void EventMemory::take(EventList list, const std::map<std::string, std::optional
     bool gone = false;
     if (ids.contains(known->first) || (answer != found.end() && answer->second)) {
       known->second.absent = 0;
-    } else if (end_of_event(known->second.seen, seed_) <= now_s) {
+    } else if (known->first.empty() || end_of_event(known->second.seen, seed_) <= now_s) {
       gone = true;
     } else if (answer != found.end()) {
       gone = ++known->second.absent >= absences;
@@ -62,11 +65,25 @@ std::vector<SeenEvent> EventMemory::events() const {
 void EventMemory::learn(GridEvent event, double now_s) {
   const auto [place, is_new] = known_.try_emplace(event.id);
   SeenEvent& seen = place->second.seen;
-  if (is_new || !same_content(seen.event, event)) {
-    const double earliest_s = std::min(last_list_s_, now_s);
-    seen.now_means_s = event.modified_s ? std::clamp(*event.modified_s, earliest_s, now_s) : now_s;
+  if (!event.unread && event.intervals.empty() && !seen.event.intervals.empty() && !is_cancelled(event)) {
+    event.unread = UnreadPart{"it has no intervals any more; allowed: intervals, or a duration of PT0S", false, false};
   }
+  if (event.unread) {
+    seen.event.id = event.id;
+    if (!seen.update || !same_content(seen.update->event, event)) {
+      const double begins_s = now_of(event, now_s);
+      seen.update = UnreadUpdate{std::move(event), begins_s};
+    }
+    return;
+  }
+  seen.update.reset();
+  if (is_new || !same_content(seen.event, event)) seen.now_means_s = now_of(event, now_s);
   seen.event = std::move(event);
+}
+
+double EventMemory::now_of(const GridEvent& event, double now_s) const {
+  const double earliest_s = std::min(last_list_s_, now_s);
+  return event.modified_s ? std::clamp(*event.modified_s, earliest_s, now_s) : now_s;
 }
 
 }  // namespace perseus::openadr

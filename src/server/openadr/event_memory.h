@@ -3,9 +3,10 @@
 // Problem: an event that is gone from the list is cancelled, but lists in pages may skip one when another is deleted
 //          between two pages, and an update may be unreadable; a limit that is lifted by mistake is the worse error.
 // Method:  an absent event counts as gone if its own call does not find it either, and after lists in several pages
-//          only the second time in a row. An event whose update cannot be read stays as it was. "Now" is the time of
-//          the event's last modification, as far as it lies between the last list and this one; the first list has no
-//          lower bound, so that a restart does not begin an event anew. It stays while the event stays the same.
+//          only the second time in a row. An event whose update cannot be read stays as it was, beside the update,
+//          until one can be read; so does one whose update names no interval. "Now" is the time of the event's last
+//          modification, as far as it lies between the last list and this one; the first list has no lower bound, so
+//          that a restart does not begin an event anew. It stays while the event stays the same.
 // Cost:    O(events) per list.
 // Threads: one.
 #pragma once
@@ -38,6 +39,7 @@ class EventMemory {
     int absent = 0;  ///< lists in a row
   };
   void learn(GridEvent event, double now_s);
+  [[nodiscard]] double now_of(const GridEvent& event, double now_s) const;
 
   std::string seed_;
   std::map<std::string, Known> known_;

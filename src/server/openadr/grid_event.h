@@ -35,6 +35,7 @@ struct EventInterval {
   int id = 0;
   EventPeriod period;
   std::vector<EventPayload> payloads;
+  std::string unread = {};  ///< why not all payloads can be read; empty: they can
 
   bool operator==(const EventInterval&) const = default;
 };
@@ -53,6 +54,15 @@ struct ReportRequest {
   bool operator==(const ReportRequest&) const = default;
 };
 
+/// The first part of an event that cannot be read, of those that its limits depend on.
+struct UnreadPart {
+  std::string why;
+  bool has_times = false;  ///< all intervals are there: only what they ask for, or of whom, is unknown
+  bool may_limit = true;   ///< false: none of its payloads limits power
+
+  bool operator==(const UnreadPart&) const = default;
+};
+
 using PayloadUnits = std::map<std::string, std::string>;  ///< by payload type
 
 struct GridEvent {
@@ -65,6 +75,7 @@ struct GridEvent {
   std::optional<IsoDuration> duration;  ///< cuts the intervals short, or repeats them
   std::vector<EventInterval> intervals;
   std::vector<ReportRequest> reports;
+  std::optional<UnreadPart> unread = std::nullopt;  ///< then `intervals` has those whose times can be read
 
   bool operator==(const GridEvent&) const = default;
 };

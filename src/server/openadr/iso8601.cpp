@@ -72,8 +72,9 @@ std::optional<double> read_zone(TextReader& text) {
   const double sign = text.skip('-') ? -1 : text.skip('+') ? 1 : 0;
   if (sign == 0) return std::nullopt;
   const auto hours = text.digits(2, 2);
-  if (!hours || !text.skip(':')) return std::nullopt;
-  const auto minutes = text.digits(2, 2);
+  if (!hours) return std::nullopt;
+  const bool is_short = !text.skip(':') && text.at_end();
+  const auto minutes = is_short ? 0 : text.digits(2, 2);
   if (!minutes || *hours > 23 || *minutes > 59) return std::nullopt;
   return sign * (*hours * 3600.0 + *minutes * 60.0);
 }
@@ -85,10 +86,11 @@ std::optional<TimeOfDay> read_time_of_day(TextReader& text) {
   const auto hours = text.digits(2, 2);
   if (!hours || !text.skip(':')) return std::nullopt;
   const auto minutes = text.digits(2, 2);
-  if (!minutes || !text.skip(':')) return std::nullopt;
-  const auto seconds = text.digits(2, 2);
+  if (!minutes) return std::nullopt;
+  const bool has_seconds = text.skip(':');
+  const auto seconds = has_seconds ? text.digits(2, 2) : 0;
   if (!seconds || *hours > 23 || *minutes > 59 || *seconds > 60) return std::nullopt;  // 60: a leap second
-  const auto fraction = text.fraction();
+  const auto fraction = has_seconds ? text.fraction() : 0;
   if (!fraction) return std::nullopt;
   TimeOfDay time{*hours * 3600.0 + *minutes * 60.0 + *seconds + *fraction, std::nullopt};
   if (text.at_end()) return time;
@@ -141,9 +143,9 @@ Result<std::optional<double>> parse_event_time(std::string_view text) {
   const chrono::year_month_day date{chrono::year(*year), chrono::month(static_cast<unsigned>(*month)),
                                     chrono::day(static_cast<unsigned>(*day))};
   const auto time = read_time_of_day(reader);
-  if (!date.ok() || !time) return wrong_time(text);
-  if (*year == 1 && *month == 1 && *day == 1 && time->seconds == 0) return std::optional<double>();
-  if (!time->zone_s || *year < 1) return wrong_time(text);
+  constexpr int last_year_of_now = 1;
+  if (time && *year <= last_year_of_now) return std::optional<double>();
+  if (!date.ok() || !time || !time->zone_s) return wrong_time(text);
   const double days = static_cast<double>(chrono::sys_days(date).time_since_epoch().count());
   return std::optional<double>(days * kSecondsPerDay + time->seconds - *time->zone_s);
 }

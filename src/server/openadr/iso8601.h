@@ -1,8 +1,9 @@
 // Times and durations as OpenADR writes them: RFC 3339 and ISO 8601.
 //
 // Input:   text from outside.
-// Output:  seconds since 1970 (UTC); a duration in months, which have no fixed length, and seconds. "0001-01-01", with
-//          or without a time of 0:00, means now; a duration of 1,000 years or more ("P9999Y") never ends.
+// Output:  seconds since 1970 (UTC); a duration in months, which have no fixed length, and seconds. The years 0000 and
+//          0001 mean now, with or without a time; a duration of 1,000 years or more ("P9999Y") never ends. Seconds, and
+//          the colon or the minutes of a time zone, may be missing.
 // Errors:  invalid_input with the text and what is allowed. A time without a time zone is an error: hours may be at
 //          stake.
 // Cost:    O(length), constant.

@@ -33,29 +33,43 @@ std::string name_of(const GridEvent& event) {
   return event.name.empty() ? fmt::format("event {}", event.id) : fmt::format("event {} ({})", event.id, event.name);
 }
 
-/// The limits of one payload, in watts, or the reason why it is not followed.
+/// The values of one payload: watts, or nothing where a value cannot be used, and why the first of them cannot.
+struct PayloadWatts {
+  std::vector<std::optional<double>> limits_w;
+  std::string why;
+  bool by_settings = false;  ///< the site takes no part in it; no limits then
+};
+
+/// The limits of one payload.
 class PayloadLimits {
  public:
   PayloadLimits(const GridEvent& event, const PayloadUnits& units, const FollowSettings& settings)
       : event_(event), units_(units), settings_(settings) {}
 
-  Result<std::vector<double>> limits_of(const EventPayload& payload) const {
-    if (payload.type == "ALERT_GRID_EMERGENCY") {
-      if (!settings_.emergency) return wrong("no watts for it are configured", "with --emergency");
-      return std::vector{settings_.emergency->value()};
+  [[nodiscard]] PayloadWatts limits_of(const EventPayload& payload) const {
+    const std::string& type = payload.type;
+    if (type == "ALERT_GRID_EMERGENCY") {
+      if (!settings_.emergency) return no_watts("no watts for it are configured; allowed: with --emergency");
+      return {{settings_.emergency->value()}, {}};
     }
-    if (payload.values.empty()) return wrong("it has no values", "numbers");
-    std::vector<double> limits;
+    const bool is_relative = type == "DISPATCH_SETPOINT_RELATIVE";
+    if (is_relative && !settings_.baseline) return no_watts("no baseline is configured; allowed: with --baseline");
+    PayloadWatts result;
+    if (payload.values.empty()) return {{std::nullopt}, "it has no values; allowed: numbers"};
     for (const auto& value : payload.values) {
-      if (!value) return wrong("a value is not a number", "numbers");
-      const auto limit = payload.type == "SIMPLE" ? level(*value) : power(payload.type, *value);
-      if (!limit) return limit.error();
-      limits.push_back(*limit);
+      const auto limit = !value             ? Result<double>(wrong("a value is not a number", "numbers"))
+                         : type == "SIMPLE" ? level(*value)
+                                            : power(type, *value);
+      if (!limit && result.why.empty()) result.why = limit.error().message;
+      result.limits_w.push_back(limit ? std::optional(*limit) : std::nullopt);
     }
-    return limits;
+    const bool any_level = std::ranges::any_of(settings_.levels, [](const auto& watts) { return watts.has_value(); });
+    if (type == "SIMPLE" && !any_level && !result.why.empty()) return no_watts(result.why);
+    return result;
   }
 
  private:
+  static PayloadWatts no_watts(std::string why) { return {{}, std::move(why), true}; }
   static Error wrong(const std::string& what, const std::string& allowed) {
     return {ErrorCode::invalid_input, what + "; allowed: " + allowed};
   }
@@ -70,15 +84,15 @@ class PayloadLimits {
   }
   Result<double> power(const std::string& type, double value) const {
     const bool relative = type == "DISPATCH_SETPOINT_RELATIVE";
-    if (relative && !settings_.baseline) return wrong("no baseline is configured", "with --baseline");
-    const std::string unit = unit_of(type);
+    const std::string written = unit_of(type), unit = upper(written);
     double watts = 0;
     if (unit == "PERCENT" && relative) {
+      if (!(std::abs(value) <= 1)) return wrong(fmt::format("{} PERCENT", value), "-1 to 1, so -0.2 for 20 % less");
       watts = value * settings_.baseline->value();
     } else if (unit == "W" || unit == "KW" || unit == "MW" || unit.empty()) {
       watts = value * (unit == "W" ? 1 : unit == "MW" ? 1e6 : 1e3);
     } else {
-      return wrong(fmt::format("its unit is '{}'", unit), relative ? "KW, W, MW or PERCENT" : "KW, W or MW");
+      return wrong(fmt::format("its unit is '{}'", written), relative ? "KW, W, MW or PERCENT" : "KW, W or MW");
     }
     if (relative) watts = std::max(0.0, watts + settings_.baseline->value());
     if (!(watts >= 0 && watts <= kMostWatts)) return wrong(fmt::format("{} W", watts), "0 to 1e12 W");
@@ -104,26 +118,29 @@ struct LimitPart {
 };
 
 /// Several values divide the interval; without an end, the least of them holds throughout.
-void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<double>& limits,
+void add_parts(const PlacedInterval& placed, LimitKind kind, const std::vector<std::optional<double>>& limits,
                std::vector<LimitPart>& parts) {
-  if (limits.size() == 1 || placed.to_s == kForever) {
-    parts.push_back({placed.from_s, placed.to_s, kind, *std::ranges::min_element(limits)});
+  const auto add = [&](double from_s, double to_s, const std::optional<double>& limit_w) {
+    parts.push_back({from_s, to_s, limit_w ? kind : LimitKind::kept, limit_w.value_or(kForever)});
+  };
+  if (placed.to_s == kForever) {
+    for (const auto& limit_w : limits) add(placed.from_s, placed.to_s, limit_w);
     return;
   }
   const double length = (placed.to_s - placed.from_s) / static_cast<double>(limits.size());
   for (std::size_t k = 0; k < limits.size(); ++k) {
     const double to_s = k + 1 == limits.size() ? placed.to_s : placed.from_s + length * static_cast<double>(k + 1);
-    parts.push_back({placed.from_s + length * static_cast<double>(k), to_s, kind, limits[k]});
+    add(placed.from_s + length * static_cast<double>(k), to_s, limits[k]);
   }
 }
 
 struct EventParts {
   std::vector<LimitPart> parts;  ///< in order of their starts
-  std::vector<NotFollowed> not_followed;
+  std::vector<NotFollowed> not_followed, unread;
 
-  void leave_out(NotFollowed one) {
-    if (std::ranges::find(not_followed, one.key, &NotFollowed::key) != not_followed.end()) return;
-    if (not_followed.size() < kMostReasons) not_followed.push_back(std::move(one));
+  static void name(NotFollowed one, std::vector<NotFollowed>& reasons) {
+    if (std::ranges::find(reasons, one.key, &NotFollowed::key) != reasons.end()) return;
+    if (reasons.size() < kMostReasons) reasons.push_back(std::move(one));
   }
 };
 
@@ -133,22 +150,28 @@ EventParts parts_of(const GridEvent& event, const std::vector<PlacedInterval>& i
   const PayloadLimits reader(event, units, settings);
   for (const PlacedInterval& placed : intervals) {
     if (!(placed.from_s < placed.to_s)) continue;
-    for (const EventPayload& payload : event.intervals[placed.interval].payloads) {
+    const EventInterval& interval = event.intervals[placed.interval];
+    if (!interval.unread.empty()) {
+      result.parts.push_back({placed.from_s, placed.to_s, LimitKind::kept, kForever});
+      EventParts::name({fmt::format("{} {}", event.id, interval.unread),
+                        fmt::format("{}: payloads cannot be read: {}", name_of(event), interval.unread)},
+                       result.unread);
+    }
+    for (const EventPayload& payload : interval.payloads) {
       if (!settings.signal.empty() && payload.type == settings.signal) continue;
       const auto kind = kind_of(payload.type);
       if (!kind) {
-        result.leave_out({payload.type, fmt::format("{}: payload {} is not followed; allowed: {}", name_of(event),
-                                                    payload.type, kFollowed)});
+        EventParts::name({payload.type, fmt::format("{}: payload {} is not followed; allowed: {}", name_of(event),
+                                                    payload.type, kFollowed)},
+                         result.not_followed);
         continue;
       }
-      const auto limits = reader.limits_of(payload);
-      if (limits) {
-        add_parts(placed, *kind, *limits, result.parts);
-      } else {
-        result.leave_out(
-            {fmt::format("{} {} {}", event.id, payload.type, limits.error().message),
-             fmt::format("{}: payload {} is not followed: {}", name_of(event), payload.type, limits.error().message)});
-      }
+      const PayloadWatts watts = reader.limits_of(payload);
+      if (!watts.limits_w.empty()) add_parts(placed, *kind, watts.limits_w, result.parts);
+      if (watts.why.empty()) continue;
+      EventParts::name({fmt::format("{} {} {}", event.id, payload.type, watts.why),
+                        fmt::format("{}: payload {} is not followed: {}", name_of(event), payload.type, watts.why)},
+                       watts.by_settings ? result.not_followed : result.unread);
     }
   }
   std::ranges::stable_sort(result.parts, {}, &LimitPart::from_s);
@@ -207,6 +230,16 @@ class SpanMaker {
 
 }  // namespace
 
+std::string upper(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    if (c >= 'a' && c <= 'z') c = static_cast<char>(c - 'a' + 'A');
+  }
+  return result;
+}
+
+bool limits_power(std::string_view type) { return kind_of(type).has_value(); }
+
 Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, double now_means_s,
                                                     const std::function<double(std::size_t)>& shift) {
   std::vector<PlacedInterval> placed;
@@ -236,7 +269,7 @@ Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, doub
 EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
                     const FollowSettings& settings, const SpanWindow& window) {
   EventParts parts = parts_of(event, intervals, units, settings);
-  EventSpans result{{}, std::move(parts.not_followed)};
+  EventSpans result{{}, std::move(parts.not_followed), std::move(parts.unread)};
   if (parts.parts.empty()) return result;
   double begin_s = kForever, end_s = -kForever;
   for (const PlacedInterval& placed : intervals) {

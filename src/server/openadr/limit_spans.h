@@ -6,7 +6,8 @@
 // Output:  spans that end after `now_s`, in no particular order, at most most_spans + one per kind: later ones are
 //          replaced by one span with the least of their limits. So is what an event repeats after `repeats_until_s`, or
 //          more than once a second.
-//          Payloads that cannot be followed, each with the value and what is allowed.
+//          Where a limit cannot be read or used, a span of the kind `kept`.
+//          Payloads that are not followed or not read, each with the value and what is allowed.
 // Errors:  none: what cannot be followed is a part of the result.
 // Cost:    O(spans).
 // Threads: pure function.
@@ -16,6 +17,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "server/openadr/follow_settings.h"
@@ -24,15 +26,19 @@
 namespace perseus::openadr {
 
 /// Priorities compare within a kind; limits of several kinds hold together. A subscription holds only where no
-/// `capacity` does.
-enum class LimitKind { capacity, setpoint, level, alert, subscription };
-inline constexpr int kLimitKinds = 5;
+/// `capacity` does. `kept`: what holds in place of a limit that cannot be read.
+enum class LimitKind { capacity, setpoint, level, alert, subscription, kept };
+inline constexpr int kLimitKinds = 6;
+/// Types and units count in any case; GridEvent has types in upper case, and units as written.
+std::string upper(std::string_view text);
+/// Payloads of this type are limits of power.
+bool limits_power(std::string_view type);
 
 struct LimitSpan {
   double from_s = 0, to_s = 0;  ///< may be infinite
   LimitKind kind = LimitKind::capacity;
   int priority = 0;
-  double limit_w = 0;  ///< infinity: none, by a SIMPLE of 0
+  double limit_w = 0;  ///< infinity: none, by a SIMPLE of 0; of the kind `kept`: still unknown
 
   bool operator==(const LimitSpan&) const = default;
 };
@@ -57,7 +63,8 @@ struct SpanWindow {
 };
 struct EventSpans {
   std::vector<LimitSpan> spans;
-  std::vector<NotFollowed> not_followed;
+  std::vector<NotFollowed> not_followed;  ///< it is no limit, or the site has no watts for it
+  std::vector<NotFollowed> unread;        ///< a limit that is not known
 };
 EventSpans spans_of(const GridEvent& event, const std::vector<PlacedInterval>& intervals, const PayloadUnits& units,
                     const FollowSettings& settings, const SpanWindow& window);

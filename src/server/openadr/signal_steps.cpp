@@ -50,8 +50,9 @@ class SignalReader {
       if (const auto found = units->find(payload_); found != units->end()) unit = found->second;
     }
     const bool is_price = payload_ == "PRICE";
-    if (unit.empty() || unit == (is_price ? "KWH" : "GHG")) return 1;
-    if (is_price && unit == "MWH") return 1e-3;
+    const std::string as_known = upper(unit);
+    if (unit.empty() || as_known == (is_price ? "KWH" : "GHG")) return 1;
+    if (is_price && as_known == "MWH") return 1e-3;
     return wrong(fmt::format("its unit is '{}'; allowed: {}", unit, is_price ? "KWH or MWH" : "GHG"));
   }
   Status add_parts_of(const EventPayload& payload, const PlacedInterval& placed, int priority, double factor,

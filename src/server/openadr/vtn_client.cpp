@@ -82,11 +82,6 @@ Result<ListedEvents> VtnClient::events() {
       any_new = true;
       if (concerns_us(event)) listed.list.events.push_back(std::move(event));
     }
-    for (UnreadableEvent& event : page->unreadable) {
-      if (!ids.insert(event.id).second) continue;
-      any_new = true;
-      listed.list.unreadable.push_back(std::move(event));
-    }
     if (any_new) ++listed.list.pages;
     return any_new;
   });
@@ -100,6 +95,7 @@ Result<std::optional<GridEvent>> VtnClient::event(const std::string& id) {
   if (reply->status == kNotFound || reply->status == kForbidden) return std::optional<GridEvent>();
   auto event = parse_event(reply->body, "GET /events/" + id);
   if (!event) return event.error();
+  if (event->id.empty() && event->unread) return Error{ErrorCode::invalid_input, event->unread->why};
   if (event->id != id || !concerns_us(*event)) return std::optional<GridEvent>();
   return std::optional(*std::move(event));
 }
@@ -162,6 +158,11 @@ Result<std::string> VtnClient::token_url() {
   if (url.empty()) {
     const auto reply = connection_.call(get("/auth/server"));
     if (!reply) return unavailable("GET /auth/server: " + reply.error().message);
+    if (reply->status == kNotFound) {
+      return unavailable(
+          "GET /auth/server: 404 Not Found, as from a server of OpenADR 3.0; allowed: OpenADR 3.1, or its "
+          "token endpoint with --token-url");
+    }
     if (!is_ok(*reply)) return wrong_status("GET /auth/server", *reply);
     const auto named = parse_token_url(reply->body);
     if (!named) return unavailable(named.error().message);
@@ -222,7 +223,8 @@ std::string VtnClient::filters() const {
 }
 
 bool VtnClient::concerns_us(const GridEvent& event) const {
-  if (!program_id_.empty() && event.program != program_id_) return false;
+  const bool is_unknown = event.unread && event.program.empty();
+  if (!program_id_.empty() && event.program != program_id_ && !is_unknown) return false;
   if (options_.targets.empty() || event.targets.empty()) return true;
   return std::ranges::any_of(event.targets, [&](const std::string& target) {
     return std::ranges::find(options_.targets, target) != options_.targets.end();

@@ -13,6 +13,7 @@ namespace perseus::openadr {
 namespace {
 
 constexpr double kRepeatedDays = 7;
+constexpr int kKeptPriority = 0;  // of all that is kept: the least of it holds
 constexpr std::size_t kMostSpans = 200'000;
 
 /// The limits that hold at one moment of a sweep over time.
@@ -28,7 +29,7 @@ class ActiveLimits {
   /// In watts; infinity: none.
   [[nodiscard]] double limit_w() const {
     double least = kForever;
-    for (const LimitKind kind : {LimitKind::setpoint, LimitKind::level, LimitKind::alert}) {
+    for (const LimitKind kind : {LimitKind::setpoint, LimitKind::level, LimitKind::alert, LimitKind::kept}) {
       if (!of(kind).empty()) least = std::min(least, of(kind).begin()->second);
     }
     for (const LimitKind kind : {LimitKind::capacity, LimitKind::subscription}) {
@@ -92,9 +93,9 @@ void keep_at_most(std::size_t count, std::vector<WattStep>& steps) {
   if (count > 1 && steps[count - 2].limit == steps[count - 1].limit) steps.pop_back();
 }
 
-Result<std::vector<PlacedInterval>> placed(const SeenEvent& seen, const std::string& seed) {
-  return place_intervals(seen.event, seen.now_means_s,
-                         [&](std::size_t interval) { return random_shift(seed, seen.event.id, interval); });
+Result<std::vector<PlacedInterval>> placed(const GridEvent& event, double now_means_s, const std::string& seed) {
+  return place_intervals(event, now_means_s,
+                         [&](std::size_t interval) { return random_shift(seed, event.id, interval); });
 }
 
 double end_of_placed(const GridEvent& event, const std::vector<PlacedInterval>& intervals) {
@@ -107,33 +108,114 @@ double end_of_placed(const GridEvent& event, const std::vector<PlacedInterval>& 
   return end_s;
 }
 
+bool limits_power(const GridEvent& event) {
+  return std::ranges::any_of(event.intervals, [](const EventInterval& interval) {
+    return !interval.unread.empty() || std::ranges::any_of(interval.payloads, [](const EventPayload& payload) {
+      return openadr::limits_power(payload.type);
+    });
+  });
+}
+
+std::string sentence_on(const SeenEvent& seen, const std::string& why) {
+  const std::string& name = seen.update ? seen.update->event.name : seen.event.name;
+  return fmt::format("event {}{} cannot be read: {}", seen.event.id.empty() ? "without an id" : seen.event.id,
+                     name.empty() ? "" : fmt::format(" ({})", name), why);
+}
+
+/// Collects the spans of events.
+class SpanCollector {
+ public:
+  SpanCollector(const std::map<std::string, PayloadUnits>& program_units, const FollowSettings& settings,
+                const std::string& seed, const KnownLimits& known, const SpanWindow& window, FollowedSchedule& result)
+      : program_units_(program_units),
+        settings_(settings),
+        seed_(seed),
+        known_(known),
+        window_(window),
+        result_(result) {}
+
+  void add(const SeenEvent& seen) {
+    if (seen.update) add_update(seen);  // its reason comes first
+    add_version(seen, seen.event, seen.now_means_s, false);
+  }
+  [[nodiscard]] std::vector<WattStep> steps() const { return sweep(spans_, settings_, window_.now_s); }
+
+ private:
+  void add_version(const SeenEvent& seen, const GridEvent& event, double now_means_s, bool is_update) {
+    const auto intervals = placed(event, now_means_s, seed_);
+    if (!intervals) {
+      if (!limits_power(event)) return skip(seen, intervals.error().message);
+      unread(seen, sentence_on(seen, intervals.error().message));
+      return keep(event.id, -kForever, kForever);
+    }
+    if (end_of_placed(event, *intervals) <= window_.now_s) return;
+    const auto units = program_units_.find(event.program);
+    static const PayloadUnits none;
+    EventSpans one =
+        spans_of(event, *intervals, units == program_units_.end() ? none : units->second, settings_, window_);
+    for (const LimitSpan& span : one.spans) {
+      if (span.kind == LimitKind::kept) {
+        keep(event.id, span.from_s, span.to_s);
+      } else if (!is_update) {
+        spans_.push_back(span);
+      } else if (span.limit_w < kForever) {
+        spans_.push_back({span.from_s, span.to_s, LimitKind::kept, kKeptPriority, span.limit_w});
+      }
+    }
+    std::ranges::move(one.not_followed, std::back_inserter(result_.not_followed));
+    if (!one.unread.empty()) unread(seen, one.unread.front().text);
+  }
+  void add_update(const SeenEvent& seen) {
+    const auto& [event, now_means_s] = *seen.update;
+    const UnreadPart& part = *event.unread;
+    if (!part.may_limit && !limits_power(seen.event)) return skip(seen, part.why);
+    double from_s = -kForever, to_s = kForever;
+    const auto intervals = placed(event, now_means_s, seed_);
+    if (part.has_times && intervals) {
+      to_s = end_of_placed(event, *intervals);
+      from_s = kForever;
+      for (const PlacedInterval& interval : *intervals) from_s = std::min(from_s, interval.from_s);
+    }
+    if (to_s <= window_.now_s) return skip(seen, part.why);
+    unread(seen, sentence_on(seen, part.why));
+    keep(event.id, from_s, to_s);
+    add_version(seen, event, now_means_s, true);
+  }
+  void keep(const std::string& id, double from_s, double to_s) {
+    const auto known = known_.find(id);
+    const double limit_w = known == known_.end() ? kForever : least_limit(known->second, from_s, to_s);
+    if (limit_w < kForever) spans_.push_back({from_s, to_s, LimitKind::kept, kKeptPriority, limit_w});
+  }
+  void unread(const SeenEvent& seen, std::string text) {
+    const std::string& id = seen.event.id;
+    if (result_.unread.empty() || result_.unread.back().id != id) result_.unread.push_back({id, std::move(text)});
+  }
+  void skip(const SeenEvent& seen, const std::string& why) {
+    result_.not_followed.push_back({seen.event.id + " " + why, sentence_on(seen, why)});
+  }
+
+  const std::map<std::string, PayloadUnits>& program_units_;
+  const FollowSettings& settings_;
+  const std::string& seed_;
+  const KnownLimits& known_;
+  const SpanWindow& window_;
+  FollowedSchedule& result_;
+  std::vector<LimitSpan> spans_;
+};
+
 }  // namespace
 
 FollowedSchedule watt_steps(std::span<const SeenEvent> events, const std::map<std::string, PayloadUnits>& program_units,
-                            const FollowSettings& settings, const std::string& seed, double now_s) {
+                            const FollowSettings& settings, const std::string& seed, double now_s,
+                            const KnownLimits& known) {
   FollowedSchedule result;
   SpanWindow window;
   window.now_s = now_s;
   window.repeats_until_s = (std::ceil(now_s / kSecondsPerDay) + kRepeatedDays) * kSecondsPerDay;
   window.most_spans = kMostSpans / std::max<std::size_t>(1, events.size());
-  std::vector<LimitSpan> spans;
-  for (const SeenEvent& seen : events) {
-    const auto intervals = placed(seen, seed);
-    if (!intervals) {
-      result.not_followed.push_back({seen.event.id + " " + intervals.error().message,
-                                     fmt::format("event {} ({}) is not followed: {}", seen.event.id, seen.event.name,
-                                                 intervals.error().message)});
-      continue;
-    }
-    if (end_of_placed(seen.event, *intervals) <= now_s) continue;
-    const auto units = program_units.find(seen.event.program);
-    static const PayloadUnits none;
-    EventSpans one =
-        spans_of(seen.event, *intervals, units == program_units.end() ? none : units->second, settings, window);
-    spans.insert(spans.end(), one.spans.begin(), one.spans.end());
-    std::ranges::move(one.not_followed, std::back_inserter(result.not_followed));
-  }
-  result.steps = sweep(spans, settings, now_s);
+  SpanCollector collector(program_units, settings, seed, known, window, result);
+  for (const SeenEvent& seen : events) collector.add(seen);
+  result.steps = collector.steps();
   keep_at_most(settings.most_steps, result.steps);
   return result;
 }
@@ -150,8 +232,26 @@ double random_shift(const std::string& seed, const std::string& event, std::size
 }
 
 double end_of_event(const SeenEvent& seen, const std::string& seed) {
-  const auto intervals = placed(seen, seed);
-  return intervals ? end_of_placed(seen.event, *intervals) : kForever;
+  const auto end_of_version = [&](const GridEvent& event, double now_means_s) {
+    const auto intervals = placed(event, now_means_s, seed);
+    return intervals ? end_of_placed(event, *intervals) : kForever;
+  };
+  const double end_s = end_of_version(seen.event, seen.now_means_s);
+  if (!seen.update) return end_s;
+  if (!seen.update->event.unread->has_times) return kForever;
+  return std::max(end_s, end_of_version(seen.update->event, seen.update->now_means_s));
+}
+
+double least_limit(const std::vector<WattStep>& steps, double from_s, double to_s) {
+  double within_w = kForever, ever_w = kForever;
+  for (std::size_t k = 0; k < steps.size(); ++k) {
+    const double limit_w = steps[k].limit.value_or(Watts(kForever)).value();
+    ever_w = std::min(ever_w, limit_w);
+    const bool begins_later = steps[k].from_s >= to_s;
+    const bool ended = k + 1 < steps.size() && steps[k + 1].from_s <= from_s;
+    if (!begins_later && !ended) within_w = std::min(within_w, limit_w);
+  }
+  return within_w < kForever ? within_w : ever_w;
 }
 
 std::vector<WattStep> steps_from(double now_s, std::vector<WattStep> steps) {

@@ -67,6 +67,7 @@ AlertFacts alert_facts(const SiteDomainView& domain) {
   facts.metered = domain.meter;
   facts.metered_limit = domain.metered;
   facts.missing = domain.missing;
+  facts.limits_unread = domain.limits_unread;
   return facts;
 }
 

@@ -92,10 +92,15 @@ Verdict watts_missing(const AlertFacts& facts, double /*now_s*/) {
                       facts.missing.value() / 1000)};
 }
 
+Verdict limits_unread(const AlertFacts& facts, double /*now_s*/) {
+  if (facts.limits_unread.empty()) return {};
+  return {Level::holds, facts.limits_unread + "; the least limit that was known holds", true};
+}
+
 using Rule = Verdict (*)(const AlertFacts&, double now_s);
 /// By kind.
-constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission,   plan_not_kept,
-                                                        over_power,      site_over_limit, watts_missing};
+constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission, plan_not_kept, over_power,
+                                                        site_over_limit, watts_missing, limits_unread};
 
 }  // namespace
 

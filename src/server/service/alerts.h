@@ -41,6 +41,7 @@ struct AlertFacts {
   std::optional<Watts> counted, limit;          ///< of a domain's accelerators
   std::optional<Watts> metered, metered_limit;  ///< of a domain, as metered
   Watts missing;                                ///< of a domain
+  std::string limits_unread;                    ///< of a domain: which, and what is allowed; empty: none
 };
 
 class Alerts {

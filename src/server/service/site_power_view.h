@@ -54,6 +54,7 @@ struct TierLoss {
 struct SiteDomainView {
   std::string name, parent;
   std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
+  std::string limits_unread;            ///< which limit cannot be read; empty: none
   Watts granted, counted, reported, missing;
   Watts reserved;              ///< for jobs that have not started yet
   std::optional<Watts> guard;  ///< that the window of its meter needs; nothing: it has none

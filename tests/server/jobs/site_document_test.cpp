@@ -23,7 +23,7 @@ std::string in_rule(const std::string& members) {
 TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto read = parse_site_document(
       R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"pacing":true,"domains":[{"name":"hall"},)"
-      R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"constant_w":10,)"
+      R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"limits_unread":"event e1","constant_w":10,)"
       R"("window_s":2.5,"meter_margin":0.05,"ramp_up_w_per_s":2}],)"
       R"("hosts":[{"prefix":"a-","domain":"row"}]})",
       "body");

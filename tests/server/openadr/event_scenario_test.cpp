@@ -11,6 +11,8 @@
 //   limit TIME W | none       the limit at a time, of the schedule that was sent last
 //   sent N                    number of schedules sent since the beginning
 //   logged TEXT               a line of the log since the last `logged` contains TEXT
+//   unread TEXT | none        the sentence on unread limits that was sent last contains TEXT, or is empty
+//   restart                   a new client begins, of the same server and receiver
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -101,6 +103,8 @@ class Story {
     }
     if (verb == "forget") return steps_.clear();
     if (verb == "logged") return expect_logged(text);
+    if (verb == "unread") return expect_unread(text);
+    if (verb == "restart") return follower_.reset();
     ASSERT_EQ(verb, "limit");
     std::string watts;
     parts >> watts;
@@ -109,22 +113,23 @@ class Story {
   void add_event(const std::string& json) {
     const auto list = parse_events("[" + json + "]", "event");
     ASSERT_TRUE(list) << list.error().message;
-    source_.texts[list->events.empty() ? list->unreadable.at(0).id : list->events.at(0).id] = json;
+    source_.texts[list->events.at(0).id] = json;
   }
   void pass_until(double time_s) {
     if (!follower_) {
       clock_.turn_to(time_s);
       FollowerParts parts;
       parts.source = &source_;
-      parts.send = [this](const std::vector<WattStep>& steps) -> Status {
+      parts.send = [this](const SentLimits& limits) -> Status {
         if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
         ++sent_;
-        steps_ = steps;
+        steps_ = limits.steps;
+        unread_ = limits.unread;
         return Ok{};
       };
-      parts.still_has = [this](const std::vector<WattStep>& steps) -> Result<bool> {
+      parts.received = [this]() -> Result<SentLimits> {
         if (refuses_) return Error{ErrorCode::unavailable, "the receiver does not answer"};
-        return !steps_.empty() && same_from(clock_.now_s(), steps, steps_);
+        return SentLimits{steps_, unread_};
       };
       parts.log = [this](const std::string& line) { log_ += line + "\n"; };
       parts.random = [] { return 0.5; };
@@ -155,6 +160,14 @@ class Story {
     log_.clear();
   }
 
+  void expect_unread(const std::string& text) {
+    if (text == "none") {
+      EXPECT_EQ(unread_, "");
+    } else {
+      EXPECT_NE(unread_.find(text), std::string::npos) << unread_;
+    }
+  }
+
   HandTurnedClock clock_;
   StorySource source_;
   FollowerOptions options_;
@@ -163,7 +176,7 @@ class Story {
   bool refuses_ = false;
   int sent_ = 0;
   std::vector<WattStep> steps_;
-  std::string log_;
+  std::string log_, unread_;
 };
 
 class EventScenario : public ::testing::TestWithParam<std::string> {};

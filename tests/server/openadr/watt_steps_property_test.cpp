@@ -133,8 +133,8 @@ class MomentOfEvent {
     if (kind == kinds.end()) return;
     std::vector<double> limits;
     for (const auto& value : payload.values) {
-      if (payload.type == "SIMPLE" && *value == 3) return;  // not configured
-      limits.push_back(limit_w(payload.type, *value));
+      const bool is_unknown = payload.type == "SIMPLE" && *value == 3;  // not configured
+      limits.push_back(is_unknown ? kForever : limit_w(payload.type, *value));
     }
     if (length_s == kForever) return put(kind->second, *std::ranges::min_element(limits));
     const auto part = static_cast<std::size_t>(passed_s / length_s * static_cast<double>(limits.size()));
@@ -232,7 +232,8 @@ RC_GTEST_PROP(WattStepsProperty, CutStepsNeverRaiseALimit, ()) {
 RC_GTEST_PROP(WattStepsProperty, TimeThatPassesChangesNothing, ()) {
   ShrinkingDice dice;
   const std::vector<SeenEvent> events = random_events(dice);
-  const FollowSettings settings = random_settings(dice);
+  FollowSettings settings = random_settings(dice);
+  settings.most_steps = 1'000'000;  // where schedules are cut depends on the time
   const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
   const double later_s = kNow_s + dice.roll(0, 14) * 3600;  // the same day
   const auto after = watt_steps(events, {}, settings, "seed", later_s).steps;
@@ -267,6 +268,44 @@ RC_GTEST_PROP(WattStepsProperty, AnEventOfLowestPriorityNeverRaisesALimit, ()) {
   for (int k = 0; k < 40; ++k) {
     const double at_s = kNow_s + dice.roll(0, static_cast<int>(kWatched_s));
     RC_ASSERT(limit_at(after, at_s) <= limit_at(before, at_s));
+  }
+}
+
+/// Some values, or all payloads of some intervals, or the event beside its times.
+void damage(Dice& dice, SeenEvent& seen) {
+  if (dice.one_in(3)) {
+    seen.update = UnreadUpdate{seen.event, seen.now_means_s};
+    seen.update->event.unread = UnreadPart{"damaged", dice.one_in(2), true};
+    return;
+  }
+  for (EventInterval& interval : seen.event.intervals) {
+    if (dice.one_in(4)) {
+      interval.unread = "damaged";
+      interval.payloads.clear();
+    }
+    for (EventPayload& payload : interval.payloads) {
+      for (auto& value : payload.values) {
+        if (dice.one_in(3)) value.reset();
+      }
+    }
+  }
+}
+
+RC_GTEST_PROP(WattStepsProperty, WhatCannotBeReadNeverRaisesALimit, ()) {
+  ShrinkingDice dice;
+  std::vector<SeenEvent> events = random_events(dice);
+  if (events.empty()) events.push_back(random_event(dice, 0));
+  const FollowSettings settings = random_settings(dice);
+  const auto before = watt_steps(events, {}, settings, "seed", kNow_s).steps;
+  FollowSettings no_default = settings;
+  no_default.default_limit.reset();
+  SeenEvent& damaged = events[static_cast<std::size_t>(dice.roll(0, static_cast<int>(events.size()) - 1))];
+  const auto own = watt_steps({&damaged, 1}, {}, no_default, "seed", kNow_s).steps;
+  damage(dice, damaged);
+  const auto after = watt_steps(events, {}, settings, "seed", kNow_s, {{damaged.event.id, own}}).steps;
+  for (int k = 0; k < 40; ++k) {
+    const double at_s = kNow_s + dice.roll(0, static_cast<int>(kWatched_s));
+    if (is_clear(before, at_s) && is_clear(after, at_s)) RC_ASSERT(limit_at(after, at_s) <= limit_at(before, at_s));
   }
 }
 

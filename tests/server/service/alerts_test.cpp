@@ -217,6 +217,18 @@ TEST_F(AlertsTest, ADomainThatLacksWatts) {
   EXPECT_EQ(alerts.counts()[static_cast<std::size_t>(AlertKind::watts_missing)], 1);
 }
 
+TEST_F(AlertsTest, ADomainWithALimitThatCannotBeRead) {
+  facts.job = jobs::job_of_domain("hall");
+  facts.name = "hall";
+  facts.limits_unread = "event e1: its unit is 'KVA'";
+  alerts.look(facts, now_s);
+  EXPECT_EQ(changes, std::vector<std::string>{"raised limits_unread site/hall"});
+  EXPECT_EQ(text(), "event e1: its unit is 'KVA'; the least limit that was known holds");
+  facts.limits_unread.clear();
+  pass(400);
+  EXPECT_EQ(changes.back(), "resolved limits_unread site/hall");
+}
+
 TEST_F(AlertsTest, ResolvedAlertsAreBounded) {
   for (std::size_t k = 0; k < Alerts::kMostResolved + 5; ++k) {
     facts.job = fmt::format("job{}", k);

@@ -12,6 +12,7 @@ const kinds = {
   over_power: 'over the power cap',
   site_over_limit: 'site over its limit',
   watts_missing: 'watts missing',
+  limits_unread: 'limits cannot be read',
 };
 const kindWords = (kind) => kinds[kind] ?? String(kind).replaceAll('_', ' ');
 
