@@ -1,10 +1,8 @@
 #include "io/http/cross_site.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 #include "io/http/url.h"
 
@@ -26,11 +24,6 @@ std::string_view without_port_of(std::string_view scheme, std::string_view host)
   return host.ends_with(port) ? host.substr(0, host.size() - port.size()) : host;
 }
 
-bool is_address(const std::string& text) {
-  std::array<unsigned char, sizeof(in6_addr)> bytes;
-  return inet_pton(AF_INET, text.c_str(), bytes.data()) == 1 || inet_pton(AF_INET6, text.c_str(), bytes.data()) == 1;
-}
-
 bool is_json(std::string_view content_type) {
   const std::string_view type = content_type.substr(0, content_type.find(';'));
   return same_without_case(type.substr(0, type.find_last_not_of(" \t") + 1), "application/json");
@@ -45,7 +38,7 @@ bool KnownHosts::has(std::string_view host) const {
   if (same_without_case(name, local)) return true;
   if (name.size() > local.size() + 1 && same_without_case(name.substr(name.size() - local.size() - 1), ".localhost"))
     return true;
-  if (is_address(std::string(name))) return true;  // an address cannot be rebound to another host
+  if (is_address_literal(std::string(name))) return true;  // an address cannot be rebound to another host
   return std::ranges::any_of(names, [&](const std::string& known) { return same_without_case(known, name); });
 }
 

@@ -201,7 +201,10 @@ class HttpConnection::Transport {
     }
     secure_.emplace(std::move(stream), *tls_);
     secure_->set_verify_callback(asio::ssl::host_name_verification(url_.address.host));
-    SSL_set_tlsext_host_name(secure_->native_handle(), url_.address.host.c_str());
+    // RFC 6066, section 3: no address literals; some servers end the handshake at one.
+    if (!is_address_literal(url_.address.host)) {
+      SSL_set_tlsext_host_name(secure_->native_handle(), url_.address.host.c_str());
+    }
     secure_->async_handshake(asio::ssl::stream_base::client, waited());
     if ((problem = waited.wait())) return failure(problem);
     return Ok{};

@@ -5,6 +5,7 @@
 #include <netinet/tcp.h>
 
 #include <algorithm>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 #include <ctime>
 #include <utility>
@@ -48,15 +49,14 @@ ServerCore::ServerCore(asio::io_context& context, HttpServerOptions settings, Ht
       date(http_date()),
       timer_(context) {}
 
-Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address) {
+namespace {
+
+/// `only_v6`: another acceptor has the same port of IPv4.
+error_code bind_to(tcp::acceptor& taken, const tcp::endpoint& endpoint, bool only_v6) {
   error_code problem;
-  tcp::resolver resolver(io);
-  const auto found = resolver.resolve(address.host, std::to_string(address.port), tcp::resolver::passive, problem);
-  if (problem || found.empty()) return cannot_listen(address, problem);
-  const tcp::endpoint endpoint = found.begin()->endpoint();
-  tcp::acceptor taken(io);
   taken.open(endpoint.protocol(), problem);
   if (!problem) taken.set_option(asio::socket_base::reuse_address(true), problem);
+  if (!problem && only_v6) taken.set_option(asio::ip::v6_only(true), problem);
   // On Linux accepted sockets inherit these.
   if (!problem) taken.set_option(tcp::no_delay(true), problem);
   if (!problem) taken.set_option(asio::socket_base::keep_alive(true), problem);
@@ -68,7 +68,46 @@ Result<tcp::acceptor> take_address(asio::io_context& io, const HostPort& address
                      problem);
   }
   if (!problem) taken.bind(endpoint, problem);
-  if (problem) return cannot_listen(address, problem);
+  return problem;
+}
+
+/// IPv4 or IPv6 is off on this machine, or lacks this address.
+bool is_missing(const error_code& problem) {
+  return problem == asio::error::address_family_not_supported || problem == boost::system::errc::address_not_available;
+}
+
+/// Of all interfaces for kAnyHost; each once, as a name may have an address twice in /etc/hosts.
+std::vector<asio::ip::address> addresses_of(asio::io_context& io, const std::string& host, error_code& problem) {
+  if (host == kAnyHost) return {asio::ip::address_v6::any(), asio::ip::address_v4::any()};
+  std::vector<asio::ip::address> addresses;
+  tcp::resolver resolver(io);
+  for (const auto& found : resolver.resolve(host, "", tcp::resolver::passive, problem)) {
+    const asio::ip::address address = found.endpoint().address();
+    if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+  }
+  return addresses;
+}
+
+}  // namespace
+
+Result<TakenAddress> take_address(asio::io_context& io, const HostPort& address) {
+  error_code problem;
+  const auto addresses = addresses_of(io, address.host, problem);
+  if (problem || addresses.empty()) return cannot_listen(address, problem);
+  TakenAddress taken{{}, address.port, {}};
+  for (const asio::ip::address& one : addresses) {
+    tcp::acceptor acceptor(io);
+    const HostPort shown{one.to_string(), taken.port};
+    problem = bind_to(acceptor, {one, taken.port}, addresses.size() > 1 && one.is_v6());
+    if (is_missing(problem)) {
+      taken.missing.push_back(fmt::format("{}: {}", format_host_port(shown), problem.message()));
+      continue;
+    }
+    if (problem) return cannot_listen(shown, problem);
+    taken.port = acceptor.local_endpoint().port();  // the same for all
+    taken.acceptors.push_back(std::move(acceptor));
+  }
+  if (taken.acceptors.empty()) return cannot_listen(address, problem);
   return taken;
 }
 
@@ -232,12 +271,17 @@ HttpServer::~HttpServer() {
   core_->handler = {};
 }
 
-Result<std::uint16_t> HttpServer::listen(tcp::acceptor taken) { return core_->listen(std::move(taken)); }
+Result<std::uint16_t> HttpServer::listen(TakenAddress taken) {
+  for (tcp::acceptor& acceptor : taken.acceptors) {
+    if (const auto port = core_->listen(std::move(acceptor)); !port) return port.error();
+  }
+  return taken.port;
+}
 
 Result<std::uint16_t> HttpServer::listen(const HostPort& address) {
   auto taken = take_address(core_->io, address);
   if (!taken) return taken.error();
-  return core_->listen(std::move(*taken));
+  return listen(std::move(*taken));
 }
 
 void HttpServer::drain(std::chrono::milliseconds grace, std::function<void()> done) {

@@ -21,6 +21,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/http/http_message.h"
 #include "io/http/request_reader.h"
@@ -100,8 +101,17 @@ struct HttpServerCounts {
   std::optional<double> certificate_end_s;  ///< Unix seconds; nothing: plain HTTP
 };
 
-/// Binds an address, on which listen() accepts later: until then connections are refused. Error: unavailable.
-Result<boost::asio::ip::tcp::acceptor> take_address(boost::asio::io_context& io, const HostPort& address);
+/// As a host: all addresses of this machine, of IPv4 and IPv6.
+inline constexpr std::string_view kAnyHost = "*";
+
+struct TakenAddress {
+  std::vector<boost::asio::ip::tcp::acceptor> acceptors;  ///< one for each address of the host
+  std::uint16_t port = 0;
+  std::vector<std::string> missing;  ///< addresses that this machine lacks, with the reason
+};
+/// Binds all addresses of a host, of IPv4 and IPv6, on which listen() accepts later: until then connections are
+/// refused. Error: unavailable.
+Result<TakenAddress> take_address(boost::asio::io_context& io, const HostPort& address);
 
 class HttpServer {
  public:
@@ -110,9 +120,9 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
   ~HttpServer();  ///< closes everything at once
 
-  /// May be called for several addresses; port 0 takes a free one. Returns the port.
+  /// On all addresses of the host; port 0 takes a free one. Returns the port.
   Result<std::uint16_t> listen(const HostPort& address);
-  Result<std::uint16_t> listen(boost::asio::ip::tcp::acceptor taken);
+  Result<std::uint16_t> listen(TakenAddress taken);
   /// Closes idle connections and ends streams; the others close after their answer, or after `grace`. Connections are
   /// accepted until then, for probes; the handler sees HttpRequest::while_draining and rejects other requests.
   void drain(std::chrono::milliseconds grace, std::function<void()> done);

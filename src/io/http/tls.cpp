@@ -16,6 +16,9 @@ Status readable(const std::string& file) {
   return Error{ErrorCode::not_found, fmt::format("{}: cannot be read", file)};
 }
 
+/// Of TLS 1.2: forward secrecy and authenticated encryption. Those of TLS 1.3 all have both.
+constexpr const char* kCiphers = "ECDHE+AESGCM:ECDHE+CHACHA20";
+
 Error unusable(const std::string& file, const char* expected, const boost::system::error_code& problem) {
   return {ErrorCode::invalid_input, fmt::format("{}: {} expected (PEM): {}", file, expected, problem.message())};
 }
@@ -31,10 +34,24 @@ Result<TlsContext> server_tls(const std::string& certificate_file, const std::st
   SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);  // idle connections keep no buffers
   SSL_CTX_set_session_cache_mode(context->native_handle(),
                                  SSL_SESS_CACHE_OFF);  // clients keep their tickets themselves
+  PERSEUS_CHECK(SSL_CTX_set_cipher_list(context->native_handle(), kCiphers) == 1, "SSL_CTX_set_cipher_list failed");
+  SSL_CTX_set_options(context->native_handle(), SSL_OP_CIPHER_SERVER_PREFERENCE);
   boost::system::error_code problem;
   context->use_certificate_chain_file(certificate_file, problem);
   if (problem) return unusable(certificate_file, "a certificate chain", problem);
+  bool encrypted = false;  // OpenSSL would otherwise ask for the passphrase on the terminal
+  context->set_password_callback([&](std::size_t, ssl::context::password_purpose) {
+    encrypted = true;
+    return std::string();
+  });
   context->use_private_key_file(key_file, ssl::context::pem, problem);
+  context->set_password_callback([](std::size_t, ssl::context::password_purpose) { return std::string(); });
+  if (encrypted) {
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}: the private key is encrypted; allowed: a key without a passphrase, in a file that "
+                             "only the server may read",
+                             key_file)};
+  }
   if (problem) return unusable(key_file, "the certificate's private key", problem);
   if (SSL_CTX_check_private_key(context->native_handle()) != 1) {
     return Error{ErrorCode::invalid_input, fmt::format("{} is not the key of {}", key_file, certificate_file)};

@@ -26,17 +26,15 @@ struct FreeSsl {
 class TlsConnection final : public Connection {
  public:
   TlsConnection(std::shared_ptr<ServerCore> core, asio::ip::tcp::socket socket, std::string peer)
-      : Connection(core, std::move(peer), true),
-        tls_(core->options.tls),
-        socket_(std::move(socket)),
-        ssl_(SSL_new(tls_->native_handle())) {}
+      : Connection(core, std::move(peer), true), tls_(core->options.tls), socket_(std::move(socket)) {}
 
   void begin() override {
     error_code problem;
     socket_.non_blocking(true, problem);
-    if (problem || !ssl_ || SSL_set_fd(ssl_.get(), socket_.native_handle()) != 1) return lost();
-    SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
-    shake_hands();
+    if (problem) return lost();
+    // A client that sends nothing costs no memory of OpenSSL.
+    socket_.async_wait(asio::socket_base::wait_read,
+                       [me = self()](error_code closed) { closed ? me->lost() : me->start_tls(); });
   }
 
  private:
@@ -49,6 +47,14 @@ class TlsConnection final : public Connection {
     if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return lost();
     socket_.async_wait(why == SSL_ERROR_WANT_READ ? asio::socket_base::wait_read : asio::socket_base::wait_write,
                        [me = self(), call](error_code problem) { problem ? me->lost() : (me.get()->*call)(); });
+  }
+
+  void start_tls() {
+    if (closed()) return;
+    ssl_.reset(SSL_new(tls_->native_handle()));
+    if (!ssl_ || SSL_set_fd(ssl_.get(), socket_.native_handle()) != 1) return lost();
+    SSL_set_mode(ssl_.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    shake_hands();
   }
 
   void shake_hands() {
@@ -100,7 +106,7 @@ class TlsConnection final : public Connection {
 
   void shut_down() override {
     ERR_clear_error();
-    (void)SSL_shutdown(ssl_.get());  // sends close_notify; the client may have disconnected
+    if (ssl_) (void)SSL_shutdown(ssl_.get());  // sends close_notify; the client may have disconnected
     error_code ignored;
     socket_.shutdown(asio::socket_base::shutdown_send, ignored);
   }

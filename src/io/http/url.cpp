@@ -1,8 +1,10 @@
 #include "io/http/url.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace perseus::http {
@@ -112,6 +114,13 @@ Result<HostPort> parse_host_port(std::string_view text) {
 bool is_loopback_host(std::string_view host) {
   const bool is_number = host.find_first_not_of("0123456789.") == std::string_view::npos;
   return host == "localhost" || host == "::1" || (is_number && host.starts_with("127."));
+}
+
+bool is_address_literal(const std::string& host) {
+  const std::string address = host.substr(0, host.find('%'));  // without the interface of a link-local one
+  std::array<unsigned char, sizeof(in6_addr)> bytes;
+  return inet_pton(AF_INET, address.c_str(), bytes.data()) == 1 ||
+         inet_pton(AF_INET6, address.c_str(), bytes.data()) == 1;
 }
 
 std::string format_host_port(const HostPort& address) {

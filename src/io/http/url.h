@@ -42,6 +42,8 @@ Result<HostPort> parse_host_port(std::string_view text);
 std::string format_host_port(const HostPort& address);
 /// True if only this machine can connect to a listener there.
 bool is_loopback_host(std::string_view host);
+/// An IPv4 or IPv6 address, without brackets.
+bool is_address_literal(const std::string& host);
 
 /// The parts of HOST or HOST:PORT, as a Host header or a URL has it; the host without the brackets of an IPv6 address.
 struct HostText {

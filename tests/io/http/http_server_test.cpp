@@ -524,14 +524,29 @@ TEST_F(HttpServerTest, ReportsAnAddressInUse) {
 TEST_F(HttpServerTest, ReservesAnAddressBeforeAccepting) {
   auto taken = take_address(io_, {"127.0.0.1", 0});
   ASSERT_TRUE(taken.ok()) << taken.error().message;
-  const std::uint16_t port = taken->local_endpoint().port();
+  const std::uint16_t port = taken->port;
   boost::system::error_code refused;
   boost::asio::ip::tcp::socket early(io_);
-  early.connect(taken->local_endpoint(), refused);
+  early.connect(taken->acceptors.front().local_endpoint(), refused);
   EXPECT_EQ(refused, boost::asio::error::connection_refused);
   start();
   EXPECT_EQ(server_->listen(std::move(*taken)).value(), port);
   EXPECT_FALSE(take_address(io_, {"127.0.0.1", port}).ok()) << "another server has it";
+}
+
+TEST_F(HttpServerTest, ListensOnAllAddressesOfAHost) {
+  start();
+  const std::uint16_t port = server_->listen({"*", 0}).value();
+  EXPECT_EQ(take_address(io_, {"*", port}).ok(), false) << "it is taken";
+  const auto localhost = take_address(io_, {"localhost", 0});
+  ASSERT_TRUE(localhost.ok()) << localhost.error().message;
+  for (const auto& acceptor : localhost->acceptors) {
+    EXPECT_EQ(acceptor.local_endpoint().port(), localhost->port);
+    boost::system::error_code problem;
+    boost::asio::ip::tcp::socket client(io_);
+    client.connect({acceptor.local_endpoint().address(), port}, problem);
+    EXPECT_FALSE(problem) << acceptor.local_endpoint() << ": " << problem.message();
+  }
 }
 
 TEST_F(HttpServerTest, AConnectionThatPipelinesGivesUpTheThreadAfterEachRequest) {
