@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "server/store/postgres_store.h"
+#include "server/store/sqlite_file.h"
 #include "server/store/sqlite_store.h"
 
 namespace perseus::cli {
@@ -21,6 +22,7 @@ Result<std::unique_ptr<store::Store>> open_server_store(const std::string& data,
   std::error_code problem;
   std::filesystem::create_directories(data, problem);
   if (problem) return Error{ErrorCode::cannot_write, fmt::format("{}: {}", data, problem.message())};
+  if (Status local = store::check_file_system(data); !local) return local.error();
   auto store = store::open_sqlite_store(sqlite_file_in(data), std::move(post));
   if (store) {  // as an earlier Perseus may have left it
     for (const char* file : {"", "-wal", "-shm"}) chmod((sqlite_file_in(data) + file).c_str(), S_IRUSR | S_IWUSR);

@@ -3,9 +3,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <system_error>
@@ -18,7 +22,47 @@ namespace {
 
 bool means_no_room(int problem) { return problem == EROFS || problem == ENOSPC || problem == EDQUOT; }
 
+struct KnownFileSystem {
+  std::uint32_t type;
+  FileSystem what;
+};
+constexpr std::array kFileSystems{KnownFileSystem{0x6969, {"NFS", true}},
+                                  KnownFileSystem{0xFF534D42, {"SMB (cifs)", true}},
+                                  KnownFileSystem{0xFE534D42, {"SMB (smb2)", true}},
+                                  KnownFileSystem{0x517B, {"SMB", true}},
+                                  KnownFileSystem{0x5346414F, {"AFS", true}},
+                                  KnownFileSystem{0x00C36400, {"Ceph", true}},
+                                  KnownFileSystem{0x0BD00BD0, {"Lustre", true}},
+                                  KnownFileSystem{0x47504653, {"GPFS", true}},
+                                  KnownFileSystem{0x19830326, {"BeeGFS", true}},
+                                  KnownFileSystem{0x01161970, {"GFS2", true}},
+                                  KnownFileSystem{0x7461636F, {"OCFS2", true}},
+                                  KnownFileSystem{0x73757245, {"Coda", true}},
+                                  KnownFileSystem{0x65735546, {"FUSE", false}},
+                                  KnownFileSystem{0x01021997, {"9p", false}}};
+
 }  // namespace
+
+FileSystem file_system_of_type(long type) {
+  // Some kernels' types are negative as a signed number of 32 bits.
+  const auto* const found = std::ranges::find(kFileSystems, static_cast<std::uint32_t>(type), &KnownFileSystem::type);
+  return found == kFileSystems.end() ? FileSystem{} : found->what;
+}
+
+FileSystem file_system_of(const std::string& directory) {
+  struct statfs of {};
+  if (::statfs(directory.c_str(), &of) != 0) return {};
+  return file_system_of_type(of.f_type);
+}
+
+Status check_file_system(const std::string& directory) {
+  const FileSystem found = file_system_of(directory);
+  if (!found.shared) return Ok{};
+  return Error{ErrorCode::conflict,
+               fmt::format("{}: is on {}, where a SQLite database can be damaged; allowed: a local disk, or --database "
+                           "URL (PostgreSQL)",
+                           directory, found.name)};
+}
 
 Result<DatabaseLock> DatabaseLock::take(const std::string& database) {
   const std::string path = database + ".lock";

@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/owned_fd.h"
 #include "base/result.h"
@@ -28,6 +29,16 @@ class DatabaseLock {
   explicit DatabaseLock(int descriptor) : descriptor_(descriptor) {}
   OwnedFd descriptor_;
 };
+
+/// The file system on which a directory is, by its number in statfs(2).
+struct FileSystem {
+  std::string_view name;  ///< empty: none that other hosts may share, as far as is known
+  bool shared = false;    ///< other hosts may open the same file, and neither flock() nor SQLite's log excludes them
+};
+FileSystem file_system_of_type(long type);
+FileSystem file_system_of(const std::string& directory);
+/// conflict: the directory is on a shared file system, where SQLite's write-ahead log would be damaged.
+Status check_file_system(const std::string& directory);
 
 struct SqliteConnections {
   std::unique_ptr<SqliteConnection> writer;  ///< null: writes are not possible
