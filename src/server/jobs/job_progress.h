@@ -6,19 +6,25 @@
 // Output:  the job's iteration. Ranks iterate together: once two of them have reported, a single rank's number counts
 //          only as far as the elapsed time allows. A number that no job can reach since it began is rejected until
 //          another rank confirms it (the job continues from a checkpoint and keeps its numbers); that of a job's only
-//          rank until its next report continues from it.
+//          rank until its next report continues from it. So is one far behind: where ranks disagree, the number that
+//          more of them reported last counts, with as many the lower one, since a plan at a number that no rank reaches
+//          is put off for ever.
 // Errors:  none; report() returns false for a rejected number.
-// Cost:    constant.
+// Cost:    constant, O(ranks) if the number moves; a byte per rank.
 // Threads: io thread.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace perseus::jobs {
 
 class JobProgress {
  public:
+  /// Iterations that a rank may be ahead of what time allows, or behind the others, before its report is rejected.
+  static constexpr std::int64_t kBelieved = 1'000'000;
+
   /// `began_s`: the earliest time at which its ranks can have begun to train.
   explicit JobProgress(double began_s, bool only_rank = false) : began_s_(began_s), only_rank_(only_rank) {}
 
@@ -40,14 +46,21 @@ class JobProgress {
     double at_s = 0;
   };
 
-  /// The last rejected number is confirmed by this one.
-  [[nodiscard]] bool confirms(const Said& now, double fastest_s) const;
+  enum class Vote : unsigned char { none, here, elsewhere };
+
+  /// The last rejected number and this one are of the same training.
+  [[nodiscard]] bool agrees(const Said& now, double fastest_s) const;
+  /// Takes a number far from the job's; true: it is the job's from now on.
+  bool moves_to(const Said& now, bool behind, double fastest_s);
+  void vote(int rank, Vote vote);
 
   double began_s_;
   bool only_rank_;
   std::optional<Said> agreed_;   ///< confirmed by at least two ranks
   std::optional<Said> said_;     ///< the last one accepted
   std::optional<Said> doubted_;  ///< the last one rejected
+  std::vector<Vote> votes_;      ///< by rank
+  std::int64_t here_ = 0, elsewhere_ = 0;
   std::int64_t iteration_ = 0, finished_ = 0;
   double at_s_ = 0;
 };

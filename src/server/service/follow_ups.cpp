@@ -63,13 +63,15 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
   const jobs::Job& job = live.job;
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
   auto plan = jobs::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
-  if (!plan || !jobs::differs(*plan, job.plan)) return std::nullopt;
+  if (!plan) return std::nullopt;
+  const std::int64_t next_common =
+      live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
+  const bool put_off = live.reports.has_put_off(job) && next_common < job.plan->from_iteration;
+  if (!put_off && !jobs::differs(*plan, job.plan)) return std::nullopt;
   if (holds_first_plan(job, *plan)) return std::nullopt;
   plan->version = job.version + 1;
   const bool at_once = plan->budget && plan->budget->at_once;
-  plan->from_iteration =
-      at_once ? 0
-              : live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
+  plan->from_iteration = at_once ? 0 : next_common;
   if (const auto cost = jobs::cost_under(*plan, job, live.frontiers.all())) {
     plan->saving_pct = cost->saved_pct();
     plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());

@@ -74,6 +74,7 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
         job.spec.degrees.world_size() > 1 ? "no other rank has reached it" : "no later report has continued from it"));
     request.last_iteration.reset();
   }
+  if (live.reports.has_put_off(job)) jobs_.plan_anew(live, clock_.now_s());
   if (request.plan_version && *request.plan_version > job.version && !is_provisional(*request.plan_version)) {
     // Of a server whose database was restored from a backup, or of a faulty client: counted for no plan.
     rejected.push_back(fmt::format("plan_version: {}; the job's last version is {}: the iterations do not count",

@@ -76,6 +76,12 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
   std::vector<std::string> take_due(double now_s) { return wakes_.take_due(now_s); }
   [[nodiscard]] std::optional<double> next_wake() const { return wakes_.next(); }
   void set_wake(LiveJob& live, double now_s) { wakes_.set(live, now_s); }
+  /// Has tick() compare the job's plan with the desired one again.
+  void plan_anew(LiveJob& live, double now_s) {
+    live.settled = false;
+    live.retry_s = now_s;
+    set_wake(live, now_s);
+  }
   /// The job could not be read: take_due() returns it again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }
   /// Called whenever next_wake() may have become earlier.

@@ -40,6 +40,11 @@ struct RankReports {
   /// rank reported, the time since then, and a margin for delivery. 0 (at once) without reports.
   [[nodiscard]] std::int64_t next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
                                                    int margin_iterations) const;
+  /// The plan begins at an iteration that ranks will not reach: ranks that gave a wrong number had the majority.
+  [[nodiscard]] bool has_put_off(const jobs::Job& job) const {
+    return job.plan && progress && progress->iteration() &&
+           job.plan->from_iteration > *progress->iteration() + jobs::JobProgress::kBelieved;
+  }
   /// The log has counted the iterations up to that one.
   void counted_to(std::int64_t last_iteration);
   /// The job's ranks have restarted: iterations count from 0.

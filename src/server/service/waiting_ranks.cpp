@@ -53,6 +53,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
   if (request.iteration && counts) {
     live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.iteration,
                                std::max<std::int64_t>(0, *request.iteration - 1), now_s);
+    if (live.reports.has_put_off(live.job)) jobs_.plan_anew(live, now_s);
   }
   if (has_version) has_version(live, request.rank, request.have_version);
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;

@@ -69,6 +69,33 @@ TEST(JobProgress, AcceptsAnOnlyRankThatContinuesFromACheckpoint) {
   EXPECT_TRUE(progress.report(0, 5'000'003, 5'000'002, 105, kFastest_s));
 }
 
+TEST(JobProgress, ReturnsToTheNumbersOfTheOthersAfterTwoRanksAgreedOnAHugeOne) {
+  JobProgress progress(100);
+  EXPECT_FALSE(progress.report(2, kHuge, kHuge - 1, 101, kFastest_s));
+  EXPECT_TRUE(progress.report(3, kHuge, kHuge - 1, 101, kFastest_s));
+  EXPECT_EQ(progress.iteration(), kHuge) << "no other rank has reported";
+  for (int i = 1; i <= 100; ++i) {
+    const bool first = i == 1;
+    EXPECT_EQ(progress.report(0, i, i - 1, 101 + i, kFastest_s), !first);
+    EXPECT_TRUE(progress.report(1, i, i - 1, 101 + i, kFastest_s));
+    EXPECT_EQ(progress.iteration(), i);
+    EXPECT_EQ(progress.finished(), i - 1);
+    for (const int rank : {2, 3}) {
+      EXPECT_FALSE(progress.report(rank, kHuge + i, kHuge + i, 101 + i, kFastest_s)) << "no more ranks than the others";
+    }
+  }
+  EXPECT_EQ(progress.iteration(), 100);
+}
+
+TEST(JobProgress, FollowsMostRanksToACheckpoint) {
+  JobProgress progress(100);
+  for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(progress.report(rank, 10, 9, 101, kFastest_s));
+  for (int rank = 0; rank < 2; ++rank) EXPECT_FALSE(progress.report(rank, 5'000'000, 4'999'999, 102, kFastest_s));
+  EXPECT_TRUE(progress.report(2, 5'000'000, 4'999'999, 102, kFastest_s));
+  EXPECT_EQ(progress.iteration(), 5'000'000);
+  EXPECT_TRUE(progress.report(3, 5'000'000, 4'999'999, 102, kFastest_s));
+}
+
 TEST(JobProgress, GoesOnWhenTheClockIsSetBack) {
   JobProgress progress(100);
   for (int i = 1; i <= 100; ++i) {
