@@ -116,6 +116,7 @@ void Service::Parts::connect(store::Store& to) {
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
   watch.site = site_history->reading = [this] { return site->allocated_now(); };
   subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
+  forecasts->earlier_wake = earlier;
   waiting.has_version = [this](LiveJob& live, int rank, std::int64_t version) { held_plans.note(live, rank, version); };
   latencies->first_plan_ready = rank_plans->changed =
       frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
@@ -336,6 +337,7 @@ void Service::tick() {
   parts_->held_plans.tick(now_s);
   parts_->site->tick(now_s);
   parts_->site_history->tick(now_s);
+  parts_->forecasts->tick(now_s);
   for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->note(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
@@ -344,11 +346,11 @@ void Service::tick() {
 
 std::optional<double> Service::next_wake() const {
   std::optional<double> next;
-  for (const auto& due :
-       {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
-        parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-        parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
-        parts_->sent_alerts->next_wake(), parts_->held_plans.next_wake(), parts_->site->next_wake()}) {
+  for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
+                          parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
+                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
+                          parts_->sent_alerts->next_wake(), parts_->held_plans.next_wake(), parts_->site->next_wake(),
+                          parts_->forecasts->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;

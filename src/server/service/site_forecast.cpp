@@ -88,7 +88,7 @@ std::vector<LimitsAt> forecast_steps(const jobs::SiteDocument& document, const s
 }
 
 SiteForecast site_forecast(const jobs::SiteDocument& document, PoweredSite site, const std::vector<int>& accelerators,
-                           double now_s, double until_s) {
+                           double now_s, double until_s, const std::function<bool()>& is_late) {
   SiteForecast forecast{now_s, until_s, site.objective, 0, {}, {}, false};
   for (const PoweredJob& job : site.jobs) forecast.weight += job.weight;
   for (const model::PowerDomain& domain : site.domains) forecast.domains.push_back(domain.name);
@@ -98,7 +98,7 @@ SiteForecast site_forecast(const jobs::SiteDocument& document, PoweredSite site,
     site.jobs[j].has_grant = false;  // a division anew: hysteresis is for the present
   }
   for (const LimitsAt& at : forecast_steps(document, directly, now_s, until_s)) {
-    if (forecast.steps.size() == kMostSteps) {
+    if (forecast.steps.size() == kMostSteps || (!forecast.steps.empty() && is_late())) {
       forecast.cut = true;
       break;
     }

@@ -11,6 +11,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,7 +39,7 @@ struct SiteForecast {
   double weight = 0;  ///< of all jobs, for price_pct_per_kw()
   std::vector<std::string> domains;
   std::vector<ForecastStep> steps;
-  bool cut = false;  ///< there are more steps than kMostSteps
+  bool cut = false;  ///< there are more steps than kMostSteps, or than the time for them allowed
 };
 
 /// Per step the limits; without anything that depends on jobs. `accelerators`: per domain, of the jobs directly in it.
@@ -52,8 +53,9 @@ std::vector<LimitsAt> forecast_steps(const jobs::SiteDocument& document, const s
 inline constexpr std::size_t kMostSteps = 300;
 inline constexpr double kRamp_s = 60;
 
-/// `accelerators` of PoweredSite::jobs, in their order.
-SiteForecast site_forecast(const jobs::SiteDocument& document, PoweredSite site, const std::vector<int>& accelerators,
-                           double now_s, double until_s);
+/// `accelerators` of PoweredSite::jobs, in their order. `is_late`: called after each step; true ends the forecast.
+SiteForecast site_forecast(
+    const jobs::SiteDocument& document, PoweredSite site, const std::vector<int>& accelerators, double now_s,
+    double until_s, const std::function<bool()>& is_late = [] { return false; });
 
 }  // namespace perseus::service

@@ -1,5 +1,8 @@
 #include "server/service/site_forecasts.h"
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <utility>
 
 namespace perseus::service {
@@ -14,8 +17,24 @@ void SiteForecasts::forecast(double hours, Done<SiteForecast> done) {
   const bool fresh = hours == hours_ && clock_.now_s() < last_.now_s + kAge_s &&
                      of_ == jobs::format_site_document(*site_.documents().current());
   if (fresh) return done(last_);
-  asked_.push_back({hours, std::move(done)});
-  if (!dividing_) begin(hours);
+  asked_.push_back({hours, clock_.now_s() + kPatience_s, std::move(done)});
+  if (!dividing_) return begin(hours);
+  if (earlier_wake) earlier_wake();
+}
+
+void SiteForecasts::tick(double now_s) {
+  std::vector<Asked> late;
+  while (!asked_.empty() && asked_.front().until_s <= now_s) {
+    late.push_back(std::move(asked_.front()));
+    asked_.erase(asked_.begin());
+  }
+  const Error error{ErrorCode::unavailable,
+                    fmt::format("no forecast within {:g} s, since planners are busy: repeat the request", kPatience_s)};
+  for (Asked& asked : late) asked.done(error);
+}
+
+std::optional<double> SiteForecasts::next_wake() const {
+  return asked_.empty() ? std::nullopt : std::optional(asked_.front().until_s);
 }
 
 void SiteForecasts::begin(double hours) {
@@ -31,14 +50,17 @@ void SiteForecasts::begin(double hours) {
     accelerators.push_back(live == nullptr ? 0 : live->job.spec.degrees.world_size());
   }
   dividing_ = true;
+  if (earlier_wake) earlier_wake();
   const jobs::SiteDocument document = *site_.documents().current();
   of_ = jobs::format_site_document(document);
   const double now_s = clock_.now_s();
   executor_.submit(Executor::Kind::planning,
                    [weak = weak_from_this(), document, site = std::move(*found), accelerators, now_s,
                     hours]() -> std::function<void()> {
+                     const auto ends = std::chrono::steady_clock::now() + std::chrono::duration<double>(kLongest_s);
                      const auto made = std::make_shared<SiteForecast>(
-                         site_forecast(document, site, accelerators, now_s, now_s + hours * 3600));
+                         site_forecast(document, site, accelerators, now_s, now_s + hours * 3600,
+                                       [ends] { return std::chrono::steady_clock::now() >= ends; }));
                      return [weak, made, hours] {
                        if (const auto self = weak.lock()) self->made(hours, std::move(*made));
                      };

@@ -3,12 +3,16 @@
 // Problem: a forecast divides the watts many times, and all dashboards ask for it.
 // Input:   the site's limits and jobs, of this server.
 // Output:  a forecast that is at most kAge_s old; the same one for all requests meanwhile.
-// Errors:  not_found: there is no site. unavailable: its jobs are still being read.
-// Cost:    see site_forecast.h, on the executor, as planning: it must not delay the allocation. One at a time.
+// Errors:  not_found: there is no site. unavailable: its jobs are still being read, or there is no forecast after
+//          kPatience_s, because planners or other forecasts come first.
+// Cost:    see site_forecast.h, on the executor, as planning: it must not delay the allocation. One at a time, for at
+//          most kLongest_s and one step; a forecast that takes longer has only the steps up to then.
 // Threads: io thread.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,16 +25,20 @@ namespace perseus::service {
 
 class SiteForecasts : public std::enable_shared_from_this<SiteForecasts> {
  public:
-  static constexpr double kAge_s = 10;
+  static constexpr double kAge_s = 10, kLongest_s = 10, kPatience_s = 30;
 
   SiteForecasts(SitePower& site, JobCache& jobs, const Clock& clock, Executor& executor)
       : site_(site), jobs_(jobs), clock_(clock), executor_(executor) {}
 
   void forecast(double hours, Done<SiteForecast> done);
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called when next_wake() has become earlier. May be empty.
+  std::function<void()> earlier_wake;
 
  private:
   struct Asked {
-    double hours = 0;
+    double hours = 0, until_s = 0;
     Done<SiteForecast> done;
   };
 
@@ -41,7 +49,7 @@ class SiteForecasts : public std::enable_shared_from_this<SiteForecasts> {
   JobCache& jobs_;
   const Clock& clock_;
   Executor& executor_;
-  std::vector<Asked> asked_;
+  std::vector<Asked> asked_;  ///< by until_s
   bool dividing_ = false;
   double hours_ = 0;
   std::string of_;  ///< the document of `last_`, formatted

@@ -87,6 +87,18 @@ TEST(SiteForecast, IsCutAfterManySteps) {
   EXPECT_TRUE(forecast.cut);
 }
 
+TEST(SiteForecast, IsCutWhenItsTimeIsOver) {
+  std::vector<model::LimitStep> limits;
+  for (int k = 0; k < 9; ++k) limits.push_back({Seconds(k), Watts(500 + k)});
+  for (const std::size_t within : {1, 4}) {
+    std::size_t made = 0;
+    const SiteForecast forecast =
+        site_forecast(document(limits), two_jobs(), {8, 8}, 0, 1000, [&] { return ++made == within; });
+    EXPECT_THAT(forecast.steps, SizeIs(within)) << "the first step is always there";
+    EXPECT_TRUE(forecast.cut);
+  }
+}
+
 TEST(SiteForecast, IsInWattsAsDrawn) {
   PoweredSite site = two_jobs();
   site.jobs[0].correction = 1.2;
