@@ -64,8 +64,8 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
     }
   }
   if (gpu.events && gpu.events->throttled()) warnings.emplace_back("it is throttled now");
-  if (gpu.events && gpu.clock && gpu.clocks && !gpu.events->idle && !gpu.events->throttled() &&
-      !gpu.events->sync_boost && *gpu.clock < gpu.clocks->front()) {
+  if (gpu.lock_holder.empty() && gpu.events && gpu.clock && gpu.clocks && !gpu.events->idle &&
+      !gpu.events->throttled() && !gpu.events->sync_boost && *gpu.clock < gpu.clocks->front()) {
     warnings.push_back(
         fmt::format("it computes at {} of {} MHz and the driver gives no reason: an administrator or a job may have "
                     "locked its clock; PERSEUS_CEILING_MHZ={} keeps that limit",
@@ -158,6 +158,7 @@ std::string text_of(const ExaminedGpu& gpu) {
        }));
   line("clock now", or_why(gpu.clock, [](Megahertz clock) { return fmt::format("{} MHz", clock.value()); }));
   line("held down by", or_why(gpu.events, reasons_of));
+  line("Perseus's lock", gpu.lock_holder.empty() ? "none" : gpu.lock_holder);
   line("power now", or_why(gpu.power, [](Watts power) { return fmt::format("{:.1f} W", power.value()); }));
   line("power limit", or_why(gpu.limit, [&](Watts limit) {
          const bool known = gpu.conditions && gpu.conditions->default_power_limit > Watts(0);
@@ -223,6 +224,7 @@ json::object json_of(const ExaminedGpu& gpu) {
                         {"power_brake", events.power_brake},
                         {"sync_boost", events.sync_boost}};
   });
+  object["lock_holder"] = gpu.lock_holder;
   put(object, "conditions", gpu.conditions, [](const device::GpuConditions& conditions) {
     return json::object{{"mig", conditions.mig},
                         {"persistence", conditions.persistence},

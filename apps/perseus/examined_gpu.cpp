@@ -100,6 +100,7 @@ ExaminedGpu examine_gpu(const std::string& selector, Seconds longest_watch) {
   gpu.conditions = (*opened)->conditions();
   gpu.counter = device::examine_counter(**opened, longest_watch);
   gpu.control = device::control_path(selector);
+  gpu.lock_holder = clock_control::clock_holder(gpu.identity);
   return gpu;
 }
 

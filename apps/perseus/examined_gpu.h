@@ -30,6 +30,7 @@ struct ExaminedGpu {
   device::DeviceResult<device::GpuConditions> conditions = device::DeviceError{};
   device::CounterExamination counter;
   device::ControlPath control;
+  std::string lock_holder;  ///< the process that locks the clock through Perseus, in words; empty: none
   std::optional<device::SwitchExamination> switching;  ///< none: not requested
 };
 

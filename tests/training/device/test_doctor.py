@@ -210,6 +210,21 @@ class Doctor(unittest.TestCase):
         self.assertEqual((code, test["touched"]), (1, False), test)
         self.assertIn("process 4711", test["why"])
 
+    def test_a_lock_of_perseus_is_named(self):
+        path = self.gpu()
+        self.assertEqual(self.control_test(path)[0], 0)
+        lease, _ = self.lease()
+        gpu = json.loads(self.doctor("--device", f"simulated:{path}", "--json").stdout)["gpus"][0]
+        self.assertEqual(gpu["lock_holder"], "")
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        with open(lease, "r+", encoding="ascii") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)  # like a running helper
+            held.write(f"perseus clock lease\nboot {boot}\ngpu simulated:{path}\nuuid {gpu['uuid']}\npid 4711\n")
+            held.flush()
+            said = self.doctor("--device", f"simulated:{path}").stdout
+        self.assertRegex(said, "Perseus's lock +the clock of .* process 4711")
+
     def test_a_control_test_that_is_killed_leaves_nothing_locked(self):
         path = self.gpu()
         doctor = subprocess.Popen(
