@@ -6,12 +6,12 @@
 #include <array>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <csignal>
 #include <memory>
 
 #include "command.h"
 #include "exit_codes.h"
 #include "io/http/http_server.h"
+#include "stop_signals.h"
 
 namespace perseus::cli {
 namespace {
@@ -41,7 +41,7 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
                  "--server: the URL contains a password; allowed: a URL without one, since each rank sends its own "
                  "token (PERSEUS_TOKEN)"};
   }
-  std::signal(SIGPIPE, SIG_IGN);
+  ignore_other_signals();
   boost::asio::io_context io(1);
   relay::RelayOptions options;
   options.server = server;
@@ -53,7 +53,8 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
   });
   const auto port = http.listen(*address);
   if (!port) return port.error();
-  boost::asio::signal_set signals(io, SIGTERM, SIGINT);
+  boost::asio::signal_set signals(io);
+  for (const int signal : kStopSignals) signals.add(signal);
   signals.async_wait([&](boost::system::error_code stopped, int) {
     if (!stopped) io.stop();
   });

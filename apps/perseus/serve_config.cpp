@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -82,6 +83,22 @@ Status slowdown(ServeConfig& config, const std::string& value) {
   return Ok{};
 }
 
+/// A basic string of TOML.
+std::string toml_text(std::string_view value) {
+  std::string text = "\"";
+  for (const char c : value) {
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      text += fmt::format("\\u{:04X}", static_cast<unsigned char>(c));
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
 struct Setting {
   std::string value, from;
   bool from_names_it = false;  ///< a flag's or variable's name identifies the setting
@@ -141,8 +158,9 @@ using ConfigKeys = std::vector<ConfigKey>;
 ConfigKeys listening_and_storage_settings() {
   using C = ServeConfig;
   return {
-      {"listen", "HOST:PORT", "127.0.0.1:7787", "address and port to listen on; beyond loopback only with tokens",
-       text(&C::listen), true},
+      {"listen", "HOST:PORT", "127.0.0.1:7787",
+       "address and port to listen on, * for all of IPv4 and IPv6; beyond loopback only with tokens", text(&C::listen),
+       true},
       {"hosts", "NAMES", "",
        "host names of the server besides localhost, separated by commas; none: any name, once tokens are required",
        hosts},
@@ -157,7 +175,8 @@ ConfigKeys listening_and_storage_settings() {
 ConfigKeys planning_settings() {
   using C = ServeConfig;
   return {
-      {"workers", "N", "1", "planners at a time; only refinements run at lower priority", number(&C::workers, 1, 1024), true},
+      {"workers", "N", "1", "planners at a time; only refinements run at lower priority", number(&C::workers, 1, 1024),
+       true},
       {"plan_deadlines", "N", "1000", "approximate number of points of a frontier",
        number(&C::plan_deadlines, 2, 100000), true},
       {"planning_budget_s", "S", "600", "most CPU seconds to plan one pipeline",
@@ -346,9 +365,11 @@ Result<std::string> format_config(const std::map<std::string, std::string>& flag
     std::string value = settings->at(std::string(key.name)).value;
     const bool has_secret = key.name == "database" || key.name == "alert_webhook";  // anywhere in it
     if (has_secret && !value.empty()) value = "********";
-    const bool is_number = formats::number_in<double>(value).has_value();
+    // Numbers of TOML have no leading zeros, among other rules.
+    const bool is_number = std::isfinite(formats::number_in<double>(value).value_or(INFINITY)) &&
+                           formats::parse_toml("number = " + value, "").ok();
     text += fmt::format("# {} {}, or {}: {}\n{} = {}\n", flag_of(key), key.type, environment_of(key), key.meaning,
-                        key.name, is_number ? value : fmt::format("\"{}\"", value));
+                        key.name, is_number ? value : toml_text(value));
   }
   return text;
 }

@@ -6,7 +6,6 @@
 #include <array>
 #include <boost/asio/post.hpp>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -16,7 +15,9 @@
 #include "openapi_text.h"
 #include "serve_options.h"
 #include "server/service/store_access.h"
+#include "server/store/sqlite_file.h"
 #include "server_store.h"
+#include "stop_signals.h"
 
 namespace perseus::cli {
 namespace {
@@ -29,9 +30,6 @@ using std::chrono::milliseconds;
 constexpr double kLastAnswers_s = 3;
 constexpr double kLongestSleep_s = 60;
 constexpr double kNever_s = 1e12;
-
-/// A closed reader of the log is a write error, not the end of the process.
-void ignore_closed_pipes() { std::signal(SIGPIPE, SIG_IGN); }
 
 milliseconds in_milliseconds(double time_s) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(time_s));
@@ -47,6 +45,7 @@ ServerProcess::ServerProcess(ServeConfig config, const ServeOptions& given, rlim
       metrics_(std::make_shared<routes::Metrics>()) {}
 
 Status ServerProcess::start() {
+  ignore_other_signals();
   using Step = Status (ServerProcess::*)();
   constexpr std::array<Step, 7> steps{
       &ServerProcess::take_address, &ServerProcess::open_log, &ServerProcess::open_store, &ServerProcess::load_tokens,
@@ -88,7 +87,6 @@ Status ServerProcess::take_address() {
 }
 
 Status ServerProcess::open_log() {
-  ignore_closed_pipes();
   keep_to_ourselves();
   return log_.open(config_.log_level, config_.log_file);
 }
@@ -106,6 +104,11 @@ Status ServerProcess::open_store() {
   auto store = open_server_store(config_.data, config_.database, post_from("store"));
   if (!store) return store.error();
   store_ = *std::move(store);
+  if (const auto found = config_.database.empty() ? store::file_system_of(config_.data) : store::FileSystem{};
+      !found.name.empty()) {
+    log_.warn(
+        fmt::format("{} is on {}: if other hosts have it too, no other server may use it", config_.data, found.name));
+  }
   if (const std::string why = store_->read_only(); !why.empty()) {
     log_.warn("read-only: the server serves known plans and refuses changes: " + why);
   }
@@ -149,6 +152,7 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.dashboard = report::dashboard_page();
   options.later = post_from("exchange");
   options.audit = [this](const std::string& change) { log_.audit(change); };
+  options.warn = [this](const std::string& line) { log_.warn(line); };
   if (disk_) options.disk = [this] { return disk_->look(); };
   options.connections = [this] { return http_->counts(); };
   return options;
@@ -178,6 +182,9 @@ Status ServerProcess::listen() {
       std::make_unique<http::HttpServer>(io_, options, [this](http::HttpRequest request, http::Responder responder) {
         api_->handle(std::move(request), std::move(responder));
       });
+  for (const std::string& missing : own_address_->missing) {
+    log_.warn(fmt::format("not listening on {}, which {} also means", missing, address_.host));
+  }
   const auto port = http_->listen(*std::move(own_address_));
   if (!port) return port.error();
   where_ = http::format_host_port({address_.host, *port});
@@ -221,8 +228,7 @@ void ServerProcess::announce() {
 }
 
 void ServerProcess::stop_on_signal() {
-  signals_.add(SIGTERM);
-  signals_.add(SIGINT);
+  for (const int signal : kStopSignals) signals_.add(signal);
   signals_.async_wait([this](boost::system::error_code stopped, int signal) {
     if (stopped) return;
     log_.info(fmt::format("stopping on signal {}", signal));

@@ -2,7 +2,7 @@
 //
 // Problem: each part may use those before it, and all run on one I/O thread; a reload changes them while they run.
 // Input:   the settings; their flags and file, for a reload.
-// Output:  a server until SIGTERM or SIGINT; SIGHUP reloads settings, tokens, certificate and log.
+// Output:  a server until SIGTERM, SIGINT or SIGQUIT; SIGHUP reloads settings, tokens, certificate and log.
 // Errors:  of start(): those of the address, the store, the tokens and the certificate; nothing runs then.
 // Threads: the I/O thread; the parts have their own.
 #pragma once
@@ -92,7 +92,7 @@ class ServerProcess {
   http::HostPort address_;
   http::TlsContext tls_;  ///< none: plain HTTP
   boost::asio::io_context io_{1};
-  std::optional<boost::asio::ip::tcp::acceptor> own_address_;
+  std::optional<http::TakenAddress> own_address_;
   ServiceManager manager_;
   ServerLog log_;
   std::shared_ptr<routes::Metrics> metrics_;

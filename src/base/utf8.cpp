@@ -45,6 +45,14 @@ constexpr std::array kDoubleWidth{
     CodePointRange{0x1F900, 0x1F9FF}, CodePointRange{0x1FA70, 0x1FAFF}, CodePointRange{0x20000, 0x2FFFD},
     CodePointRange{0x30000, 0x3FFFD}};
 
+constexpr std::array kInvisible{
+    CodePointRange{0xAD, 0xAD},       CodePointRange{0x34F, 0x34F},     CodePointRange{0x61C, 0x61C},
+    CodePointRange{0x115F, 0x1160},   CodePointRange{0x17B4, 0x17B5},   CodePointRange{0x180B, 0x180F},
+    CodePointRange{0x200B, 0x200B},   CodePointRange{0x200E, 0x200F},   CodePointRange{0x202A, 0x202E},
+    CodePointRange{0x2060, 0x206F},   CodePointRange{0x3164, 0x3164},   CodePointRange{0xFEFF, 0xFEFF},
+    CodePointRange{0xFFA0, 0xFFA0},   CodePointRange{0xFFF0, 0xFFF8},   CodePointRange{0x1BCA0, 0x1BCA3},
+    CodePointRange{0x1D173, 0x1D17A}, CodePointRange{0xE0000, 0xE00FF}, CodePointRange{0xE01F0, 0xE0FFF}};
+
 bool is_in(std::span<const CodePointRange> ranges, char32_t point) {
   const auto range = std::ranges::lower_bound(ranges, point, {}, &CodePointRange::last);
   return range != ranges.end() && range->first <= point;
@@ -88,6 +96,13 @@ std::size_t display_columns(std::string_view utf8) {
     columns += display_columns(static_cast<char32_t>(::utf8::unchecked::next(at)));
   }
   return columns;
+}
+
+bool is_invisible(char32_t point) { return is_in(kInvisible, point); }
+
+bool is_joiner(char32_t point) {
+  return point == 0x200C || point == 0x200D || (point >= 0xFE00 && point <= 0xFE0F) ||
+         (point >= 0xE0100 && point <= 0xE01EF);
 }
 
 bool changes_display(char32_t point) {

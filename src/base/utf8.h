@@ -33,6 +33,12 @@ std::size_t display_columns(char32_t point);
 /// Columns of a terminal that valid UTF-8 takes: the sum over its code points.
 std::size_t display_columns(std::string_view utf8);
 
+/// Shown as nothing at all: two texts that differ only in these look the same (Default_Ignorable_Code_Point of Unicode
+/// 15, among them U+200B, U+FEFF and tags). Not the joiners U+200C, U+200D and the variation selectors, which change
+/// how the character before them is drawn: see is_joiner().
+bool is_invisible(char32_t point);
+bool is_joiner(char32_t point);
+
 /// Control characters (C0, DEL, C1), line separators, and those that turn the direction of writing.
 bool changes_display(char32_t point);
 

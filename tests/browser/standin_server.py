@@ -36,6 +36,7 @@ class Job:
         self.history = []  # buckets of its history, minutes
         self.listed = {}  # more members of its row in the list
         self.possible = {}  # more members of its savings
+        self.doubts = []  # of its profile
         self.site = None  # how it stands under the site's limits
 
     @property
@@ -94,6 +95,8 @@ class Job:
             "facts": {"accelerator": "NVIDIA A100-SXM4-40GB", "microbatch_size": "4"}, "profiling": self.profiling, "plan": None, "savings": None,
             "stragglers": self.stragglers, "policies": self.policies,
             "pipelines": [{"pipeline": p, "straggler": False, "point": None} for p in range(self.dp)]}
+        if self.doubts:
+            out["profile_doubts"] = self.doubts
         if self.site:
             out["site"] = self.site
         if self.version:
@@ -139,6 +142,7 @@ class Cluster:
         self.lock = threading.RLock()
         self.listeners = {}  # queue -> job or None for all
         self.asked = []  # (path, Last-Event-ID) of every request
+        self.prefix = ""  # of all paths, as behind a proxy that strips it
 
     def say(self, job, kind, text, by="server"):
         event = {"job": job.id, "sequence": len(job.events) + 1, "kind": kind, "at_s": time.time(), "text": text, "by": by}
@@ -283,7 +287,8 @@ class Server:
     def answer(self, request):
         self.connections.add(request.connection)
         cluster = self.cluster
-        url = urllib.parse.urlsplit(request.path)
+        inside = request.path.startswith(cluster.prefix + "/")
+        url = urllib.parse.urlsplit(request.path.removeprefix(cluster.prefix) if inside else "/outside")
         query = dict(urllib.parse.parse_qsl(url.query))
         cluster.asked.append((url.path, request.headers.get("last-event-id")))
 

@@ -34,6 +34,28 @@ class DashboardTest(StandInTest):
         self.assertTrue(self.browser.errors())  # the content policy reports it on the console
         self.browser.events.clear()
 
+    def test_it_works_under_a_path(self):
+        job = self.deployed()
+        self.cluster.prefix = "/perseus"
+        self.browser.open_url("about:blank")
+        self.browser.open_url(f"{self.server.url}perseus/#/jobs/{job.id}")
+        self.browser.wait_until(f"{LIVE} && {DRAWN}")
+        self.assertNotIn("/outside", [path for path, _ in self.cluster.asked])
+        self.assertIn("/v1/job_changes", [path for path, _ in self.cluster.asked])
+        self.cluster.jobs.clear()
+        self.browser.open_url("about:blank")
+        self.browser.open_url(f"{self.server.url}perseus/")
+        self.wait_for_text("No jobs yet", "main")
+        self.assertIn(f"Point its client at this server, {self.server.url}perseus, or", self.text("main"))
+
+    def test_a_doubtful_profile_is_a_warning(self):
+        job = self.deployed()
+        self.opened(job)
+        self.assertEqual(self.text("#profile-doubts"), "")
+        job.doubts = ["stage 0, forward, 1410 MHz: 2.5e+05 W: no GPU takes more than 2000 W"]
+        self.opened(job)
+        self.assertIn("The profile is doubtful: stage 0, forward, 1410 MHz", self.text("#profile-doubts"))
+
     def test_jobs_appear(self):
         self.open()
         self.wait_for_text("No jobs yet", "main")

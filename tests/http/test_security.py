@@ -9,11 +9,13 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import threading
+import tomllib
 import unittest
 import urllib.parse
 
@@ -270,6 +272,10 @@ class Tokens(SecurityCase):
         refused = self.server.cli("job", "list", "--token", "perseus_31", ok=False)
         self.assertEqual(refused.returncode, 69, refused.stderr)  # later, not never
         self.assertEqual(self.server.ask("GET", "/v1/jobs", token=boss)[0], 200)
+        self.server.stop()
+        lines = [json.loads(line) for line in self.server.log if "wrong tokens" in line]
+        self.assertEqual([line["message"] for line in lines], ["wrong tokens: 1 from 127.0.0.1"], "at most one a minute")
+        self.assertEqual(lines[0]["level"], "warning")
 
     def test_secrets_are_not_kept_by_caches_and_the_log(self):
         boss = self.first_token()
@@ -308,13 +314,33 @@ class Content(SecurityCase):
         self.assertIn("the key 'dp' appears twice", answer["detail"])
 
     def test_names_that_hide_something_are_refused(self):
-        for name in ("a\u202eb", "a\u2066b", "a\u0085b", "a\u200fb", "a\u061cb", "a\u2028b"):
-            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, "degrees": DEGREES, "profile_online": True})
-            self.assertEqual(status, 400, (ascii(name), answer))
-        for name in ("größer", "模型", "a b", "\u00a0"):
-            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, "degrees": DEGREES, "profile_online": True,
-                                                                  "pipeline": {"schedule": "1f1b", "microbatches": 4}})
+        body = {"degrees": DEGREES, "profile_online": True, "pipeline": {"schedule": "1f1b", "microbatches": 4}}
+        turned = ("a\u202eb", "a\u2066b", "a\u0085b", "a\u200fb", "a\u061cb", "a\u2028b")
+        shown_as_nothing = ("a\u200bb", "a\ufeff", "a\U000e0041", "\u00ad", "a\u200db", "a\ufe0f", "\u3164", "a\u2060")
+        for name in turned + shown_as_nothing:
+            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, **body})
+            self.assertEqual((status, answer["detail"]), (400, "name: must be UTF-8 without control or invisible characters"), ascii(name))
+        for name in ("größer", "模型", "a b", "\u00a0", "\u0645\u06cc\u200c\u062e", "\U0001f469\u200d\U0001f4bb", "\u2601\ufe0f"):
+            status, answer = self.server.ask("POST", "/v1/jobs", {"name": name, **body})
             self.assertEqual(status, 200, (name, answer))
+
+    def test_profiles_in_wrong_units_are_answered_with_a_doubt(self):
+        rows = PROFILE.read_text().splitlines()
+        in_mj = "\n".join([rows[0]] + [row.rsplit(",", 1)[0] + "," + str(1000 * float(row.rsplit(",", 1)[1])) for row in rows[1:]])
+        body = {**profile_body(), "profile_csv": in_mj}
+        status, answer = self.server.ask("PUT", "/v1/profiles/wrong", body)
+        self.assertEqual(status, 200, answer)
+        self.assertRegex(answer["doubts"][0], "W .*: no GPU takes more than 2000 W")
+        self.assertNotIn("doubts", self.server.ask("PUT", "/v1/profiles/sample", profile_body())[1])
+        jobs = {name: self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": name})[1]["job"] for name in ("wrong", "sample")}
+        self.assertEqual(self.server.ask("GET", f"/v1/jobs/{jobs['wrong']}")[1]["profile_doubts"], answer["doubts"])
+        self.assertNotIn("profile_doubts", self.server.ask("GET", f"/v1/jobs/{jobs['sample']}")[1])
+        status, uploaded = self.server.ask("PUT", f"/v1/jobs/{jobs['sample']}/profile", body)
+        self.assertEqual((status, uploaded), (200, {"doubts": answer["doubts"]}))
+        known = [e["text"] for e in self.server.ask("GET", f"/v1/events/recent?job={jobs['sample']}&kind=profile_known")[1]["events"]]
+        self.assertIn("; DOUBTFUL: stage 0", known[0])
+        self.server.stop()
+        self.assertTrue(any("DOUBTFUL: stage 0" in line for line in self.server.log))
 
     def test_a_policy_is_one_json_value(self):
         self.server.ask("PUT", "/v1/profiles/sample", profile_body())
@@ -345,6 +371,25 @@ class Content(SecurityCase):
         self.assertLess(plan["from_iteration"], 1000)
 
 
+    def test_two_ranks_do_not_put_off_plans(self):
+        self.server.ask("PUT", "/v1/profiles/sample", profile_body())
+        job = self.server.ask("POST", "/v1/jobs", {"degrees": DEGREES, "profile": "sample"})[1]["job"]
+        ranks = f"/v1/jobs/{job}/ranks"
+        for rank in range(4):
+            body = {"rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0}
+            self.assertEqual(self.server.ask("POST", ranks, body)[0], 200)
+        have = self.server.ask("GET", f"{ranks}/0/plan")[1]["version"]
+        for rank in (3, 2):
+            self.server.ask("GET", f"{ranks}/{rank}/plan?have={have}&iteration={2**52}&wait_s=0.01")
+        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{job}/stragglers", {"pipeline": 0, "degree": 1.2})[0], 200)
+        put_off = self.server.ask("GET", f"{ranks}/0/plan?have={have}")[1]
+        self.assertGreater(put_off["from_iteration"], 2**51)
+        for rank in (0, 1):
+            self.server.ask("GET", f"{ranks}/{rank}/plan?have={put_off['version']}&iteration=10&wait_s=0.01")
+        plan = self.server.ask("GET", f"{ranks}/0/plan?have={put_off['version']}&wait_s=100")[1]
+        self.assertLess(plan["from_iteration"], 1000)
+
+
 class Process(SecurityCase):
     def test_a_pipeline_that_no_profile_fits_is_refused_at_once(self):
         shape = {"schedule": "1f1b", "microbatches": 6}
@@ -369,11 +414,61 @@ class Process(SecurityCase):
         self.server = Server(self.data)
         self.assertEqual(stat.S_IMODE(database.stat().st_mode), 0o600)
 
+    def test_a_file_system_that_hosts_share_is_refused(self):
+        source, library = (self.folder.name + "/statfs" + end for end in (".c", ".so"))
+        pathlib.Path(source).write_text("""#include <stdlib.h>
+#include <string.h>
+#include <sys/vfs.h>
+int statfs(const char *path, struct statfs *to) {
+  (void)path;
+  memset(to, 0, sizeof *to);
+  to->f_type = strtol(getenv("FILE_SYSTEM"), 0, 16);
+  return 0;
+}
+""")
+        if not shutil.which("cc"):
+            self.skipTest("no C compiler")
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+
+        def on(kind):
+            return {**os.environ, "LD_PRELOAD": library, "FILE_SYSTEM": kind, "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+        for kind, name in (("6969", "NFS"), ("FF534D42", "SMB"), ("FE534D42", "SMB"), ("BD00BD0", "Lustre")):
+            for command in (["serve", "--listen", "127.0.0.1:0"], ["token", "create", "--role", "job"]):
+                done = subprocess.run([served.PROGRAM, *command, "--data", self.folder.name + "/shared"], env=on(kind), text=True,
+                                      capture_output=True, timeout=served.STOP_S)
+                self.assertEqual(done.returncode, 75, done.stderr)
+                self.assertRegex(done.stderr, f"/shared: is on {name}.*, where a SQLite database can be damaged; allowed: a local disk, ")
+        server = Server(self.folder.name + "/shared", prefix=["env", f"LD_PRELOAD={library}", "FILE_SYSTEM=65735546",
+                                                              "ASAN_OPTIONS=verify_asan_link_order=0"])
+        server.stop()
+        self.assertTrue(any("/shared is on FUSE: if other hosts have it too" in line for line in server.log))
+
     def test_it_goes_on_after_a_hangup(self):
         self.server.process.send_signal(signal.SIGHUP)
         self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
         self.assertEqual(self.server.stop(), 0)
         self.assertTrue(any("settings reloaded" in line for line in self.server.log))
+
+    def test_signals_drain_or_do_nothing(self):
+        waiting = threading.Thread(target=lambda: self.server.ask("GET", "/v1/job_changes", raw=True))
+        waiting.start()
+        until(lambda: b"perseus_event_streams 1" in self.server.ask("GET", "/metrics", raw=True)[1])
+        for stray in (signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGIO, signal.SIGVTALRM):
+            self.server.process.send_signal(stray)
+        self.assertEqual(self.server.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(self.server.stop(signal.SIGQUIT), 0)
+        waiting.join()
+        self.assertTrue(any("stopping on signal 3" in line for line in self.server.log))
+
+    def test_settings_are_shown_as_toml(self):
+        for value in ('a "quoted" name', "back\\slash", "tab\there", "007", "1.", "line\nbreak"):
+            shown = subprocess.run([served.PROGRAM, "serve", "--print-config", "--currency", value], capture_output=True, text=True)
+            self.assertEqual(tomllib.loads(shown.stdout)["currency"], value)
+            config = pathlib.Path(self.folder.name) / "shown.toml"
+            config.write_text(shown.stdout)
+            again = subprocess.run([served.PROGRAM, "serve", "--config", str(config), "--print-config"], capture_output=True, text=True)
+            self.assertEqual(again.stdout, shown.stdout)
 
     def test_settings_are_shown_without_the_password(self):
         for url in ("postgresql://perseus:hunter2@db:5432/perseus", "postgresql://db/perseus?user=a&password=hunter2&x=1"):

@@ -779,6 +779,19 @@ class Operations(ServerCase):
             self.assertEqual((found, answer["error"]["code"]), (status, code), answer)
             self.assertEqual(answer["detail"], answer["error"]["message"])
 
+    def test_a_body_that_cannot_be_read_is_422_on_every_route(self):
+        api = json.loads((ROOT / "docs/openapi.json").read_text())
+        self.push()
+        job = self.zeus_job()
+        values = {"job": job, "rank": "0", "kind": "power_cap", "name": "sample", "notice": "1"}
+        for template, calls in api["paths"].items():
+            for method, call in calls.items():
+                if "requestBody" not in call or not template.startswith("/v1/"):
+                    continue
+                for body in ("{", "{}x", "[]", "7", '"text"', b"\xff", '{"no such member":1}'):
+                    status, answer = self.server.ask(method.upper(), template.format(**values), body)
+                    self.assertEqual((status, answer["error"]["code"]), (422, "invalid_input"), (method, template, body, answer))
+
     def test_the_systemd_units_are_in_order_and_give_little_away(self):
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")

@@ -141,6 +141,7 @@ void describe(F& f, const StoredProfile& stored) {
   f.always("name", stored.name);
   f.always("stages", stored.stages);
   f.always("ranks", stored.ranks);
+  f("doubts", stored.doubts);
 }
 
 /// A learned profile without its input.

@@ -218,6 +218,7 @@ void describe(F& f, const JobViewAnswer& answer) {
   f("detect_stragglers", view.detect_stragglers);
   f("profiling", view.profiling);
   f("profile_trial", view.profile_trial);
+  f("profile_doubts", view.profile_doubts);
   f("plan", view.plan);
   f("plans_dropped", view.dropped);
   f.always("pipelines", view.pipelines);

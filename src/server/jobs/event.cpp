@@ -126,6 +126,7 @@ void describe(F& f, S& e) {
   f("switch_latency_s", e.switch_latency_s);
   f("fixed_latency", e.fixed_latency);
   f("by", e.by);
+  f("doubts", e.doubts);
 }
 template <class F, class S>
 requires is_one_of<S, ProfileOnTrial>

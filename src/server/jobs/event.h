@@ -81,6 +81,7 @@ struct ProfileKnown {
   std::optional<double> switch_latency_s = std::nullopt;
   bool fixed_latency = false;
   std::string by = {};
+  std::vector<std::string> doubts = {};  ///< of a client's profile: see planning/model/profile_doubts.h
   bool operator==(const ProfileKnown&) const = default;
 };
 /// A profile that an earlier job of the same setup learned. The server compares it with this job's first iterations

@@ -1,6 +1,7 @@
 #include "server/jobs/event_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "io/report/format.h"
 #include "server/jobs/pipeline_input.h"
@@ -80,8 +81,9 @@ struct EventText {
     return fmt::format("the server stopped and stored reports of {} iterations that are not counted yet", iterations);
   }
   std::string operator()(const ProfileKnown& e) const {
-    return fmt::format("profile known: {}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
-                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "");
+    return fmt::format("profile known: {}{}{}{}{}", e.source, e.text.empty() ? "" : ": ", e.text,
+                       e.switch_latency_s ? fmt::format("; switch latency {:.2g} s", *e.switch_latency_s) : "",
+                       e.doubts.empty() ? "" : fmt::format("; DOUBTFUL: {}", fmt::join(e.doubts, "; ")));
   }
   std::string operator()(const ProfileOnTrial& e) const {
     return fmt::format(

@@ -175,7 +175,7 @@ struct Fold {
       return std::ranges::find(job.input_of, planned.first) == job.input_of.end();
     });
     // Drops frontiers of profiles that no pipeline uses any more.
-    job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency};
+    job.planned_with[e.input] = {e.switch_latency_s, e.fixed_latency, e.doubts};
     job.measure_again_s = 0;
     job.schedule = e.schedule;
     job.microbatches = e.microbatches;

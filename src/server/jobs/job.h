@@ -188,9 +188,10 @@ struct Job {
   struct Planned {
     std::optional<double> switch_latency_s;
     bool fixed = false;
+    std::vector<std::string> doubts = {};
     bool operator==(const Planned&) const = default;
   };
-  std::map<std::string, Planned> planned_with;  ///< by input of a pipeline: the latency in ProfileKnown
+  std::map<std::string, Planned> planned_with;  ///< by input of a pipeline: latency and doubts of ProfileKnown
 
   // By microbatches.
   std::map<int, EnergyMeasured> measured_highest;  ///< everything at the highest clock

@@ -243,6 +243,7 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
                            "measured online", question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
+  known->event.doubts.clear();  // the server has judged these measurements itself
   if (estimate->links && !question.shape.transfer_latency) {
     known->event.text += fmt::format("; transfers take {}{}", perseus::model::text_of(*shape.transfer_latency),
                                      shape.blocking_transfers ? ", and senders wait for them" : "");

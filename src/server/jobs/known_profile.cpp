@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/formats/profile_csv.h"
+#include "planning/model/profile_doubts.h"
 #include "server/jobs/identity.h"
 
 namespace perseus::jobs {
@@ -13,6 +15,12 @@ namespace {
 
 // A measured latency must differ by this much from the planned one to trigger planning again.
 constexpr double kLatencyShare = 0.2, kLatencyS = 0.0005;
+
+std::vector<std::string> doubts_of(const std::string& csv, const PipelineShape& shape) {
+  const auto profile = formats::parse_profile_csv(csv, "profile");
+  if (!profile) return {};
+  return model::profile_doubts(*profile, shape.blocking_power);
+}
 
 }  // namespace
 
@@ -30,7 +38,7 @@ Result<KnownInput> known_input(const std::string& csv, const PipelineShape& shap
   const std::string key = content_key(text);
   const std::string schedule = input->shape.action_table.empty() ? input->shape.schedule : "action table";
   return KnownInput{{key, std::move(source), std::move(pipelines), schedule, input->microbatches, "",
-                     number_of(input->shape.switch_latency), fixed_latency},
+                     number_of(input->shape.switch_latency), fixed_latency, "", doubts_of(csv, shape)},
                     {"input/" + key, std::move(text)}};
 }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/units.h"
 #include "planning/model/transfer_latency.h"
@@ -39,7 +40,8 @@ struct NamedProfile {
 struct StoredProfile {
   std::string name;
   int stages = 0;
-  int ranks = 0;  ///< per pipeline
+  int ranks = 0;                         ///< per pipeline
+  std::vector<std::string> doubts = {};  ///< see planning/model/profile_doubts.h
 };
 
 /// A stored learned profile: its owner, its origin, and its input.

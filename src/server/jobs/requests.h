@@ -386,6 +386,7 @@ struct JobView {
     std::string text;        ///< the deciding figures
   };
   std::optional<ProfileTrial> profile_trial;
+  std::vector<std::string> profile_doubts;  ///< what no GPU would measure in the profiles that pipelines run
 
   struct PlanInForce {
     std::int64_t version = 0, from_iteration = 0;

@@ -289,7 +289,7 @@ int domain_named(const SiteDocument& document, const std::string& name) {
 
 Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name) {
   const auto body = parse_json_as<SiteBody>(text, name);
-  if (!body) return Error{ErrorCode::usage, body.error().message};
+  if (!body) return body.error();
   return Reader(*body).read();
 }
 

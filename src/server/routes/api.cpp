@@ -135,8 +135,18 @@ bool Api::is_reader(const http::HttpRequest& request) {
 }
 
 std::optional<double> Api::next_wake() const {
-  const auto changes_s = changes_.next_wake_s(), events_s = events_.next_wake_s();
-  return changes_s && events_s ? std::min(changes_s, events_s) : changes_s ? changes_s : events_s;
+  std::optional<double> first_s;
+  const auto line_s = options_.warn ? wrong_tokens_.next_line_s() : std::nullopt;
+  for (const auto& next_s : {changes_.next_wake_s(), events_.next_wake_s(), line_s}) {
+    if (next_s && (!first_s || *next_s < *first_s)) first_s = next_s;
+  }
+  return first_s;
+}
+
+void Api::log_wrong_tokens() {
+  if (!options_.warn) return;
+  if (const auto line = wrong_tokens_.log_line(clock_.now_s())) return options_.warn(*line);
+  if (earlier_wake_) earlier_wake_();  // for the next line
 }
 
 void Api::tick() {
@@ -145,6 +155,7 @@ void Api::tick() {
   if (const auto due_s = changes_.next_wake_s(); due_s && *due_s <= now_s) {
     changes_.send(service_.take_job_changes(), now_s);
   }
+  if (const auto due_s = wrong_tokens_.next_line_s(); due_s && *due_s <= now_s) log_wrong_tokens();
   constexpr double expiry_spacing_s = 1;
   if (now_s < next_expiry_s_) return;
   next_expiry_s_ = now_s + expiry_spacing_s;
@@ -335,12 +346,14 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
   if (!identity) {
     http::HttpResponse response = response_of(identity.error());
-    if (request.header("Authorization") && wrong_tokens_.count(request.peer, clock_.now_s())) {
+    if (!request.header("Authorization")) return response;
+    if (wrong_tokens_.count(request.peer, clock_.now_s())) {
       response =
           http::error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::kAllowed,
                                                 request.peer, WrongTokens::kWithin_s, identity.error().message));
       response.headers.emplace_back("Retry-After", fmt::format("{:.0f}", WrongTokens::kWithin_s));
     }
+    log_wrong_tokens();
     return response;
   }
   who = *identity;

@@ -58,6 +58,7 @@ struct ApiOptions {
   std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is remote
   /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
+  std::function<void(const std::string&)> warn;  ///< receives lines for the log; may be empty
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
   service::HeldLimits held;       ///< waits and event streams
@@ -147,6 +148,7 @@ class Api {
   /// too_large if the caller's jobs exceed their share of the database.
   [[nodiscard]] Status has_room(const service::Identity& identity) const;
   void end_expired();
+  void log_wrong_tokens();
   /// Answers 429 if the caller has reached its limit of open calls of this kind.
   bool refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits = 1) const;
   /// Keeps the call open until the client disconnects or the token becomes invalid; `end` releases the stream's

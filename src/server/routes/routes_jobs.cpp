@@ -142,8 +142,13 @@ void Api::upload_profile(Call call) {
   if (Status room = has_room(call.identity); !room) return call.fail(room.error());
   auto body = body_of<jobs::ProfileBody>(call);
   if (!body) return;
-  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, then_ok(call),
-                          author_of(call.identity));
+  const auto answer = then<jobs::JobView>(call, [](const jobs::JobView& view) {
+    return json_object([&](JsonWriter& f) { f("doubts", view.profile_doubts); });
+  });
+  const auto uploaded = [this, call, answer](const Result<Ok>& done) {
+    done ? service_.job(call.parts[0], answer) : call.fail(done.error());
+  };
+  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, uploaded, author_of(call.identity));
 }
 
 using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;

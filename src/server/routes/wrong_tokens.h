@@ -1,17 +1,23 @@
-// Rate limit on token guessing: counts wrong tokens per address.
+// Rate limit on token guessing: counts wrong tokens per address, for the answer and for the log.
 //
-// Problem: every guess costs a hash and a line of the log, and nothing reveals an attack.
+// Problem: every guess costs a hash, and a line for each would fill the log; without any, nothing reveals an attack.
 // Input:   addresses that sent a wrong token, with times.
 // Output:  whether an address has sent too many: the server then answers 429 until a minute is over. Valid tokens are
-//          always accepted, so that one misconfigured rank does not block the others behind the same address.
+//          always accepted, so that one misconfigured rank does not block the others behind the same address. A line
+//          for the log: the first at once, then at most one a minute, with the number since the one before.
 // Errors:  none.
 // Cost:    a lookup; at most 10,000 addresses are kept.
 // Threads: io thread.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace perseus::routes {
 
@@ -23,6 +29,8 @@ class WrongTokens {
   /// Counts one wrong token; true: too many.
   bool count(const std::string& address, double now_s) {
     ++total_;
+    if (unlogged_.size() < kMostLogged || unlogged_.contains(address)) ++unlogged_[address];
+    ++unlogged_total_;
     if (shown_.size() >= kMostAddresses)
       std::erase_if(shown_, [&](const auto& one) { return is_over(one.second, now_s); });
     if (shown_.size() >= kMostAddresses) shown_.clear();
@@ -32,18 +40,38 @@ class WrongTokens {
   }
   [[nodiscard]] std::uint64_t total() const { return total_; }
 
+  /// When log_line() has one; nothing: no wrong token since the last one.
+  [[nodiscard]] std::optional<double> next_line_s() const {
+    return unlogged_total_ == 0 ? std::nullopt : std::optional(next_line_s_);
+  }
+  std::optional<std::string> log_line(double now_s) {
+    const bool early = now_s < next_line_s_ && now_s >= next_line_s_ - kWithin_s;  // or the clock was set back
+    if (unlogged_total_ == 0 || early) return std::nullopt;
+    const auto& [address, tokens] =
+        *std::ranges::max_element(unlogged_, {}, [](const auto& one) { return one.second; });
+    std::string line = fmt::format("wrong tokens: {} from {}", tokens, address);
+    if (unlogged_total_ > tokens) line += fmt::format(", {} from other addresses", unlogged_total_ - tokens);
+    unlogged_.clear();
+    unlogged_total_ = 0;
+    next_line_s_ = now_s + kWithin_s;
+    return line;
+  }
+
  private:
   struct Shown {
     double since_s = 0;
     int tokens = 0;
   };
-  static constexpr std::size_t kMostAddresses = 10000;
+  static constexpr std::size_t kMostAddresses = 10000, kMostLogged = 100;
   static bool is_over(const Shown& shown, double now_s) {
     return now_s >= shown.since_s + kWithin_s || now_s < shown.since_s;  // or the clock was set back
   }
 
   std::map<std::string, Shown> shown_;
   std::uint64_t total_ = 0;
+  std::map<std::string, std::uint64_t> unlogged_;  ///< since the last line
+  std::uint64_t unlogged_total_ = 0;
+  double next_line_s_ = 0;
 };
 
 }  // namespace perseus::routes

@@ -240,6 +240,9 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   view.facts = job.spec.facts;
   view.labels = job.spec.labels;
   if (!job.profile_source.empty()) view.facts.emplace("profile", job.profile_source);
+  for (const auto& [input, planned] : job.planned_with) {
+    view.profile_doubts.insert(view.profile_doubts.end(), planned.doubts.begin(), planned.doubts.end());
+  }
   view.detect_stragglers = job.spec.detect_stragglers;
   if (job.profiling) view.profiling = profiling_of(live);
   if (job.trial) {

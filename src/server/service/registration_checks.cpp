@@ -98,12 +98,18 @@ Status check_lists(const jobs::RegisterRank& request) {
 }
 
 /// Finds the first character that names must not contain, since it changes how the surrounding text is displayed:
-/// control characters (C0, DEL, C1), line separators, and bidirectional controls. Also U+FFFE and U+FFFF, which are
-/// noncharacters and would not survive the log. `text` is UTF-8.
+/// control characters (C0, DEL, C1), line separators, and bidirectional controls. Also invisible ones, with which two
+/// names look the same: joiners are allowed only where they join, after letters of other scripts and emoji. Also U+FFFE
+/// and U+FFFF, which are noncharacters and would not survive the log. `text` is UTF-8.
 bool has_hidden_characters(std::string_view text) {
+  char32_t before = 0;
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);
     if (c.bytes == 0 || changes_display(c.value) || c.value == 0xFFFE || c.value == 0xFFFF) return true;
+    if (is_invisible(c.value)) return true;
+    constexpr char32_t first_beyond_latin = 0x250;
+    if (is_joiner(c.value) && before < first_beyond_latin) return true;
+    before = c.value;
     text.remove_prefix(c.bytes);
   }
   return false;
@@ -113,7 +119,9 @@ bool has_hidden_characters(std::string_view text) {
 
 Status check_text(const std::string& what, const std::string& text, std::size_t most) {
   if (text.size() > most) return usage(fmt::format("{}: {} bytes; allowed: {}", what, text.size(), most));
-  if (has_hidden_characters(text)) { return usage(fmt::format("{}: must be UTF-8 without control characters", what)); }
+  if (has_hidden_characters(text)) {
+    return usage(fmt::format("{}: must be UTF-8 without control or invisible characters", what));
+  }
   return Ok{};
 }
 

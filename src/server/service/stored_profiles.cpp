@@ -87,7 +87,7 @@ Result<StoredProfiles::Completed> StoredProfiles::complete(const jobs::NamedProf
   if (!known) return known.error();
   const auto input = jobs::parse_input(known->blob.bytes, "input");
   PERSEUS_CHECK(input.ok(), "an input that cannot be read back");
-  return Completed{*std::move(known), {profile.name, input->stages, input->ranks}};
+  return Completed{*known, {profile.name, input->stages, input->ranks, known->event.doubts}};
 }
 
 void StoredProfiles::put(const jobs::NamedProfile& profile, Done<jobs::StoredProfile> done) {

@@ -16,7 +16,7 @@
 //                           profiling: { over, windows, iterations, uncertainty_pct, text, waiting_for, rejected, rejections,
 //                                        cost: { iterations, time_s, energy_j, mean_slowdown_pct, worst_slowdown_pct,
 //                                                earned_back_after_iterations } },
-//                           plans_dropped: [TEXT],
+//                           plans_dropped: [TEXT], profile_doubts: [TEXT] (units that cannot be right),
 //                           plan: { version, from_iteration, deployed_at_s, t_max_s, t_min_s, t_star_s, t_straggler_s, t_opt_s, reason },
 //                           pipelines: [{ pipeline, straggler, point, points, time_s, energy_j, frontier }],
 //                           stragglers: [{ id, target, degree, state: pending | in_force, at_s, origin }],
@@ -82,11 +82,14 @@ export class ApiError extends Error {
   }
 }
 
+/** Where the server's paths begin: a proxy may serve them below a path of its own, as the page itself. */
+export const serverUrl = () => new URL('.', location.href).href.replace(/\/$/, '');
+
 export async function request(path, { headers = {}, signal } = {}) {
   const bearer = token.get();
   let response;
   try {
-    response = await fetch(path, { headers: { ...headers, ...(bearer && { authorization: `Bearer ${bearer}` }) }, signal,
+    response = await fetch(serverUrl() + path, { headers: { ...headers, ...(bearer && { authorization: `Bearer ${bearer}` }) }, signal,
       cache: 'no-store' });
   } catch (error) {
     if (error.name === 'AbortError') throw error;

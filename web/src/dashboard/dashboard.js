@@ -3,7 +3,7 @@
 import { element } from '../dom.js';
 import { chooseTheme, currentTheme, onThemeChange } from '../theme.js';
 import { createAlertBanner, createAlertsView, loadAlerts } from './alerts.js';
-import { getJson, jobPath, token } from './api.js';
+import { getJson, jobPath, serverUrl, token } from './api.js';
 import { createClusterView } from './cluster-view.js';
 import { createConnectionSign } from './connection.js';
 import { createEventsView, loadEvents } from './events.js';
@@ -246,7 +246,7 @@ function showCluster() {
   }
   const code = (text) => element('code', { text });
   main.replaceChildren(element('div', { class: 'empty' }, element('h2', { text: 'No jobs yet' }),
-    element('p', {}, 'A job appears here as soon as a training run registers. Point its client at this server, ', code(location.origin), ', or try:'),
+    element('p', {}, 'A job appears here as soon as a training run registers. Point its client at this server, ', code(serverUrl()), ', or try:'),
     element('pre', {}, code(`perseus job --help\nperseus profile --help`))));
 }
 

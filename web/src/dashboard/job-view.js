@@ -28,8 +28,9 @@ export function createJobView(parent, id, onNews) {
   const title = element('h2', { class: 'job-title', id: 'job-title' });
   const facts = element('ul', { class: 'inputs' });
   const reason = element('p', { class: 'reason', hidden: true });
+  const doubts = element('p', { class: 'reason failed', id: 'profile-doubts', hidden: true });
   const head = element('header', { class: 'job-head' }, element('a', { href: '#/', class: 'back', text: '‹ Cluster' }),
-    kicker, title, facts, reason);
+    kicker, title, facts, reason, doubts);
   const body = element('div', { class: 'job-body', hidden: true });
   const trouble = element('p', { class: 'trouble', role: 'status', hidden: true });
   const loading = element('p', { class: 'empty-line', text: 'Loading the job …' });
@@ -225,6 +226,8 @@ export function createJobView(parent, id, onNews) {
     reason.hidden = !job.reason;
     reason.className = `reason ${kind}`;
     reason.textContent = job.reason ?? '';
+    doubts.hidden = !job.profile_doubts?.length;
+    doubts.textContent = job.profile_doubts?.length ? `The profile is doubtful: ${job.profile_doubts.join('; ')}` : '';
   }
 
   return {
