@@ -65,7 +65,7 @@ Result<std::string> call_server_with(const std::string& file, const http::HttpPe
   if (!reply) return reply.error();
   if (reply->status < 300) return std::move(reply->body);
   Error refused = error_of(peer, *reply);
-  if (refused.code == ErrorCode::usage) {
+  if (refused.code == ErrorCode::usage || refused.code == ErrorCode::invalid_input) {
     refused = {ErrorCode::invalid_input, fmt::format("{}: {}", file, refused.message)};
   }
   return refused;
