@@ -272,6 +272,7 @@ void ClockController::State::see_helper_end() {
   ended = ended || closes(channel.get(), -1, stop.get()) || closes(channel.get(), kStopLimit_s, -1);
   const auto locked = [this] { return mailbox->locked.load(std::memory_order_acquire) != 0; };
   ended = ended || (locked() && closes(channel.get(), kLockedLimit_s, -1));
+  if (ended) mailbox->device_clock.forget();
   {
     const std::lock_guard lock(mutex);
     if (!gone) {

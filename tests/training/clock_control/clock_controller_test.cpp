@@ -179,6 +179,22 @@ TEST_F(Controller, AHelperThatIsKilledIsReplacedAndTheNextBeginsWithTheNewestClo
   EXPECT_TRUE(gives_back(controller_, [&] { return !gpu_->locked(); }));
 }
 
+TEST_F(Controller, WhatAKilledHelperFoundOfTheClockHoldsNoMore) {
+  make_gpu();
+  restart_ = {0, 0};
+  start();
+  controller_->set(Megahertz(350));
+  ASSERT_TRUE(eventually([&] { return gpu_->locked(); }));
+  constexpr int in_use = 19;
+  ASSERT_TRUE((*device::open_gpu(options().device))->lock_clock(Megahertz(1400)));
+  gpu_->inject("nvmlDeviceSetGpuLockedClocks", in_use, -1);  // the helper cannot set it again
+  ASSERT_TRUE(eventually([&] { return controller_->device_clock().other == Megahertz(1400); }));
+  const int worker = controller_->helper_pid();
+  ::kill(controller_->supervisor_pid(), SIGKILL);
+  ::kill(worker, SIGKILL);
+  EXPECT_TRUE(eventually([&] { return controller_->device_clock().other == Megahertz(0); }));
+}
+
 TEST_F(Controller, OneThatCannotStartIsTriedUntilItCan) {
   restart_ = {0.001, 0.02};
   start();  // this GPU does not exist
