@@ -64,7 +64,7 @@ std::vector<std::string> warnings_of(const ExaminedGpu& gpu) {
     }
   }
   if (gpu.events && gpu.events->throttled()) warnings.emplace_back("it is throttled now");
-  if (gpu.lock_holder.empty() && gpu.events && gpu.clock && gpu.clocks && !gpu.events->idle &&
+  if (gpu.lock_holder.empty() && !gpu.identity.amd && gpu.events && gpu.clock && gpu.clocks && !gpu.events->idle &&
       !gpu.events->throttled() && !gpu.events->sync_boost && *gpu.clock < gpu.clocks->front()) {
     warnings.push_back(
         fmt::format("it computes at {} of {} MHz and the driver gives no reason: an administrator or a job may have "

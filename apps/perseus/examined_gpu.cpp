@@ -112,8 +112,7 @@ std::string others_of(const device::GpuConditions& conditions) {
   if (unknown > 0) {
     words += fmt::format(
         " ({} without a number in this PID namespace: in a container the driver gives the host's numbers, so this may "
-        "be "
-        "your own job)",
+        "be your own job)",
         unknown);
   }
   return words;
