@@ -40,14 +40,22 @@ class PlanningTurns : public ::testing::Test {
     EXPECT_TRUE(target.upload_profile(id, profile(microbatches)).ok());
     return id;
   }
-  void register_ranks(const std::string& id) {
+  void register_ranks(const std::string& id, const std::string& control = "") {
     for (int rank = 0; rank < 2; ++rank) {
       jobs::RegisterRank request;
       request.job = id;
       request.rank = request.pp_rank = rank;
       request.clocks_mhz = {1410, 810};
+      request.control = control;
       EXPECT_TRUE(target.register_rank(request).ok());
     }
+  }
+  void drop(const std::string& id) {
+    jobs::DropPlan drop;
+    drop.job = id;
+    drop.rank = 1;
+    drop.version = 1;
+    ASSERT_TRUE(target.drop_plan(drop).ok());
   }
   jobs::JobView view(const std::string& id) { return target.job(id).value(); }
   std::string frontier_of(const std::string& id) { return view(id).pipelines[0].frontier; }
@@ -182,15 +190,26 @@ TEST_F(PlanningTurns, AServerThatStopsGivesItsClaimsBack) {
 TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefined) {
   target.hold_refining(true);
   const std::string a = job(4);
-  register_ranks(a);
-  jobs::DropPlan drop;
-  drop.job = a;
-  drop.rank = 1;
-  drop.version = 1;
-  ASSERT_TRUE(target.drop_plan(drop).ok());
+  register_ranks(a, "none");  // so it is not measured again
+  drop(a);
   EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
   target.hold_refining(false);
   EXPECT_THAT(view(a).plan->reason, HasSubstr("maximum clock"));
+}
+
+TEST_F(PlanningTurns, ADroppedQuickPlanDoesNotComeBackRefinedWhileItsProfileIsMeasuredAgain) {
+  target.hold_refining(true);
+  const std::string a = job(4);
+  register_ranks(a);
+  drop(a);
+  EXPECT_EQ(view(a).header.state, "profiling");
+  target.hold_refining(false);
+  EXPECT_EQ(view(a).header.state, "profiling");
+  for (const int rank : {0, 1}) {
+    const auto answer = target.answer_of(target.wait_for_plan({a, rank, 1, std::nullopt, std::nullopt}));
+    ASSERT_TRUE(answer && answer->ok());
+    EXPECT_EQ((*answer)->schedule->kind, jobs::StageSchedule::Kind::profiling_window);
+  }
 }
 
 TEST(PlanningBudget, AJobOverBudgetKeepsItsQuickPlanAndReportsWhy) {
