@@ -1,6 +1,7 @@
 // perseus-clockd: the small program that may change a GPU's clock, so that a training process need not.
 #include <grp.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -68,6 +69,15 @@ std::optional<Number> number(const std::string& text, Number least, Number most,
 }
 
 int restore_all() {
+  // A wrong folder holds no lease, so that clocks would seem to be free.
+  const char* given = ::secure_getenv("PERSEUS_RUNTIME_DIR");
+  struct stat about {};
+  const bool wrong_folder =
+      given != nullptr && *given != 0 && (*given != '/' || ::stat(given, &about) != 0 || !S_ISDIR(about.st_mode));
+  if (wrong_folder) {
+    std::fprintf(stderr, "perseus-clockd: PERSEUS_RUNTIME_DIR: '%s'; allowed: the absolute path of a folder\n", given);
+    return 69;
+  }
   bool all = true;
   for (const auto& [path, restored] : perseus::clock_control::restore_expired_leases()) {
     all &= restored.ok();

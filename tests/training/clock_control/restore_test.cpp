@@ -81,6 +81,17 @@ TEST_F(Restoring, AGpuThatIsNotVisibleHereKeepsItsLease) {
   EXPECT_FALSE(gpus_[2]->locked());
 }
 
+TEST_F(Restoring, AFolderThatDoesNotExistIsNoFolderWithoutLeases) {
+  const std::string right = std::getenv("PERSEUS_RUNTIME_DIR");
+  for (const std::string& wrong : {right + "/typo", std::string("relative"), folder_.file("0")}) {
+    ::setenv("PERSEUS_RUNTIME_DIR", wrong.c_str(), 1);
+    EXPECT_EQ(restore(), 69) << wrong;
+    EXPECT_THAT(output(), HasSubstr("PERSEUS_RUNTIME_DIR: '" + wrong + "'"));
+  }
+  ::setenv("PERSEUS_RUNTIME_DIR", right.c_str(), 1);
+  EXPECT_TRUE(kept());
+}
+
 TEST_F(Restoring, WithoutTheLibraryTheLeaseIsKept) {
   ::setenv("PERSEUS_NVML", "/no/such/libnvidia-ml.so.1", 1);
   EXPECT_EQ(restore(), 69);
