@@ -92,7 +92,7 @@ TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
 INSTANTIATE_TEST_SUITE_P(Steps, MeasuredSaving,
                          ::testing::Values(Shape{"EndBeforeTheWait", 0.001, 0.08}, Shape{"ContainTheWait", 0.08, 0.001},
                                            Shape{"WaitOnBothSides", 0.04, 0.05}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
 
 }  // namespace
 }  // namespace perseus::client
