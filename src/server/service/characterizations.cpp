@@ -198,7 +198,7 @@ void Characterizations::in_turn(const std::string& key, const std::string& owner
 void Characterizations::start_next() {
   if (std::exchange(starting_, true)) return;  // a store that does not answer fails inside the call
   for (const auto kind : {PlanningQueue::Kind::first, PlanningQueue::Kind::refinement}) {
-    // A refinement would give way to first frontiers, but they start first anyway.
+    // First frontiers start first.
     if (kind == PlanningQueue::Kind::refinement && queue_.has(PlanningQueue::Kind::first, clock_.now_s())) break;
     while (!stopping_ && under_way_[kind] < planners_) {
       const auto next = queue_.take(kind, clock_.now_s());
