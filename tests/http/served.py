@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import pty
+import select
 import signal
 import struct
 import subprocess
@@ -98,16 +99,7 @@ class Server:
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         program = subprocess.Popen([PROGRAM, *arguments, "--server", self.url], stdout=theirs)
         os.close(theirs)
-        seen = b""
-        while True:
-            try:
-                piece = os.read(ours, 65536)
-            except OSError:  # the program has ended
-                break
-            if not piece:
-                break
-            seen += piece
-        os.close(ours)
+        seen = shown_by(ours)
         assert program.wait() == 0, seen
         return seen.decode().splitlines()
 
@@ -118,6 +110,21 @@ class Server:
         self.process.stdout.close()
         self.process.stderr.close()
         return code
+
+
+def shown_by(terminal, limit_s=None, until=None):
+    """What a program writes to the terminal until its end, until it writes `until` or nothing for so long."""
+    seen = b""
+    while (until is None or until not in seen) and select.select([terminal], [], [], limit_s)[0]:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # the program has ended
+            break
+        seen += piece
+        if not piece:
+            break
+    os.close(terminal)
+    return seen
 
 
 class ServedCase(unittest.TestCase):

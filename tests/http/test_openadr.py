@@ -568,9 +568,7 @@ class Tls(FollowCase):
         self.assertEqual(other.calls, [])
 
 
-class UnreadAlert(FollowCase):
-    """What cannot be read, on a real server."""
-
+class OnARealServer(FollowCase):
     def setUp(self):
         super().setUp()
         self.real = Server(self.folder.name + "/data")
@@ -581,6 +579,10 @@ class UnreadAlert(FollowCase):
     def tearDown(self):
         self.real.stop(signal.SIGKILL)
         super().tearDown()
+
+
+class UnreadAlert(OnARealServer):
+    """What cannot be read."""
 
     def alerts(self):
         return self.real.ask("GET", "/v1/alerts")[1]["alerts"]
@@ -601,22 +603,14 @@ class UnreadAlert(FollowCase):
         until(lambda: "limits_unread" not in self.real.ask("GET", "/v1/site")[1]["domains"][0], 60)
 
 
-class Signals(FollowCase):
-    """Prices and emissions, on a real server."""
+class Signals(OnARealServer):
+    """Prices and emissions."""
 
     def setUp(self):
         super().setUp()
-        self.real = Server(self.folder.name + "/data")
-        self.receiver.close()
-        self.receiver.url = self.real.url
-        self.assertEqual(self.real.ask("PUT", "/v1/site", {"domains": [{"name": "hall 1"}]})[0], 200)
         self.jobs = [self.real.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}, "labels": {"team": team}})[1]["job"]
                      for team in ("a", "a", "b")]
         self.hour = int(time.time()) + 3600
-
-    def tearDown(self):
-        self.real.stop(signal.SIGKILL)
-        super().tearDown()
 
     def policies(self):
         rows = self.real.ask("GET", "/v1/policies")[1]["policies"]

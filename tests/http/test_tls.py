@@ -8,7 +8,6 @@ import http.client
 import os
 import pathlib
 import pty
-import select
 import signal
 import socket
 import ssl
@@ -69,17 +68,9 @@ class Tls(TlsCase):
         if program == 0:
             os.execv(served.PROGRAM, [served.PROGRAM, "serve", "--listen", "127.0.0.1:0", "--data", self.folder.name + "/data",
                                       "--tls-certificate", self.certificate, "--tls-key", secret])
-        said = b""
-        while select.select([terminal], [], [], served.STOP_S)[0]:
-            try:
-                piece = os.read(terminal, 65536)
-            except OSError:  # the program has ended
-                break
-            if not piece:
-                break
-            said += piece
-            if b"pass phrase" in said:
-                os.kill(program, signal.SIGKILL)
+        said = served.shown_by(terminal, served.STOP_S, until=b"pass phrase")
+        if b"pass phrase" in said:
+            os.kill(program, signal.SIGKILL)
         _, status = os.waitpid(program, 0)
         self.assertNotIn(b"pass phrase", said)
         self.assertEqual(os.waitstatus_to_exitcode(status), 65, said)

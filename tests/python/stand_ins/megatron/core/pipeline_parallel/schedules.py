@@ -73,45 +73,22 @@ def _forward(forward_step_func, model, microbatches, microbatch, config, chunk=N
     )
 
 
-def forward_backward_no_pipelining(
-    *,
-    forward_step_func,
-    data_iterator,
-    model,
-    num_microbatches,
-    seq_length,
-    micro_batch_size,
-    forward_only=False,
-    pg_collection=None,
-):
-    model = model[0] if isinstance(model, list) else model
-    for i in range(num_microbatches):
-        _forward(forward_step_func, model, num_microbatches, i, model.config)
-        if not forward_only:
-            backward_step(None, None, None, model.config)
-    return "losses"
+def forward_backward_no_pipelining(*, forward_step_func, model, num_microbatches, forward_only=False, **_):
+    return _1f1b(forward_step_func, model, num_microbatches, forward_only, 0, 1)
 
 
 def forward_backward_pipelining_without_interleaving(
-    *,
-    forward_step_func,
-    data_iterator,
-    model,
-    num_microbatches,
-    seq_length,
-    micro_batch_size,
-    forward_only=False,
-    pg_collection=None,
+    *, forward_step_func, model, num_microbatches, forward_only=False, pg_collection=None, **_
 ):
+    return _1f1b(forward_step_func, model, num_microbatches, forward_only, *_pipeline(pg_collection))
+
+
+def _1f1b(forward_step_func, model, num_microbatches, forward_only, rank, ranks):
     model = model[0] if isinstance(model, list) else model
-    rank, ranks = _pipeline(pg_collection)
-    behind = ranks - 1 - rank
-    ahead = min(behind, num_microbatches)
-    for i in range(ahead):
+    ahead = min(ranks - 1 - rank, num_microbatches)
+    for i in range(num_microbatches):
         _forward(forward_step_func, model, num_microbatches, i, model.config)
-    for i in range(num_microbatches - ahead):
-        _forward(forward_step_func, model, num_microbatches, ahead + i, model.config)
-        if not forward_only:
+        if not forward_only and i >= ahead:
             backward_step(None, None, None, model.config)
     for _ in range(0 if forward_only else ahead):
         backward_step(None, None, None, model.config)
@@ -119,15 +96,7 @@ def forward_backward_pipelining_without_interleaving(
 
 
 def forward_backward_pipelining_with_interleaving(
-    *,
-    forward_step_func,
-    data_iterator,
-    model,
-    num_microbatches,
-    seq_length,
-    micro_batch_size,
-    forward_only=False,
-    pg_collection=None,
+    *, forward_step_func, model, num_microbatches, forward_only=False, pg_collection=None, **_
 ):
     config, (rank, ranks) = model[0].config, _pipeline(pg_collection)
     group = config.microbatch_group_size_per_vp_stage or ranks
