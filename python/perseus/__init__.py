@@ -3,14 +3,13 @@
 The import warns if libperseus is missing: a package that was installed with PERSEUS_PURE=1 does not contain it.
 """
 
-import os
 import warnings
 
-from perseus import library
+from perseus import library, options
 
 __version__ = "0.1.0"
 
-if os.environ.get("PERSEUS_DISABLE", "0") in ("", "0"):
+if not options.is_set("PERSEUS_DISABLE"):
     _missing = library.missing()
     if _missing:
         warnings.warn(f"Perseus will do nothing in this process: {_missing}", RuntimeWarning, stacklevel=2)

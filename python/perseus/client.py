@@ -14,7 +14,7 @@ PERSEUS_DISABLE=1 turns the client off.
 Errors:  no function raises, blocks or ends the process during training. The logger "perseus" logs each problem once, and
          training continues at maximum clock. Without any configuration of logging its messages appear on standard error
          (PERSEUS_LOG=off, warning or info; perseus/visible_log.py). A wrong PERSEUS_... variable is ignored; with a wrong argument, the process
-         runs without a client. With PERSEUS_STRICT=1, start() raises on both.
+         runs without a client. With PERSEUS_STRICT=1, start() and adapters raise on both.
 Cost:    see bench/python_bench.py.
 Threads: as in perseus.h; a process has one client.
 """
@@ -52,12 +52,29 @@ _client = None
 _said = set()
 
 
-def say_once(message, *arguments):
+class Refused(TypeError, ValueError):
+    """A wrong option, with PERSEUS_STRICT=1."""
+
+
+def say_once(message, *arguments, level=logging.WARNING):
     """Logs a message once: for messages that must not repeat in every iteration."""
-    text = message % arguments
+    try:
+        text = message % arguments if arguments else str(message)
+    except Exception:  # of an argument that cannot be printed
+        text = str(message)
     if text not in _said and len(_said) < 100:
         _said.add(text)
-        log.warning("%s", text)
+        log.log(level, "%s", text)
+
+
+def refuse(error):
+    """Logs once why this process has no client. With PERSEUS_STRICT=1, raises what is wrong with the options."""
+    if isinstance(error, (TypeError, ValueError)) and option_values.is_set("PERSEUS_STRICT"):
+        raise Refused(str(error)) from None
+    if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
+        say_once("Perseus does nothing in this process: %s", error, level=logging.ERROR)
+    else:  # training continues after any error
+        log.exception("Perseus does nothing in this process")
 
 
 def set_speed(instruction, microbatch=_counted, chunk=_counted):
@@ -211,13 +228,27 @@ class Client:
     def time_with_cuda(self, stream):
         """Times computations by CUDA events on `stream`, given as its address (torch: stream.cuda_stream). Returns success."""
         self.looks_for_cuda = False
-        return self.active and self._library.time_with_cuda(self._handle, stream) == 0
+        try:
+            return self.active and self._library.time_with_cuda(self._handle, operator.index(stream or 0)) == 0
+        except Exception as error:
+            say_once("time_with_cuda(): ignored: %s", error)
+            return False
 
     def time_with(self, nanoseconds):
         """Times computations by the given function, for example time.monotonic_ns of a simulation."""
         self.looks_for_cuda = False
-        if self.active:
-            self._clock = library.ClockFunction(lambda _: nanoseconds())
+        last = []  # what it returned
+
+        def now(*_):
+            try:
+                last[:] = [operator.index(nanoseconds())]
+            except Exception as error:
+                say_once("time_with(): ignored: %s", error)
+            return last[0] if last else 0
+
+        now()
+        if self.active and last:
+            self._clock = library.ClockFunction(now)
             self._library.time_with(self._handle, self._clock, None)
 
     def stop(self):
@@ -310,14 +341,10 @@ def start(**arguments):
         _start(_client, rendezvous, arguments)
     except Exception as error:
         rendezvous.give_up()
-        _client.reason = str(error)
-        if isinstance(error, (TypeError, ValueError)) and _strict():
-            _client = None
-            raise
-        if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
-            log.error("Perseus does nothing in this process: %s", error)
-        else:  # training continues after any error
-            log.exception("Perseus does nothing in this process")
+        inactive, _client = _client, None
+        inactive.reason = str(error)
+        refuse(error)
+        _client = inactive
     return _client
 
 
@@ -335,22 +362,15 @@ def current():
     return _client if _client is not None and _client._process == os.getpid() else None
 
 
-def _strict():
-    return os.environ.get("PERSEUS_STRICT") == "1"
-
-
 def _start(client, rendezvous, arguments):
-    if os.environ.get("PERSEUS_DISABLE", "0") not in ("", "0"):
+    if option_values.is_set("PERSEUS_DISABLE"):
         client.reason = "PERSEUS_DISABLE is set"
         rendezvous.give_up()
         return
-    ignored = None if _strict() else []
     wrong_level = visible_log.prepare(log)
     if wrong_level:
         say_once("%s", wrong_level)
-    options = option_values.collect(arguments, ignored=ignored)
-    for remark in ignored or ():
-        say_once("%s", remark)
+    options = option_values.collect(arguments, remark=say_once)
     if options.get("rank", 0) == 0:
         visible_log.show_job(log)
     used_library = library.load()

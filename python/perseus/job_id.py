@@ -123,12 +123,16 @@ def _keys(base):
     return [f"{base}/{ranks}/{i}" for i in range(int(attempt), -1, -1)] if attempt.isdigit() else [base]
 
 
+def distributed():
+    """Returns torch.distributed if the program has initialized it, else None. Imports nothing."""
+    module = sys.modules.get("torch.distributed")
+    return module if module is not None and module.is_available() and module.is_initialized() else None
+
+
 def _store_and_rank():
-    distributed = sys.modules.get("torch.distributed")
     try:
-        if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-            return None, None
-        return distributed.distributed_c10d._get_default_store(), distributed.get_rank()
+        module = distributed()
+        return (module.distributed_c10d._get_default_store(), module.get_rank()) if module is not None else (None, None)
     except Exception as error:
         log.warning("torch.distributed has no store to share the job's id: %s", error)
         return None, None

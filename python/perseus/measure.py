@@ -28,7 +28,7 @@ def start(**options):
     global _waits
     _waits = False
     if options.get("server"):
-        client.say_once("measure.start(): the server %s is ignored; use client.start()", options["server"])
+        client.say_once("measure.start(): the server is ignored; use client.start()")
     started = client.start(**{**options, "server": "", "advice_only": True})
     atexit.unregister(_print)
     atexit.register(_print)  # after the client's own, so it runs before

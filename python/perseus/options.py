@@ -11,6 +11,7 @@ Errors:  TypeError or ValueError with the option and its value. On request, a wr
 import math
 import operator
 import os
+import re
 from ctypes import c_char_p, c_double, c_int
 
 from perseus import library
@@ -31,11 +32,18 @@ _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _LARGEST = 2**31 - 1  # of a C int
 
 
-def collect(arguments, environment=os.environ, ignored=None):
+def collect(arguments, environment=os.environ, remark=None):
+    """Returns given(), with the place of this rank among all."""
+    options = given(arguments, environment, remark)
+    _place(options, environment)
+    return options
+
+
+def given(arguments, environment=os.environ, remark=None):
     """Returns the given options as a dict of Python values; None counts as not given.
 
-    A wrong variable raises, as a wrong argument does. With a list `ignored`, the variable counts as not set, and the list
-    gets a sentence about it.
+    A wrong variable raises, as a wrong argument does. With `remark`, and without PERSEUS_STRICT=1, the variable counts as
+    not set, and remark() gets a sentence about it.
     """
     unknown = sorted(set(arguments) - set(KINDS) - set(FLAGS) - {"world_size"})
     if unknown:
@@ -45,27 +53,26 @@ def collect(arguments, environment=os.environ, ignored=None):
         text = environment.get("PERSEUS_" + name.upper())
         if text and name not in options and name not in _OF_THE_LIBRARY:
             try:
-                options[name] = _of_environment(name, text)
+                options[name] = _read(name, text) if name in _FILES else _value(name, text)
             except (TypeError, ValueError) as error:
-                if ignored is None:
+                if remark is None or is_set("PERSEUS_STRICT", environment):
                     raise
-                ignored.append(f"PERSEUS_{name.upper()} is {text!r}, ignored: {error}")
-    _place(options, environment)
+                remark(f"PERSEUS_{name.upper()} is {_without_user(text)!r}, ignored: {error}")
     return options
 
 
-def is_given(name, arguments, environment=os.environ):
-    return arguments.get(name) is not None or bool(environment.get("PERSEUS_" + name.upper()))
+def is_set(name, environment=os.environ):
+    """Of PERSEUS_DISABLE, PERSEUS_STRICT."""
+    return environment.get(name, "0") not in ("", "0")
 
 
-def undetermined_degrees(arguments, environment=os.environ):
-    """Returns the degrees without which arguments, environment and the number of ranks leave the place of a rank open."""
-    given = {name: arguments.get(name) or _whole(environment, "PERSEUS_" + name.upper()) for name in _DEGREES}
-    missing = [name for name in _DEGREES if not given[name]]
-    world = arguments.get("world_size") or _whole(environment, "WORLD_SIZE")
+def undetermined_degrees(options, environment=os.environ):
+    """Returns the degrees without which options and the number of ranks leave the place of a rank open."""
+    missing = [name for name in _DEGREES if name not in options]
+    world = options.get("world_size") or _whole(environment, "WORLD_SIZE")
     if world is None:
         return missing if "pp_degree" in missing else []
-    return missing if len(missing) > 1 and math.prod(filter(None, given.values())) != world else []
+    return missing if len(missing) > 1 and math.prod(options.get(name, 1) for name in _DEGREES) != world else []
 
 
 def fill(struct, options):
@@ -76,14 +83,16 @@ def fill(struct, options):
             setattr(struct, name, value.encode() if KINDS[name] == "text" else value)
 
 
-def _of_environment(name, text):
-    value = _read(name, text) if name in _FILES else _value(name, text)
-    if name.endswith("_degree") and value < 1:
+def _value(name, value):
+    value = _of_kind(name, value)
+    if name == "server" and value and not _is_url(value):
+        raise ValueError(f"option server: {_without_user(value)!r} is no URL; allowed: http://HOST:PORT, https://HOST:PORT")
+    if name in _DEGREES and value < 1:
         raise ValueError(f"option {name}: {value} is below 1")
     return value
 
 
-def _value(name, value):
+def _of_kind(name, value):
     try:
         if name in FLAGS:
             return _flag(value) if isinstance(value, str) else bool(value)
@@ -108,6 +117,17 @@ def _value(name, value):
         raise TypeError(f"option {name}: {value!r} is no {allowed}") from None
 
 
+def _is_url(text):
+    """As the library reads it; the port may be missing, a path may follow."""
+    match = re.fullmatch(r"https?://(?:[^/]*@)?(?:\[[^][/\s]+\]|[^][:/@\s]+)(?::(\d{1,5}))?(?:/.*)?", text)
+    return match is not None and int(match[1] or 0) < 2**16
+
+
+def _without_user(text):
+    """The part of a URL before '@' may be a token."""
+    return re.sub(r"(?<=://)[^/]*@", "", text)
+
+
 def _flag(text):
     if text.lower() not in _TRUE + _FALSE:
         raise ValueError
@@ -127,8 +147,6 @@ def _place(options, environment):
     world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE") or None
     if "rank" not in options and _whole(environment, "RANK") is not None:
         options["rank"] = _whole(environment, "RANK")
-    if any(options.get(degree, 1) < 1 for degree in _DEGREES):
-        raise ValueError(f"degrees must be at least 1: {({degree: options.get(degree) for degree in _DEGREES})}")
     if world is not None:
         # A missing pp_degree is the remaining factor of the world's size; if pp_degree is given, dp_degree is.
         for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):

@@ -99,7 +99,7 @@ class Calls(RecordedTest):
         with mock.patch.object(client, "_step_begin", lambda *_: signal.raise_signal(signal.SIGUSR1)):
             with mock.patch.dict(sys.modules, {"torch": torch}):
                 for grad in (True, False):
-                    loop = plain.Loop(Model(), 1, {})
+                    loop = plain.Loop(Model(), {"microbatches": 1})
                     for call in (client.on_step_begin, loop.before_forward, loop.before_evaluation_batch):
                         with self.assertRaises(Preempted):
                             call()

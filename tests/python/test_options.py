@@ -49,7 +49,7 @@ class Options(unittest.TestCase):
             ("PERSEUS_ACTION_TABLE", "/", "Is a directory"),
         ):
             ignored = []
-            options = collect({}, {variable: text, "PERSEUS_CHUNKS": "2"}, ignored)
+            options = collect({}, {variable: text, "PERSEUS_CHUNKS": "2"}, ignored.append)
             self.assertEqual((options, len(ignored)), (collect({}, {"PERSEUS_CHUNKS": "2"}), 1), variable)
             self.assertTrue(ignored[0].startswith(f"{variable} is {text!r}, ignored: "), ignored[0])
             self.assertIn(allowed, ignored[0])
@@ -74,7 +74,7 @@ class Options(unittest.TestCase):
         for arguments, message in (
             ({"dp_degree": 3}, "dp_degree 3 x pp_degree 1 x tp_degree 1 is not the world's size, 4"),
             ({"rank": 4}, "rank: 4 is not below dp_degree x pp_degree x tp_degree, 4"),
-            ({"dp_degree": 0}, "degrees must be at least 1"),
+            ({"dp_degree": 0}, "option dp_degree: 0 is below 1"),
         ):
             with self.assertRaisesRegex(ValueError, message):
                 collect(arguments, {"WORLD_SIZE": "4"})

@@ -16,7 +16,8 @@ import importlib
 import itertools
 
 from perseus import client
-from perseus.adapters.installation import Installation, argument, installed
+from perseus.adapters import installation
+from perseus.adapters.installation import Installation, argument
 
 _LOOK_AT = (
     "a subclass of PipelineEngine with a train_batch() or _exec_schedule() of its own, and for an engine that is no "
@@ -28,25 +29,19 @@ def install(engine=None, schedule=None, **options):
     """Wraps the engine; a second call changes the options. The first training step starts the client.
 
     `engine`, `schedule`: a class like PipelineEngine and the module of its instructions; default: DeepSpeed's own."""
-    try:
-        engine = engine or importlib.import_module("deepspeed.runtime.pipe.engine").PipelineEngine
-        schedule = schedule or importlib.import_module("deepspeed.runtime.pipe.schedule")
-    except (ImportError, AttributeError) as error:
-        client.say_once("DeepSpeed's pipeline engine is not installed, nothing is measured or planned: %s", error)
-        return None
-    if installed(engine) is None:
-        return _wrap(engine, schedule, options)
-    installed(engine).again(options)
-    return installed(engine)
+
+    def wrap(engine, options):
+        return _wrap(engine, schedule or importlib.import_module("deepspeed.runtime.pipe.schedule"), options)
+
+    return installation.install(lambda: _engine(engine), options, wrap)
 
 
 def uninstall(engine=None):
-    try:
-        engine = engine or importlib.import_module("deepspeed.runtime.pipe.engine").PipelineEngine
-    except (ImportError, AttributeError):
-        return
-    if installed(engine) is not None:
-        installed(engine).uninstall()
+    installation.uninstall(lambda: _engine(engine))
+
+
+def _engine(given):
+    return given or importlib.import_module("deepspeed.runtime.pipe.engine").PipelineEngine
 
 
 def _order_of(pipe_schedule, types, stage=None):
@@ -90,7 +85,7 @@ def _wrap(engine, schedule, options):
         rows = [",".join(f"{stage}{name}{i}" for name, i in order) for stage, order in enumerate(orders)]
         return {**options, "action_table": "\n".join(rows) + "\n"}
 
-    installation = Installation(engine, options, _LOOK_AT, shape, lambda args, kwargs: _place(args[0]))
+    following = Installation(engine, options, _LOOK_AT, shape, lambda args, kwargs: _place(args[0]))
 
     table = getattr(engine, "_INSTRUCTION_MAP", {})
     for type_, name, instruction in zip(types, ("ForwardPass", "BackwardPass"), ("forward", "backward")):
@@ -102,7 +97,7 @@ def _wrap(engine, schedule, options):
             microbatch = next(running[instruction], None)
             return None if microbatch is None else (instruction, microbatch, 0)
 
-        installation.replace_entry(table, type_, lambda original, c=computation: installation.around(original, c))
+        following.replace_entry(table, type_, lambda original, c=computation: following.around(original, c))
 
     def kind(args, kwargs):
         inference = getattr(schedule, "InferenceSchedule", ())
@@ -117,9 +112,9 @@ def _wrap(engine, schedule, options):
     def microbatches(args, kwargs):
         return running["schedule"].micro_batches
 
-    step = lambda original: installation.step(original, kind, prepare, lambda args: args[0], microbatches)  # noqa: E731
-    installation.replace(engine, "_exec_schedule", step)
-    return installation
+    step = lambda original: following.step(original, kind, prepare, lambda args: args[0], microbatches)  # noqa: E731
+    following.replace(engine, "_exec_schedule", step)
+    return following
 
 
 def _place(engine):

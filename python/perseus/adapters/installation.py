@@ -21,11 +21,12 @@ import threading
 import types
 import weakref
 
-from perseus import client
+from perseus import client, job_id
 from perseus import options as option_values
 
 _MARK = "_perseus_installation"
 _HOOK = "_perseus_hook"
+_ORDERS = ("schedule", "action_table")
 _MOST_SHAPES = 1000
 _MOST_PATIENCE = 1024  # steps
 _SILENCE_S, _SILENCE_COUNT = 60, 20
@@ -38,6 +39,41 @@ _moves, _elsewhere = 0, (None, 0)  # registrations at another place; a new place
 _listeners = ()  # to steps of optimizers
 
 
+def install(find, options, wrap):
+    """What each adapter's install() does. find(): what is to be followed; wrap(owner, options): its installation, unless
+    there is one, which then gets the options. Returns the installation; None if the owner cannot be followed.
+
+    With PERSEUS_STRICT=1, raises what is wrong with the options; nothing else."""
+    owner = None
+    try:
+        options = option_values.given(options, remark=client.say_once)
+    except Exception as error:
+        return client.refuse(error)
+    try:
+        owner = find()
+        existing = installed(owner)
+        if existing is None:
+            return wrap(owner, options)
+        existing.again(options)
+        return existing
+    except ImportError as error:
+        client.say_once("nothing is measured or planned: %s", error)
+    except Exception as error:
+        shown = repr(owner) if type(owner) in (str, int, float, type(None)) else _name(owner)
+        client.say_once("%s cannot be followed, nothing is measured or planned: %r", shown, error)
+    uninstall(lambda: owner)
+    return None
+
+
+def uninstall(find):
+    try:
+        existing = installed(find())
+    except (ImportError, AttributeError):
+        return
+    if existing is not None:
+        existing.uninstall()
+
+
 class Installation:
     def __init__(self, owner, options, look_at, shape, place=lambda *_: {}, start=None):
         """options: those of install(); look_at: what to look for if no training step comes. shape(args, kwargs) and
@@ -47,8 +83,8 @@ class Installation:
         self._replaced = []
         self._asked_to_start, self._client, self._shapes = False, None, set()
         self._born = next(_ticks)
-        self.watch = _Watch(_name(owner), look_at)
         _set(owner, _MARK, self)
+        self.watch = _Watch(_name(owner), look_at)
 
     def __reduce__(self):
         return type(None), ()
@@ -117,6 +153,8 @@ class Installation:
                     kind = "evaluate"
                 if kind == "train" and microbatches_of is not None:
                     microbatches = self._note_shape(microbatches_of(args, kwargs), args, kwargs)
+            except client.Refused:
+                raise
             except Exception as error:
                 client.say_once("before a step of %s: %r", _name(self._owner()), error)
             client.on_step_begin(kind, microbatches)
@@ -178,7 +216,7 @@ class Installation:
     def _place_now(self, args, kwargs):
         """Returns None while the framework is being set up."""
         try:
-            return self._place(args, kwargs), _in_world()
+            return self._place(args, kwargs), in_world()
         except Exception:
             return None
 
@@ -222,7 +260,7 @@ class Installation:
                 errors.append(f"{error!r}: ")
         options = merged(known, self._options)
         missing = [] if "pp_degree" in known else option_values.undetermined_degrees(options)
-        if not any(option_values.is_given(name, options) for name in ("schedule", "action_table")):
+        if not any(name in options for name in _ORDERS):
             missing.append("schedule or action_table")
         if missing:
             client.say_once(
@@ -263,7 +301,7 @@ class _Watch:
     def __init__(self, name, look_at):
         self._name, self._look_at, self._timer = name, look_at, None
         self._counts = collections.Counter()
-        if os.environ.get("PERSEUS_DISABLE", "0") in ("", "0") and os.environ.get("RANK", "0") == "0":
+        if not option_values.is_set("PERSEUS_DISABLE") and os.environ.get("RANK", "0") == "0":
             self._timer = threading.Timer(_SILENCE_S, self._say, [f"{_SILENCE_S} s"])
             self._timer.daemon = True
             self._timer.start()
@@ -341,16 +379,23 @@ def not_compiled(code):
         skip(code)
 
 
-def _in_world():
+def in_world():
     """Returns this process's rank and the number of processes, if torch.distributed knows them."""
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
-        return None
-    return distributed.get_rank(), distributed.get_world_size()
+    distributed = job_id.distributed()
+    return (distributed.get_rank(), distributed.get_world_size()) if distributed is not None else None
+
+
+def replica(number, replicas, options):
+    """Returns the place of a pipeline among all. Those of one replica, tp_degree (default 1), are next to each other."""
+    tp = options.get("tp_degree", 1)
+    return {"dp_rank": number // tp, "tp_rank": number % tp, "dp_degree": replicas // tp}
 
 
 def installed(owner):
-    found = vars(owner).get(_MARK)
+    try:
+        found = vars(owner).get(_MARK)
+    except Exception:  # it has no attributes
+        return None
     return found if found is not None and found.is_of(owner) else None  # not that of a shallow copy's original
 
 
@@ -360,12 +405,11 @@ def argument(args, kwargs, position, name, otherwise=-1):
 
 def merged(known, given):
     """Merges options: those given to install() take precedence over the framework's; facts are merged one by one."""
-    orders = ("schedule", "action_table")
-    if any(option_values.is_given(name, given) for name in orders):
-        known = {name: value for name, value in known.items() if name not in orders}
+    if any(name in given for name in _ORDERS):
+        known = {name: value for name, value in known.items() if name not in _ORDERS}
     options = {**known, **given}
-    if isinstance(known.get("facts"), dict) and isinstance(given.get("facts"), dict):
-        options["facts"] = {**known["facts"], **given["facts"]}
+    if "facts" in known and "facts" in given:
+        options["facts"] = {**known["facts"], **dict(line.partition("=")[::2] for line in given["facts"].splitlines())}
     return options
 
 
@@ -399,4 +443,7 @@ def _set(owner, name, value):
 
 
 def _name(owner):
-    return getattr(owner, "__qualname__", None) or getattr(owner, "__name__", None) or type(owner).__name__
+    try:
+        return getattr(owner, "__qualname__", None) or getattr(owner, "__name__", None) or type(owner).__name__
+    except Exception:
+        return type(owner).__name__

@@ -15,8 +15,7 @@ try:
 except ImportError:
     from pytorch_lightning import Callback
 
-from perseus import client
-from perseus.adapters import plain
+from perseus.adapters import installation, plain
 
 
 class PerseusCallback(Callback):
@@ -25,10 +24,8 @@ class PerseusCallback(Callback):
 
     def on_train_start(self, trainer, pl_module):
         self.on_train_end()  # of a run before that did not come to its end
-        try:
-            self._loop = plain.Loop(pl_module, trainer.accumulate_grad_batches, self._options)
-        except Exception as error:
-            client.say_once("Lightning's trainer is not followed: %r", error)
+        options = {"microbatches": trainer.accumulate_grad_batches, **self._options}
+        self._loop = installation.install(lambda: pl_module, options, plain.Loop)
 
     def on_train_batch_start(self, *_):
         if self._loop is not None:

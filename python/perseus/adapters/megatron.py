@@ -16,7 +16,8 @@ import importlib
 import inspect
 
 from perseus import client
-from perseus.adapters.installation import Installation, argument, installed
+from perseus.adapters import installation
+from perseus.adapters.installation import Installation, argument
 
 _SCHEDULES = "megatron.core.pipeline_parallel.schedules"
 _INTERLEAVED = "forward_backward_pipelining_with_interleaving"
@@ -31,24 +32,15 @@ def install(schedules=None, **options):
     """Wraps the schedules; a second call changes the options. The first training step starts the client.
 
     `schedules`: the module of the schedules; default: Megatron's own."""
-    try:
-        module = schedules or importlib.import_module(_SCHEDULES)
-    except ImportError as error:
-        client.say_once("Megatron is not installed, nothing is measured or planned: %s", error)
-        return None
-    if installed(module) is None:
-        return _wrap(module, options)
-    installed(module).again(options)
-    return installed(module)
+    return installation.install(lambda: _module(schedules), options, _wrap)
 
 
 def uninstall(schedules=None):
-    try:
-        module = schedules or importlib.import_module(_SCHEDULES)
-    except ImportError:
-        return
-    if installed(module) is not None:
-        installed(module).uninstall()
+    installation.uninstall(lambda: _module(schedules))
+
+
+def _module(given):
+    return given or importlib.import_module(_SCHEDULES)
 
 
 class _Iteration:
@@ -127,8 +119,8 @@ def action_table(ranks, microbatches, chunks, group, extra_forwards=0):
 
 def _wrap(module, options):
     iteration = _Iteration(module, options)
-    installation = Installation(module, options, _LOOK_AT, lambda *_: _shape(iteration), lambda *_: _place(iteration.groups))
-    around = installation.around
+    following = Installation(module, options, _LOOK_AT, lambda *_: _shape(iteration), lambda *_: _place(iteration.groups))
+    around = following.around
     positions = _positions(getattr(module, "forward_step", None), ("current_microbatch", "vp_stage"))
 
     def forward(args, kwargs):
@@ -136,17 +128,17 @@ def _wrap(module, options):
             *(argument(args, kwargs, position, name, None) for name, position in positions.items())
         )
 
-    installation.replace(module, "forward_step", lambda original: around(original, forward))
+    following.replace(module, "forward_step", lambda original: around(original, forward))
     for name in ("backward_step", "backward_step_multimodule"):
         wrapped = lambda original: around(original, lambda args, kwargs: iteration.backward())  # noqa: E731
-        installation.replace(module, name, wrapped, needed=name == "backward_step")
+        following.replace(module, name, wrapped, needed=name == "backward_step")
 
     for name in _FORWARD_BACKWARD:
-        _wrap_iteration(installation, module, name, iteration)
-    return installation
+        _wrap_iteration(following, module, name, iteration)
+    return following
 
 
-def _wrap_iteration(installation, module, name, iteration):
+def _wrap_iteration(following, module, name, iteration):
     def prepare(args, kwargs):
         iteration.begin(kwargs, interleaved=name == _INTERLEAVED)  # Megatron's arguments are keyword-only
 
@@ -154,7 +146,7 @@ def _wrap_iteration(installation, module, name, iteration):
         return "evaluate" if kwargs.get("forward_only", False) else "train"
 
     def wrapped(original):
-        step = installation.step(original, kind, prepare, microbatches_of=lambda *_: iteration.microbatches)
+        step = following.step(original, kind, prepare, microbatches_of=lambda *_: iteration.microbatches)
 
         def forward_backward(*args, **kwargs):
             result = step(*args, **kwargs)
@@ -168,7 +160,7 @@ def _wrap_iteration(installation, module, name, iteration):
 
         return forward_backward
 
-    installation.replace(module, name, wrapped)
+    following.replace(module, name, wrapped)
 
 
 def _positions(function, names):

@@ -30,14 +30,8 @@ import types
 import weakref
 
 from perseus import client
-from perseus.adapters.installation import (
-    Installation,
-    after_optimizer_steps,
-    as_it_is,
-    installed,
-    not_compiled,
-    outside_of_graphs,
-)
+from perseus.adapters import installation
+from perseus.adapters.installation import Installation, after_optimizer_steps, as_it_is, not_compiled, outside_of_graphs
 
 _CALL = "_compiled_call_impl"  # Module.__call__ runs it, if there is one; not saved with the module
 _IGNORED = "__jit_ignored_attributes__"  # by torch.jit.script
@@ -49,13 +43,13 @@ _MISFIT, _MISFITS = 2, 6  # a step of the optimizer that does not fit weighs as 
 _MOST_PARTS = 1000  # of an output
 
 
-class Loop:
+class Loop(Installation):
     """Follows one loop: before_forward() and after_forward() run around each forward, by themselves after watch_calls()."""
 
-    def __init__(self, model, microbatches, options, start=None):
-        self.model, self._microbatches = weakref.ref(model), microbatches
-        place = functools.partial(_place, options)
-        self._installation = Installation(model, options, _LOOK_AT, self._shape, place, start)
+    def __init__(self, model, options, start=None):
+        """options: those of install(), microbatches among them."""
+        self.model, self._microbatches = weakref.ref(model), options.pop("microbatches")
+        super().__init__(model, options, _LOOK_AT, self._known, functools.partial(_place, options), start)
         self.calls, self._hooks = None, []
         self._done = None  # backwards of this iteration; None: outside of one
         self._open = None  # the open computation
@@ -67,7 +61,6 @@ class Loop:
         self._uninstalled = False
         after_optimizer_steps(self._after_optimizer_step)
         self._on_gradient = outside_of_graphs(self._backward_begins)
-        self._installation.loop = self
 
     def watch_calls(self):
         model = self.model()
@@ -76,16 +69,16 @@ class Loop:
             self._hooks = [model.register_forward_pre_hook(before), model.register_forward_hook(after)]
             return
         self.calls = _Calls(self, vars(model).get(_CALL))
-        self._installation.put(model, _CALL, self.calls)
-        self._installation.put(model, _IGNORED, [*getattr(model, _IGNORED, []), _CALL])
+        self.put(model, _CALL, self.calls)
+        self.put(model, _IGNORED, [*getattr(model, _IGNORED, []), _CALL])
 
-    def again(self, microbatches, options):
-        self._microbatches = microbatches
-        self._installation.again(options)
+    def again(self, options):
+        self._microbatches = options.pop("microbatches")
+        super().again(options)
 
     def uninstall(self):
         self._uninstalled = True
-        self._installation.uninstall()
+        super().uninstall()
         self.calls = None  # which other code may have wrapped
         for hook in self._hooks:
             hook.remove()
@@ -97,6 +90,8 @@ class Loop:
     def before_forward(self):
         try:
             kind = self._kind_of_call()
+        except client.Refused:
+            raise
         except Exception as error:
             client.say_once("before the forward of %s: %r", self._name(), error)
             return
@@ -117,7 +112,7 @@ class Loop:
             return None if self._named and self._evaluates else "evaluate"
         if self._open == "backward" and _in_backward():
             return None
-        if not self._installation.trains(self.model()):
+        if not self.trains(self.model()):
             return None
         if self._open is not None:  # a forward without its backward
             self._end_iteration()
@@ -169,8 +164,8 @@ class Loop:
                 sys.modules["torch"].autograd.Variable._execution_engine.queue_callback(self._after_backward)
                 self._count("backward")
                 self._begin("backward")
-            elif self._open != "backward":  # another one of the same forward, as for a gradient penalty
-                self._count("backward")
+            elif self._open != "backward":
+                self._count("backward")  # another one of the same forward, as for a gradient penalty
         except Exception as error:
             client.say_once("in the backward of %s: %r", self._name(), error)
 
@@ -266,7 +261,7 @@ class Loop:
             self._done = None
             client.on_step_end()
 
-    def _shape(self, *_):
+    def _known(self, *_):
         return {"schedule": "1f1b", "microbatches": self._microbatches, "facts": {"framework": "torch"}}
 
     def _name(self):
@@ -305,23 +300,17 @@ class _Calls:
 def install(model, microbatches=1, start=None, **options):
     """Follows the calls of the model; a second call changes the settings. The first training step starts the client unless
     it already runs. start: called in place of client.start()."""
-    existing = installed(model)
-    if existing is not None:
-        existing.loop.again(microbatches, options)
-        return existing.loop
-    loop = Loop(model, microbatches, options, start)
-    try:
+
+    def wrap(model, options):
+        loop = Loop(model, options, start)
         loop.watch_calls()
-    except Exception as error:
-        client.say_once("%s cannot be followed, nothing is measured or planned: %r", type(model).__name__, error)
-        loop.uninstall()
-    return loop
+        return loop
+
+    return installation.install(lambda: model, {"microbatches": microbatches, **options}, wrap)
 
 
 def uninstall(model):
-    existing = installed(model)
-    if existing is not None:
-        existing.loop.uninstall()
+    installation.uninstall(lambda: model)
 
 
 def _gradients_wanted():
@@ -329,7 +318,7 @@ def _gradients_wanted():
 
 
 def _in_backward():
-    task = getattr(sys.modules["torch"]._C, "_current_graph_task_id", None)
+    task = getattr(getattr(sys.modules["torch"], "_C", None), "_current_graph_task_id", None)
     return task is not None and task() != -1
 
 
@@ -353,10 +342,8 @@ def _differentiable(output):
 
 
 def _place(options, *_):
-    """Returns this rank's position among the data-parallel replicas, each of tp_degree ranks (default 1)."""
     known = {"pp_degree": 1, "pp_rank": 0}
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    if installation.in_world() is None:
         return known
-    rank, world, tp = distributed.get_rank(), distributed.get_world_size(), options.get("tp_degree", 1)
-    return {**known, "rank": rank, "world_size": world, "dp_rank": rank // tp, "tp_rank": rank % tp, "dp_degree": world // tp}
+    rank, world = installation.in_world()
+    return {**known, "rank": rank, "world_size": world, **installation.replica(rank, world, options)}

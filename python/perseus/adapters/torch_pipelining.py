@@ -21,10 +21,10 @@ and all of its time counts as the backward's. This module does not import torch.
 """
 
 import re
-import sys
 
-from perseus import client
-from perseus.adapters.installation import Installation, argument, installed
+from perseus import client, job_id
+from perseus.adapters import installation
+from perseus.adapters.installation import Installation, argument
 
 _INSTRUCTIONS = {"F": "forward", "B": "backward", "I": "input_gradient", "W": "weight_gradient"}
 _COMPUTATION = re.compile(r"(\d+)([FBIW])(\d+)")
@@ -44,22 +44,17 @@ _replaced_by_program = []  # not empty while a registered function runs, which m
 def install(schedule, **options):
     """Wraps the schedule and its stages; a second call changes the options. The first training step starts the client unless
     it already runs."""
-    existing = installed(schedule)
-    if existing is not None:
-        existing.again(options)
-        return existing
-    installation = Installation(schedule, options, _LOOK_AT, lambda *_: _shape(schedule), lambda *_: _place(schedule))
-    try:
-        _wrap(installation, schedule)
-    except Exception as error:
-        client.say_once("%s cannot be followed, nothing is measured or planned: %r", type(schedule).__name__, error)
-        installation.uninstall()
-    return installation
+
+    def wrap(schedule, options):
+        following = Installation(schedule, options, _LOOK_AT, lambda *_: _shape(schedule), lambda *_: _place(schedule))
+        _wrap(following, schedule)
+        return following
+
+    return installation.install(lambda: schedule, options, wrap)
 
 
 def uninstall(schedule):
-    if installed(schedule) is not None:
-        installed(schedule).uninstall()
+    installation.uninstall(lambda: schedule)
 
 
 def action_table(schedule):
@@ -141,14 +136,14 @@ def _splits_first_stage(schedule):
     return any(getattr(stage, "dw_builder", None) is not None for stage in first or stages)
 
 
-def _wrap(installation, schedule):
+def _wrap(following, schedule):
     stages = _stages(schedule)
     chunk_of = {index: chunk for chunk, index in enumerate(sorted(stage.stage_index for stage in stages))}
 
     computes_loss = callable(getattr(schedule, "_maybe_compute_loss", None))
     for stage in stages:
-        _wrap_stage(installation, stage, chunk_of[stage.stage_index], computes_loss)
-    installation.replace(schedule, "_maybe_compute_loss", _ending_forward, needed=False)
+        _wrap_stage(following, stage, chunk_of[stage.stage_index], computes_loss)
+    following.replace(schedule, "_maybe_compute_loss", _ending_forward, needed=False)
 
     def kind(args, kwargs):
         return "train" if getattr(schedule, "_has_backward", True) else "evaluate"
@@ -160,7 +155,7 @@ def _wrap(installation, schedule):
         def computation(args, kwargs):
             return _only_measured(argument(args, kwargs, 0, "action", None), chunk_of)
 
-        measured = installation.around(function, computation)
+        measured = following.around(function, computation)
 
         def registered(*args, **kwargs):
             _replaced_by_program.append(function)
@@ -175,7 +170,7 @@ def _wrap(installation, schedule):
     functions = getattr(schedule, "_comp_type_to_function_map", {})
     for action_type in list(functions):
         if _text(action_type) in followed:
-            installation.replace_entry(functions, action_type, follow)
+            following.replace_entry(functions, action_type, follow)
 
     def register(original):
         def register_custom_function(computation_type, custom_function):
@@ -185,15 +180,15 @@ def _wrap(installation, schedule):
 
         return register_custom_function
 
-    installation.replace(schedule, "register_custom_function", register, needed=False)
+    following.replace(schedule, "register_custom_function", register, needed=False)
     for name in ("step", "_step_microbatches"):  # the first calls the second, but for programs that split batches themselves
-        step = lambda original: installation.step(  # noqa: E731
+        step = lambda original: following.step(  # noqa: E731
             original, kind, prepare, lambda _: stages[0], lambda *_: schedule._n_microbatches
         )
-        installation.replace(schedule, name, step, needed=name == "step")
+        following.replace(schedule, name, step, needed=name == "step")
 
 
-def _wrap_stage(installation, stage, chunk, computes_loss):
+def _wrap_stage(following, stage, chunk, computes_loss):
     has_loss = computes_loss and getattr(stage, "is_last", False)
     is_first = stage.stage_index == 0
     splits = not is_first or getattr(stage, "dw_builder", None) is not None
@@ -215,11 +210,11 @@ def _wrap_stage(installation, stage, chunk, computes_loss):
         instruction = "weight_gradient" if splits else "backward"
         return computation(instruction, argument(args, kwargs, 0, "bwd_chunk_id"))
 
-    around, ended = installation.around, {"ended": _leave_forward_open} if has_loss else {}
-    installation.replace(stage, "forward_one_chunk", lambda original: around(original, forward, **ended))
-    installation.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
+    around, ended = following.around, {"ended": _leave_forward_open} if has_loss else {}
+    following.replace(stage, "forward_one_chunk", lambda original: around(original, forward, **ended))
+    following.replace(stage, "backward_one_chunk", lambda original: around(original, backward))
     # PyTorch before 2.5 has no such method, and no schedule that needs it.
-    installation.replace(stage, "backward_weight_one_chunk", lambda original: around(original, weight), needed=False)
+    following.replace(stage, "backward_weight_one_chunk", lambda original: around(original, weight), needed=False)
 
 
 def _leave_forward_open(computation):
@@ -292,13 +287,12 @@ def _place(schedule):
 
 
 def _among_pipelines(stage):
-    distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    if installation.in_world() is None:
         return {}
-    rank, world = distributed.get_rank(), distributed.get_world_size()
+    rank, world = installation.in_world()
     group = getattr(stage, "group", None)
     # The group None means all ranks; get_process_group_ranks() of PyTorch 2.6 does not accept it.
-    ranks = list(range(world)) if group is None else sorted(distributed.get_process_group_ranks(group))
+    ranks = list(range(world)) if group is None else sorted(job_id.distributed().get_process_group_ranks(group))
     stride = ranks[1] - ranks[0] if len(ranks) > 1 else 1
     if ranks != list(range(ranks[0], ranks[0] + stride * len(ranks), stride)) or world % len(ranks) != 0:
         client.say_once("the pipelines' ranks are in no order that is known: dp_rank and tp_rank must be given")

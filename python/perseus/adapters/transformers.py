@@ -10,7 +10,6 @@ Errors:  none reach the trainer.
 
 from transformers import TrainerCallback
 
-from perseus import client
 from perseus.adapters import plain
 
 
@@ -19,10 +18,7 @@ class PerseusCallback(TrainerCallback):
         self._options, self._loop = options, None
 
     def on_train_begin(self, args, state, control, model=None, **_):
-        try:
-            self._loop = plain.install(model, args.gradient_accumulation_steps, **self._options)
-        except Exception as error:
-            client.say_once("Hugging Face's trainer is not followed: %r", error)
+        self._loop = plain.install(model, args.gradient_accumulation_steps, **self._options)
 
     def on_prediction_step(self, *_, **__):
         # Comes after each batch. With DDP, evaluation calls the module inside, which no hook sees.
@@ -30,7 +26,4 @@ class PerseusCallback(TrainerCallback):
             self._loop.before_evaluation_batch()
 
     def on_train_end(self, args, state, control, model=None, **_):
-        try:
-            plain.uninstall(model)
-        except Exception as error:
-            client.say_once("the hooks stay in Hugging Face's model: %r", error)
+        plain.uninstall(model)
