@@ -1,6 +1,7 @@
 """The adapter for torch.distributed.pipelining, on a stand-in that calls as each of its schedules does."""
 
 import copy
+import os
 import pickle
 import re
 import sys
@@ -378,7 +379,7 @@ class Life(RecordedTest):
 class Places(RecordedTest):
     """Which pipeline a rank is in, by the ranks of its pipeline's process group."""
 
-    def place(self, rank, world, ranks, group="of the pipeline"):
+    def place(self, rank, world, ranks, group="of the pipeline", **options):
         distributed = types.SimpleNamespace(
             is_available=lambda: True,
             is_initialized=lambda: True,
@@ -390,7 +391,7 @@ class Places(RecordedTest):
         schedule = single(pipelining.ScheduleGPipe, len(ranks), ranks.index(rank), 4)
         schedule._stage.group = group
         with mock.patch.dict(sys.modules, {"torch.distributed": distributed}):
-            torch_pipelining.install(schedule)
+            torch_pipelining.install(schedule, **options)
             schedule.step()
         options = self.options()
         client.stop()
@@ -404,6 +405,13 @@ class Places(RecordedTest):
 
     def test_pipeline_between(self):
         self.assertEqual(self.place(6, 8, [4, 6]), ("6 2 1 0", "4 2 1"))
+
+    def test_tensor_parallel_ranks(self):
+        """Innermost, as in torchtitan; the groups do not show them."""
+        self.assertEqual(self.place(6, 8, [2, 6], tp_degree=2), ("6 1 1 0", "2 2 2"))
+        self.assertEqual(self.place(7, 8, [3, 7], tp_degree="2"), ("7 1 1 1", "2 2 2"))
+        with mock.patch.dict(os.environ, PERSEUS_TP_DEGREE="2"):
+            self.assertEqual(self.place(7, 8, [3, 7]), ("7 1 1 1", "2 2 2"))
 
     def test_one_pipeline(self):
         self.assertEqual(self.place(1, 2, [0, 1]), ("1 0 1 0", "1 2 1"))

@@ -46,7 +46,7 @@ def install(schedule, **options):
     it already runs."""
 
     def wrap(schedule, options):
-        following = Installation(schedule, options, _LOOK_AT, lambda *_: _shape(schedule), lambda *_: _place(schedule))
+        following = Installation(schedule, options, _LOOK_AT, lambda *_: _shape(schedule), lambda *_: _place(schedule, options))
         _wrap(following, schedule)
         return following
 
@@ -280,13 +280,13 @@ def _schedule_name(kind):
     return None
 
 
-def _place(schedule):
+def _place(schedule, options):
     """Returns this rank's position in its pipeline and among all pipelines; the ranks of one pipeline are `stride` apart."""
     stage = _stages(schedule)[0]
-    return {"pp_degree": stage.group_size, "pp_rank": stage.group_rank, **_among_pipelines(stage)}
+    return {"pp_degree": stage.group_size, "pp_rank": stage.group_rank, **_among_pipelines(stage, options)}
 
 
-def _among_pipelines(stage):
+def _among_pipelines(stage, options):
     if installation.in_world() is None:
         return {}
     rank, world = installation.in_world()
@@ -298,4 +298,4 @@ def _among_pipelines(stage):
         client.say_once("the pipelines' ranks are in no order that is known: dp_rank and tp_rank must be given")
         return {"rank": rank, "world_size": world}
     pipeline = ranks[0] // (stride * len(ranks)) * stride + ranks[0] % stride
-    return {"rank": rank, "world_size": world, "dp_rank": pipeline, "dp_degree": world // len(ranks), "tp_rank": 0}
+    return {"rank": rank, "world_size": world, **installation.replica(pipeline, world // len(ranks), options)}
