@@ -19,6 +19,7 @@ import torch._dynamo
 import torch.distributed
 from real_schedules import make_schedule
 from torch._dynamo.utils import counters
+from torch.utils.checkpoint import checkpoint
 
 from perseus import client, measure
 from perseus.adapters import installation, plain, torch_pipelining
@@ -310,6 +311,32 @@ class Shapes(Recorded):
             return (output**2).sum()
 
         self.misfits(loss_of, "1 forward and 2 backward passes")
+
+    def test_backwards_a_batch_behind_without_an_optimizer_of_torch(self):
+        def run(model):
+            before, losses = None, []
+            for i in range(8):
+                loss = model(batch(i)).sum()
+                if before is not None:
+                    before.backward()
+                before = loss
+                losses.append(loss.item())
+            return losses
+
+        self.assertEqual(run(self.followed()), run(Model()))
+        self.assertEqual(len(self.lines), 1, self.lines)
+        self.assertIn("not one backward after each forward", self.lines[0])
+
+    def test_reentrant_checkpointing_of_the_whole_model(self):
+        """Its forwards run without gradients, and again within the backwards."""
+
+        def loss_of(model, i):
+            return checkpoint(model, batch(i).requires_grad_(), use_reentrant=True).sum()
+
+        without = train(Model(), 30, loss_of=loss_of)
+        self.assertEqual(train(self.followed(), 30, loss_of=loss_of), without)
+        self.assertEqual(len(self.lines), 1, self.lines)
+        self.assertIn("Model ran 1 forward and 0 backward passes", self.lines[0])
 
     def test_a_gradient_penalty(self):
         def loss_of(model, i):

@@ -110,7 +110,9 @@ class Loop(Installation):
             return None
         if not _gradients_wanted():
             return None if self._named and self._evaluates else "evaluate"
-        if self._open == "backward" and _in_backward():
+        if _in_backward():
+            if self._open != "backward":  # run again by reentrant checkpointing; the forward itself had no gradients
+                self._count("forward")
             return None
         if not self.trains(self.model()):
             return None
@@ -165,7 +167,9 @@ class Loop(Installation):
                 self._count("backward")
                 self._begin("backward")
             elif self._open != "backward":
-                self._count("backward")  # another one of the same forward, as for a gradient penalty
+                self._count("backward")  # of an earlier forward, or another one of the same, as for a gradient penalty
+                if not self._optimizer_seen:
+                    self._weigh(False)
         except Exception as error:
             client.say_once("in the backward of %s: %r", self._name(), error)
 
@@ -179,6 +183,8 @@ class Loop(Installation):
                 self._end_iteration()
                 if not self._optimizer_seen:  # none of torch, or one that steps within the backward
                     self._weigh(self._alternate)
+                    if not self._alternate:
+                        self._count_anew()
         except Exception as error:
             client.say_once("after the backward of %s: %r", self._name(), error)
 
@@ -235,15 +241,15 @@ class Loop(Installation):
             self._misfits = max(self._misfits - 1, 0)
             return
         self._misfits += _MISFIT
-        if self._misfits >= _MISFITS:
+        if self._misfits >= _MISFITS and not self._rejected:
             self._rejected = True
+            self.watch.end()
             self._evaluate()
             client.withhold(
                 "this loop is neither measured nor planned: {} ran {} forward and {} backward passes in an iteration, not one "
                 "backward after each forward. Write client.on_step_begin(), profiler.begin() and their ends around them "
                 "instead (docs/adapters.md, Your own engine)".format(self._name(), *self._ran)
             )
-        self._count_anew()
 
     def _begin(self, instruction):
         self._open = instruction
