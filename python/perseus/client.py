@@ -188,7 +188,8 @@ class Client:
 
     def __init__(self, reason=""):
         self._library = self._handle = self._cuda = self._starting = self._rendezvous = None
-        self._process, self._changing = os.getpid(), threading.Lock()
+        self._process = os.getpid()
+        self._changing = threading.RLock()  # a signal's handler may call stop()
         self.reason, self.stopped = reason, threading.Event()
         self.looks_for_cuda = False  # the program had not begun to use its GPU at start()
         self.withheld = False
@@ -285,6 +286,8 @@ class Client:
                 if self._cuda is not None:
                     self._time_with_torch()
                 _call(used_library, handle)
+                if self._handle is None:  # stopped by a signal's handler
+                    _call_nothing()
         if stopped:
             used_library.stop(handle)
 

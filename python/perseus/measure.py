@@ -12,6 +12,7 @@ Errors:  none reach the loop; the report says what could not be measured, and wh
 """
 
 import atexit
+import os
 import sys
 
 from perseus import client
@@ -20,13 +21,13 @@ _COLUMNS = 100  # of the timeline
 _LETTERS = {"forward": "F", "backward": "B", "input_gradient": "I", "weight_gradient": "W", "recompute": "R"}
 _KNOWN = 0.3  # a power with a larger relative standard deviation is not shown
 
-_waits = False  # for the first training step of a loop
+_waits_in = 0  # the process in which a loop waits for its first training step
 
 
 def start(**options):
     """Starts the client for measuring alone. Returns it."""
-    global _waits
-    _waits = False
+    global _waits_in
+    _waits_in = 0
     if options.get("server"):
         client.say_once("measure.start(): the server is ignored; use client.start()")
     started = client.start(**{**options, "server": "", "advice_only": True})
@@ -40,8 +41,8 @@ def loop(model, microbatches=1, **options):
     program uses its GPU."""
     from perseus.adapters import plain
 
-    global _waits
-    _waits = client.current() is None
+    global _waits_in
+    _waits_in = os.getpid() if client.current() is None else 0
     atexit.unregister(_print)
     atexit.register(_print)
     return plain.install(model, microbatches, start, **options)
@@ -116,7 +117,7 @@ def _timeline(step):
 def _print():
     try:
         running = client.current()
-        if running.active if running is not None else _waits:
+        if running.active if running is not None else _waits_in == os.getpid():
             print(report(), end="", file=sys.stderr)
     except Exception as error:
         client.say_once("the report of the measurement failed: %r", error)

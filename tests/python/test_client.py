@@ -153,6 +153,24 @@ class Starting(RecordedTest):
         self.assertTrue(client.start().active)
         self.assertEqual(self.calls(), ["stop"])
 
+    def test_a_signals_handler_stops_it_while_it_starts_or_stops(self):
+        for changed in ("_call", "_call_nothing"):
+            with self.subTest(changed):
+                self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: client.stop()))
+                change = getattr(client, changed)
+
+                def interrupted(*arguments, change=change, changed=changed):
+                    setattr(client, changed, change)
+                    signal.raise_signal(signal.SIGUSR1)
+                    change(*arguments)
+
+                with mock.patch.object(client, changed, interrupted):
+                    client.start()
+                    client.stop()
+                self.assertIsNone(client.current())
+                profiler.begin("forward")
+                self.assertEqual(set(self.calls()), {"stop"})
+
     def test_wrong_options_are_inert(self):
         with self.assertLogs("perseus", "ERROR") as logged:
             started = client.start(microbatches="many")

@@ -103,6 +103,15 @@ class Process(unittest.TestCase):
         self.assertIn("\n" + (12 * "F" + 38 * "B") + (12 * "F" + 38 * "B") + "\n", printed)
         self.assertNotIn("server:", printed)
 
+    def test_a_forked_process_prints_no_report(self):
+        """The loop's own process does, though no training step came."""
+        program = (
+            "import os\nfrom perseus import measure\nclass Model: pass\n"
+            "measure.loop(Model())\nif os.fork() == 0: raise SystemExit\nos.wait()"
+        )
+        run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+        self.assertEqual(run.stderr.count("nothing was measured: no training step came"), 1)
+
     def test_ranks_do_not_wait_for_a_job(self):
         printed = self.run_program(RANK="1", WORLD_SIZE="2")
         self.assertRegex(printed, r"perseus: rank 1: \d+ iterations")
