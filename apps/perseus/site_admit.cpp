@@ -35,7 +35,7 @@ struct AdmitArguments {
   std::int64_t accelerators = 0;
   std::optional<double> accelerator_w, least_rate;
   double wait_s = 0;
-  bool start_ceiling = false, dry_run = false;
+  bool dry_run = false;
 };
 
 std::string body_of(const AdmitArguments& arguments) {
@@ -47,7 +47,6 @@ std::string body_of(const AdmitArguments& arguments) {
   if (!arguments.hosts.empty()) body["hosts"] = json::array(arguments.hosts.begin(), arguments.hosts.end());
   if (arguments.accelerator_w) body["accelerator_w"] = *arguments.accelerator_w;
   if (arguments.least_rate) body["least_rate"] = *arguments.least_rate;
-  if (arguments.start_ceiling) body["start_ceiling"] = true;
   if (arguments.dry_run) body["dry_run"] = true;
   return formats::json_text(body);
 }
@@ -57,7 +56,7 @@ struct Answer {
   std::string state, domain, missing;
   bool ready = false;
   double power_w = 0;
-  std::optional<double> from_s, short_from_s, start_ceiling_mhz, replaced_w;
+  std::optional<double> from_s, short_from_s, replaced_w;
 };
 
 Result<Answer> answer_in(const std::string& body) {
@@ -73,7 +72,6 @@ Result<Answer> answer_in(const std::string& body) {
   answer.power_w = fields.number("power_w");
   answer.from_s = number("from_s");
   answer.short_from_s = number("short_from_s");
-  answer.start_ceiling_mhz = number("start_ceiling_mhz");
   answer.replaced_w = number("replaced_w");
   const auto ready = fields.optional("ready");
   const auto is_ready = ready ? ready->boolean() : Result<bool>(false);
@@ -100,9 +98,7 @@ std::string line_of(const Answer& answer, bool dry_run) {
                                  : "it fits when other jobs have ended";
     return fmt::format("waits: {}; {}", answer.missing, when);
   }
-  const std::string clock =
-      answer.start_ceiling_mhz ? fmt::format(" at {:.0f} MHz at most", *answer.start_ceiling_mhz) : "";
-  const std::string watts = fmt::format("{:.6g} W of '{}'{}", answer.power_w, answer.domain, clock);
+  const std::string watts = fmt::format("{:.6g} W of '{}'", answer.power_w, answer.domain);
   std::string later =
       answer.short_from_s ? fmt::format("; from {:.0f} on, {}", *answer.short_from_s, answer.missing) : "";
   if (answer.replaced_w)
@@ -164,8 +160,7 @@ std::string admit_footer() {
   std::string footer =
       help_footer(kAllErrors,
                   "  perseus site admit --job llama-17 --domain row-a --accelerators 64 --wait 300\n"
-                  "  perseus site admit --job llama-17 --host n1 --host n2 --accelerators 16 --dry-run\n"
-                  "  perseus site admit --job llama-17 --accelerators 64 --profile llama --start-ceiling --json\n");
+                  "  perseus site admit --job llama-17 --host n1 --host n2 --accelerators 16 --dry-run\n");
   return footer + fmt::format("Of them: 0 admitted and ready, {} waits, {} refused\n", entry_of(kWaits).exit_code,
                               entry_of(kRefused).exit_code);
 }
@@ -199,13 +194,9 @@ void add_site_admit(CLI::App& group, Command& command) {
       ->excludes(profile);
   admit
       ->add_option("--least-rate", arguments->least_rate,
-                   "Rate that it will register as its least (default: that of the site)")
+                   "Rate that it will register as its least (default: that of the site), for announced falls of limits")
       ->type_name("R")
       ->check(number_within(0, 1, ""));
-  admit->add_flag(
-      "--start-ceiling", arguments->start_ceiling,
-      "If it does not fit at maximum clock, admit it at the highest clock that fits, down to its least rate; "
-      "only if its ranks get that clock as PERSEUS_START_CEILING_MHZ");
   admit->add_option("--wait", arguments->wait_s, "Ask again for this long until it is admitted and ready")
       ->type_name("S")
       ->capture_default_str()

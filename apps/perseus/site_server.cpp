@@ -375,7 +375,6 @@ ListForm reservations_form() {
            {"DOMAIN", "domain"},
            {"ACCELERATORS", "accelerators"},
            {"POWER", "power_w"},
-           {"CEILING", "start_ceiling_mhz"},
            {"COUNTED", "counted_w", Use::roomy},
            {"READY", "ready"},
            {"OVER", "over"},

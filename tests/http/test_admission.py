@@ -9,7 +9,6 @@ import itertools
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
 import sys
@@ -96,6 +95,9 @@ class Admission(AdmissionCase):
         admitted = self.admit("--job", "a b/c", "--accelerators", "1", "--accelerator-power", "600")
         self.assertEqual((admitted.returncode, admitted.stdout),
                          (0, "admitted: 600 W of 'hall' are reserved, ready\n"))
+        replaced = self.admit("--job", "a b/c", "--accelerators", "1", "--accelerator-power", "601", "--dry-run")
+        self.assertEqual(replaced.stdout, "would be admitted: 601 W of 'hall', at once; "
+                                          "this replaces the 600 W reserved for that name\n")
         words = ("--job", "d", "--domain", "hall", "--accelerators", "1", "--accelerator-power", "500")
         waits = self.admit(*words)
         self.assertEqual((waits.returncode, waits.stdout),
@@ -160,69 +162,6 @@ class Admission(AdmissionCase):
         self.assertEqual(prolog(2).returncode, 1, "16,000 W are missing")
         self.server.stop(signal.SIGKILL)
         self.assertEqual(prolog(2).returncode, 0, "without a server the job starts")
-
-    def test_a_start_ceiling_until_the_first_plan(self):
-        self.servers = [self.server]
-        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
-        earlier = self.register(0)  # so that the profile has a frontier
-        until(lambda: all(plan.get("version") == 1 for plan in earlier.plans))
-        earlier.over = True
-        self.assertEqual(self.server.ask("POST", f"/v1/jobs/{earlier.job}/finish", {})[0], 200)
-        self.limit(1e6)
-        words = ("--job", "gpt-1", "--domain", "hall", "--accelerators", f"{test_site.PP}", "--profile", "sample")
-        full_w = json.loads(self.admit(*words, "--dry-run", "--json").stdout)["power_w"]
-        self.limit(0.8 * full_w)
-        self.assertEqual(self.admit(*words).returncode, 76)
-        self.assertEqual(self.admit("--job", "a", "--accelerators", "1", "--start-ceiling").returncode, 64)
-        first = self.admit("--job", "gpt-1", "--domain", "hall", "--accelerators", "1", "--accelerator-power", "10")
-        self.assertEqual(first.returncode, 0, first.stderr)
-        done = self.admit(*words, "--start-ceiling")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertRegex(done.stdout, r"^admitted: \S+ W of 'hall' at \d+ MHz at most are reserved, ready; "
-                                      r"this replaces the 10 W reserved for that name\n$")
-        answer = json.loads(self.admit(*words, "--start-ceiling", "--json").stdout)
-        self.assertIn(f" {answer['start_ceiling_mhz']} MHz ", done.stdout)
-        self.assertNotIn("replaced_w", answer)
-        self.assertLess(answer["power_w"], 0.8 * full_w)
-        listed = self.server.cli("site", "reservations").stdout
-        self.assertRegex(listed, rf"gpt-1 +hall .* {answer['start_ceiling_mhz']} MHz .* true ")
-        if shutil.which("jq"):
-            export = f"export PERSEUS_START_CEILING_MHZ={answer['start_ceiling_mhz']}\n"
-            self.assertEqual((self.task_prolog("gpt", 1), self.task_prolog("gpt", 2)), (export, ""))
-        start = {"start_ceiling_mhz": answer["start_ceiling_mhz"]}
-        job = self.server.ask("POST", "/v1/jobs", {
-            "name": "gpt-1", "degrees": {"dp": 1, "pp": test_site.PP, "tp": 1}, "profile": "sample", **start})[1]["job"]
-        for rank in range(test_site.PP):
-            status, registered = self.server.ask("POST", f"/v1/jobs/{job}/ranks?plan=true", {
-                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "epoch": 1, "keeps_budgets": True, **start})
-            self.assertEqual(status, 200, registered)
-            if "plan" in registered:
-                self.assertIn("budget", registered["plan"])
-            self.assertLessEqual(self.hall()["counted_w"], 0.8 * full_w * SAME, rank)
-        ranks = test_site.Ranks(self.servers, job)
-        until(lambda: all("budget" in plan for plan in ranks.plans))
-        self.assertLessEqual(self.hall()["counted_w"], 0.8 * full_w * SAME)
-        status, wrong = self.server.ask("POST", f"/v1/jobs/{job}/ranks", {
-            "rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0, "epoch": 2, "start_ceiling_mhz": -1})
-        self.assertEqual(status, 400, wrong)
-        self.assertIn("start_ceiling_mhz: -1; allowed: 0 to", str(wrong))
-        ranks.over = True
-
-    def task_prolog(self, name, number):
-        """What the TaskProlog of the documentation prints."""
-        text = (served.ROOT / "docs/power.md").read_text()
-        begin = text.index("    #!/bin/sh\n", text.index("`TaskProlog`"))
-        lines = itertools.takewhile(str.strip, text[begin:].splitlines())
-        folder = pathlib.Path(self.folder.name)
-        for program, body in (("task_prolog", "\n".join(line[4:] for line in lines)),
-                              ("perseus", f'#!/bin/sh\nexec {served.PROGRAM} "$@"')):
-            (folder / program).write_text(body + "\n")
-            (folder / program).chmod(0o755)
-        done = subprocess.run([str(folder / "task_prolog")], capture_output=True, text=True, env={
-            "PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_NAME": name, "SLURM_JOB_ID": str(number),
-            "PERSEUS_SERVER": self.server.url})
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
 
     def test_rights(self):
         secret = self.server.ask("POST", "/v1/tokens", {"role": "infrastructure"}, self.server.first_secret())[1]["token"]

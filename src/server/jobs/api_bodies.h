@@ -31,7 +31,6 @@ void describe(F& f, S& s) {
   f("domain", s.job.domain);
   f("least_rate", s.job.least_rate);
   f("priority", s.job.priority);
-  f("start_ceiling_mhz", s.job.start_ceiling_mhz);
   f("detect_stragglers", s.job.detect_stragglers);
 }
 template <class F, class S>
@@ -55,7 +54,6 @@ void describe(F& f, S& s) {
   f("replaces", s.replaces);
   f("keeps_budgets", s.keeps_budgets);
   f("paces", s.paces);
-  f("start_ceiling_mhz", s.start_ceiling_mhz);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReportIterations>

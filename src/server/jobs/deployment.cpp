@@ -14,7 +14,6 @@
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/jobs/start_ceiling.h"
 #include "server/jobs/stragglers.h"
 
 namespace perseus::jobs {
@@ -270,6 +269,9 @@ std::optional<PlanDeployed> desired_deployment(const Job& job, const Frontiers& 
   return plan;
 }
 
+namespace {
+
+/// The power of all ranks of these pipelines at each of their clocks, see PowerChoices::at_clocks.
 std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScope>& groups) {
   std::set<int, std::greater<>> clocks;
   for (const PolicyScope& group : groups) {
@@ -287,6 +289,18 @@ std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScop
   }
   return powers;
 }
+
+/// The most that computing draws at that clock.
+std::optional<Watts> power_within(const PowerChoices& choices, int ceiling_mhz) {
+  // A GPU has clocks between the measured ones: what the next higher one draws.
+  std::optional<Watts> power;
+  for (const PowerChoices::AtClock& at : choices.at_clocks) {
+    if (!power || at.clock_mhz >= ceiling_mhz) power = at.power;
+  }
+  return power;
+}
+
+}  // namespace
 
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
                                           double now_s, double paced_to_rate) {
@@ -344,7 +358,7 @@ LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling
   constexpr double same_power = 1 + 1e-9;
   const PowerAtTime& run = fastest_within(choices.paced.powers, same_power * granted);
   budget.paced_iteration_s = choices.paced.period_at(run, budget.ceiling_mhz).value();
-  const Watts computing = power_at_start(choices, budget.ceiling_mhz).value_or(choices.all_max);
+  const Watts computing = power_within(choices, budget.ceiling_mhz).value_or(choices.all_max);
   budget.evaluation_share = evaluation_share(granted, computing, choices.paced.waiting);
   return budget;
 }

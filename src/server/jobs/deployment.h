@@ -77,8 +77,6 @@ std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& front
                                           double now_s, double paced_to_rate = 0);
 /// No plan draws that little, and waits are allowed.
 bool is_paced(const PowerChoices& choices, Watts watts);
-/// The power of all ranks of these pipelines at each of their clocks, see PowerChoices::at_clocks.
-std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScope>& groups);
 /// The highest clock that keeps to that power; the lowest if none does; for a paced job that of paced_runs().
 int ceiling_within(const PowerChoices& choices, Watts most);
 /// What a job keeps that has a grant of so many watts and no plan: with the ceiling of ceiling_within() or

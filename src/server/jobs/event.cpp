@@ -79,7 +79,6 @@ void describe(F& f, S& e) {
   f("least_rate", e.least_rate);
   f("priority", e.priority);
   f("by", e.by);
-  f("start_ceiling_mhz", e.start_ceiling_mhz);
 }
 template <class F, class S>
 requires is_one_of<S, RankRegistered>
@@ -101,7 +100,6 @@ void describe(F& f, S& e) {
   f("gpu", e.gpu);
   f("keeps_budgets", e.keeps_budgets);
   f("paces", e.paces);
-  f("start_ceiling_mhz", e.start_ceiling_mhz);
 }
 template <class F, class S>
 requires is_one_of<S, RankMeasured>

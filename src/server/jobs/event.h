@@ -41,7 +41,6 @@ struct JobRegistered {
   std::string domain = {};  ///< as in RegisterJob, like the next two
   std::optional<double> least_rate = std::nullopt, priority = std::nullopt;
   std::string by = {};  ///< who asked for it, see author_of(); empty: not known. As in the other events of requests
-  int start_ceiling_mhz = 0;  ///< as in RegisterJob
   bool operator==(const JobRegistered&) const = default;
 };
 struct RankRegistered {
@@ -57,7 +56,6 @@ struct RankRegistered {
   std::string gpu = {};        ///< as in RegisterRank
   bool keeps_budgets = false;  ///< as in RegisterRank
   bool paces = false;          ///< the same
-  int start_ceiling_mhz = 0;   ///< the same
   bool operator==(const RankRegistered&) const = default;
 };
 /// What a registered rank measured while it ran; absent members stay as they were.

@@ -85,8 +85,6 @@ struct Fold {
     rank.gpu = e.gpu;
     rank.keeps_budgets = e.keeps_budgets;
     rank.paces = e.paces;
-    rank.start_ceiling_mhz = e.start_ceiling_mhz;
-    rank.since_version = job.version;
   }
   void note_control(int rank) {
     job.uncontrolled.erase(rank);

@@ -38,8 +38,6 @@ struct Rank {
   std::string gpu = {};                                ///< as in RegisterRank
   bool keeps_budgets = false, paces = false;           ///< as in RegisterRank
   std::int64_t held = 0;                               ///< see VersionHeld; 0: not known
-  int start_ceiling_mhz = 0;                           ///< as in RegisterRank
-  std::int64_t since_version = 0;                      ///< the job's when its process registered
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
   /// True if the process with that epoch was the last to register the rank.
   [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }

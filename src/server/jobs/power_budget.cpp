@@ -11,15 +11,6 @@ constexpr std::size_t kMostVersions = 64;
 
 bool is_paced(const Job& job) { return job.plan && job.plan->budget && job.plan->budget->paced_iteration_s > 0; }
 
-/// The oldest version that a rank with a plan may follow.
-std::int64_t oldest_possible(const Job& job) {
-  std::int64_t oldest = job.version;
-  for (const RankSlot& rank : job.ranks) {
-    if (rank) oldest = std::min(oldest, rank->held > 0 ? rank->held : std::max<std::int64_t>(rank->since_version, 1));
-  }
-  return oldest;
-}
-
 }  // namespace
 
 void HeldVersions::deployed(std::int64_t version, const std::optional<PowerBudget>& budget) {
@@ -71,24 +62,10 @@ void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, do
   job.held.held_by_all(held);
 }
 
-int start_ceiling(const Job& job) {
-  int highest_mhz = job.ranks_registered == 0 ? job.spec.start_ceiling_mhz : 0;
-  for (const RankSlot& rank : job.ranks) {
-    if (!rank || rank->held > 0) continue;  // it follows a plan, or has not started
-    if (rank->start_ceiling_mhz == 0) return 0;
-    highest_mhz = std::max(highest_mhz, rank->start_ceiling_mhz);
-  }
-  return highest_mhz;
-}
-
-bool awaits_first_grant(const Job& job) { return job.spec.start_ceiling_mhz > 0 && job.version == 0 && !job.grant; }
-
-std::optional<Watts> counted_power(const Job& job, double now_s, std::optional<Watts> at_start) {
+std::optional<Watts> counted_power(const Job& job, double now_s) {
   const std::int64_t held = version_held_by_all(job);
-  if (is_paced(job) && !paces(job)) return std::nullopt;
-  if (held == 0 && (!at_start || job.version == 0)) return at_start;
-  std::optional<Watts> most = job.held.most(held == 0 ? oldest_possible(job) : held, job.version);
-  if (held == 0 && most) most = std::max(*most, *at_start);
+  if (held == 0 || (is_paced(job) && !paces(job))) return std::nullopt;
+  const std::optional<Watts> most = job.held.most(held, job.version);
   if (!most || job.held.acts(now_s)) return most;
   return job.held.before() ? std::optional(std::max(*most, *job.held.before())) : std::nullopt;
 }

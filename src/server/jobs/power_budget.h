@@ -2,14 +2,13 @@
 //
 // Problem: a rank follows a plan some time after it was sent, and the log must say what it may still draw.
 // Input:   a job, whose log has its grants (PowerGranted), its plans with their budgets, and the versions that
-//          its ranks named in requests (VersionHeld), and the start ceilings that they keep.
-// Output:  counted_power(): the greatest budget of the plans that some rank may still follow; of ranks that may have no
-//          plan yet, but keep a start ceiling, also what the job draws at most at start ceilings. Nothing: a rank may
-//          run everything at maximum clock.
+//          its ranks named in requests (VersionHeld).
+// Output:  counted_power(): the greatest budget of the plans that some rank may still follow. Nothing: a rank may run
+//          everything at maximum clock.
 // Errors:  none.
 // Cost:    O(ranks + versions not held by all ranks).
 // Threads: plain values, pure functions.
-// Source:  docs/decisions/0052, 0062.
+// Source:  docs/decisions/0052.
 #pragma once
 
 #include <cstdint>
@@ -69,14 +68,7 @@ class HeldVersions {
 /// The ranks (empty: all) named this version or a later one at that time.
 void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, double at_s);
 
-/// `at_start`: what the job draws at start_ceiling(); nothing: not known, or a rank keeps none.
-std::optional<Watts> counted_power(const Job& job, double now_s, std::optional<Watts> at_start = std::nullopt);
-/// The highest clock of its ranks until they have a plan; before the first rank has registered, what the job's
-/// registration says; 0: a rank keeps no start ceiling.
-int start_ceiling(const Job& job);
-/// Its first plan waits until the limits of the site have granted it watts, or have been found not to apply: a plan
-/// without a budget ends start ceilings.
-bool awaits_first_grant(const Job& job);
+std::optional<Watts> counted_power(const Job& job, double now_s);
 /// True if every rank that has registered waits where it is asked to.
 bool paces(const Job& job);
 /// True if every rank that has registered can keep a budget: it sets clocks, and its client has said that it obeys

@@ -60,7 +60,6 @@ struct RegisterJob {
   std::string domain = {};                          ///< power domain of the site; empty: that of its ranks' hosts
   std::optional<double> least_rate = std::nullopt;  ///< tier: least part of its full speed; nothing: the site's
   std::optional<double> priority = std::nullopt;    ///< nothing: 1
-  int start_ceiling_mhz = 0;                        ///< as in RegisterRank, of the ranks that will register; 0: none
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
   std::string by = {};  ///< who asks for it, for people: see author_of() in event_text.h; as in the requests below
@@ -94,7 +93,6 @@ struct RegisterRank {
   bool replaces = false;       ///< take the rank over even without a greater epoch: clocks of hosts differ
   bool keeps_budgets = false;  ///< its client obeys the lease and the ceiling of a plan's budget
   bool paces = false;          ///< its program lets the client wait where the plan's budget has a period
-  int start_ceiling_mhz = 0;   ///< its client keeps its clock at or below this until its first plan; 0: it does not
 };
 
 // ---- Plans

@@ -19,15 +19,13 @@ struct AdmissionBody {
   std::vector<std::string> hosts;
   int accelerators = 0;
   std::optional<double> accelerator_w, least_rate;
-  bool start_ceiling = false, dry_run = false;
+  bool dry_run = false;
 };
 struct ReservationBody {
   std::string job, domain, by;
   std::vector<std::string> hosts;
   int accelerators = 0;
   double power_w = 0, since_s = 0, expires_s = 0;
-  int start_ceiling_mhz = 0;
-  double full_power_w = 0;
 };
 struct ReservationsBody {
   std::vector<ReservationBody> reservations;
@@ -43,7 +41,6 @@ void describe(F& f, S& s) {
   f("profile", s.profile);
   f("like_job", s.like_job);
   f("least_rate", s.least_rate);
-  f("start_ceiling", s.start_ceiling);
   f("dry_run", s.dry_run);
 }
 template <class F, class S>
@@ -57,8 +54,6 @@ void describe(F& f, S& s) {
   f.always("since_s", s.since_s);
   f.always("expires_s", s.expires_s);
   f("by", s.by);
-  f("start_ceiling_mhz", s.start_ceiling_mhz);
-  f("full_power_w", s.full_power_w);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReservationsBody>
@@ -87,9 +82,6 @@ Status check(const AdmissionBody& body) {
   if (sources > 1) {
     return wrong(fmt::format("accelerator_w, profile, like_job: {} of them; allowed: at most one", sources));
   }
-  if (body.start_ceiling && body.profile.empty() && body.like_job.empty()) {
-    return wrong("start_ceiling: true; allowed: with profile or like_job, which say what each clock draws");
-  }
   return Ok{};
 }
 
@@ -101,8 +93,8 @@ Result<AdmissionRequest> parse_admission_request(std::string_view text, const st
   if (const Status checked = check(*body); !checked) return checked.error();
   std::optional<Watts> accelerator_power;
   if (body->accelerator_w) accelerator_power = Watts(*body->accelerator_w);
-  return AdmissionRequest{body->job,     body->domain,   body->hosts,      body->accelerators,  accelerator_power,
-                          body->profile, body->like_job, body->least_rate, body->start_ceiling, body->dry_run};
+  return AdmissionRequest{body->job,     body->domain,   body->hosts,      body->accelerators, accelerator_power,
+                          body->profile, body->like_job, body->least_rate, body->dry_run};
 }
 
 Result<std::vector<Reservation>> reservations_in(std::string_view text, const std::string& name) {
@@ -110,8 +102,8 @@ Result<std::vector<Reservation>> reservations_in(std::string_view text, const st
   if (!body) return body.error();
   std::vector<Reservation> reservations;
   for (const ReservationBody& one : body->reservations) {
-    reservations.push_back({one.job, one.domain, one.hosts, one.accelerators, Watts(one.power_w), one.since_s,
-                            one.expires_s, one.by, one.start_ceiling_mhz, Watts(one.full_power_w)});
+    reservations.push_back(
+        {one.job, one.domain, one.hosts, one.accelerators, Watts(one.power_w), one.since_s, one.expires_s, one.by});
   }
   return reservations;
 }
@@ -119,8 +111,8 @@ Result<std::vector<Reservation>> reservations_in(std::string_view text, const st
 std::string reservations_text(const std::vector<Reservation>& reservations) {
   ReservationsBody body;
   for (const Reservation& one : reservations) {
-    body.reservations.push_back({one.job, one.domain, one.by, one.hosts, one.accelerators, one.power.value(),
-                                 one.since_s, one.expires_s, one.start_ceiling_mhz, one.full_power.value()});
+    body.reservations.push_back(
+        {one.job, one.domain, one.by, one.hosts, one.accelerators, one.power.value(), one.since_s, one.expires_s});
   }
   return json_text(body);
 }

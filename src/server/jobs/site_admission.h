@@ -29,8 +29,6 @@ struct AdmissionRequest {
   std::string profile;                     ///< of that name, whose power at maximum clock counts
   std::string like_job;                    ///< a job of the same training, whose frontier says the power
   std::optional<double> least_rate;        ///< that it will register with
-  /// Where it does not fit at maximum clock, it may start at a ceiling, which its ranks will keep.
-  bool start_ceiling = false;
   bool dry_run = false;
   std::string by = {};  ///< the token that asks
 };
@@ -41,17 +39,14 @@ struct Reservation {
   std::string domain;
   std::vector<std::string> hosts;
   int accelerators = 0;
-  Watts power;         ///< as drawn: at maximum clock, or at its start ceiling
+  Watts power;         ///< as drawn, at maximum clock
   double since_s = 0;  ///< when it got these watts
   double expires_s = 0;
   std::string by;
-  int start_ceiling_mhz = 0;  ///< highest clock until its ranks have a plan; 0: any
-  Watts full_power = {};      ///< at maximum clock, of one with a start ceiling
 
-  [[nodiscard]] Watts at_maximum_clock() const { return start_ceiling_mhz > 0 ? full_power : power; }
   [[nodiscard]] bool is_same(const Reservation& other) const {
     return job == other.job && domain == other.domain && hosts == other.hosts && accelerators == other.accelerators &&
-           at_maximum_clock() == other.at_maximum_clock();
+           power == other.power;
   }
 };
 

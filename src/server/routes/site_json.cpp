@@ -80,7 +80,6 @@ std::string site_rows_json(const service::SitePowerView& view, const SiteRows& r
       f.always("domain", view.domains[one.domain].name);
       f.always("accelerators", one.reservation.accelerators);
       f.always("power_w", one.reservation.power);
-      f("start_ceiling_mhz", one.reservation.start_ceiling_mhz);
       f.always("counted_w", one.counted);
       f.always("since_s", one.reservation.since_s);
       f.always("expires_s", one.reservation.expires_s);
@@ -123,7 +122,6 @@ std::string admission_json(const service::Admission& admission) {
     f.always("domain", admission.domain);
     f.always("accelerators", admission.reservation.accelerators);
     f.always("power_w", admission.reservation.power);
-    f("start_ceiling_mhz", admission.reservation.start_ceiling_mhz);
     f("replaced_w", admission.replaced);
     if (admission.reserved) f.always("expires_s", admission.reservation.expires_s);
     f("from_s", admission.from_s);

@@ -43,14 +43,6 @@ std::vector<MissingWatts> missing_for(const PoweredSite& site) {
   return missing;
 }
 
-std::optional<std::size_t> highest_fit(PoweredSite site, const std::vector<Watts>& powers) {
-  const auto first = std::ranges::partition_point(powers, [&site](Watts power) {
-    site.jobs.back().counted = site.jobs.back().granted = power;
-    return !missing_for(site).empty();
-  });
-  return first == powers.end() ? std::nullopt : std::optional<std::size_t>(first - powers.begin());
-}
-
 bool fits_now(const PoweredSite& site) {
   std::vector<Watts> counted;
   for (const PoweredJob& job : site.jobs) counted.push_back(job.counted);

@@ -7,18 +7,15 @@
 //          everything that counts now, with the newcomer and the guards of windows, is within the limits around it.
 //          later_fit(): where it does not fit, the first time within kHorizon_s from which the announced limits leave
 //          enough for it beside the same jobs; `never`: none of these limits leaves enough even without any other job,
-//          and what is missing then. highest_fit(): the first of some powers of the newcomer, greatest first, with
-//          which nothing is missing. later_shortage(): where it fits, the first fall of these limits that leaves too
-//          little for it.
+//          and what is missing then. later_shortage(): where it fits, the first fall of these limits
+//          that leaves too little for it.
 // Units:   W of accelerators, as drawn.
 // Errors:  none.
-// Cost:    a division (site_shares.h); highest_fit(): log2(powers) of them; later_fit() and later_shortage(): up to
-//          two per step of the announced limits.
+// Cost:    a division (site_shares.h); later_fit() and later_shortage(): up to two per step of the announced limits.
 // Threads: pure functions.
-// Source:  docs/decisions/0056, 0062.
+// Source:  docs/decisions/0056.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <vector>
 
@@ -34,8 +31,6 @@ struct MissingWatts {
 
 std::vector<MissingWatts> missing_for(const PoweredSite& site);
 bool fits_now(const PoweredSite& site);
-/// `powers`: what the newcomer counts as beside the jobs that run. Nothing: it fits with none of them.
-std::optional<std::size_t> highest_fit(PoweredSite site, const std::vector<Watts>& powers);
 
 /// What later limits depend on.
 struct LaterCase {

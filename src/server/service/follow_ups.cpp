@@ -6,7 +6,6 @@
 
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
-#include "server/jobs/power_budget.h"
 #include "server/jobs/stragglers.h"
 #include "server/service/job_view.h"
 
@@ -68,7 +67,6 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
       live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
   const bool put_off = live.reports.has_put_off(job) && next_common < job.plan->from_iteration;
   if (!put_off && !jobs::differs(*plan, job.plan)) return std::nullopt;
-  if (holds_first_plan(job, *plan)) return std::nullopt;
   plan->version = job.version + 1;
   const bool at_once = plan->budget && plan->budget->at_once;
   plan->from_iteration = at_once ? 0 : next_common;
@@ -77,12 +75,6 @@ std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double 
     plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());
   }
   return *std::move(plan);
-}
-
-/// Not one at maximum clock, nor of a job that keeps no budgets: no grant would follow.
-bool FollowUps::holds_first_plan(const jobs::Job& job, const jobs::PlanDeployed& plan) const {
-  const bool planned = std::ranges::none_of(plan.choices, [](const auto& choice) { return choice.point < 0; });
-  return planned && jobs::keeps_budgets(job) && jobs::awaits_first_grant(job) && has_limits && has_limits();
 }
 
 std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) const {

@@ -7,7 +7,6 @@
 // Threads: io thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 
 #include "server/service/live_job.h"
@@ -21,13 +20,10 @@ class FollowUps {
 
   [[nodiscard]] std::optional<jobs::EventBody> next(LiveJob& live, double now_s) const;
   [[nodiscard]] std::optional<double> next_wake(const LiveJob& live, double now_s) const;
-  /// The site has limits: a job with a start ceiling gets its first plan with its first grant. May be empty.
-  std::function<bool()> has_limits;
 
  private:
   /// The plan that the job should run now, if it differs from the one in force.
   [[nodiscard]] std::optional<jobs::EventBody> next_deployment(LiveJob& live, double now_s) const;
-  [[nodiscard]] bool holds_first_plan(const jobs::Job& job, const jobs::PlanDeployed& plan) const;
   [[nodiscard]] double expiry_of(const LiveJob& live) const;
 
   const ServiceOptions& options_;

@@ -19,15 +19,13 @@ constexpr std::int64_t kLeastCounted = 10;     // iterations; fewer are written 
 constexpr std::int64_t kMostUncounted = 1000;  // limit of iterations that a crash of the server may lose
 
 /// The plan version that the iterations of a report followed; 0: everything at the highest clock; nothing: not known,
-/// or at the ceiling of a power budget or of the start.
+/// or at the ceiling of a power budget.
 std::optional<std::int64_t> version_followed(const LiveJob& live, const jobs::ReportIterations& request) {
   const jobs::Job& job = live.job;
   const auto count = static_cast<std::int64_t>(request.iteration_time.size());
   if (request.plan_version) {
     const bool window = !job.plan || job.plan->version != *request.plan_version;
-    const bool at_ceiling =
-        (job.plan && job.plan->budget) || (!job.plan && job.ranks[request.rank]->start_ceiling_mhz > 0);
-    if (*request.plan_version == 0 && at_ceiling) return std::nullopt;
+    if (*request.plan_version == 0 && job.plan && job.plan->budget) return std::nullopt;
     // Reports without a window that name its version are of iterations after it.
     if (*request.plan_version == 0 || (window && *request.plan_version == job.version)) return 0;
     if (window) return std::nullopt;

@@ -288,8 +288,7 @@ Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody bo
     live.stale_ = true;
     return folded;
   }
-  // A rank that keeps no budgets ends the wait for a grant.
-  if (!leaves_plans_unchanged(event.body) || jobs::awaits_first_grant(live.job)) live.settled = false;
+  if (!leaves_plans_unchanged(event.body)) live.settled = false;
   entry.events.push_back({live.job.sequence, std::move(event)});
   return Ok{};
 }

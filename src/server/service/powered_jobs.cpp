@@ -9,7 +9,6 @@
 #include "planning/site/site_limits.h"
 #include "server/jobs/drawn_power.h"
 #include "server/jobs/power_budget.h"
-#include "server/jobs/start_ceiling.h"
 #include "server/service/reserved_power.h"
 
 namespace perseus::service {
@@ -29,21 +28,12 @@ std::string why_fixed(const jobs::Job& job) {
 }
 
 /// The most that its ranks may draw now, as planned.
-Watts counted_as(const jobs::Job& job, Watts all_max, std::optional<Watts> at_start, bool has_grant, Watts granted,
-                 double now_s) {
-  const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job, now_s, at_start) : std::nullopt;
+Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted, double now_s) {
+  const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job, now_s) : std::nullopt;
   if (job.ranks_registered == 0 && !has_grant) return Watts(0);
   if (counted) return has_grant ? std::max(*counted, granted) : *counted;
   if (job.ranks_registered > 0) return std::max(all_max, granted);
   return has_grant ? granted : Watts(0);
-}
-
-/// What it counts as until its ranks have a plan: no less than its slowest plan, so that it can follow that one at
-/// once. Nothing: a rank keeps no start ceiling, or its power is not known.
-std::optional<Watts> power_at_start(const jobs::Job& job, const jobs::PowerChoices* choices) {
-  const int ceiling_mhz = jobs::start_ceiling(job);
-  const auto drawn = ceiling_mhz > 0 && choices != nullptr ? jobs::power_at_start(*choices, ceiling_mhz) : std::nullopt;
-  return drawn ? std::optional(std::max(*drawn, choices->plans[choices->unpaced - 1].power)) : std::nullopt;
 }
 
 /// Waits may slow the job to this part of its full speed; 0: no waits.
@@ -92,12 +82,9 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   powered.swing = known.swing;
   const Watts planned_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
   powered.has_grant = job.grant && job.grant->granted_w;
-  const std::optional<Watts> at_start = power_at_start(job, known.choices.get());
-  // Its first grant is no fall from maximum clock, but a rise from its start.
-  const Watts without_grant = at_start && job.version == 0 ? *at_start : planned_max;
-  const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : without_grant;
+  const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
-  powered.counted = counted_as(job, planned_max, at_start, powered.has_grant, granted, now_s) * known.correction;
+  powered.counted = counted_as(job, planned_max, powered.has_grant, granted, now_s) * known.correction;
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned) powered.choices = known.choices;

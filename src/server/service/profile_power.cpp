@@ -27,11 +27,8 @@ Result<jobs::PowerChoices> choices_of_frontier(store::Store& store, const std::s
     const Watts all_max =
         pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power();
     const std::vector<jobs::PolicyScope> groups{{pipeline.get(), scale, 1, 0}};
-    return jobs::PowerChoices{jobs::powers_from(groups, fastest, Seconds(0)),
-                              fastest,
-                              scale * all_max,
-                              jobs::powers_at_clocks(groups),
-                              {{pipeline, scale, 0}}};
+    return jobs::PowerChoices{
+        jobs::powers_from(groups, fastest, Seconds(0)), fastest, scale * all_max, {}, {{pipeline, scale, 0}}};
   }
   return Error{ErrorCode::unavailable,
                fmt::format("{} has no frontier yet: repeat the request, or give accelerator_w", whose)};

@@ -1,7 +1,7 @@
 // What a job with a known profile can draw: its plans and its power at maximum clock, from a frontier in the store.
 //
 // Input:   the key of a frontier, or the name of a stored profile; the job's accelerators.
-// Output:  as planned.
+// Output:  as planned; without clocks (PowerChoices::at_clocks).
 // Errors:  not_found: no such profile; unavailable: its frontier is not planned yet; those of the store.
 // Cost:    reads and parses the frontier: call it off the io thread.
 // Threads: pure functions.

@@ -74,11 +74,6 @@ Status check_budget(const char* name, const std::optional<double>& pct) {
   return usage(fmt::format("{}: {}; allowed: more than 0, at most 1000", name, *pct));
 }
 
-Status check_start_ceiling(int clock_mhz) {
-  if (clock_mhz >= 0 && clock_mhz <= jobs::kMaxClock_mhz) return Ok{};
-  return usage(fmt::format("start_ceiling_mhz: {}; allowed: 0 to {}", clock_mhz, jobs::kMaxClock_mhz));
-}
-
 Status check_lists(const jobs::RegisterRank& request) {
   if (request.clocks_mhz.size() > kMaxClocks) {
     return usage(fmt::format("clocks_mhz: {} of them; allowed: {}", request.clocks_mhz.size(), kMaxClocks));
@@ -180,10 +175,9 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
       return usage(fmt::format("{}: {}; allowed: {} to {}", name, *value, least, most));
     }
   }
-  for (const Status& status :
-       {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
-        check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
-        check_latency("switch_latency_s", request.switch_latency), check_start_ceiling(request.start_ceiling_mhz)}) {
+  for (const Status& status : {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
+                               check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
+                               check_latency("switch_latency_s", request.switch_latency)}) {
     if (!status) return status.error();
   }
   return jobs::JobRegistered{request.name,
@@ -200,8 +194,7 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              request.domain,
                              request.least_rate,
                              request.priority,
-                             request.by,
-                             request.start_ceiling_mhz};
+                             request.by};
 }
 
 namespace {
@@ -229,7 +222,7 @@ Status check_rank(const jobs::Degrees& d, const jobs::RegisterRank& request) {
         check_text("accelerator", request.accelerator, kMaxText), check_text("gpu", request.gpu, kMaxText),
         check_text("host", request.host, kMaxText), check_latency("transfer_latency_s", request.transfer_latency),
         check_latency("switch_latency_s", request.switch_latency), check_power(request.blocking_power),
-        check_lists(request), check_control(request), check_start_ceiling(request.start_ceiling_mhz)}) {
+        check_lists(request), check_control(request)}) {
     if (!status) return status;
   }
   return Ok{};
@@ -252,8 +245,7 @@ Result<jobs::RankRegistered> event_of(const jobs::RegisterRank& request) {
                              std::nullopt,
                              request.gpu,
                              request.keeps_budgets,
-                             request.paces,
-                             request.start_ceiling_mhz};
+                             request.paces};
   std::ranges::sort(event.clocks_mhz, std::greater{});
   const auto repeated = std::ranges::adjacent_find(event.clocks_mhz);
   if (repeated != event.clocks_mhz.end()) return usage(fmt::format("clocks_mhz: {} MHz twice", *repeated));

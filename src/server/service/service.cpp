@@ -100,7 +100,6 @@ void Service::Parts::connect(store::Store& to) {
     if (earlier_wake) earlier_wake();
   };
   jobs->on_earlier_wake(earlier);
-  follow_ups.has_limits = [this] { return site->has_limits(); };
   reactions.log = options.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options.log) options.log(line_of(alert));

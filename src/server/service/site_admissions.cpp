@@ -30,21 +30,6 @@ bool has_used(const FoundJobs& found, const std::string& job) {
   return std::ranges::find(found.used, job) != found.used.end();
 }
 
-/// The reservation answers a request that asks for the same watts at maximum clock.
-bool still_answers(const jobs::Reservation& reservation, const std::vector<jobs::StartCeiling>& ceilings) {
-  const int ceiling_mhz = reservation.start_ceiling_mhz;
-  return ceiling_mhz == 0 || (!ceilings.empty() && ceiling_mhz >= ceilings.back().clock_mhz);
-}
-
-/// What a newcomer counts as at each ceiling; `at_maximum`: at maximum clock, less what a former run of it counts as.
-std::vector<Watts> counted_at(const std::vector<jobs::StartCeiling>& ceilings, Watts full_power, Watts at_maximum) {
-  std::vector<Watts> counted;
-  for (const jobs::StartCeiling& one : ceilings) {
-    counted.push_back(std::max(Watts(0), at_maximum - (full_power - one.power)));
-  }
-  return counted;
-}
-
 std::string asked_by(const std::string& by) { return by.empty() ? "" : fmt::format(", by the token {}", by); }
 
 }  // namespace
@@ -74,13 +59,13 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, Done<Admission> done)
           const auto still = weak.lock();
           if (!still) return;
           if (!power) return done(power.error());
-          const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, {}, std::nullopt, done});
+          const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
           const Watts all_max = power->choices
                                     ? power->choices->all_max * power->correction
                                     : request.accelerators * request.accelerator_power.value_or(power->accelerator);
           asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
                                        0,           request.by};
-          still->find_ceilings(asked);
+          still->decide(asked);
         });
       });
 }
@@ -126,23 +111,6 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done
   });
 }
 
-void SiteAdmissions::find_ceilings(const AskedPtr& asked) {
-  if (!asked->request.start_ceiling || !asked->power.choices) return decide(asked);
-  const jobs::SiteDocument* const document = site_.documents().current();
-  if (document == nullptr) return asked->done(Error{ErrorCode::not_found, "the site was removed meanwhile"});
-  const double least_rate = asked->request.least_rate.value_or(document->least_rate);
-  run_off_thread(
-      executor_, weak_from_this(),
-      [choices = asked->power.choices, least_rate] { return jobs::start_ceilings(*choices, least_rate); },
-      [asked](SiteAdmissions& self, std::vector<jobs::StartCeiling> ceilings) {
-        for (jobs::StartCeiling& one : ceilings) one.power = one.power * asked->power.correction;
-        // Not above what it draws at maximum clock: that was tried.
-        std::erase_if(ceilings, [&](const auto& one) { return one.power >= asked->answer.reservation.power; });
-        asked->ceilings = std::move(ceilings);
-        self.decide(asked);
-      });
-}
-
 // ---- Decision
 
 Result<FoundJobs> SiteAdmissions::jobs_with(const List& list) {
@@ -184,7 +152,7 @@ void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const Done<s
   jobs::Reservation& own = asked->answer.reservation;
   std::erase_if(list, [now_s](const jobs::Reservation& one) { return one.expires_s <= now_s; });
   const auto before = std::ranges::find(list, own.job, &jobs::Reservation::job);
-  if (before != list.end() && before->is_same(own) && still_answers(*before, asked->ceilings)) {
+  if (before != list.end() && before->is_same(own)) {
     const bool renews = before->expires_s < now_s + kRenewed * lasts_s && !asked->request.dry_run;
     if (renews) before->expires_s = now_s + lasts_s;
     own = *before;
@@ -206,50 +174,15 @@ void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const Done<s
   if (!found) return then(found.error());
   if (has_used(*found, own.job)) return then(std::optional<List>());  // it has just started, and counts itself
   asked->found = *std::move(found);
-  fit_at_maximum_clock(asked, std::move(list), then);
-}
-
-void SiteAdmissions::fit_at_maximum_clock(const AskedPtr& asked, List list, const Done<std::optional<List>>& then) {
   run_off_thread(
       executor_, weak_from_this(), [site = asked->found->site] { return missing_for(site); },
       [asked, list = std::move(list), then](SiteAdmissions& self, const std::vector<MissingWatts>& missing) {
         self.name_missing(missing, asked->answer);
-        if (missing.empty()) return self.fitted(asked, list, then);
-        if (asked->ceilings.empty()) return then(std::optional<List>());
-        self.fit_at_a_ceiling(asked, list, then);
+        if (!missing.empty()) return then(std::optional<List>());
+        asked->found.reset();
+        asked->answer.reserved = asked->is_new = !asked->request.dry_run;
+        then(asked->request.dry_run ? std::nullopt : std::optional(list));
       });
-}
-
-void SiteAdmissions::fit_at_a_ceiling(const AskedPtr& asked, List list, const Done<std::optional<List>>& then) {
-  PoweredJob& newcomer = asked->found->site.jobs.back();
-  const std::vector<Watts> powers = counted_at(asked->ceilings, asked->answer.reservation.power, newcomer.counted);
-  newcomer.counted = newcomer.granted = powers.back();
-  struct Fit {
-    std::optional<std::size_t> at;
-    std::vector<MissingWatts> missing;  ///< at the lowest
-  };
-  run_off_thread(
-      executor_, weak_from_this(),
-      [site = asked->found->site, powers] {
-        return Fit{highest_fit(site, powers), missing_for(site)};
-      },
-      [asked, list = std::move(list), then](SiteAdmissions& self, const Fit& fit) {
-        const jobs::StartCeiling& chosen = asked->ceilings[fit.at.value_or(asked->ceilings.size() - 1)];
-        jobs::Reservation& own = asked->answer.reservation;
-        own.full_power = std::exchange(own.power, chosen.power);
-        own.start_ceiling_mhz = chosen.clock_mhz;
-        self.name_missing(fit.missing, asked->answer);
-        if (!fit.at) return then(std::optional<List>());
-        List kept = list;
-        kept.back() = own;
-        self.fitted(asked, std::move(kept), then);
-      });
-}
-
-void SiteAdmissions::fitted(const AskedPtr& asked, List list, const Done<std::optional<List>>& then) {
-  asked->found.reset();
-  asked->answer.reserved = asked->is_new = !asked->request.dry_run;
-  then(asked->request.dry_run ? std::nullopt : std::optional(std::move(list)));
 }
 
 void SiteAdmissions::name_missing(const std::vector<MissingWatts>& missing, Admission& answer) const {
@@ -282,10 +215,8 @@ void SiteAdmissions::decided(const AskedPtr& asked) {
   const bool kept = !answer.reserved || site_.is_kept(answer.reservation);
   answer.ready = started || (found && kept && fits_now(found->site));
   if (asked->is_new && options_.log) {
-    const int ceiling_mhz = answer.reservation.start_ceiling_mhz;
-    options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}'{}, {:g} s{}{}",
+    options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
                              answer.reservation.power.value(), answer.domain, answer.reservation.job,
-                             ceiling_mhz > 0 ? fmt::format(" at {} MHz at most", ceiling_mhz) : "",
                              document->admission.value(), asked_by(answer.reservation.by),
                              answer.replaced ? fmt::format("; before: {:.6g} W", answer.replaced->value()) : ""));
   }

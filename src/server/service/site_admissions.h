@@ -3,15 +3,13 @@
 // Problem: a job that starts counts as at maximum clock at once, and others need time to give the watts up.
 // Input:   requests; the jobs under the site's limits; the reservations.
 // Output:  admit(): admitted: its watts are stored as a reservation, and others give them up; `ready` as soon as they
-//          have. A job that may start at a ceiling and does not fit at maximum clock gets the watts of the highest
-//          start ceiling that fits (jobs/start_ceiling.h). waits, refused: see admission_decision.h; of such a job,
-//          with the watts of its lowest start ceiling. The same request again renews the reservation, whatever clock
-//          fits by then. One for other watts replaces it if it is admitted; otherwise the reservation stays.
+//          have. waits, refused: see admission_decision.h. The same request again renews the reservation. One for
+//          other watts replaces it if it is admitted; otherwise the reservation stays.
 // Errors:  not_found: there is no site; an unknown job or profile. usage: a wrong name. unavailable: the jobs are still
 //          being read, or another server is admitting a job. too_large: too many reservations. Those of the store.
 // Cost:    a change of the reservations, unless nothing changes; admission_decision.h on the executor.
 // Threads: io thread.
-// Source:  docs/decisions/0056, 0062.
+// Source:  docs/decisions/0056.
 #pragma once
 
 #include <memory>
@@ -20,7 +18,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/jobs/start_ceiling.h"
 #include "server/service/admission_decision.h"
 #include "server/service/executor.h"
 #include "server/service/job_cache.h"
@@ -74,21 +71,16 @@ class SiteAdmissions : public std::enable_shared_from_this<SiteAdmissions> {
     jobs::AdmissionRequest request;
     Admission answer;
     KnownPower power;
-    std::vector<jobs::StartCeiling> ceilings;  ///< at which it may start; as drawn
-    std::optional<FoundJobs> found;            ///< with the newcomer last, if it does not fit
+    std::optional<FoundJobs> found;  ///< with the newcomer last, if it does not fit
     Done<Admission> done;
     bool is_new = false;  ///< it had no such reservation before
   };
   using AskedPtr = std::shared_ptr<Asked>;
 
   void find_power(const jobs::AdmissionRequest& request, Done<KnownPower> done);
-  void find_ceilings(const AskedPtr& asked);
   void find_power_like(const jobs::AdmissionRequest& request, Done<KnownPower> done);
   void decide(const AskedPtr& asked);
   void decide_among(const AskedPtr& asked, List list, const Done<std::optional<List>>& then);
-  void fit_at_maximum_clock(const AskedPtr& asked, List list, const Done<std::optional<List>>& then);
-  void fit_at_a_ceiling(const AskedPtr& asked, List list, const Done<std::optional<List>>& then);
-  void fitted(const AskedPtr& asked, List list, const Done<std::optional<List>>& then);
   void decided(const AskedPtr& asked);
   void explain(const AskedPtr& asked);
   void look_ahead(const AskedPtr& asked, FoundJobs found);

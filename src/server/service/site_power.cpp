@@ -12,10 +12,7 @@ namespace {
 constexpr const char* kWork = "site/allocate";
 constexpr const char* kBy = "site";
 
-/// Without a site: it has a grant, or waits for one.
-bool needs_release(const jobs::Job& job) {
-  return (job.grant && job.grant->granted_w) || jobs::awaits_first_grant(job);
-}
+bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w; }
 
 }  // namespace
 
@@ -186,7 +183,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   // What comes before the next tick is in the limits already.
   std::erase_if(ahead, [&](const jobs::LaterBudget& later) { return later.at_s <= now_s + kTick_s; });
   const bool limited = watts < job.all_max() || !ahead.empty();
-  if (!limited && !job.has_grant && !jobs::awaits_first_grant(jobs_.in_memory(job.id)->job)) return;
+  if (!limited && !job.has_grant) return;
   jobs::PowerGranted granted;
   if (limited) {
     granted.granted_w = planned_power(job, watts).value();
@@ -204,7 +201,7 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   jobs_.execute(job.id, {[granted, stays](const jobs::Job& now, double) -> Result<Decision> {
                            Decision decision;
                            const auto& last = now.grant;
-                           const bool never = !last && !granted.granted_w && !jobs::awaits_first_grant(now);
+                           const bool never = !last && !granted.granted_w;
                            if (!now.live() || never) return decision;
                            jobs::PowerGranted next = granted;
                            if (stays && last && last->granted_w && next.granted_w) {
@@ -226,10 +223,10 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
 /// There is no site any more: its limits do not apply.
 void SitePower::release_all() {
   for (const auto& [id, live] : jobs_.live()) {
-    if (!live->job.live() || !needs_release(live->job)) continue;
+    if (!live->job.live() || !has_grant(live->job)) continue;
     jobs_.execute(id, {[](const jobs::Job& now, double) -> Result<Decision> {
                          Decision decision;
-                         if (now.live() && needs_release(now))
+                         if (now.live() && has_grant(now))
                            decision.events.emplace_back(jobs::PowerGranted{{}, 0, 0, 0, kBy, {}, 1});
                          return decision;
                        },

@@ -58,8 +58,6 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::optional<FoundJobs> jobs_with(const std::vector<jobs::Reservation>& reservations);
   /// True if no server grants the watts of this stored reservation to others any more.
   [[nodiscard]] bool is_kept(const jobs::Reservation& reservation) const;
-  /// As far as this server has read them.
-  [[nodiscard]] bool has_limits() const { return current() != nullptr; }
   /// Events of a job may change the allocation.
   void noticed(const LiveJob& live);
   void tick(double now_s);

@@ -78,7 +78,7 @@ Status read_computations(const formats::JsonReader& computations, std::vector<Pl
 
 }  // namespace
 
-std::string new_job_body(const ClientOptions& o, int start_ceiling_mhz) {
+std::string new_job_body(const ClientOptions& o) {
   return json_object([&](JsonWriter& f) {
     f("name", o.job_name);
     f.always("degrees", JsonObject{[&](JsonWriter& degrees) {
@@ -94,7 +94,6 @@ std::string new_job_body(const ClientOptions& o, int start_ceiling_mhz) {
     }
     f("facts", o.facts);
     f("labels", o.labels);
-    f("start_ceiling_mhz", start_ceiling_mhz);
   });
 }
 
@@ -117,7 +116,6 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("replaces", facts.replaces);
     f("keeps_budgets", facts.keeps_budgets);
     f("paces", facts.paces);
-    f("start_ceiling_mhz", facts.start_ceiling_mhz);
     f("instructions", facts.instructions);
   });
 }

@@ -37,7 +37,6 @@ struct RankFacts {
   bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
   bool keeps_budgets = true;        ///< false: an older server, which does not know budgets
   bool paces = false;               ///< as the program allows, unless an older server does not know pacing
-  int start_ceiling_mhz = 0;        ///< that this rank keeps until its first plan; 0: none
   [[nodiscard]] bool learned_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
@@ -72,8 +71,7 @@ struct SeenClocks {
   double power_limit_w = 0;               ///< of the device, lowered as a backstop; 0: not lowered
 };
 
-/// `start_ceiling_mhz`: that the job's ranks keep until their first plan; 0: none.
-std::string new_job_body(const ClientOptions& options, int start_ceiling_mhz = 0);
+std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Consecutive iterations, all of one plan version, and of one window or none. `epoch`: the server's number for this
 /// process, as in the functions below; 0: the server gives none. `with_begins`: a window's computations with their

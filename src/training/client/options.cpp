@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
-#include <system_error>
 
 #include "base/split.h"
 
@@ -97,20 +95,6 @@ bool is_on(const char* name, bool otherwise, std::vector<std::string>& remarks) 
   return otherwise;
 }
 
-/// PERSEUS_START_CEILING_MHZ; 0: not set. A wrong value is no limit that can be guessed.
-int start_ceiling(std::vector<std::string>& remarks) {
-  constexpr int most = 65535;
-  const char* const variable = std::getenv("PERSEUS_START_CEILING_MHZ");
-  const std::string_view wanted = variable == nullptr ? "" : variable;
-  if (wanted.empty()) return 0;
-  int mhz = 0;
-  const auto [end, problem] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), mhz);
-  if (problem == std::errc() && end == wanted.data() + wanted.size() && mhz >= 0 && mhz <= most) return mhz;
-  remarks.push_back(
-      fmt::format("PERSEUS_START_CEILING_MHZ is '{}', ignored; allowed: a clock up to {}, in MHz", wanted, most));
-  return 0;
-}
-
 }  // namespace
 
 ClientOptions read_options(const perseus_options* given, std::vector<std::string>& remarks) {
@@ -160,7 +144,6 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
           fmt::format("PERSEUS_DEVICE_TIME is '{}', ignored; allowed: auto, write-value, host-function, polling", way));
     }
   }
-  o.start_ceiling_mhz = start_ceiling(remarks);
   o.power_backstop = is_on("PERSEUS_POWER_BACKSTOP", false, remarks);
   o.reports_straggler = is_on("PERSEUS_STRAGGLER_REPORTS", true, remarks);
   if (all.log != nullptr) {

@@ -49,7 +49,6 @@ struct ClientOptions {
   bool power_backstop = false;              ///< under a power budget, lower the GPU's own power limit too
   bool synchronous = false;                 ///< the program waits for its device in every computation
   bool paces = false;                       ///< the begin of an iteration may wait, see Pacer
-  int start_ceiling_mhz = 0;                ///< highest clock until the first plan, see RankBudget; 0: any
   std::optional<ProgressWay> progress_way;  ///< none: the first way that works
   SessionTiming timing;
   clock_control::RestartLimits helper_restart{1, 300};

@@ -25,24 +25,16 @@ void RankBudget::use_control(clock_control::ClockController* control, std::vecto
   clocks_mhz_ = std::move(clocks_mhz);
 }
 
-void RankBudget::start_at(int ceiling_mhz) {
-  const std::lock_guard lock(mutex_);
-  budget_ = PlanBudget{0, device::highest_within(clocks_mhz_, ceiling_mhz)};
-  starts_ = true;
-  if (control_ != nullptr) control_->set_budget(Megahertz(budget_->ceiling_mhz), 0);
-}
-
 bool RankBudget::answered(const Answered& answer) {
   const std::lock_guard lock(mutex_);
   answered_s_ = answer.sent_by_s;
   server_clock_.answered(answer);
-  if (budget_ && !starts_ && control_ != nullptr) control_->extend_plan(valid_until_ns());
+  if (budget_ && control_ != nullptr) control_->extend_plan(valid_until_ns());
   return answer.sent && adjust_falls();
 }
 
 std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
   const std::lock_guard lock(mutex_);
-  starts_ = false;
   if (!plan.budget) {
     falls_.clear();
     if (std::exchange(budget_, std::nullopt) && control_ != nullptr) control_->set_budget(Megahertz(0), 0);
@@ -109,8 +101,6 @@ RankBudget::Now RankBudget::now(double now_s) const {
   const std::lock_guard lock(mutex_);
   if (!budget_) return {};
   Now now{budget_->ceiling_mhz, std::max(answered_s_ + budget_->lease_s - now_s, 0.0), budget_->lease_s};
-  now.starts = starts_;
-  if (starts_) now.lease_left_s = 0;
   for (const clock_control::CeilingFall& fall : falls_) {
     if (1e-9 * static_cast<double>(fall.at_ns) > now_s) continue;
     now.fallen = true;

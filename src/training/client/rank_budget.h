@@ -1,8 +1,6 @@
 // Power budget of one rank: passes its ceiling, its lease and its caps to the clock controller, and knows what rules.
-// Before the first plan it may keep a start ceiling, which ends with that plan: a budget takes its place, and a plan
-// without a budget is from a server without limits for this job.
 //
-// Input:   the start ceiling; the budget of each plan; the time of each answer of the server; the clocks of the GPU.
+// Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU.
 //          Falls have the server's time (server_clock.h); with an older server, which does not say it, this host's.
 // Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps; paces of
 //          later times for the training thread (pacer.h).
@@ -10,7 +8,7 @@
 //          the highest clock.
 // Cost:    a lock and a few stores per answer of the server.
 // Threads: use_control() before the others; answered() and arrives() one thread; now() any.
-// Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md, 0062.
+// Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +27,6 @@ class RankBudget {
  public:
   /// `clocks_mhz`: highest first. `control` may be null, else it must outlive this object.
   void use_control(clock_control::ClockController* control, std::vector<int> clocks_mhz);
-  /// No clock above this from now on until the first plan arrives(); after use_control().
-  void start_at(int ceiling_mhz);
 
   /// Whether the times of falls have moved: later_paces() has others then.
   bool answered(const Answered& answer);
@@ -44,8 +40,7 @@ class RankBudget {
     double lease_left_s = 0;
     double lease_s = 0;
     bool fallen = false;  ///< a fall that was announced has come, and no plan after it
-    bool starts = false;  ///< the ceiling is that of the start: no plan has come
-    [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && !starts && (fallen || lease_left_s <= 0); }
+    [[nodiscard]] bool expired() const { return ceiling_mhz != 0 && (fallen || lease_left_s <= 0); }
   };
   [[nodiscard]] Now now(double now_s) const;
   /// Of the falls of the budget in force, by this host's clock.
@@ -65,7 +60,6 @@ class RankBudget {
   std::vector<int> clocks_mhz_;
   mutable std::mutex mutex_;
   std::optional<PlanBudget> budget_;  ///< its ceiling is a supported clock
-  bool starts_ = false;               ///< budget_ is the start ceiling
   double answered_s_ = 0;
   ServerClock server_clock_;
   std::vector<clock_control::CeilingFall> falls_;  ///< of budget_->ahead, in its order

@@ -19,7 +19,6 @@
 #include "training/device/ceiling_gpu.h"
 #include "training/device/missing_gpu.h"
 #include "training/device/open_gpu.h"
-#include "training/device/supported_clocks.h"
 
 namespace perseus::client {
 namespace {
@@ -175,9 +174,6 @@ void start_control(const ClientOptions& options, const std::string& selector, Ra
                     selector, before, opened.facts.clocks_mhz.front(), before));
   }
   RankFacts& facts = opened.facts;
-  if (options.start_ceiling_mhz > 0) {  // before any clock is set
-    opened.control->set_budget(Megahertz(device::highest_within(facts.clocks_mhz, options.start_ceiling_mhz)), 0);
-  }
   facts.switch_latency_s = std::max(options.switch_latency_s, 0.0);
   if (options.switch_latency_s == 0 && !options.server.empty() && facts.clocks_mhz.size() > 1) {
     facts.switch_latency_s = measure_switch_latency(*opened.control, facts.clocks_mhz, stop);
@@ -198,14 +194,8 @@ RankDevice open_rank_device(const ClientOptions& options, const device::CudaView
   opened.facts.accelerator = options.accelerator;
   const std::string selector =
       needs_cuda_view(options) ? choose_gpu(options, cuda, opened, complaints) : options.device;
-  const bool usable = selector != "none" && open_gpu(options, selector, opened, complaints);
-  if (usable && !options.advice_only && !stop.stop_requested()) {
-    start_control(options, selector, opened, complaints, stop);
-  }
-  if (options.start_ceiling_mhz > 0 && !opened.control) {
-    complaints.say(LogLevel::warning, fmt::format("the start ceiling of {} MHz is not kept, since no clock is set: {}",
-                                                  options.start_ceiling_mhz, opened.no_control));
-  }
+  if (selector == "none" || !open_gpu(options, selector, opened, complaints)) return opened;
+  if (!options.advice_only && !stop.stop_requested()) start_control(options, selector, opened, complaints, stop);
   return opened;
 }
 

@@ -34,7 +34,6 @@ struct SessionListener {
   std::function<void(const Answered&)> on_answer = {};  ///< in host_now_s(); before on_plan
   std::function<std::int64_t()> iteration;              ///< iteration that training is in
   std::function<SeenClocks()> clocks;                   ///< of this process; empty: not reported
-  std::function<int()> start_ceiling = {};              ///< that the rank keeps now, MHz; 0, or empty: none
 };
 
 class Session {

@@ -52,7 +52,6 @@ bool Session::State::register_job(const std::stop_token& stop) {
   const auto reply = call(*for_plans, new_job_call(), timing.answer_s, stop);
   std::optional<std::string> made;
   if (reply) {
-    if (reply->status / 100 == 4 && refuses_ability(read_refusal(reply->body))) return register_job(stop);
     if (reply->status / 100 != 2) {
       failed(Cause::job, fmt::format("{} rejected the job: {}", shown_url, read_refusal(reply->body)));
     } else if (auto read = read_registered_job(reply->body)) {
@@ -73,8 +72,8 @@ bool Session::State::register_job(const std::stop_token& stop) {
   return made.has_value();
 }
 
-http::HttpCall Session::State::new_job_call() {
-  http::HttpCall call{"POST", "/v1/jobs", new_job_body(options, start_ceiling_now())};
+http::HttpCall Session::State::new_job_call() const {
+  http::HttpCall call{"POST", "/v1/jobs", new_job_body(options)};
   call.idempotency_key = job_key;
   return call;
 }
@@ -117,23 +116,14 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
 }
 
 /// What this client can do, as far as the server knows it.
-void Session::State::add_abilities(RankFacts& known) {
+void Session::State::add_abilities(RankFacts& known) const {
   known.keeps_budgets = takes_budgets;
-  known.start_ceiling_mhz = start_ceiling_now();
   known.paces = options.paces && takes_pacing;
-}
-
-/// As far as the server knows start ceilings.
-int Session::State::start_ceiling_now() {
-  int ceiling_mhz = 0;
-  tell([&](const SessionListener& to) { ceiling_mhz = takes_start && to.start_ceiling ? to.start_ceiling() : 0; });
-  return ceiling_mhz;
 }
 
 /// True once per ability: an older server names the member that it does not know.
 bool Session::State::refuses_ability(const std::string& refusal) {
   if (options.paces && refusal.find("paces:") != std::string::npos && takes_pacing.exchange(false)) return true;
-  if (refusal.find("start_ceiling_mhz") != std::string::npos) return takes_start.exchange(false);
   return refusal.find("keeps_budgets") != std::string::npos && takes_budgets.exchange(false);
 }
 

@@ -133,18 +133,8 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   if (!control_) return;
   calls_.use_control(*control_, facts_.clocks_mhz.front());
   budget_.use_control(control_.get(), facts_.clocks_mhz);
-  if (options_.start_ceiling_mhz > 0) start_at_ceiling();
   backstop_.use_control([control = control_.get()](Watts limit) { control->limit_power(limit); });
   look_after_control();
-}
-
-void TrainingClient::start_at_ceiling() {
-  budget_.start_at(options_.start_ceiling_mhz);
-  const int ceiling_mhz = budget_.now(host_now_s()).ceiling_mhz;
-  calls_.follower().set_ceiling(ceiling_mhz);
-  if (options_.rank != 0) return;
-  complaints_.say(LogLevel::info,
-                  fmt::format("{} MHz at most until the first plan (PERSEUS_START_CEILING_MHZ)", ceiling_mhz));
 }
 
 RankGpu TrainingClient::rank_gpu() const {
@@ -183,10 +173,6 @@ void TrainingClient::open_session() {
   };
   listener.iteration = [this] { return calls_.finished_iterations(); };
   listener.clocks = [this] { return seen_clocks(); };
-  listener.start_ceiling = [this] {
-    const RankBudget::Now budget = budget_.now(host_now_s());
-    return budget.starts && control_ != nullptr ? budget.ceiling_mhz : 0;
-  };
   RankFacts facts = facts_;
   if (helper_ == 0) {
     if (gpu_) facts.gpu = gpu_->identity().name;
@@ -361,7 +347,6 @@ void TrainingClient::hold_as_needed() {
 /// Passes an iteration to the guard, once the next one has begun, and acts on its judgment.
 void TrainingClient::guard(const Step& step) {
   const bool controlled = calls_.controlled();
-  const bool starts = budget_.now(host_now_s()).starts;  // slower on purpose: the guard learns nothing
   const bool follows = controlled && step.train && step.clean && guarded_ && step.iteration == guarded_->number + 1;
   if (follows) {
     // From begin to begin: a plan may let this rank end later where it has slack, but not the job.
@@ -379,7 +364,7 @@ void TrainingClient::guard(const Step& step) {
   if (!step.train || !step.clean) return;
   for (std::size_t i = 0; i < step.count; ++i) late_clocks_.ran(step.computations[i].instruction);
   const int highest_mhz = facts_.clocks_mhz.empty() ? 0 : facts_.clocks_mhz.front();
-  if (!starts) guarded_ = {step.iteration, step.begin_mark, guarded_iteration(step, highest_mhz)};
+  guarded_ = {step.iteration, step.begin_mark, guarded_iteration(step, highest_mhz)};
   if (guarded_) guarded_->iteration.other_clock = off_clock();
   hold_as_needed();
   act_on_guard(step);
@@ -446,7 +431,6 @@ int TrainingClient::state_now(bool opened) const {
 
 /// Why the ceiling rules; empty: a plan or a profiling window does.
 std::string_view TrainingClient::why_ceiling(const RankBudget::Now& budget) {
-  if (budget.starts) return "the job starts at it: no plan has come yet";
   if (budget.fallen) return "a limit has fallen as announced, and no plan has come since";
   if (budget.expired()) return "no answer about the plan";
   {

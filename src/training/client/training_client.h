@@ -72,7 +72,6 @@ class TrainingClient {
   bool open(const std::stop_token& stop);
   void end_control();
   void open_device(const std::stop_token& stop);
-  void start_at_ceiling();
   void open_session();
   [[nodiscard]] RankGpu rank_gpu() const;
   void measure(double now_s, bool all);

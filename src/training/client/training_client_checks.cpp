@@ -75,10 +75,7 @@ void TrainingClient::look_after_plan() {
 void TrainingClient::look_after_budget(double now_s) {
   const RankBudget::Now budget = budget_.now(now_s);
   if (budget.ceiling_mhz != 0) hold_as_needed();
-  if (budget.starts && helper_ == 0) {
-    complaints_.raise(Cause::budget, fmt::format("the start ceiling of {} MHz is not kept, since no clock is set: {}",
-                                                 budget.ceiling_mhz, control_->why()));
-  } else if (budget.fallen) {
+  if (budget.fallen) {
     complaints_.raise(Cause::budget, fmt::format("a limit has fallen as announced, and no plan has come since: the "
                                                  "ceiling of the power budget, {} MHz, until the server answers",
                                                  budget.ceiling_mhz));
@@ -89,7 +86,6 @@ void TrainingClient::look_after_budget(double now_s) {
                                   budget.lease_s, budget.ceiling_mhz));
   } else {
     complaints_.clear(Cause::budget, budget.ceiling_mhz == 0 ? "the power budget has ended"
-                                     : budget.starts         ? "the start ceiling is kept"
                                                              : "the server answers again: its plan is in force");
   }
 }

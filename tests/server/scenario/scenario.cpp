@@ -143,7 +143,6 @@ class Player {
     if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
     request.domain = step.text("domain");
     if (step.find("least_rate")) request.least_rate = step.number("least_rate", 0);
-    request.start_ceiling_mhz = step.whole("start_ceiling", 0);
     if (step.find("priority")) request.priority = step.number("priority", 1);
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
@@ -188,7 +187,6 @@ class Player {
     request.gpu = step.text("gpu");
     request.keeps_budgets = step.text("keeps_budgets") == "yes";
     request.paces = step.text("paces") == "yes";
-    request.start_ceiling_mhz = step.whole("start_ceiling", 0);
     request.control = step.text("control");
     request.control_reason = step.text("control_reason");
     return request;

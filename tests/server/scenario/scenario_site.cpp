@@ -150,7 +150,7 @@ AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::strin
         f.always(name, hosts);
       } else if (name == "accelerators" || name == "accelerator_w" || name == "least_rate") {
         f.always(name, JsonRaw{option.value});
-      } else if (name == "dry_run" || name == "start_ceiling") {
+      } else if (name == "dry_run") {
         f.always(name, option.value == "yes");
       } else {
         admission.expected.options.push_back(option);
@@ -171,9 +171,7 @@ Result<ScenarioFacts> admission_facts(const std::string& answer, double start_s)
   facts.texts["reserved"] = fields.optional("expires_s") ? "yes" : "no";
   facts.texts["missing_in"] = "";
   facts.numbers["power_w"] = fields.number("power_w");
-  for (const char* const number : {"start_ceiling_mhz", "replaced_w"}) {
-    facts.numbers[number] = fields.optional(number) ? fields.number(number) : 0;
-  }
+  facts.numbers["replaced_w"] = fields.optional("replaced_w") ? fields.number("replaced_w") : 0;
   for (const char* const time : {"expires", "from", "short_from"}) {
     const std::string member = std::string(time) + "_s";
     facts.numbers[time] = fields.optional(member) ? fields.number(member) - start_s : -1;
@@ -205,7 +203,7 @@ Result<ScenarioFacts> power_facts(const std::string& view, const std::string& na
     facts.emplace();
     for (const char* const number :
          {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate",
-          "correction", "metered_w", "meter_factor", "reserved_w", "power_w", "guard_w", "start_ceiling_mhz"}) {
+          "correction", "metered_w", "meter_factor", "reserved_w", "power_w", "guard_w"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {

@@ -63,32 +63,26 @@ class AdmittedJobs {
     }
   }
   [[nodiscard]] int started() const { return started_; }
-  [[nodiscard]] int at_ceilings() const { return at_ceilings_; }
 
  private:
   /// Starts the job if it may start.
   void ask(const std::string& name) {
     if (running_.contains(name)) return;
     const std::string domain = dice_.roll(0, 1) == 0 ? "hall" : "row";
-    const std::string ceiling = dice_.roll(0, 1) == 0 ? "" : R"("start_ceiling":true,)";
-    const auto answer = server_.admit("{" + ceiling + R"("job":")" + name +
-                                      R"(","accelerators":2,"profile":"small","domain":")" + domain + "\"}");
+    const auto answer =
+        server_.admit(R"({"job":")" + name + R"(","accelerators":2,"profile":"small","domain":")" + domain + "\"}");
     const bool read_again = !answer && answer.error().code == ErrorCode::unavailable;
     RC_ASSERT(answer.ok() || read_again);
     if (read_again) return;
-    if (dice_.roll(0, 2) == 0 || answer->find(R"("ready":true)") == std::string::npos) return;
-    const std::string member = R"("start_ceiling_mhz":)";
-    const std::size_t at = answer->find(member);
-    start(name, domain, at == std::string::npos ? 0 : std::stoi(answer->substr(at + member.size())));
+    if (dice_.roll(0, 2) > 0 && answer->find(R"("ready":true)") != std::string::npos) start(name, domain);
   }
 
-  void start(const std::string& name, const std::string& domain, int start_ceiling_mhz) {
+  void start(const std::string& name, const std::string& domain) {
     jobs::RegisterJob request;
     request.name = name;
     request.degrees = {1, kRanks, 1};
     request.profile = "small";
     request.domain = domain;
-    request.start_ceiling_mhz = start_ceiling_mhz;
     const auto registered = server_.register_job(request);
     RC_ASSERT(registered.ok());
     running_[name] = registered->job;
@@ -98,13 +92,11 @@ class AdmittedJobs {
       one.rank = one.pp_rank = rank;
       one.epoch = 1;
       one.keeps_budgets = true;
-      one.start_ceiling_mhz = start_ceiling_mhz;
       RC_ASSERT(server_.register_rank(one).ok());
       check();
       if (dice_.roll(0, 3) == 0) server_.restart();
     }
     ++started_;
-    at_ceilings_ += start_ceiling_mhz > 0;
   }
 
   void follow_all() {
@@ -139,7 +131,7 @@ class AdmittedJobs {
   InProcess server_{options_, database_with({{"small", 3}})};
   std::map<std::string, std::string> running_;  ///< ids by name
   double now_s_ = 0;
-  int started_ = 0, at_ceilings_ = 0;
+  int started_ = 0;
 };
 
 RC_GTEST_PROP(SiteAdmissionProperty, JobsThatWaitUntilTheyAreReadyExceedNoLimit, ()) {
@@ -150,7 +142,7 @@ RC_GTEST_PROP(SiteAdmissionProperty, JobsThatWaitUntilTheyAreReadyExceedNoLimit,
     jobs.act();
     jobs.check();
   }
-  RC_TAG(jobs.started() / 2, jobs.at_ceilings() / 2);
+  RC_TAG(jobs.started() / 2);
 }
 
 }  // namespace

@@ -115,26 +115,6 @@ TEST(AnswerTime, IsReadOfPlansAndOfRegistrations) {
   }
 }
 
-TEST(RankBudget, AStartCeilingHoldsUntilTheFirstPlanHoweverLongThatTakes) {
-  RankBudget budget;
-  budget.use_control(nullptr, {1410, 1200, 900});
-  budget.start_at(1250);
-  budget.answered({100, 100, 100});
-  EXPECT_TRUE(budget.now(0).starts);
-  EXPECT_EQ(budget.now(1e9).ceiling_mhz, 1200);
-  EXPECT_FALSE(budget.now(1e9).expired()) << "it has no lease";
-  ClockPlan plan;
-  plan.budget = PlanBudget{15, 1410};
-  (void)budget.arrives(plan, false);
-  EXPECT_FALSE(budget.now(101).starts);
-  EXPECT_EQ(budget.now(101).ceiling_mhz, 1410) << "the budget rules";
-  EXPECT_TRUE(budget.now(116).expired());
-  budget.start_at(900);
-  plan.budget.reset();
-  (void)budget.arrives(plan, false);
-  EXPECT_EQ(budget.now(101).ceiling_mhz, 0) << "a server without limits for this job";
-}
-
 class BudgetMessage : public ::testing::Test {
  protected:
   static Result<std::unique_ptr<ClockPlan>> read(const std::string& budget) {
@@ -356,83 +336,6 @@ TEST_F(BudgetedRank, WithTheOptionTheGpusOwnPowerLimitIsABackstop) {
   EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 350; })) << client_->status();
   client_.reset();
   EXPECT_EQ(power_limit_of(folder_ + "/gpu"), 400);
-}
-
-std::pair<int, std::string> no_plan_yet(const http::HttpRequest& request) { return well(request, ""); }
-
-TEST_F(BudgetedRank, StartsAtACeilingUntilAPlanComes) {
-  options_.plan_tolerance = -1;
-  options_.start_ceiling_mhz = 1250;
-  options_.switch_latency_s = 0;  // measured at the start: no clock above the ceiling even then
-  server_ = std::make_unique<ScriptedServer>(no_plan_yet);
-  options_.server = server_->url();
-  client_ = std::make_unique<TrainingClient>(options_);
-  client_->start({});
-  int highest_mhz = 0;
-  const auto train = [&](const std::function<bool()>& so) {
-    return trains_until([&] {
-      highest_mhz = std::max(highest_mhz, gpu_->clock().value());
-      return so();
-    });
-  };
-  ASSERT_TRUE(clock_becomes(1200)) << client_->status();
-  ASSERT_TRUE(train([&] { return !server_->asked("GET", "/plan").empty() && statistics().iteration > 20; }));
-  EXPECT_EQ(highest_mhz, 1200);
-  EXPECT_EQ(statistics().ceiling_mhz, 1200);
-  EXPECT_THAT(server_->asked("POST", "/jobs").at(0), HasSubstr(R"("start_ceiling_mhz":1200)"));
-  EXPECT_THAT(server_->asked("POST", "/ranks").at(0), HasSubstr(R"("start_ceiling_mhz":1200)"));
-  EXPECT_THAT(client_->status(), HasSubstr(R"("why":"the job starts at it: no plan has come yet")"));
-  EXPECT_EQ(said_.count("1200 MHz at most until the first plan"), 1);
-  // Without a server it trains on at the ceiling.
-  server_->script([](const http::HttpRequest&) { return std::pair(500, std::string("broken")); });
-  const std::int64_t until = statistics().iteration + 20;
-  ASSERT_TRUE(train([&] { return statistics().server_failures > 3 && statistics().iteration > until; }));
-  EXPECT_EQ(highest_mhz, 1200);
-  answer(plan_of(1, fast_clocks, budget_of(3600, 1410)), 1);
-  ASSERT_TRUE(follows(1)) << client_->status();
-  EXPECT_TRUE(clock_becomes(1410)) << "the plan's clocks may be above it";
-  EXPECT_EQ(statistics().ceiling_mhz, 1410);
-}
-
-TEST_F(BudgetedRank, AServerWithoutLimitsEndsTheStartCeiling) {
-  options_.plan_tolerance = -1;
-  options_.start_ceiling_mhz = 900;
-  start(plan_of(1, fast_clocks));
-  ASSERT_TRUE(follows(1)) << client_->status();
-  EXPECT_TRUE(trains_until([&] { return gpu_->clock() == Megahertz(1410); }));
-  EXPECT_EQ(statistics().ceiling_mhz, 0);
-}
-
-TEST_F(BudgetedRank, AnOlderServerIsNotToldOfTheStartCeilingAgain) {
-  options_.start_ceiling_mhz = 900;
-  server_ = std::make_unique<ScriptedServer>([](const http::HttpRequest& request) {
-    if (request.body.find("start_ceiling_mhz") != std::string::npos) {
-      return std::pair(422, std::string(R"({"detail":"body: start_ceiling_mhz: unknown member"})"));
-    }
-    return no_plan_yet(request);
-  });
-  options_.server = server_->url();
-  client_ = std::make_unique<TrainingClient>(options_);
-  client_->start({});
-  EXPECT_TRUE(trains_until([&] { return !server_->asked("GET", "/plan").empty(); }));
-  EXPECT_EQ(server_->asked("POST", "/jobs").size(), 2U);
-  // On a busy machine the rank has learned something by then, and says so in a second request.
-  for (const std::string& body : server_->asked("POST", "/ranks")) {
-    EXPECT_THAT(body, ::testing::Not(HasSubstr("start_ceiling_mhz")));
-  }
-  EXPECT_EQ(gpu_->clock(), Megahertz(900)) << "it is kept all the same";
-}
-
-TEST_F(BudgetedRank, SaysOnceThatAStartCeilingIsNotKept) {
-  options_.start_ceiling_mhz = 900;
-  gpu_->inject("nvmlDeviceSetGpuLockedClocks", 4, -1);
-  start("");  // a plan that comes first ends the ceiling
-  ASSERT_TRUE(eventually([&] { return said_.count("the start ceiling of 900 MHz is not kept") == 1; }))
-      << client_->status();
-  answer(plan_of(1, fast_clocks), 1);
-  ASSERT_TRUE(trains_until([&] { return statistics().plan_version == 1; })) << client_->status();
-  for (int i = 0; i < 30; ++i) iterate();
-  EXPECT_EQ(said_.count("the start ceiling of 900 MHz is not kept"), 1);
 }
 
 TEST_F(BudgetedRank, WithoutTheOptionThePowerLimitStays) {

@@ -38,21 +38,6 @@ TEST(Options, ThePlanTolerance) {
   EXPECT_EQ(read(), 0.03);
 }
 
-TEST(Options, TheStartCeiling) {
-  std::vector<std::string> remarks;
-  const auto read = [&](const char* value) {
-    device::Environment variable("PERSEUS_START_CEILING_MHZ", value);
-    return read_options(nullptr, remarks).start_ceiling_mhz;
-  };
-  EXPECT_EQ(read(nullptr), 0);
-  EXPECT_EQ(read(""), 0);
-  EXPECT_EQ(read("1005"), 1005);
-  EXPECT_TRUE(remarks.empty());
-  for (const char* const wrong : {"1005 MHz", "-5", "70000", "fast"}) EXPECT_EQ(read(wrong), 0) << wrong;
-  EXPECT_THAT(remarks, ::testing::SizeIs(4));
-  EXPECT_EQ(remarks[0], "PERSEUS_START_CEILING_MHZ is '1005 MHz', ignored; allowed: a clock up to 65535, in MHz");
-}
-
 TEST(Options, ReportsOfStragglersCanBeTurnedOff) {
   std::vector<std::string> remarks;
   const auto read = [&](const char* value) {
