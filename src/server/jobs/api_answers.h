@@ -22,7 +22,7 @@ struct LaterCeilingAnswer {
   double at_s = 0;
   int ceiling_mhz = 0;
   std::optional<Watts> power_limit = {};
-  double paced_iteration_s = 0, evaluation_share = 0;
+  double paced_iteration_s = 0;
 };
 template <class F>
 void describe(F& f, const LaterCeilingAnswer& later) {
@@ -30,7 +30,6 @@ void describe(F& f, const LaterCeilingAnswer& later) {
   f.always("ceiling_mhz", later.ceiling_mhz);
   f("power_limit_w", later.power_limit);
   f("paced_iteration_s", later.paced_iteration_s);
-  f("evaluation_share", later.evaluation_share);
 }
 /// A plan's budget as ranks see it.
 struct BudgetAnswer {
@@ -39,7 +38,7 @@ struct BudgetAnswer {
   bool at_once = false;
   std::vector<LaterCeilingAnswer> ahead = {};
   std::optional<Watts> power_limit = {};
-  double paced_iteration_s = 0, evaluation_share = 0;
+  double paced_iteration_s = 0;
 };
 template <class F>
 void describe(F& f, const BudgetAnswer& budget) {
@@ -49,7 +48,6 @@ void describe(F& f, const BudgetAnswer& budget) {
   f("ahead", budget.ahead);
   f("power_limit_w", budget.power_limit);
   f("paced_iteration_s", budget.paced_iteration_s);
-  f("evaluation_share", budget.evaluation_share);
 }
 inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
   const std::optional<PowerBudget>& budget = schedule.budget;
@@ -59,10 +57,9 @@ inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
     const LaterBudget& later = budget->ahead[k];
     std::optional<Watts> limit;
     if (k < schedule.later_limits.size()) limit = schedule.later_limits[k];
-    answer.ahead.push_back({later.at_s, later.ceiling_mhz, limit, later.paced_iteration_s, later.evaluation_share});
+    answer.ahead.push_back({later.at_s, later.ceiling_mhz, limit, later.paced_iteration_s});
   }
   answer.paced_iteration_s = budget->paced_iteration_s;
-  answer.evaluation_share = budget->evaluation_share;
   return answer;
 }
 

@@ -177,16 +177,6 @@ Watts most_at_clock(const PolicyScope& group, int clock_mhz) {
   return group.scale * (group.count + group.stragglers) * sum;
 }
 
-/// Of a job that is paced under this budget.
-double share_of_evaluation(const std::vector<PolicyScope>& groups, const PowerBudget& budget) {
-  Watts computing, waiting;
-  for (const PolicyScope& group : groups) {
-    computing += most_at_clock(group, budget.ceiling_mhz);
-    waiting += group.scale * (group.count + group.stragglers) * group.pipeline->dag.total_blocking_power();
-  }
-  return evaluation_share(Watts(budget.watts), computing, waiting);
-}
-
 }  // namespace
 
 namespace {
@@ -216,9 +206,6 @@ std::optional<PlanDeployed> deployment_for(const Job& job, const Frontiers& fron
     plan.budget->paced_iteration_s = target.paced.value();
     // What counts is what the plan draws, even if the grant, made for another frontier or other ranks, is less.
     if (!target.kept) plan.budget->watts = std::max(plan.budget->watts, target.power.value());
-    if (target.paced > Seconds(0)) {
-      plan.budget->evaluation_share = share_of_evaluation(grouped->groups, *plan.budget);
-    }
   }
 
   Seconds slowest_useful;
@@ -290,16 +277,6 @@ std::vector<PowerChoices::AtClock> powers_at_clocks(const std::vector<PolicyScop
   return powers;
 }
 
-/// The most that computing draws at that clock.
-std::optional<Watts> power_within(const PowerChoices& choices, int ceiling_mhz) {
-  // A GPU has clocks between the measured ones: what the next higher one draws.
-  std::optional<Watts> power;
-  for (const PowerChoices::AtClock& at : choices.at_clocks) {
-    if (!power || at.clock_mhz >= ceiling_mhz) power = at.power;
-  }
-  return power;
-}
-
 }  // namespace
 
 std::optional<PowerChoices> power_choices(const Job& job, const Frontiers& frontiers, double default_slowdown,
@@ -358,8 +335,6 @@ LaterBudget without_plan(const PowerChoices& choices, Watts granted, int ceiling
   constexpr double same_power = 1 + 1e-9;
   const PowerAtTime& run = fastest_within(choices.paced.powers, same_power * granted);
   budget.paced_iteration_s = choices.paced.period_at(run, budget.ceiling_mhz).value();
-  const Watts computing = power_within(choices, budget.ceiling_mhz).value_or(choices.all_max);
-  budget.evaluation_share = evaluation_share(granted, computing, choices.paced.waiting);
   return budget;
 }
 

@@ -85,7 +85,6 @@ void describe(F& f, S& s) {
   f.always("watts", s.watts);
   f.always("ceiling_mhz", s.ceiling_mhz);
   f("paced_iteration_s", s.paced_iteration_s);
-  f("evaluation_share", s.evaluation_share);
 }
 
 template <class F, class S>
@@ -98,7 +97,6 @@ void describe(F& f, S& s) {
   f("ahead", s.ahead);
   f("paced_iteration_s", s.paced_iteration_s);
   f("draws_more_pct", s.draws_more_pct);
-  f("evaluation_share", s.evaluation_share);
 }
 
 template <class F, class S>

@@ -110,9 +110,4 @@ Seconds PacedRuns::period_at(const PowerAtTime& run, int at_mhz) const {
   return computing > Watts(0) ? std::min(run.time + more / computing, longest) : longest;
 }
 
-double evaluation_share(Watts granted, Watts computing, Watts waiting) {
-  if (computing <= waiting) return 1;
-  return std::clamp((granted - waiting) / (computing - waiting), kLeastShare, 1.0);
-}
-
 }  // namespace perseus::jobs

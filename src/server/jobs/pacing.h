@@ -41,11 +41,6 @@ struct PacedRuns {
   [[nodiscard]] Seconds period_at(const PowerAtTime& run, int at_mhz) const;
 };
 
-/// Part of the time that all ranks may compute, each in its most power-hungry computation, to draw `granted` in the
-/// mean, and wait otherwise; kLeastShare at least.
-double evaluation_share(Watts granted, Watts computing, Watts waiting);
-inline constexpr double kLeastShare = 0.05;
-
 PacedRuns paced_runs(const std::vector<PolicyScope>& groups, const PowerAtTime& slowest, double least_rate);
 
 }  // namespace perseus::jobs

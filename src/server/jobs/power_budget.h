@@ -28,7 +28,6 @@ struct LaterBudget {
   double watts = 0;              ///< mean power of the job at most
   int ceiling_mhz = 0;           ///< highest clock of a rank that has no plan of that time
   double paced_iteration_s = 0;  ///< as in PowerBudget, of a rank that has no plan of that time
-  double evaluation_share = 0;   ///< the same
   bool operator==(const LaterBudget&) const = default;
 };
 /// Of a plan, and of the answer to a rank.
@@ -40,7 +39,6 @@ struct PowerBudget {
   std::vector<LaterBudget> ahead = {};  ///< falls that are known already, in order of time
   double paced_iteration_s = 0;  ///< below the slowest plan: each iteration takes this long, see pacing.h; 0: none
   int draws_more_pct = 0;        ///< that the job was measured to draw above its plan, in steps: see backstop_power.h
-  double evaluation_share = 0;   ///< of a paced job: part of the time that evaluation may compute; 0: not paced
   bool operator==(const PowerBudget&) const = default;
 };
 

@@ -295,11 +295,8 @@ Status read_limits(formats::JsonFields& fields, Budget& budget) {
   if (!limit) return limit.error();
   const auto period = read_above_0(fields, "paced_iteration_s", kLongest_s, "above 0, to 86400");
   if (!period) return period.error();
-  const auto share = read_above_0(fields, "evaluation_share", 1, "above 0, to 1");
-  if (!share) return share.error();
   budget.power_limit_w = *limit;
   budget.paced_iteration_s = *period;
-  budget.evaluation_share = *share;
   return Ok{};
 }
 

@@ -1,5 +1,4 @@
-// Waits at the begin of a step until the time since the last iteration's begin is the period that the server asks for,
-// and after a step of evaluation until that has computed its share of the time.
+// Waits at the begin of a step until the time since the last iteration's begin is the period that the server asks for.
 //
 // Problem: below the power of its slowest plan a job can only wait. A wait in a training process must end by itself,
 //          whatever the server, the network or another thread does.
@@ -9,13 +8,11 @@
 //          iteration, until begin + period, and until the device has done what was launched: a host that stays ahead of
 //          its device would wait without effect until the device has caught up. The period counts from the last wait's
 //          end, so it is never shorter than asked for, and begins of ranks keep their distances. A shorter period,
-//          none, or stop() ends a wait at once. After evaluation: until the device has done it, and then the pause of
-//          evaluation_pace.h, at most kLongestPace_s in all.
+//          none, or stop() ends a wait at once.
 // Errors:  none; without a period nothing waits.
 // Cost:    without a period a few relaxed loads an iteration; before a later period a clock reading more.
-// Threads: wait() and wait_after_evaluation() the training thread; the rest any.
-// Source:  docs/decisions/0054-falls-are-sent-ahead.md, docs/decisions/0057-pacing.md,
-//          docs/decisions/0061-evaluation-is-paced-by-its-share.md.
+// Threads: wait() the training thread; the rest any.
+// Source:  docs/decisions/0054-falls-are-sent-ahead.md, docs/decisions/0057-pacing.md.
 #pragma once
 
 #include <algorithm>
@@ -27,20 +24,14 @@
 #include <mutex>
 #include <vector>
 
-#include "training/client/evaluation_pace.h"
-
 namespace perseus::client {
 
 inline constexpr double kLongestPace_s = 10;
 
-struct RankPace {
-  double period_s = 0;          ///< of an iteration; 0: none
-  double evaluation_share = 0;  ///< part of the time that evaluation computes at most; 0: all
-};
-/// From that time on, unless the pace before it is slower.
+/// From that time on, unless the period before it is longer.
 struct LaterPace {
   std::uint64_t at_ns = 0;  ///< of the pacer's clock
-  RankPace pace;
+  double period_s = 0;
 };
 
 class Pacer {
@@ -48,9 +39,8 @@ class Pacer {
   /// `now_ns`: monotonic; default: the host's clock.
   explicit Pacer(std::function<std::uint64_t()> now_ns = {});
 
-  /// From the next iteration on, and for a wait under way; replaces all before.
-  void set(RankPace pace, std::vector<LaterPace> later = {});
-  void set(double period_s) { set(RankPace{period_s}); }
+  /// From the next iteration on, and for a wait under way; replaces all before. `period_s`: of an iteration; 0: none.
+  void set(double period_s, std::vector<LaterPace> later = {});
   /// The later paces have other times; nothing where there are none.
   void move_later(std::vector<LaterPace> later);
   /// No wait any more, whatever set() says.
@@ -61,15 +51,7 @@ class Pacer {
     if (begun_ns != 0 && paces()) wait_for(begun_ns, idle);
   }
 
-  /// Steps of evaluation wait now: call wait() before such a step too, where an iteration was before it.
-  [[nodiscard]] bool paces_evaluation() const { return paces() && share_now() > 0; }
-  /// A step of evaluation from `begun_ns` to `ended_ns` has ended.
-  template <class Idle>
-  void wait_after_evaluation(std::uint64_t begun_ns, std::uint64_t ended_ns, const Idle& idle) {
-    if (paces_evaluation()) pause_evaluation(begun_ns, ended_ns, idle);
-  }
-
-  /// Of the pace that holds now.
+  /// That holds now.
   [[nodiscard]] double period_s() const;
   [[nodiscard]] bool waits() const { return waits_.load(std::memory_order_acquire); }
   /// Waited since the start.
@@ -84,26 +66,18 @@ class Pacer {
     return first_ns != kNever && now_ns_() >= first_ns;
   }
   // Call with the lock.
-  void take(RankPace pace, std::vector<LaterPace> later);
-  [[nodiscard]] RankPace pace_at(std::uint64_t now_ns) const;
-  [[gnu::cold]] double share_now() const;
+  void take(double period_s, std::vector<LaterPace> later);
+  [[nodiscard]] double period_at(std::uint64_t now_ns) const;
   [[gnu::cold]] void wait_for(std::uint64_t begun_ns, const std::function<bool()>& idle);
-  [[gnu::cold]] void pause_evaluation(std::uint64_t begun_ns, std::uint64_t ended_ns,
-                                      const std::function<bool()>& idle);
-  /// `due_ns`: of a pace, the end of the wait; 0: it does not wait. Until `latest_ns` at most.
-  void sleep(std::uint64_t latest_ns, const std::function<std::uint64_t(const RankPace&)>& due_ns,
-             const std::function<bool()>& idle);
 
   std::function<std::uint64_t()> now_ns_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;
-  RankPace pace_;
   std::vector<LaterPace> later_;
-  std::atomic<double> period_s_{0}, paced_s_{0};       ///< period_s_: of pace_
+  std::atomic<double> period_s_{0}, paced_s_{0};       ///< period_s_: without later_
   std::atomic<std::uint64_t> first_later_ns_{kNever};  ///< of later_
   std::atomic<bool> waits_{false};
-  EvaluationPace evaluation_;  ///< the training thread's
 };
 
 }  // namespace perseus::client

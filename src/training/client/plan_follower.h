@@ -41,7 +41,6 @@ struct LaterCeiling {
   int ceiling_mhz = 0;
   double power_limit_w = 0;      ///< as in PlanBudget, from then on
   double paced_iteration_s = 0;  ///< the same
-  double evaluation_share = 0;   ///< the same
 };
 /// Power budget that comes with a plan.
 struct PlanBudget {
@@ -51,7 +50,6 @@ struct PlanBudget {
   std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
   double power_limit_w = 0;              ///< of the GPU, as a backstop; 0: the server sends none
   double paced_iteration_s = 0;          ///< the job is paced: each iteration takes this long at least; 0: it is not
-  double evaluation_share = 0;           ///< of a paced job: part of the time that evaluation computes at most; 0: all
 };
 
 /// The clocks of steps with another number of microbatches than the plan's first.

@@ -92,7 +92,7 @@ std::vector<LaterPace> RankBudget::later_paces() const {
   for (std::size_t k = 0; k < falls_.size(); ++k) {
     const LaterCeiling& later = budget_->ahead[k];
     if (later.paced_iteration_s <= 0) continue;
-    paces.push_back({static_cast<std::uint64_t>(falls_[k].at_ns), {later.paced_iteration_s, later.evaluation_share}});
+    paces.push_back({static_cast<std::uint64_t>(falls_[k].at_ns), later.paced_iteration_s});
   }
   return paces;
 }

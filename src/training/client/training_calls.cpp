@@ -28,7 +28,7 @@ void TrainingCalls::step_begin(bool train, int microbatches) {
   if (in_step_) step_end();
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
   const double paced_before_s = pacer_.paced_s();
-  wait_as_paced(train);
+  pacer_.wait(std::exchange(iteration_began_ns_, 0), [this] { return device_is_idle(); });
   waited_s_ = pacer_.paced_s() - paced_before_s;
   in_step_ = true;
   train_ = train;
@@ -50,18 +50,6 @@ void TrainingCalls::step_begin(bool train, int microbatches) {
   under_way_ = 0;
   if (has_news()) take_news(false, false);
   request(follower_.next_clock());
-}
-
-/// The iteration or the evaluation before this step has its pause.
-void TrainingCalls::wait_as_paced(bool train) {
-  const auto idle = [this] { return device_is_idle(); };
-  const bool paces_evaluation = pacer_.paces_evaluation();
-  if (paces_evaluation && evaluation_ended_ns_ != 0) {
-    pacer_.wait_after_evaluation(step_began_ns_, evaluation_ended_ns_, idle);
-  } else if (train || paces_evaluation) {
-    pacer_.wait(iteration_began_ns_, idle);
-  }
-  evaluation_ended_ns_ = 0;
 }
 
 /// As far as the device reports its position.
@@ -129,7 +117,6 @@ void TrainingCalls::step_end() {
   }
   // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
-  if (!train_) end_evaluation(now);
   const bool by_device = recorder_.current() != nullptr && recorder_.current()->cuda;
   recorder_.end_step();
   if (!train_) return;
@@ -153,13 +140,6 @@ void TrainingCalls::record_shape(Step& step) const {
   if (!follower_.foreign()) return;
   step.other_window = std::exchange(step.window, -1);
   step.at_maximum = true;
-}
-
-/// A pause after it begins when the device has done it.
-void TrainingCalls::end_evaluation(std::uint64_t now_ns) {
-  evaluation_ended_ns_ = now_ns;
-  if (moment_ != ClockMoment::device || !pacer_.paces_evaluation()) return;
-  if (!cuda_.load(std::memory_order_relaxed)->captured() && progress_->mark(position_ + 1)) ++position_;
 }
 
 /// The step is of a window that sets no clock, and the times of its computations are known.

@@ -121,9 +121,7 @@ class TrainingCalls {
   }
   [[gnu::hot]] void request_other(int clock_mhz);
   [[nodiscard]] bool device_is_idle() const;
-  void wait_as_paced(bool train);
   void begin_evaluation();
-  void end_evaluation(std::uint64_t now_ns);
   void record_step_begin();
   void record_shape(Step& step) const;
   [[nodiscard]] int forwards() const;
@@ -170,9 +168,8 @@ class TrainingCalls {
   std::int64_t step_helper_ = 0;    ///< working_helper() when it began
   std::int64_t iteration_ = 0;
   std::uint64_t step_began_ns_ = 0;
-  std::uint64_t iteration_began_ns_ = 0;   ///< the last training step; 0: none
-  std::uint64_t evaluation_ended_ns_ = 0;  ///< the last step, if it was evaluation; 0: it was not
-  double waited_s_ = 0;                    ///< for a pace, before this step
+  std::uint64_t iteration_began_ns_ = 0;  ///< the last training step, until it has been paced; 0: none
+  double waited_s_ = 0;                   ///< for a pace, before this step
   Pacer pacer_;
   CallCost speed_cost_, begin_cost_, end_cost_;
 

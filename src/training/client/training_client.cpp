@@ -195,7 +195,7 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
   hold_as_needed();
   if (options_.paces && plan->budget) {
-    calls_.pacer().set({plan->budget->paced_iteration_s, plan->budget->evaluation_share}, budget_.later_paces());
+    calls_.pacer().set(plan->budget->paced_iteration_s, budget_.later_paces());
   } else {
     calls_.pacer().set(0);
   }

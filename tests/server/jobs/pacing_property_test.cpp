@@ -139,12 +139,5 @@ RC_GTEST_PROP(PacingProperty, NoMixtureOfPlanAndCeilingDrawsMoreThanCounts, ()) 
   }
 }
 
-TEST(EvaluationShare, IsThatOfTheGrantBetweenWaitingAndComputing) {
-  EXPECT_DOUBLE_EQ(evaluation_share(Watts(200), Watts(240), Watts(140)), 0.6);
-  EXPECT_DOUBLE_EQ(evaluation_share(Watts(141), Watts(240), Watts(140)), kLeastShare);
-  EXPECT_DOUBLE_EQ(evaluation_share(Watts(250), Watts(240), Watts(140)), 1);
-  EXPECT_DOUBLE_EQ(evaluation_share(Watts(120), Watts(100), Watts(140)), 1) << "computing draws less than waiting";
-}
-
 }  // namespace
 }  // namespace perseus::jobs

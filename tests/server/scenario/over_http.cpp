@@ -434,13 +434,11 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
     schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
     if (of.optional("power_limit_w")) schedule->power_limit = Watts(of.number("power_limit_w"));
     if (of.optional("paced_iteration_s")) schedule->budget->paced_iteration_s = of.number("paced_iteration_s");
-    if (of.optional("evaluation_share")) schedule->budget->evaluation_share = of.number("evaluation_share");
     if (const auto ahead = of.optional("ahead")) {
       (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
         formats::JsonFields later(entry);
         jobs::LaterBudget fall{later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))};
         if (later.optional("paced_iteration_s")) fall.paced_iteration_s = later.number("paced_iteration_s");
-        if (later.optional("evaluation_share")) fall.evaluation_share = later.number("evaluation_share");
         schedule->budget->ahead.push_back(fall);
         schedule->later_limits.emplace_back(later.number("power_limit_w"));
         return Ok{};

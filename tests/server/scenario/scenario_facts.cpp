@@ -131,8 +131,6 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
       numbers["falls_to"] = ahead.empty() ? 0 : ahead.back().ceiling_mhz;
       numbers["falls_paced"] = ahead.empty() ? 0 : ahead.back().paced_iteration_s;
       if (!schedule->later_limits.empty()) numbers["falls_power_limit"] = schedule->later_limits.back().value();
-      numbers["evaluation_share"] = schedule->budget->evaluation_share;
-      numbers["falls_evaluation_share"] = ahead.empty() ? 0 : ahead.back().evaluation_share;
     }
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;

@@ -106,7 +106,7 @@ TEST_F(PacerTest, AnEarlierPeriodMovesTheEndOfAWait) {
 }
 
 TEST_F(PacerTest, ALaterPeriodHoldsFromItsTimeOnByItself) {
-  pacer.set({}, {{now_ns + 5 * kSecond, {4}}, {now_ns + 60 * kSecond, {8}}});
+  pacer.set(0, {{now_ns + 5 * kSecond, 4}, {now_ns + 60 * kSecond, 8}});
   pacer.wait(now_ns, is_idle);
   EXPECT_EQ(pacer.paced_s(), 0) << "it is not due";
   EXPECT_EQ(pacer.period_s(), 0);
@@ -118,28 +118,28 @@ TEST_F(PacerTest, ALaterPeriodHoldsFromItsTimeOnByItself) {
   begins(1 * kSecond);
   expect_waits();
   now_ns += 3 * kSecond;
-  pacer.set({}, {{now_ns - 3 * kSecond, {4}}});
+  pacer.set(0, {{now_ns - 3 * kSecond, 4}});
   EXPECT_TRUE(ended());
   EXPECT_EQ(pacer.paced_s(), 3);
 }
 
 TEST_F(PacerTest, OnlyLaterPeriodsThatAreThereMove) {
-  pacer.move_later({{now_ns.load(), {4}}});
+  pacer.move_later({{now_ns.load(), 4}});
   EXPECT_EQ(pacer.period_s(), 0) << "there is none: the server may have taken it back";
-  pacer.set({3}, {{now_ns + 5 * kSecond, {4}}});
-  pacer.move_later({{now_ns + 2 * kSecond, {4}}});
+  pacer.set(3, {{now_ns + 5 * kSecond, 4}});
+  pacer.move_later({{now_ns + 2 * kSecond, 4}});
   EXPECT_EQ(pacer.period_s(), 3);
   now_ns += 2 * kSecond;
   EXPECT_EQ(pacer.period_s(), 4);
 }
 
 TEST_F(PacerTest, ALaterPeriodThatComesDuringAWaitMakesItLonger) {
-  const std::vector<LaterPace> later{{now_ns + 3 * kSecond, {9}}, {now_ns + 3 * kSecond, {2}}};
+  const std::vector<LaterPace> later{{now_ns + 3 * kSecond, 9}, {now_ns + 3 * kSecond, 2}};
   const auto turn_by = [&](std::uint64_t seconds) {
     now_ns += seconds * kSecond;
-    pacer.set({4}, later);
+    pacer.set(4, later);
   };
-  pacer.set({4}, later);
+  pacer.set(4, later);
   begins(0);
   expect_waits();
   turn_by(5);
@@ -149,82 +149,6 @@ TEST_F(PacerTest, ALaterPeriodThatComesDuringAWaitMakesItLonger) {
   EXPECT_TRUE(ended());
   pacer.stop();
   EXPECT_EQ(pacer.period_s(), 0) << "no later one either";
-}
-
-/// A pace with evaluation, of which every step computes for a second.
-class EvaluationPacerTest : public PacerTest {
- protected:
-  EvaluationPacerTest() {
-    pacer.set(pace);
-    pacer.wait_after_evaluation(now_ns - kSecond, now_ns, is_idle);
-    EXPECT_EQ(pacer.paced_s(), 0) << "the first step";
-  }
-  /// The training thread begins a step after one of evaluation, which ended that long ago.
-  void begins_after_evaluation(std::uint64_t ago_ns = 0) {
-    thread_ = std::thread([this, ended_ns = now_ns - ago_ns] {
-      pacer.wait_after_evaluation(ended_ns - kSecond, ended_ns, [this] { return idle.load(); });
-      done = true;
-    });
-  }
-  void turn_by(std::uint64_t by_ns) {
-    now_ns += by_ns;
-    pacer.set(pace);
-  }
-  RankPace pace{3, 0.25};
-};
-
-TEST_F(EvaluationPacerTest, PausesUntilAStepHasComputedItsShareOfTheTime) {
-  EXPECT_TRUE(pacer.paces_evaluation());
-  begins_after_evaluation(kSecond);
-  expect_waits();
-  turn_by(2 * kSecond - 1);
-  expect_waits();
-  turn_by(1);
-  EXPECT_TRUE(ended());
-  EXPECT_EQ(pacer.paced_s(), 2);
-  pacer.wait_after_evaluation(now_ns - 4 * kSecond, now_ns - 3 * kSecond, is_idle);
-  EXPECT_EQ(pacer.paced_s(), 2) << "the program has waited by itself";
-}
-
-TEST_F(EvaluationPacerTest, PausesWhenTheDeviceHasDoneTheStep) {
-  idle = false;
-  begins_after_evaluation();
-  expect_waits();
-  turn_by(3 * kSecond);
-  expect_waits();
-  idle = true;
-  EXPECT_TRUE(eventually([&] { return turn_by(kSecond / 10), done.load(); }));
-  EXPECT_TRUE(ended());
-  EXPECT_GE(pacer.paced_s(), 6) << "3 s for the device, and three times the shortest step";
-}
-
-TEST_F(EvaluationPacerTest, NoPauseIsLongerThanTheLongest) {
-  pace.evaluation_share = 0.001;
-  pacer.set(pace);
-  begins_after_evaluation();
-  expect_waits();
-  turn_by(static_cast<std::uint64_t>(kLongestPace_s) * kSecond);
-  EXPECT_TRUE(ended());
-  EXPECT_EQ(pacer.paced_s(), kLongestPace_s);
-}
-
-TEST_F(EvaluationPacerTest, APlanWithoutAShareEndsAPauseAndNothingPausesAfterStop) {
-  begins_after_evaluation();
-  expect_waits();
-  pacer.set(3);
-  EXPECT_TRUE(ended());
-  EXPECT_FALSE(pacer.paces_evaluation()) << "an earlier server sends no share";
-  pacer.set(pace);
-  pacer.stop();
-  pacer.wait_after_evaluation(now_ns - kSecond, now_ns, is_idle);
-  EXPECT_EQ(pacer.paced_s(), 0);
-}
-
-TEST_F(EvaluationPacerTest, ALaterPaceHasItsShare) {
-  pacer.set({}, {{now_ns + 5 * kSecond, pace}});
-  EXPECT_FALSE(pacer.paces_evaluation());
-  now_ns += 5 * kSecond;
-  EXPECT_TRUE(pacer.paces_evaluation());
 }
 
 TEST_F(PacerTest, WaitsForTheDeviceToo) {
