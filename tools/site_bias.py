@@ -5,7 +5,6 @@ usage: site_bias.py PERSEUS DATA [--draw-more PCT]
 
 DATA is the folder of the published measurements. The day is that of published_site.py, its meter averages over 5 minutes. The last
 row is no feedback: nothing draws more there, and all limits are lower by that much. It is what plans that know the truth do.
-A margin is the domains' `meter_margin`.
 """
 
 import argparse
@@ -19,8 +18,6 @@ import tempfile
 
 WINDOW_S = 300
 FIRST_S = 600
-MARGIN = 0.05
-ROWS = {"none": "none", "reports": "reports", "meter": "meter", f"meter, margin {100 * MARGIN:.0f} %": "meter", "both": "both", "known": "none"}
 
 
 def over_first_s(out: pathlib.Path, limit_w: float) -> int:
@@ -49,15 +46,14 @@ def main() -> None:
     made = re.sub(r"^window_s = .*", f"window_s = {WINDOW_S}", made, flags=re.MULTILINE)
     lower = re.sub(r"^limit_w = (\S+)", lambda m: f"limit_w = {float(m[1]) / (1 + options.draw_more / 100)}", made,
                    flags=re.MULTILINE)
-    with_margin = re.sub(r"^(window_s = .*)", rf"\1\nmeter_margin = {MARGIN}", made, flags=re.MULTILINE)
     print("| feedback | throughput | s over | of these in the first 10 min | kW over | plans made again |")
     print("| --- | --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
-        for name, feedback in ROWS.items():
+        for name in ("none", "reports", "meter", "both", "known"):
             site, out = pathlib.Path(folder) / "site.toml", pathlib.Path(folder) / name
+            site.write_text(lower if name == "known" else made, encoding="utf-8")
             known = name == "known"
-            site.write_text(lower if known else with_margin if "margin" in name else made, encoding="utf-8")
-            result = run(options.perseus, site, out, 0 if known else options.draw_more, feedback)
+            result = run(options.perseus, site, out, 0 if known else options.draw_more, "none" if known else name)
             domain = result["domains"][0]
             first = over_first_s(out, result["proof"][0]["limit_w"])
             print(f"| {name} | {100 * result['throughput']:.2f} % | {domain['over_s']:,.0f} | {first} | "

@@ -15,7 +15,6 @@ site_emulator::SiteDay day_of(const model::SiteDescription& site, const PlannedS
   for (const PlannedPipeline& pipeline : planned.pipelines) day.kinds.push_back({&pipeline.dag, &pipeline.frontier});
   day.kind_of = planned.pipeline_of;
   day.copies = planned.copies;
-  for (const model::DescribedDomain& domain : site.domains) day.meter_margins.push_back(domain.meter_margin);
   day.ramp_step = site.ramp_step;
   for (const model::DescribedEvent& event : site.events) {
     site_emulator::Surprise surprise{event.domain, event.at, event.until,

@@ -401,12 +401,10 @@ class Site(SiteCase):
     def test_a_meter_that_averages_over_a_window(self):
         path = self.folder.name + "/window.toml"
         with open(path, "w") as file:
-            file.write('[[domain]]\nname = "hall"\nlimit_w = 5000\nwindow_s = 2.5\nmeter_margin = 0.05\n[[domain]]\nname = "row"\n')
+            file.write('[[domain]]\nname = "hall"\nlimit_w = 5000\nwindow_s = 2.5\n[[domain]]\nname = "row"\n')
         self.server.cli("site", "set", path)
         self.assertEqual(self.server.ask("GET", "/v1/site")[1]["domains"][0]["window_s"], 2.5)
-        self.assertEqual(self.server.ask("GET", "/v1/site")[1]["domains"][0]["meter_margin"], 0.05)
         hall, row = self.server.ask("GET", "/v1/site/power")[1]["domains"]
-        self.assertEqual(hall["meter_factor"], 1.05)
         self.assertEqual(hall["guard_w"], 0)
         self.assertNotIn("guard_w", row)
         self.assertIn("GUARD", self.server.cli("site", "status", "-o", "wide").stdout)

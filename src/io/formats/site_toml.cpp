@@ -22,14 +22,13 @@ constexpr NumberRange kSiteTime{0, 1e9};
 constexpr NumberRange kDeadlines{1e-3, 1e9};
 constexpr NumberRange kMeteredWatts{0, 1e12};
 constexpr NumberRange kEfficiencies{0.01, 1};
-constexpr NumberRange kMeterMargins{0, 0.25};
 constexpr NumberRange kPipelineCounts{1, 1e6};
 
 constexpr auto kSiteKeys =
     std::to_array<std::string_view>({"name", "end_s", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node",
                                      "ramp_step_s", "domain", "limit", "job", "event", "emulation"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
-    {"name", "parent", "limit_w", "constant_w", "window_s", "meter_margin", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+    {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
 constexpr auto kEventKeys = std::to_array<std::string_view>({"domain", "at_s", "until_s", "limit_w", "within_s"});
 constexpr auto kEmulationKeys =
@@ -129,7 +128,6 @@ class SiteReader {
         {Seconds(0), f.has("limit_w") ? Watts(f.number("limit_w", kMeteredWatts)) : model::kNoLimit});
     domain.constant = Watts(f.number_or(0, "constant_w", kMeteredWatts));
     if (f.has("window_s")) domain.window = Seconds(f.number("window_s", {0, 86400}));
-    domain.meter_margin = f.number_or(0, "meter_margin", kMeterMargins);
     if (f.has("ramp_down_w_per_s")) domain.ramp.down_w_per_s = f.number("ramp_down_w_per_s", {1e-3, 1e12});
     if (f.has("ramp_up_w_per_s")) domain.ramp.up_w_per_s = f.number("ramp_up_w_per_s", {1e-3, 1e12});
     site_.domains.push_back(std::move(domain));

@@ -36,7 +36,6 @@ struct DescribedDomain {
   Ramp ramp{};
   Watts constant{};                 ///< switches, storage and other loads that do not change
   std::optional<Seconds> window{};  ///< over which its meter averages; nullopt: over minutes
-  double meter_margin = 0;          ///< its limit is lower by this part until a meter reads it; 0: as it is
   std::string limits_unread{};  ///< for people: which limit cannot be read, so that an earlier one is here; empty: none
 };
 

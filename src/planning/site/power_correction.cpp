@@ -63,9 +63,4 @@ double MeterCorrection::factor(Seconds now) const {
   return stale ? std::max(1.0, factor_) : factor_;
 }
 
-double MeterCorrection::factor(Seconds now, double margin) const {
-  const bool unknown = !read_ || now > *read_ + kForgotten;
-  return unknown ? std::max(1 + margin, factor(now)) : factor(now);
-}
-
 }  // namespace perseus::site

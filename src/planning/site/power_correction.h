@@ -10,13 +10,11 @@
 // Input:   energies and powers above 0. What is not a number, or further from planned than kPlausible, is ignored.
 // Output:  factor(): what to multiply planned power with (jobs), or to divide a limit by (meter). Whatever is reported,
 //          a job is taken for kLeast of its plan at least; a meter raises a limit by 1 / kLeastMetered at most, and one
-//          without readings for kStale by nothing. A domain that a meter will read may have a margin: its factor is
-//          1 + margin at least before the first reading, and when there was none for kForgotten. From a reading on it
-//          is as without a margin.
+//          without readings for kStale by nothing.
 // Errors:  none.
 // Cost:    O(1).
 // Threads: one object, one thread.
-// Source:  docs/decisions/0053, 0055 and 0060. A server, whose log has medians over iterations, corrects jobs by
+// Source:  docs/decisions/0053 and 0055. A server, whose log has medians over iterations, corrects jobs by
 //          server/jobs/drawn_power.h.
 #pragma once
 
@@ -50,13 +48,11 @@ class MeterCorrection {
   MeterCorrection(double factor, Seconds read) : read_(read), changed_(read), factor_(factor) {}
   static constexpr double kLeastMetered = 0.95, kMost = 1.25, kPlausible = 2;
   static constexpr double kUpBand = 0.002, kDownBand = 0.01, kPartDown = 0.25;
-  static constexpr Seconds kPause{60}, kStale{300}, kForgotten{3600};
+  static constexpr Seconds kPause{60}, kStale{300};
 
   /// Means over the same time, during which no plan changed. Returns whether factor() changed.
   bool read(Seconds at, Watts metered, Watts expected);
   [[nodiscard]] double factor(Seconds now) const;
-  /// Of a domain with that margin, as a fraction of its limit.
-  [[nodiscard]] double factor(Seconds now, double margin) const;
   [[nodiscard]] std::optional<Seconds> last_read() const { return read_; }
 
  private:

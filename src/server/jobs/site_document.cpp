@@ -26,7 +26,7 @@ struct DomainBody {
   std::vector<LimitBody> limits;
   std::string limits_unread;
   double constant_w = 0;
-  std::optional<double> window_s, meter_margin, ramp_down_w_per_s, ramp_up_w_per_s;
+  std::optional<double> window_s, ramp_down_w_per_s, ramp_up_w_per_s;
 };
 struct HostBody {
   std::string host, prefix, domain;
@@ -57,7 +57,6 @@ void describe(F& f, S& s) {
   f("limits_unread", s.limits_unread);
   f("constant_w", s.constant_w);
   f("window_s", s.window_s);
-  f("meter_margin", s.meter_margin);
   f("ramp_down_w_per_s", s.ramp_down_w_per_s);
   f("ramp_up_w_per_s", s.ramp_up_w_per_s);
 }
@@ -167,7 +166,6 @@ class Reader {
     if (d > 0) domain.parent = body.parent.empty() ? 0 : domain_named(at + "parent", body.parent);
     domain.constant = Watts(in(at + "constant_w", body.constant_w, {0, kMostWatts}));
     if (body.window_s) domain.window = Seconds(in(at + "window_s", *body.window_s, {0, 86400}));
-    if (body.meter_margin) domain.meter_margin = in(at + "meter_margin", *body.meter_margin, {0, 0.25});
     for (const auto& [member, value, ramp] :
          {std::tuple{"ramp_down_w_per_s", body.ramp_down_w_per_s, &domain.ramp.down_w_per_s},
           {"ramp_up_w_per_s", body.ramp_up_w_per_s, &domain.ramp.up_w_per_s}}) {
@@ -238,7 +236,6 @@ SiteBody body_of(const SiteDocument& document) {
     one.constant_w = domain.constant.value();
     one.limits_unread = domain.limits_unread;
     if (domain.window) one.window_s = domain.window->value();
-    if (domain.meter_margin > 0) one.meter_margin = domain.meter_margin;
     one.ramp_down_w_per_s = domain.ramp.down_w_per_s;
     one.ramp_up_w_per_s = domain.ramp.up_w_per_s;
     for (const model::LimitStep& step : domain.limits) {

@@ -183,7 +183,7 @@ std::vector<double> SiteMeters::factors(const jobs::SiteDocument& document, doub
   for (const model::DescribedDomain& domain : document.site.domains) {
     const auto known = corrections_.find(domain.name);
     const site::MeterCorrection correction = known == corrections_.end() ? site::MeterCorrection() : known->second;
-    factors.push_back(correction.factor(Seconds(now_s), domain.meter_margin));
+    factors.push_back(correction.factor(Seconds(now_s)));
   }
   return factors;
 }

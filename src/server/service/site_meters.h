@@ -3,12 +3,12 @@
 // Problem: any server may get a reading, only the one that divides the watts corrects, and both may be restarted.
 // Input:   readings; what a domain is expected to draw, while no grant changes in it.
 // Output:  last(): the median of the last three readings, none of them older than kFresh_s. factors(): per domain, what
-//          its limit as metered is to be divided by (planning/site/power_correction.h), with the domain's margin.
+//          its limit as metered is to be divided by (planning/site/power_correction.h).
 // Errors:  take(): usage: an unknown domain, a time ahead of the server's, or not after the domain's last reading;
 //          then no reading counts. Those of the store.
 // Cost:    a write per call of take(), one per call of correct() that uses a reading.
 // Threads: io thread.
-// Source:  docs/decisions/0055 and 0060.
+// Source:  docs/decisions/0055.
 #pragma once
 
 #include <map>

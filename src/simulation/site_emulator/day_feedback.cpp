@@ -8,7 +8,7 @@ DayFeedback::DayFeedback(const SiteDay& day)
     : day_(day), believed_(day), jobs_(day.kind_of.size()), meters_(day.timed.site.domains.size()) {}
 
 std::vector<Watts> DayFeedback::left(std::vector<Watts> limits, Seconds now) const {
-  for (std::size_t d = 0; d < limits.size(); ++d) limits[d] = limits[d] / factor_of(static_cast<int>(d), now);
+  for (std::size_t d = 0; d < limits.size(); ++d) limits[d] = limits[d] / meters_[d].factor(now);
   return limits;
 }
 
@@ -32,13 +32,7 @@ bool DayFeedback::read_reports(Seconds now) {
 }
 
 bool DayFeedback::read_meter(int domain, Seconds now, Watts metered, Watts expected) {
-  const double before = factor_of(domain, now);
-  meters_[domain].read(now, metered, expected);
-  return factor_of(domain, now) != before;
-}
-
-double DayFeedback::factor_of(int domain, Seconds now) const {
-  return meters_[domain].factor(now, day_.meter_margins.empty() ? 0 : day_.meter_margins[domain]);
+  return meters_[domain].read(now, metered, expected);
 }
 
 void DayFeedback::believe(std::size_t job) {

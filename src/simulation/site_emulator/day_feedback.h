@@ -2,8 +2,7 @@
 //
 // Model:   every kTick the reports that have arrived by then are read: of iterations that ended the longest delay of a
 //          grant before. Meters are read every kReading while no plan changes: the mean over that time is compared with
-//          what the believed plans draw. Reports and meters have no noise of their own. The margin of a domain that a
-//          meter will read holds until then, so all day without a meter.
+//          what the believed plans draw. Reports and meters have no noise of their own.
 // Input:   a valid day, which must outlive the object.
 // Output:  believed(): the day with the powers of its jobs corrected (planning/site/power_correction.h); `left`: limits
 //          corrected by the meters.
@@ -37,7 +36,6 @@ class DayFeedback {
   bool read_meter(int domain, Seconds now, Watts metered, Watts expected);
 
  private:
-  [[nodiscard]] double factor_of(int domain, Seconds now) const;
   struct Report {
     std::size_t job;
     Seconds end;

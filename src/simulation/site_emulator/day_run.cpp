@@ -376,7 +376,7 @@ DayRun DayRunner::run(const std::function<void(double)>& progress) {
   const Seconds end = day_.timed.end;
   const std::vector<Seconds> times = change_times(limits_, end);
   const std::vector<Watts> limits = limits_at(Seconds(0));
-  begin(settle(feedback_.left(limits, Seconds(0))));
+  begin(settle(limits));
   plan(Seconds(0), limits);
   for (std::size_t k = 0; k < times.size(); ++k) {
     if (k > 0) change(times[k], k + 1 < times.size() ? times[k + 1] : end);

@@ -45,9 +45,8 @@ struct Feedback {
 struct SiteDay {
   site::TimedSite timed;  ///< its limits are announced
   std::vector<DayKind> kinds;
-  std::vector<int> kind_of;             ///< per job
-  std::vector<double> copies;           ///< per job: of each accelerator of its kind
-  std::vector<double> meter_margins{};  ///< per domain: see site::MeterCorrection; empty: none has one
+  std::vector<int> kind_of;    ///< per job
+  std::vector<double> copies;  ///< per job: of each accelerator of its kind
   std::vector<Surprise> surprises;
   Seconds ramp_step{60};
   GrantDelay delay;

@@ -41,26 +41,6 @@ RC_GTEST_PROP(PowerCorrectionProperty, NoReportMovesItOutOfItsBounds, ()) {
   }
 }
 
-RC_GTEST_PROP(PowerCorrectionProperty, AMarginIsGoneWithTheFirstReading, ()) {
-  ShrinkingDice dice;
-  const double margin = dice.real(0, 0.25);
-  MeterCorrection meter;
-  double now_s = 0, read_s = -1e9;
-  for (int k = 0; k < 100; ++k) {
-    now_s += dice.one_in(10) ? dice.real(0, 10'000) : dice.real(0, 400);
-    const double factor = meter.factor(Seconds(now_s), margin);
-    const double plain = meter.factor(Seconds(now_s));
-    if (now_s - read_s > 3600) {
-      RC_ASSERT(factor >= 1 + margin && factor == std::max(plain, 1 + margin));
-    } else {
-      RC_ASSERT(factor == plain);
-    }
-    RC_ASSERT(meter.factor(Seconds(now_s), 0) == (now_s - read_s > 3600 ? std::max(1.0, plain) : plain));
-    meter.read(Seconds(now_s), Watts(dice.one_in(4) ? any_power(dice) : dice.real(80, 120)), Watts(100));
-    if (meter.last_read() == Seconds(now_s)) read_s = now_s;
-  }
-}
-
 RC_GTEST_PROP(PowerCorrectionProperty, NoisyReportsConvergeAboveTheTruth, ()) {
   ShrinkingDice dice;
   const double truth = dice.real(0.85, 1.2), noise = dice.real(0, 0.05);

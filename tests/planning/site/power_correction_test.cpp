@@ -50,27 +50,6 @@ TEST(MeterCorrection, LowersLimitsAtOnceAndRaisesThemSlowly) {
   EXPECT_DOUBLE_EQ(correction.factor(Seconds(70)), 1.0765);
 }
 
-TEST(MeterCorrection, AMarginHoldsUntilTheFirstReading) {
-  MeterCorrection correction;
-  EXPECT_EQ(correction.factor(Seconds(1e9), 0.05), 1.05);
-  EXPECT_EQ(correction.factor(Seconds(1e9)), 1);
-  correction.read(Seconds(10), Watts(0), Watts(1000));  // no meter reads this
-  EXPECT_EQ(correction.factor(Seconds(10), 0.05), 1.05);
-  correction.read(Seconds(20), Watts(1020), Watts(1000));
-  EXPECT_DOUBLE_EQ(correction.factor(Seconds(20), 0.05), 1.022);
-}
-
-TEST(MeterCorrection, AMarginHoldsAgainAfterAnHourOfSilence) {
-  MeterCorrection agrees, lowered;
-  agrees.read(Seconds(10), Watts(1000), Watts(1000));
-  lowered.read(Seconds(10), Watts(1080), Watts(1000));
-  EXPECT_EQ(agrees.factor(Seconds(3610), 0.05), 1);
-  EXPECT_EQ(agrees.factor(Seconds(3611), 0.05), 1.05);
-  EXPECT_DOUBLE_EQ(lowered.factor(Seconds(3611), 0.05), 1.082) << "a factor that lowered more stays";
-  agrees.read(Seconds(4000), Watts(1000), Watts(1000));
-  EXPECT_EQ(agrees.factor(Seconds(4000), 0.05), 1);
-}
-
 TEST(MeterCorrection, AnAbsurdMeterChangesNothing) {
   MeterCorrection correction;
   for (const double metered_w : {0.0, kNan, 10'000.0, -5.0, std::numeric_limits<double>::infinity()}) {

@@ -24,15 +24,13 @@ TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto read = parse_site_document(
       R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"pacing":true,"domains":[{"name":"hall"},)"
       R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"limits_unread":"event e1","constant_w":10,)"
-      R"("window_s":2.5,"meter_margin":0.05,"ramp_up_w_per_s":2}],)"
+      R"("window_s":2.5,"ramp_up_w_per_s":2}],)"
       R"("hosts":[{"prefix":"a-","domain":"row"}]})",
       "body");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->site.domains[1].parent, 0);
   EXPECT_EQ(read->site.domains[1].window, Seconds(2.5));
   EXPECT_EQ(read->site.domains[0].window, std::nullopt);
-  EXPECT_EQ(read->site.domains[1].meter_margin, 0.05);
-  EXPECT_EQ(read->site.domains[0].meter_margin, 0);
   EXPECT_EQ(read->hosts[0].domain, 1);
   const std::string text = format_site_document(*read);
   const auto again = parse_site_document(text, "body");
@@ -63,7 +61,6 @@ TEST(SiteDocumentTest, AnErrorNamesTheDomain) {
   EXPECT_EQ(in_row(R"("parent":"row")"), "site: domains[1].parent: 'row'; allowed: the name of a domain before it");
   EXPECT_EQ(in_row(R"("constant_w":-2)"), "site: domains[1].constant_w: -2; allowed: 0 to 1000000000000");
   EXPECT_EQ(in_row(R"("window_s":-1)"), "site: domains[1].window_s: -1; allowed: 0 to 86400");
-  EXPECT_EQ(in_row(R"("meter_margin":0.3)"), "site: domains[1].meter_margin: 0.3; allowed: 0 to 0.25");
   EXPECT_EQ(in_row(R"("ramp_down_w_per_s":0)"),
             "site: domains[1].ramp_down_w_per_s: 0; allowed: 0.001 to 1000000000000");
   EXPECT_EQ(in_row(R"("limits":[{"limit_w":-5}])"),

@@ -17,7 +17,7 @@ struct Step {
   std::optional<double> limit_w;
 };
 struct Domain {
-  std::string name, parent, constant_w = "0", window_s = {}, meter_margin = {};
+  std::string name, parent, constant_w = "0", window_s = {};
   std::vector<Step> limits;
 };
 
@@ -61,10 +61,6 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.window_s = option.value;
       }
-    } else if (named("margin.")) {
-      for (Domain& domain : domains) {
-        if (domain.name == option.name.substr(7)) domain.meter_margin = option.value;
-      }
     } else if (named("parent.")) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.parent = option.value;
@@ -79,7 +75,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
     } else {
       const auto limits = limits_of(option.value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({option.name, "", "0", "", "", *limits});
+      domains.push_back({option.name, "", "0", "", *limits});
     }
   }
   return json_object([&](JsonWriter& f) {
@@ -90,9 +86,6 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
                                      of("parent", domain.parent);
                                      of.always("constant_w", JsonRaw{domain.constant_w});
                                      if (!domain.window_s.empty()) of.always("window_s", JsonRaw{domain.window_s});
-                                     if (!domain.meter_margin.empty()) {
-                                       of.always("meter_margin", JsonRaw{domain.meter_margin});
-                                     }
                                      of.always("limits", JsonList{domain.limits, [](const Step& limit) {
                                                                     return JsonObject{[&limit](JsonWriter& at) {
                                                                       at.always("from_s", limit.from_s);

@@ -19,7 +19,7 @@ service::ServiceOptions options_of(const std::string& owner) {
 class SiteMeter : public ::testing::Test {
  protected:
   SiteMeter() {
-    PERSEUS_CHECK(one.set_site(R"({"domains":[{"name":"hall","constant_w":1000,"meter_margin":0.05,)"
+    PERSEUS_CHECK(one.set_site(R"({"domains":[{"name":"hall","constant_w":1000,)"
                                R"("limits":[{"limit_w":2000}]}]})")
                       .ok(),
                   "no site");
@@ -57,14 +57,6 @@ class SiteMeter : public ::testing::Test {
   InProcess other{options_of("other"), database};
   double now_s = 0;
 };
-
-TEST_F(SiteMeter, AMarginStaysReleasedWhileReadingsConfirmThePlans) {
-  EXPECT_DOUBLE_EQ(factor(one), 1.05);
-  const auto [least, most] = read_for(6, 1000);
-  EXPECT_EQ(least, 1);
-  EXPECT_EQ(most, 1);
-  EXPECT_EQ(factor(other), 1) << "the server that would take over";
-}
 
 TEST_F(SiteMeter, AFactorThatRaisesALimitStaysWhileReadingsConfirmIt) {
   const auto [least, most] = read_for(40, 955);

@@ -197,28 +197,6 @@ RC_GTEST_PROP(SiteDayProperty, ReportsBringALimitBackThatBiasesExceed, ()) {
   RC_ASSERT(run.corrections <= 4 * std::ssize(made.day.kind_of));
 }
 
-RC_GTEST_PROP(SiteDayProperty, AMeterWithAMarginKeepsALimitFromTheBeginning, ()) {
-  ShrinkingDice dice;
-  RandomSite made;
-  random_site(dice, made, 8);
-  one_limit(dice, made);
-  const double margin = dice.real(0, 0.15);
-  made.day.meter_margins = {margin};
-  made.day.draw_more = dice.real(0, margin);
-  made.day.feedback.meter = true;
-  const DayRun run = run_day(made.day, "optimum", any_objective(dice));
-  RC_PRE(run.planned[0].used[0] + run.planned[0].guard[0] <= run.planned[0].limit[0] / (1 + margin));
-  // Before any change the limit holds with what the jobs really draw, and the guard that the plans have.
-  const double window_s = made.day.timed.windows[0]->value();
-  const double until_s = run.planned.size() > 2 ? run.planned[1].from.value() : made.day.timed.end.value();
-  double drawn_j = 0;
-  for (int k = 0; k < static_cast<int>(until_s); ++k) {
-    drawn_j += run.domains[0].power_w[k];
-    if (k >= window_s) drawn_j -= run.domains[0].power_w[k - static_cast<int>(window_s)];
-    if (k + 1 >= window_s) RC_ASSERT(drawn_j / window_s <= run.planned[0].limit[0].value() * (1 + kRounding));
-  }
-}
-
 /// Of all jobs, each alone at full speed from its place on.
 double plain_energy_j(const SiteDay& day) {
   const std::vector<double> places = draw_places(day);
