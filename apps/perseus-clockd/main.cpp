@@ -26,7 +26,7 @@ namespace {
 constexpr const char* kHelp =
     R"(perseus-clockd sets a GPU's clock for a training process, and gives it back when either process ends.
 
-usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--ceiling MHZ] [--power-limit]
+usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--ceiling MHZ]
          Serve the training processes of this node, containers included, until SIGTERM. One per node, outside of
          containers. A container must see PATH; default: /run/perseus/clockd.sock. Any local user may connect (--mode 0666);
          a client gets a GPU if it can open the GPU's device node and no other client holds it. For tests only:
@@ -39,9 +39,6 @@ usage: perseus-clockd --daemon [--socket PATH] [--mode OCTAL] [--group NAME] [--
        perseus-clockd --help | --version
 
 Without a daemon the Perseus client starts perseus-clockd itself, one per GPU, with a mailbox in shared memory.
-
---power-limit: under the watt limit of a site, clients may have the helper lower their GPU's own power limit too, as a
-backstop (PERSEUS_POWER_BACKSTOP=1). It is given back like a clock, and never above the limit that was there.
 
 --ceiling MHZ: the administrator's limit. The helper locks no clock above it, and gives a clock back by locking
 [lowest, MHZ]. NVML cannot report such limits. Clients: PERSEUS_CEILING_MHZ.
@@ -141,14 +138,13 @@ int serve(const std::vector<std::string>& arguments) {
     const std::string& name = *word;
     if (std::ranges::find(seen, name) != seen.end()) return wrong(name + " is given twice");
     seen.push_back(name);
-    if (name == "--simulated" || name == "--power-limit") {
-      (name == "--simulated" ? options.simulated : options.power_limit) = true;
+    if (name == "--simulated") {
+      options.simulated = true;
       continue;
     }
     if (std::ranges::find(with_value, name) == with_value.end()) {
       return wrong("--daemon: unknown option " + name +
-                   "; allowed: --socket PATH, --group NAME, --mode OCTAL, --ceiling MHZ, "
-                   "--power-limit");
+                   "; allowed: --socket PATH, --group NAME, --mode OCTAL, --ceiling MHZ");
     }
     if (++word == arguments.end()) return wrong(name + " has no value");
     if (const std::string allowed = take(name, *word, options); !allowed.empty()) {
@@ -172,12 +168,10 @@ int run(const std::string& command, const std::vector<std::string>& arguments) {
     return wrong((command.empty() ? "no command" : "unknown command " + command) +
                  "; allowed: --daemon, --restore, --help, --version");
   }
-  const bool power_limit = !arguments.empty() && arguments.back() == "--power-limit";
-  const std::size_t rest = arguments.size() - (power_limit ? 1 : 0);
-  const bool limited = rest == 3 && arguments[1] == "--ceiling";
+  const bool limited = arguments.size() == 3 && arguments[1] == "--ceiling";
   const auto ceiling = number(limited ? arguments[2] : "0", 0, 65535);
-  if ((rest == 1 || limited) && ceiling && perseus::clock_control::helper_fds_given()) {
-    perseus::clock_control::run_helper({arguments[0], perseus::Megahertz(*ceiling), false, {}, power_limit});
+  if ((arguments.size() == 1 || limited) && ceiling && perseus::clock_control::helper_fds_given()) {
+    perseus::clock_control::run_helper({arguments[0], perseus::Megahertz(*ceiling)});
   }
   return wrong("--device: no mailbox; this option is for the Perseus client, which passes one");
 }

@@ -23,7 +23,6 @@ ListForm host_form() {
            {"WANTED", "wanted_most_mhz", Use::roomy, Kind::range, "wanted_least_mhz"},
            {"LEAST SET", "set_least_mhz", Use::csv},
            {"SET", "set_most_mhz", Use::table, Kind::range, "set_least_mhz"},
-           {"POWER LIMIT", "power_limit_w", Use::some},
            {"FAILED", "clocks_failed"},
            {"LATE", "clocks_late", Use::roomy},
            {"THROTTLED", "throttled_iterations", Use::roomy},

@@ -79,7 +79,6 @@ ListForm rank_form() {
            {"LEAST WANTED", "wanted_least_mhz", Use::csv},
            {"WANTED", "wanted_most_mhz", Use::table, Kind::range, "wanted_least_mhz"},
            {"SET", "set_mhz"},
-           {"POWER LIMIT", "power_limit_w", Use::some},
            {"FAILED", "clocks_failed"},
            {"LATE", "clocks_late"},
            {"THROTTLED", "throttled_iterations"},

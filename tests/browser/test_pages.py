@@ -148,17 +148,6 @@ class HostsTest(ClusterCase):
         self.browser.wait_until("document.querySelectorAll('.host-table tbody tr').length === 1")
         self.assertEqual(self.text("main .list-summary"), "1 of 2 rows")
 
-    def test_lowered_power_limits_have_a_column(self):
-        self.made()
-        self.open_hosts()
-        self.assertNotIn("Power limit", self.js("() => document.querySelector('.host-table thead').innerText"))
-        with self.cluster.lock:
-            self.cluster.hosts[0]["power_limit_w"] = 2600
-        self.js("() => { location.hash = '#/alerts'; }")
-        self.open_hosts()
-        self.assertIn("Power limit", self.js("() => document.querySelector('.host-table thead').innerText"))
-        self.assertEqual(self.js(HOSTS)[1], "node-2 | gpt | 8 |  | 1,200-1,410 MHz | 1,200-1,410 MHz | 2,600 W | 3 | 1 | 12 | none")
-
     def test_thousands_of_hosts_come_in_pages_and_only_visible_ones_are_elements(self):
         self.made(3000)
         self.open_hosts()

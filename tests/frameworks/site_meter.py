@@ -21,7 +21,6 @@ class SiteMeter:
     def __init__(self, files, behind_s=0.7):
         self._files, self._behind_s, self._over, self._error = list(files), behind_s, threading.Event(), None
         self.readings = []  # (time.monotonic(), J)
-        self.limits_w = []  # (time.monotonic(), the greatest power limit of the GPUs)
         self._first_s = time.monotonic()
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -45,11 +44,6 @@ class SiteMeter:
         means = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(within, within[length:])]
         return max(means), len(means)
 
-    def power_limits_w(self, from_s, until_s):
-        """The least and the greatest in that time."""
-        within = [limit_w for at_s, limit_w in self.limits_w if from_s <= at_s <= until_s]
-        return min(within), max(within)
-
     def _run(self):
         try:
             while not self._over.wait(INTERVAL_S / 2):
@@ -63,4 +57,3 @@ class SiteMeter:
             if any(record.remembered_from_s > at_s for record in records):
                 raise Late(f"the meter reads {time.monotonic() - at_s:.1f} s too late")
             self.readings.append((at_s, sum(record.energy_j for record in records)))
-            self.limits_w.append((time.monotonic(), max(record.power_limit_w for record in records)))

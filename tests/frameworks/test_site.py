@@ -154,12 +154,11 @@ class Story:
         steps = self.steps(phase)
         figures = medians(steps)
         greatest_w, windows = self.meter.greatest_w(from_s, until_s, WINDOW_S)
-        least_w, most_w = self.meter.power_limits_w(from_s, until_s)
         return {
             "limit_w": limit_w, "windows": windows, "mean_w": self.meter.mean_w(from_s, until_s), "greatest_w": greatest_w,
             "steps": len(steps[0]), "step_s": figures["time_s"], "lost_s": figures["lost_s"],
             "planned_s": median(step["planned_iteration_time_s"] for step in steps[0]),
-            "paced_s": steps[0][-1]["paced_s"] - steps[0][0]["paced_s"], "power_limits_w": (least_w, most_w),
+            "paced_s": steps[0][-1]["paced_s"] - steps[0][0]["paced_s"],
             "states": sorted({step["state"] for rank in steps for step in rank}),
         }  # fmt: skip
 
@@ -208,17 +207,6 @@ class Limits(unittest.TestCase):
             self.assertGreater(figures[phase]["step_s"], 1.2 * figures[phase]["planned_s"], phase)
         for phase in ("no limit", "back"):
             self.assertEqual(figures[phase]["paced_s"], 0, phase)
-
-    def test_a_fall_with_the_power_limit_as_backstop(self):
-        story = Story(self, PERSEUS_POWER_BACKSTOP="1")
-        story.fall_and_stay()
-        story.kill_server()
-        story.come_back()
-        figures = self.judge(story)
-        _, default_w = figures["no limit"]["power_limits_w"]
-        for phase in ("low", "no server", "low again"):
-            self.assertLess(figures[phase]["power_limits_w"][1], default_w, phase)
-        self.assertEqual(story.meter.limits_w[-1][1], default_w)
 
     def test_a_rank_that_is_stopped_for_30_s_near_the_slowest_plan(self):
         story = Story(self, fall=0.45)

@@ -40,17 +40,15 @@ class Hosts(test_lists.ListCase):
             self.register(over, rank, "node-9")
         self.register(old, 3, "node-1", control="none", control_reason="no permission", epoch=6)
         self.assertEqual(self.server.ask("POST", f"/v1/jobs/{over}/finish", {})[0], 200)
-        self.assertEqual(self.report(old, 0, 3, set_mhz=1200, failed=2, late=1, throttled_iterations=4,
-                                     power_limit_w=450), (200, {"rejected": []}))
+        self.assertEqual(self.report(old, 0, 3, set_mhz=1200, failed=2, late=1, throttled_iterations=4), (200, {"rejected": []}))
         self.assertEqual(self.report(old, 1, 3, set_mhz=1410, failed=1)[0], 200)
         self.assertEqual(self.report(old, 0, 4, set_mhz=-5)[0], 400)
-        self.assertEqual(self.report(old, 0, 4, power_limit_w=-1)[0], 400)
         rows, pages = self.hosts()
         self.assertEqual(pages, 1)
         self.assertEqual(rows, [
             {"host": "other/host ü", "job": new, "job_name": "new", "ranks": 4},
             {"host": "node-0", "job": old, "job_name": "old", "ranks": 2, "set_least_mhz": 1200, "set_most_mhz": 1410,
-             "power_limit_w": 450, "clocks_failed": 3, "clocks_late": 1, "throttled_iterations": 4, "reporting": 2},
+             "clocks_failed": 3, "clocks_late": 1, "throttled_iterations": 4, "reporting": 2},
             {"host": "node-1", "job": old, "job_name": "old", "ranks": 2, "without_control": 1, "control_reason": "no permission"}])
         self.assertEqual(self.hosts("limit=1"), (rows, 3))
         self.assertEqual(self.hosts("host=node-")[0], rows[1:])
@@ -58,14 +56,9 @@ class Hosts(test_lists.ListCase):
         for wrong in ("limit=0", "limit=5001", "after=x", "after=1%2Cj%2F%2F", "hosts=x"):
             self.assertEqual(self.server.ask("GET", f"/v1/hosts?{wrong}")[0], 400, wrong)
         [rank] = self.server.ask("GET", f"/v1/jobs/{old}/ranks?host=node-0&limit=1")[1]["ranks"]
-        self.assertEqual([rank[name] for name in ("rank", "host", "set_mhz", "clocks_failed", "power_limit_w")],
-                         [0, "node-0", 1200, 2, 450])
+        self.assertEqual([rank[name] for name in ("rank", "host", "set_mhz", "clocks_failed")], [0, "node-0", 1200, 2])
         table = self.server.cli("host", "list", "--host", "node-", "--sort", "failed", "--reverse").stdout.splitlines()
-        self.assertRegex(table[1], r"^node-0 +\S+ +old +2 +- +- +1200-1410 MHz +450 W +3 +1 +4 ")
-        self.assertIn("POWER LIMIT", table[0])
-        self.assertNotIn("POWER LIMIT", self.server.cli("host", "list", "--host", "other").stdout)
-        self.assertIn("power_limit_w", self.server.cli("host", "list", "--host", "other", "-o", "csv").stdout)
-        self.assertRegex(self.server.cli("job", "ranks", "old", "--host", "node-0").stdout, r"POWER LIMIT[^\n]*\n[^\n]* 450 W ")
+        self.assertRegex(table[1], r"^node-0 +\S+ +old +2 +- +- +1200-1410 MHz +3 +1 +4 ")
         self.assertEqual(len(table), 3)
         self.assertLessEqual(max(map(len, self.server.shown_on(80, "host", "list"))), 80)
         for words in (("host", "list", "--job", "nope"), ("job", "show", "nope")):

@@ -21,14 +21,12 @@ void describe(F& f, const RegisterJobAnswer& made) {
 struct LaterCeilingAnswer {
   double at_s = 0;
   int ceiling_mhz = 0;
-  std::optional<Watts> power_limit = {};
   double paced_iteration_s = 0;
 };
 template <class F>
 void describe(F& f, const LaterCeilingAnswer& later) {
   f.always("at_s", later.at_s);
   f.always("ceiling_mhz", later.ceiling_mhz);
-  f("power_limit_w", later.power_limit);
   f("paced_iteration_s", later.paced_iteration_s);
 }
 /// A plan's budget as ranks see it.
@@ -37,7 +35,6 @@ struct BudgetAnswer {
   int ceiling_mhz = 0;
   bool at_once = false;
   std::vector<LaterCeilingAnswer> ahead = {};
-  std::optional<Watts> power_limit = {};
   double paced_iteration_s = 0;
 };
 template <class F>
@@ -46,20 +43,14 @@ void describe(F& f, const BudgetAnswer& budget) {
   f.always("ceiling_mhz", budget.ceiling_mhz);
   f.always("at_once", budget.at_once);
   f("ahead", budget.ahead);
-  f("power_limit_w", budget.power_limit);
   f("paced_iteration_s", budget.paced_iteration_s);
 }
-inline std::optional<BudgetAnswer> budget_of(const StageSchedule& schedule) {
-  const std::optional<PowerBudget>& budget = schedule.budget;
+inline std::optional<BudgetAnswer> answer_of(const std::optional<PowerBudget>& budget) {
   if (!budget) return std::nullopt;
-  BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once, {}, schedule.power_limit};
-  for (std::size_t k = 0; k < budget->ahead.size(); ++k) {
-    const LaterBudget& later = budget->ahead[k];
-    std::optional<Watts> limit;
-    if (k < schedule.later_limits.size()) limit = schedule.later_limits[k];
-    answer.ahead.push_back({later.at_s, later.ceiling_mhz, limit, later.paced_iteration_s});
+  BudgetAnswer answer{budget->lease_s, budget->ceiling_mhz, budget->at_once, {}, budget->paced_iteration_s};
+  for (const LaterBudget& later : budget->ahead) {
+    answer.ahead.push_back({later.at_s, later.ceiling_mhz, later.paced_iteration_s});
   }
-  answer.paced_iteration_s = budget->paced_iteration_s;
   return answer;
 }
 
@@ -104,7 +95,7 @@ void describe(F& f, const StageSchedule& schedule) {
   f("only_possible", schedule.only_possible);
   f("modeled", schedule.modeled);
   f("slower_because", schedule.slower_on_purpose ? std::optional<std::string_view>(schedule.reason) : std::nullopt);
-  f("budget", budget_of(schedule));
+  f("budget", answer_of(schedule.budget));
   f.always("clocks", clocks_shown(schedule.clocks));
   if (!schedule.computations.empty()) f.always("computations", ids_shown(schedule.computations));
   f("shapes", schedule.shapes);

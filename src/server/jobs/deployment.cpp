@@ -10,7 +10,6 @@
 
 #include "planning/model/default_plan.h"
 #include "server/jobs/at_clock.h"
-#include "server/jobs/backstop_power.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pacing.h"
 #include "server/jobs/pipeline_input.h"
@@ -157,10 +156,7 @@ std::optional<PowerBudget> budget_of(const Job& job) {
   if (!job.grant || !job.grant->granted_w) return std::nullopt;
   const PowerGranted& grant = *job.grant;
   const bool falls = grant.counted_w == 0 || *grant.granted_w < grant.counted_w;
-  PowerBudget budget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls, grant.ahead};
-  const int last_pct = job.plan && job.plan->budget ? job.plan->budget->draws_more_pct : 0;
-  budget.draws_more_pct = backstop_step(grant.correction, last_pct);
-  return budget;
+  return PowerBudget{*grant.granted_w, grant.lease_s, grant.ceiling_mhz, falls, grant.ahead};
 }
 
 /// Power of all accelerators of the pipelines of a group, each rank in its most power-hungry computation at that clock

@@ -38,7 +38,6 @@ void describe(F& f, S& s) {
   f("failed", s.failed);
   f("late", s.late);
   f("throttled_iterations", s.throttled_iterations);
-  f("power_limit_w", s.power_limit_w);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, Degrees>
@@ -96,7 +95,6 @@ void describe(F& f, S& s) {
   f("at_once", s.at_once);
   f("ahead", s.ahead);
   f("paced_iteration_s", s.paced_iteration_s);
-  f("draws_more_pct", s.draws_more_pct);
 }
 
 template <class F, class S>

@@ -237,10 +237,6 @@ template <class Struct, class Value>
 std::optional<Value> member_of(const std::optional<Struct>& of, Value Struct::*member) {
   return of ? std::optional<Value>((*of).*member) : std::nullopt;
 }
-/// Nothing where the limit is not lowered.
-inline std::optional<double> lowered_limit_w(const std::optional<ClockFigures>& of) {
-  return of && of->power_limit_w > 0 ? std::optional(of->power_limit_w) : std::nullopt;
-}
 template <class F>
 void describe_clocks(F& f, const std::optional<ClockSpan>& wanted, const std::optional<ClockFigures>& counts) {
   f("wanted_least_mhz", member_of(wanted, &ClockSpan::least_mhz));
@@ -263,7 +259,6 @@ void describe(F& f, const RankView& rank) {
   f("last_heard_s", rank.last_heard_s);
   f("waiting", rank.waiting);
   f("set_mhz", member_of(rank.clocks, &ClockFigures::set_mhz));
-  f("power_limit_w", lowered_limit_w(rank.clocks));
   describe_clocks(f, rank.wanted, rank.clocks);
   f("clocks_at_s", rank.clocks_at_s);
 }
@@ -278,7 +273,6 @@ void describe(F& f, const HostShown& shown) {
   f("control_reason", host.control_reason);
   f("set_least_mhz", member_of(host.set, &ClockSpan::least_mhz));
   f("set_most_mhz", member_of(host.set, &ClockSpan::most_mhz));
-  f("power_limit_w", lowered_limit_w(host.clocks));
   describe_clocks(f, host.wanted, host.clocks);
   f("reporting", host.reporting);
   f("first_heard_s", host.first_heard_s);

@@ -38,7 +38,6 @@ struct PowerBudget {
   bool at_once = false;                 ///< the ranks may still draw more: they switch at the next computation
   std::vector<LaterBudget> ahead = {};  ///< falls that are known already, in order of time
   double paced_iteration_s = 0;  ///< below the slowest plan: each iteration takes this long, see pacing.h; 0: none
-  int draws_more_pct = 0;        ///< that the job was measured to draw above its plan, in steps: see backstop_power.h
   bool operator==(const PowerBudget&) const = default;
 };
 

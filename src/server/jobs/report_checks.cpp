@@ -11,7 +11,6 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr double kMostPowerLimit_w = 1e5;
 constexpr std::int64_t kMostIteration = std::int64_t{1} << 52;
 
 Error wrong(std::string_view member, const auto& value, std::string_view allowed) {
@@ -25,9 +24,6 @@ Status check_clocks(const ClockFigures& clocks) {
   for (const auto& [member, count] : {std::pair("failed", clocks.failed), std::pair("late", clocks.late),
                                       std::pair("throttled_iterations", clocks.throttled_iterations)}) {
     if (count < 0 || count > kMostIteration) return wrong(fmt::format("clocks.{}", member), count, "0 to 2^52");
-  }
-  if (!(clocks.power_limit_w >= 0 && clocks.power_limit_w <= kMostPowerLimit_w)) {
-    return wrong("clocks.power_limit_w", clocks.power_limit_w, fmt::format("0 (none) to {} W", kMostPowerLimit_w));
   }
   return Ok{};
 }

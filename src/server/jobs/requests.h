@@ -141,8 +141,6 @@ struct StageSchedule {
   std::string reason;                     ///< the reason for this plan, one sentence for people
   std::vector<std::string> instructions;  ///< of one iteration, as the rank named them when it registered
   std::optional<PowerBudget> budget = {};
-  std::optional<Watts> power_limit = {};  ///< of its GPU, as a backstop under the budget
-  std::vector<Watts> later_limits = {};   ///< the same from each fall of the budget on
   mutable std::map<std::string, std::shared_ptr<const std::string>, std::less<>> rendered;
   mutable std::optional<ClockSpan> clock_range = {};  ///< of `clocks`, once a caller has needed it
 };
@@ -184,7 +182,6 @@ struct ClockFigures {
   std::int64_t failed = 0;                ///< requests that the device or its driver did not carry out
   std::int64_t late = 0;                  ///< computations whose clock came later than plans assume
   std::int64_t throttled_iterations = 0;  ///< iterations during which the device was throttled
-  double power_limit_w = 0;               ///< of the device, lowered as a backstop; 0: not lowered
   bool operator==(const ClockFigures&) const = default;
 };
 

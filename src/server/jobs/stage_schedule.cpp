@@ -5,7 +5,6 @@
 #include <iterator>
 #include <set>
 
-#include "server/jobs/backstop_power.h"
 #include "server/jobs/deployment.h"
 #include "server/jobs/pipeline_input.h"
 
@@ -116,12 +115,6 @@ std::shared_ptr<const StageSchedule> make_plan_schedule(const Job& job, const Ra
   const int point = job.plan->of(rank.dp_rank).point;
   auto schedule = schedule_of_rank(job, rank, StageSchedule::Kind::plan);
   add_planned_clocks(pipeline, point, rank.pp_rank, job.clock_sets[rank.clock_set], *schedule);
-  if (schedule->budget) {
-    schedule->power_limit = backstop_power(*schedule->budget, pipeline, point, rank.pp_rank);
-    for (const LaterBudget& later : schedule->budget->ahead) {
-      schedule->later_limits.push_back(backstop_power_at(*schedule->budget, later.ceiling_mhz, pipeline, rank.pp_rank));
-    }
-  }
   schedule->microbatches = job.plan->shape;
   for (const OtherShape& other : others) {
     StageSchedule::OfShape& shape = schedule->shapes.emplace_back();

@@ -98,7 +98,6 @@ void add_rank(LiveJob& live, int rank, RankPlans& plans, jobs::HostView& host) {
   host.clocks->failed += figures.failed;
   host.clocks->late += figures.late;
   host.clocks->throttled_iterations += figures.throttled_iterations;
-  host.clocks->power_limit_w += figures.power_limit_w;
 }
 
 jobs::HostPage hosts_of(LiveJob& live, const jobs::HostQuery& query, RankPlans& plans) {

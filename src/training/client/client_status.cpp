@@ -10,7 +10,6 @@ namespace perseus::client {
 namespace {
 
 constexpr int kPowerDecimals = 2, kEnergyDecimals = 4, kTimeDecimals = 6;
-constexpr std::array<std::string_view, 4> kBackstops{"none", "set", "needless", "refused"};
 constexpr std::array<std::string_view, 5> kStates{"starting", "maximum_clock", "profiling", "planned", "ceiling"};
 
 }  // namespace
@@ -56,10 +55,6 @@ void describe(F& f, const BudgetStatus& budget) {
   f.always("rules", budget.why_ceiling.empty() ? "plan" : "ceiling");
   f("why", budget.why_ceiling);
   f("paced_iteration_s", budget.paced_iteration_s);
-  if (!budget.backstop) return;
-  f.always("backstop", kBackstops[static_cast<std::size_t>(budget.backstop->state)]);
-  f("power_limit_w", budget.backstop->limit);
-  f("why_no_backstop", budget.backstop->why);
 }
 template <class F>
 void describe(F& f, const ClientStatus& status) {

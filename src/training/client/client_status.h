@@ -55,9 +55,8 @@ LastStep last_step_of(const Step& step);
 struct BudgetStatus {
   int ceiling_mhz = 0;
   double lease_s = 0, lease_left_s = 0;
-  std::string_view why_ceiling;                           ///< why the ceiling rules; empty: the plan does
-  std::optional<clock_control::BackstopStatus> backstop;  ///< nothing: the option is off
-  double paced_iteration_s = 0;                           ///< see Pacer; 0: the job is not paced
+  std::string_view why_ceiling;  ///< why the ceiling rules; empty: the plan does
+  double paced_iteration_s = 0;  ///< see Pacer; 0: the job is not paced
 };
 
 struct ClientStatus {

@@ -48,8 +48,6 @@ std::string_view name_of(Cause cause) {
       return "budget";
     case Cause::shape:
       return "shape";
-    case Cause::backstop:
-      return "backstop";
     case Cause::foreign_clock:
       return "foreign_clock";
     case Cause::limited_clock:

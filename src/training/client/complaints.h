@@ -41,7 +41,6 @@ enum class Cause {
   device_time,    ///< unknown when the device reaches a computation
   graph,          ///< steps are captured graphs
   budget,         ///< the plan lease of a power budget has ended: the ceiling
-  backstop,       ///< the GPU's own power limit is not lowered under a power budget
   shape,          ///< steps have a shape that has no plan
   foreign_clock,  ///< another process changes the GPU's clock
   limited_clock   ///< the GPU runs below its clock

@@ -143,7 +143,6 @@ void describe(F& f, const SeenClocks& clocks) {
   f("failed", clocks.failed);
   f("late", clocks.late);
   f("throttled_iterations", clocks.throttled_iterations);
-  f("power_limit_w", clocks.power_limit_w);
 }
 
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins,
@@ -291,11 +290,8 @@ Status read_limits(formats::JsonFields& fields, Budget& budget) {
   if (budget.ceiling_mhz < 1 || budget.ceiling_mhz > kHighest_mhz) {
     return fields.value("ceiling_mhz").error("1 to 65535");
   }
-  const auto limit = read_above_0(fields, "power_limit_w", 1e5, "above 0, to 100000");
-  if (!limit) return limit.error();
   const auto period = read_above_0(fields, "paced_iteration_s", kLongest_s, "above 0, to 86400");
   if (!period) return period.error();
-  budget.power_limit_w = *limit;
   budget.paced_iteration_s = *period;
   return Ok{};
 }

@@ -68,7 +68,6 @@ struct SeenClocks {
   std::int64_t failed = 0;                ///< requests that the device or its driver did not carry out
   std::int64_t late = 0;                  ///< computations whose clock came later than plans assume
   std::int64_t throttled_iterations = 0;  ///< iterations during which the device was throttled
-  double power_limit_w = 0;               ///< of the device, lowered as a backstop; 0: not lowered
 };
 
 std::string new_job_body(const ClientOptions& options);

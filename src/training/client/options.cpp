@@ -144,7 +144,6 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
           fmt::format("PERSEUS_DEVICE_TIME is '{}', ignored; allowed: auto, write-value, host-function, polling", way));
     }
   }
-  o.power_backstop = is_on("PERSEUS_POWER_BACKSTOP", false, remarks);
   o.reports_straggler = is_on("PERSEUS_STRAGGLER_REPORTS", true, remarks);
   if (all.log != nullptr) {
     o.log = [log = all.log, context = all.log_context](LogLevel level, const std::string& message) {

@@ -46,7 +46,6 @@ struct ClientOptions {
   double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
   bool advice_only = false, no_energy = false;
   bool reports_straggler = true;            ///< the rank reports that it became slower below its clock
-  bool power_backstop = false;              ///< under a power budget, lower the GPU's own power limit too
   bool synchronous = false;                 ///< the program waits for its device in every computation
   bool paces = false;                       ///< the begin of an iteration may wait, see Pacer
   std::optional<ProgressWay> progress_way;  ///< none: the first way that works

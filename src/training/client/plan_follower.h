@@ -39,8 +39,7 @@ struct PlannedClock {
 struct LaterCeiling {
   double at_s = 0;  ///< since 1970
   int ceiling_mhz = 0;
-  double power_limit_w = 0;      ///< as in PlanBudget, from then on
-  double paced_iteration_s = 0;  ///< the same
+  double paced_iteration_s = 0;  ///< as in PlanBudget, from then on
 };
 /// Power budget that comes with a plan.
 struct PlanBudget {
@@ -48,7 +47,6 @@ struct PlanBudget {
   int ceiling_mhz = 0;                   ///< the highest clock without a valid plan
   bool at_once = false;                  ///< the plan holds from the next computation on, not from the next step on
   std::vector<LaterCeiling> ahead = {};  ///< falls of the site's limits that are known already, in order of time
-  double power_limit_w = 0;              ///< of the GPU, as a backstop; 0: the server sends none
   double paced_iteration_s = 0;          ///< the job is paced: each iteration takes this long at least; 0: it is not
 };
 

@@ -60,8 +60,7 @@ std::uint32_t RankBudget::arrives(ClockPlan& plan, bool plan_rules) {
 void RankBudget::take_falls() {
   falls_.clear();
   for (const LaterCeiling& later : budget_->ahead) {
-    falls_.push_back({monotonic_ns(later.at_s), Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz)),
-                      Watts(later.power_limit_w)});
+    falls_.push_back({monotonic_ns(later.at_s), Megahertz(device::highest_within(clocks_mhz_, later.ceiling_mhz))});
   }
 }
 

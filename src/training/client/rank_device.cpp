@@ -150,14 +150,8 @@ double measure_switch_latency(clock_control::ClockController& control, const std
 
 void start_control(const ClientOptions& options, const std::string& selector, RankDevice& opened,
                    Complaints& complaints, const std::stop_token& stop) {
-  auto started = clock_control::ClockController::start({selector,
-                                                        options.helper,
-                                                        options.start_limit_s,
-                                                        options.helper_restart,
-                                                        {},
-                                                        {},
-                                                        opened.gpu->identity(),
-                                                        options.power_backstop});
+  auto started = clock_control::ClockController::start(
+      {selector, options.helper, options.start_limit_s, options.helper_restart, {}, {}, opened.gpu->identity()});
   if (!started) {
     opened.no_control = started.error().message;
     complaints.raise(Cause::clock_control, fmt::format("no clock is set: {}", opened.no_control));

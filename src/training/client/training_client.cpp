@@ -133,7 +133,6 @@ void TrainingClient::open_device(const std::stop_token& stop) {
   if (!control_) return;
   calls_.use_control(*control_, facts_.clocks_mhz.front());
   budget_.use_control(control_.get(), facts_.clocks_mhz);
-  backstop_.use_control([control = control_.get()](Watts limit) { control->limit_power(limit); });
   look_after_control();
 }
 
@@ -191,7 +190,6 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   }
   shapes_.planned(*plan);
   const std::uint32_t ticket = budget_.arrives(*plan, follows_plan());
-  backstop_.arrives(*plan, follows_plan());
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
   hold_as_needed();
   if (options_.paces && plan->budget) {
@@ -399,10 +397,6 @@ SeenClocks TrainingClient::seen_clocks() const {
   const clock_control::ControlStatistics control = control_->statistics();
   seen.set_mhz = control.last_set.value();
   seen.failed = control.failed;
-  if (options_.power_backstop) {
-    const clock_control::BackstopStatus backstop = control_->backstop();
-    if (backstop.state == clock_control::BackstopState::set) seen.power_limit_w = backstop.limit.value();
-  }
   return seen;
 }
 
@@ -478,14 +472,11 @@ std::string TrainingClient::status() {
   status.record_bytes = calls_.recorder().bytes();
   status.complaints = complaints_.all();
   if (const RankBudget::Now budget = budget_.now(host_now_s()); budget.ceiling_mhz != 0) {
-    status.budget = {budget.ceiling_mhz,       budget.lease_s, budget.lease_left_s, why_ceiling(budget), {},
+    status.budget = {budget.ceiling_mhz, budget.lease_s, budget.lease_left_s, why_ceiling(budget),
                      calls_.pacer().period_s()};
   }
   {
     const std::lock_guard lock(mutex_);
-    if (opened_ && control_ && options_.power_backstop && status.budget) {
-      status.budget->backstop = control_->backstop();
-    }
     if (opened_) status.energy = meter_->facts();
     status.last_step = last_step_;
     if (opened_ && control_) {

@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "training/client/background_thread.h"
-#include "training/client/backstop_request.h"
 #include "training/client/client_status.h"
 #include "training/client/complaints.h"
 #include "training/client/device_positions.h"
@@ -97,7 +96,6 @@ class TrainingClient {
   void look_after_records();
   void look_after_threads();
   void look_after_budget(double now_s);
-  void look_after_backstop(double now_s);
   void look_after_clock(double now_s);
   [[nodiscard]] bool device_follows(double now_s) const;
 
@@ -115,7 +113,6 @@ class TrainingClient {
   ShapeGuards guard_;
   StepShapes shapes_;
   RankBudget budget_;
-  BackstopRequest backstop_;
   std::mutex holding_;  ///< guards the next line and serializes hold_maximum()
   bool server_holds_ = false;
   BackgroundThread watching_;

@@ -39,7 +39,6 @@ void TrainingClient::look_after(double now_s) {
   look_after_plan();
   look_after_budget(now_s);
   if (control_) {
-    if (options_.power_backstop) look_after_backstop(now_s);
     if (now_s >= next_latency_s_) {
       const SwitchLatency latency = switch_latency_of(control_->statistics());
       meter_->switch_latency(latency.seconds, latency.stddev_s);
@@ -87,21 +86,6 @@ void TrainingClient::look_after_budget(double now_s) {
   } else {
     complaints_.clear(Cause::budget, budget.ceiling_mhz == 0 ? "the power budget has ended"
                                                              : "the server answers again: its plan is in force");
-  }
-}
-
-/// Lowers the GPU's power limit after the plan before, and complains where it cannot be lowered.
-void TrainingClient::look_after_backstop(double now_s) {
-  backstop_.follows(calls_.follower().version_in_force(), now_s);
-  const clock_control::BackstopStatus backstop = control_->backstop();
-  if (backstop.state == clock_control::BackstopState::refused) {
-    complaints_.raise(
-        Cause::backstop,
-        fmt::format("the GPU's power limit is no backstop: {}; clocks keep the power budget alone", backstop.why));
-  } else {
-    complaints_.clear(Cause::backstop, backstop.state == clock_control::BackstopState::set
-                                           ? fmt::format("the GPU's power limit is {:.0f} W", backstop.limit.value())
-                                           : "no power limit is requested");
   }
 }
 

@@ -230,7 +230,6 @@ device::DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
     arguments.emplace_back("--ceiling");
     arguments.push_back(std::to_string(ceiling().value()));
   }
-  if (options.limits_power) arguments.emplace_back("--power-limit");
   return spawn_helper(program, arguments, {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
 }
 
@@ -418,23 +417,8 @@ void ClockController::set_budget(Megahertz ceiling, std::int64_t plan_until_ns) 
 
 void ClockController::set_falls(std::span<const CeilingFall> falls) noexcept {
   if (!state_->here()) return;
-  state_->mailbox->limit.falls(falls, state_->options.limits_power);
+  state_->mailbox->limit.falls(falls);
   state_->mailbox->limit_changed(state_->wake.get());
-}
-
-void ClockController::limit_power(Watts limit) noexcept {
-  if (!state_->here() || !state_->options.limits_power) return;
-  state_->mailbox->limit.limit_power(limit);
-  state_->mailbox->limit_changed(state_->wake.get());
-}
-
-BackstopStatus ClockController::backstop() const {
-  if (!state_->here()) return {};
-  const Mailbox& box = *state_->mailbox;
-  const std::lock_guard lock(state_->mutex);
-  const BackstopState state = box.backstop.load(std::memory_order_acquire);
-  return {state, Watts(box.backstop_mw.load(std::memory_order_relaxed) / 1000.0),
-          state == BackstopState::refused ? box.why_no_backstop.read() : ""};
 }
 
 void ClockController::extend_plan(std::int64_t plan_until_ns) noexcept {

@@ -33,7 +33,6 @@
 #include "base/result.h"
 #include "base/units.h"
 #include "training/clock_control/applied_clocks.h"
-#include "training/clock_control/backstop_state.h"
 #include "training/clock_control/clock_limit.h"
 #include "training/clock_control/device_clock.h"
 #include "training/clock_control/restart_pause.h"
@@ -53,20 +52,12 @@ struct ClockControllerOptions {
                                  ///< none
   device::GpuIdentity gpu = {};  ///< the device, to name the holder of its clock if the helper has no time to; may be
                                  ///< empty
-  bool limits_power = false;     ///< the helper may set the GPU's power limit, see limit_power()
 };
 
 enum class ControlState {
   working,
   refused,  ///< the device accepts no clock (permission); a clock set before was given back
   gone      ///< no helper, or no GPU
-};
-
-/// The GPU's own power limit, as limit_power() has requested it.
-struct BackstopStatus {
-  BackstopState state = BackstopState::none;
-  Watts limit;      ///< that the GPU has; 0: not known, or unchanged
-  std::string why;  ///< of refused
 };
 
 struct ControlStatistics {
@@ -109,13 +100,8 @@ class ClockController {
   /// clock would be the driver's choice. The helper enforces it also while this process is stopped, and leaves it on
   /// the GPU if it ends before this process does. 0: no budget. This function, extend_plan() and cap() one at a time.
   void set_budget(Megahertz ceiling, std::int64_t plan_until_ns) noexcept;
-  /// Lower ceilings of the budget from later times on, which the helper enforces alone too, with their power limits if
-  /// ClockControllerOptions::limits_power; replaces the last ones.
+  /// Lower ceilings of the budget from later times on, which the helper enforces alone too; replaces the last ones.
   void set_falls(std::span<const CeilingFall> falls) noexcept;
-  /// Lets the helper lower the GPU's own power limit while the budget holds, and restore it like a clock; 0: restore
-  /// it. It never raises the limit that the GPU had. Only with ClockControllerOptions::limits_power.
-  void limit_power(Watts limit) noexcept;
-  [[nodiscard]] BackstopStatus backstop() const;
   /// The plan is valid until then.
   void extend_plan(std::int64_t plan_until_ns) noexcept;
   /// Bounds every clock at once, the present one and queued ones, until lift_cap() with this ticket (never 0) or the

@@ -300,7 +300,7 @@ void ClockDaemon::become_helper(const ReceivedRequest& received, int connection,
     if (moved.at(i) < 0 || ::dup2(moved.at(i), number) < 0) ::close(number);
   }
   const Megahertz asked(std::clamp(received.request.ceiling_mhz, 0, 65535));
-  run_daemons_helper({received.request.selector.data(), options_.ceiling, true, asked, options_.power_limit});
+  run_daemons_helper({received.request.selector.data(), options_.ceiling, true, asked});
 }
 
 void ClockDaemon::see_children() {

@@ -31,7 +31,6 @@ struct DaemonOptions {
   mode_t mode = 0666;          ///< of the socket: which users may connect. The device node decides which GPU a client
                                ///< may use
   Megahertz ceiling;           ///< of an administrator; 0: none
-  bool power_limit = false;    ///< clients may have the GPU's power limit lowered, see power_backstop.h
   bool simulated = false;      ///< also serve simulated GPUs, whose files clients name; for tests
 };
 

@@ -6,14 +6,11 @@
 // that are queued already, until the training thread has replaced them: lift() with the ticket of that cap; a newer
 // cap stays. A fall is a lower ceiling from a time on: then it bounds every clock, and the plan lease does not matter.
 //
-// The power limit is what the GPU itself may be limited to while a budget holds (power_backstop.h). A fall may have one
-// too: from its time on the least of these holds.
-//
 // Input:   set, extend, cap and fall from one thread; lift from the training thread; times of monotonic_ns().
 // Output:  the limits that hold at a time, for the helper.
 // Errors:  none.
 // Cost:    a few stores; at() a dozen loads.
-// Threads: one sets, one lifts, one process reads, limit_power() any; lock-free atomics only.
+// Threads: one sets, one lifts, one process reads; lock-free atomics only.
 // Source:  docs/decisions/0051-lease-and-ceiling-of-a-budget.md.
 #pragma once
 
@@ -40,7 +37,6 @@ struct ClockBounds {
 struct CeilingFall {
   std::int64_t at_ns = 0;
   Megahertz ceiling;
-  Watts power_limit = {};  ///< from then on too, see limit_power(); 0: none
 };
 
 class ClockLimit {
@@ -83,31 +79,21 @@ class ClockLimit {
     return true;
   }
 
-  /// Replaces all falls; more than kMostFalls: the last of these takes the least ceiling, and the least power limit, of
-  /// the rest. Each value is written at once with its time: meanwhile a part of the old ones and a part of the new ones
-  /// hold. `with_power`: their power limits too.
-  void falls(std::span<const CeilingFall> falls, bool with_power = true) noexcept {
+  /// Replaces all falls; more than kMostFalls: the last of these takes the least ceiling of the rest. Each is written
+  /// at once: meanwhile a part of the old ones and a part of the new ones hold.
+  void falls(std::span<const CeilingFall> falls) noexcept {
     for (std::size_t k = 0; k < kMostFalls; ++k) {
-      std::uint64_t clock = 0, power = 0;
+      std::uint64_t packed = 0;
       if (k < falls.size()) {
-        CeilingFall fall = falls[k];
+        Megahertz ceiling = falls[k].ceiling;
         for (std::size_t rest = k + 1; k + 1 == kMostFalls && rest < falls.size(); ++rest) {
-          fall.ceiling = std::min(fall.ceiling, falls[rest].ceiling);
-          fall.power_limit = lower_limit(fall.power_limit, falls[rest].power_limit);
+          ceiling = std::min(ceiling, falls[rest].ceiling);
         }
-        const auto at_ms = static_cast<std::uint64_t>(std::max<std::int64_t>(fall.at_ns / kMillisecond_ns, 1));
-        clock = (at_ms << kClockBits) | static_cast<std::uint64_t>(fall.ceiling.value());
-        if (with_power && fall.power_limit > Watts(0)) power = (at_ms << kPowerBits) | in_tenths(fall.power_limit);
+        const std::int64_t at_ms = std::max<std::int64_t>(falls[k].at_ns / kMillisecond_ns, 1);
+        packed = (static_cast<std::uint64_t>(at_ms) << kClockBits) | static_cast<std::uint64_t>(ceiling.value());
       }
-      falls_[k].store(clock, std::memory_order_relaxed);
-      power_falls_[k].store(power, std::memory_order_relaxed);
+      falls_[k].store(packed, std::memory_order_relaxed);
     }
-    changes_.fetch_add(1, std::memory_order_seq_cst);
-  }
-
-  /// 0: the GPU's own limit.
-  void limit_power(Watts limit) noexcept {
-    power_limit_mw_.store(static_cast<std::int32_t>(limit.value() * 1000), std::memory_order_relaxed);
     changes_.fetch_add(1, std::memory_order_seq_cst);
   }
 
@@ -167,17 +153,6 @@ class ClockLimit {
     }
     return least;
   }
-  /// The least of that of limit_power() and of the falls until then; 0: no limit of the power, or no budget.
-  [[nodiscard]] Watts power_limit(std::int64_t now_ns) const noexcept {
-    if (ceiling().value() == 0) return Watts(0);
-    Watts limit(power_limit_mw_.load(std::memory_order_relaxed) / 1000.0);
-    for (const std::atomic<std::uint64_t>& fall : power_falls_) {
-      const std::uint64_t packed = fall.load(std::memory_order_relaxed);
-      const bool fallen = static_cast<std::int64_t>(packed >> kPowerBits) * kMillisecond_ns <= now_ns;
-      if (fallen) limit = lower_limit(limit, Watts(static_cast<double>(packed & kPower) / 10));
-    }
-    return limit;
-  }
   /// 0: no cap.
   [[nodiscard]] Megahertz capped_at() const noexcept {
     return Megahertz(static_cast<int>(cap_.load(std::memory_order_acquire) & kClock));
@@ -186,18 +161,8 @@ class ClockLimit {
  private:
   static constexpr int kClockBits = 16;
   static constexpr std::uint64_t kClock = (1U << kClockBits) - 1;
-  static constexpr int kPowerBits = 24;
-  static constexpr std::uint64_t kPower = (1U << kPowerBits) - 1;
   static constexpr std::int64_t kMillisecond_ns = 1'000'000;
 
-  /// 0 is none.
-  [[nodiscard]] static Watts lower_limit(Watts a, Watts b) noexcept {
-    return a > Watts(0) && b > Watts(0) ? std::min(a, b) : std::max(a, b);
-  }
-  /// Of a watt; never 0, which is none.
-  [[nodiscard]] static std::uint64_t in_tenths(Watts limit) noexcept {
-    return static_cast<std::uint64_t>(std::clamp(10 * limit.value(), 1.0, static_cast<double>(kPower)));
-  }
   [[nodiscard]] CeilingFall fall_of(std::size_t k) const noexcept {
     const std::uint64_t packed = falls_[k].load(std::memory_order_relaxed);
     return {static_cast<std::int64_t>(packed >> kClockBits) * kMillisecond_ns,
@@ -207,12 +172,10 @@ class ClockLimit {
   std::atomic<std::int32_t> ceiling_{0};
   std::atomic<std::uint32_t> changes_{0};
   std::atomic<std::int64_t> plan_until_ns_{0};
-  std::atomic<std::uint64_t> cap_{0};       ///< ticket, clock (0: none)
-  std::atomic<std::uint32_t> expired_{0};   ///< the helper's: it has seen the plan lease end
-  std::atomic<std::int64_t> looked_ns_{0};  ///< the helper's: of its last at()
-  std::atomic<std::int32_t> power_limit_mw_{0};
-  std::array<std::atomic<std::uint64_t>, kMostFalls> falls_{};        ///< time (ms), clock; 0: none
-  std::array<std::atomic<std::uint64_t>, kMostFalls> power_falls_{};  ///< time (ms), power (0.1 W); 0: none
+  std::atomic<std::uint64_t> cap_{0};                           ///< ticket, clock (0: none)
+  std::atomic<std::uint32_t> expired_{0};                       ///< the helper's: it has seen the plan lease end
+  std::atomic<std::int64_t> looked_ns_{0};                      ///< the helper's: of its last at()
+  std::array<std::atomic<std::uint64_t>, kMostFalls> falls_{};  ///< time (ms), clock; 0: none
 };
 
 }  // namespace perseus::clock_control

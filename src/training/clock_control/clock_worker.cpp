@@ -24,12 +24,8 @@ constexpr std::int64_t kLooksInLatency = 4;                 // or this fraction 
 
 }  // namespace
 
-ClockWorker::ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now now, bool may_limit_power)
-    : mailbox_(mailbox),
-      gpu_(gpu),
-      lease_(lease),
-      now_(std::move(now)),
-      backstop_(mailbox, gpu, lease, may_limit_power) {}
+ClockWorker::ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now now)
+    : mailbox_(mailbox), gpu_(gpu), lease_(lease), now_(std::move(now)) {}
 
 device::DeviceStatus ClockWorker::begin() {
   // Under a budget a clock that is locked stays locked until this helper sets another: never the driver's choice.
@@ -79,12 +75,11 @@ std::int64_t ClockWorker::work() {
   if (!pending_ && !limiting_ && !ended_ && watch_.due(now_(), false)) look_at_clock(false);
   if ((pending_ || limiting_) && now_() >= due_ns_) apply();
   if (watching_ && now_() >= watch_due_ns_) watch_clock();
-  look_at_power_limit();
-  std::int64_t due = backstop_.due_ns();
+  std::int64_t due = std::numeric_limits<std::int64_t>::max();
   if (pending_ || limiting_) {
-    due = std::min(due, due_ns_);
+    due = due_ns_;
   } else if (watching_) {
-    due = std::min(due, watch_due_ns_);
+    due = watch_due_ns_;
   }
   if (const std::int64_t expires = mailbox_.limit.next_ns(); expires != 0) due = std::min(due, expires);
   return due == std::numeric_limits<std::int64_t>::max() ? -1 : std::max<std::int64_t>(due - now_(), 0);
@@ -99,16 +94,6 @@ void ClockWorker::look_at_limit(std::int64_t now_ns) {
   if (!limiting_) return;
   attempts_ = 0;
   due_ns_ = 0;
-}
-
-/// After the clock, which matters more, and which falls first when a budget falls.
-void ClockWorker::look_at_power_limit() {
-  if (ended_ || pending_ || limiting_) return;
-  backstop_.work(now_());
-  if (!unlocked_ || lease_.power_limit().any()) return;
-  unlocked_ = false;
-  lease_.clear();
-  mailbox_.locked.store(0, std::memory_order_release);
 }
 
 void ClockWorker::apply() {
@@ -195,7 +180,6 @@ device::DeviceStatus ClockWorker::lock(Megahertz clock) {
   const bool first = !lease_.recorded();
   if (device::DeviceStatus recorded = lease_.record(); !recorded) return recorded;
   mailbox_.locked.store(1, std::memory_order_release);
-  unlocked_ = false;
   device::DeviceStatus locked = gpu_.lock_clock(clock);
   // A call that certainly did not lock needs no unlocking; one that timed out may have locked.
   if (!locked && first &&
@@ -212,8 +196,6 @@ device::DeviceStatus ClockWorker::unlock() {
   if (!lease_.recorded()) return Ok{};
   device::DeviceStatus unlocked = gpu_.unlock_clock();
   if (!unlocked) return unlocked;
-  unlocked_ = lease_.power_limit().any();
-  if (unlocked_) return Ok{};
   lease_.clear();
   mailbox_.locked.store(0, std::memory_order_release);
   return Ok{};

@@ -27,7 +27,6 @@
 #include "training/clock_control/clock_watch.h"
 #include "training/clock_control/lease.h"
 #include "training/clock_control/mailbox.h"
-#include "training/clock_control/power_backstop.h"
 #include "training/clock_control/request_rhythm.h"
 #include "training/device/gpu.h"
 
@@ -36,8 +35,7 @@ namespace perseus::clock_control {
 class ClockWorker {
  public:
   using Now = std::function<std::int64_t()>;  ///< monotonic, ns
-  /// `may_limit_power`: see PowerBackstop.
-  ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now now = monotonic_ns, bool may_limit_power = false);
+  ClockWorker(Mailbox& mailbox, device::Gpu& gpu, Lease& lease, Now now = monotonic_ns);
 
   /// Unlocks a clock that the lease's last holder left locked, and reads the supported clocks. Then the helper is
   /// working.
@@ -52,7 +50,7 @@ class ClockWorker {
   [[nodiscard]] std::uint32_t limit_before() const { return limit_before_; }
   /// Refused or lost: only giving back remains.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// Unlocks if it has locked, restores the power limit, and empties the lease.
+  /// Unlocks if it has locked, and empties the lease.
   device::DeviceStatus give_back();
   /// In place of give_back() while a power budget holds and the training process lives: limits the device to the
   /// ceiling. The lease's record stays.
@@ -60,7 +58,6 @@ class ClockWorker {
 
  private:
   void look_at_limit(std::int64_t now_ns);
-  void look_at_power_limit();
   void see(const ClockQueue::Taken& taken);
   void apply();
   device::DeviceStatus set_device();
@@ -86,8 +83,6 @@ class ClockWorker {
   device::Gpu& gpu_;
   Lease& lease_;
   Now now_;
-  PowerBackstop backstop_;
-  bool unlocked_ = false;             ///< the lease's record stays for the power limit alone
   std::vector<Megahertz> supported_;  ///< highest first; empty: the device does not report them
   ClockQueue::Taken seen_;            ///< index 0: none yet
   std::int64_t due_since_ns_ = 0;     ///< seen_: posted for now, or first observed to be due

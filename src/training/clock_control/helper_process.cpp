@@ -195,7 +195,7 @@ bool must_keep_ceiling(const Mailbox& mailbox) {
     pulse.looked_ns.store(now_ns, std::memory_order_relaxed);
     return now_ns;
   };
-  ClockWorker worker(mailbox, **gpu, *lease, look, job.may_limit_power);
+  ClockWorker worker(mailbox, **gpu, *lease, look);
   if (const device::DeviceStatus begun = worker.begin(); !begun) refuse(begun.error());
   const bool precedes = become_urgent() == Urgency::real_time;
   const StepAside step_aside;

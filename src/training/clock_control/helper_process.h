@@ -61,7 +61,6 @@ struct HelperJob {
   Megahertz ceiling;             ///< of an administrator, see training/device/ceiling_gpu.h; 0: none
   bool needs_node = false;       ///< refuse a client that could not open the GPU's device node
   Megahertz asked_ceiling = {};  ///< limit that the daemon's client requested: holds while the client lives; 0: none
-  bool may_limit_power = false;  ///< see power_backstop.h
 };
 
 /// Leaves a supervisor and a worker behind; the calling process ends here, without giving control back to the caller.

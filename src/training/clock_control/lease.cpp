@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -120,22 +118,6 @@ std::optional<LockedGpu> locked_gpu(const std::string& record) {
   return locked;
 }
 
-LoweredPowerLimit power_limit_of(const std::string& record) {
-  LoweredPowerLimit limit;
-  long long was_mw = 0, set_mw = 0, before_mw = 0;
-  if (std::sscanf(value_of(record, "power").c_str(), "%lld %lld %lld", &was_mw, &set_mw, &before_mw) != 3) return limit;
-  const auto watts = [](long long milliwatts) { return Watts(static_cast<double>(milliwatts) / 1000); };
-  return {watts(was_mw), watts(set_mw), watts(before_mw)};
-}
-
-/// The line of a record; each has the same length.
-std::string text_of(const LoweredPowerLimit& limit) {
-  if (!limit.any()) return {};
-  const auto milliwatts = [](Watts watts) { return std::llround(watts.value() * 1000); };
-  return fmt::format("power {:010} {:010} {:010}\n", milliwatts(limit.was), milliwatts(limit.set),
-                     milliwatts(limit.before));
-}
-
 std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
 /// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
@@ -239,11 +221,7 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
   // A damaged record of this GPU may have recorded a lock.
   const std::string record = content(lease.fd_);
   lease.recorded_ = locked_gpu(record).has_value() || is_no_record(record);
-  if (lease.recorded_) {
-    lease.power_limit_ = power_limit_of(record);
-  } else {
-    lease.clear();
-  }
+  if (!lease.recorded_) lease.clear();
   return lease;
 }
 
@@ -253,70 +231,38 @@ Lease::Lease(Lease&& other) noexcept
       selector_(std::move(other.selector_)),
       uuid_(std::move(other.uuid_)),
       ceiling_(other.ceiling_),
-      power_limit_(other.power_limit_),
       recorded_(other.recorded_) {}
 
 Lease::~Lease() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-device::DeviceStatus Lease::record() { return recorded_ ? Ok{} : write_record(); }
-
-device::DeviceStatus Lease::record_power_limit(const LoweredPowerLimit& limit) {
-  const LoweredPowerLimit before = std::exchange(power_limit_, limit);
-  device::DeviceStatus written = write_record();
-  if (!written) power_limit_ = before;
-  return written;
-}
-
-device::DeviceStatus Lease::write_record() {
-  const std::string text = fmt::format(
-      "perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}{}pid {}\n", boot_id(), selector_, uuid_,
-      ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", text_of(power_limit_), ::getpid());
+device::DeviceStatus Lease::record() {
+  if (recorded_) return Ok{};
+  const std::string text =
+      fmt::format("perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}pid {}\n", boot_id(), selector_, uuid_,
+                  ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", ::getpid());
   // One call: a process killed in it has written all or nothing.
   if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
     const std::string why = std::strerror(errno);
-    if (!recorded_) clear();
+    clear();
     return device::DeviceError{device::DeviceFault::no_permission,
                                fmt::format("cannot write the lease {}: {}", path_, why)};
   }
-  // A longer text before it leaves its tail, which is no line of a record.
-  (void)!::ftruncate(fd_, static_cast<off_t>(text.size()));
   recorded_ = true;
   return Ok{};
 }
 
 void Lease::clear() {
-  if (::ftruncate(fd_, 0) != 0) return;
-  recorded_ = false;
-  power_limit_ = {};
+  if (::ftruncate(fd_, 0) == 0) recorded_ = false;
 }
 
 device::DeviceStatus unlock_patiently(device::Gpu& gpu) {
   return patiently([&gpu] { return gpu.unlock_clock(); });
 }
 
-bool LoweredPowerLimit::is_own(Watts limit) const {
-  constexpr Watts rounding(1);  // drivers may round to whole watts
-  const auto is = [&](Watts own) { return limit - own < rounding && own - limit < rounding; };
-  return is(set) || is(before);
-}
-
-device::DeviceStatus restore_power_limit(device::Gpu& gpu, const LoweredPowerLimit& lowered) {
-  if (!lowered.any()) return Ok{};
-  return patiently([&]() -> device::DeviceStatus {
-    const auto now = gpu.power_limits();
-    if (!now) return now.error();
-    return lowered.is_own(now->set) ? gpu.set_power_limit(lowered.was) : Ok{};
-  });
-}
-
 device::DeviceStatus give_back_patiently(device::Gpu& gpu, Lease& lease) {
-  // Both, even if one fails.
-  device::DeviceStatus unlocked = unlock_patiently(gpu);
-  device::DeviceStatus restored = restore_power_limit(gpu, lease.power_limit());
-  if (!unlocked) return unlocked;
-  if (!restored) return restored;
+  if (device::DeviceStatus unlocked = unlock_patiently(gpu); !unlocked) return unlocked;
   lease.clear();
   return Ok{};
 }
@@ -357,10 +303,9 @@ device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wai
 }
 
 device::DeviceStatus Lease::restore(const OpenGpu& open) {
-  const std::string record = content(fd_);
-  power_limit_ = power_limit_of(record);
-  const auto give_back = [this](device::Gpu& gpu) { return give_back_patiently(gpu, *this); };
-  if (device::DeviceStatus given = free_locked(record, path_, open, give_back); !given) return given;
+  if (device::DeviceStatus unlocked = free_locked(content(fd_), path_, open, unlock_patiently); !unlocked) {
+    return unlocked;
+  }
   clear();
   return Ok{};
 }

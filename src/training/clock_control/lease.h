@@ -37,15 +37,6 @@ std::vector<std::string> lease_directories();
 
 using OpenGpu = std::function<device::DeviceResult<std::unique_ptr<device::Gpu>>(const std::string& selector)>;
 
-/// A power limit of a GPU that the holder of its lease has lowered; all 0: it has not.
-struct LoweredPowerLimit {
-  Watts was;          ///< to be restored
-  Watts set, before;  ///< the GPU has one of these, unless another process has changed it: a crash may come between
-  [[nodiscard]] bool any() const { return was.value() > 0; }
-  /// The limit is one of the holder's.
-  [[nodiscard]] bool is_own(Watts limit) const;
-};
-
 struct ExpiredLease {
   std::string path;
   device::DeviceStatus restored;
@@ -63,9 +54,7 @@ class Lease {
   /// A record exists: the clock is, or may be, locked by us, or by a holder that died.
   [[nodiscard]] bool recorded() const { return recorded_; }
   device::DeviceStatus record();  ///< call before locking
-  void clear();                   ///< call after unlocking and restoring the power limit
-  [[nodiscard]] const LoweredPowerLimit& power_limit() const { return power_limit_; }
-  device::DeviceStatus record_power_limit(const LoweredPowerLimit& limit);  ///< call before setting it
+  void clear();                   ///< call after unlocking
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
@@ -77,30 +66,25 @@ class Lease {
                                            const OpenGpu& open);
   friend std::string clock_holder(const device::GpuIdentity& gpu);
   Lease() = default;
-  device::DeviceStatus write_record();
   device::DeviceStatus restore(const OpenGpu& open);
   int fd_ = -1;
   std::string path_, selector_, uuid_;
   Megahertz ceiling_;
-  LoweredPowerLimit power_limit_;
   bool recorded_ = false;
 };
 
 /// Unlocks the GPU; repeats a failed call for a second while the GPU is busy, after any other fault for 0.13 s.
 device::DeviceStatus unlock_patiently(device::Gpu& gpu);
 
-/// Sets the limit again that was there, unless another process has changed it since; retries like unlock_patiently().
-device::DeviceStatus restore_power_limit(device::Gpu& gpu, const LoweredPowerLimit& lowered);
-
-/// Unlocks, restores the power limit, and empties the lease.
+/// Unlocks, and empties the lease.
 device::DeviceStatus give_back_patiently(device::Gpu& gpu, Lease& lease);
 
 /// The driver chooses from the lowest clock to the highest one at or below `ceiling`; retries like unlock_patiently().
 /// Locks the ceiling where the device takes no range.
 device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling);
 
-/// If that file has a record and its holder is dead (waits for that at most that long): unlocks the GPU, restores its
-/// power limit, and empties the file.
+/// If that file has a record and its holder is dead (waits for that at most that long): unlocks the GPU and empties
+/// the file.
 device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open = device::open_gpu);
 
 /// The same, but the GPU is limited to the highest clock at or below `ceiling`, and the record stays: for a training

@@ -118,9 +118,6 @@ void Mailbox::begin_again() noexcept {
   awaits_lease.store(0, std::memory_order_relaxed);
   why_ended.forget();
   lease.forget();
-  backstop.store(BackstopState::none, std::memory_order_relaxed);
-  backstop_mw.store(0, std::memory_order_relaxed);
-  why_no_backstop.forget();
 }
 
 bool Mailbox::may_rest(HelperRest how, std::uint64_t seen, std::uint32_t seen_limit) noexcept {

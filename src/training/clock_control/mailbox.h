@@ -18,7 +18,6 @@
 
 #include "base/units.h"
 #include "training/clock_control/applied_clocks.h"
-#include "training/clock_control/backstop_state.h"
 #include "training/clock_control/clock_limit.h"
 #include "training/clock_control/clock_queue.h"
 #include "training/clock_control/device_clock.h"
@@ -66,7 +65,7 @@ enum class HelperRest : std::uint32_t {
 
 struct Mailbox {
   static constexpr std::uint32_t kMagic = 0x50434c4b;
-  static constexpr std::uint32_t kLayout = 11;  ///< increases with every change of this struct
+  static constexpr std::uint32_t kLayout = 12;  ///< increases with every change of this struct
   const std::uint32_t magic = kMagic, layout = kLayout;
   std::atomic<std::int64_t> start_limit_ns{0};  ///< time for the helper to get ready
 
@@ -93,9 +92,6 @@ struct Mailbox {
   SharedText why_ended;                        ///< of refused or lost
   SharedText lease;                            ///< path of the helper's lease
   SharedDeviceClock device_clock;
-  std::atomic<BackstopState> backstop{BackstopState::none};
-  std::atomic<std::int32_t> backstop_mw{0};  ///< limit of the GPU's power; 0: unchanged
-  SharedText why_no_backstop;
   /// From "due" (posted for now, or observed to be due) until the device call has returned; the call alone; from the
   /// call's begin until the device ran at the clock.
   LatencyHistogram request_to_device, device_call, call_to_clock;

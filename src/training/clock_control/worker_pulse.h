@@ -54,16 +54,6 @@ class PulsedGpu final : public device::ForwardingGpu {
   device::DeviceStatus unlock_clock() override {
     return during([this] { return device::ForwardingGpu::unlock_clock(); }, longer());
   }
-  // Rare calls, of which no duration is known: they have kPatience.
-  device::DeviceResult<device::GpuConditions> conditions() override {
-    return during([this] { return device::ForwardingGpu::conditions(); }, kLonger_ns);
-  }
-  device::DeviceResult<device::PowerLimits> power_limits() override {
-    return during([this] { return device::ForwardingGpu::power_limits(); }, kLonger_ns);
-  }
-  device::DeviceStatus set_power_limit(Watts limit) override {
-    return during([this, limit] { return device::ForwardingGpu::set_power_limit(limit); }, kLonger_ns);
-  }
 
  private:
   static constexpr std::int64_t kLonger_ns = Watchdog::kPatience - Watchdog::kCallLimit;

@@ -26,8 +26,6 @@ class ForwardingGpu : public Gpu {
   DeviceStatus lock_clock(Megahertz clock) override { return gpu_->lock_clock(clock); }
   DeviceStatus unlock_clock() override { return gpu_->unlock_clock(); }
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override { return gpu_->limit_clock(lowest, highest); }
-  DeviceResult<PowerLimits> power_limits() override { return gpu_->power_limits(); }
-  DeviceStatus set_power_limit(Watts limit) override { return gpu_->set_power_limit(limit); }
 
  protected:
   [[nodiscard]] Gpu& inner() const { return *gpu_; }

@@ -85,12 +85,6 @@ struct GpuConditions {
   std::string clocks_source = {};  ///< where the driver lists no clocks: the call that gave their range; else empty
 };
 
-/// The limit that software sets, which survives the process that set it. The enforced limit may be lower.
-struct PowerLimits {
-  Watts set;          ///< now
-  Watts least, most;  ///< that may be set
-};
-
 class Gpu {
  public:
   Gpu() = default;
@@ -112,11 +106,6 @@ class Gpu {
   virtual DeviceStatus unlock_clock() = 0;  ///< back to the driver's own choice
   /// The driver chooses within [lowest, highest]. Default: not_supported.
   virtual DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
-
-  /// Default: not_supported.
-  virtual DeviceResult<PowerLimits> power_limits();
-  /// Within power_limits(). The caller must set the earlier limit again. Default: not_supported.
-  virtual DeviceStatus set_power_limit(Watts limit);
 };
 
 }  // namespace perseus::device

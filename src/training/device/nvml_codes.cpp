@@ -48,8 +48,7 @@ constexpr std::array<Row, 28> kRows{{
 }};
 
 constexpr std::string_view kHowToGetTheRight =
-    "; clocks and power limits need root or CAP_SYS_ADMIN: setcap cap_sys_admin+ep perseus-clockd, or a container with "
-    "--cap-add "
+    "; clocks need root or CAP_SYS_ADMIN: setcap cap_sys_admin+ep perseus-clockd, or a container with --cap-add "
     "SYS_ADMIN, or zeusd (the device zeusd:...)";
 
 const Row* row_of(int code) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -24,7 +23,6 @@ using nvml_code::kSuccess;
 
 // The only place that converts NVML's units to ours.
 Watts watts_of(unsigned long long milliwatts) { return Watts(static_cast<double>(milliwatts) / 1000); }
-unsigned milliwatts_of(Watts power) { return static_cast<unsigned>(std::lround(power.value() * 1000)); }
 Joules joules_of(unsigned long long millijoules) { return Joules(static_cast<double>(millijoules) / 1000); }
 
 std::string architecture_of(unsigned number) {
@@ -429,24 +427,6 @@ DeviceStatus NvmlGpu::limit_clock(Megahertz lowest, Megahertz highest) {
   const int code = call(nvml_->nvmlDeviceSetGpuLockedClocks, device_, static_cast<unsigned>(lowest.value()),
                         static_cast<unsigned>(highest.value()));
   if (code != kSuccess) return error("nvmlDeviceSetGpuLockedClocks", code, true);
-  return Ok{};
-}
-
-DeviceResult<PowerLimits> NvmlGpu::power_limits() {
-  unsigned set = 0, least = 0, most = 0;
-  int code = call(nvml_->nvmlDeviceGetPowerManagementLimit, device_, &set);
-  if (code == kSuccess && set == 0) code = nvml_code::kNotSupported;
-  if (code != kSuccess) return error("nvmlDeviceGetPowerManagementLimit", code);
-  code = call(nvml_->nvmlDeviceGetPowerManagementLimitConstraints, device_, &least, &most);
-  if (code == kSuccess && most == 0) code = nvml_code::kNotSupported;
-  if (code != kSuccess) return error("nvmlDeviceGetPowerManagementLimitConstraints", code);
-  return PowerLimits{watts_of(set), watts_of(least), watts_of(most)};
-}
-
-DeviceStatus NvmlGpu::set_power_limit(Watts limit) {
-  const int code = call(nvml_->nvmlDeviceSetPowerManagementLimit, device_, milliwatts_of(limit));
-  if (code == nvml_code::kNoPermission) return error("nvmlDeviceSetPowerManagementLimit", code, true);
-  if (code != kSuccess) return error("nvmlDeviceSetPowerManagementLimit", code);
   return Ok{};
 }
 

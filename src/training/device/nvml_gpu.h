@@ -31,8 +31,6 @@ class NvmlGpu final : public Gpu {
   DeviceStatus lock_clock(Megahertz clock) override;
   DeviceStatus unlock_clock() override;
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override;
-  DeviceResult<PowerLimits> power_limits() override;
-  DeviceStatus set_power_limit(Watts limit) override;
 
   /// Its index in NVML; -1: the driver does not report it.
   [[nodiscard]] int index() const;

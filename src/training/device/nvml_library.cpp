@@ -45,8 +45,6 @@ NvmlLibrary functions_of(const DynamicLibrary& library) {
   FIND(nvmlDeviceGetEnforcedPowerLimit);
   FIND(nvmlDeviceGetPowerManagementLimit);
   FIND(nvmlDeviceGetPowerManagementDefaultLimit);
-  FIND(nvmlDeviceGetPowerManagementLimitConstraints);
-  FIND(nvmlDeviceSetPowerManagementLimit);
   FIND(nvmlDeviceGetPersistenceMode);
   FIND(nvmlDeviceGetMigMode);
   FIND(nvmlDeviceIsMigDeviceHandle);

@@ -46,8 +46,6 @@ struct NvmlLibrary {
   int (*nvmlDeviceGetEnforcedPowerLimit)(nvml::Device, unsigned*);
   int (*nvmlDeviceGetPowerManagementLimit)(nvml::Device, unsigned*);
   int (*nvmlDeviceGetPowerManagementDefaultLimit)(nvml::Device, unsigned*);
-  int (*nvmlDeviceGetPowerManagementLimitConstraints)(nvml::Device, unsigned*, unsigned*);
-  int (*nvmlDeviceSetPowerManagementLimit)(nvml::Device, unsigned);
   int (*nvmlDeviceGetPersistenceMode)(nvml::Device, int*);
   int (*nvmlDeviceGetMigMode)(nvml::Device, unsigned*, unsigned*);
   int (*nvmlDeviceIsMigDeviceHandle)(nvml::Device, unsigned*);

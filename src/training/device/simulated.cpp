@@ -70,15 +70,6 @@ class SimulatedBackend final : public Gpu {
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override {
     return tell("nvmlDeviceSetGpuLockedClocks", [&] { return driver_->lock_clocks(lowest, highest); });
   }
-  DeviceResult<PowerLimits> power_limits() override {
-    return ask("nvmlDeviceGetPowerManagementLimitConstraints", [&] {
-      const auto [least, most] = driver_->power_limit_range();
-      return PowerLimits{driver_->power_limit(), least, most};
-    });
-  }
-  DeviceStatus set_power_limit(Watts limit) override {
-    return tell("nvmlDeviceSetPowerManagementLimit", [&] { return driver_->set_power_limit(limit); });
-  }
 
  private:
   template <class F>

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iomanip>
@@ -219,23 +218,6 @@ DeviceStatus Zeusd::lock_clocks(Megahertz lowest, Megahertz highest) {
 DeviceStatus Zeusd::unlock_clock() {
   locks_ = 0;
   return command(amd_ ? "reset_locked_clocks" : "reset_gpu_locked_clocks", Megahertz(0), Megahertz(0), true);
-}
-
-DeviceStatus Zeusd::set_power_limit(Watts limit) {
-  const long milliwatts = std::lround(limit.value() * 1000);
-  std::string target = fmt::format("/gpu/set_power_limit?gpu_ids={}&power_limit_mw={}&block=true", gpu_.id, milliwatts);
-  std::string body;
-  if (older_) {
-    target = fmt::format("/gpu/{}/set_power_limit", gpu_.id);
-    body = json_object([&](JsonWriter& f) {
-      f.always("power_limit_mw", milliwatts);
-      f.always("block", true);
-    });
-  }
-  const auto answer = call("POST", target, body);
-  if (!answer) return answer.error();
-  if (answer->status != kOk) return refusal(http_->path(), target, *answer, false);
-  return Ok{};
 }
 
 DeviceStatus Zeusd::limit_clock(Megahertz lowest, Megahertz highest) {

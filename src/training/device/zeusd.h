@@ -54,7 +54,6 @@ class Zeusd {
   DeviceStatus lock_clocks(Megahertz lowest, Megahertz highest);
   DeviceStatus unlock_clock();
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest);
-  DeviceStatus set_power_limit(Watts limit);
   /// GET /gpu/NAME: the number at these keys of the answer, where "" is the GPU's id.
   DeviceResult<double> read(std::string_view name, std::initializer_list<std::string_view> keys);
 

@@ -40,9 +40,6 @@ class NvidiaGpu final : public ForwardingGpu {
   DeviceStatus limit_clock(Megahertz lowest, Megahertz highest) override {
     return set([&](auto& gpu) { return gpu.limit_clock(lowest, highest); });
   }
-  DeviceStatus set_power_limit(Watts limit) override {
-    return set([&](auto& gpu) { return gpu.set_power_limit(limit); });
-  }
 
  private:
   template <class Call>
@@ -114,15 +111,6 @@ class AmdGpu final : public Gpu {
   }
   DeviceStatus unlock_clock() override { return zeusd_.unlock_clock(); }
   DeviceStatus limit_clock(Megahertz, Megahertz highest) override { return lock_clock(highest); }
-  DeviceResult<PowerLimits> power_limits() override {
-    const auto set = power_limit(), least = watts("get_power_limit_constraints", {"", "min_power_limit_mw"}),
-               most = watts("get_power_limit_constraints", {"", "max_power_limit_mw"});
-    for (const auto* const limit : {&set, &least, &most}) {
-      if (!*limit) return limit->error();
-    }
-    return PowerLimits{*set, *least, *most};
-  }
-  DeviceStatus set_power_limit(Watts limit) override { return zeusd_.set_power_limit(limit); }
 
  private:
   static DeviceError unknown(std::string why) { return {DeviceFault::not_supported, std::move(why)}; }

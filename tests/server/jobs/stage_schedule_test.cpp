@@ -102,35 +102,6 @@ TEST(StageSchedule, HasTheSavingThatItsPlanWasDeployedWithToAHundredthOfAPercent
   EXPECT_EQ(with.schedule(1)->saving_pct, 5.66) << "read from the log, one bit off";
 }
 
-TEST(StageSchedule, UnderABudgetHasAPowerLimitAboveEverythingThatTheRankComputes) {
-  WithAPlan with;
-  with.pipeline.dag.accelerators = {1};
-  EXPECT_EQ(with.schedule(1)->power_limit, std::nullopt) << "no budget";
-  with.job.plan->budget = PowerBudget{300, 15, 900};
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(271)) << "1.25 * 260 J / 1.2 s";
-  EXPECT_EQ(with.schedule(1)->power_limit, Watts(375)) << "1.25 * 300 J / 1 s: the plan is above the ceiling";
-  with.job.plan->budget->ceiling_mhz = 1410;
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(375)) << "the ceiling is above the plan";
-  with.job.plan->budget->ceiling_mhz = 100;
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(271)) << "its lowest clock";
-  with.job.plan->budget->draws_more_pct = 20;
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(325)) << "it draws more than its profile";
-  with.job.plan->budget->draws_more_pct = 0;
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(271));
-  with.pipeline.dag.accelerators = {2};
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(136)) << "of one accelerator";
-  with.pipeline.dag.blocking_power = Watts(200);
-  EXPECT_EQ(with.schedule(0)->power_limit, Watts(250)) << "waiting draws more";
-}
-
-TEST(StageSchedule, EachFallOfABudgetHasThePowerLimitOfItsCeilingWhateverThePlan) {
-  WithAPlan with;
-  with.pipeline.dag.accelerators = {1};
-  with.job.plan->budget = PowerBudget{300, 15, 1410};
-  with.job.plan->budget->ahead = {{100, 250, 1410}, {200, 200, 900}};
-  EXPECT_THAT(with.schedule(1)->later_limits, ::testing::ElementsAre(Watts(375), Watts(271)));
-}
-
 TEST(StageSchedule, IsSlowerOnPurposeOnlyIfItIsSlowerThanTheHighestClock) {
   WithAPlan with;
   EXPECT_TRUE(with.schedule(0)->slower_on_purpose);

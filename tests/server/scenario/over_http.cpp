@@ -432,7 +432,6 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
   if (const auto budget = fields.optional("budget")) {
     formats::JsonFields of(*budget);
     schedule->budget = jobs::PowerBudget{0, of.number("lease_s"), of.integer("ceiling_mhz"), says_yes(of, "at_once")};
-    if (of.optional("power_limit_w")) schedule->power_limit = Watts(of.number("power_limit_w"));
     if (of.optional("paced_iteration_s")) schedule->budget->paced_iteration_s = of.number("paced_iteration_s");
     if (const auto ahead = of.optional("ahead")) {
       (void)ahead->for_each([&](const formats::JsonReader& entry) -> Status {
@@ -440,7 +439,6 @@ std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {
         jobs::LaterBudget fall{later.number("at_s"), 0, static_cast<int>(later.integer("ceiling_mhz"))};
         if (later.optional("paced_iteration_s")) fall.paced_iteration_s = later.number("paced_iteration_s");
         schedule->budget->ahead.push_back(fall);
-        schedule->later_limits.emplace_back(later.number("power_limit_w"));
         return Ok{};
       });
     }

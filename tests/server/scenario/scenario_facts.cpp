@@ -123,14 +123,12 @@ ScenarioFacts facts_of(const jobs::PlanAnswer& answer) {
     if (schedule->budget) {
       numbers["lease"] = schedule->budget->lease_s;
       numbers["ceiling"] = schedule->budget->ceiling_mhz;
-      if (schedule->power_limit) numbers["power_limit"] = schedule->power_limit->value();
       texts["at_once"] = schedule->budget->at_once ? "yes" : "no";
       numbers["paced"] = schedule->budget->paced_iteration_s;
       const std::vector<jobs::LaterBudget>& ahead = schedule->budget->ahead;
       numbers["falls"] = static_cast<double>(ahead.size());
       numbers["falls_to"] = ahead.empty() ? 0 : ahead.back().ceiling_mhz;
       numbers["falls_paced"] = ahead.empty() ? 0 : ahead.back().paced_iteration_s;
-      if (!schedule->later_limits.empty()) numbers["falls_power_limit"] = schedule->later_limits.back().value();
     }
     if (schedule->iteration_time && schedule->all_max_time) {
       numbers["time_over_maximum_clock"] = *schedule->iteration_time / *schedule->all_max_time;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "simulation/simulated_gpu/simulated_driver.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/training/client/scripted_server.h"
 #include "training/client/call_cost.h"
@@ -23,11 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 
 /// A member of a plan's answer.
-std::string budget_of(double lease_s, int ceiling_mhz, bool at_once = false, const std::string& ahead = "[]",
-                      double power_limit_w = 0) {
+std::string budget_of(double lease_s, int ceiling_mhz, bool at_once = false, const std::string& ahead = "[]") {
   return R"(,"budget":{"lease_s":)" + std::to_string(lease_s) + R"(,"ceiling_mhz":)" + std::to_string(ceiling_mhz) +
-         R"(,"at_once":)" + (at_once ? "true" : "false") + R"(,"ahead":)" + ahead +
-         (power_limit_w > 0 ? R"(,"power_limit_w":)" + std::to_string(power_limit_w) : "") + "}";
+         R"(,"at_once":)" + (at_once ? "true" : "false") + R"(,"ahead":)" + ahead + "}";
 }
 
 TEST(RankBudget, TheLeaseCountsFromTheLastAnswerAndTheCeilingIsRoundedDown) {
@@ -137,15 +134,12 @@ TEST_F(BudgetMessage, IsRead) {
   ASSERT_EQ((*ahead)->budget->ahead.size(), 1U);
   EXPECT_EQ((*ahead)->budget->ahead[0].at_s, 1.8e9);
   EXPECT_EQ((*ahead)->budget->ahead[0].ceiling_mhz, 900);
-  EXPECT_EQ((*ahead)->budget->power_limit_w, 0);
   const auto more = read(R"({"lease_s":15,"ceiling_mhz":1005,"paced_iteration_s":2,"ahead":[)"
-                         R"({"at_s":1,"ceiling_mhz":900,"power_limit_w":300,"paced_iteration_s":3.5}]})");
+                         R"({"at_s":1,"ceiling_mhz":900,"paced_iteration_s":3.5}]})");
   ASSERT_TRUE(more) << more.error().message;
   EXPECT_EQ((*more)->budget->paced_iteration_s, 2);
   ASSERT_EQ((*more)->budget->ahead.size(), 1U);
-  EXPECT_EQ((*more)->budget->ahead[0].power_limit_w, 300);
   EXPECT_EQ((*more)->budget->ahead[0].paced_iteration_s, 3.5);
-  EXPECT_EQ((*read(R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":432.5})").value()).budget->power_limit_w, 432.5);
 }
 
 TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
@@ -155,10 +149,7 @@ TEST_F(BudgetMessage, AWrongOneIsAnInvalidPlan) {
         R"({"lease_s":1,"ceiling_mhz":70000})", R"({"lease_s":15,"ceiling_mhz":1005,"at_once":"yes"})", "[]",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":0}]})",
         R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"ceiling_mhz":900}]})",
-        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"power_limit_w":-1}]})",
-        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"paced_iteration_s":0}]})",
-        R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":0})",
-        R"({"lease_s":15,"ceiling_mhz":1005,"power_limit_w":"high"})"}) {
+        R"({"lease_s":15,"ceiling_mhz":1005,"ahead":[{"at_s":1,"ceiling_mhz":900,"paced_iteration_s":0}]})"}) {
     EXPECT_FALSE(read(wrong)) << wrong;
   }
 }
@@ -299,60 +290,6 @@ TEST_F(BudgetedRank, APlansClocksMayBeAboveTheCeiling) {
   EXPECT_GT(statistics().lease_left_s, 3000);
   EXPECT_THAT(client_->status(), HasSubstr(R"("budget":{"ceiling_mhz":1200,"lease_s":3600)"));
   EXPECT_THAT(client_->status(), HasSubstr(R"("rules":"plan"})"));
-}
-
-/// The power limit that software has set.
-double power_limit_of(const std::string& gpu) {
-  return simulated_gpu::SimulatedDriver::attach(gpu).value()->power_limit().value();
-}
-
-TEST_F(BudgetedRank, WithTheOptionTheGpusOwnPowerLimitIsABackstop) {
-  options_.plan_tolerance = -1;  // plans of this test promise nothing
-  options_.power_backstop = true;
-  options_.timing.clocks_s = 0;
-  start(plan_of(1, fast_clocks, budget_of(3600, 1250, false, "[]", 350)));
-  ASSERT_TRUE(follows(1)) << client_->status();
-  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 350; })) << client_->status();
-  EXPECT_TRUE(eventually([&] {
-    return client_->status().find(R"("rules":"plan","backstop":"set","power_limit_w":350)") != std::string::npos;
-  })) << client_->status();
-  EXPECT_TRUE(trains_until([&] {
-    const auto reports = server_->asked("POST", "/iterations");
-    return !reports.empty() && reports.back().find(R"("power_limit_w":350)") != std::string::npos;
-  }));
-  EXPECT_EQ(gpu_->clock(), Megahertz(1410)) << "it does not throttle the plan";
-  answer(plan_of(2, slow_clocks, budget_of(3600, 900, true, "[]", 250)), 2);
-  ASSERT_TRUE(follows(2)) << client_->status();
-  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 250; })) << client_->status();
-  answer(plan_of(3, fast_clocks), 3);
-  ASSERT_TRUE(follows(3)) << client_->status();
-  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 400; })) << "the budget has ended";
-  answer(plan_of(4, fast_clocks, budget_of(3600, 1250, false, "[]", 350)), 4);
-  ASSERT_TRUE(follows(4)) << client_->status();
-  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 350; })) << client_->status();
-  client_.reset();
-  EXPECT_EQ(power_limit_of(folder_ + "/gpu"), 400);
-}
-
-TEST_F(BudgetedRank, WithoutTheOptionThePowerLimitStays) {
-  start(plan_of(1, fast_clocks, budget_of(3600, 1250, false, "[]", 350)));
-  ASSERT_TRUE(follows(1)) << client_->status();
-  EXPECT_TRUE(clock_becomes(1410));
-  EXPECT_EQ(power_limit_of(folder_ + "/gpu"), 400);
-  EXPECT_EQ(client_->status().find("backstop"), std::string::npos);
-}
-
-TEST_F(BudgetedRank, APowerLimitThatCannotBeSetIsReportedOnceAndClocksAreSet) {
-  options_.power_backstop = true;
-  gpu_->inject("nvmlDeviceSetPowerManagementLimit", 4, -1);
-  start(plan_of(1, fast_clocks, budget_of(3600, 1250, false, "[]", 350)));
-  ASSERT_TRUE(follows(1)) << client_->status();
-  EXPECT_TRUE(eventually([&] { return said_.count("the GPU's power limit is no backstop: ") == 1; }));
-  EXPECT_TRUE(clock_becomes(1410));
-  for (int i = 0; i < 30; ++i) iterate();
-  EXPECT_EQ(said_.count("the GPU's power limit is no backstop: "), 1);
-  EXPECT_THAT(client_->status(), HasSubstr(R"("backstop":"refused","why_no_backstop":)"));
-  EXPECT_THAT(client_->status(), HasSubstr(R"("cause":"backstop")"));
 }
 
 TEST_F(BudgetedRank, AServerThatIsSilentCostsThePlanAndItsAnswerBringsItBack) {
@@ -544,22 +481,21 @@ TEST_F(BudgetedRank, EvaluationTakesNoPauseOfAnIterationAndMakesNone) {
   client_->calls().step_end();
 }
 
-/// A fall at that time since 1970, with a period and a power limit.
+/// A fall at that time since 1970, with a period.
 std::string paced_fall(double at_s) {
-  return R"([{"at_s":)" + std::to_string(at_s) + R"(,"ceiling_mhz":900,"power_limit_w":260,"paced_iteration_s":1800}])";
+  return R"([{"at_s":)" + std::to_string(at_s) + R"(,"ceiling_mhz":900,"paced_iteration_s":1800}])";
 }
 
-TEST_F(BudgetedRank, AFallBringsItsPeriodAndItsPowerLimitWithoutTheServer) {
-  options_.paces = options_.power_backstop = true;
+TEST_F(BudgetedRank, AFallBringsItsPeriodWithoutTheServer) {
+  options_.paces = true;
   const double fall_s = SystemClock().now_s() + 3;
-  start(plan_of(1, fast_clocks, budget_of(3600, 1200, false, paced_fall(fall_s), 350)));
+  start(plan_of(1, fast_clocks, budget_of(3600, 1200, false, paced_fall(fall_s))));
   ASSERT_TRUE(eventually([&] { return client_->status().find("\"budget\"") != std::string::npos; }));
   const double before_s = client_->calls().pacer().period_s();
   EXPECT_TRUE(before_s == 0 || SystemClock().now_s() >= fall_s) << before_s;
   server_.reset();
   EXPECT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 1800; })) << client_->status();
   EXPECT_GE(SystemClock().now_s(), fall_s - 0.01);
-  EXPECT_TRUE(eventually([&] { return power_limit_of(folder_ + "/gpu") == 260; })) << client_->status();
   EXPECT_THAT(client_->status(), HasSubstr(R"("paced_iteration_s":1800)"));
   client_->calls().pacer().stop();
 }
@@ -570,7 +506,6 @@ TEST_F(BudgetedRank, AFallWithAPeriodDoesNotPaceAJobThatDoesNotAllowIt) {
   iterate();
   EXPECT_EQ(client_->calls().pacer().period_s(), 0);
   EXPECT_EQ(statistics().paced_s, 0);
-  EXPECT_NE(power_limit_of(folder_ + "/gpu"), 260) << "nor limits its power";
 }
 
 TEST_F(BudgetedRank, APlanWithoutAPeriodTheEndOfTheJobAndStopEndAWait) {

@@ -149,8 +149,7 @@ TEST_F(Controller, AMissingPermissionIsReportedAndNothingStaysLocked) {
   start();
   controller_->set(Megahertz(700));
   EXPECT_TRUE(eventually([&] { return controller_->state() == ControlState::refused; }));
-  EXPECT_THAT(controller_->why(),
-              HasSubstr("no permission (NVML 4); clocks and power limits need root or CAP_SYS_ADMIN: setcap"));
+  EXPECT_THAT(controller_->why(), HasSubstr("no permission (NVML 4); clocks need root or CAP_SYS_ADMIN: setcap"));
   controller_->set(Megahertz(350));
   EXPECT_FALSE(gpu_->locked());
   EXPECT_EQ(controller_->statistics().applied, 0);

@@ -97,29 +97,10 @@ TEST(ClockLimit, OfTooManyFallsTheLastOneThatFitsHasTheLeastCeiling) {
   ClockLimit limit;
   limit.set(Megahertz(1400), kForLong);
   std::vector<CeilingFall> falls;
-  for (int k = 1; k <= 10; ++k) falls.push_back({k * kOneSecond, Megahertz(1400 - 100 * k), Watts(600 - 50 * k)});
+  for (int k = 1; k <= 10; ++k) falls.push_back({k * kOneSecond, Megahertz(1400 - 100 * k)});
   limit.falls(falls);
-  EXPECT_EQ(limit.power_limit(7 * kOneSecond), Watts(250));
-  EXPECT_EQ(limit.power_limit(8 * kOneSecond), Watts(100));
   EXPECT_EQ(limit.at(7 * kOneSecond).locked, Megahertz(700));
   EXPECT_EQ(limit.at(8 * kOneSecond).locked, Megahertz(400));
-}
-
-TEST(ClockLimit, AFallMayLowerThePowerLimitToo) {
-  ClockLimit limit;
-  limit.falls(std::vector<CeilingFall>{{10 * kOneSecond, Megahertz(700), Watts(300)},
-                                       {20 * kOneSecond, Megahertz(350)},
-                                       {30 * kOneSecond, Megahertz(350), Watts(1e9)}});
-  EXPECT_EQ(limit.power_limit(60 * kOneSecond), Watts(0)) << "without a budget";
-  limit.set(Megahertz(1400), kForLong);
-  EXPECT_EQ(limit.power_limit(10 * kOneSecond - 1), Watts(0));
-  EXPECT_EQ(limit.power_limit(10 * kOneSecond), Watts(300));
-  limit.limit_power(Watts(250));
-  EXPECT_EQ(limit.power_limit(60 * kOneSecond), Watts(250)) << "the least of all";
-  limit.limit_power(Watts(500));
-  EXPECT_EQ(limit.power_limit(60 * kOneSecond), Watts(300));
-  limit.falls({});
-  EXPECT_EQ(limit.power_limit(60 * kOneSecond), Watts(500));
 }
 
 class LimitedWorker : public ::testing::Test {

@@ -11,7 +11,7 @@
 
 namespace perseus::clock_control {
 
-class FakeGpu : public device::Gpu {
+class FakeGpu final : public device::Gpu {
  public:
   static constexpr std::size_t kAlways = 64;  ///< more calls than any repetition makes
   explicit FakeGpu(std::string uuid = "GPU-fake") { identity_.uuid = std::move(uuid); }

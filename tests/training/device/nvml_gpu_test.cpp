@@ -76,31 +76,6 @@ TEST_F(Nvml, ReadsTheTrueValues) {
   EXPECT_EQ(conditions->default_power_limit, Watts(500));
 }
 
-TEST_F(Nvml, SetsAPowerLimitWithinTheDevicesRange) {
-  make("a");
-  const auto gpu = open();
-  const auto limits = gpu->power_limits();
-  ASSERT_TRUE(limits) << limits.error().message;
-  EXPECT_EQ(limits->set, Watts(500));
-  EXPECT_EQ(limits->least, Watts(100));
-  EXPECT_EQ(limits->most, Watts(500));
-  truth().begin(0);
-  EXPECT_TRUE(gpu->lock_clock(Megahertz(1400)));
-  EXPECT_TRUE(gpu->set_power_limit(Watts(250)));
-  EXPECT_EQ(open()->power_limits()->set, Watts(250));
-  EXPECT_EQ(*gpu->clock(), Megahertz(700)) << "a power limit is above a locked clock";
-  for (const Watts outside : {Watts(99), Watts(501)}) {
-    EXPECT_EQ(gpu->set_power_limit(outside).error().fault, DeviceFault::not_supported);
-  }
-  truth().inject("nvmlDeviceSetPowerManagementLimit", 4, 1);
-  const auto refused = gpu->set_power_limit(Watts(300));
-  EXPECT_EQ(refused.error().fault, DeviceFault::no_permission);
-  EXPECT_NE(refused.error().message.find("root or CAP_SYS_ADMIN"), std::string::npos) << refused.error().message;
-  EXPECT_EQ(gpu->power_limits()->set, Watts(250));
-  truth().inject("nvmlDeviceGetPowerManagementLimitConstraints", 3, 1);
-  EXPECT_EQ(gpu->power_limits().error().fault, DeviceFault::not_supported);
-}
-
 TEST_F(Nvml, TheCounterCountsConsumedEnergy) {
   auto spec = sample_spec();
   spec.counter_refresh = Seconds(0);

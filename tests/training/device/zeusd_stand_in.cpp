@@ -188,29 +188,25 @@ std::string ZeusdStandIn::command(const std::string& path, const std::string& qu
     id = parameters["gpu_ids"];
     parameters.erase("gpu_ids");
   }
-  const bool sets = name == "set_gpu_locked_clocks", limits = name == "set_power_limit";
-  if (!sets && !limits && !name.starts_with("reset_")) return http(404);
-  if (!sets && !limits && habits_.amd != (name == "reset_locked_clocks")) {
+  const bool sets = name == "set_gpu_locked_clocks";
+  if (!sets && !name.starts_with("reset_")) return http(404);
+  if (!sets && habits_.amd != (name == "reset_locked_clocks")) {
     return http(400, R"({"errors":{"0":"AMD GPUs cannot reset a single clock domain"}})");
   }
   for (const auto& [key, value] : parameters) {
-    const bool known = key == "block" || (sets && (key == "min_clock_mhz" || key == "max_clock_mhz")) ||
-                       (limits && key == "power_limit_mw");
+    const bool known = key == "block" || (sets && (key == "min_clock_mhz" || key == "max_clock_mhz"));
     if (!known) return http(400, fmt::format(R"({{"error":"unknown parameter {}"}})", key));
   }
   if (id.empty() || std::stoul(id) >= gpus_.size()) return http(400, R"({"error":"no such GPU"})");
-  if (!parameters.contains("block") || (sets && parameters.size() != 3) || (limits && parameters.size() != 2)) {
-    return http(400, R"({"error":"missing"})");
-  }
+  if (!parameters.contains("block") || (sets && parameters.size() != 3)) { return http(400, R"({"error":"missing"})"); }
   simulated_gpu::SimulatedDriver& gpu = *gpus_[std::stoul(id)];
   if (sets && habits_.refuses_maximum) {
     gpu.lock_clocks(gpu.clocks().back(), gpu.clocks().front());
     return http(400, fmt::format(R"({{"errors":{{"{}":"AMDSMI error 2"}}}})", id));
   }
-  const int code = limits ? gpu.set_power_limit(Watts(std::stod(parameters["power_limit_mw"]) / 1000))
-                   : sets ? gpu.lock_clocks(Megahertz(std::stoi(parameters["min_clock_mhz"])),
-                                            Megahertz(std::stoi(parameters["max_clock_mhz"])))
-                          : gpu.unlock_clocks();
+  const int code = sets ? gpu.lock_clocks(Megahertz(std::stoi(parameters["min_clock_mhz"])),
+                                          Megahertz(std::stoi(parameters["max_clock_mhz"])))
+                        : gpu.unlock_clocks();
   if (code == 0 || parameters["block"] == "false") return http(200);
   return http(code == 2 ? 400 : 500, fmt::format(R"({{"errors":{{"{}":"NVML {}"}}}})", id, code));
 }

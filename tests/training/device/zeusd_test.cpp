@@ -73,25 +73,6 @@ TEST_F(ZeusdControl, SetsTheGpuAtThatBusId) {
                           "POST /gpu/reset_gpu_locked_clocks?gpu_ids=0&block=true"));
 }
 
-TEST_F(ZeusdControl, LimitsThePowerInBothProtocols) {
-  start();
-  const auto gpu = open_gpu("zeusd:1");
-  ASSERT_TRUE(gpu) << gpu.error().message;
-  EXPECT_TRUE((*gpu)->set_power_limit(Watts(250.5)));
-  EXPECT_EQ((*gpu)->power_limits()->set, Watts(250.5));
-  EXPECT_EQ((*gpu)->set_power_limit(Watts(99)).error().fault, DeviceFault::not_supported);
-  EXPECT_THAT(commands(), ElementsAre("POST /gpu/set_power_limit?gpu_ids=0&power_limit_mw=250500&block=true",
-                                      "POST /gpu/set_power_limit?gpu_ids=0&power_limit_mw=99000&block=true"));
-  zeusd_.reset();
-  ZeusdStandIn::Habits habits;
-  habits.older = true;
-  start(habits);
-  const auto older = open_gpu("zeusd:1");
-  ASSERT_TRUE(older) << older.error().message;
-  EXPECT_TRUE((*older)->set_power_limit(Watts(300)));
-  EXPECT_THAT(commands(), ElementsAre(R"(POST /gpu/1/set_power_limit {"power_limit_mw":300000,"block":true})"));
-}
-
 TEST_F(ZeusdControl, UsesTheOlderProtocolWithoutDiscovery) {
   ZeusdStandIn::Habits habits;
   habits.older = true;
@@ -356,7 +337,6 @@ TEST_F(ZeusdOfAmd, ReadsEnergyAndLimitsByZeusdAndClocksFromTheKernel) {
   EXPECT_GE((*gpu)->energy()->value(), 0);
   EXPECT_EQ(*(*gpu)->power(), Watts(50));
   EXPECT_EQ(*(*gpu)->power_limit(), Watts(500));
-  EXPECT_EQ((*gpu)->power_limits()->set, Watts(500));
   EXPECT_FALSE((*gpu)->conditions()->mig);
   EXPECT_EQ(open_gpu("zeusd:0000:0c:00.0").error().fault, DeviceFault::lost);
 }
@@ -396,7 +376,6 @@ TEST_F(ZeusdOfAmd, ValuesThatMeanUnknownAreUnknown) {
   const auto gpu = open_gpu("zeusd:0");
   ASSERT_TRUE(gpu) << gpu.error().message;
   EXPECT_EQ((*gpu)->power_limit().error().fault, DeviceFault::not_supported);
-  EXPECT_EQ((*gpu)->power_limits().error().fault, DeviceFault::not_supported);
   EXPECT_EQ((*gpu)->conditions()->default_power_limit, Watts(0));
 }
 

@@ -31,10 +31,10 @@
 //                                      possible: { saving_pct, saving_stddev_pct },
 //                                      factors: { price_per_kwh, currency, carbon_g_per_kwh } } }
 // GET /v1/jobs/ID/ranks   { next, ranks: [{ rank, dp_rank, pp_rank, tp_rank, host, accelerator, control, control_reason,
-//                           wanted_least_mhz, wanted_most_mhz, set_mhz, power_limit_w, clocks_failed, clocks_late, throttled_iterations,
+//                           wanted_least_mhz, wanted_most_mhz, set_mhz, clocks_failed, clocks_late, throttled_iterations,
 //                           last_heard_s, waiting }] }; with `next` there is another page, ?after=NEXT
 // GET /v1/hosts           { next, hosts: [{ host, job, job_name, ranks, without_control, control_reason, reporting, wanted_least_mhz,
-//                           wanted_most_mhz, set_least_mhz, set_most_mhz, power_limit_w, clocks_failed, clocks_late, throttled_iterations,
+//                           wanted_most_mhz, set_least_mhz, set_most_mhz, clocks_failed, clocks_late, throttled_iterations,
 //                           last_heard_s }] } of live jobs
 // GET /v1/jobs/ID/history?step=minute|hour|day&from=S
 //                         { step_s, next_s, buckets: [{ start_s, iterations, iteration_time_s, energy_iterations, iteration_energy_j,

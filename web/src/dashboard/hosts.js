@@ -11,7 +11,6 @@ const mostHosts = 50_000;
 const rowHeight = 40;
 const mostPrinted = 2000;
 const number = (value) => (value == null ? '' : value.toLocaleString('en'));
-const watts = (w) => `${Math.round(w).toLocaleString('en')} W`; // not in kW: the limits of a GPU are
 const reports = ({ reporting }) => (reporting > 0 ? null : 'no reports');
 
 /** Whether an operator should look: ranks without the right to set clocks, failed or late clocks, throttling. */
@@ -25,7 +24,6 @@ const columns = [
   ['control', 'No control', (row) => row.without_control ?? 0, (row) => (row.without_control > 0 ? number(row.without_control) : ''), 'trouble'],
   ['wanted', 'Wanted', (row) => row.wanted_most_mhz, (row) => clockRange(row.wanted_least_mhz, row.wanted_most_mhz), 'wide clock-cell'],
   ['set', 'Set', (row) => row.set_most_mhz, (row) => reports(row) ?? clockRange(row.set_least_mhz, row.set_most_mhz), 'wide clock-cell'],
-  ['limit', 'Power limit', (row) => row.power_limit_w, (row) => (row.power_limit_w > 0 ? watts(row.power_limit_w) : ''), 'wide limit-cell'],
   ['failed', 'Failed', (row) => row.clocks_failed, (row) => number(row.clocks_failed), 'trouble'],
   ['late', 'Late', (row) => row.clocks_late, (row) => number(row.clocks_late), 'wide'],
   ['throttled', 'Throttled', (row) => row.throttled_iterations, (row) => number(row.throttled_iterations), ''],
@@ -67,8 +65,7 @@ export function createHostsView(parent) {
     element('div', { class: 'heading' }, element('h2', { id: 'hosts-title', text: 'Hosts' }), summary),
     element('div', { class: 'facets', role: 'group', 'aria-label': 'Choose hosts' }, field(words, 'Host or job'), field(trouble, 'Show')), scroller, none,
     element('p', { class: 'note', text: 'Wanted: lowest and highest clock of the plan in force. Set: the last clocks that the GPUs accepted. Failed and late ' +
-      'clock changes and throttled iterations count from the start of each rank’s process, as it reports them about every 30 s. ' +
-      'Power limit: sum of the GPUs’ own limits that ranks have lowered as a backstop.' }));
+      'clock changes and throttled iterations count from the start of each rank’s process, as it reports them about every 30 s.' }));
   parent.replaceChildren(root);
   document.title = 'Hosts - Perseus';
   const rows = createVirtualRows(scroller, body, rowHeight, { count: () => state.rows.length, row });
@@ -90,7 +87,6 @@ export function createHostsView(parent) {
   function draw() {
     if (state.loaded === null) return;
     const { hosts, isWhole } = state.loaded;
-    table.classList.toggle('no-limits', !hosts.some((one) => one.power_limit_w > 0));
     const wanted = wordsOf(words.value);
     const [, , valueOf] = columns.find(([key]) => key === state.sort);
     state.rows = hosts.filter((one) => (!trouble.value || hasTrouble(one)) &&

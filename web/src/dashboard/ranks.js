@@ -14,7 +14,6 @@ const columns = [
   ['Clocks', rightOf, 'text-cell'],
   ['Wanted', ({ wanted_least_mhz, wanted_most_mhz }) => clockRange(wanted_least_mhz, wanted_most_mhz), ''],
   ['Set', setOf, ''],
-  ['Power limit', ({ power_limit_w: limit }) => (limit > 0 ? `${limit.toLocaleString('en')} W` : ''), 'wide limit-cell'],
   ['Failed, late, throttled', (rank) => (rank.clocks_failed == null ? '' : [rank.clocks_failed, rank.clocks_late, rank.throttled_iterations]
     .map((value) => (value ?? 0).toLocaleString('en')).join(', ')), 'wide'],
   ['Last call', ({ last_heard_s, waiting }) => (waiting ? 'waits for a plan' : last_heard_s > 0 ? clockTime(last_heard_s) : 'none since the server started'), 'text-cell'],
@@ -26,7 +25,7 @@ export function createRanks(parent, id) {
   let next = null;
   let loading = false;
   const body = element('tbody');
-  const table = element('table', { class: 'no-limits' }, element('thead', {}, element('tr', {}, ...columns.map(([name, , kind]) =>
+  const table = element('table', {}, element('thead', {}, element('tr', {}, ...columns.map(([name, , kind]) =>
     element('th', { scope: 'col', class: kind, text: name })))), body);
   const scroller = element('div', { class: 'table ranks-table', tabindex: '0', role: 'region', 'aria-label': 'Ranks' }, table);
   const status = element('p', { class: 'note', role: 'status' });
@@ -46,7 +45,6 @@ export function createRanks(parent, id) {
       const page = await getJson(jobPath(id, `/ranks${after === null ? '' : `?after=${after}`}`), controller.signal);
       body.append(...page.ranks.map((rank) => element('tr', {}, ...columns.map(([, text, kind], k) =>
         element(k === 0 ? 'th' : 'td', { class: kind, ...(k === 0 && { scope: 'row' }), text: text(rank) })))));
-      if (page.ranks.some(({ power_limit_w: limit }) => limit > 0)) table.classList.remove('no-limits');
       next = page.next ?? null;
       more.hidden = next === null;
       status.textContent = `${count(body.children.length, 'registered rank')}, as of ${clockTime(Date.now() / 1000)}.`;
