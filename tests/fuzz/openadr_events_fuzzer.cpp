@@ -55,7 +55,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   constexpr double now_s = 1.8e9;
-  openadr::EventMemory memory("fuzz");
+  openadr::FollowSettings settings;
+  settings.baseline = Watts(1e6);
+  settings.levels = {std::nullopt, Watts(9e5), Watts(6e5), Watts(3e5)};
+  settings.emergency = Watts(2e5);
+  settings.most_steps = 100;
+  openadr::EventMemory memory("fuzz", settings);
   memory.take(*std::move(list), {}, now_s);
   for (const openadr::SeenEvent& seen : memory.events()) check_reports(seen, now_s);
   const auto signal = openadr::signal_steps(memory.events(), {}, "PRICE", "fuzz", now_s).steps;
@@ -63,11 +68,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t k = 1; k < signal.size(); ++k) {
     PERSEUS_CHECK(signal[k - 1].from_s < signal[k].from_s, "prices in order of time");
   }
-  openadr::FollowSettings settings;
-  settings.baseline = Watts(1e6);
-  settings.levels = {std::nullopt, Watts(9e5), Watts(6e5), Watts(3e5)};
-  settings.emergency = Watts(2e5);
-  settings.most_steps = 100;
   openadr::KnownLimits known;
   for (const openadr::SeenEvent& seen : memory.events()) known[seen.event.id] = {{now_s, Watts(5e5)}};
   const auto steps = openadr::watt_steps(memory.events(), {}, settings, "fuzz", now_s, known).steps;

@@ -29,6 +29,10 @@ std::optional<LimitKind> kind_of(std::string_view type) {
   return std::nullopt;
 }
 
+bool has_levels(const FollowSettings& settings) {
+  return std::ranges::any_of(settings.levels, [](const auto& watts) { return watts.has_value(); });
+}
+
 std::string name_of(const GridEvent& event) {
   return event.name.empty() ? fmt::format("event {}", event.id) : fmt::format("event {} ({})", event.id, event.name);
 }
@@ -63,8 +67,7 @@ class PayloadLimits {
       if (!limit && result.why.empty()) result.why = limit.error().message;
       result.limits_w.push_back(limit ? std::optional(*limit) : std::nullopt);
     }
-    const bool any_level = std::ranges::any_of(settings_.levels, [](const auto& watts) { return watts.has_value(); });
-    if (type == "SIMPLE" && !any_level && !result.why.empty()) return no_watts(result.why);
+    if (type == "SIMPLE" && !has_levels(settings_) && !result.why.empty()) return no_watts(result.why);
     return result;
   }
 
@@ -239,6 +242,13 @@ std::string upper(std::string_view text) {
 }
 
 bool limits_power(std::string_view type) { return kind_of(type).has_value(); }
+
+bool is_followed(std::string_view type, const FollowSettings& settings) {
+  if (type == "ALERT_GRID_EMERGENCY") return settings.emergency.has_value();
+  if (type == "DISPATCH_SETPOINT_RELATIVE") return settings.baseline.has_value();
+  if (type == "SIMPLE") return has_levels(settings);
+  return limits_power(type);
+}
 
 Result<std::vector<PlacedInterval>> place_intervals(const GridEvent& event, double now_means_s,
                                                     const std::function<double(std::size_t)>& shift) {

@@ -33,6 +33,8 @@ inline constexpr int kLimitKinds = 6;
 std::string upper(std::string_view text);
 /// Payloads of this type are limits of power.
 bool limits_power(std::string_view type);
+/// It does, and the site has watts for it.
+bool is_followed(std::string_view type, const FollowSettings& settings);
 
 struct LimitSpan {
   double from_s = 0, to_s = 0;  ///< may be infinite
