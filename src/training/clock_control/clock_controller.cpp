@@ -17,6 +17,7 @@
 #include <ctime>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -37,6 +38,7 @@ namespace {
 constexpr double kStopLimit_s = 1, kRestoreLimit_s = 10;
 constexpr double kLockedLimit_s = 3;  // after kStopLimit_s, for a helper that still holds a locked clock
 constexpr double kHereLimit_s = 2;    // for calls of the driver in this process
+constexpr double kSlowStart_s = 60;   // after start(), which nobody waits for: a busy host starts processes late
 
 OwnedFd own_pidfd() {
 #ifdef SYS_pidfd_open
@@ -95,10 +97,13 @@ struct ClockController::State {
   explicit State(ClockControllerOptions given) : options(std::move(given)), pause(options.restart) {}
   ~State();
   device::DeviceStatus prepare();
-  device::DeviceStatus start_helper();
+  device::DeviceStatus start_helper(double limit_s);
+  device::DeviceStatus go_on(device::DeviceStatus met);
   device::DeviceStatus ask_daemon_for_helper(const std::string& socket);
   device::DeviceResult<pid_t> spawn_own_helper();
-  device::DeviceStatus shake_hands(pid_t child, double limit_s);
+  device::DeviceStatus shake_hands(double limit_s);
+  void end_start(double limit_s);
+  void note_failure(const device::DeviceStatus& started);
   void watch();
   void see_helper_end();
   bool restore();
@@ -130,6 +135,7 @@ struct ClockController::State {
 
   // Used by the watching thread; until it runs, by the thread that starts it.
   OwnedFd channel;
+  std::optional<pid_t> starts;           ///< the helper that has not answered yet; 0: a daemon's
   bool own_helper = false;               ///< this process has started the last helper, and no daemon has
   std::atomic<bool> helper_ended{true};  ///< the last one
   bool tried_at_stop = false;            ///< restore() ran after the request to stop
@@ -163,8 +169,8 @@ ClockController::State::~State() {
   if (!keeps_memory) unmap_mailbox(mailbox);
 }
 
-/// Call while no helper works.
-device::DeviceStatus ClockController::State::start_helper() {
+/// Call while no helper works. One that is late goes on starting: see watch().
+device::DeviceStatus ClockController::State::start_helper(double limit_s) {
   const std::int64_t began_ns = monotonic_ns();
   working_since_ns = 0;
   const std::string socket = daemon_socket(options.daemon);
@@ -180,7 +186,12 @@ device::DeviceStatus ClockController::State::start_helper() {
   if (own) child = spawn_own_helper();
   if (!child) return child.error();
   const double used_s = 1e-9 * static_cast<double>(monotonic_ns() - began_ns);
-  if (device::DeviceStatus met = shake_hands(*child, std::max(options.start_limit_s - used_s, 0.0)); !met) return met;
+  starts = *child;
+  return go_on(shake_hands(std::max(limit_s - used_s, 0.0)));
+}
+
+device::DeviceStatus ClockController::State::go_on(device::DeviceStatus met) {
+  if (!met) return met;
   working_since_ns = monotonic_ns();
   left_at_ceiling = false;
   {
@@ -233,17 +244,24 @@ device::DeviceResult<pid_t> ClockController::State::spawn_own_helper() {
   return spawn_helper(program, arguments, {mailbox_fd.get(), helpers_channel.get(), wake.get(), owner.get()});
 }
 
-device::DeviceStatus ClockController::State::shake_hands(pid_t child, double limit_s) {
+/// The process that the helper's processes come from.
+void ClockController::State::end_start(double limit_s) {
+  if (const pid_t child = std::exchange(starts, std::nullopt).value_or(0); child > 0) reap(child, limit_s);
+}
+
+/// Of the helper that starts. Not answered: it starts still.
+device::DeviceStatus ClockController::State::shake_hands(double limit_s) {
   const bool answered = readable(channel.get(), limit_s, stop.get());
   HelperHello hello;
-  const ssize_t got = answered ? ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT) : -1;
-  if (child > 0) reap(child, answered ? 1 : 0);  // perseus-clockd has left orphans at work, and ended
   if (!answered) {
     // Usually the helper waits for a lease, and on a busy host its message comes too late.
     const std::string holder = device::stable_id(options.gpu).empty() ? "" : clock_holder(options.gpu);
     return no_helper(fmt::format("{}{}{} did not get ready in {} s", holder, holder.empty() ? "" : "; ", program,
                                  options.start_limit_s));
   }
+  const ssize_t got = ::recv(channel.get(), &hello, sizeof hello, MSG_DONTWAIT);
+  const bool own = starts.value_or(0) > 0;
+  end_start(1);  // perseus-clockd has left orphans at work, and ended
   if (got != sizeof hello || hello.magic != HelperHello::kMagic) {
     return no_helper(
         fmt::format("{} is not a perseus-clockd that this Perseus ({}) can use: it ended without an answer", program,
@@ -255,7 +273,7 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
   }
   if (hello.fault >= 0) return device::DeviceError{static_cast<device::DeviceFault>(hello.fault), hello.text.data()};
   // A daemon outside of this PID namespace has other PIDs, and restores leases itself.
-  const bool numbers = child > 0 || listener_of(channel.get()) > 0;
+  const bool numbers = own || listener_of(channel.get()) > 0;
   supervisor = numbers ? hello.supervisor_pid : 0;
   worker = numbers ? hello.worker_pid : 0;
   return Ok{};
@@ -264,6 +282,7 @@ device::DeviceStatus ClockController::State::shake_hands(pid_t child, double lim
 /// Waits until the helper's last process has closed the channel, or for a second after the request to end. If both
 /// processes died before either could unlock, a third unlocks.
 void ClockController::State::see_helper_end() {
+  end_start(0);
   if (!channel.valid()) return;
   bool ended = working_since_ns != 0 && closes(channel.get(), -1, stop.get());
   // For a helper that is no longer wanted, or did not get ready: it sees the shutdown, and ends.
@@ -346,18 +365,22 @@ std::string ClockController::State::text_of_lock() const {
                      mhz == 0 ? "" : fmt::format(" at {} MHz", mhz), how, mailbox->lease.read());
 }
 
+void ClockController::State::note_failure(const device::DeviceStatus& started) {
+  if (started) return;
+  const std::lock_guard lock(mutex);
+  why_gone = started.error().message;
+}
+
 /// Runs one helper after the other, each when the previous one has ended and given the clock back.
 void ClockController::State::watch() {
+  if (starts) note_failure(go_on(shake_hands(kSlowStart_s)));
   for (;;) {
     see_helper_end();
     const double worked_s = working_since_ns == 0 ? 0 : 1e-9 * static_cast<double>(monotonic_ns() - working_since_ns);
     const std::int64_t given_up = mailbox->device_clock.read().given_up;
     const bool gives_up = std::exchange(before_given_up, given_up) != given_up;
     if (stops() || pause.never() || readable(stop.get(), pause.after(worked_s, gives_up), -1)) return;
-    if (const device::DeviceStatus started = start_helper(); !started) {
-      const std::lock_guard lock(mutex);
-      why_gone = started.error().message;
-    }
+    note_failure(start_helper(std::max(options.start_limit_s, kSlowStart_s)));
   }
 }
 
@@ -366,10 +389,12 @@ device::DeviceResult<std::unique_ptr<ClockController>> ClockController::start(Cl
   auto state = std::make_unique<State>(std::move(options));
   state->generation = fork_generation().load();
   if (const device::DeviceStatus prepared = state->prepare(); !prepared) return prepared.error();
-  if (const device::DeviceStatus started = state->start_helper(); !started) {
-    if (state->pause.never()) return started.error();
-    state->why_gone = started.error().message;
+  const device::DeviceStatus started = state->start_helper(state->options.start_limit_s);
+  if (!started && state->pause.never()) {
+    state->end_start(0);
+    return started.error();
   }
+  state->note_failure(started);
   state->watcher = start_quiet_thread([&watched = *state] { watched.watch(); });
   if (!state->watcher.joinable()) return no_helper("cannot create the thread that watches the helper");
   return std::unique_ptr<ClockController>(new ClockController(std::move(state)));

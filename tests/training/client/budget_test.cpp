@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -336,6 +337,26 @@ TEST_F(BudgetedRank, TheLeaseEndsWithoutAnyCallOfTheTrainingThread) {
   server_->script([](const http::HttpRequest&) { return std::pair(0, std::string()); });  // no answer at all
   EXPECT_TRUE(clock_becomes(900));
   answer("", 1);
+}
+
+TEST_F(BudgetedRank, AHelperThatStartsLateKeepsTheBudget) {
+  const std::string go = folder_ + "/go", slow = folder_ + "/slow";
+  std::ofstream(slow) << "#!/bin/sh\nwhile [ ! -e " << go << " ]; do sleep 0.01; done\nexec " << options_.helper
+                      << " \"$@\"\n";
+  std::filesystem::permissions(slow, std::filesystem::perms::owner_all);
+  options_.helper = slow;
+  options_.start_limit_s = 0.1;
+  options_.helper_restart = {3600, 3600};
+  start("");
+  ASSERT_TRUE(trains_until([&] { return !server_->asked("POST", "/ranks").empty(); }));
+  EXPECT_THAT(server_->asked("POST", "/ranks").front(), HasSubstr(R"("control":"none")"));
+  std::ofstream(go) << "";
+  ASSERT_TRUE(trains_until([&] {
+    return server_->asked("POST", "/ranks").back().find(R"("control":"clocks")") != std::string::npos;
+  })) << client_->status();
+  answer(plan_of(1, slow_clocks, budget_of(3600, 900, true)), 1);
+  ASSERT_TRUE(follows(1)) << client_->status();
+  EXPECT_TRUE(clock_becomes(900));
 }
 
 TEST_F(BudgetedRank, TheCeilingTakesThePlaceOfTheHighestClock) {

@@ -342,6 +342,23 @@ TEST_F(Controller, ALateHelperLearnsTheHolderOfTheClock) {
   EXPECT_EQ(why(), late.helper + " did not get ready in 0.3 s") << "no process holds it now";
 }
 
+TEST_F(Controller, AHelperThatStartsSlowlyIsWaitedFor) {
+  make_gpu();
+  ClockControllerOptions late = options();
+  late.helper =
+      script("while [ ! -e " + folder_.file("go") + " ]; do sleep 0.01; done\nexec " + late.helper + " \"$@\"");
+  late.start_limit_s = 0.1;
+  late.restart = {3600, 3600};
+  auto started = ClockController::start(late);
+  ASSERT_TRUE(started) << started.error().message;
+  EXPECT_EQ((*started)->state(), ControlState::gone);
+  EXPECT_EQ((*started)->why(), late.helper + " did not get ready in 0.1 s");
+  (*started)->set_budget(Megahertz(700), 0);
+  std::ofstream(folder_.file("go")) << "";
+  ASSERT_TRUE(eventually([&] { return (*started)->working_helper() == 1; })) << (*started)->why();
+  EXPECT_TRUE(eventually([&] { return gpu_->clock() == Megahertz(700); })) << "the ceiling that was set meanwhile";
+}
+
 TEST_F(Controller, AHelperOfAnotherVersionIsRefused) {
   make_gpu();
   // A HelperHello of version 9.9.9: magic, fault, two ids, 32 bytes of version, 1024 of text.
