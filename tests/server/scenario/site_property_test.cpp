@@ -1,6 +1,6 @@
 // A site with random limits, ranks that are cut off, restarts, and messages that are late, repeated or lost: what the
 // ranks' clocks draw is never more than what the server counts, which exceeds a limit only where that fell, a job
-// came, or pacing ended.
+// came, pacing ended, or a straggler began whose job has no plan within its grant.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -118,6 +118,7 @@ class RandomSite {
     request.job = some_job().id;
     request.target.rank = dice_.roll(0, 1);
     request.delay = Seconds(dice_.one_in(2) ? 0 : 5);
+    straggles_s_.push_back(seconds_ + request.delay.value());
     request.degree = dice_.one_in(3) ? 1 : dice_.real(1, 2);
     RC_ASSERT(server_.set_straggler(request).ok());
   }
@@ -195,6 +196,7 @@ class RandomSite {
   }
 
   void look() {
+    excused_ |= std::erase_if(straggles_s_, [this](double at_s) { return at_s <= seconds_; }) > 0;
     if (!has_site_) return;
     const service::SitePowerView site = view();
     for (const RunningJob& job : jobs_) {
@@ -228,7 +230,9 @@ class RandomSite {
   int named_ = 0;
   std::vector<RunningJob> jobs_;
   bool has_site_ = false, pacing_ = false;
-  bool excused_ = false;  ///< a job or a process came, which counts as at the highest clock, or pacing has ended
+  /// A job or a process came, which counts as at the highest clock, pacing has ended, or a straggler began.
+  bool excused_ = false;
+  std::vector<double> straggles_s_;  ///< when stragglers take effect
   std::map<std::string, Watts> counted_;
 
   /// All ranks answer, and nothing changes any more: every limit that can be kept is kept.
