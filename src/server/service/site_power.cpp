@@ -112,7 +112,7 @@ void SitePower::claim(double now_s) {
 
 std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found =
-      powered_jobs_.find(*current(), now_s, now_s + kTick_s, meters_->factors(*current(), now_s), reservations);
+      powered_jobs_.find(*current(), now_s, now_s + kPlanned_s, meters_->factors(*current(), now_s), reservations);
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
   if (found.reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
   return found;
@@ -129,12 +129,12 @@ void SitePower::allocate(double now_s) {
   const bool looks_ahead = now_s >= next_ahead_s_;
   if (looks_ahead) {
     next_ahead_s_ = now_s + kAhead_s;
-    falls = falls_ahead(*current(), now_s + kTick_s, found->accelerators, meters_->factors(*current(), now_s));
+    falls = falls_ahead(*current(), now_s + kPlanned_s, found->accelerators, meters_->factors(*current(), now_s));
   }
   run_off_thread(
       executor_, weak_from_this(),
       [site = std::move(found->site), falls = std::move(falls), looks_ahead] {
-        Divided divided{site, shares_of(site), std::nullopt};
+        Divided divided{site, shares_of(site), falls, std::nullopt};
         if (looks_ahead) divided.ahead = budgets_ahead(site, falls);
         return divided;
       },
@@ -151,12 +151,15 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   if (!now) return;
   const std::vector<PoweredJob>& jobs = now->site.jobs;
   std::map<std::string, Watts> wanted;
-  if (result.ahead) ahead_.clear();
+  if (result.ahead) {
+    ahead_.clear();
+    falls_ = std::move(result.falls);
+  }
   for (std::size_t j = 0; j < result.site.jobs.size(); ++j) {
     const std::string& id = result.site.jobs[j].id;
     // A job that had no frontier yet had no share: its power as a fixed job is no grant.
     if (result.site.jobs[j].choices) wanted.emplace(id, result.shares.wanted[j]);
-    if (result.ahead && !(*result.ahead)[j].empty()) ahead_.emplace(id, std::move((*result.ahead)[j]));
+    if (result.ahead && result.site.jobs[j].choices) ahead_.emplace(id, std::move((*result.ahead)[j]));
   }
   std::vector<site::GrantedPower> powers;
   for (const PoweredJob& job : jobs) {
@@ -170,18 +173,23 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   }
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
+  const double planned_s = now_s + kPlanned_s;
+  falls_on_ = falls_on(
+      falls_, planned_s,
+      limits_between(*current(), planned_s, planned_s, now->accelerators, meters_->factors(*current(), now_s)));
   for (std::size_t j = 0; j < next.size(); ++j) {
     if (!jobs[j].choices) continue;
-    if (next[j] > jobs[j].granted) next_ahead_s_ = 0;  // falls that were none below the former grant
+    // Falls that were none below the former grant, or were looked for without this job.
+    if (next[j] > jobs[j].granted || !ahead_.contains(jobs[j].id)) next_ahead_s_ = 0;
     grant(jobs[j], next[j], now_s);
   }
 }
 
 void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
   std::vector<jobs::LaterBudget> ahead;
-  if (const auto known = ahead_.find(job.id); known != ahead_.end()) ahead = known->second;
-  // What comes before the next tick is in the limits already.
-  std::erase_if(ahead, [&](const jobs::LaterBudget& later) { return later.at_s <= now_s + kTick_s; });
+  if (const auto known = ahead_.find(job.id); known != ahead_.end()) {
+    ahead = falls_from(now_s + kPlanned_s, falls_on_, known->second);
+  }
   const bool limited = watts < job.all_max() || !ahead.empty();
   if (!limited && !job.has_grant) return;
   jobs::PowerGranted granted;

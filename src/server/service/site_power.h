@@ -38,6 +38,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
  public:
   static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60,
                           kSettled_s = 30;
+  /// Plans keep the limits of so much time; what falls later is sent ahead. A tick more than the time to the next plan.
+  static constexpr double kPlanned_s = 2 * kTick_s;
 
   SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock, Executor& executor);
 
@@ -82,6 +84,7 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   struct Divided {
     PoweredSite site;
     SiteShares shares;
+    std::vector<LaterLimits> falls;
     std::optional<BudgetsAhead> ahead;  ///< nothing: what is known of later falls stays
   };
   void divided(std::uint64_t run, Divided result);
@@ -103,7 +106,9 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view
   double next_ahead_s_ = 0, next_correction_s_ = 0;
-  std::map<std::string, std::vector<jobs::LaterBudget>> ahead_;  ///< by job: what it draws later, if it falls
+  std::vector<LaterLimits> falls_;                               ///< those of ahead_
+  std::map<std::string, std::vector<jobs::LaterBudget>> ahead_;  ///< by job that was looked at: what it draws later
+  bool falls_on_ = false;  ///< within a ramp: what it draws from the end of a plan on has begun already
 };
 
 }  // namespace perseus::service

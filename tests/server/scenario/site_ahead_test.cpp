@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace {
 
 constexpr int kMicrobatches = 4;
 constexpr double kFirstFall_s = 60, kSecondFall_s = 90, kDown_s = 50, kUpAgain_s = 120;
+constexpr double kRampEnd_s = 97;
 
 class FallWithoutServer : public ::testing::Test {
  protected:
@@ -50,6 +53,16 @@ class FallWithoutServer : public ::testing::Test {
                                   now_w, from_s + kFirstFall_s, first_w, from_s + kSecondFall_s, second_w))
             .ok());
   }
+  /// A ramp that ends at kRampEnd_s.
+  void ramp(double from_w, double to_w, double w_per_s) {
+    const double from_s = server_.now_s() - seconds_;
+    ASSERT_TRUE(server_
+                    .set_site(fmt::format(R"({{"domains":[{{"name":"hall","ramp_down_w_per_s":{},"limits":[)"
+                                          R"({{"from_s":0,"limit_w":{}}},{{"from_s":{},"limit_w":{}}}]}}],)"
+                                          R"("pacing":true}})",
+                                          w_per_s, from_w, from_s + kRampEnd_s, to_w))
+                    .ok());
+  }
   void go_to(double until_s) {
     while (seconds_ < until_s) {
       server_.go_to(seconds_ += 0.25);
@@ -62,6 +75,16 @@ class FallWithoutServer : public ::testing::Test {
   [[nodiscard]] Watts draws() const {
     Watts sum;
     for (const TwoRanks& job : jobs_) sum += job.draws(server_.now_s());
+    return sum;
+  }
+  /// The same, where ranks of one job that follow different plans may draw more than either plan.
+  [[nodiscard]] Watts draws_but_for_mixtures() const {
+    constexpr double kMixed = 1.03;
+    Watts sum;
+    for (const TwoRanks& job : jobs_) {
+      const bool same = job.ranks[0].version(server_.now_s()) == job.ranks[1].version(server_.now_s());
+      sum += job.draws(server_.now_s()) / (same ? 1 : kMixed);
+    }
     return sum;
   }
   /// The most that is drawn until the first fall, until the second one, and later.
@@ -116,6 +139,54 @@ TEST_F(FallWithoutServer, AJobThatDoesNotWaitGivesWhatItsCeilingGives) {
   EXPECT_LE(most[2], Watts(2 * 212.001));
   EXPECT_EQ(jobs_[1].ranks[0].period_s(server_.now_s()), 0);
 }
+
+TEST_F(FallWithoutServer, ALimitThatHasComeBackDoesNotFallAgain) {
+  job_comes(true);
+  job_comes(true);
+  limits(2 * 240, 2 * 212, 2 * 240);
+  go_to(kSecondFall_s + 14.5);
+  Watts least = draws();
+  server_.stay_down(seconds_ = kSecondFall_s + 24, [&] { least = std::min(least, draws()); });
+  EXPECT_GT(least, Watts(2 * 225));
+}
+
+/// The server dies at a random moment of a ramp, or shortly before it: its ranks hold the whole fall.
+class RampWithoutServer : public FallWithoutServer, public ::testing::WithParamInterface<int> {
+ protected:
+  /// The most that is drawn above the limit, and below it once the ramp has ended.
+  void is_kept(double from_w, double to_w, double w_per_s) {
+    go_to(5);
+    ramp(from_w, to_w, w_per_s);
+    const double begins_s = kRampEnd_s - (from_w - to_w) / w_per_s;
+    SeededDice dice(static_cast<std::uint64_t>(GetParam()));
+    go_to(std::floor(4 * dice.real(begins_s - 10, kRampEnd_s)) / 4);
+    const double began_s = server_.now_s() - seconds_, killed_s = seconds_;
+    Watts most_over, last;
+    double over_s = 0;
+    server_.stay_down(seconds_ = kRampEnd_s + 60, [&] {
+      const double now_s = server_.now_s() - began_s;
+      const double limit_w = std::clamp(to_w + w_per_s * (kRampEnd_s - now_s), to_w, from_w);
+      last = draws();
+      const Watts over = draws_but_for_mixtures() - Watts(limit_w);
+      if (over > most_over) most_over = over, over_s = now_s;
+    });
+    EXPECT_LE(most_over.value(), 0.001) << over_s << " s, killed after " << killed_s << " s";
+    EXPECT_GT(last, Watts(0.97 * to_w)) << "not needlessly slow";
+  }
+};
+
+TEST_P(RampWithoutServer, ThatPacedJobsCanKeepIsKept) {
+  job_comes(true);
+  job_comes(true);
+  is_kept(2 * 240, 2 * 205, 1.5);
+}
+
+TEST_P(RampWithoutServer, ThatPlansCanKeepIsKept) {
+  job_comes(false);
+  job_comes(false);
+  is_kept(2 * 330, 2 * 225, 5);
+}
+INSTANTIATE_TEST_SUITE_P(Moments, RampWithoutServer, ::testing::Range(1, 6));
 
 }  // namespace
 }  // namespace perseus::testing
