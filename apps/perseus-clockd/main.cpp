@@ -1,7 +1,6 @@
 // perseus-clockd: the small program that may change a GPU's clock, so that a training process need not.
 #include <grp.h>
 #include <sys/auxv.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -44,8 +43,8 @@ Without a daemon the Perseus client starts perseus-clockd itself, one per GPU, w
 [lowest, MHZ]. NVML cannot report such limits. Clients: PERSEUS_CEILING_MHZ.
 
 Setting clocks needs root or CAP_SYS_ADMIN:  setcap cap_sys_admin+ep perseus-clockd
-With more rights than its caller, it empties its environment first. Leases are kept in $PERSEUS_RUNTIME_DIR if that is set, else in
-/run/perseus (root) or /tmp/perseus-UID.
+With more rights than its caller, it empties its environment first. Leases are kept in $PERSEUS_RUNTIME_DIR (an absolute
+path) if that is set, else in /run/perseus (root) or /tmp/perseus-UID.
 
 Exit codes: 0 done; 64 wrong usage; 69 a clock could not be given back, or the daemon cannot listen; 73 standard output
 cannot be written.
@@ -67,19 +66,16 @@ std::optional<Number> number(const std::string& text, Number least, Number most,
 
 int restore_all() {
   // A wrong folder holds no lease, so that clocks would seem to be free.
-  const char* given = ::secure_getenv("PERSEUS_RUNTIME_DIR");
-  struct stat about {};
-  const bool wrong_folder =
-      given != nullptr && *given != 0 && (*given != '/' || ::stat(given, &about) != 0 || !S_ISDIR(about.st_mode));
-  if (wrong_folder) {
-    std::fprintf(stderr, "perseus-clockd: PERSEUS_RUNTIME_DIR: '%s'; allowed: the absolute path of a folder\n", given);
+  if (const std::string why = perseus::clock_control::why_no_lease_folder(); !why.empty()) {
+    std::fprintf(stderr, "perseus-clockd: %s\n", why.c_str());
     return 69;
   }
   bool all = true;
-  for (const auto& [path, restored] : perseus::clock_control::restore_expired_leases()) {
-    all &= restored.ok();
-    std::printf("%s: %s\n", path.c_str(), restored ? "the clock is given back" : restored.error().message.c_str());
+  for (const auto& lease : perseus::clock_control::restore_expired_leases()) {
+    all &= lease.restored.ok();
+    std::puts(text_of(lease).c_str());
   }
+  for (const std::string& line : perseus::clock_control::expired_leases_of_others()) std::puts(line.c_str());
   return all ? 0 : 69;
 }
 

@@ -112,10 +112,9 @@ Status DemoGpus::wait_until_unlocked() const {
 }
 
 void DemoGpus::restore_expired() {
-  for (const auto& [lease, restored] : clock_control::restore_expired_leases()) {
-    note(restored
-             ? "a helper was killed before it could give its clock back; the demo has given it back"
-             : fmt::format("a helper was killed, and its clock cannot be given back: {}", restored.error().message));
+  for (const clock_control::ExpiredLease& lease : clock_control::restore_expired_leases()) {
+    note(lease.restored ? "a helper was killed before it could give its clock back; the demo has given it back"
+                        : fmt::format("a helper was killed, and its clock cannot be given back: {}", text_of(lease)));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "interrupt.h"
 #include "io/formats/boost_json_text.h"
 #include "training/clock_control/daemon_protocol.h"
+#include "training/clock_control/lease.h"
 #include "training/clock_control/process_state.h"
 #include "training/clock_control/urgency.h"
 #include "training/device/examination.h"
@@ -267,12 +269,16 @@ std::string verdict_of(const std::vector<ExaminedGpu>& gpus) {
                      gpus.size() == 1 ? "this GPU" : fmt::format("all {} GPUs", gpus.size()));
 }
 
-/// Warnings that hold for every GPU of this machine or container.
+/// Warnings that hold for every GPU of this machine or container, and those of leases.
 std::vector<std::string> machine_warnings(bool daemon) {
-  if (daemon || !clock_control::in_pid_namespace()) return {};
-  return {
-      "this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
-      "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node"};
+  std::vector<std::string> warnings = clock_control::expired_leases();
+  std::ranges::copy(clock_control::expired_leases_of_others(), std::back_inserter(warnings));
+  if (!daemon && clock_control::in_pid_namespace()) {
+    warnings.emplace_back(
+        "this is a container (a PID namespace of its own) without a clock daemon: when its process 1 ends, the kernel "
+        "kills the helper too, and a clock may stay locked; run perseus-clockd --daemon on the node");
+  }
+  return warnings;
 }
 
 /// 0: every GPU can be set and passed its test; 69: a clock was not given back; else 1.

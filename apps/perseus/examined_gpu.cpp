@@ -61,11 +61,10 @@ device::SwitchExamination test_with_lease(const std::string& selector) {
     return refused;
   }
   if (lease->recorded()) {
-    if (const device::DeviceStatus unlocked = clock_control::unlock_patiently(*gpu); !unlocked) {
-      refused.why = "a lock that was left behind cannot be given back: " + unlocked.error().message;
+    if (const device::DeviceStatus restored = clock_control::give_back_patiently(*gpu, *lease); !restored) {
+      refused.why = "a lock that was left behind cannot be given back: " + restored.error().message;
       return refused;
     }
-    lease->clear();
   }
   helper.emplace(lease->path());  // before there is anything to restore
   if (const device::DeviceStatus recorded = lease->record(); !recorded) {
@@ -100,7 +99,7 @@ ExaminedGpu examine_gpu(const std::string& selector, Seconds longest_watch) {
   gpu.conditions = (*opened)->conditions();
   gpu.counter = device::examine_counter(**opened, longest_watch);
   gpu.control = device::control_path(selector);
-  gpu.lock_holder = clock_control::clock_holder(gpu.identity);
+  gpu.lock_holder = clock_control::clock_holder(gpu.identity, true);
   return gpu;
 }
 

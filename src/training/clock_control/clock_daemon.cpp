@@ -337,10 +337,9 @@ void ClockDaemon::restore_if_due() {
     socket_.reset();
     waiting_.clear();
     bool all = true;
-    for (const auto& [path, restored] : restore_expired_leases()) {
-      all &= restored.ok();
-      if (restored) log(fmt::format("{}: the clock is given back", path));
-      if (!restored && !complained_) log(restored.error().message);
+    for (const ExpiredLease& lease : restore_expired_leases()) {
+      all &= lease.restored.ok();
+      if (lease.restored || !complained_) log(text_of(lease));
     }
     ::_exit(all ? 0 : 1);
   }

@@ -17,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/owned_fd.h"
 #include "training/clock_control/mailbox.h"
 #include "training/device/ceiling_gpu.h"
 #include "training/device/open_gpu.h"
@@ -38,12 +39,22 @@ std::string text_of_holder(const device::GpuIdentity& gpu, const std::string& pa
                      pid.empty() ? "" : ", process ", pid, path);
 }
 
-/// True if the folder belongs to this user alone: no other user can have put a file or a link there.
-bool usable(const std::string& folder) {
-  struct stat about {};
-  return ::lstat(folder.c_str(), &about) == 0 && S_ISDIR(about.st_mode) && about.st_uid == ::geteuid() &&
-         (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+const char* given_folder() {
+  const char* const given = ::secure_getenv("PERSEUS_RUNTIME_DIR");
+  return given != nullptr && *given != 0 ? given : nullptr;
 }
+
+/// Empty if the folder belongs to this user alone: no other user can have put a file or a link there.
+std::string why_unusable(const std::string& folder) {
+  struct stat about {};
+  if (!folder.starts_with('/')) return "not an absolute path";
+  if (::lstat(folder.c_str(), &about) != 0) return std::strerror(errno);
+  if (!S_ISDIR(about.st_mode)) return "not a folder";
+  if (about.st_uid != ::geteuid()) return fmt::format("it belongs to user {}", about.st_uid);
+  return (about.st_mode & (S_IWGRP | S_IWOTH)) == 0 ? "" : "other users can write to it";
+}
+
+bool usable(const std::string& folder) { return why_unusable(folder).empty(); }
 
 std::string boot_id() {
   std::string id(64, '\0');
@@ -64,10 +75,10 @@ std::string file_name_of(const device::GpuIdentity& gpu) {
   return name.substr(0, 200);
 }
 
-/// Takes an exclusive flock, waiting at most that long; false: another process has it.
-bool hold(int fd, double wait_s) {
+/// Takes the flock, waiting at most that long; false: another process has it.
+bool hold(int fd, double wait_s, int how = LOCK_EX) {
   const std::int64_t until = monotonic_ns() + static_cast<std::int64_t>(wait_s * 1e9);
-  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  while (::flock(fd, how | LOCK_NB) != 0) {
     if (monotonic_ns() >= until) return false;
     sleep_ms(2);
   }
@@ -120,6 +131,14 @@ std::optional<LockedGpu> locked_gpu(const std::string& record) {
 
 std::string_view file_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
 
+/// What to do about a file that cannot be used as a lease; nothing for one that has another name.
+std::string by_hand(std::string_view path) {
+  if (!file_part(path).starts_with(kPrefix)) return {};
+  const std::string_view id = file_part(path).substr(kPrefix.size());
+  return fmt::format("; if a clock is locked, nvidia-smi -rgc{} gives it back; then delete the file",
+                     id.starts_with("GPU-") ? fmt::format(" -i {}", id) : "");
+}
+
 /// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
 void name_by_uuid(LockedGpu& locked, std::string_view path) {
   if (const auto which = device::split_selector(locked.selector).which;
@@ -152,15 +171,19 @@ device::DeviceStatus free_locked(const std::string& record, const std::string& p
   std::optional<LockedGpu> locked = locked_gpu(record);
   if (!locked) return Ok{};
   name_by_uuid(*locked, path);
+  const auto kept = [&](const device::DeviceError& error, std::string_view advice) {
+    return device::DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}{}",
+                                                        locked->selector, path, error.message, advice)};
+  };
   const auto still_locked = [&](const device::DeviceError& error) {
-    return device::DeviceError{error.fault, fmt::format("{} may still be locked, the lease {} is kept: {}",
-                                                        locked->selector, path, error.message)};
+    return kept(error, error.fault == device::DeviceFault::no_permission
+                           ? "; run perseus-clockd --restore as root, or give it CAP_SYS_ADMIN"
+                           : "; run perseus-clockd --restore again where that GPU answers; if it has left the machine, "
+                             "delete the file");
   };
   if (locked->uuid.empty() && file_part(path) == kPrefix) {
-    return still_locked(
-        {device::DeviceFault::lost,
-         "it names no GPU, since the GPU was lost when its holder started; run nvidia-smi -rgc, or boot "
-         "the machine, then delete the file"});
+    return kept({device::DeviceFault::lost, "it names no GPU, since the GPU was lost when its holder started"},
+                by_hand(path));
   }
   auto gpu = patiently([&] { return open(locked->selector); });
   if (!gpu) return still_locked(gpu.error());
@@ -179,7 +202,7 @@ device::DeviceStatus free_locked(const std::string& record, const std::string& p
 }  // namespace
 
 std::vector<std::string> lease_directories() {
-  if (const char* given = ::secure_getenv("PERSEUS_RUNTIME_DIR"); given != nullptr && *given != 0) return {given};
+  if (const char* given = given_folder(); given != nullptr) return {given};
   std::vector<std::string> folders;
   if (::geteuid() == 0) folders.emplace_back("/run/perseus");
   folders.push_back(fmt::format("/tmp/perseus-{}", ::geteuid()));
@@ -200,19 +223,24 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
   lease.ceiling_ = ceiling;
   std::vector<std::string> tried;
   for (const std::string& folder : lease_directories()) {
-    ::mkdir(folder.c_str(), 0700);
     const std::string path = folder + "/" + file_name_of(gpu);
-    if (usable(folder)) lease.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (folder.starts_with('/')) ::mkdir(folder.c_str(), 0700);
+    std::string why = why_unusable(folder);
+    if (why.empty()) {
+      lease.fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+      why = std::strerror(errno);
+    }
     if (lease.fd_ >= 0) {
       lease.path_ = path;
       break;
     }
-    tried.push_back(folder);
+    tried.push_back(fmt::format("{} ({})", folder, why));
   }
   if (lease.fd_ < 0) {
     return device::DeviceError{
         device::DeviceFault::no_permission,
-        fmt::format("no folder for the lease on the clock of {}: tried {}", gpu.uuid, fmt::join(tried, ", "))};
+        fmt::format("no folder for the lease on the clock of {}: {}{}", lease.uuid_,
+                    given_folder() == nullptr ? "" : "PERSEUS_RUNTIME_DIR=", fmt::join(tried, ", "))};
   }
   if (!hold(lease.fd_, wait_s)) {
     return device::DeviceError{device::DeviceFault::busy,
@@ -280,24 +308,24 @@ device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling) {
   });
 }
 
-device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wait_s) {
+device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wait_s, int how) {
   Lease lease;
   lease.path_ = path;
   lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  const auto cannot = [&path](const std::string& why) {
+    return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: {}", path, why)};
+  };
   struct stat about {};
-  if (lease.fd_ < 0 || ::fstat(lease.fd_, &about) != 0) {
-    return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: {}", path, std::strerror(errno))};
-  }
-  if (!S_ISREG(about.st_mode) || about.st_uid != ::geteuid()) {
-    return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: not a file of this user's", path)};
-  }
-  if (!hold(lease.fd_, wait_s)) {
+  if (lease.fd_ < 0 || ::fstat(lease.fd_, &about) != 0) return cannot(std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) return cannot("not a file");
+  if (about.st_uid != ::geteuid())
+    return cannot(fmt::format("it belongs to user {0}; run perseus-clockd --restore as user {0}", about.st_uid));
+  if (!hold(lease.fd_, wait_s, how)) {
     return device::DeviceError{device::DeviceFault::busy, fmt::format("{}: its holder lives (process {})", path,
                                                                       value_of(content(lease.fd_), "pid"))};
   }
   if (is_no_record(content(lease.fd_))) {
-    return device::DeviceError{device::DeviceFault::no_permission,
-                               fmt::format("{}: not a lease of perseus-clockd, or a damaged one; left as it is", path)};
+    return cannot("not a lease of perseus-clockd, or a damaged one; left as it is" + by_hand(path));
   }
   return lease;
 }
@@ -311,18 +339,18 @@ device::DeviceStatus Lease::restore(const OpenGpu& open) {
 }
 
 device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open) {
-  auto lease = Lease::take_over(path, wait_s);
+  auto lease = Lease::take_over(path, wait_s, LOCK_EX);
   return lease ? lease->restore(open) : lease.error();
 }
 
 device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling, const OpenGpu& open) {
-  const auto lease = Lease::take_over(path, wait_s);
+  const auto lease = Lease::take_over(path, wait_s, LOCK_EX);
   if (!lease) return lease.error();
   return free_locked(content(lease->fd_), path, open,
                      [ceiling](device::Gpu& gpu) { return limit_patiently(gpu, ceiling); });
 }
 
-std::string clock_holder(const device::GpuIdentity& gpu) {
+std::string clock_holder(const device::GpuIdentity& gpu, bool dead_too) {
   for (const std::string& folder : lease_directories()) {
     Lease lease;
     lease.path_ = folder + "/" + file_name_of(gpu);
@@ -331,34 +359,123 @@ std::string clock_holder(const device::GpuIdentity& gpu) {
     const std::string record = content(lease.fd_);
     // Shared: a process that wants the lease at this moment waits briefly, and two readers both get it.
     const bool held = ::flock(lease.fd_, LOCK_SH | LOCK_NB) != 0;
-    if (held && locked_gpu(record)) return text_of_holder(gpu, lease.path_, value_of(record, "pid"));
+    if (!locked_gpu(record)) continue;
+    if (held) return text_of_holder(gpu, lease.path_, value_of(record, "pid"));
+    if (dead_too) return fmt::format("of a process that has ended (lease {})", lease.path_);
   }
   return {};
 }
 
-std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except) {
-  std::vector<ExpiredLease> expired;
+namespace {
+
+/// Sorted; none where the folder cannot be read.
+std::vector<std::string> names_in(const std::string& folder, std::string_view prefix) {
+  std::vector<std::string> names;
+  DIR* const entries = ::opendir(folder.c_str());
+  if (entries == nullptr) return names;
+  while (const dirent* entry = ::readdir(entries)) {
+    if (std::string_view(entry->d_name).starts_with(prefix)) names.emplace_back(entry->d_name);
+  }
+  ::closedir(entries);
+  std::ranges::sort(names);
+  return names;
+}
+
+/// Leases that are not empty, by name; folders that cannot be used go to `unusable`, in words.
+std::vector<std::string> lease_files(const std::function<void(const std::string& folder, std::string why)>& unusable) {
+  std::vector<std::string> paths;
   for (const std::string& folder : lease_directories()) {
-    if (!usable(folder)) continue;
-    DIR* entries = ::opendir(folder.c_str());
-    if (entries == nullptr) continue;
-    std::vector<std::string> names;
-    while (const dirent* entry = ::readdir(entries)) {
-      if (std::string_view(entry->d_name).starts_with(kPrefix)) names.emplace_back(entry->d_name);
+    struct stat about {};
+    const bool there = ::lstat(folder.c_str(), &about) == 0 || !folder.starts_with('/');
+    // Another user may have made one of the usual folders: it has no leases of this user.
+    const bool own = given_folder() != nullptr || about.st_uid == ::geteuid();
+    if (const std::string why = why_unusable(folder); !why.empty()) {
+      if (there && own) unusable(folder, fmt::format("the leases of this folder are not used: {}", why));
+      continue;
     }
-    ::closedir(entries);
-    std::ranges::sort(names);
-    for (const std::string& name : names) {
-      const std::string path = fmt::format("{}/{}", folder, name);
-      struct stat about {};
-      if (path == except) continue;
-      if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode) || about.st_size == 0) continue;
-      auto lease = Lease::take_over(path, 0);
-      const bool held = !lease && lease.error().fault == device::DeviceFault::busy;
-      if (!held) expired.push_back({path, lease ? lease->restore(open) : lease.error()});
+    for (const std::string& name : names_in(folder, kPrefix)) {
+      std::string path = fmt::format("{}/{}", folder, name);
+      if (::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
+        paths.push_back(std::move(path));
     }
   }
+  return paths;
+}
+
+}  // namespace
+
+std::string why_no_lease_folder() {
+  const char* const given = given_folder();
+  const std::string why = given == nullptr ? "" : why_unusable(given);
+  return why.empty() ? ""
+                     : fmt::format(
+                           "PERSEUS_RUNTIME_DIR: '{}': {}; allowed: the absolute path of a folder to which only "
+                           "its owner, this user, can write",
+                           given, why);
+}
+
+std::vector<std::string> expired_leases() {
+  std::vector<std::string> lines;
+  const auto files = lease_files([&](const auto& folder, const auto& why) { lines.push_back(folder + ": " + why); });
+  for (const std::string& path : files) {
+    // Shared: see clock_holder().
+    const auto lease = Lease::take_over(path, 0, LOCK_SH);
+    if (!lease) {
+      if (lease.error().fault != device::DeviceFault::busy) lines.push_back(lease.error().message);
+    } else if (const auto locked = locked_gpu(content(lease->fd_))) {
+      lines.push_back(
+          fmt::format("{}: the process that locked the clock of {} has ended; perseus-clockd --restore gives "
+                      "it back",
+                      path, locked->uuid.empty() ? locked->selector : locked->uuid));
+    }
+  }
+  return lines;
+}
+
+std::vector<std::string> expired_leases_of_others() {
+  std::vector<std::string> paths;
+  if (::geteuid() != 0 || given_folder() != nullptr) return paths;
+  for (const std::string parent : {"/tmp/", "/dev/shm/"}) {
+    for (const std::string& folder : names_in(parent, "perseus-")) {
+      if (usable(parent + folder)) continue;  // root's
+      for (const std::string& name : names_in(parent + folder, kPrefix)) {
+        const std::string path = fmt::format("{}{}/{}", parent, folder, name);
+        const OwnedFd lease(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+        const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
+        if (plain && lease.valid() && hold(lease.get(), 0, LOCK_SH) && locked_gpu(content(lease.get())))
+          paths.push_back(path +
+                          ": of another user's process, which has ended; that user's perseus-clockd --restore "
+                          "gives the clock back");
+      }
+    }
+  }
+  return paths;
+}
+
+std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except) {
+  std::vector<ExpiredLease> expired;
+  const auto cannot = [](std::string why) { return device::DeviceError{device::DeviceFault::no_permission, why}; };
+  const auto files = lease_files([&](const auto& folder, const auto& why) {
+    expired.push_back({folder, cannot(folder + ": " + why)});
+  });
+  for (const std::string& path : files) {
+    if (path == except) continue;
+    auto lease = Lease::take_over(path, 0, LOCK_EX);
+    if (!lease) {
+      if (lease.error().fault != device::DeviceFault::busy) expired.push_back({path, lease.error()});
+      continue;
+    }
+    const std::string record = content(lease->fd_);
+    if (!record.empty()) expired.push_back({path, lease->restore(open), !locked_gpu(record)});
+  }
   return expired;
+}
+
+std::string text_of(const ExpiredLease& lease) {
+  if (!lease.restored) return lease.restored.error().message;
+  return fmt::format(
+      "{}: {}", lease.path,
+      lease.of_earlier_boot ? "of an earlier boot, which ended every lock: emptied" : "the clock is given back");
 }
 
 }  // namespace perseus::clock_control

@@ -32,7 +32,8 @@ namespace perseus::clock_control {
 /// Directories of leases: new ones go into the first usable one; expired ones are searched in all.
 /// $PERSEUS_RUNTIME_DIR alone if set; else for root /run/perseus, then /tmp/perseus-UID, /dev/shm/perseus-UID. Not
 /// $XDG_RUNTIME_DIR, which disappears when the user logs out, while jobs continue. A program with capabilities of its
-/// own (setcap) ignores the environment. A directory that another user owns or may write to is not used.
+/// own (setcap) ignores the environment. A directory that another user owns or may write to is not used, nor is a
+/// relative path.
 std::vector<std::string> lease_directories();
 
 using OpenGpu = std::function<device::DeviceResult<std::unique_ptr<device::Gpu>>(const std::string& selector)>;
@@ -40,7 +41,10 @@ using OpenGpu = std::function<device::DeviceResult<std::unique_ptr<device::Gpu>>
 struct ExpiredLease {
   std::string path;
   device::DeviceStatus restored;
+  bool of_earlier_boot = false;  ///< nothing was locked any more
 };
+/// One line for people, with what to do where it was not restored.
+std::string text_of(const ExpiredLease& lease);
 
 class Lease {
  public:
@@ -58,13 +62,14 @@ class Lease {
   [[nodiscard]] const std::string& path() const { return path_; }
 
  private:
-  /// Of a dead holder; held from now on.
-  static device::DeviceResult<Lease> take_over(const std::string& path, double wait_s);
+  /// Of a dead holder; held from now on. `how`: of flock().
+  static device::DeviceResult<Lease> take_over(const std::string& path, double wait_s, int how);
   friend device::DeviceStatus restore_lease(const std::string& path, double wait_s, const OpenGpu& open);
-  friend std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except);
   friend device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling,
                                            const OpenGpu& open);
-  friend std::string clock_holder(const device::GpuIdentity& gpu);
+  friend std::string clock_holder(const device::GpuIdentity& gpu, bool dead_too);
+  friend std::vector<std::string> expired_leases();
+  friend std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except);
   Lease() = default;
   device::DeviceStatus restore(const OpenGpu& open);
   int fd_ = -1;
@@ -92,11 +97,22 @@ device::DeviceStatus restore_lease(const std::string& path, double wait_s, const
 device::DeviceStatus keep_ceiling(const std::string& path, double wait_s, Megahertz ceiling,
                                   const OpenGpu& open = device::open_gpu);
 
-/// The holder of that GPU's lease, in words; empty: no holder, or nothing is locked.
-std::string clock_holder(const device::GpuIdentity& gpu);
+/// The holder of that GPU's lease, in words; empty: no holder, or nothing is locked. `dead_too`: also one that has
+/// ended.
+std::string clock_holder(const device::GpuIdentity& gpu, bool dead_too = false);
+
+/// Why leases cannot be kept in $PERSEUS_RUNTIME_DIR; empty: they can, or it is not set.
+std::string why_no_lease_folder();
+
+/// Expired leases and the files that cannot be used as leases, each in a line with what to do. Changes nothing.
+std::vector<std::string> expired_leases();
+
+/// For root: those in the usual folders of other users, in lines. Root restores none of them, since a user could have
+/// it unlock any GPU.
+std::vector<std::string> expired_leases_of_others();
 
 /// Restores all expired leases of lease_directories(); held or empty ones, and `except`, stay unchanged and are not
-/// listed.
+/// listed. A folder that cannot be used is listed.
 std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open = device::open_gpu,
                                                  const std::string& except = {});
 

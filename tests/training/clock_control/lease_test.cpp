@@ -85,6 +85,45 @@ TEST_F(Leases, ARecordOfAnEarlierBootIsVoid) {
   EXPECT_TRUE(restore_lease(path, 0, opener_.open()));
   EXPECT_THAT(opener_.opened, IsEmpty());
   EXPECT_EQ(LeaseFolder::text_of(path), "");
+  std::ofstream(path) << "perseus clock lease\nboot 00000000-0000-0000-0000-000000000000\ngpu fake:1\npid 1\n";
+  EXPECT_THAT(expired_leases(), IsEmpty());
+  const auto expired = restore_expired_leases(opener_.open());
+  ASSERT_EQ(expired.size(), 1U);
+  EXPECT_EQ(text_of(expired[0]), path + ": of an earlier boot, which ended every lock: emptied");
+  EXPECT_EQ(LeaseFolder::text_of(path), "");
+}
+
+TEST_F(Leases, ExpiredAndDamagedOnesAreListedWithWhatToDoAndStayUnchanged) {
+  auto held = take();
+  ASSERT_TRUE(held && held->record());
+  const std::string path = abandoned(), record = LeaseFolder::text_of(path);
+  std::ofstream(folder_.file("clock-lease-GPU-odd")) << "no lease at all";
+  std::ofstream(folder_.file("clock-lease-GPU-none")) << "";
+  EXPECT_THAT(
+      expired_leases(),
+      ElementsAre(path + ": the process that locked the clock of GPU-dead has ended; perseus-clockd --restore gives it "
+                         "back",
+                  folder_.file("clock-lease-GPU-odd") +
+                      ": not a lease of perseus-clockd, or a damaged one; left as it is; if a clock is locked, "
+                      "nvidia-smi -rgc -i GPU-odd gives it back; then delete the file"));
+  EXPECT_EQ(LeaseFolder::text_of(path), record);
+  EXPECT_THAT(opener_.opened, IsEmpty());
+}
+
+TEST_F(Leases, NoFileOfAnotherNameIsToBeDeleted) {
+  std::ofstream(folder_.file("passwd")) << "root:x:0:0\n";
+  EXPECT_THAT(restore_lease(folder_.file("passwd"), 0, opener_.open()).error().message,
+              ::testing::EndsWith("left as it is"));
+}
+
+TEST_F(Leases, OneThatIsKeptSaysWhatToDo) {
+  const std::string path = abandoned();
+  const auto error_after = [&](device::DeviceFault fault) {
+    opener_.faults.assign(FakeGpu::kAlways, fault);
+    return restore_lease(path, 0, opener_.open()).error().message;
+  };
+  EXPECT_THAT(error_after(device::DeviceFault::no_permission), HasSubstr("as root"));
+  EXPECT_THAT(error_after(device::DeviceFault::lost), HasSubstr("if it has left the machine, delete the file"));
 }
 
 TEST_F(Leases, ExpiredOnesAreRestoredOnce) {
@@ -240,7 +279,39 @@ TEST_F(Leases, AFolderThatOthersCanWriteToIsNotUsed) {
   const auto lease = take();
   ASSERT_FALSE(lease);
   EXPECT_EQ(lease.error().fault, device::DeviceFault::no_permission);
-  EXPECT_THAT(lease.error().message, HasSubstr(folder_.path()));
+  EXPECT_THAT(lease.error().message, HasSubstr(folder_.path() + " (other users can write to it)"));
+  // Its leases are those of a job that ran before it changed.
+  ASSERT_EQ(restore_expired_leases(opener_.open()).size(), 1U);
+  EXPECT_FALSE(restore_expired_leases(opener_.open())[0].restored);
+  EXPECT_THAT(expired_leases(), ElementsAre(HasSubstr("other users can write to it")));
+}
+
+TEST_F(Leases, RootNamesThoseOfOtherUsersAndLeavesThemAlone) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  const std::string record = LeaseFolder::text_of(abandoned()), right = std::getenv("PERSEUS_RUNTIME_DIR");
+  const std::string theirs = "/tmp/perseus-" + std::to_string(4000000000 + ::getpid()),
+                    path = theirs + "/clock-lease-GPU-1";
+  ASSERT_EQ(::mkdir(theirs.c_str(), 0700), 0);
+  std::ofstream(path) << record;
+  std::ofstream(theirs + "/clock-lease-\x1b[2J") << record;
+  ASSERT_EQ(::chown(theirs.c_str(), 65534, 65534), 0);
+  ::unsetenv("PERSEUS_RUNTIME_DIR");
+  const auto named = expired_leases_of_others();
+  ::setenv("PERSEUS_RUNTIME_DIR", right.c_str(), 1);
+  EXPECT_THAT(named, ::testing::Contains(path + ": of another user's process, which has ended; that user's "
+                                                "perseus-clockd --restore gives the clock back"));
+  EXPECT_THAT(named, ::testing::Not(::testing::Contains(HasSubstr("\x1b"))));
+  EXPECT_EQ(LeaseFolder::text_of(path), record);
+  std::filesystem::remove_all(theirs);
+}
+
+TEST_F(Leases, ARelativeFolderIsNotUsed) {
+  ::setenv("PERSEUS_RUNTIME_DIR", "relative-leases", 1);
+  const auto lease = take();
+  ASSERT_FALSE(lease);
+  EXPECT_THAT(lease.error().message, HasSubstr("PERSEUS_RUNTIME_DIR=relative-leases (not an absolute path)"));
+  EXPECT_FALSE(std::filesystem::exists("relative-leases"));
+  EXPECT_THAT(expired_leases(), ElementsAre(HasSubstr("not an absolute path")));
 }
 
 TEST_F(Leases, NamesOfFilesAreMadeOfAnything) {

@@ -92,6 +92,24 @@ TEST_F(Restoring, AFolderThatDoesNotExistIsNoFolderWithoutLeases) {
   EXPECT_TRUE(kept());
 }
 
+TEST_F(Restoring, AFolderThatOthersCanWriteToIsNoFolderWithoutLeases) {
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  EXPECT_EQ(restore(), 69);
+  EXPECT_THAT(output(), HasSubstr("PERSEUS_RUNTIME_DIR: '" + folder_.path() + "': other users can write to it"));
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(restore(), 0) << output();
+}
+
+TEST_F(Restoring, ALeaseOfAnEarlierBootGivesNothingBack) {
+  std::string record = LeaseFolder::text_of(lease_);
+  const std::size_t boot = record.find("\nboot ") + 6;
+  record.replace(boot, 8, "00000000");
+  std::ofstream(lease_) << record;
+  EXPECT_EQ(restore(), 0);
+  EXPECT_EQ(output(), lease_ + ": of an earlier boot, which ended every lock: emptied\n");
+  EXPECT_TRUE(gpus_[2]->locked()) << "by a process that is none of ours";
+}
+
 TEST_F(Restoring, WithoutTheLibraryTheLeaseIsKept) {
   ::setenv("PERSEUS_NVML", "/no/such/libnvidia-ml.so.1", 1);
   EXPECT_EQ(restore(), 69);

@@ -94,8 +94,11 @@ class Doctor(unittest.TestCase):
         if not names:
             return None, ""
         path = os.path.join(folder, names[0])
+        return path, self.lease_at(path)
+
+    def lease_at(self, path):
         with open(path, encoding="ascii") as file:
-            return path, file.read()
+            return file.read()
 
     def control_test(self, path):
         done = self.doctor("--device", f"simulated:{path}", "--test-control", "--json")
@@ -224,6 +227,27 @@ class Doctor(unittest.TestCase):
             held.flush()
             said = self.doctor("--device", f"simulated:{path}").stdout
         self.assertRegex(said, "Perseus's lock +the clock of .* process 4711")
+
+    def test_leases_that_nobody_holds_are_named_with_what_to_do(self):
+        path = self.gpu()
+        self.inject(path, "nvmlDeviceResetGpuLockedClocks", 16)
+        self.assertEqual(self.control_test(path)[0], 69)
+        lease, record = self.lease()
+        broken = os.path.join(os.path.dirname(lease), "clock-lease-GPU-z")
+        with open(broken, "w", encoding="ascii") as file:
+            file.write("\0" * 64)
+        warnings = json.loads(self.doctor("--device", f"simulated:{path}", "--json").stdout)["warnings"]
+        said = [warning for warning in warnings if "lease" in warning]
+        self.assertEqual(len(said), 2, warnings)
+        self.assertRegex(said[1], f"^{broken}: not a lease .*nvidia-smi -rgc -i GPU-z .*delete the file")
+        self.assertRegex(said[0], f"^{lease}: .* has ended; perseus-clockd --restore gives it back")
+        self.assertEqual(self.lease_at(lease), record)
+        self.assertRegex(self.doctor("--device", f"simulated:{path}").stdout, "Perseus's lock +of a process that has ended")
+
+    def test_a_relative_folder_of_leases_is_named(self):
+        self.environment["PERSEUS_RUNTIME_DIR"] = "leases"
+        said = self.doctor("--device", "simulated:" + self.gpu()).stdout
+        self.assertIn("WARNING  leases: the leases of this folder are not used: not an absolute path", said)
 
     def test_a_control_test_that_is_killed_leaves_nothing_locked(self):
         path = self.gpu()
