@@ -263,9 +263,9 @@ Watchdog::Seen seen_of(const Mailbox& mailbox, const WorkerPulse& pulse) {
 }
 
 /// Restores locks that earlier helpers could not give back, on other GPUs. In a separate process: each GPU that is
-/// still lost takes a while, and this one must watch its worker.
-void restore_others(const Ends& ends, const std::string& lease) {
-  if (::fork() != 0) return;
+/// still lost takes a while, and this one must watch its worker. Returns that process.
+pid_t restore_others(const Ends& ends, const std::string& lease) {
+  if (const pid_t restorer = ::fork(); restorer != 0) return restorer;
   ::prctl(PR_SET_NAME, "clockd-restore");
   ::close(ends.link);
   ::close(HelperFds::kChannel);  // its other end waits for the helper's processes alone
@@ -279,8 +279,14 @@ Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const
   const pid_t owner = process_of(HelperFds::kOwner);
   Watchdog watchdog([worker] { return process_state(worker); }, [owner] { return process_state(owner); });
   const std::array<pollfd, 4> stops = ends_of(ends);
-  std::array<pollfd, 6> fds{
-      {stops[0], stops[1], stops[2], stops[3], {HelperFds::kWake, POLLIN, 0}, {pulse.bell, POLLIN, 0}}};
+  std::array<pollfd, 7> fds{{stops[0],
+                             stops[1],
+                             stops[2],
+                             stops[3],
+                             {HelperFds::kWake, POLLIN, 0},
+                             {pulse.bell, POLLIN, 0},
+                             {-1, POLLIN, 0}}};
+  pid_t restorer = 0;  // fds[6]: its pidfd
   // It must see the worker's end, and give the clock back, also where other programs keep every CPU.
   const bool precedes = become_urgent() == Urgency::real_time;
   const StepAside step_aside;
@@ -306,7 +312,12 @@ Watchdog::Advice watch(pid_t worker, Mailbox& mailbox, WorkerPulse& pulse, const
       const ssize_t got = ::recv(ends.link, path.data(), path.size(), 0);
       if (got <= 0) break;
       lease.assign(path.data(), static_cast<std::size_t>(got));
-      restore_others(ends, lease);
+      restorer = restore_others(ends, lease);
+      fds[6].fd = static_cast<int>(::syscall(SYS_pidfd_open, restorer, 0));
+    }
+    if (fds[6].revents != 0) {
+      ::waitpid(restorer, nullptr, 0);
+      ::close(std::exchange(fds[6].fd, -1));
     }
     advice = watchdog.look(seen_of(mailbox, pulse));
     if (advice == Watchdog::Advice::worker_hangs || advice == Watchdog::Advice::owner_suspended) return advice;

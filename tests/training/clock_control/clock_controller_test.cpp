@@ -13,6 +13,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "gives_back.h"
 #include "lease_folder.h"
@@ -490,6 +491,28 @@ TEST_F(Controller, TheHelperIsNotAChildOfTheProcess) {
   make_gpu();
   start();
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "a program that waits for all its children would wait for ever";
+}
+
+/// The names of a process's children, "(defunct)" for one that has ended and was not waited for.
+std::vector<std::string> children_of(pid_t parent) {
+  std::istringstream pids(
+      LeaseFolder::text_of("/proc/" + std::to_string(parent) + "/task/" + std::to_string(parent) + "/children"));
+  std::vector<std::string> names;
+  for (std::string pid; pids >> pid;) {
+    const std::string stat = LeaseFolder::text_of("/proc/" + pid + "/stat");
+    names.push_back(stat.find(") Z ") == std::string::npos ? LeaseFolder::text_of("/proc/" + pid + "/comm")
+                                                           : "(defunct)");
+  }
+  return names;
+}
+
+TEST_F(Controller, TheProcessThatRestoresOtherLeasesLeavesNoDefunctOne) {
+  make_gpu();
+  start();
+  ASSERT_GT(controller_->supervisor_pid(), 0);
+  EXPECT_TRUE(eventually([&] {
+    return children_of(controller_->supervisor_pid()) == std::vector<std::string>{"clockd-worker\n"};
+  })) << ::testing::PrintToString(children_of(controller_->supervisor_pid()));
 }
 
 TEST_F(Controller, RunByHandItPrintsItsPurpose) {
