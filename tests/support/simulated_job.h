@@ -25,7 +25,8 @@ struct SimulationOptions {
   std::vector<double> replica_slowness = {1};  ///< of every rank: factor on the times of each replica
   model::TransferLatency transfer_latency = {};
   bool blocking_transfers = false;
-  double jitter_s = 0;  ///< of begins, exponentially distributed
+  double jitter_s = 0;              ///< of begins, exponentially distributed
+  bool short_computations = false;  ///< shorter than a clock change: at a lower clock they have no time and no energy
 };
 
 class SimulatedJob {
@@ -104,14 +105,17 @@ class SimulatedJob {
       const std::size_t iteration = result.iteration_time.size();
       double busy_s = 0, busy_j = 0;
       const double offset_s = offset_(clock_engine_);
-      for (const int c : dag_.rank_order[rank]) {
+      for (std::size_t a = 0; a < dag_.rank_order[rank].size(); ++a) {
+        const int c = dag_.rank_order[rank][a];
+        const bool unknown =
+            options_.short_computations && window.clocks[rank][a] < dag_.type_of(c).options.front().clock;
         const std::string& name = dag_.type_of(c).instruction;
         busy_s += time[c];
         busy_j += energy[c];
         result.time_s[name].resize(iteration + 1);
-        result.time_s[name].back().push_back(time[c]);
+        result.time_s[name].back().push_back(unknown ? 0 : time[c]);
         result.energy_j[name].resize(iteration + 1);
-        if (options_.energy_breakdown) result.energy_j[name].back().push_back(energy[c]);
+        if (options_.energy_breakdown) result.energy_j[name].back().push_back(unknown ? 0 : energy[c]);
         result.begin_s[name].resize(iteration + 1);
         result.begin_s[name].back().push_back(start[c] + offset_s);
         result.end_s[name].resize(iteration + 1);

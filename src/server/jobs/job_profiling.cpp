@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "io/formats/format_profile_csv.h"
 #include "server/jobs/event_text.h"
@@ -197,6 +198,31 @@ WindowHandedOut at_highest(WindowHandedOut window, const ProfilingQuestion& ques
   return window;
 }
 
+/// Computations that could be measured at one of their clocks only. `all`: every one, so that no plan can save
+/// anything.
+struct AtOneClock {
+  std::string first;
+  int count = 0;
+  bool all = true;
+  Seconds least{std::numeric_limits<double>::infinity()}, most;  ///< that they take
+};
+
+AtOneClock at_one_clock(const profiling::ProfileEstimate& estimate, const model::Profile& measured) {
+  AtOneClock found;
+  for (std::size_t e = 0; e < measured.entries.size(); ++e) {
+    const model::ProfileEntry& entry = measured.entries[e];
+    const bool one = entry.measurements.size() == 1;
+    if (one && estimate.profile.entries[e].measurements.size() > 1) {
+      if (found.count++ == 0) found.first = fmt::format("{} of stage {}", entry.instruction, entry.stage);
+      found.least = std::min(found.least, entry.measurements[0].time);
+      found.most = std::max(found.most, entry.measurements[0].time);
+    }
+    found.all = found.all && one;
+  }
+  found.all = found.all && found.count > 0;
+  return found;
+}
+
 /// Nothing if `check` stopped the search.
 std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question,
                                   StopCheck& check) {
@@ -239,10 +265,24 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
         check);
     return modeled ? std::optional<NextStep>(*std::move(modeled)) : std::nullopt;
   }
-  auto known = known_input(formats::format_profile_csv(profiling::for_planning(*estimate)), shape, question.limits,
-                           "measured online", question.pipelines, question.fixed_latency);
+  const model::Profile measured = profiling::for_planning(*estimate);
+  const AtOneClock one_clock = at_one_clock(*estimate, measured);
+  if (one_clock.all) {
+    return ProfilingFailed{fmt::format(
+        "{}, no computation could be measured at another clock than the highest: they take {:.3g} to {:.3g} ms{}; "
+        "all run at the highest clock, which saves nothing",
+        why, 1e3 * one_clock.least.value(), 1e3 * one_clock.most.value(),
+        shape.switch_latency ? fmt::format(", and a clock change {:.3g} ms", 1e3 * shape.switch_latency->value())
+                             : "")};
+  }
+  auto known = known_input(formats::format_profile_csv(measured), shape, question.limits, "measured online",
+                           question.pipelines, question.fixed_latency);
   if (!known) return ProfilingFailed{known.error().message};
   known->event.text = why;
+  if (one_clock.count > 0) {
+    known->event.text += fmt::format("; measured at one clock only: {}{}", one_clock.first,
+                                     one_clock.count > 1 ? fmt::format(" and {} more", one_clock.count - 1) : "");
+  }
   known->event.doubts.clear();  // the server has judged these measurements itself
   if (estimate->links && !question.shape.transfer_latency) {
     known->event.text += fmt::format("; transfers take {}{}", perseus::model::text_of(*shape.transfer_latency),

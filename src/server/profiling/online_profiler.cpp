@@ -39,7 +39,7 @@ constexpr std::size_t kPlateauWindows = 12;
 constexpr double kBetter = 0.9;
 // Of a computation at the highest clock: with a switch latency above this share there is no usable sample.
 constexpr double kLongLatencyShare = 0.25;
-// Windows at the highest clock that may give no usable sample.
+// Windows at the highest clock that may give no usable sample; as many at other clocks.
 constexpr int kMostUnusable = 20;
 
 Status validate(const ProfilingOptions& options) {
@@ -267,8 +267,11 @@ std::optional<ProfilingStep> OnlineProfiler::State::next_adaptive(StopCheck& che
     window.slowdown_pct = 100 * choice.slowdown;
     return with_rest(std::move(window), doubt);
   };
-  if (!varied() && iterations() < options.max_iterations) {
-    return ProfilingStep{bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
+  if (!varied()) {
+    if (iterations() < std::min(options.max_iterations, 2 * kMostUnusable * options.iterations_per_window)) {
+      return ProfilingStep{bounded(first_clocks(layout, options.lowest_clock_share, random), {}), {}};
+    }
+    return ProfilingStep{ProfilingDone{fmt::format("after {} iterations", iterations())}, {}};
   }
   PlanUncertainty doubt = uncertainty(*problem, now, check);
   if (check.stopped()) return std::nullopt;

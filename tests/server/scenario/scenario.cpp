@@ -158,6 +158,7 @@ class Player {
     if (request.profile_online || step.text("trains") == "yes") {
       SimulationOptions simulation;
       simulation.energy_breakdown = step.text("iteration_energies") != "yes";
+      simulation.short_computations = step.text("short_computations") == "yes";
       training_.erase(request.name);
       auto& training =
           training_
