@@ -273,8 +273,9 @@ class Tokens(SecurityCase):
         self.assertEqual(refused.returncode, 69, refused.stderr)  # later, not never
         self.assertEqual(self.server.ask("GET", "/v1/jobs", token=boss)[0], 200)
         self.server.stop()
-        lines = [json.loads(line) for line in self.server.log if "wrong tokens" in line]
-        self.assertEqual([line["message"] for line in lines], ["wrong tokens: 1 from 127.0.0.1"], "at most one a minute")
+        lines = [json.loads(line) for line in self.server.log if "without a valid token" in line]
+        self.assertEqual([line["message"] for line in lines], ["calls refused without a valid token: 1 from 127.0.0.1"],
+                         "at most one a minute")
         self.assertEqual(lines[0]["level"], "warning")
 
     def test_secrets_are_not_kept_by_caches_and_the_log(self):
@@ -295,13 +296,19 @@ class Tokens(SecurityCase):
         boss = self.first_token()
         self.server.ask("PUT", "/v1/profiles/sample", profile_body(), boss)
         self.server.ask("DELETE", "/v1/profiles/absent", token=boss)
-        self.server.ask("DELETE", "/v1/profiles/sample", token="perseus_wrong")
+        for token in (None, "perseus_wrong"):
+            self.assertEqual(self.server.ask("DELETE", "/v1/profiles/sample", token=token)[0], 401)
+            self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(), token)[0], 401)
+        self.server.ask("DELETE", "/v1/profiles/sample", token=self.make("read-only", boss, name="reader"))
         self.server.stop()
-        changes = [json.loads(line) for line in self.server.log]
-        changes = [line["change"] for line in changes if "change" in line]
+        lines = [json.loads(line) for line in self.server.log]
+        changes = [line["change"] for line in lines if "change" in line]
         self.assertEqual([(c["name"], c["did"], c["status"]) for c in changes],
                          [("", "POST /v1/tokens", 200), ("boss", "PUT /v1/profiles/sample", 200),
-                          ("boss", "DELETE /v1/profiles/absent", 404), ("", "DELETE /v1/profiles/sample", 401)])
+                          ("boss", "DELETE /v1/profiles/absent", 404), ("boss", "POST /v1/tokens", 200),
+                          ("reader", "DELETE /v1/profiles/sample", 403)])
+        refused = [line for line in lines if "without a valid token" in line["message"]]
+        self.assertEqual([line["level"] for line in refused], ["warning"])  # at once, then once a minute
         self.assertEqual({c["from"] for c in changes}, {"127.0.0.1"})
 
 

@@ -339,6 +339,14 @@ std::function<void(int, const service::Identity&)> Api::auditor(const http::Http
 
 std::optional<http::HttpResponse> Api::refused(const Route& route, const http::HttpRequest& request,
                                                service::Identity& who) {
+  auto refusal = refusal_of(route, request, who);
+  const bool no_token = refusal && (refusal->status == 401 || refusal->status == 429);  // has a line of its own
+  if (refusal && !no_token && is_audited(route)) auditor(request)(refusal->status, who);
+  return refusal;
+}
+
+std::optional<http::HttpResponse> Api::refusal_of(const Route& route, const http::HttpRequest& request,
+                                                  service::Identity& who) {
   if (route.access == Access::open) return std::nullopt;
   if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: try again"});
   hosts_.any = tokens_.required() && hosts_.names.empty();
@@ -346,8 +354,11 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
   const auto identity = tokens_.identify(request.header("Authorization").value_or(""), clock_.now_s());
   if (!identity) {
     http::HttpResponse response = response_of(identity.error());
-    if (!request.header("Authorization")) return response;
-    if (wrong_tokens_.count(request.peer, clock_.now_s())) {
+    const bool has_token = request.header("Authorization").has_value();
+    if (!has_token && !is_audited(route)) return response;  // such as the dashboard's, until somebody logs in
+    if (!has_token) {
+      wrong_tokens_.note(request.peer);
+    } else if (wrong_tokens_.count(request.peer, clock_.now_s())) {
       response =
           http::error_response(429, fmt::format("{} wrong tokens from {} within {:.0f} s; {}", WrongTokens::kAllowed,
                                                 request.peer, WrongTokens::kWithin_s, identity.error().message));
@@ -390,9 +401,7 @@ std::optional<http::HttpResponse> Api::refuse(const http::HttpRequest& head) {
   const Found found = route_of(head);
   if (!found.pattern) return nowhere(head, found.allowed);
   service::Identity who;
-  auto refusal = refused(*found.pattern->route, head, who);
-  if (refusal && is_audited(*found.pattern->route)) auditor(head)(refusal->status, who);
-  return refusal;
+  return refused(*found.pattern->route, head, who);
 }
 
 void Api::handle(http::HttpRequest request, http::Responder responder) {
@@ -402,8 +411,8 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   responder.name(found.pattern->name);
   const Metrics::IoSpan span(*options_.metrics, found.pattern->name);
   Call call{http::HttpRequest(), std::move(responder), {}, {}, {}};
-  if (is_audited(route)) call.audit = auditor(request);
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
+  if (is_audited(route)) call.audit = auditor(request);
   const std::vector<std::string> path = http::path_segments(request.path);
   std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {

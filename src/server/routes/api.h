@@ -127,6 +127,8 @@ class Api {
 
  private:
   /// Why the request is rejected, if it is; otherwise sets the caller's identity.
+  std::optional<http::HttpResponse> refusal_of(const Route& route, const http::HttpRequest& request,
+                                               service::Identity& who);
   std::optional<http::HttpResponse> refused(const Route& route, const http::HttpRequest& request,
                                             service::Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;

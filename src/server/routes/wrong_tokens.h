@@ -1,7 +1,8 @@
-// Rate limit on token guessing: counts wrong tokens per address, for the answer and for the log.
+// Rate limit on token guessing: counts wrong tokens per address, for the answer and for the log, and for the log also
+// calls that need a token and have none.
 //
 // Problem: every guess costs a hash, and a line for each would fill the log; without any, nothing reveals an attack.
-// Input:   addresses that sent a wrong token, with times.
+// Input:   addresses that sent a wrong token or none, with times.
 // Output:  whether an address has sent too many: the server then answers 429 until a minute is over. Valid tokens are
 //          always accepted, so that one misconfigured rank does not block the others behind the same address. A line
 //          for the log: the first at once, then at most one a minute, with the number since the one before.
@@ -29,8 +30,7 @@ class WrongTokens {
   /// Counts one wrong token; true: too many.
   bool count(const std::string& address, double now_s) {
     ++total_;
-    if (unlogged_.size() < kMostLogged || unlogged_.contains(address)) ++unlogged_[address];
-    ++unlogged_total_;
+    note(address);
     if (shown_.size() >= kMostAddresses)
       std::erase_if(shown_, [&](const auto& one) { return is_over(one.second, now_s); });
     if (shown_.size() >= kMostAddresses) shown_.clear();
@@ -39,18 +39,22 @@ class WrongTokens {
     return ++shown.tokens > kAllowed;
   }
   [[nodiscard]] std::uint64_t total() const { return total_; }
+  /// Counts one call for the log.
+  void note(const std::string& address) {
+    if (unlogged_.size() < kMostLogged || unlogged_.contains(address)) ++unlogged_[address];
+    ++unlogged_total_;
+  }
 
-  /// When log_line() has one; nothing: no wrong token since the last one.
+  /// When log_line() has one; nothing: no call since the last one.
   [[nodiscard]] std::optional<double> next_line_s() const {
     return unlogged_total_ == 0 ? std::nullopt : std::optional(next_line_s_);
   }
   std::optional<std::string> log_line(double now_s) {
     const bool early = now_s < next_line_s_ && now_s >= next_line_s_ - kWithin_s;  // or the clock was set back
     if (unlogged_total_ == 0 || early) return std::nullopt;
-    const auto& [address, tokens] =
-        *std::ranges::max_element(unlogged_, {}, [](const auto& one) { return one.second; });
-    std::string line = fmt::format("wrong tokens: {} from {}", tokens, address);
-    if (unlogged_total_ > tokens) line += fmt::format(", {} from other addresses", unlogged_total_ - tokens);
+    const auto& [address, calls] = *std::ranges::max_element(unlogged_, {}, [](const auto& one) { return one.second; });
+    std::string line = fmt::format("calls refused without a valid token: {} from {}", calls, address);
+    if (unlogged_total_ > calls) line += fmt::format(", {} from other addresses", unlogged_total_ - calls);
     unlogged_.clear();
     unlogged_total_ = 0;
     next_line_s_ = now_s + kWithin_s;
