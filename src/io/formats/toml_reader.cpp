@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 namespace perseus::formats {
 namespace {
@@ -17,11 +18,30 @@ std::string text_of(const toml::node& node) {
   if (const auto* f = node.as_floating_point()) return fmt::format("{:g}", f->get());
   if (const auto* b = node.as_boolean()) return b->get() ? "true" : "false";
   if (node.is_array()) return "a list";
-  return node.is_table() ? "a table" : "a date or time";
+  if (node.is_table()) return "a table";
+  std::ostringstream text;
+  if (const auto* date = node.as_date()) text << "the date " << date->get();
+  if (const auto* time = node.as_time()) text << "the time " << time->get();
+  if (const auto* moment = node.as_date_time()) text << "the date and time " << moment->get();
+  return text.str();
 }
 
 std::string text_of(NumberRange allowed, bool whole) {
   return fmt::format("{} from {:.10g} to {:.10g}", whole ? "an integer" : "a number", allowed.least, allowed.most);
+}
+
+/// The value, without quotes and lists, in which that place is; empty: it is in none.
+std::string_view bare_value(std::string_view text, toml::source_position place) {
+  for (auto line = place.line; line > 1 && text.find('\n') != text.npos; --line)
+    text.remove_prefix(text.find('\n') + 1);
+  text = text.substr(0, text.find('\n'));
+  const std::size_t equals = text.find('=');
+  if (equals >= place.column) return {};  // columns count from 1
+  text = text.substr(equals + 1, text.find('#') - std::min(text.find('#'), equals + 1));
+  constexpr std::string_view blanks = " \t\r";
+  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
+  text = text.substr(0, text.find_last_not_of(blanks) + 1);
+  return text.find_first_of("\"'[{") == text.npos ? text : std::string_view();
 }
 
 int line_of(const toml::node& node) { return std::max(1, static_cast<int>(node.source().begin.line)); }
@@ -94,8 +114,14 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
   toml::parse_result parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
+    const auto line = error.source().begin.line;
+    const bool repeats = error.description().find("redefine") != std::string_view::npos;
+    const std::string_view value = repeats ? "" : bare_value(text, error.source().begin);
     return Error{ErrorCode::invalid_input,
-                 fmt::format("{}:{}: {}", file, error.source().begin.line, error.description())};
+                 value.empty() ? fmt::format("{}:{}: {}", file, line, error.description())
+                               : fmt::format("{}:{}: {}; allowed: a number, true, false, a date, or a text in quotes: "
+                                             "\"{}\"",
+                                             file, line, value.substr(0, kShownText), value.substr(0, kShownText))};
   }
   return std::move(parsed).table();
 }

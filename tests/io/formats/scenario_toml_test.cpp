@@ -8,6 +8,8 @@
 #include <span>
 #include <sstream>
 
+#include "io/formats/toml_reader.h"
+
 namespace perseus::formats {
 namespace {
 
@@ -172,6 +174,30 @@ TEST(ScenarioToml, NoListOfAllowedKeysNamesAKeyTwice) {
       EXPECT_TRUE(seen.insert(key).second) << key << " twice: " << message;
     }
     EXPECT_GE(seen.size(), 3u);
+  }
+}
+
+TEST(ScenarioToml, AValueThatIsNoneIsShownWithWhatIsAllowed) {
+  const auto error_of = [](const std::string& text) { return parse_toml(text, "s.toml").error().message; };
+  const std::string allowed = "; allowed: a number, true, false, a date, or a text in quotes: ";
+  for (const std::string value : {"127.0.0.1:0", "localhost:80", "2026-13-01", "09:99", "5 kW", "10%", "1,000"})
+    EXPECT_EQ(error_of("a = 1\nb = " + value + " # why\n"), "s.toml:2: " + value + allowed + '"' + value + '"');
+  for (const char* text : {"a b = 5", "a = \"x", "a = [1, 2", "a = 1\na = 2", "a", "a = [1, x]"})
+    EXPECT_THAT(error_of(text), ::testing::Not(::testing::HasSubstr("in quotes"))) << text;
+}
+
+TEST(ScenarioToml, ADateInPlaceOfANumberIsShown) {
+  for (const auto& [value, shown] : {std::pair("2026-11-27", "the date 2026-11-27"),
+                                     {"09:30:00", "the time 09:30:00"},
+                                     {"2026-11-27T09:30:00Z", "the date and time 2026-11-27T09:30:00Z"}}) {
+    const auto table = parse_toml(std::string("a = ") + value, "s.toml");
+    ASSERT_TRUE(table.ok()) << value;
+    constexpr std::string_view keys[] = {"a"};
+    const std::string file = "s.toml";
+    TomlFields fields(*table, file, "", keys);
+    fields.number("a", {0, 5});
+    ASSERT_TRUE(fields.error());
+    EXPECT_EQ(fields.error()->message, std::string("s.toml:1: a: ") + shown + "; allowed: a number from 0 to 5");
   }
 }
 
