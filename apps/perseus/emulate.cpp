@@ -19,6 +19,7 @@
 #include "planning/checker/plan_run.h"
 #include "planning/model/boundary_count.h"
 #include "planning/model/make_schedule.h"
+#include "planning/model/profile_doubts.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
 #include "server/profiling/pooled_profile.h"
@@ -64,6 +65,8 @@ Result<std::vector<model::Profile>> read_profiles(const model::Scenario& scenari
   for (const model::ScenarioKind& kind : scenario.kinds) {
     Result<model::Profile> profile = formats::read_profile_csv(kind.profile);
     if (!profile) return Error{profile.error().code, fmt::format("{}: {}", kind.where, profile.error().message)};
+    for (const std::string& doubt : model::profile_doubts(*profile, scenario.blocking_power))
+      note(fmt::format("{}: {}", kind.profile, doubt));
     profiles.push_back(*std::move(profile));
   }
   return profiles;

@@ -141,6 +141,17 @@ TEST(EmulateCommand, SaysThatANoisyProfileCountsAsTrue) {
   EXPECT_THAT(noisy.out, HasSubstr("noise of 'whole': 2.2 % of time"));
 }
 
+TEST(EmulateCommand, DoubtsAProfileInOtherUnits) {
+  const ScratchFolder scratch;
+  std::string scenario = small_scenario("iterations = 1\n");
+  const std::string in_ms = scratch.file("ms.csv",
+                                         "stage,instruction,frequency,time,energy\n0,forward,1410,16,4.8\n"
+                                         "0,forward,900,22,4.1\n0,backward,1410,32,9.6\n0,backward,900,44,8.2\n");
+  scenario.replace(scenario.find(sample_profile()), sample_profile().size(), in_ms);
+  const Outcome outcome = run_perseus({"emulate", scratch.file("s.toml", scenario), "--methods", "all-max"});
+  EXPECT_THAT(outcome.err, HasSubstr("ms.csv: stage 0, forward, 1410 MHz: 0.3 W (and 3 more): no GPU takes so little"));
+}
+
 TEST(EmulateCommand, SameSeedSameBytes) {
   const ScratchFolder scratch;
   const std::vector<std::string> command{"emulate", kSampleScenario, "--json", "--seed"};
