@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "tests/training/client/scripted_server.h"
 
@@ -161,6 +163,66 @@ TEST_F(PacerTest, WaitsForTheDeviceToo) {
     expect_waits();
     ever_idle ? idle.store(true) : turn(1);
     EXPECT_TRUE(ended());
+  }
+}
+
+/// A rank whose steps end with a collective of all ranks.
+struct PacedRank {
+  explicit PacedRank(std::atomic<std::uint64_t>& now_ns) : now_ns_(now_ns) {}
+  void begin(std::uint64_t begun_ns) {
+    done = false;
+    thread = std::thread([this, begun_ns] {
+      pacer.wait(begun_ns, is_idle);
+      done = true;
+    });
+    EXPECT_TRUE(eventually([&] { return done || pacer.waits(); }));
+  }
+  /// It decides by the time that it is now.
+  void look() {
+    const int before = looks;
+    pacer.set(period_s);
+    EXPECT_TRUE(eventually([&] { return done || looks > before; }));
+  }
+  std::atomic<std::uint64_t>& now_ns_;
+  std::atomic<int> looks{0};
+  std::atomic<bool> done{false};
+  double period_s = 0;
+  Pacer pacer{[this] { return ++looks, now_ns_.load(); }};
+  std::thread thread;
+};
+
+TEST(PacedCollective, NoStepKeepsARankWaitingForOthersLongerThanTheLongestWait) {
+  // Without a period (a client that is not paced, or whose server has ended that), with periods that a step exceeds,
+  // that are shorter than the longest wait, and far longer; they change in the midst of a wait, each at its own time.
+  const std::vector<std::vector<double>> periods{{0, 0, 3600}, {1, 8, 0}, {8, 3600, 8}, {3600, 3600, 3600}};
+  std::atomic<std::uint64_t> now_ns{1000 * kSecond};
+  std::vector<std::unique_ptr<PacedRank>> ranks;
+  for (std::size_t r = 0; r < periods.size(); ++r) ranks.push_back(std::make_unique<PacedRank>(now_ns));
+  std::uint64_t begun_ns = now_ns - 2 * kSecond;
+  for (std::size_t step = 0; step < 3; ++step) {
+    std::vector<double> before;
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      ranks[r]->pacer.set(ranks[r]->period_s = periods[r][step]);
+      before.push_back(ranks[r]->pacer.paced_s());
+      ranks[r]->begin(begun_ns);
+    }
+    const std::uint64_t met_ns = now_ns;  // the last collective ended, for all
+    for (int second = 0; second < static_cast<int>(kLongestPace_s); ++second) {
+      now_ns += kSecond;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        if (second == static_cast<int>(2 * r) && step + 1 < periods[r].size())
+          ranks[r]->period_s = periods[r][step + 1];
+        ranks[r]->look();
+      }
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      const bool met = eventually([&] { return ranks[r]->done.load(); });
+      EXPECT_TRUE(met) << "step " << step << ", rank " << r;
+      if (!met) ranks[r]->pacer.stop();
+      ranks[r]->thread.join();
+      EXPECT_LE(ranks[r]->pacer.paced_s() - before[r], kLongestPace_s);
+    }
+    begun_ns = met_ns;
   }
 }
 
