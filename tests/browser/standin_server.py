@@ -37,6 +37,7 @@ class Job:
         self.listed = {}  # more members of its row in the list
         self.possible = {}  # more members of its savings
         self.doubts = []  # of its profile
+        self.module = False  # its ranks measure modules, not GPUs alone
         self.site = None  # how it stands under the site's limits
 
     @property
@@ -95,6 +96,8 @@ class Job:
             "facts": {"accelerator": "NVIDIA A100-SXM4-40GB", "microbatch_size": "4"}, "profiling": self.profiling, "plan": None, "savings": None,
             "stragglers": self.stragglers, "policies": self.policies,
             "pipelines": [{"pipeline": p, "straggler": False, "point": None} for p in range(self.dp)]}
+        if self.module:
+            out["facts"]["power"] = "of the module, CPU included"
         if self.doubts:
             out["profile_doubts"] = self.doubts
         if self.site:

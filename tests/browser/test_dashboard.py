@@ -56,6 +56,15 @@ class DashboardTest(StandInTest):
         self.opened(job)
         self.assertIn("The profile is doubtful: stage 0, forward, 1410 MHz", self.text("#profile-doubts"))
 
+    def test_the_power_of_a_module_is_named(self):
+        job = self.deployed()
+        self.opened(job)
+        self.assertNotIn("module", self.text("main"))
+        job.module = True
+        self.opened(job)
+        self.assertIn("power of the module, CPU included", self.text(".job-head"))
+        self.assertIn("against everything at maximum clock, power of the module, CPU included", self.text("#figures"))
+
     def test_jobs_appear(self):
         self.open()
         self.wait_for_text("No jobs yet", "main")

@@ -38,6 +38,7 @@ IterationMeter::IterationMeter(device::Gpu* gpu, bool with_energy, const std::ve
                                Complaints& complaints, std::function<double()> clock)
     : gpu_(gpu),
       chunks_(std::clamp(chunks, 1, 16)),
+      clocks_known_(!clocks_mhz.empty()),
       highest_mhz_(highest(clocks_mhz)),
       complaints_(complaints),
       clock_(clock ? std::move(clock) : [] { return seconds(host_now_ns()); }),
@@ -473,6 +474,7 @@ void IterationMeter::publish_powers() {
         powers, [&](const MeasuredPower& p) { return p.work == "blocking" && p.clock_mhz == seen.clock_mhz; });
     if (!listed) powers.push_back({"blocking", 0, seen.clock_mhz, model.power(meter_.waiting(), seen.clock_mhz), 0, 0});
   }
+  for (MeasuredPower& power : powers) power.clock_mhz = clocks_known_ ? power.clock_mhz : 0;
   const std::lock_guard lock(mutex_);
   facts_.blocking = blocking;
   facts_.powers = std::move(powers);

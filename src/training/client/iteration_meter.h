@@ -134,7 +134,8 @@ class IterationMeter {
 
   device::Gpu* gpu_;
   int chunks_;
-  int highest_mhz_;
+  bool clocks_known_;
+  int highest_mhz_;  ///< any number where the clocks are not known
   Complaints& complaints_;
   std::function<double()> clock_;
   CounterEdges edges_;

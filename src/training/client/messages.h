@@ -26,6 +26,7 @@ namespace perseus::client {
 struct RankFacts {
   std::vector<int> clocks_mhz;  ///< highest first; empty: not known
   std::string accelerator, host;
+  bool whole_module = false;  ///< power and energy include the CPU's
   // Learned while training runs.
   double switch_latency_s = 0;                 ///< 0: not known
   double blocking_power_w = 0;                 ///< 0: not known

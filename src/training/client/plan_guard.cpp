@@ -379,8 +379,10 @@ void PlanGuard::look_again(const Sample& sample) {
 
 void PlanGuard::plan_continues() {
   remark_ = fmt::format("plan {} continues: iterations took {:.4g} s under it and {:.4g} s at the highest clock{}",
-                        plan_.version, median(slow_), reference_.median_time(),
-                        phase_ == Phase::second_look ? ", and do not under the plan any more" : "");
+                        plan_.version, slowdown() * median(slow_), reference_.median_time(),
+                        phase_ == Phase::second_look
+                            ? fmt::format("; now they take {:.4g} s under it", slowdown() * second_look_.median_time())
+                            : "");
   under_plan_.clear();
   slow_.clear();
   strikes_ = 0;

@@ -66,9 +66,10 @@ std::string choose_gpu(const ClientOptions& options, const device::CudaView& cud
 }
 
 /// What a user must know to read the figures. False: the GPU is divided, and a clock of one slice would be all slices'.
-bool remark_conditions(device::Gpu& gpu, Complaints& complaints) {
+bool remark_conditions(device::Gpu& gpu, RankFacts& facts, Complaints& complaints) {
   const auto conditions = gpu.conditions();
   if (!conditions) return true;
+  facts.whole_module = conditions->whole_module;
   const auto say = [&](const std::string& text) {
     complaints.say(LogLevel::warning, fmt::format("{}: {}", device::stable_id(gpu.identity()), text));
   };
@@ -100,7 +101,7 @@ bool open_gpu(const ClientOptions& options, const std::string& selector, RankDev
   const auto ceiling = device::ceiling_of_environment();
   opened.gpu = device::with_ceiling(std::move(*gpu), ceiling ? *ceiling : Megahertz(0));
   if (options.accelerator.empty()) opened.facts.accelerator = opened.gpu->identity().uuid;
-  const bool whole = remark_conditions(*opened.gpu, complaints);
+  const bool whole = remark_conditions(*opened.gpu, opened.facts, complaints);
   const auto clocks = opened.gpu->supported_clocks();
   if (!clocks) {
     opened.no_control = clocks.error().message;

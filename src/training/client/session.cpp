@@ -50,6 +50,7 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   State& s = *state_;
   s.options = options;
   s.facts = std::move(facts);
+  if (s.facts.whole_module) s.options.facts.emplace("power", "of the module, CPU included");
   s.epoch = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
                 .count();
   s.job_key = random_key(s.epoch);
@@ -176,7 +177,13 @@ void Session::State::failed(Cause cause, const std::string& why) {
   const double now = host_now_s();
   if (!silent_since_s) silent_since_s = now;
   if (complaints != nullptr)
-    complaints->raise(cause, why + "; training continues, and the client requests plans again");
+    complaints->raise(
+        cause,
+        why + (leased
+                   ? "; training continues, under its plan until the lease of its power budget ends"
+                   : fmt::format("; training continues: after {:g} s without an answer at the highest clock, where it "
+                                 "saves nothing, until the server answers",
+                                 timing.grace_s)));
   if (!held && !leased && listener && now - *silent_since_s >= timing.grace_s) {
     held = true;
     listener->on_held(true);

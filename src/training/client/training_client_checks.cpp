@@ -177,8 +177,10 @@ void TrainingClient::look_after_control() {
   if (helper != before) helper_since_s_ = host_now_s();
   if (helper == 0 || (before != 0 && helper != before)) {
     const std::string why = control_->why();
-    complaints_.raise(Cause::clock_control, fmt::format("no clock is set: {}; clock control tries again",
-                                                        why.empty() ? "perseus-clockd ended" : why));
+    const double longest_s = options_.helper_restart.most_s;
+    complaints_.raise(Cause::clock_control,
+                      fmt::format("no clock is set: {}{}", why.empty() ? "perseus-clockd ended" : why,
+                                  longest_s > 0 ? fmt::format("; the next try is within {:g} s", longest_s) : ""));
   }
   if (const std::string stuck = control_->left_locked(); !stuck.empty()) {
     complaints_.raise(Cause::stuck_clock, stuck);

@@ -119,8 +119,7 @@ ClockWatch::Advice ClockWatch::follows(std::int64_t now_ns) {
 std::string ClockWatch::why() const {
   const auto mhz = [](Megahertz clock) { return std::to_string(clock.value()) + " MHz"; };
   if (foreign_ns_.size() >= kMostForeign) {
-    return "another process changes the GPU's clock again and again, the last time to " + mhz(found_.foreign_clock) +
-           "; Perseus gives it up";
+    return "another process changes the GPU's clock again and again, the last time to " + mhz(found_.foreign_clock);
   }
   return "the GPU does not follow: it runs at " + mhz(found_.other.value() != 0 ? found_.other : stays_) + " where " +
          mhz(set_) + " is set; its energy is measured without plans";

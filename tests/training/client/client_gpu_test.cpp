@@ -517,6 +517,19 @@ TEST_F(ClientGpuTest, NoHelper) {
       << "it ran at no such clock";
 }
 
+TEST_F(ClientGpuTest, ARelativeFolderForLeasesIsNamedOnceAndNoClockIsSet) {
+  ::setenv("PERSEUS_RUNTIME_DIR", "relative-leases", 1);
+  options.helper_restart = {0.001, 0.001};
+  start();
+  iterate();
+  iterate();
+  EXPECT_EQ(said.count("no clock is set"), 1);
+  EXPECT_EQ(said.count("PERSEUS_RUNTIME_DIR=relative-leases (not an absolute path); the next try is within 0.001 s"),
+            1);
+  EXPECT_FALSE(std::filesystem::exists("relative-leases"));
+  EXPECT_EQ(gpu->clock(), Megahertz(1410));
+}
+
 TEST_F(ClientGpuTest, AdviceOnlySetsNothing) {
   options.advice_only = true;
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
@@ -763,6 +776,8 @@ TEST_F(ClientGpuTest, ARankThatFindsNoGpuLogsWhyOnce) {
   EXPECT_EQ(said.count("no energy is measured and no clock is set: "), 1);
   EXPECT_THAT(client->status(), ::testing::HasSubstr(R"("cause":"device")"));
   EXPECT_EQ(statistics().iteration, 1);
+  ASSERT_TRUE(trains_until([&] { return client->status().find(R"("work":"forward")") != std::string::npos; }));
+  EXPECT_THAT(client->status(), ::testing::Not(::testing::ContainsRegex(R"("clock_mhz":[1-9])")));
 }
 
 TEST_F(ClientGpuTest, AModuleAndASliceAreNamedOnce) {
@@ -775,7 +790,14 @@ TEST_F(ClientGpuTest, AModuleAndASliceAreNamedOnce) {
   driver.slice = true;
   driver.mig_now = 1;
   options.device = "nvml:GPU-slice";  // as PyTorch names it
+  ScriptedServer server([](const http::HttpRequest& request) { return well(request, slow_plan); });
+  options.server = server.url();
   start();
+  EXPECT_TRUE(eventually([&] {
+    return std::ranges::any_of(server.asked("POST", "/v1/jobs"), [](const std::string& body) {
+      return body.find(R"("power":"of the module, CPU included")") != std::string::npos;
+    });
+  }));
   EXPECT_EQ(said.count("power and energy are those of the module, CPU included"), 1);
   EXPECT_EQ(said.count("GPU-card: the GPU is divided (MIG): energies are those of the whole GPU"), 1);
   EXPECT_EQ(statistics().controls_clock, 0);

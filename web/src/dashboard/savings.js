@@ -47,7 +47,8 @@ export function createSavings(parent) {
       const saved = now.all_max_energy_j - now.energy_j;
       const perDay = (saved / Math.max(now.time_s, waits?.period_s ?? 0)) * 86_400;
       made.push(
-        figure('Plan saves', estimate(percent((100 * saved) / now.all_max_energy_j)), 'against everything at maximum clock',
+        figure('Plan saves', estimate(percent((100 * saved) / now.all_max_energy_j)),
+          `against everything at maximum clock${job.facts?.power ? `, power ${job.facts.power}` : ''}`,
           `${energy(saved)} of ${energy(now.all_max_energy_j)} an iteration, estimated from the profile`, measuredNow(savings), without),
         figure('Plan saves in a day', estimate(kilowattHours(perDay)), energy(perDay), worth(perDay), without),
         figure('Iteration', estimate(seconds(now.time_s)), now.all_max_time_s > 0 &&
