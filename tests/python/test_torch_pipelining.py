@@ -347,6 +347,14 @@ class Life(RecordedTest):
         self.assertEqual((options["server"], options["degrees"]), ("http://host", "3 2 1"))
         self.assertEqual(options["facts"], "framework=torch.distributed.pipelining\nmodel=m")
 
+    def test_options_of_the_environment_come_first(self):
+        schedule = single(pipelining.ScheduleGPipe, 2, 1, 4)
+        with mock.patch.dict(os.environ, PERSEUS_FACTS="model=m", PERSEUS_DP_DEGREE="3"):
+            torch_pipelining.install(schedule)
+            schedule.step()
+        self.assertEqual(self.options()["facts"], "framework=torch.distributed.pipelining\nmodel=m")
+        self.assertEqual(self.options()["degrees"], "3 2 1")
+
     def test_a_running_client_is_taken(self):
         client.start(job_name="mine")
         schedule = single(pipelining.ScheduleGPipe, 2, 1, 4)
