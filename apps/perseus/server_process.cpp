@@ -151,6 +151,9 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.openapi = openapi_text();
   options.dashboard = report::dashboard_page();
   options.later = post_from("exchange");
+  options.read_large = [this](service::Executor::Work work) {
+    workers_->submit(service::Executor::Kind::request, std::move(work));
+  };
   options.audit = [this](const std::string& change) { log_.audit(change); };
   options.warn = [this](const std::string& line) { log_.warn(line); };
   if (disk_) options.disk = [this] { return disk_->look(); };

@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import stat
@@ -398,6 +399,25 @@ class Content(SecurityCase):
 
 
 class Process(SecurityCase):
+    def test_a_large_body_of_wrong_values_costs_little_memory(self):
+        self.server.stop()
+        self.server = Server(self.data, prefix=["env", "ASAN_OPTIONS=quarantine_size_mb=1"])
+
+        def most_mb():
+            return int(re.search(r"VmHWM:\s+(\d+)", pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text())[1]) / 1024
+
+        before = most_mb()
+        eight_million = b'[0' + b',0' * (8_000_000 - 100) + b']'
+        for method, path, member in [("POST", "/v1/jobs/j/iterations", b"missed"), ("POST", "/v1/exchange", b"waits"),
+                                     ("PUT", "/v1/jobs/j/profile", b"profile_csv"), ("POST", "/result/j", b"rank"),
+                                     ("POST", "/v1/jobs/j/stragglers", b"degree"), ("POST", "/register_job", b"job_metadata")]:
+            try:
+                status, answer = self.server.ask(method, path, b'{"' + member + b'":' + eight_million + b"}")
+                self.assertEqual(status, 413, (path, answer))
+            except ConnectionError:  # rejected before the body was sent
+                self.assertNotIn(path, ("/v1/jobs/j/iterations", "/v1/exchange"))
+        self.assertLess(most_mb() - before, 200)
+
     def test_a_pipeline_that_no_profile_fits_is_refused_at_once(self):
         shape = {"schedule": "1f1b", "microbatches": 6}
         table = "rank,stage\n" + "0,0F1\n" * 10

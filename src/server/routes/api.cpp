@@ -4,12 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <random>
 
 #include "base/error_table.h"
 #include "base/json_writer.h"
+#include "server/jobs/api_bodies.h"
 #include "server/jobs/identity.h"
 #include "server/routes/call_input.h"
+#include "server/routes/exchange.h"
 #include "server/service/learned_profile.h"
 
 namespace perseus::routes {
@@ -166,25 +169,31 @@ void Api::end_expired() {
   held_.end_unless([this](const service::Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
 }
 
+template <auto handler>
+void Api::with_body(Call call) {
+  take_body(std::move(call), handler);
+}
+
 const std::vector<Api::Route>& Api::routes() {
   using enum Access;
   using enum Query;
+  using enum Body;
   static const std::vector<Route> all{
       {"GET", "/v1/jobs", read, &Api::list_jobs, some},
-      {"POST", "/v1/jobs", job, &Api::register_job},
+      {"POST", "/v1/jobs", job, &Api::with_body<&Api::register_job>, none, large},
       {"GET", "/v1/jobs/{job}", read, &Api::show_job},
       {"DELETE", "/v1/jobs/{job}", job, &Api::delete_job},
       {"GET", "/v1/jobs/{job}/ranks", read, &Api::list_ranks, some},
       {"GET", "/v1/jobs/{job}/history", read, &Api::history, some},
       {"GET", "/v1/history", all_jobs, &Api::cluster_history, some},
-      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank, some},
+      {"POST", "/v1/jobs/{job}/ranks", rank, &Api::register_rank, some, large},
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan, some},
-      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::drop_plan},
-      {"POST", "/v1/jobs/{job}/ranks/{rank}/shape", rank, &Api::see_shape},
-      {"POST", "/v1/jobs/{job}/iterations", rank, &Api::report_iterations},
-      {"POST", "/v1/exchange", rank, &Api::exchange},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::with_body<&Api::drop_plan>},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/shape", rank, &Api::with_body<&Api::see_shape>, none, large},
+      {"POST", "/v1/jobs/{job}/iterations", rank, &Api::with_body<&Api::report_iterations>, none, large},
+      {"POST", "/v1/exchange", rank, &Api::with_body<&Api::exchange>, none, large},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},
-      {"PUT", "/v1/jobs/{job}/profile", job, &Api::upload_profile},
+      {"PUT", "/v1/jobs/{job}/profile", job, &Api::with_body<&Api::upload_profile>, none, large},
       {"GET", "/v1/jobs/{job}/frontier", read, &Api::frontier, some},
       {"GET", "/v1/jobs/{job}/timeline", read, &Api::timeline, some},
       {"GET", "/v1/jobs/{job}/events", read, &Api::job_events, some},
@@ -195,28 +204,28 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/hosts", read, &Api::list_hosts, some},
       {"GET", "/v1/stragglers", read, &Api::list_stragglers, some},
       {"GET", "/v1/policies", read, &Api::list_policies, some},
-      {"POST", "/v1/stragglers", infrastructure, &Api::set_straggler},
-      {"POST", "/v1/jobs/{job}/stragglers", job, &Api::set_job_straggler},
+      {"POST", "/v1/stragglers", infrastructure, &Api::with_body<&Api::set_straggler>},
+      {"POST", "/v1/jobs/{job}/stragglers", job, &Api::with_body<&Api::set_job_straggler>},
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
       {"PUT", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::set_policy},
       {"DELETE", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::clear_policy},
       {"GET", "/v1/site", read, &Api::show_site},
-      {"PUT", "/v1/site", infrastructure, &Api::put_site},
+      {"PUT", "/v1/site", infrastructure, &Api::put_site, none, large},
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
       {"GET", "/v1/site/power", all_jobs, &Api::site_power, some},
-      {"POST", "/v1/site/meter", infrastructure, &Api::site_meter},
-      {"POST", "/v1/site/admission", infrastructure, &Api::admit_job},
+      {"POST", "/v1/site/meter", infrastructure, &Api::site_meter, none, large},
+      {"POST", "/v1/site/admission", infrastructure, &Api::admit_job, none, large},
       {"DELETE", "/v1/site/admission/{name}", infrastructure, &Api::release_admission},
       {"GET", "/v1/site/proof", read, &Api::site_proof, some},
       {"GET", "/v1/site/forecast", read, &Api::site_forecast, some},
       {"GET", "/v1/profiles", read, &Api::list_profiles},
       {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
-      {"PUT", "/v1/profiles/{name}", infrastructure, &Api::put_profile},
+      {"PUT", "/v1/profiles/{name}", infrastructure, &Api::with_body<&Api::put_profile>, none, large},
       {"DELETE", "/v1/profiles/{name}", infrastructure, &Api::remove_profile},
       {"GET", "/v1/learned_profiles", read, &Api::list_learned},
       {"DELETE", "/v1/learned_profiles/{id}", job, &Api::forget_learned},
       {"GET", "/v1/tokens", infrastructure, &Api::list_tokens},
-      {"POST", "/v1/tokens", infrastructure, &Api::make_token},
+      {"POST", "/v1/tokens", infrastructure, &Api::with_body<&Api::make_token>},
       {"DELETE", "/v1/tokens/{token}", infrastructure, &Api::revoke_token},
       {"GET", "/v1/openapi.json", open, &Api::openapi},
       {"GET", "/info", rank, &Api::legacy_info},
@@ -224,7 +233,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"POST", "/register_rank", rank, &Api::legacy_register_rank},
       {"POST", "/register_rank/{job}", rank, &Api::legacy_register_rank},
       {"GET", "/schedule/{job}", rank, &Api::legacy_schedule},
-      {"POST", "/result/{job}", rank, &Api::legacy_result},
+      {"POST", "/result/{job}", rank, &Api::with_body<&Api::legacy_result>, none, large},
       {"GET", "/", open, &Api::dashboard},
       {"GET", "/healthz", open, &Api::healthz},
       {"GET", "/readyz", open, &Api::readyz},
@@ -395,13 +404,25 @@ std::optional<Error> wrong_query(const Api::Route& route, const http::HttpReques
   return Parameters(request).error();
 }
 
+std::optional<http::HttpResponse> refused_as_too_large(const Api::Route& route, std::size_t bytes) {
+  if (route.body == Api::Body::large || bytes <= Api::kSmallBody) return std::nullopt;
+  return response_of({ErrorCode::too_large, fmt::format("the body has {} bytes; allowed: {}", bytes, Api::kSmallBody)});
+}
+
 }  // namespace
 
 std::optional<http::HttpResponse> Api::refuse(const http::HttpRequest& head) {
   const Found found = route_of(head);
   if (!found.pattern) return nowhere(head, found.allowed);
   service::Identity who;
-  return refused(*found.pattern->route, head, who);
+  const Route& route = *found.pattern->route;
+  if (auto refusal = refused(route, head, who)) return refusal;
+  std::size_t length = 0;  // unknown: a chunked body is measured once it has arrived
+  const std::string_view text = head.header("Content-Length").value_or("");
+  std::from_chars(text.data(), text.data() + text.size(), length);
+  auto too_large = refused_as_too_large(route, length);
+  if (too_large && is_audited(route)) auditor(head)(too_large->status, who);
+  return too_large;
 }
 
 void Api::handle(http::HttpRequest request, http::Responder responder) {
@@ -413,6 +434,7 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   Call call{http::HttpRequest(), std::move(responder), {}, {}, {}};
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
   if (is_audited(route)) call.audit = auditor(request);
+  if (auto refusal = refused_as_too_large(route, request.body.size())) return call.send(std::move(*refusal));
   const std::vector<std::string> path = http::path_segments(request.path);
   std::optional<std::string> job;
   for (std::size_t i = 0; i < path.size(); ++i) {

@@ -28,6 +28,7 @@
 #include "server/routes/site_changes.h"
 #include "server/routes/wrong_tokens.h"
 #include "server/service/event_streams.h"
+#include "server/service/executor.h"
 #include "server/service/held_calls.h"
 #include "server/service/job_changes.h"
 #include "server/service/service.h"
@@ -35,10 +36,19 @@
 #include "server/store/store.h"
 
 namespace perseus::jobs {
-struct ExchangeBody;
-}
+struct RegisterJobBody;
+struct ProfileBody;
+struct TokenBody;
+}  // namespace perseus::jobs
 
 namespace perseus::routes {
+
+struct ParsedExchange;
+
+/// A report in Zeus's protocol.
+struct LegacyResult {
+  jobs::ReportIterations report;
+};
 
 /// The file system of the database.
 struct DiskHealth {
@@ -55,6 +65,8 @@ struct ApiOptions {
   std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
+  /// Reads a large body on another thread, and what that returns on the io thread; empty: at once.
+  std::function<void(service::Executor::Work)> read_large;
   std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is remote
   /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
@@ -96,12 +108,16 @@ class Api {
   enum class Access { open, read, all_jobs, rank, job, infrastructure };
   /// none: of /v1, any parameter is an error. some: the handler says which it takes.
   enum class Query { none, some };
+  /// small: at most kSmallBody bytes, read on the io thread. large: up to the server's limit.
+  enum class Body { small, large };
+  static constexpr std::size_t kSmallBody = std::size_t{64} << 10U;
   using Handler = void (Api::*)(Call);
   struct Route {
     std::string_view method, path;  ///< "/v1/jobs/{job}/ranks"; {job} is checked against the token
     Access access;
     Handler handler;
     Query query = Query::none;
+    Body body = Body::small;
   };
 
   Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options);
@@ -161,25 +177,33 @@ class Api {
   service::Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
   service::Done<Ok> then_ok(const Call& call) const;
 
+  /// The handler of a route with a JSON body: answers an invalid one, passes a valid one on to `handler`.
+  template <auto handler>
+  void with_body(Call call);
+  /// Reads a large body on another thread.
+  template <class T>
+  void take_body(Call call, void (Api::*handler)(Call, T));
+
   // /v1
   void list_jobs(Call call);
   void job_changes(Call call);
-  void register_job(Call call);
+  void register_job(Call call, jobs::RegisterJobBody body);
   void show_job(Call call);
   void list_ranks(Call call);
   void list_hosts(Call call);
   void history(Call call);
   void cluster_history(Call call);
   void register_rank(Call call);
+  void register_rank_of(Call call, jobs::RegisterRank body);
   void next_plan(Call call);
-  void drop_plan(Call call);
-  void see_shape(Call call);
-  void report_iterations(Call call);
-  void exchange(Call call);
-  void exchange(const Call& call, jobs::ExchangeBody body, const Unread& unread);
+  void drop_plan(Call call, jobs::DropPlan body);
+  void see_shape(Call call, jobs::SeeShape body);
+  void report_iterations(Call call, jobs::ReportIterations body);
+  void exchange(Call call, ParsedExchange asked);
+  void carry_out(const Call& call, ParsedExchange asked, const Unread& unread);
   void finish_job(Call call);
   void delete_job(Call call);
-  void upload_profile(Call call);
+  void upload_profile(Call call, jobs::ProfileBody body);
   void frontier(Call call);
   void timeline(Call call);
   void job_events(Call call);
@@ -191,8 +215,8 @@ class Api {
   void list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_of);
   void list_stragglers(Call call);
   void list_policies(Call call);
-  void set_straggler(Call call);
-  void set_job_straggler(Call call);
+  void set_straggler(Call call, jobs::SetStraggler body);
+  void set_job_straggler(Call call, jobs::SetStraggler body);
   void withdraw_straggler(Call call);
   void set_policy(Call call);
   void clear_policy(Call call);
@@ -207,12 +231,12 @@ class Api {
   void site_forecast(Call call);
   void list_profiles(Call call);
   void show_profile(Call call);
-  void put_profile(Call call);
+  void put_profile(Call call, jobs::NamedProfile body);
   void remove_profile(Call call);
   void list_learned(Call call);
   void forget_learned(Call call);
   void list_tokens(Call call);
-  void make_token(Call call);
+  void make_token(Call call, jobs::TokenBody body);
   void revoke_token(Call call);
   void openapi(Call call);
   // The existing protocols
@@ -220,7 +244,7 @@ class Api {
   void legacy_register_job(Call call);
   void legacy_register_rank(Call call);
   void legacy_schedule(Call call);
-  void legacy_result(Call call);
+  void legacy_result(Call call, LegacyResult body);
   // Operations
   void dashboard(Call call);
   void healthz(Call call);
@@ -255,8 +279,10 @@ class Api {
     std::shared_ptr<const std::string> text;
   } last_sent_;
   WrongTokens wrong_tokens_;
-  double next_expiry_s_ = 0;  ///< next check for expired tokens
+  double next_expiry_s_ = 0;          ///< next check for expired tokens
+  std::size_t bytes_being_read_ = 0;  ///< of large bodies
   bool draining_ = false;
+  const std::shared_ptr<Api> alive_{this, [](Api*) {}};  ///< for work on other threads
 };
 
 template <class T>

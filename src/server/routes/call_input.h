@@ -2,12 +2,13 @@
 //
 // Output:  values; Parameters::error() also names parameters that the call does not accept, so that a typo is not
 //          ignored.
-// Errors:  name, value and what is allowed; body_of() answers the call with the error.
+// Errors:  name, value and what is allowed.
 // Threads: io thread.
 #pragma once
 
 #include <charconv>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -62,12 +63,44 @@ class Parameters {
 /// Empty: the request has none. The quotes of the draft standard are optional.
 Result<std::string> idempotency_key_of(const http::HttpRequest& request);
 
+/// too_large for a JSON text of too many values, which take some 70 bytes each while they are read.
+Status check_values(std::string_view json);
+
 template <class T>
-std::optional<T> body_of(const Call& call) {
-  auto body = formats::parse_json_as<T>(call.request.body, "body");
-  if (body) return std::move(*body);
-  call.fail({ErrorCode::invalid_input, body.error().message});
-  return std::nullopt;
+Result<T> parse_body(std::string_view text) {
+  if (Status checked = check_values(text); !checked) return checked.error();
+  auto body = formats::parse_json_as<T>(text, "body");
+  if (!body) return Error{ErrorCode::invalid_input, body.error().message};
+  return body;
+}
+template <>
+Result<ParsedExchange> parse_body(std::string_view text);
+template <>
+Result<LegacyResult> parse_body(std::string_view text);
+
+template <class T>
+void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
+  const std::size_t size = call.request.body.size();
+  if (size <= kSmallBody || !options_.read_large) {
+    auto body = parse_body<T>(call.request.body);
+    return body ? (this->*handler)(std::move(call), *std::move(body)) : call.fail(body.error());
+  }
+  constexpr std::size_t most = std::size_t{128} << 20U;
+  if (bytes_being_read_ > 0 && bytes_being_read_ + size > most) {
+    return call.fail({ErrorCode::unavailable, "too many large requests at once: try again"});
+  }
+  bytes_being_read_ += size;
+  // The call moves along: what it holds must not end on the other thread.
+  options_.read_large([weak = std::weak_ptr(alive_), handler, size,
+                       asked = std::make_shared<Call>(std::move(call))]() mutable -> std::function<void()> {
+    const auto body = std::make_shared<Result<T>>(parse_body<T>(asked->request.body));
+    return [weak, handler, size, body, asked = std::move(asked)] {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->bytes_being_read_ -= size;
+      *body ? ((*self).*handler)(std::move(*asked), std::move(**body)) : asked->fail(body->error());
+    };
+  });
 }
 
 }  // namespace perseus::routes

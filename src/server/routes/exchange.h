@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "io/http/http_message.h"
+#include "server/jobs/api_bodies.h"
 #include "server/service/service.h"
 
 namespace perseus::routes {
@@ -70,6 +71,12 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::size_t to_come_ = 0;                  ///< pending registrations and reports
   bool waits_over_ = false;                  ///< one wait has its answer, or there are no waits
   bool finishing_ = false, over_ = false;
+};
+
+/// The body of an exchange, with its parts read.
+struct ParsedExchange {
+  jobs::ExchangeBody body;
+  Exchange::Parts parts;  ///< without waits
 };
 
 }  // namespace perseus::routes

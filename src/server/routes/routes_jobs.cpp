@@ -104,22 +104,20 @@ void Api::job_changes(Call call) {
   });
 }
 
-void Api::register_job(Call call) {
-  auto body = body_of<jobs::RegisterJobBody>(call);
-  if (!body) return;
-  for (const auto& [pipeline, profile] : body->profile_of) {
+void Api::register_job(Call call, jobs::RegisterJobBody body) {
+  for (const auto& [pipeline, profile] : body.profile_of) {
     const auto number = number_from<int>("profile_of", pipeline, "the number of a pipeline");
     if (!number) return call.fail(number.error());
-    body->job.profile_of.emplace(*number, profile);
+    body.job.profile_of.emplace(*number, profile);
   }
   const auto key = idempotency_key_of(call.request);
   if (!key) return call.fail(key.error());
-  body->job.idempotency_key = *key;
-  body->job.fingerprint = key->empty() ? "" : jobs::content_key(call.request.body);
+  body.job.idempotency_key = *key;
+  body.job.fingerprint = key->empty() ? "" : jobs::content_key(call.request.body);
   const auto answer = then<jobs::RegisterJobAnswer>(call, json_text<jobs::RegisterJobAnswer>);
-  jobs::RegisterJob repeated = body->job;
+  jobs::RegisterJob repeated = body.job;
   if (!call.identity.token.empty()) repeated.facts[std::string(service::kOwnerFact)] = call.identity.token;
-  auto job = owned(call, std::move(body->job));
+  auto job = owned(call, std::move(body.job));
   if (job) return service_.register_job(*std::move(job), answer);
   if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());
   // The token's last job already counts.
@@ -138,17 +136,15 @@ void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(cal
 
 void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call), author_of(call.identity)); }
 
-void Api::upload_profile(Call call) {
+void Api::upload_profile(Call call, jobs::ProfileBody body) {
   if (Status room = has_room(call.identity); !room) return call.fail(room.error());
-  auto body = body_of<jobs::ProfileBody>(call);
-  if (!body) return;
   const auto answer = then<jobs::JobView>(call, [](const jobs::JobView& view) {
     return json_object([&](JsonWriter& f) { f("doubts", view.profile_doubts); });
   });
   const auto uploaded = [this, call, answer](const Result<Ok>& done) {
     done ? service_.job(call.parts[0], answer) : call.fail(done.error());
   };
-  service_.upload_profile(call.parts[0], std::move(body->profile), body->pipelines, uploaded, author_of(call.identity));
+  service_.upload_profile(call.parts[0], std::move(body.profile), body.pipelines, uploaded, author_of(call.identity));
 }
 
 using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;

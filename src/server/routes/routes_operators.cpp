@@ -12,19 +12,15 @@
 
 namespace perseus::routes {
 
-void Api::set_straggler(Call call) {
-  auto body = body_of<jobs::SetStraggler>(call);
-  if (!body) return;
-  body->by = author_of(call.identity);
-  service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+void Api::set_straggler(Call call, jobs::SetStraggler body) {
+  body.by = author_of(call.identity);
+  service_.set_straggler(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
-void Api::set_job_straggler(Call call) {
-  auto body = body_of<jobs::SetStraggler>(call);
-  if (!body) return;
-  body->job = call.parts[0];
-  body->by = author_of(call.identity);
-  service_.set_straggler(std::move(*body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
+void Api::set_job_straggler(Call call, jobs::SetStraggler body) {
+  body.job = call.parts[0];
+  body.by = author_of(call.identity);
+  service_.set_straggler(std::move(body), then<jobs::StragglerSet>(call, json_text<jobs::StragglerSet>));
 }
 
 void Api::withdraw_straggler(Call call) {
@@ -45,8 +41,8 @@ void Api::set_policy(Call call) {
   // The form of the log: an object with one member, the kind. The check ensures that the body is one JSON value.
   if (const auto alone = formats::parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
   call.request.body = json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{call.request.body}); });
-  const auto body = body_of<jobs::PolicyMembers>(call);
-  if (!body) return;
+  const auto body = parse_body<jobs::PolicyMembers>(call.request.body);
+  if (!body) return call.fail(body.error());
   service_.set_policy({call.parts[0], *jobs::policy_of(*body), author_of(call.identity)},
                       then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
@@ -79,17 +75,15 @@ void Api::list_tokens(Call call) {
   }));
 }
 
-void Api::make_token(Call call) {
-  const auto body = body_of<jobs::TokenBody>(call);
-  if (!body) return;
-  for (const auto& [what, text] : {std::pair{"name", body->name}, {"team", body->team}, {"job", body->job}}) {
+void Api::make_token(Call call, jobs::TokenBody body) {
+  for (const auto& [what, text] : {std::pair{"name", body.name}, {"team", body.team}, {"job", body.job}}) {
     if (const Status checked = service::check_text(what, text, 256); !checked) return call.fail(checked.error());
   }
   store::TokenRow wanted;
-  wanted.role = body->role;
-  wanted.job = body->job;
-  wanted.name = body->name;
-  wanted.team = body->team;
+  wanted.role = body.role;
+  wanted.job = body.job;
+  wanted.name = body.name;
+  wanted.team = body.team;
   if (const Status possible = service::check_token(wanted); !possible) return call.fail(possible.error());
   if (!tokens_.required()) {
     if (wanted.role != name_of(service::Role::infrastructure)) {
@@ -105,10 +99,10 @@ void Api::make_token(Call call) {
     }
   }
   const double now_s = clock_.now_s();
-  const double expires_s = body->expires_in_s ? now_s + *body->expires_in_s : 0;
-  if (body->expires_in_s && !(*body->expires_in_s > 0 && *body->expires_in_s <= 1e10)) {
+  const double expires_s = body.expires_in_s ? now_s + *body.expires_in_s : 0;
+  if (body.expires_in_s && !(*body.expires_in_s > 0 && *body.expires_in_s <= 1e10)) {
     return call.fail(
-        {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body->expires_in_s)});
+        {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body.expires_in_s)});
   }
   wanted.expires_s = expires_s;
   const service::NewToken token = service::make_token(std::move(wanted), now_s);

@@ -21,11 +21,9 @@ void Api::show_profile(Call call) {
   service_.profile(call.parts[0], then<jobs::NamedProfile>(call, json_text<jobs::NamedProfile>));
 }
 
-void Api::put_profile(Call call) {
-  auto body = body_of<jobs::NamedProfile>(call);
-  if (!body) return;
-  body->name = call.parts[0];
-  service_.put_profile(std::move(*body), then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
+void Api::put_profile(Call call, jobs::NamedProfile body) {
+  body.name = call.parts[0];
+  service_.put_profile(std::move(body), then<jobs::StoredProfile>(call, json_text<jobs::StoredProfile>));
 }
 
 void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], then_ok(call)); }

@@ -36,11 +36,13 @@ void Api::register_rank(Call call) {
     return call.fail(wrong_parameter("plan", *plan, "true or false"));
   }
   if (const auto error = parameters.error()) return call.fail(*error);
-  auto body = body_of<jobs::RegisterRank>(call);
-  if (!body) return;
-  body->job = call.parts[0];
-  body->with_plan = plan == "true";
-  service_.register_rank(std::move(*body), then<jobs::RegisterRankAnswer>(call, timed(clock_, registered_json)));
+  take_body(std::move(call), &Api::register_rank_of);
+}
+
+void Api::register_rank_of(Call call, jobs::RegisterRank body) {
+  body.job = call.parts[0];
+  body.with_plan = call.request.parameter("plan") == "true";
+  service_.register_rank(std::move(body), then<jobs::RegisterRankAnswer>(call, timed(clock_, registered_json)));
 }
 
 void Api::next_plan(Call call) {
@@ -64,69 +66,75 @@ void Api::next_plan(Call call) {
   wait_for_plan(call, std::move(wait), timed(clock_, plan_json));
 }
 
-void Api::drop_plan(Call call) {
-  auto body = body_of<jobs::DropPlan>(call);
-  if (!body) return;
+void Api::drop_plan(Call call, jobs::DropPlan body) {
   const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
   if (!rank) return call.fail(rank.error());
-  body->job = call.parts[0];
-  body->rank = *rank;
-  service_.drop_plan(std::move(*body), then_ok(call));
+  body.job = call.parts[0];
+  body.rank = *rank;
+  service_.drop_plan(std::move(body), then_ok(call));
 }
 
-void Api::see_shape(Call call) {
-  auto body = body_of<jobs::SeeShape>(call);
-  if (!body) return;
+void Api::see_shape(Call call, jobs::SeeShape body) {
   const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
   if (!rank) return call.fail(rank.error());
-  body->job = call.parts[0];
-  body->rank = *rank;
-  service_.see_shape(std::move(*body), then_ok(call));
+  body.job = call.parts[0];
+  body.rank = *rank;
+  service_.see_shape(std::move(body), then_ok(call));
 }
 
-void Api::report_iterations(Call call) {
-  auto body = body_of<jobs::ReportIterations>(call);
-  if (!body) return;
-  body->job = call.parts[0];
-  service_.report_iterations(std::move(*body), then<jobs::ReportedIterations>(call, reported_json));
+void Api::report_iterations(Call call, jobs::ReportIterations body) {
+  body.job = call.parts[0];
+  service_.report_iterations(std::move(body), then<jobs::ReportedIterations>(call, reported_json));
 }
 
-void Api::exchange(Call call) {
-  auto body = body_of<jobs::ExchangeBody>(call);
-  if (!body) return;
-  if (!(body->wait_s >= 0 && body->wait_s <= kLongestExchange_s)) {
+template <>
+Result<ParsedExchange> parse_body<ParsedExchange>(std::string_view text) {
+  auto body = parse_body<jobs::ExchangeBody>(text);
+  if (!body) return body.error();
+  ParsedExchange parsed{*std::move(body), {}};
+  const auto read = []<class Part>(std::vector<jobs::BodyFor>& bodies, std::vector<Result<Part>>& parts) {
+    for (jobs::BodyFor& part : bodies) {
+      parts.push_back(parse_body<Part>(std::exchange(part.body, {})));
+      if (parts.back()) parts.back()->job = part.job;
+    }
+  };
+  read(parsed.body.ranks, parsed.parts.ranks);
+  read(parsed.body.reports, parsed.parts.reports);
+  return parsed;
+}
+
+void Api::exchange(Call call, ParsedExchange asked) {
+  const jobs::ExchangeBody& body = asked.body;
+  if (!(body.wait_s >= 0 && body.wait_s <= kLongestExchange_s)) {
     return call.fail(
-        wrong_parameter("wait_s", fmt::format("{}", body->wait_s), fmt::format("0 to {} seconds", kLongestExchange_s)));
+        wrong_parameter("wait_s", fmt::format("{}", body.wait_s), fmt::format("0 to {} seconds", kLongestExchange_s)));
   }
-  const std::size_t count = body->ranks.size() + body->reports.size() + body->waits.size();
+  const std::size_t count = body.ranks.size() + body.reports.size() + body.waits.size();
   if (count > kMostInAnExchange) {
     return call.fail(
         {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, kMostInAnExchange)});
   }
   std::set<std::string> jobs;
-  for (const jobs::BodyFor& rank : body->ranks) jobs.insert(rank.job);
-  for (const jobs::BodyFor& report : body->reports) jobs.insert(report.job);
-  for (const jobs::WaitForPlan& wait : body->waits) jobs.insert(wait.job);
-  read_jobs(call.identity, jobs, [this, call, asked = *std::move(body)](const Unread& unread) mutable {
-    exchange(call, std::move(asked), unread);
+  for (const jobs::BodyFor& rank : body.ranks) jobs.insert(rank.job);
+  for (const jobs::BodyFor& report : body.reports) jobs.insert(report.job);
+  for (const jobs::WaitForPlan& wait : body.waits) jobs.insert(wait.job);
+  read_jobs(call.identity, jobs, [this, call, asked = std::move(asked)](const Unread& unread) mutable {
+    carry_out(call, std::move(asked), unread);
   });
 }
 
-void Api::exchange(const Call& call, jobs::ExchangeBody body, const Unread& unread) {
-  Exchange::Parts parts;
+void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread) {
+  auto& [body, parts] = asked;
   parts.wait_s = body.wait_s;
-  const auto read_part = [&]<class Part>(const jobs::BodyFor& part, std::type_identity<Part>) {
-    auto read = jobs::parse_json_as<Part>(part.body, "body");
-    if (read) read->job = part.job;
-    if (const Status may = reached(call.identity, part.job, unread); !may) read = may.error();
-    return read;
+  const auto check = [&](const std::vector<jobs::BodyFor>& bodies, auto& requests) {
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      if (const Status may = reached(call.identity, bodies[i].job, unread); !may) requests[i] = may.error();
+    }
   };
-  for (const jobs::BodyFor& rank : body.ranks) {
-    parts.ranks.push_back(read_part(rank, std::type_identity<jobs::RegisterRank>{}));
-    if (parts.ranks.back()) parts.ranks.back()->with_plan = true;
-  }
-  for (const jobs::BodyFor& report : body.reports) {
-    parts.reports.push_back(read_part(report, std::type_identity<jobs::ReportIterations>{}));
+  check(body.ranks, parts.ranks);
+  check(body.reports, parts.reports);
+  for (auto& rank : parts.ranks) {
+    if (rank) rank->with_plan = true;
   }
   for (jobs::WaitForPlan& wait : body.waits) {
     const Status may = reached(call.identity, wait.job, unread);

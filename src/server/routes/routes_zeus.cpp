@@ -14,6 +14,7 @@
 #include "base/json_writer.h"
 #include "io/formats/json_reader.h"
 #include "server/routes/api.h"
+#include "server/routes/call_input.h"
 
 namespace perseus::routes {
 namespace {
@@ -199,20 +200,26 @@ void Api::legacy_schedule(Call call) {
   wait_for_plan(call, std::move(wait), schedule_json);
 }
 
-void Api::legacy_result(Call call) {
-  const auto document = formats::parse_json(call.request.body, "body");
-  if (!document) return call.fail(unprocessable(document.error()));
+template <>
+Result<LegacyResult> parse_body(std::string_view text) {
+  if (Status checked = check_values(text); !checked) return checked.error();
+  const auto document = formats::parse_json(text, "body");
+  if (!document) return document.error();
   formats::JsonFields fields(document->root());
   jobs::ReportIterations report;
-  report.job = call.parts[0];
   report.rank = fields.integer("rank");
   for (const double time : fields.numbers("iter_time")) report.iteration_time.emplace_back(time);
   for (const double energy : fields.numbers("iter_energy")) report.iteration_energy.emplace_back(energy);
   report.time_s = breakdown_of(fields, "time_breakdown");
   report.energy_j = breakdown_of(fields, "energy_breakdown");
-  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+  if (fields.error()) return unprocessable(*fields.error());
+  return LegacyResult{std::move(report)};
+}
+
+void Api::legacy_result(Call call, LegacyResult body) {
+  body.report.job = call.parts[0];
   service_.report_iterations(
-      std::move(report),
+      std::move(body.report),
       then<jobs::ReportedIterations>(call, [](const jobs::ReportedIterations&) { return std::string("null"); }));
 }
 

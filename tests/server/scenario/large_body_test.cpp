@@ -1,0 +1,123 @@
+// Large bodies through the API: the I/O thread only passes them on, and their values are limited.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+#include <string>
+
+#include "io/http/http_server.h"
+#include "server/routes/api.h"
+#include "tests/server/scenario/in_process.h"
+#include "tests/support/eventually.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace asio = boost::asio;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// One request on its own connection, and what the server answers.
+class Asked {
+ public:
+  Asked(asio::io_context& io, std::uint16_t port, std::string_view target, const std::string& body)
+      : socket_(io),
+        request_(fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                             "Content-Length: {}\r\n\r\n{}",
+                             body.empty() ? "GET" : "POST", target, body.size(), body)) {
+    socket_.connect({asio::ip::make_address("127.0.0.1"), port});
+    asio::async_write(socket_, asio::buffer(request_), [](boost::system::error_code, std::size_t) {});
+    read();
+  }
+  [[nodiscard]] const std::string& heard() const { return heard_; }
+
+ private:
+  void read() {
+    socket_.async_read_some(asio::buffer(bytes_), [this](boost::system::error_code problem, std::size_t count) {
+      if (problem) return;  // also after this object's end
+      heard_.append(bytes_.data(), count);
+      read();
+    });
+  }
+  asio::ip::tcp::socket socket_;
+  std::string request_, heard_;
+  std::array<char, 4096> bytes_{};
+};
+
+class LargeBody : public ::testing::Test {
+ protected:
+  LargeBody()
+      : api_(target_.service(), tokens_, clock_, options()),
+        http_(io_, {}, [this](http::HttpRequest request, http::Responder responder) {
+          ++handled_;
+          api_.handle(std::move(request), std::move(responder));
+        }) {
+    port_ = http_.listen({"127.0.0.1", 0}).value();
+  }
+  Asked ask(std::string_view target, const std::string& body = "") { return {io_, port_, target, body}; }
+  routes::ApiOptions options() {
+    routes::ApiOptions options;
+    options.read_large = [this](service::Executor::Work work) {
+      target_.submit(service::Executor::Kind::request, std::move(work));
+    };
+    return options;
+  }
+  /// Runs the I/O thread alone until the handler has had so many requests.
+  void run_until_handled(int requests) {
+    ASSERT_TRUE(run_until(io_, [&] { return handled_ == requests; }));
+  }
+  /// Runs the threads of requests too, until the answer has come.
+  void run_until_answered(const Asked& asked) {
+    target_.settle();
+    ASSERT_TRUE(run_until(io_, [&] { return asked.heard().find("\r\n\r\n") != std::string::npos; }));
+  }
+
+  asio::io_context io_{1};
+  InProcess target_;
+  HandTurnedClock clock_{0};
+  service::Tokens tokens_{target_.store()};
+  routes::Api api_;
+  http::HttpServer http_;
+  int handled_ = 0;
+  std::uint16_t port_ = 0;
+};
+
+constexpr const char* kReports = "/v1/jobs/absent/iterations";
+
+TEST_F(LargeBody, IsReadByAnotherThreadAndHoldsUpNobody) {
+  for (const std::string target : {kReports, "/v1/exchange", "/result/absent"}) {
+    handled_ = 0;
+    const Asked large = ask(target, std::string(100'000, ' ') + "no JSON");
+    run_until_handled(1);
+    const Asked other = ask("/healthz");
+    ASSERT_TRUE(run_until(io_, [&] { return !other.heard().empty(); }));
+    EXPECT_EQ(large.heard(), "") << target;
+    run_until_answered(large);
+    EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 422")) << target;
+  }
+}
+
+TEST_F(LargeBody, OfMoreValuesThanAllowedIsRefused) {
+  std::string values = "{\"rank\":[0";
+  for (int i = 0; i < 1 << 20; ++i) values += ",0";
+  const Asked large = ask(kReports, values + "]}");
+  run_until_handled(1);
+  run_until_answered(large);
+  EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(large.heard(), HasSubstr("JSON values; allowed: 1048576"));
+}
+
+TEST_F(LargeBody, OfARouteThatNeedsNoneIsRefused) {
+  const Asked large = ask("/v1/jobs/absent/stragglers", std::string(std::size_t{64} << 10U, ' ') + "{}");
+  run_until_handled(1);
+  run_until_answered(large);
+  EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(large.heard(), HasSubstr("the body has 65538 bytes; allowed: 65536"));
+}
+
+}  // namespace
+}  // namespace perseus::testing
