@@ -83,10 +83,10 @@ Error out_of_reach(std::string_view job) {
   return {ErrorCode::forbidden, fmt::format("this token has no permission for the job '{}'", job)};
 }
 
-void Call::fail(const Error& error) const { send(response_of(error)); }
+void Reply::fail(const Error& error) const { send(response_of(error)); }
 
-void Call::send(http::HttpResponse response) const {
-  if (audit) audit(response.status, identity);
+void Reply::send(http::HttpResponse response) const {
+  if (audit) audit(response.status);
   responder.send(std::move(response));
 }
 
@@ -431,9 +431,11 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   const Route& route = *found.pattern->route;
   responder.name(found.pattern->name);
   const Metrics::IoSpan span(*options_.metrics, found.pattern->name);
-  Call call{http::HttpRequest(), std::move(responder), {}, {}, {}};
+  Call call{{std::move(responder), {}}, {}, {}, {}};
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
-  if (is_audited(route)) call.audit = auditor(request);
+  if (is_audited(route)) {
+    call.audit = [log = auditor(request), who = call.identity](int status) { log(status, who); };
+  }
   if (auto refusal = refused_as_too_large(route, request.body.size())) return call.send(std::move(*refusal));
   const std::vector<std::string> path = http::path_segments(request.path);
   std::optional<std::string> job;
@@ -453,8 +455,8 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   if_it_reaches(std::move(call), *job, carry_out);
 }
 
-service::Done<Ok> Api::then_ok(const Call& call) const {
-  return then<Ok>(call, [](const Ok&) { return std::string("{}"); });
+service::Done<Ok> Api::then_ok(const Reply& reply) const {
+  return then<Ok>(reply, [](const Ok&) { return std::string("{}"); });
 }
 
 }  // namespace perseus::routes

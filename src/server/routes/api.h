@@ -88,17 +88,21 @@ http::HttpResponse response_of(const Error& error);
 /// The error for an identity that may not access the job.
 Error out_of_reach(std::string_view job);
 
-/// A matched request: the values of the path's placeholders, and the identity of the caller.
-struct Call {
-  http::HttpRequest request;
+/// How a request is answered: what a call that waits keeps of it.
+struct Reply {
   http::Responder responder;
-  service::Identity identity;
-  std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
-  std::function<void(int status, const service::Identity& who)> audit;  ///< empty for requests that change nothing
+  std::function<void(int status)> audit;  ///< empty for requests that change nothing
 
   void answer(std::string json) const { send(http::json_response(200, std::move(json))); }
   void fail(const Error& error) const;
   void send(http::HttpResponse response) const;
+};
+
+/// A matched request: the values of the path's placeholders, and the identity of the caller.
+struct Call : Reply {
+  http::HttpRequest request;
+  service::Identity identity;
+  std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
 };
 
 class Api {
@@ -174,8 +178,8 @@ class Api {
   service::HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
   std::shared_ptr<const std::string> text_of(const jobs::JobEvent& event);
   template <class T>
-  service::Done<T> then(const Call& call, std::function<std::string(const T&)> format) const;
-  service::Done<Ok> then_ok(const Call& call) const;
+  service::Done<T> then(const Reply& reply, std::function<std::string(const T&)> format) const;
+  service::Done<Ok> then_ok(const Reply& reply) const;
 
   /// The handler of a route with a JSON body: answers an invalid one, passes a valid one on to `handler`.
   template <auto handler>
@@ -286,10 +290,10 @@ class Api {
 };
 
 template <class T>
-service::Done<T> Api::then(const Call& call, std::function<std::string(const T&)> format) const {
-  return [call_copy = std::make_shared<const Call>(call), format = std::move(format)](const Result<T>& done) {
-    if (!done) return call_copy->fail(done.error());
-    call_copy->answer(format(*done));
+service::Done<T> Api::then(const Reply& reply, std::function<std::string(const T&)> format) const {
+  return [kept = std::make_shared<const Reply>(reply), format = std::move(format)](const Result<T>& done) {
+    if (!done) return kept->fail(done.error());
+    kept->answer(format(*done));
   };
 }
 

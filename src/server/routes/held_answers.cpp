@@ -18,22 +18,27 @@ bool Api::refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::s
 void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
                         std::function<std::string(const jobs::PlanAnswer&)> format) {
   if (refuse_if_full(call, service::HeldCalls::Kind::wait)) return;
-  const auto held = std::make_shared<service::HeldCalls::Id>(0);
-  const auto wait = std::make_shared<jobs::WaitId>(0);
-  *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait}, [this, call, wait] {
-    service_.cancel_wait(*wait);
-    call.fail({ErrorCode::unauthorized, "this token was revoked or has expired"});
+  struct Held {
+    Reply reply;
+    std::function<std::string(const jobs::PlanAnswer&)> format;
+    service::HeldCalls::Id id = 0;
+    jobs::WaitId wait = 0;
+  };
+  const auto held = std::make_shared<Held>(Held{call, std::move(format)});
+  held->id = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait}, [this, held] {
+    service_.cancel_wait(held->wait);
+    held->reply.fail({ErrorCode::unauthorized, "this token was revoked or has expired"});
   });
-  *wait = service_.wait_for_plan(
-      std::move(request),
-      [this, held, done = then<jobs::PlanAnswer>(call, std::move(format))](const Result<jobs::PlanAnswer>& answer) {
-        held_.remove(*held);
-        done(answer);
-      });
-  if (*wait == 0) return;
-  call.responder.on_closed([this, held, wait] {
-    held_.remove(*held);
-    service_.cancel_wait(*wait);
+  held->wait = service_.wait_for_plan(std::move(request), [this, held](const Result<jobs::PlanAnswer>& answer) {
+    held_.remove(held->id);
+    answer ? held->reply.answer(held->format(*answer)) : held->reply.fail(answer.error());
+  });
+  if (held->wait == 0) return;
+  call.responder.on_closed([this, weak = std::weak_ptr(held)] {
+    const auto left = weak.lock();
+    if (!left) return;
+    held_.remove(left->id);
+    service_.cancel_wait(left->wait);
   });
 }
 
