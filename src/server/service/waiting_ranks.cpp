@@ -103,6 +103,7 @@ void WaitingRanks::answer(LiveJob& live) {
 }
 
 void WaitingRanks::end_earlier(LiveJob& live, int rank) {
+  if (live.job.ranks[rank]->restarts == 0) return;  // its first process
   std::vector<std::pair<Done<jobs::PlanAnswer>, Error>> over;
   for (auto waiter = live.calls.waiters.begin(); waiter != live.calls.waiters.end();) {
     const Waiter& waits = waiter->second;
