@@ -325,6 +325,8 @@ void describe(F& f, S& e) {
   f.always("energy_j", e.energy_j);
   f.always("time_s", e.time_s);
   f("shape", e.shape);
+  f("least_s", e.least_s);
+  f("waiting_w", e.waiting_w);
 }
 template <class F, class S>
 requires is_one_of<S, ReportsKept::Run>

@@ -254,12 +254,14 @@ struct PlanDropped {
   int shape = 0;  ///< of its steps, as PlanDeployed's
   bool operator==(const PlanDropped&) const = default;
 };
-/// An iteration of the whole job as measured by all ranks' counters: medians.
+/// An iteration of the whole job as measured by all ranks' counters: means.
 struct EnergyMeasured {
   std::int64_t version = 0;     ///< of the plan that it followed; 0: everything at the highest clock
   std::int64_t iterations = 0;  ///< of the rank with the fewest iterations
   double energy_j = 0, time_s = 0;
-  int shape = 0;  ///< of these iterations, as PlanDeployed's
+  int shape = 0;         ///< of these iterations, as PlanDeployed's
+  double least_s = 0;    ///< the shortest one; 0: not known
+  double waiting_w = 0;  ///< power of all GPUs while they wait; 0: not known
   bool operator==(const EnergyMeasured&) const = default;
 };
 /// Reports that name the plan followed and are not counted yet; a server writes them when it stops.

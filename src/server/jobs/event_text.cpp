@@ -70,7 +70,7 @@ struct EventText {
   }
   std::string operator()(const PlanDropped& e) const { return text_of(e); }
   std::string operator()(const EnergyMeasured& e) const {
-    return fmt::format("an iteration {} takes {} and {:.6g} s: medians of {} iterations, measured",
+    return fmt::format("an iteration {} takes {} and {:.6g} s: means of {} iterations, measured",
                        e.version == 0 ? std::string("at the highest clock") : fmt::format("under plan {}", e.version),
                        report::text_of(Joules(e.energy_j)), e.time_s, e.iterations);
   }

@@ -9,7 +9,7 @@ namespace perseus::jobs {
 namespace {
 
 constexpr std::size_t kMostKept = 256;
-constexpr double kUsualTime = 1.1;  ///< times the median: longer iterations waited for something unusual
+constexpr double kUsual = 0.1;  ///< of the median: iterations that differ by more did or waited for something unusual
 
 void keep(std::vector<double>& values, std::int64_t number, double value) {
   if (values.size() < kMostKept) {
@@ -17,18 +17,6 @@ void keep(std::vector<double>& values, std::int64_t number, double value) {
   } else {
     values[static_cast<std::size_t>(number) % kMostKept] = value;
   }
-}
-
-/// Mean energy of the iterations that took the usual time.
-double usual_energy_j(const std::vector<double>& energies_j, const std::vector<double>& times_s, double median_s) {
-  double sum_j = 0;
-  int count = 0;
-  for (std::size_t i = 0; i < energies_j.size(); ++i) {
-    if (times_s[i] > kUsualTime * median_s) continue;
-    sum_j += energies_j[i];
-    ++count;
-  }
-  return sum_j / count;
 }
 
 }  // namespace
@@ -58,9 +46,19 @@ std::optional<EnergyMeasured> IterationEnergyMeter::take(std::int64_t version, i
   known.taken = fewest;
   EnergyMeasured measured{version, fewest, 0, 0, shape};
   for (const auto& [rank, own] : known.ranks) {
-    const double median_s = median(own.times_s);
-    measured.energy_j += usual_energy_j(own.energies_j, own.times_s, median_s);
-    measured.time_s = std::max(measured.time_s, median_s);
+    const double median_s = lower_median(own.times_s);
+    double sum_j = 0, sum_s = 0, least_s = median_s, count = 0;
+    for (std::size_t i = 0; i < own.times_s.size(); ++i) {
+      if (std::abs(own.times_s[i] - median_s) > kUsual * median_s) continue;
+      sum_j += own.energies_j[i];
+      sum_s += own.times_s[i];
+      least_s = std::min(least_s, own.times_s[i]);
+      ++count;
+    }
+    measured.energy_j += sum_j / count;
+    if (sum_s / count <= measured.time_s) continue;
+    measured.time_s = sum_s / count;
+    measured.least_s = least_s;
   }
   return measured;
 }

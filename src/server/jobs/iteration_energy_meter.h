@@ -3,10 +3,10 @@
 // Input:   reports of ranks: the plan version that the iterations followed (0: the highest clock), their shape (number
 //          of microbatches), energies and times.
 // Output:  take(): an iteration of a version and shape once all ranks have reported it, and again each time the number
-//          of iterations doubles. Its energy is the sum over ranks of the mean of the iterations that took at most 10 %
-//          longer than the median: a counter's refresh falls into an iteration, so that one takes from its neighbor,
-//          and only the mean is right, also of the few iterations that some jobs run at the highest clock. Its time is
-//          the median of the slowest rank.
+//          of iterations doubles. Energy and time are means of the iterations that took the median time, by 10 %: a
+//          counter's refresh falls into an iteration, so that one takes from its neighbor, and only the mean is right,
+//          also of the few iterations that some jobs run at the highest clock. The energy is the sum over ranks, the
+//          times are those of the slowest rank.
 // Errors:  none; values that are not positive numbers are left out.
 // Cost:    O(values); take() O(1), amortized over as many reports as there are ranks.
 // Threads: plain value.

@@ -210,9 +210,13 @@ struct Job {
   /// Ranks have reported iterations from which savings are counted, though perhaps none under a plan.
   [[nodiscard]] bool has_reports() const { return kept || counted_to >= 0 || total.iterations > 0; }
   [[nodiscard]] int prevailing() const { return shape != 0 ? shape : microbatches; }
-  /// Of the shape that the plan in force is for first; null: not known.
-  [[nodiscard]] const EnergyMeasured* highest_measured() const { return of_plan(measured_highest); }
-  [[nodiscard]] const EnergyMeasured* plan_measured() const { return of_plan(measured_plan); }
+  /// The shape that the plan in force is for first.
+  [[nodiscard]] int shown_shape() const { return plan ? plan->shape : prevailing(); }
+  /// Of that shape; null: not known.
+  [[nodiscard]] const EnergyMeasured* plan_measured() const {
+    const auto found = measured_plan.find(shown_shape());
+    return found == measured_plan.end() ? nullptr : &found->second;
+  }
   [[nodiscard]] int num_pipelines() const { return spec.degrees.dp; }
   [[nodiscard]] int coordinate(int dp, int pp, int tp) const {
     return (dp * spec.degrees.pp + pp) * spec.degrees.tp + tp;
@@ -229,12 +233,6 @@ struct Job {
     return windows.empty() || static_cast<int>(reported.size()) == spec.degrees.pp * spec.degrees.tp;
   }
   bool operator==(const Job&) const = default;
-
- private:
-  [[nodiscard]] const EnergyMeasured* of_plan(const std::map<int, EnergyMeasured>& measured) const {
-    const auto found = measured.find(plan ? plan->shape : prevailing());
-    return found == measured.end() ? nullptr : &found->second;
-  }
 };
 
 Status apply(Job& job, const Event& event);

@@ -36,6 +36,13 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
 /// Mean power of an iteration, whose time and energy are without the waits of a paced job.
 Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting);
 
+/// An iteration of that shape at the highest clock, as if its hosts had been as busy as under the plan in force: what
+/// both differ in beyond the plan's own slowdown is waits of hosts. Nothing: not measured, or these waits are so long
+/// that the counters cannot tell what the plan saves.
+std::optional<EnergyMeasured> highest_measured(const Job& job, int shape);
+/// Why there is no measured saving though both were measured; empty: there is one, or there is no measurement.
+std::string measurements_differ(const Job& job);
+
 /// Mean power of the whole job under the plan in force, by the counters of all ranks; nothing before it is measured.
 /// `waiting`: the power of all GPUs while they wait.
 std::optional<Watts> measured_power(const Job& job, Watts waiting);

@@ -223,7 +223,7 @@ void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterati
 }
 
 void IterationReports::write_measured(const std::string& job, const jobs::EnergyMeasured& measured) {
-  jobs_.execute(job, {[measured](const jobs::Job& now, double) -> Result<Decision> {
+  jobs_.execute(job, {[this, measured](const jobs::Job& now, double) -> Result<Decision> {
                         Decision decision;
                         // A restarted server has seen fewer iterations than its predecessor.
                         const auto& of_shape = measured.version == 0 ? now.measured_highest : now.measured_plan;
@@ -232,7 +232,13 @@ void IterationReports::write_measured(const std::string& job, const jobs::Energy
                                            known->second.iterations > measured.iterations;
                         const bool of_now =
                             measured.version == 0 || (now.plan && now.plan->version == measured.version);
-                        if (now.live() && of_now && !fewer) decision.events.emplace_back(measured);
+                        if (!now.live() || !of_now || fewer) return decision;
+                        jobs::EnergyMeasured with_waiting = measured;
+                        if (const LiveJob* const live = jobs_.in_memory(now.id); live != nullptr) {
+                          const auto cost = jobs::iteration_cost(now, live->frontiers.all());
+                          if (cost) with_waiting.waiting_w = cost->waiting.value();
+                        }
+                        decision.events.emplace_back(with_waiting);
                         return decision;
                       },
                       {}});

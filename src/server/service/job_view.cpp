@@ -71,8 +71,9 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
 /// As measured where available, otherwise estimated.
 std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   const jobs::Job& job = live.job;
-  const jobs::EnergyMeasured *const plan = job.plan_measured(), *const highest = job.highest_measured();
-  if (plan != nullptr && highest != nullptr) { return Joules(highest->energy_j - plan->energy_j); }
+  const jobs::EnergyMeasured* const plan = job.plan_measured();
+  const auto highest = jobs::highest_measured(job, job.shown_shape());
+  if (plan != nullptr && highest) return Joules(highest->energy_j - plan->energy_j);
   const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   return cost->all_max_energy - cost->energy;
@@ -229,6 +230,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
       })) {
     view.reason = "the plan is from a quick frontier; the full one is being planned";
   }
+  if (view.reason.empty()) view.reason = jobs::measurements_differ(job);
   view.now_s = now_s;
   view.sequence = job.sequence;
   view.schedule = job.schedule;
@@ -267,7 +269,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
                         : std::nullopt;
   };
   view.measured = measured(job.plan_measured());
-  view.measured_all_max = measured(job.highest_measured());
+  const auto highest = jobs::highest_measured(job, job.shown_shape());
+  view.measured_all_max = measured(highest ? &*highest : nullptr);
   view.no_savings = jobs::without_control(job, live.frontiers.all());
   for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);

@@ -89,7 +89,7 @@ std::vector<EventBody> one_of_each_kind() {
       ShapeCompleted{16, "key", "key2", "why"},
       IterationsCounted{100, 12.5, 99, true, 1234567890123, true},
       PlanDropped{3, 7, "late", 0.71, 0.67, 16},
-      EnergyMeasured{7, 12, 1155.5, 0.67, 16},
+      EnergyMeasured{7, 12, 1155.5, 0.67, 16, 0.66, 160},
       ReportsKept{41, 43, {0, 3}, {{42, 3, true, {0, 3}, {12.5, -1}, 16}, {44, -1, false, {}, {7}}}},
       JobSeen{},
       JobFinished{"alice"},

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "server/jobs/job_savings.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
@@ -16,6 +17,7 @@ using ::testing::IsEmpty;
 class IterationReportsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   IterationReportsTest() { base.create("job"); }
+  std::optional<jobs::EnergyMeasured> highest() { return jobs::highest_measured(job(), job().shown_shape()); }
   /// Iterations of 1 s that end with `last`, under that plan.
   static jobs::ReportIterations request(int rank, std::int64_t last, std::int64_t count, std::int64_t version = 0,
                                         double energy_j = 100) {
@@ -139,9 +141,9 @@ TEST_F(IterationReportsTest, OnlyTheTwoWarmUpIterationsOfAReportAreNotMeasured) 
     slow.rank = rank;
     ASSERT_TRUE(report(slow).ok());
   }
-  ASSERT_TRUE(job().highest_measured() != nullptr);
-  EXPECT_EQ(job().highest_measured()->iterations, 7);
-  EXPECT_DOUBLE_EQ(job().highest_measured()->energy_j, 600);
+  ASSERT_TRUE(highest());
+  EXPECT_EQ(highest()->iterations, 7);
+  EXPECT_DOUBLE_EQ(highest()->energy_j, 600);
 }
 
 TEST_F(IterationReportsTest, AJobThatIsOverAndAServerThatStopsRejectReports) {
@@ -170,19 +172,19 @@ TEST_F(IterationReportsTest, AnExpiredJobReturnsAndTheRankRetries) {
 
 TEST_F(IterationReportsTest, EnergiesAreMeasuredOnceAllRanksHaveReported) {
   ASSERT_TRUE(report(request(0, 9, 8, 0, 300)).ok());
-  EXPECT_EQ(job().highest_measured(), nullptr);
+  EXPECT_FALSE(highest());
   ASSERT_TRUE(report(request(1, 9, 8, 0, 200)).ok());
-  ASSERT_TRUE(job().highest_measured() != nullptr);
-  EXPECT_DOUBLE_EQ(job().highest_measured()->energy_j, 500);
-  EXPECT_DOUBLE_EQ(job().highest_measured()->time_s, 1);
-  EXPECT_EQ(job().highest_measured()->iterations, 8);
+  ASSERT_TRUE(highest());
+  EXPECT_DOUBLE_EQ(highest()->energy_j, 500);
+  EXPECT_DOUBLE_EQ(highest()->time_s, 1);
+  EXPECT_EQ(highest()->iterations, 8);
 }
 
 TEST_F(IterationReportsTest, WarmUpAndIterationsWithAStragglerAreNotMeasured) {
   report_both(1, 2, 0, 100);
   base.append("job", {jobs::StragglerNoticed{"s1", {}, 0, 1.5, now_s()}, jobs::StragglerTookEffect{"s1"}});
   report_both(9, 4, 0, 100);
-  EXPECT_EQ(job().highest_measured(), nullptr);
+  EXPECT_FALSE(highest());
 }
 
 TEST_F(IterationReportsTest, IterationsUnderAPlanAreCountedTogetherAndARepetitionOnce) {

@@ -3,12 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "server/jobs/followed_iterations.h"
 #include "server/jobs/iteration_energy_meter.h"
+#include "server/jobs/job_savings.h"
 #include "tests/training/client/hand_turned_rank.h"
 
 namespace perseus::client {
@@ -88,6 +90,75 @@ TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
   }
   EXPECT_NEAR(100 * saved_j / all_j, 100 * (1 - planned_j / highest_j), 0.3);
 }
+
+/// Mean delays of a host that learns late that a computation has ended, s: while the highest clock runs, and the plan.
+struct Hosts {
+  const char* name;
+  double highest_s, plan_s;
+  bool measurable;  ///< both are so much alike that there must be a figure
+};
+
+class BusyHosts : public ::testing::TestWithParam<Hosts> {
+ protected:
+  /// Mean energy of iterations of 4 microbatches, J.
+  double iterate(HandTurnedRank& rank, int count, int clock_mhz, double late_s, std::int64_t version) {
+    const double from_j = rank.gpu->energy().value();
+    const auto late = [&] { return late_s * std::exponential_distribution<double>()(random_); };
+    for (int i = 0; i < count; ++i) {
+      rank.begin_step();
+      rank.step().plan_version = version;
+      rank.step().at_maximum = version == 0;
+      rank.ask(clock_mhz);
+      for (const model::Instruction instruction : {model::Instruction::forward, model::Instruction::backward}) {
+        for (int m = 0; m < 4; ++m) {
+          rank.wait(late());
+          rank.compute(instruction);
+        }
+      }
+      rank.end_step();
+    }
+    return (rank.gpu->energy().value() - from_j) / count;
+  }
+  double saving_pct(const jobs::Job& job, double plan_j) {
+    return 100 * (1 - plan_j / jobs::highest_measured(job, 0)->energy_j);
+  }
+
+ private:
+  std::mt19937 random_{7};
+};
+
+TEST_P(BusyHosts, AreNoSavingOfAPlan) {
+  for (const int planned_mhz : {1410, 1200}) {
+    HandTurnedRank calm{two_computations(0.016 / 3, 0.1)}, rank{two_computations(0.016 / 3, 0.1)};
+    const double calm_j = iterate(calm, 20, 1410, 0, 0);
+    iterate(calm, 1, planned_mhz, 0, 7);
+    const double truth_pct = 100 * (1 - iterate(calm, 20, planned_mhz, 0, 7) / calm_j);
+    iterate(rank, 61, 1410, GetParam().highest_s, 0);
+    iterate(rank, 130, planned_mhz, GetParam().plan_s, 7);
+    rank.wait(0.3);
+    rank.collect();
+    jobs::IterationEnergyMeter meter;
+    for (const MeasuredIteration& one : rank.measured) {
+      if (one.iteration < 2) continue;
+      meter.report(one.plan_version, 0, 0, {Joules(one.energy_j)}, {Seconds(one.time_s)});
+    }
+    jobs::Job job;
+    job.measured_highest[0] = *meter.take(0, 0, 1);
+    job.measured_plan[0] = *meter.take(7, 0, 1);
+    job.measured_plan[0].waiting_w = 80;
+    const bool known = jobs::highest_measured(job, 0).has_value();
+    if (GetParam().measurable) EXPECT_TRUE(known) << planned_mhz;
+    if (known) EXPECT_NEAR(saving_pct(job, job.measured_plan[0].energy_j), truth_pct, 0.3) << planned_mhz;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hosts, BusyHosts,
+                         ::testing::Values(Hosts{"Idle", 0, 0, true}, Hosts{"AlikeBusy", 5e-4, 5e-4, true},
+                                           Hosts{"ALittleBusierBefore", 1.5e-4, 1e-4, true},
+                                           Hosts{"ALittleBusierUnderThePlan", 1e-4, 1.5e-4, true},
+                                           Hosts{"BusierBefore", 1.4e-3, 1e-4, false},
+                                           Hosts{"BusierUnderThePlan", 1e-4, 1.4e-3, false}),
+                         [](const auto& parameter) { return std::string(parameter.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(Steps, MeasuredSaving,
                          ::testing::Values(Shape{"EndBeforeTheWait", 0.001, 0.08}, Shape{"ContainTheWait", 0.08, 0.001},
