@@ -145,6 +145,7 @@ IterationMeter::Pending IterationMeter::pending_of(const Step& step, double now_
   pending.paced_s = step.paced_s;
   pending.clean = step.clean;
   pending.followed = step.followed;
+  pending.comparable = step.comparable;
   pending.window_ends = step.window_ends;
   pending.iteration.iteration = step.iteration;
   pending.iteration.plan_version = step.window >= 0 || (step.followed && !step.at_maximum) ? step.plan_version : 0;
@@ -348,7 +349,8 @@ void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) 
   iteration.energy_j = step.energy_j;
   if (step.energy_j < 0) return;
   if (iteration.window < 0) {
-    iteration.energy_j += energy_before(pending, step);
+    const double before_j = energy_before(pending, step);
+    iteration.energy_j = pending.comparable ? step.energy_j + before_j : -1;
     return;
   }
   iteration.energy_j -= energy_after_last(pending, step);

@@ -7,7 +7,8 @@
 // Frameworks end a step before the rank has waited for the others and made its optimizer step. So the energy of an
 // iteration outside of windows begins where the last step ended: under a plan and at the highest clock alike,
 // iterations in a row add up to the counter's energy. Not counted are waits of a paced job, evaluation, and what
-// exceeds the usual time between two steps (a checkpoint).
+// exceeds the usual time between two steps (a checkpoint). An iteration at clocks that are neither its plan's nor the
+// highest one has no energy.
 //
 // Problem: combine the records of the training thread, the times at which clocks took effect, the device's readings,
 //          and the energy meter.
@@ -107,7 +108,7 @@ class IterationMeter {
     double paced_s = 0;                              ///< of these
     std::vector<Ran> ran;                            ///< per computation
     std::vector<std::size_t> computation_of_span;
-    bool clean = true, followed = true, window_ends = false;  ///< as Step's
+    bool clean = true, followed = true, comparable = true, window_ends = false;  ///< as Step's
   };
   [[nodiscard]] int kind_of(const RecordedComputation& computation) const;
   [[nodiscard]] double next_energy_s() const { return std::max(edges_.next_read_s(), retry_s_); }

@@ -159,7 +159,9 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
     if (iterations.empty()) f("missed", last.missed);
     f.always("iteration_time_s", each(iterations, &MeasuredIteration::time_s));
     if (iterations.empty()) return;
-    if (std::ranges::all_of(iterations, [](const auto& i) { return i.energy_j >= 0; })) {
+    const auto unknown = std::ranges::count_if(iterations, [](const auto& i) { return i.energy_j < 0; });
+    if (unknown == 0 || (last.window < 0 && unknown < std::ssize(iterations))) {
+      for (MeasuredIteration& one : iterations) one.energy_j = std::max(one.energy_j, 0.0);  // 0: not known
       f.always("iteration_energy_j", each(iterations, &MeasuredIteration::energy_j));
     }
     if (last.window >= 0) return write_window(f, iterations, with_begins);

@@ -49,6 +49,7 @@ struct Step {
   std::uint64_t begin_mark = 0, end_mark = 0;     ///< by the time source, see RecordedComputation::begin
   bool at_maximum = false;                        ///< its plan asks for the highest clock, or there is none
   bool followed = false;                          ///< ran at the clocks of its plan, as far as is known
+  bool comparable = true;                         ///< ran at the clocks of its plan, or at the highest one throughout
   bool controlled = true;                         ///< the clock controller worked; false: the driver chose the clock
   bool clean = true;                              ///< every computation was recorded, begun once and ended once
   int graph_clock = 0;                            ///< requested MHz, if the step is a captured graph

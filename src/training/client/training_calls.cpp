@@ -114,6 +114,7 @@ void TrainingCalls::step_end() {
     const std::int64_t missed = missed_calls();
     if (std::exchange(missed_before_, missed) != missed) step->clean = step->followed = false;
     if (train_) record_shape(*step);
+    step->comparable = is_comparable(*step);
   }
   // Request the next step's first clock for the time between steps.
   if (train_) request(follower_.first_clock_of(iteration_ + 1));
@@ -139,7 +140,17 @@ void TrainingCalls::record_shape(Step& step) const {
   step.other_window = -1;
   if (!follower_.foreign()) return;
   step.other_window = std::exchange(step.window, -1);
-  step.at_maximum = true;
+}
+
+/// A step that followed no plan ran at the highest clock throughout, unless its plan was found not to fit in its
+/// course.
+bool TrainingCalls::is_comparable(const Step& step) const {
+  const auto is_highest = [this](int clock) { return clock == 0 || clock == follower_.maximum(); };
+  bool at_highest = is_highest(step.graph_clock);
+  recorder_.for_each_begun([&](const RecordedComputation& one, std::size_t) {
+    at_highest &= is_highest(one.clock) || model::is_constant_time(one.instruction);
+  });
+  return step.followed || at_highest;
 }
 
 /// The step is of a window that sets no clock, and the times of its computations are known.

@@ -124,6 +124,7 @@ class TrainingCalls {
   void begin_evaluation();
   void record_step_begin();
   void record_shape(Step& step) const;
+  [[nodiscard]] bool is_comparable(const Step& step) const;
   [[nodiscard]] int forwards() const;
   [[nodiscard]] bool keeps_clocks() const;
   void choose_moment();

@@ -284,6 +284,7 @@ void TrainingClient::take_step(const Step& step, double now_s) {
   if (!step.train || !is_mixed(step)) return take_whole_step(step, now_s);
   Step mixed = step;
   mixed.followed = false;  // so its energy is of no plan
+  mixed.comparable &= step.iteration > calls_.mixed_through() && !off_clock();
   take_whole_step(mixed, now_s);
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <boost/json.hpp>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -627,6 +628,35 @@ TEST_F(ClientGpuTest, AShapeThatComesBackIsReportedAndEachStepFollowsThePlanOfIt
   EXPECT_TRUE(planned(2, Megahertz(1200)));
   EXPECT_EQ(said.count("does not fit"), 0);
   EXPECT_EQ(statistics().plan_version, 2);
+}
+
+TEST_F(ClientGpuTest, AStepWhoseShapeIsKnownAtItsEndIsNeitherAPlansNorOneAtTheHighestClock) {
+  ScriptedServer server([&](const http::HttpRequest& request) {
+    return request.path.ends_with("/shape") ? std::pair(200, std::string("{}")) : well(request, shaped(1), 1);
+  });
+  options.server = server.url();
+  start();
+  ASSERT_TRUE(trains_until([&] { return gpu->clock() == Megahertz(1200); })) << client->status();
+  const std::int64_t from = statistics().iteration;
+  for (int i = 0; i < 40; ++i) {
+    client->calls().step_begin(true);
+    for (int m = 0; m < 2 + 2 * (i % 2); ++m) compute(model::Instruction::forward);
+    for (int m = 0; m < 2 + 2 * (i % 2); ++m) compute(model::Instruction::backward);
+    client->calls().step_end();
+  }
+  client->stop();
+  int known = 0, unknown = 0;
+  for (const std::string& body : server.asked("POST", "/iterations")) {
+    const auto report = boost::json::parse(body).as_object();
+    if (report.at("plan_version") != 0 || !report.contains("iteration_energy_j")) continue;
+    const boost::json::array& energies = report.at("iteration_energy_j").as_array();
+    for (std::size_t i = 0; i < energies.size(); ++i) {
+      const auto left = static_cast<std::int64_t>(energies.size() - 1 - i);
+      if (report.at("last_iteration").as_int64() - left <= from) continue;
+      ++(energies[i].to_number<double>() > 0 ? known : unknown);
+    }
+  }
+  EXPECT_EQ(known, 0) << unknown;
 }
 
 TEST_F(ClientGpuTest, CallersThatNameNoChunksFollowThePlanOfAllTheirStages) {
