@@ -70,19 +70,23 @@ class Checked {
   std::vector<std::string>& remarks_;
 };
 
+/// A variable of the environment; `usual`: not set, or no such number.
+double number_of(const char* name, double usual, double least, double most, std::vector<std::string>& remarks) {
+  const char* const variable = std::getenv(name);
+  if (variable == nullptr || *variable == '\0') return usual;
+  char* end = nullptr;
+  const double given = std::strtod(variable, &end);
+  if (*end == '\0' && given >= least && given <= most) return given;
+  const std::string from = std::isfinite(least) ? fmt::format("{} to {}", least, most) : fmt::format("up to {}", most);
+  remarks.push_back(fmt::format("{} is '{}'; {} is used; allowed: a number {}", name, variable, usual, from));
+  return usual;
+}
+
 double plan_tolerance(double given, std::vector<std::string>& remarks) {
   constexpr double usual = 0.01, most = 10;
-  std::string said = fmt::format("plan_tolerance is {}", given);
-  if (given == 0) {
-    const char* const variable = std::getenv("PERSEUS_PLAN_TOLERANCE");
-    if (variable == nullptr || *variable == '\0') return usual;
-    said = fmt::format("PERSEUS_PLAN_TOLERANCE is '{}'", variable);
-    char* end = nullptr;
-    given = std::strtod(variable, &end);
-    if (*end != '\0') given = std::nan("");
-  }
+  if (given == 0) return number_of("PERSEUS_PLAN_TOLERANCE", usual, -HUGE_VAL, most, remarks);
   if (given <= most) return given;
-  remarks.push_back(fmt::format("{}; {} is used; allowed: a number up to {}", said, usual, most));
+  remarks.push_back(fmt::format("plan_tolerance is {}; {} is used; allowed: a number up to {}", given, usual, most));
   return usual;
 }
 
@@ -132,6 +136,7 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.start_limit_s = check.number("start_limit_s", all.start_limit_s, 1e6, 5);
   o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
   o.plan_tolerance = plan_tolerance(all.plan_tolerance, remarks);
+  o.most_slowdown = number_of("PERSEUS_MOST_SLOWDOWN", PlanGuard::kMostSlowdown, 1, 1000, remarks);
   o.switch_latency_s = all.switch_latency_s < 0 ? -1 : check.number("switch_latency_s", all.switch_latency_s, 10, 0);
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;

@@ -17,6 +17,7 @@
 
 #include "training/client/complaints.h"
 #include "training/client/device_progress.h"
+#include "training/client/plan_guard.h"
 #include "training/clock_control/restart_pause.h"
 
 namespace perseus::client {
@@ -42,8 +43,9 @@ struct ClientOptions {
   std::string accelerator, helper;
   double blocking_power_w = 0, transfer_latency_s = 0;
   double start_limit_s = 5, report_interval_s = 2;
-  double switch_latency_s = -1;  ///< 0: measured at the start; negative: only while training runs
-  double plan_tolerance = 0.01;  ///< see PlanGuard; negative: plans are not judged
+  double switch_latency_s = -1;                     ///< 0: measured at the start; negative: only while training runs
+  double plan_tolerance = 0.01;                     ///< see PlanGuard; negative: plans are not judged
+  double most_slowdown = PlanGuard::kMostSlowdown;  ///< of plans that are slower on purpose, see PlanGuard
   bool advice_only = false, no_energy = false;
   bool reports_straggler = true;            ///< the rank reports that it became slower below its clock
   bool synchronous = false;                 ///< the program waits for its device in every computation

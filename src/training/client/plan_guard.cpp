@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::size_t kKept = 32, kFew = 5, kBaseline = 3;
 constexpr std::size_t kMostComing = 16;
-constexpr double kAbsurd = 1.5;                              ///< times the reference
 constexpr double kStrike = 1.3;                              ///< times the limit
 constexpr double kWindowBound = 1.3;                         ///< times the reference
 constexpr double kStandardErrors = 4;                        ///< by which a median must exceed its limit
@@ -21,11 +20,11 @@ constexpr int kStrikes = 2;                                  ///< in a row
 constexpr std::int64_t kLeastPause = 20, kMostPause = 5000;  ///< iterations between trials
 constexpr double kFirstPause_s = 60;                         ///< of a dropped plan
 constexpr int kMostDoublings = 6;
-constexpr int kSlowVersions = 2;       ///< in a row, before every version waits
-constexpr double kTrusted_s = 600;     ///< without a slow iteration
-constexpr std::int64_t kSeveral = -1;  ///< versions
-constexpr double kLossRate = 0.005;    ///< of the time trained that plans may cost
-constexpr double kMostLost = 10;       ///< iterations of the reference beyond that
+constexpr int kSlowVersions = 2;                              ///< in a row, before every version waits
+constexpr double kTrusted_s = 600;                            ///< without a slow iteration
+constexpr std::int64_t kSeveral = -1;                         ///< versions
+constexpr double kLossRate = 0.005, kWindowLossRate = 0.001;  ///< of the iterations that plans, and windows, may cost
+constexpr double kMostLost = 10;                              ///< iterations beyond that
 
 /// Standard deviation from the median absolute deviation; larger where there are few values.
 double spread(const std::vector<double>& values) {
@@ -112,7 +111,6 @@ const PlanGuard::Samples::Known& PlanGuard::Samples::known() const {
 }
 
 bool PlanGuard::arrives(const ClockPlan& plan) {
-  const std::lock_guard lock(mutex_);
   if (tolerance_ < 0) return false;
   const Judged judged{plan.version, plan.kind, plan.iteration_time_s, plan.maximum_clock_time_s,
                       !plan.slower_because.empty()};
@@ -120,40 +118,24 @@ bool PlanGuard::arrives(const ClockPlan& plan) {
   if (plan.version != (coming_.empty() ? plan_.version : coming_.back().version)) {
     if (coming_.size() == kMostComing) coming_.pop_front();
     coming_.push_back(judged);
-    coming_holds_ = judged.kind != ClockPlan::Kind::maximum_clock && (reference_.size() < kBaseline || refuses(judged));
   }
-  return (!coming_.empty() && coming_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial ||
-         phase_ == Phase::paused;
+  return holds();
 }
 
 void PlanGuard::rest() {
-  const std::lock_guard lock(mutex_);
   resting_ = true;
   phase_ = Phase::following;
   plan_ = {};
   coming_.clear();
-  coming_holds_ = false;
 }
 
 bool PlanGuard::holds() const {
-  const std::lock_guard lock(mutex_);
-  return (!coming_.empty() && coming_holds_) || phase_ == Phase::baseline || phase_ == Phase::trial ||
+  const auto may_run = [&](const Judged& plan) {
+    return plan.kind == ClockPlan::Kind::maximum_clock ||
+           (reference_.size() >= kBaseline && !refuses(plan) && !waits(plan));
+  };
+  return (!coming_.empty() && !may_run(coming_.back())) || phase_ == Phase::baseline || phase_ == Phase::trial ||
          phase_ == Phase::paused;
-}
-
-bool PlanGuard::paused() const {
-  const std::lock_guard lock(mutex_);
-  return phase_ == Phase::paused;
-}
-
-std::optional<DroppedPlan> PlanGuard::take_dropped() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(dropped_, std::nullopt);
-}
-
-std::optional<std::string> PlanGuard::take_remark() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(remark_, std::nullopt);
 }
 
 /// The first iteration of a plan has run. What was seen of the versions before it stays: a plan that is replaced again
@@ -162,33 +144,35 @@ void PlanGuard::begin(const Judged& plan) {
   plan_ = plan;
   resting_ = false;
   settles_ = true;
-  const bool again = phase_ == Phase::paused && drops_ < kSlowVersions && (may_try() || refuses(plan));
-  if (phase_ == Phase::second_look && window()) phase_ = Phase::following;
+  if (phase_ == Phase::second_look && plan_.is_window()) phase_ = Phase::following;
   if (plan.kind == ClockPlan::Kind::maximum_clock) {
     if (phase_ == Phase::baseline) phase_ = Phase::following;
   } else if (reference_.size() < kBaseline) {
     phase_ = Phase::baseline;
-  } else if (phase_ == Phase::following || again) {
-    resume();
+  } else if (phase_ == Phase::following || phase_ == Phase::paused) {
+    try_plan();
   }
 }
 
+void PlanGuard::try_plan() {
+  if (!waits(plan_)) return resume();
+  phase_ = Phase::paused;
+}
+
+/// By rules 5 and 6, for another version than the one that was dropped.
+bool PlanGuard::waits(const Judged& plan) const {
+  const Pause& pause = pause_of(plan);
+  return (pause.drops >= kSlowVersions && trained_s_ < pause.until_s) || costs_too_much(plan);
+}
+
 bool PlanGuard::refuses(const Judged& plan) const {
-  if (plan.kind != ClockPlan::Kind::plan || plan.slow_on_purpose || reference_.size() < kBaseline) return false;
-  if (plan.maximum_clock_time_s > 0 && plan.promised_s > kAbsurd * plan.maximum_clock_time_s) return true;
-  return plan.promised_s > kAbsurd * reference_.median_time();
+  if (plan.kind != ClockPlan::Kind::plan || reference_.size() < kBaseline) return false;
+  const double most = most_promised(plan);
+  if (plan.maximum_clock_time_s > 0 && plan.promised_s > most * plan.maximum_clock_time_s) return true;
+  return plan.promised_s > most * reference_.median_time();
 }
 
-void PlanGuard::admit() {
-  if (!refuses(plan_)) return;
-  const double reference_s = reference_.median_time();
-  drop(plan_.promised_s, reference_s,
-       fmt::format("it promises {:.4g} s for an iteration that takes {:.4g} s at the highest clock", plan_.promised_s,
-                   reference_s),
-       "refused before it ran, since iterations take that long at the highest clock");
-}
-
-/// The plan may run.
+/// The plan may run, unless it is refused.
 void PlanGuard::resume() {
   if (phase_ != Phase::following) {
     under_plan_.clear();
@@ -199,17 +183,25 @@ void PlanGuard::resume() {
   trial_pause_ = 0;
   phase_ = Phase::following;
   settles_ = true;
-  admit();
+  if (!refuses(plan_)) return;
+  const double reference_s = reference_.median_time();
+  const std::string allowed =
+      plan_.slow_on_purpose ? fmt::format("; allowed: {} times that (PERSEUS_MOST_SLOWDOWN)", most_slowdown_) : "";
+  drop(plan_pause_, plan_.promised_s, reference_s,
+       fmt::format("it promises {:.4g} s for an iteration that takes {:.4g} s at the highest clock{}", plan_.promised_s,
+                   reference_s, allowed),
+       "refused before it ran, since iterations take that long at the highest clock");
+  dropped_->not_allowed = plan_.slow_on_purpose;
 }
 
-/// Rule 6 allows it.
-bool PlanGuard::may_try() const { return lost_s_ == 0 || lost_s_ <= kMostLost * reference_.median_time(); }
+/// Rule 6.
+bool PlanGuard::costs_too_much(const Judged& plan) const { return lost_by(plan).iterations > kMostLost; }
 
 void PlanGuard::take(const GuardedIteration& iteration) {
-  const std::lock_guard lock(mutex_);
   if (tolerance_ < 0 || !(iteration.time_s > 0)) return;
   trained_s_ += iteration.time_s;
-  lost_s_ = std::max(lost_s_ - kLossRate * iteration.time_s, 0.0);
+  losses_->plans.iterations = std::max(losses_->plans.iterations - kLossRate, 0.0);
+  losses_->windows.iterations = std::max(losses_->windows.iterations - kWindowLossRate, 0.0);
   const auto begun =
       std::ranges::find_if(coming_, [&](const Judged& plan) { return plan.version == iteration.plan_version; });
   if (begun != coming_.end()) {
@@ -218,7 +210,7 @@ void PlanGuard::take(const GuardedIteration& iteration) {
     begin(plan);
   }
   if (resting_) return;
-  if (phase_ == Phase::paused && trained_s_ >= paused_until_s_ && may_try()) resume();
+  if (phase_ == Phase::paused && trained_s_ >= pause_of(plan_).until_s && !costs_too_much(plan_)) resume();
   // An iteration that follows a plan is no reference, even if this rank's share of it is at the highest clock: other
   // ranks run slower then.
   const bool follows =
@@ -235,7 +227,7 @@ void PlanGuard::take(const GuardedIteration& iteration) {
     if (!settling) at_maximum_clock(sample);
     return;
   }
-  if (reference_.size() < kBaseline || strikes_out(sample) || costs_too_much(sample) || settling) return;
+  if (reference_.size() < kBaseline || strikes_out(sample) || drops_for_cost(sample) || settling) return;
   if (phase_ == Phase::second_look) {
     look_again(sample);
   } else {
@@ -250,15 +242,15 @@ void PlanGuard::at_maximum_clock(const Sample& sample) {
     return;
   }
   reference_.add(sample);
-  if (phase_ == Phase::baseline && reference_.size() >= kBaseline) resume();
+  if (phase_ == Phase::baseline && reference_.size() >= kBaseline) try_plan();
 }
 
 double PlanGuard::slowdown() const {
   if (plan_.kind != ClockPlan::Kind::plan || !plan_.slow_on_purpose) return 1;
-  if (plan_.promised_s <= 0) return kAbsurd;
+  if (plan_.promised_s <= 0) return std::min(kMostWithoutReason, most_slowdown_);
   const double at_maximum_s =
       plan_.maximum_clock_time_s > 0 ? plan_.maximum_clock_time_s : std::max(reference_.median_time(), 1e-9);
-  return std::max(1.0, plan_.promised_s / at_maximum_s);
+  return std::clamp(plan_.promised_s / at_maximum_s, 1.0, most_slowdown_);
 }
 
 double PlanGuard::device_time(const Sample& sample) const { return sample.device_time(reference_.usual_idle()); }
@@ -274,23 +266,25 @@ bool PlanGuard::too_slow(const std::vector<double>& times, const std::vector<dou
 /// Rule 6.
 void PlanGuard::add_cost(const Sample& sample) {
   const double limit_s = (1 + tolerance_) * slowdown() * reference_.longest();
-  const double cost_s = std::max(device_time(sample) - limit_s, 0.0);
-  if (cost_s == 0) return;
-  if (lost_s_ == 0) lossy_version_ = sample.version;
-  if (lossy_version_ != sample.version) lossy_version_ = kSeveral;
-  lost_s_ += cost_s;
+  const double cost_s = device_time(sample) - limit_s;
+  if (!(cost_s > 0)) return;
+  Losses::Account& account = lost_by(plan_);
+  if (account.iterations == 0) account.version = sample.version;
+  if (account.version != sample.version) account.version = kSeveral;
+  account.iterations += cost_s / reference_.median_time();
 }
 
 /// True if no plan runs for now.
-bool PlanGuard::costs_too_much(const Sample& sample) {
-  if (may_try() || phase_ == Phase::second_look) return false;
-  if (!window() && lossy_version_ == sample.version) {
+bool PlanGuard::drops_for_cost(const Sample& sample) {
+  if (!costs_too_much(plan_) || phase_ == Phase::second_look) return false;
+  if (!plan_.is_window() && lost_by(plan_).version == sample.version) {
     start_trial({sample.time_s / slowdown()}, true);
     return true;
   }
   const double reference_s = reference_.median_time();
-  const std::string cost = fmt::format("the last plans cost {:.4g} s more than promised", lost_s_);
-  drop(slowdown() * reference_s, sample.time_s,
+  const std::string cost =
+      fmt::format("the last plans cost {:.4g} s more than promised", lost_by(plan_).iterations * reference_s);
+  drop(pause_of(plan_), slowdown() * reference_s, sample.time_s,
        fmt::format("{}; iterations take {:.4g} s, at the highest clock {:.4g} s", cost, sample.time_s, reference_s),
        fmt::format("{}; the highest clock takes {:.4g} s", cost, reference_s));
   return true;
@@ -299,7 +293,7 @@ bool PlanGuard::costs_too_much(const Sample& sample) {
 /// True if two iterations in a row were far too slow on the device.
 bool PlanGuard::strikes_out(const Sample& sample) {
   const double reference_s = reference_.median_time();
-  const double limit_s = window()
+  const double limit_s = plan_.is_window()
                              ? kWindowBound * reference_s
                              : kStrike * (1 + tolerance_) * slowdown() * std::max(reference_s, reference_.longest());
   strikes_ = device_time(sample) > limit_s ? strikes_ + 1 : 0;
@@ -311,22 +305,22 @@ bool PlanGuard::strikes_out(const Sample& sample) {
     return true;
   }
   if (strikes_ < kStrikes) return false;
-  if (window()) {
-    drop(limit_s, sample.time_s,
+  if (plan_.is_window()) {
+    drop(window_pause_, limit_s, sample.time_s,
          fmt::format("an iteration of the profiling window takes {:.4g} s, at the highest clock {:.4g} s",
                      sample.time_s, reference_s),
          fmt::format("in a profiling window; the highest clock takes {:.4g} s", reference_s));
   } else {
-    start_trial({sample.time_s / slowdown()}, lossy_version_ != kSeveral);
+    start_trial({sample.time_s / slowdown()}, lost_by(plan_).version != kSeveral);
   }
   return true;
 }
 
 void PlanGuard::under_the_plan(const Sample& sample) {
-  if (window()) return;
+  if (trained_s_ - slow_at_s_ > kTrusted_s) pause_of(plan_).drops = 0;
+  if (plan_.is_window()) return;
   ++followed_;
   under_plan_.add({sample.time_s / slowdown(), sample.computed_s, sample.version});
-  if (trained_s_ - slow_at_s_ > kTrusted_s) drops_ = 0;
   if (under_plan_.size() < kFew || followed_ < trial_after_) return;
   const std::vector<double> reference = reference_.last_times(kKept);
   for (const std::size_t count : {kFew, kKept}) {
@@ -352,7 +346,7 @@ void PlanGuard::decide_trial() {
   if (slower && !too_slow(slow_, now) && now.size() < kKept) return;  // not certain yet
   reference_ = trial_;
   if (!slower) {
-    lost_s_ = 0;
+    losses_->plans.iterations = 0;
     return plan_continues();
   }
   if (!slow_version_) return drop_as_slow();
@@ -373,7 +367,7 @@ void PlanGuard::look_again(const Sample& sample) {
     slow_ = now;
     return drop_as_slow();
   }
-  if (lossy_version_ == sample.version) lost_s_ = 0;  // a stall's
+  if (losses_->plans.version == sample.version) losses_->plans.iterations = 0;  // a stall's
   plan_continues();
 }
 
@@ -394,15 +388,16 @@ void PlanGuard::plan_continues() {
 
 void PlanGuard::drop_as_slow() {
   const double now_s = reference_.median_time(), measured_s = median(slow_) * slowdown();
-  drop(slowdown() * now_s, measured_s,
+  // Only plans have trials, though a window may have come since.
+  drop(plan_pause_, slowdown() * now_s, measured_s,
        fmt::format("iterations take {:.4g} s; it promised {:.4g} s, and the highest clock takes {:.4g} s", measured_s,
                    slowdown() * now_s, now_s),
        fmt::format("the highest clock takes {:.4g} s", now_s));
 }
 
-void PlanGuard::drop(double promised_s, double measured_s, std::string text, std::string reason) {
-  const double pause_s = std::ldexp(kFirstPause_s, std::min(drops_++, kMostDoublings));
-  paused_until_s_ = trained_s_ + pause_s;
+void PlanGuard::drop(Pause& pause, double promised_s, double measured_s, std::string text, std::string reason) {
+  const double pause_s = std::ldexp(kFirstPause_s, std::min(pause.drops++, kMostDoublings));
+  pause.until_s = trained_s_ + pause_s;
   slow_at_s_ = trained_s_;
   phase_ = Phase::paused;
   settles_ = true;

@@ -6,11 +6,13 @@
 // the highest clock have as much: a stall of the host, here or on another rank, is in no device time. The reference
 // are the last 32 iterations at the highest clock, if that clock really ran. The limit of a plan is the median of the
 // reference, times the promised slowdown (iteration_time_s over maximum_clock_time_s) if the plan names its reason
-// (slower_because: a straggler, a policy), plus the tolerance.
+// (slower_because: a straggler, a policy), plus the tolerance. No plan that saves energy promises much: at its slowest,
+// computations run at their clocks of least energy.
 //
 //   1. No plan runs before three iterations at the highest clock were measured. The first iteration warms up and does
 //      not count.
-//   2. The guard refuses a plan that promises more than 1.5 times the reference without a reason.
+//   2. The guard refuses a plan that promises more than 1.5 times the reference without a reason, and more than
+//      `most_slowdown` times with one: any server can name one.
 //   3. Iterations are too slow if the median of the last five, or of the last 32, exceeds the limit by more than four
 //      standard errors of both medians; or if the device time of two iterations in a row exceeds it, and what the
 //      reference varies by, by 30 %. A checkpoint or a late batch moves neither.
@@ -21,8 +23,9 @@
 //      it continues, since a stall has ended meanwhile.
 //   5. A dropped plan is tried again after 1, 2, 4, ... 64 minutes of training. Another version is tried at once, but
 //      after two slow versions in a row it waits like them. Ten minutes without a slow iteration end this.
-//   6. Whatever the versions are: the device time beyond the limits that all plans and profiling windows have cost,
-//      less 0.5 % of the time trained, may be 10 iterations of the reference. While it is more, no plan runs.
+//   6. Whatever the versions and shapes are: the device time beyond the limits that all plans have cost may be 10
+//      iterations, plus 0.5 % of those trained. While it is more, no plan runs. Profiling windows have an account of
+//      their own (10 iterations plus 0.1 %), and pauses of their own: neither ends the other.
 //   7. Two iterations in a row of a profiling window that take more than 1.3 times the reference drop the window.
 //
 // Every rank of a pipeline sees the slow iterations at the same time, so their trials coincide; that makes rule 4
@@ -33,15 +36,16 @@
 // Output:  whether the rank is to stay at its highest clock; each verdict once.
 // Errors:  none.
 // Cost:    O(32 log 32) an iteration.
-// Threads: any.
+// Threads: one at a time.
 // Source:  docs/decisions/0029-the-client-guards-training.md.
 #pragma once
 
 #include <cstdint>
 #include <deque>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "training/client/plan_follower.h"
@@ -57,6 +61,8 @@ struct DroppedPlan {
   std::string reason;    ///< the part that the times do not show, for the server, which prints the times itself
   double pause_s = 0;    ///< of training, until it is tried again
   int microbatches = 0;  ///< of the steps that it was dropped for; 0: not known
+  /// The plan promises more than this rank allows, which is no fault of its profile: nothing for the server.
+  bool not_allowed = false;
 };
 
 struct GuardedIteration {
@@ -71,10 +77,23 @@ struct GuardedIteration {
 /// All members but the time and other_clock, which are known at the next step. `highest_mhz`: 0: not known.
 GuardedIteration guarded_iteration(const Step& step, int highest_mhz);
 
+/// Rule 6, for all shapes of a job.
+struct Losses {
+  struct Account {
+    double iterations = 0;
+    std::int64_t version = 0;  ///< that they are from; -1: several
+  };
+  Account plans, windows;
+};
+
 class PlanGuard {
  public:
+  static constexpr double kMostSlowdown = 2;
+
   /// A negative tolerance disables all judgment.
-  explicit PlanGuard(double tolerance) : tolerance_(tolerance) {}
+  explicit PlanGuard(double tolerance, double most_slowdown = kMostSlowdown,
+                     std::shared_ptr<Losses> losses = std::make_shared<Losses>())
+      : tolerance_(tolerance), most_slowdown_(most_slowdown), losses_(std::move(losses)) {}
 
   /// Call before the plan can take effect. True: the rank must stay at its highest clock, as holds() reports.
   bool arrives(const ClockPlan& plan);
@@ -85,11 +104,11 @@ class PlanGuard {
   /// The rank must run at its highest clock, whatever the plan requests.
   [[nodiscard]] bool holds() const;
   /// No plan is tried at present, since plans were too slow.
-  [[nodiscard]] bool paused() const;
+  [[nodiscard]] bool paused() const { return phase_ == Phase::paused; }
   /// The plan that was dropped since the last call.
-  std::optional<DroppedPlan> take_dropped();
+  std::optional<DroppedPlan> take_dropped() { return std::exchange(dropped_, std::nullopt); }
   /// The trial (rule 4) that ended well since the last call, as one sentence for a log.
-  std::optional<std::string> take_remark();
+  std::optional<std::string> take_remark() { return std::exchange(remark_, std::nullopt); }
 
  private:
   enum class Phase { following, baseline, trial, second_look, paused };
@@ -98,6 +117,12 @@ class PlanGuard {
     ClockPlan::Kind kind = ClockPlan::Kind::maximum_clock;
     double promised_s = 0, maximum_clock_time_s = 0;
     bool slow_on_purpose = false;
+    [[nodiscard]] bool is_window() const { return kind == ClockPlan::Kind::profiling_window; }
+  };
+  /// Of plans, and of profiling windows.
+  struct Pause {
+    int drops = 0;       ///< in a row
+    double until_s = 0;  ///< in trained_s_
   };
   struct Sample {
     double time_s = 0, computed_s = 0;
@@ -129,7 +154,7 @@ class PlanGuard {
   };
 
   void begin(const Judged& plan);
-  void admit();
+  void try_plan();
   void resume();
   void at_maximum_clock(const Sample& sample);
   bool strikes_out(const Sample& sample);
@@ -139,25 +164,36 @@ class PlanGuard {
   void decide_trial();
   void plan_continues();
   void drop_as_slow();
-  void drop(double promised_s, double measured_s, std::string text, std::string reason);
+  void drop(Pause& pause, double promised_s, double measured_s, std::string text, std::string reason);
   void add_cost(const Sample& sample);
-  bool costs_too_much(const Sample& sample);
-  [[nodiscard]] bool may_try() const;
+  bool drops_for_cost(const Sample& sample);
+  [[nodiscard]] Losses::Account& lost_by(const Judged& plan) const {
+    return plan.is_window() ? losses_->windows : losses_->plans;
+  }
+  [[nodiscard]] bool waits(const Judged& plan) const;
+  [[nodiscard]] bool costs_too_much(const Judged& plan) const;
+  [[nodiscard]] double most_promised(const Judged& plan) const {
+    return plan.slow_on_purpose ? most_slowdown_ : kMostWithoutReason;
+  }
   [[nodiscard]] double device_time(const Sample& sample) const;
   /// Times slower than the highest clock that the plan may be.
   [[nodiscard]] double slowdown() const;
-  [[nodiscard]] bool window() const { return plan_.kind == ClockPlan::Kind::profiling_window; }
   /// By how much the median of `times`, as if the plan promised no slowdown, exceeds its limit.
   [[nodiscard]] double excess_s(const std::vector<double>& times, const std::vector<double>& reference) const;
   [[nodiscard]] bool too_slow(const std::vector<double>& times, const std::vector<double>& reference) const;
   [[nodiscard]] bool refuses(const Judged& plan) const;
 
-  const double tolerance_;
-  mutable std::mutex mutex_;
+  static constexpr double kMostWithoutReason = 1.5;
+  [[nodiscard]] const Pause& pause_of(const Judged& plan) const {
+    return plan.is_window() ? window_pause_ : plan_pause_;
+  }
+  [[nodiscard]] Pause& pause_of(const Judged& plan) { return plan.is_window() ? window_pause_ : plan_pause_; }
+
+  const double tolerance_, most_slowdown_;
+  const std::shared_ptr<Losses> losses_;
   Phase phase_ = Phase::following;
   Judged plan_;
   std::deque<Judged> coming_;  ///< have arrived, but no iteration has run them yet
-  bool coming_holds_ = false;  ///< the last of these
   bool resting_ = false;
   Samples reference_, trial_;
   Samples under_plan_, second_look_;  ///< times as if the plan promised no slowdown
@@ -167,11 +203,9 @@ class PlanGuard {
   bool settles_ = false, settled_ = false;  ///< the clock changes in the next iteration; it did in the last one
   int strikes_ = 0;
   std::int64_t followed_ = 0, trial_after_ = 0, trial_pause_ = 0;
-  double trained_s_ = 0;                       ///< sum of all iterations
-  double lost_s_ = 0;                          ///< rule 6
-  std::int64_t lossy_version_ = 0;             ///< that lost_s_ is from; -1: of several
-  int drops_ = 0;                              ///< in a row
-  double paused_until_s_ = 0, slow_at_s_ = 0;  ///< in trained_s_
+  double trained_s_ = 0;  ///< sum of all iterations
+  double slow_at_s_ = 0;  ///< in trained_s_
+  Pause plan_pause_, window_pause_;
   std::optional<std::string> remark_;
   std::optional<DroppedPlan> dropped_;
 };

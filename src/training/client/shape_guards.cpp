@@ -6,14 +6,7 @@ namespace perseus::client {
 
 /// The plan as it is for steps of that shape.
 void ShapeGuards::tell(const OfShape& one) const {
-  ClockPlan plan;
-  plan.version = plan_.version;
-  plan.kind = plan_.kind;
-  plan.window = plan_.window;
-  plan.iterations = plan_.iterations;
-  plan.slower_because = plan_.slower_because;
-  plan.iteration_time_s = plan_.iteration_time_s;
-  plan.maximum_clock_time_s = plan_.maximum_clock_time_s;
+  ClockPlan plan = plan_;
   if (one.microbatches != 0 && plan_.microbatches != 0 && one.microbatches != plan_.microbatches) {
     const auto other = std::ranges::find(plan_.others, one.microbatches, &ShapeClocks::microbatches);
     const bool known = other != plan_.others.end();
@@ -29,7 +22,7 @@ PlanGuard& ShapeGuards::of(int microbatches) {
   if (found != guards_.end()) {
     guards_.splice(guards_.begin(), guards_, found);
   } else {
-    guards_.push_front({microbatches, std::make_unique<PlanGuard>(tolerance_)});
+    guards_.push_front({microbatches, std::make_unique<PlanGuard>(tolerance_, most_slowdown_, losses_)});
     if (judges_) tell(guards_.front());
     if (guards_.size() > kMost) guards_.pop_back();
   }
@@ -39,18 +32,7 @@ PlanGuard& ShapeGuards::of(int microbatches) {
 void ShapeGuards::arrives(const ClockPlan& plan) {
   const std::lock_guard lock(mutex_);
   judges_ = true;
-  plan_ = {};
-  plan_.version = plan.version;
-  plan_.kind = plan.kind;
-  plan_.window = plan.window;
-  plan_.iterations = plan.iterations;
-  plan_.slower_because = plan.slower_because;
-  plan_.iteration_time_s = plan.iteration_time_s;
-  plan_.maximum_clock_time_s = plan.maximum_clock_time_s;
-  plan_.microbatches = plan.microbatches;
-  for (const ShapeClocks& other : plan.others) {
-    plan_.others.push_back({other.microbatches, other.iteration_time_s, other.maximum_clock_time_s, {}});
-  }
+  plan_ = plan;
   for (const OfShape& one : guards_) tell(one);
 }
 

@@ -2,7 +2,7 @@
 //
 // Input:   as PlanGuard's, for steps of any shape; a plan has clocks for several.
 // Output:  allowed(): the shapes whose steps may follow the plan; steps of all others run at the highest clock.
-// Errors:  none. Beyond kMost shapes, the one that ran least recently is forgotten.
+// Errors:  none. Beyond kMost shapes, the one that ran least recently is forgotten, but not what its plans cost.
 // Cost:    PlanGuard's; O(shapes) a plan.
 // Threads: any.
 #pragma once
@@ -24,7 +24,8 @@ class ShapeGuards {
  public:
   static constexpr std::size_t kMost = PlanFollower::kMostShapes;
 
-  explicit ShapeGuards(double tolerance) : tolerance_(tolerance) {}
+  explicit ShapeGuards(double tolerance, double most_slowdown = PlanGuard::kMostSlowdown)
+      : tolerance_(tolerance), most_slowdown_(most_slowdown) {}
 
   void arrives(const ClockPlan& plan);
   void rest();
@@ -44,11 +45,12 @@ class ShapeGuards {
   PlanGuard& of(int microbatches);
   void tell(const OfShape& one) const;
 
-  const double tolerance_;
+  const double tolerance_, most_slowdown_;
+  const std::shared_ptr<Losses> losses_ = std::make_shared<Losses>();
   mutable std::mutex mutex_;
   std::list<OfShape> guards_;  ///< the one that ran last first
   bool judges_ = false;
-  ClockPlan plan_;  ///< the last one, without its clocks
+  ClockPlan plan_;  ///< the last one
 };
 
 }  // namespace perseus::client

@@ -30,7 +30,7 @@ TrainingClient::TrainingClient(ClientOptions options)
     : options_(std::move(options)),
       complaints_(options_.log, options_.log_pauses),
       calls_(options_, complaints_),
-      guard_(options_.plan_tolerance),
+      guard_(options_.plan_tolerance, options_.most_slowdown),
       shapes_(options_.microbatches) {}
 
 TrainingClient::~TrainingClient() { stop(); }
@@ -380,7 +380,7 @@ void TrainingClient::act_on_guard(const Step& step) {
                             fmt::format("plan {} is dropped: {}; the highest clock until another plan comes, or for "
                                         "{:.0f} min",
                                         dropped->version, dropped->text, dropped->pause_s / 60));
-    if (session_) session_->plan_dropped(*dropped);
+    if (session_ && !dropped->not_allowed) session_->plan_dropped(*dropped);
   }
 }
 

@@ -23,8 +23,8 @@
 #include "training/client/complaints.h"
 #include "training/client/job_messages.h"
 #include "training/client/messages.h"
-#include "training/client/plan_guard.h"
 #include "training/client/session.h"
+#include "training/client/shape_guards.h"
 
 namespace perseus::client::hostile {
 namespace {
@@ -63,19 +63,17 @@ class ServedRank {
     SessionListener listener;
     listener.on_job = [](const std::string&) {};
     listener.on_plan = [this](std::unique_ptr<ClockPlan> plan) { takes(std::move(plan)); };
-    listener.on_held = [this](bool held) {
-      held_ = held;
-      hold();
-    };
+    listener.on_held = [this](bool held) { follower_.hold_maximum(held); };
     listener.iteration = [] { return 7; };
     return std::make_unique<Session>(options, facts_, std::move(listener), complaints_);
   }
 
   void iterates() {
     Step step;
-    follower_.begin_step(iteration_);
+    follower_.begin_step(iteration_, kMicrobatches);
     const ClockPlan* const plan = follower_.plan();
     step.iteration = iteration_++;
+    step.microbatches = kMicrobatches;
     step.plan_version = plan == nullptr ? 0 : plan->version;
     step.at_maximum = plan == nullptr || plan->kind == ClockPlan::Kind::maximum_clock || follower_.over();
     step.begin_mark = ns();
@@ -104,7 +102,7 @@ class ServedRank {
   int lines = 0;
 
  private:
-  void hold() { follower_.hold_maximum(held_ || guard_.holds()); }
+  void hold() { follower_.allow_shapes(guard_.allowed()); }
   [[nodiscard]] std::uint64_t ns() const { return static_cast<std::uint64_t>(1e9 * now_s); }
   void computes(Step& step, model::Instruction instruction, int microbatch, double share_s) {
     const int clock = follower_.clock_for(instruction, microbatch, 0);
@@ -121,8 +119,7 @@ class ServedRank {
   }
 
   RankFacts facts_;
-  std::atomic<bool> held_{false};
-  PlanGuard guard_{0.01};
+  ShapeGuards guard_{0.01};
   PlanFollower follower_;
   PlanMessages messages_{true};
   Complaints complaints_{[this](LogLevel, const std::string&) {
@@ -227,6 +224,18 @@ std::vector<Mode> modes() {
         return text({i + 1, [](int) { return kLowest; }, "plan", 3});
       }));
   add("APromiseOfALittleLess", always([](int i) { return text({i + 1, [](int) { return 1200; }, "plan", 0.59}); }));
+  for (const double most_s : {kIteration_s, 0.0}) {
+    const std::string because = R"(,"slower_because":"max_slowdown 6.0")", name = most_s > 0 ? "" : "WithoutATime";
+    add("SixTimesAsLongForAReason" + name, always([=](int i) {
+          return text({i + 1, [](int) { return kLowest; }, "plan", 3, most_s, 8, because});
+        }));
+    add("OneVersionOfSixTimesAsLongForAReason" + name, always([=](int) {
+          return text({1, [](int) { return kLowest; }, "plan", 3, most_s, 8, because});
+        }));
+  }
+  add("SixTimesAsLongAsAWrongTimeForAReason", always([](int i) {
+        return text({i + 1, [](int) { return kLowest; }, "plan", 3, 2.9, 8, R"(,"slower_because":"a straggler")"});
+      }));
   add("NoPromise", always([](int i) { return text({i + 1, [](int) { return kLowest; }, "plan", 0, 0}); }));
   add("ANegativePromise", always([](int i) { return text({i + 1, [](int) { return kLowest; }, "plan", -1, -1}); }));
   add("AHugeTimeAtTheHighestClock", always([](int i) {

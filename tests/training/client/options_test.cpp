@@ -38,6 +38,21 @@ TEST(Options, ThePlanTolerance) {
   EXPECT_EQ(read(), 0.03);
 }
 
+TEST(Options, TheMostSlowdown) {
+  std::vector<std::string> remarks;
+  const auto read = [&](const char* value) {
+    device::Environment variable("PERSEUS_MOST_SLOWDOWN", value);
+    return read_options(nullptr, remarks).most_slowdown;
+  };
+  EXPECT_EQ(read(nullptr), 2);
+  EXPECT_EQ(read("1"), 1);
+  EXPECT_EQ(read("6.5"), 6.5);
+  EXPECT_TRUE(remarks.empty());
+  for (const char* const wrong : {"0.5", "nan", "2x"}) EXPECT_EQ(read(wrong), 2) << wrong;
+  EXPECT_THAT(remarks, ::testing::SizeIs(3));
+  EXPECT_EQ(remarks[0], "PERSEUS_MOST_SLOWDOWN is '0.5'; 2 is used; allowed: a number 1 to 1000");
+}
+
 TEST(Options, ReportsOfStragglersCanBeTurnedOff) {
   std::vector<std::string> remarks;
   const auto read = [&](const char* value) {

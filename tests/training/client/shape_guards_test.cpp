@@ -70,6 +70,28 @@ TEST(ShapeGuards, ASlowShapeLosesItsPlanAndTheOthersKeepTheirs) {
   EXPECT_THAT(guards.allowed(), Optional(ElementsAre(4)));
 }
 
+TEST(ShapeGuards, ShapesThatComeInBlocksDoNotEscapeJudgment) {
+  ShapeGuards guards(0.01);
+  double slower_s = 0;
+  std::int64_t version = 0;
+  int iterations = 0;
+  // More shapes than the guards of which are kept.
+  for (int block = 0; block < 300; ++block) {
+    const int microbatches = 1 + block % 40;
+    for (int i = 0; i < 20; ++i, ++iterations) {
+      ClockPlan plan = plan_of(++version);
+      plan.microbatches = microbatches;
+      plan.others.clear();
+      guards.arrives(plan);
+      const std::vector<int> allowed = *guards.allowed();
+      const bool follows = std::ranges::find(allowed, microbatches) != allowed.end();
+      slower_s += follows ? 0.25 : 0;
+      run(guards, 1, microbatches, follows ? 1.25 : 1, version, follows);
+    }
+  }
+  EXPECT_LE(slower_s, 0.006 * iterations + 12);
+}
+
 TEST(ShapeGuards, TheHighestClockFromALaterIterationOnFreesNoSlowPlan) {
   ShapeGuards guards(0.01);
   run(guards, 5, 4, 1, 0, false);
