@@ -62,9 +62,8 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.for_reports.emplace(s.peer);
   s.own_job = options.job.empty();
   s.job = options.job;
-  s.listener = std::move(listener);
-  s.complaints = &complaints;
-  if (!s.job.empty()) s.listener->on_job(s.job);
+  s.outside = std::make_shared<State::Outside>(State::Outside{std::move(listener), complaints});
+  if (!s.job.empty()) s.outside->listener.on_job(s.job);
   keep_running();
 }
 
@@ -142,9 +141,9 @@ void Session::stop(double limit_s) {
     // Ends by itself; stop() would interrupt it.
     finishing.wait(until - host_now_s());
   }
+  const std::lock_guard outside_lock(s.outside_mutex);
+  s.outside.reset();
   const std::lock_guard lock(s.mutex);
-  s.listener.reset();
-  s.complaints = nullptr;
   s.own_job = false;
 }
 
@@ -173,50 +172,63 @@ std::optional<http::HttpReply> Session::State::call(http::HttpConnection& by, co
 void Session::State::failed(Cause cause, const std::string& why) {
   failures.fetch_add(1);
   reached = false;
-  const std::lock_guard lock(mutex);
-  const double now = host_now_s();
-  if (!silent_since_s) silent_since_s = now;
-  if (complaints != nullptr)
-    complaints->raise(
+  tell([&](Outside& to) {
+    bool holds = false, has_lease = false;
+    {
+      const std::lock_guard lock(mutex);
+      const double now = host_now_s();
+      if (!silent_since_s) silent_since_s = now;
+      holds = !held && !leased && now - *silent_since_s >= timing.grace_s;
+      held = held || holds;
+      has_lease = leased;
+    }
+    to.complaints.raise(
         cause,
-        why + (leased
+        why + (has_lease
                    ? "; training continues, under its plan until the lease of its power budget ends"
                    : fmt::format("; training continues: after {:g} s without an answer at the highest clock, where it "
                                  "saves nothing, until the server answers",
                                  timing.grace_s)));
-  if (!held && !leased && listener && now - *silent_since_s >= timing.grace_s) {
-    held = true;
-    listener->on_held(true);
-  }
+    if (holds) to.listener.on_held(true);
+  });
 }
 
 void Session::State::answered() {
   reached = true;
-  const std::lock_guard lock(mutex);
-  if (over) return;
-  silent_since_s.reset();
-  if (complaints != nullptr) {
-    complaints->clear(Cause::server, shown_url + " answers again");
-    complaints->clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job));
-  }
-  if (held && listener) listener->on_held(false);
-  held = false;
+  tell([&](Outside& to) {
+    bool held_before = false;
+    {
+      const std::lock_guard lock(mutex);
+      if (over) return;
+      silent_since_s.reset();
+      held_before = std::exchange(held, false);
+    }
+    answers_again(to);
+    if (held_before) to.listener.on_held(false);
+  });
+}
+
+void Session::State::answers_again(Outside& to) {
+  to.complaints.clear(Cause::server, shown_url + " answers again");
+  to.complaints.clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job_now()));
 }
 
 /// The rank that started the job has ended it, or the job expired. Other ranks learn that while they end themselves:
 /// this is no problem. A rank that continues training runs without plans.
 void Session::State::job_is_over(const std::string& how) {
   reached = true;
-  const std::lock_guard lock(mutex);
-  if (std::exchange(over, true)) return;
-  iterations.clear();
-  if (complaints != nullptr) {
-    complaints->clear(Cause::server, shown_url + " answers again");
-    complaints->clear(Cause::job, fmt::format("{} knows job {} again", shown_url, job));
-    complaints->say(LogLevel::info, fmt::format("{}: {}", shown_url, how));
-  }
-  if (listener && !held) listener->on_held(true);
-  held = true;
+  tell([&](Outside& to) {
+    bool held_before = false;
+    {
+      const std::lock_guard lock(mutex);
+      if (std::exchange(over, true)) return;
+      iterations.clear();
+      held_before = std::exchange(held, true);
+    }
+    answers_again(to);
+    to.complaints.say(LogLevel::info, fmt::format("{}: {}", shown_url, how));
+    if (!held_before) to.listener.on_held(true);
+  });
 }
 
 }  // namespace perseus::client

@@ -38,14 +38,11 @@ void Session::State::ask_for_plans(const std::stop_token& stop) {
 bool Session::State::register_job(const std::stop_token& stop) {
   // The server would plan, and count, a job of its own as if all ranks were in it.
   if (options.rank != 0 && options.world_size() > 1) {
+    complain(Cause::job, fmt::format("rank {} of {} has no job id, so it gets no plan: give it that of rank 0, "
+                                     "which has one as soon as a server has answered",
+                                     options.rank, options.world_size()));
     const std::lock_guard lock(mutex);
     tried = true;
-    if (complaints != nullptr) {
-      complaints->raise(Cause::job,
-                        fmt::format("rank {} of {} has no job id, so it gets no plan: give it that of rank 0, "
-                                    "which has one as soon as a server has answered",
-                                    options.rank, options.world_size()));
-    }
     changed.notify_all();
     return false;
   }
@@ -60,15 +57,11 @@ bool Session::State::register_job(const std::stop_token& stop) {
       failed(Cause::server, fmt::format("{}: {}", shown_url, read.error().message));
     }
   }
-  {
-    const std::lock_guard lock(mutex);
-    tried = true;
-    if (made) {
-      job = *made;
-      if (listener) listener->on_job(job);
-    }
-    changed.notify_all();
-  }
+  if (made) tell([&](Outside& to) { to.listener.on_job(*made); });
+  const std::lock_guard lock(mutex);
+  tried = true;
+  if (made) job = *made;
+  changed.notify_all();
   return made.has_value();
 }
 
@@ -79,8 +72,7 @@ http::HttpCall Session::State::new_job_call() const {
 }
 
 bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& have) {
-  RankFacts known;
-  tell([&](const SessionListener&) { known = facts; });
+  RankFacts known = facts_now();
   known.epoch = epoch;
   known.replaces = restarted;
   add_abilities(known);
@@ -145,11 +137,8 @@ bool Session::State::job_has_ended(const std::stop_token& stop) {
 
 bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& have) {
   std::int64_t iteration = 0;
-  RankFacts known;
-  tell([&](const SessionListener& to) {
-    iteration = to.iteration();
-    known.clocks_mhz = facts.clocks_mhz;
-  });
+  tell([&](Outside& to) { iteration = to.listener.iteration(); });
+  const RankFacts known = facts_now();
   const double asked_s = host_now_s();
   const auto reply = call(*for_plans, plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
@@ -183,18 +172,22 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
 /// old.
 void Session::State::plan_is_valid(double asked_s, double sent_by_s, const std::string& answer) {
   const Answered answered{sent_by_s, asked_s, host_now_s(), read_answer_time(answer)};
-  tell([&](const SessionListener& to) {
-    if (to.on_answer) to.on_answer(answered);
+  tell([&](Outside& to) {
+    if (to.listener.on_answer) to.listener.on_answer(answered);
   });
 }
 
 void Session::State::take_plan(std::unique_ptr<ClockPlan> plan, std::int64_t& have) {
   if (plan == nullptr) return;
   have = plan->version;
-  const std::lock_guard lock(mutex);
-  if (over) return;  // an answer to a report came first: nothing would end this plan's pace
-  leased = plan->budget.has_value();
-  if (listener) listener->on_plan(std::move(plan));
+  tell([&](Outside& to) {
+    {
+      const std::lock_guard lock(mutex);
+      if (over) return;  // an answer to a report came first: nothing would end this plan's pace
+      leased = plan->budget.has_value();
+    }
+    to.listener.on_plan(std::move(plan));
+  });
 }
 
 }  // namespace perseus::client

@@ -91,14 +91,14 @@ bool Session::State::tell_shapes(const std::stop_token& stop) {
              {"POST", fmt::format("/v1/jobs/{}/ranks/{}/shape", http::percent_encode(of_job), options.rank),
               shape_body(telling, known_as)},
              timing.answer_s, stop);
-    const std::lock_guard lock(mutex);
     if (!reply) {
+      const std::lock_guard lock(mutex);
       shapes.push_front(std::move(telling));
       return false;
     }
-    if (reply->status / 100 == 4 && reply->status != kJobOverStatus && complaints != nullptr) {
-      complaints->raise(Cause::shape, fmt::format("{} plans no steps of {} microbatches: {}", shown_url,
-                                                  telling.microbatches, read_refusal(reply->body)));
+    if (reply->status / 100 == 4 && reply->status != kJobOverStatus) {
+      complain(Cause::shape, fmt::format("{} plans no steps of {} microbatches: {}", shown_url, telling.microbatches,
+                                         read_refusal(reply->body)));
     }
   }
 }
@@ -144,12 +144,11 @@ void Session::State::send_reports(const std::stop_token& stop) {
 
 /// False: try again.
 bool Session::State::send(const std::vector<MeasuredIteration>& report, const std::stop_token& stop) {
-  std::string of_job;
+  const std::string of_job = job_now();
   std::optional<SeenClocks> clocks;
   const double now_s = host_now_s();
-  tell([&](const SessionListener& by) {
-    of_job = job;
-    if (takes_clocks && by.clocks && now_s >= clocks_due_s) clocks = by.clocks();
+  tell([&](Outside& by) {
+    if (takes_clocks && by.listener.clocks && now_s >= clocks_due_s) clocks = by.listener.clocks();
   });
   if (of_job.empty()) return true;
   const auto reply = call(*for_reports,
@@ -166,16 +165,12 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   if (reply->status / 100 == 2) {
     answered();
     if (clocks) clocks_due_s = now_s + timing.clocks_s;
-    const std::lock_guard lock(mutex);
-    if (complaints != nullptr) complaints->clear(Cause::reports, shown_url + " accepts iterations again");
+    tell([&](Outside& to) { to.complaints.clear(Cause::reports, shown_url + " accepts iterations again"); });
   } else if (reply->status == kJobOverStatus) {
     job_is_over(read_refusal(reply->body));
   } else if (reply->status != 404) {
-    const std::lock_guard lock(mutex);
-    if (complaints != nullptr) {
-      complaints->raise(Cause::reports, fmt::format("{} rejected iterations up to {}: {}", shown_url,
-                                                    report.back().iteration, read_refusal(reply->body)));
-    }
+    complain(Cause::reports, fmt::format("{} rejected iterations up to {}: {}", shown_url, report.back().iteration,
+                                         read_refusal(reply->body)));
   }
   return true;
 }

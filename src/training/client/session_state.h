@@ -4,13 +4,15 @@
 // plans) and session_reports.cpp (the thread that reports iterations and facts).
 //
 // Errors:  Complaints, one per cause.
-// Threads: `mutex` guards the members that its comment says; the others have one thread, or are constant.
+// Threads: `mutex` guards the members that its comment says; the others have one thread, or are constant. tell() holds
+//          another lock than that while it calls listeners and the log, which may call the session.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -39,10 +41,15 @@ struct Session::State {
   std::int64_t epoch = 0;  ///< time of day: greater in a later process
   bool restarted = false;  ///< by torch elastic; until the server knows this process
 
+  struct Outside {
+    SessionListener listener;
+    Complaints& complaints;
+  };
+  std::recursive_mutex outside_mutex;  ///< guards `outside`, also while that is called; locked before `mutex`
+  std::shared_ptr<Outside> outside;    ///< null: stopped
+
   std::mutex mutex;  ///< guards all members below
   std::condition_variable_any changed;
-  std::optional<SessionListener> listener;  ///< none: stopped
-  Complaints* complaints = nullptr;         ///< likewise
   RankFacts facts;
   bool facts_are_news = false;         ///< they are new to the server
   std::optional<DroppedPlan> dropped;  ///< that the server does not know yet
@@ -93,15 +100,27 @@ struct Session::State {
                                       const std::stop_token& stop);
   void failed(Cause cause, const std::string& why);
   void answered();
+  void answers_again(Outside& to);
   void job_is_over(const std::string& how);
+  void complain(Cause cause, const std::string& what) {
+    tell([&](Outside& to) { to.complaints.raise(cause, what); });
+  }
+  [[nodiscard]] std::string job_now() {
+    const std::lock_guard lock(mutex);
+    return job;
+  }
+  [[nodiscard]] RankFacts facts_now() {
+    const std::lock_guard lock(mutex);
+    return facts;
+  }
   bool is_over() {
     const std::lock_guard lock(mutex);
     return over;
   }
   template <class Tell>
   void tell(const Tell& what) {
-    const std::lock_guard lock(mutex);
-    if (listener) what(*listener);
+    const std::lock_guard lock(outside_mutex);
+    if (const std::shared_ptr<Outside> to = outside) what(*to);
   }
 };
 

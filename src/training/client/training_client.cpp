@@ -93,18 +93,19 @@ void TrainingClient::end_control() {
 bool TrainingClient::open(const std::stop_token& stop) {
   // Again, after memory ran out: the training thread may use the controller already.
   if (!control_) open_device(stop);
-  const std::lock_guard lock(mutex_);
-  if (stop.stop_requested()) {
-    end_control();
-    return false;
-  }
   meter_ = std::make_unique<IterationMeter>(gpu_.get(), !options_.no_energy, facts_.clocks_mhz, options_.chunks,
                                             complaints_);
   if (!control_) meter_->without_control();
-  open_session();
-  opened_ = true;
-  changed_.notify_all();
-  return true;
+  if (!stop.stop_requested()) open_session();
+  {
+    const std::lock_guard lock(mutex_);
+    opened_ = !stop.stop_requested();
+    changed_.notify_all();
+  }
+  if (opened_) return true;
+  end_control();
+  session_.reset();
+  return false;
 }
 
 void TrainingClient::watch(const std::stop_token& stop) {

@@ -20,7 +20,7 @@ using ::testing::Not;
 
 class SessionTest : public ::testing::Test {
  protected:
-  void start(const std::string& url, double least_wait_s = hasty().least_wait_s) {
+  void start(const std::string& url, double least_wait_s = hasty().least_wait_s, Complaints* by = nullptr) {
     options.server = url;
     options.timing = hasty();
     options.timing.least_wait_s = least_wait_s;
@@ -33,7 +33,7 @@ class SessionTest : public ::testing::Test {
     listener.iteration = [] { return 7; };
     if (clocks) listener.clocks = [this] { return *clocks; };
     session = std::make_unique<Session>(options, RankFacts{{1410, 1200, 900}, "GPU-1", "here"}, std::move(listener),
-                                        complaints);
+                                        by != nullptr ? *by : complaints);
   }
   static MeasuredIteration iteration(std::int64_t number, std::int64_t plan, int window = -1, bool ends = false) {
     MeasuredIteration i;
@@ -149,6 +149,24 @@ TEST_F(SessionTest, AFailingServerIsLoggedOnceUntilItRecovers) {
   ASSERT_TRUE(eventually([&] { return version == 1 && !held; }));
   EXPECT_EQ(said.count("answers again"), 1);
   EXPECT_TRUE(complaints.all().empty());
+}
+
+TEST_F(SessionTest, TheLogMayCallTheSession) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(503, R"({"detail":"no database"})"); });
+  std::atomic<bool> ready{false}, stopped{false};
+  Complaints calling(
+      [&](LogLevel, const std::string&) {
+        while (!ready) std::this_thread::yield();
+        session->report(iteration(1, 0));
+        session->straggles(1.2);
+        session->stop(0);
+        stopped = true;
+      },
+      no_pause());
+  start(server.url(), hasty().least_wait_s, &calling);
+  ready = true;
+  EXPECT_TRUE(eventually([&] { return stopped.load(); }));
+  session.reset();
 }
 
 TEST_F(SessionTest, AServerThatRejectsTheRankIsLoggedOnceAndRetried) {
