@@ -18,7 +18,8 @@ constexpr std::int64_t kTryAgainAfter = 30'000'000'000;   // ns
 constexpr std::size_t kMostForeign = 6;                   // changes, ...
 constexpr std::int64_t kForeignWithin = 600'000'000'000;  // ... in ns
 constexpr std::int64_t kLimitKnownFor = 5'000'000'000;    // ns
-constexpr int kHeld = 4;                                  // readings
+constexpr int kHeld = 4;                                  // readings, until a clock is held
+constexpr int kHolds = 2400;                              // ..., until a limit is how the device is: 10 min at least
 constexpr int kStaysOff = 16;                             // readings
 constexpr std::int64_t kStaysFor = 8'000'000'000;         // ns
 constexpr double kMoved = 0.1;                            // of the clocks set
@@ -66,11 +67,13 @@ ClockWatch::Advice ClockWatch::read(Megahertz clock, const device::ClockEvents& 
   return Advice::set_again;
 }
 
-/// The device says why it is below its clock. A power cap below a clock that it never held is how the device is.
+/// The device says why it is below its clock.
 bool ClockWatch::explained(Megahertz clock, const device::ClockEvents& events, std::int64_t now_ns) {
   if (!(clock < set_) || alike(clock, set_) || !events.throttled()) return false;
   below_ = tries_ = 0;
+  higher_ = 0;
   const bool new_cap = events.power_cap && set_ <= held_ && clock.value() < (1 - kLimited) * set_.value();
+  if (new_cap && --holds_ <= 0) held_ = Megahertz(0);
   const std::uint32_t by = (new_cap ? kLimitedByPowerCap : 0U) | (events.thermal ? kLimitedByHeat : 0U) |
                            (events.power_brake ? kLimitedByPowerBrake : 0U);
   found_.set = set_;
@@ -96,9 +99,12 @@ bool ClockWatch::stays(Megahertz clock, std::int64_t now_ns) {
 }
 
 ClockWatch::Advice ClockWatch::follows(std::int64_t now_ns) {
-  if (set_ > held_ && ++holds_ >= kHeld) {
+  if (set_ > held_ && ++higher_ >= kHeld) {
     held_ = set_;
-    holds_ = 0;
+    holds_ = kHolds;
+    higher_ = 0;
+  } else if (set_ == held_) {
+    ++holds_;
   }
   const bool again = tries_ > 0 && now_ns - tried_ns_ <= kAnswersWithin;
   if (again) {

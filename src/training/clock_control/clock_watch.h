@@ -1,11 +1,12 @@
 // Decides whether the device follows the clocks that the helper sets, and what to do if not.
 //
 // A device within 2 % (or 20 MHz) of its clock follows. Below it with a reason (power cap, heat, power brake) it is
-// limited, and setting the clock again would not help. Otherwise the clock is set again, at once where the device is
-// above it, and below it after the second reading: if it holds then, another process had changed it. Six such changes
-// within ten minutes are a conflict. A device that stays above its clock, or whose clock stays the same while the
-// clocks set move by more than a tenth, does not follow at all: this takes 3 to 30 s. Below its clock without a reason
-// it is limited, unexplained.
+// limited, and setting the clock again would not help; a power cap is how the device is, not a limit, below a clock
+// that it never held, or that it was kept below for ten minutes and for as long as it had held it. Otherwise the clock
+// is set again, at once where the device is above it, and below it after the second reading: if it holds then, another
+// process had changed it. Six such changes within ten minutes are a conflict. A device that stays above its clock, or
+// whose clock stays the same while the clocks set move by more than a tenth, does not follow at all: this takes 3 to 30
+// s. Below its clock without a reason it is limited, unexplained.
 //
 // Problem: a lock can be reset, replaced, clipped or ignored, and the driver does not say so.
 // Input:   each clock that was set; readings of the device, every kEvery while the clock stays, and of clocks that
@@ -57,8 +58,9 @@ class ClockWatch {
   Advice follows(std::int64_t now_ns);
 
   DeviceClock found_;
-  Megahertz set_, held_;  ///< held_: the highest that the device was seen to hold for a while
-  int holds_ = 0;         ///< readings that held a higher one
+  Megahertz set_, held_;  ///< held_: the highest that the device was seen to hold for a while; 0: none
+  int holds_ = 0;         ///< readings that held it and kHolds, less those that a power cap kept below it
+  int higher_ = 0;        ///< readings that held a higher one since the device was limited last
   std::int64_t set_ns_ = 0, read_ns_ = 0, tried_ns_ = 0, limited_ns_ = 0;
   int below_ = 0;  ///< unexplained readings in a row
   int tries_ = 0;  ///< the clock was set again so often, and the device has not followed since

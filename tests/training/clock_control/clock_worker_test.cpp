@@ -554,6 +554,35 @@ TEST_F(Worker, APowerCapBelowAClockThatWasNeverHeldIsHowTheDeviceIs) {
   EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U);
 }
 
+TEST_F(Worker, APowerCapThatStaysIsHowTheDeviceIsFromThenOn) {
+  follow();
+  ask(1400);
+  pass_s(60);
+  gpu_.events.power_cap = true;
+  gpu_.running_at = Megahertz(1000);
+  pass_s(300);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, kLimitedByPowerCap);
+  pass_s(600);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U);
+  gpu_.events.power_cap = false;
+  gpu_.running_at = Megahertz(1400);
+  pass_s(10);
+  gpu_.events.power_cap = true;
+  gpu_.running_at = Megahertz(1000);
+  pass_s(10);
+  EXPECT_EQ(mailbox_.device_clock.read().limited_by, kLimitedByPowerCap) << "it has held the clock again";
+}
+
+TEST_F(Worker, MomentsAtAClockDoNotMakeItOneThatWasHeld) {
+  ask(1400);
+  for (int i = 0; i < 100; ++i) {
+    gpu_.events.power_cap = i % 4 != 0;
+    gpu_.running_at = Megahertz(gpu_.events.power_cap ? 1000 : 1400);
+    pass_s(0.5);
+    EXPECT_EQ(mailbox_.device_clock.read().limited_by, 0U) << i;
+  }
+}
+
 TEST_F(Worker, AnIdleGpuMayRunSlower) {
   gpu_.events.idle = true;
   gpu_.running_at = Megahertz(210);
