@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -13,47 +14,12 @@
 namespace perseus::client {
 
 std::string_view name_of(Cause cause) {
-  switch (cause) {
-    case Cause::server:
-      return "server";
-    case Cause::job:
-      return "job";
-    case Cause::reports:
-      return "reports";
-    case Cause::slowdown:
-      return "slowdown";
-    case Cause::late_clocks:
-      return "late_clocks";
-    case Cause::plan:
-      return "plan";
-    case Cause::clock_control:
-      return "clock_control";
-    case Cause::stuck_clock:
-      return "stuck_clock";
-    case Cause::device:
-      return "device";
-    case Cause::energy:
-      return "energy";
-    case Cause::cuda:
-      return "cuda";
-    case Cause::records:
-      return "records";
-    case Cause::threads:
-      return "threads";
-    case Cause::device_time:
-      return "device_time";
-    case Cause::graph:
-      return "graph";
-    case Cause::budget:
-      return "budget";
-    case Cause::shape:
-      return "shape";
-    case Cause::foreign_clock:
-      return "foreign_clock";
-    case Cause::limited_clock:
-      return "limited_clock";
-  }
-  return "";
+  constexpr std::string_view names[] = {"server",      "job",           "reports",       "plan",         "slowdown",
+                                        "late_clocks", "clock_control", "stuck_clock",   "device",       "energy",
+                                        "cuda",        "records",       "threads",       "device_time",  "graph",
+                                        "budget",      "shape",         "foreign_clock", "limited_clock"};
+  static_assert(std::size(names) == static_cast<std::size_t>(Cause::limited_clock) + 1);
+  return names[static_cast<std::size_t>(cause)];
 }
 
 Complaints::Complaints(Log log, PauseLimits pauses, std::function<double()> now_s)

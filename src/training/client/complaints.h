@@ -24,6 +24,7 @@
 
 namespace perseus::client {
 
+/// In the order of their names in complaints.cpp.
 enum class Cause {
   server,
   job,

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 namespace perseus::client {
@@ -24,13 +23,21 @@ void StepShapes::planned(const ClockPlan& plan) {
   for (const ShapeClocks& other : plan.others) planned_.push_back(other.microbatches);
 }
 
+std::size_t StepShapes::count(int microbatches, std::size_t of) const {
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < std::min(of, kept()); ++i) count += latest(i) == microbatches ? 1 : 0;
+  return count;
+}
+
 StepShapes::Seen StepShapes::seen() const {
   Seen seen;
-  const std::set<int> shapes(last_.begin(), last_.end());
-  seen.distinct = static_cast<int>(shapes.size());
-  seen.least = *shapes.begin();
-  seen.most = *shapes.rbegin();
-  for (std::size_t i = 1; i < last_.size(); ++i) seen.changes += last_[i] != last_[i - 1] ? 1 : 0;
+  std::array<int, kKept> shapes = last_;
+  const auto end = shapes.begin() + static_cast<std::ptrdiff_t>(kept());
+  std::sort(shapes.begin(), end);
+  seen.least = shapes.front();
+  seen.most = *(end - 1);
+  seen.distinct = static_cast<int>(std::unique(shapes.begin(), end) - shapes.begin());
+  for (std::size_t i = 1; i < kept(); ++i) seen.changes += latest(i) != latest(i - 1) ? 1 : 0;
   return seen;
 }
 
@@ -46,9 +53,7 @@ bool StepShapes::prevails(int microbatches) const {
     if (prevailing_ == 0 || prevailing_ == microbatches) return false;
   }
   if (other_window_ >= 0 && other_steps_ >= kMissing) return true;
-  if (last_.size() < kRecent) return false;
-  const auto count = std::count(last_.end() - kRecent, last_.end(), microbatches);
-  return 4 * static_cast<std::size_t>(count) >= 3 * kRecent;
+  return kept() >= kRecent && 4 * count(microbatches, kRecent) >= 3 * kRecent;
 }
 
 void StepShapes::note(ShapeNews news, double now_s) {
@@ -60,10 +65,9 @@ void StepShapes::note(ShapeNews news, double now_s) {
 
 void StepShapes::ran(const Step& step, double now_s) {
   if (!step.train || step.microbatches <= 0) return;
-  last_.push_back(step.microbatches);
-  if (last_.size() > kKept) last_.pop_front();
+  last_[steps_++ % kKept] = step.microbatches;
   const bool same_window = step.other_window >= 0 && step.other_window == other_window_;
-  const bool same_shape = last_.size() > 1 && last_[last_.size() - 2] == step.microbatches;
+  const bool same_shape = kept() > 1 && latest(1) == step.microbatches;
   other_steps_ = step.other_window < 0 ? 0 : same_window && same_shape ? other_steps_ + 1 : 1;
   other_window_ = step.other_window;
   if (other_steps_ >= kMissing && missed_ != other_window_) {
@@ -71,23 +75,23 @@ void StepShapes::ran(const Step& step, double now_s) {
     is_missed_ = true;
   }
   const Seen now = seen();
-  const bool varied = vary(), varies = now.varies(last_.size());
+  const bool varied = vary(), varies = now.varies(kept());
   if (!varied && varies) {
     vary_ = true;
     told_s_.clear();
     news_ = ShapeNews{step.microbatches, false,
                       fmt::format("{} numbers of microbatches, from {} to {}, in the last {} steps", now.distinct,
-                                  now.least, now.most, last_.size())};
+                                  now.least, now.most, kept())};
     return;
   }
-  if (varied && (varies || last_.size() < kKept)) return;
+  if (varied && (varies || kept() < kKept)) return;
   if (varied) {
     vary_ = false;
     news_ = ShapeNews{step.microbatches, false, ""};
     return;
   }
   if (prevails(step.microbatches)) return note({step.microbatches, true, ""}, now_s);
-  if (!is_known(step.microbatches) && std::ranges::count(last_, step.microbatches) > 1) {
+  if (!is_known(step.microbatches) && count(step.microbatches, kKept) > 1) {
     note({step.microbatches, false, ""}, now_s);
   }
 }

@@ -10,13 +10,14 @@
 //          fourth step; as many steps later without that, they do not any more. Every rank of a pipeline sees the same
 //          steps, so all come to the same end.
 // Errors:  none; the same news come again after half a minute while the server's plans lack them.
-// Cost:    O(64) a step.
+// Cost:    O(64) a step, no allocation but for news.
 // Threads: planned() and vary() any, the rest one.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -59,12 +60,17 @@ class StepShapes {
     }
   };
   [[nodiscard]] Seen seen() const;
+  [[nodiscard]] int latest(std::size_t ago) const { return last_[(steps_ - 1 - ago) % kKept]; }
+  [[nodiscard]] std::size_t kept() const { return std::min(steps_, kKept); }
+  /// Of the last steps.
+  [[nodiscard]] std::size_t count(int microbatches, std::size_t of) const;
   [[nodiscard]] bool is_known(int microbatches) const;
   [[nodiscard]] bool prevails(int microbatches) const;
   void note(ShapeNews news, double now_s);
 
   const int registered_;
-  std::deque<int> last_;  ///< microbatches of the last steps
+  std::array<int, kKept> last_{};  ///< microbatches of the last steps, a ring
+  std::size_t steps_ = 0;
   std::optional<ShapeNews> news_;
   std::map<std::pair<int, bool>, double> told_s_;  ///< by microbatches, and whether they prevail
   std::atomic<bool> vary_{false};

@@ -93,8 +93,11 @@ class TrainingClient {
   void look_after_plan();
   void look_after_control();
   void look_after_progress();
-  void look_after_records();
-  void look_after_threads();
+  /// Steps that were lost, or calls that were missed.
+  struct RisingCount {
+    std::int64_t count = 0, finished = 0;  ///< finished: iterations when it last rose
+  };
+  void look_after_count(RisingCount& known, std::int64_t count, Cause cause, const char* wrong, const char* gone);
   void look_after_budget(double now_s);
   void look_after_clock(double now_s);
   [[nodiscard]] bool device_follows(double now_s) const;
@@ -148,8 +151,7 @@ class TrainingClient {
   std::int64_t told_misfit_ = 0;
   std::int64_t helper_ = 0;  ///< number of the helper that sets clocks, as last seen: the first, second, ...; 0: none
                              ///< does
-  std::int64_t lost_steps_ = 0, finished_at_loss_ = 0;
-  std::int64_t missed_calls_ = 0, finished_at_miss_ = 0;
+  RisingCount lost_steps_, missed_calls_;
   LearnedFacts learned_;
   double next_learned_s_ = 0;
   double next_latency_s_ = 0;

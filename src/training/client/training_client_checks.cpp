@@ -49,8 +49,14 @@ void TrainingClient::look_after(double now_s) {
     look_after_progress();
     late_clocks_.judge(meter_->facts().late, complaints_);
   }
-  look_after_records();
-  look_after_threads();
+  look_after_count(lost_steps_, calls_.recorder().lost_steps(), Cause::records,
+                   "iterations end faster than the client records them; some are not recorded",
+                   "iterations are all recorded again");
+  look_after_count(
+      missed_calls_, calls_.missed_calls(), Cause::threads,
+      "several threads call begin, end, set_speed or steps at once: a call beside another one does nothing, "
+      "and its iteration is not measured; call them one at a time",
+      "calls come one at a time again");
 }
 
 /// Checks whether the plan fits the computations that run.
@@ -89,29 +95,15 @@ void TrainingClient::look_after_budget(double now_s) {
   }
 }
 
-/// Checks whether every step is recorded.
-void TrainingClient::look_after_records() {
+/// Complains whenever the count has risen, until it has stayed the same for many steps.
+void TrainingClient::look_after_count(RisingCount& known, std::int64_t count, Cause cause, const char* wrong,
+                                      const char* gone) {
   const std::int64_t finished = calls_.finished_iterations();
-  if (const std::int64_t lost = calls_.recorder().lost_steps(); lost != lost_steps_) {
-    complaints_.raise(Cause::records, "iterations end faster than the client records them; some are not recorded");
-    lost_steps_ = lost;
-    finished_at_loss_ = finished;
-  } else if (finished - finished_at_loss_ > kStepsWithoutLoss) {
-    complaints_.clear(Cause::records, "iterations are all recorded again");
-  }
-}
-
-/// Checks whether several threads call begin, end, set_speed and steps at once.
-void TrainingClient::look_after_threads() {
-  const std::int64_t finished = calls_.finished_iterations();
-  if (const std::int64_t missed = calls_.missed_calls(); missed != missed_calls_) {
-    complaints_.raise(Cause::threads,
-                      "several threads call begin, end, set_speed or steps at once: a call beside another "
-                      "one does nothing, and its iteration is not measured; call them one at a time");
-    missed_calls_ = missed;
-    finished_at_miss_ = finished;
-  } else if (finished - finished_at_miss_ > kStepsWithoutLoss) {
-    complaints_.clear(Cause::threads, "calls come one at a time again");
+  if (std::exchange(known.count, count) != count) {
+    known.finished = finished;
+    complaints_.raise(cause, wrong);
+  } else if (finished - known.finished > kStepsWithoutLoss) {
+    complaints_.clear(cause, gone);
   }
 }
 
