@@ -146,6 +146,7 @@ void describe(F& f, S& e) {
   f.always("pipelines", e.pipelines);
   f.always("clocks_mhz", e.clocks_mhz);
   f("keeps_clocks", e.keeps_clocks);
+  f("before", e.before);
 }
 template <class F, class S>
 requires is_one_of<S, SavingModeled>

@@ -103,6 +103,7 @@ struct ProfilingStarted {
   /// No rank sets clocks: windows are measured at the clocks that the GPUs have, which count as `clocks_mhz`, one per
   /// stage. SavingModeled follows instead of a profile.
   bool keeps_clocks = false;
+  std::string before = {};  ///< input of the profile that is measured again; empty: there was none
   bool operator==(const ProfilingStarted&) const = default;
 };
 struct WindowHandedOut {

@@ -6,12 +6,14 @@
 #include <limits>
 
 #include "io/formats/format_profile_csv.h"
+#include "io/formats/profile_csv.h"
 #include "server/jobs/event_text.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/modeled_saving.h"
 #include "server/jobs/profiler_input.h"
 #include "server/profiling/measured_pipelines.h"
 #include "server/profiling/profile_estimate.h"
+#include "server/profiling/scaled_profile.h"
 
 namespace perseus::jobs {
 namespace {
@@ -22,6 +24,7 @@ constexpr double kUsualTimes = 10;
 constexpr double kLeastLimitShare = 0.1;
 constexpr int kMostOverdue = 2;      // windows in a row
 constexpr int kMostAtOneClock = 40;  // windows, until every computation has a usable time and energy
+constexpr std::size_t kLeastToScale = 2, kMostToScale = 4;  // windows, the first at the highest clock
 
 profiling::ProfilingOptions options_of(const Job& job) {
   profiling::ProfilingOptions options;
@@ -126,6 +129,7 @@ std::string no_clocks_known(const Job& job, const Error& error) {
 EventBody profiling_start(const Job& job) {
   if (auto impossible = profiling_impossible(job)) return *impossible;
   ProfilingStarted start{unprofiled_pipelines(job), {}, job.uncontrolled_rank() >= 0};
+  if (job.measure_again_s > 0) start.before = job.input_of[start.pipelines.front()];
   const PipelineShape shape = profiling_shape(job);
   const auto schedule = schedule_of(shape, job.spec.degrees.pp);
   if (!schedule) return ProfilingFailed{schedule.error().message};
@@ -223,6 +227,36 @@ AtOneClock at_one_clock(const profiling::ProfileEstimate& estimate, const model:
   return found;
 }
 
+NextStep profile_measured(const model::Profile& profile, const PipelineShape& shape,
+                          const profiling::ProfileEstimate& estimate, const ProfilingQuestion& question,
+                          const std::string& why) {
+  auto known = known_input(formats::format_profile_csv(profile), shape, question.limits, "measured online",
+                           question.pipelines, question.fixed_latency);
+  if (!known) return ProfilingFailed{known.error().message};
+  known->event.text = why;
+  known->event.doubts.clear();  // the server has judged these measurements itself
+  if (estimate.links && !question.shape.transfer_latency) {
+    known->event.text += fmt::format("; transfers take {}{}", perseus::model::text_of(*shape.transfer_latency),
+                                     shape.blocking_transfers ? ", and senders wait for them" : "");
+  }
+  return ProfileMeasured{*std::move(known)};
+}
+
+/// The profile before, with the computations scaled that deviate from it; nothing: that is not enough.
+std::optional<NextStep> scaled_before(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question) {
+  const auto before = parse_input(question.before, "profile");
+  if (!before) return std::nullopt;
+  auto profile = formats::parse_profile_csv(before->profile_csv, "profile");
+  const auto estimate = profiler.estimate();
+  if (!profile || !estimate) return std::nullopt;
+  const auto scaled = profiling::scaled_profile(*std::move(profile), *estimate);
+  if (!scaled) return std::nullopt;
+  PipelineShape shape = question.shape;
+  use_links(shape, estimate->links);
+  return profile_measured(scaled->profile, with_constants_of(shape, before->shape), *estimate, question,
+                          fmt::format("after {} iterations {}", profiler.iterations_handed_out(), scaled->text));
+}
+
 /// Nothing if `check` stopped the search.
 std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, const ProfilingQuestion& question,
                                   StopCheck& check) {
@@ -231,6 +265,9 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
   window.microbatches = question.microbatches;
   window.overdue = question.overdue;
   if (!question.overdue.empty() && !question.give_up) return at_highest(std::move(window), question);
+  if (!question.before.empty()) {
+    if (auto scaled = scaled_before(profiler, question)) return scaled;
+  }
   std::string why = question.overdue;
   const bool goes_on = !question.give_up && !(question.keeps_clocks && question.window >= kMostAtOneClock);
   if (goes_on) {
@@ -275,20 +312,11 @@ std::optional<NextStep> next_step(const profiling::OnlineProfiler& profiler, con
         shape.switch_latency ? fmt::format(", and a clock change {:.3g} ms", 1e3 * shape.switch_latency->value())
                              : "")};
   }
-  auto known = known_input(formats::format_profile_csv(measured), shape, question.limits, "measured online",
-                           question.pipelines, question.fixed_latency);
-  if (!known) return ProfilingFailed{known.error().message};
-  known->event.text = why;
   if (one_clock.count > 0) {
-    known->event.text += fmt::format("; measured at one clock only: {}{}", one_clock.first,
-                                     one_clock.count > 1 ? fmt::format(" and {} more", one_clock.count - 1) : "");
+    why += fmt::format("; measured at one clock only: {}{}", one_clock.first,
+                       one_clock.count > 1 ? fmt::format(" and {} more", one_clock.count - 1) : "");
   }
-  known->event.doubts.clear();  // the server has judged these measurements itself
-  if (estimate->links && !question.shape.transfer_latency) {
-    known->event.text += fmt::format("; transfers take {}{}", perseus::model::text_of(*shape.transfer_latency),
-                                     shape.blocking_transfers ? ", and senders wait for them" : "");
-  }
-  return ProfileMeasured{*std::move(known)};
+  return profile_measured(measured, shape, *estimate, question, why);
 }
 
 /// A learned profile was measured on other links. Nothing: the job specifies its links, its ranks did not measure
@@ -320,8 +348,9 @@ std::optional<ProfilingDecision> decide_profiling(const profiling::OnlineProfile
   std::optional<NextStep> next = next_step(profiler, question, check);
   if (!next) return std::nullopt;
   auto* const window = std::get_if<WindowHandedOut>(&*next);
-  const bool for_trial = question.trial && !ended && window != nullptr && window->highest;
-  if (for_trial) window->iterations = std::max(window->iterations, kTrialIterations);
+  const bool compares = (question.trial && !ended) || question.again;
+  if (compares && window != nullptr && window->highest)
+    window->iterations = std::max(window->iterations, kTrialIterations);
   return ProfilingDecision{*std::move(next), ended};
 }
 
@@ -443,6 +472,11 @@ void add_gpu(const Job& job, ProfilingQuestion& question) {
 
 }  // namespace
 
+std::string JobProfiling::input_before(const Job& job) const {
+  const bool in_time = job.windows.size() >= kLeastToScale && job.windows.size() <= kMostToScale;
+  return in_time && !job.spec.plain_profiling ? job.profiling->before : "";
+}
+
 ProfilingQuestion JobProfiling::question(const Job& job, const std::string& overdue, int max_computations,
                                          int deadlines) {
   change_shape(job, job.prevailing() == own_shape(job).microbatches ? 0 : job.prevailing());
@@ -467,6 +501,7 @@ ProfilingQuestion JobProfiling::question(const Job& job, const std::string& over
   question.shape = shape ? *shape : profiling_shape(job);
   question.fixed_latency = own_shape(job).switch_latency || job.spec.switch_latency_s;
   question.limits = {job.spec.degrees.pp, max_computations, deadlines};
+  question.again = !job.profiling->before.empty() && !question.plain;
   if (job.tries_profile()) {
     TrialQuestion& trial = question.trial.emplace();
     for (const auto& clocks : job.profiling->clocks_mhz) trial.highest_mhz.push_back(clocks.front());

@@ -8,7 +8,8 @@
 //          profile, or the reason why there is none. The ranks of one pipeline measure; all pipelines without a
 //          profile run the same clocks, since they wait for each other anyway. A window with a result missing for too
 //          long (window_limit_s()) ends; the next one runs at maximum clock, and if its results do not arrive either,
-//          profiling ends with what is known.
+//          profiling ends with what is known. A profile that is measured again is scaled where the first windows allow
+//          it (server/profiling/scaled_profile.h).
 // Errors:  a log that the profiler rejects, for example one from another version, ends profiling with that reason.
 // Cost:    take() is linear in a result; decide_profiling() takes up to a second: run it off the io thread.
 // Threads: io thread; decide_profiling() any thread: a lent profiler does not change.
@@ -74,6 +75,8 @@ struct ProfilingQuestion {
   InputLimits limits;
   /// The learned profile on trial, and the last window's results if they can be compared with it.
   std::optional<TrialQuestion> trial;
+  bool again = false;  ///< a profile is measured again
+  std::string before;  ///< ... the text of its input, where the next step may be to scale it (scaled_profile.h)
 };
 struct ProfileMeasured {
   KnownInput known;
@@ -121,6 +124,8 @@ class JobProfiling {
   [[nodiscard]] bool takes(const WindowHandedOut& window) const { return window.microbatches == microbatches_; }
 
   /// The next window is of the shape that prevails now.
+  /// The input to read into ProfilingQuestion::before; empty: none.
+  [[nodiscard]] std::string input_before(const Job& job) const;
   ProfilingQuestion question(const Job& job, const std::string& overdue, int max_computations, int deadlines);
   std::shared_ptr<const profiling::OnlineProfiler> lend();
   void give_back(const Job& job);

@@ -90,17 +90,19 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
   if (!same) return release(id, *profiling);
   const jobs::Job& job = live->job;
   auto question = profiling->question(job, why_overdue(job), options_.max_computations, options_.plan_deadlines);
-  if (!question.trial || question.trial->results.empty()) return submit_search(id, profiling, std::move(question));
+  const bool judges = question.trial && !question.trial->results.empty();
+  const std::string input = judges ? job.trial->candidate.profile.input : profiling->input_before(job);
+  if (input.empty()) return submit_search(id, profiling, std::move(question));
   store_.read<std::optional<std::string>>(
-      [input = "input/" + job.trial->candidate.profile.input](store::Store& from) { return from.blob(input); },
-      [weak = weak_from_this(), id, profiling,
+      [key = "input/" + input](store::Store& from) { return from.blob(key); },
+      [weak = weak_from_this(), id, profiling, judges,
        question = std::move(question)](const Result<std::optional<std::string>>& text) mutable {
         const auto self = weak.lock();
         if (!self) return;
         if (!text && text.error().code == ErrorCode::unavailable) {
           return self->look_again(id, *profiling, kRetryAfter_s);
         }
-        question.trial->input = text && *text ? **text : "";
+        (judges ? question.trial->input : question.before) = text && *text ? **text : "";
         self->submit_search(id, profiling, std::move(question));
       });
 }

@@ -111,6 +111,71 @@ TEST_F(OnlineProfiling, PlansALearnedProfileWithTheJobsOwnLinks) {
   EXPECT_NEAR(later_pct(view(second), two_nodes), 0, 1);
 }
 
+/// Of the plan that the first pipeline's ranks have, against the best one for the actual job.
+profiling::PlanLoss loss_of(const Training& training) {
+  const model::ComputationDag& truth = training.truth();
+  model::Plan plan(truth.computations.size());
+  for (int rank = 0; rank < truth.num_ranks(); ++rank) {
+    for (std::size_t a = 0; a < truth.rank_order[rank].size(); ++a) {
+      const int c = truth.rank_order[rank][a];
+      const auto& options = truth.type_of(c).options;
+      const auto option =
+          std::ranges::find(options, training.received(rank)->clocks[a].clock, &model::Measurement::clock);
+      plan[c] = static_cast<model::Plan::value_type>(option - options.begin());
+    }
+  }
+  const model::Frontier best = planner::plan_exact(truth);
+  return profiling::plan_loss(truth, best, plan, best.points.back().time);
+}
+
+/// A planned job whose stage 1 has become slower, and whose ranks have dropped the plan.
+void make_slower(OnlineProfiling& test, Training& training, const std::string& job, bool by_memory) {
+  ASSERT_TRUE(training.register_ranks().ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  training.slow_down(1, 1.4, by_memory);
+  EXPECT_GT(loss_of(training).strict_loss_pct, 1) << "of the plan that the ranks have";
+  jobs::DropPlan drop;
+  drop.job = job;
+  drop.version = training.received(0)->version;
+  ASSERT_TRUE(test.target.drop_plan(drop).ok());
+  ASSERT_TRUE(training.run_until_plan(100).ok());
+  ASSERT_EQ(training.received(0)->kind, Kind::plan);
+}
+
+/// A job that was slower from the beginning.
+profiling::PlanLoss measured_as_a_whole(OnlineProfiling& test, bool by_memory) {
+  jobs::RegisterJob request = online_job({1, 3, 1});
+  request.facts = {{"model_name", "another"}};
+  const std::string job = test.begin(request);
+  Training training(test.target, job, {1, 3, 1}, online_microbatches);
+  training.slow_down(1, 1.4, by_memory);
+  EXPECT_TRUE(training.register_ranks().ok());
+  EXPECT_TRUE(training.run_until_plan(100).ok());
+  EXPECT_GT(test.view(job).profiling->windows, 8);
+  return loss_of(training);
+}
+
+TEST_F(OnlineProfiling, AStageThatBecomesSlowerIsPlannedAgainAfterTwoWindows) {
+  const std::string job = begin(online_job({1, 3, 1}));
+  Training training(target, job, {1, 3, 1}, online_microbatches);
+  ASSERT_NO_FATAL_FAILURE(make_slower(*this, training, job, false));
+  EXPECT_EQ(view(job).profiling->windows, 2) << view(job).profiling->text;
+  EXPECT_THAT(view(job).profiling->text, HasSubstr("2 of 6 computations deviate"));
+  const profiling::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, false);
+  EXPECT_LT(loss.strict_loss_pct, std::max(whole.strict_loss_pct, 0.3));
+  EXPECT_LT(loss.late_pct, std::max(whole.late_pct, 0.3));
+}
+
+TEST_F(OnlineProfiling, AStageWhoseMemoryBecomesSlowerGetsAsGoodAPlan) {
+  const std::string job = begin(online_job({1, 3, 1}));
+  Training training(target, job, {1, 3, 1}, online_microbatches);
+  ASSERT_NO_FATAL_FAILURE(make_slower(*this, training, job, true));
+  EXPECT_GT(view(job).profiling->windows, 4);
+  const profiling::PlanLoss loss = loss_of(training), whole = measured_as_a_whole(*this, true);
+  EXPECT_LT(loss.strict_loss_pct, std::max(whole.strict_loss_pct, 0.5));
+  EXPECT_LT(loss.late_pct, std::max(whole.late_pct, 0.5));
+}
+
 TEST_F(OnlineProfiling, AcceptsTheLinksThatAJobNames) {
   const jobs::Degrees degrees{1, 3, 1};
   jobs::RegisterJob request = online_job(degrees);

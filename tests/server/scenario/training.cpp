@@ -24,13 +24,27 @@ SimulatedJob Training::simulated(int microbatches) const {
   gpu.stages = degrees_.pp;
   SimulationOptions options = options_;
   options.replica_slowness.assign(degrees_.tp, 1);
-  return {invented_profile(gpu, 7), model::make_schedule("1f1b", {degrees_.pp, microbatches, 1}).value(), options,
-          seed_};
+  model::Profile truth = invented_profile(gpu, 7);
+  for (model::ProfileEntry& entry : truth.entries) {
+    if (!slow_ || entry.stage != slow_->stage) continue;
+    const Seconds more = (slow_->times - 1) * entry.measurements.front().time;
+    for (model::Measurement& one : entry.measurements) {
+      const double times = slow_->by_memory ? 1 + more / one.time : slow_->times;
+      one.time = one.time * times;
+      one.energy = one.energy * times;
+    }
+  }
+  return {std::move(truth), model::make_schedule("1f1b", {degrees_.pp, microbatches, 1}).value(), options, seed_};
 }
 
 void Training::change(int microbatches) {
   microbatches_ = microbatches;
   simulated_ = simulated(microbatches);
+}
+
+void Training::slow_down(int stage, double times, bool by_memory) {
+  slow_ = {stage, times, by_memory};
+  simulated_ = simulated(microbatches_);
 }
 
 bool Training::runs_window() const { return received(0)->microbatches == microbatches_; }

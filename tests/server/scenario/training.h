@@ -30,6 +30,9 @@ class Training {
   void without_begins() { begins_ = false; }
   /// Its steps have so many microbatches from now on: its ranks cannot run windows of others.
   void change(int microbatches);
+  /// Computations of that stage take so many times as long from now on, at the same power; `by_memory`: at the highest
+  /// clock, and by as many seconds longer at all others.
+  void slow_down(int stage, double times, bool by_memory = false);
   /// Returns how many ranks reported; `silent` ranks report nothing this time.
   Result<int> run_window(const std::set<int>& silent = {});
   /// The rank's report for the last window that it received, whether it has run the window or not.
@@ -54,6 +57,12 @@ class Training {
   std::uint64_t seed_;
   InventedGpu gpu_;
   int microbatches_;
+  struct Slowness {
+    int stage = 0;
+    double times = 1;
+    bool by_memory = false;
+  };
+  std::optional<Slowness> slow_;
   SimulatedJob simulated_;
   bool energies_ = true, begins_ = true;
   int energies_from_ = 0;
