@@ -156,13 +156,42 @@ void add_job_history(CLI::App& group, Command& command) {
       ->type_name("S");
 }
 
+void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::string>& job) {
+  struct Wanted {
+    std::string domain;
+    std::optional<double> least_rate, priority;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* set = add_action(
+      group, command, "set",
+      "Set the job's tier under the power limits of a site; what is left out is its team's, or the site's",
+      [job, wanted] {
+        json::object tier;
+        if (!wanted->domain.empty()) tier["domain"] = wanted->domain;
+        if (wanted->least_rate) tier["least_rate"] = *wanted->least_rate;
+        if (wanted->priority) tier["priority"] = *wanted->priority;
+        return http::HttpCall{"PUT", job_path(*job, "/tier"), formats::json_text(tier)};
+      },
+      job);
+  set->add_option("JOB", *job, kJobMeaning)->required();
+  set->add_option("--domain", wanted->domain, "Power domain (default: the one around the hosts of its ranks)")
+      ->type_name("NAME");
+  set->add_option("--least-rate", wanted->least_rate, "Least part of its full speed that the job accepts")
+      ->check(number_within(0, 1, ""))
+      ->type_name("R");
+  set->add_option("--priority", wanted->priority, "Weight of the job per rank where watts are short")
+      ->check(number_within(1e-3, 1e3, ""))
+      ->type_name("N");
+}
+
 }  // namespace
 
 void add_job(CLI::App& app, Command& command) {
-  auto* group = add_group(app, "job", "Show, finish and delete a server's jobs",
+  auto* group = add_group(app, "job", "Show, set, finish and delete a server's jobs",
                           "  perseus job list --state deployed --sort saved --reverse\n"
                           "  perseus job list --selector team=vision,model=gpt3 -o wide\n"
                           "  perseus job history JOB --step hour -o csv\n"
+                          "  perseus job set JOB --least-rate 0.9 --priority 2\n"
                           "  perseus job show JOB --server http://planner:7787\n");
   add_job_list(*group, command);
   add_job_history(*group, command);
@@ -174,6 +203,7 @@ void add_job(CLI::App& app, Command& command) {
   add("show", "Show a job's state, plan and its reason, stragglers and savings", [job] {
     return http::HttpCall{"GET", job_path(*job), ""};
   });
+  add_job_set(*group, command, job);
   add("delete", "Delete an ended job and its log permanently", [job] {
     return http::HttpCall{"DELETE", job_path(*job), ""};
   });

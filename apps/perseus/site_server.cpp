@@ -75,10 +75,11 @@ constexpr formats::NumberRange kMeteredWatts{0, 1e12};
 
 constexpr auto kRootKeys = std::to_array<std::string_view>(
     {"name", "objective", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node", "least_rate", "pacing",
-     "lease_s", "dwell_s", "accelerator_w", "admission_s", "domain", "limit", "host"});
+     "lease_s", "dwell_s", "accelerator_w", "admission_s", "domain", "limit", "host", "team"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
     {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
+constexpr auto kTeamKeys = std::to_array<std::string_view>({"name", "least_rate", "priority"});
 constexpr auto kHostKeys = std::to_array<std::string_view>({"host", "prefix", "domain"});
 
 /// Makes the document of PUT /v1/site of a site's file; keeps the first error. The server checks the other values.
@@ -86,7 +87,7 @@ class SiteFile {
  public:
   SiteFile(const toml::table& root, const std::string& file) : root_(root, file, "", kRootKeys), file_(file) {
     site_ = json_of(root).as_object();
-    for (const char* const tables : {"domain", "limit", "host"}) site_.erase(tables);
+    for (const char* const tables : {"domain", "limit", "host", "team"}) site_.erase(tables);
   }
 
   Result<std::string> document() {
@@ -102,6 +103,10 @@ class SiteFile {
     site_["hosts"] = json::array();
     read_tables("host", kHostKeys, [this](formats::TomlFields&, json::object host) {
       site_["hosts"].as_array().push_back(std::move(host));
+    });
+    site_["teams"] = json::array();
+    read_tables("team", kTeamKeys, [this](formats::TomlFields&, json::object team) {
+      site_["teams"].as_array().push_back(std::move(team));
     });
     if (error_) return *error_;
     return formats::json_text(site_);

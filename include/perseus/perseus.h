@@ -88,6 +88,11 @@ typedef struct perseus_options {
    * within a second; negative: not measured then, but while training runs. */
   double switch_latency_s;
   const char* labels; /* "team=vision,model=gpt3": for lists of jobs on the server; NULL: none */
+  /* Tier of the job under a site's power limits, as far as the operator allows it. Not given: $PERSEUS_DOMAIN,
+   * $PERSEUS_LEAST_RATE and $PERSEUS_PRIORITY, else what the operator gives the job's team. */
+  const char* domain; /* power domain; NULL: not given */
+  double least_rate;  /* least part of its full speed, 0 to 1; negative: not given */
+  double priority;    /* weight per rank where watts are short, 0.001 to 1000; 0: not given */
 } perseus_options;
 
 /* Sets all members to their defaults. */

@@ -68,6 +68,9 @@ class Options(ctypes.Structure):
         ("plan_tolerance", c_double),
         ("switch_latency_s", c_double),
         ("labels", c_char_p),
+        ("domain", c_char_p),
+        ("least_rate", c_double),
+        ("priority", c_double),
     ]
 
 

@@ -27,7 +27,7 @@ FLAGS = {
 _DEGREES = ("dp_degree", "pp_degree", "tp_degree")
 _SEPARATORS = {"facts": "\n", "labels": ","}  # of options that may be dicts
 _FILES = ("action_table",)  # the environment variable names a file
-_OF_THE_LIBRARY = ("plan_tolerance",)  # the library reads these variables itself
+_OF_THE_LIBRARY = ("plan_tolerance", "domain", "least_rate", "priority")  # the library reads these variables itself
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("0", "false", "no", "off", "")
 _LARGEST = 2**31 - 1  # of a C int
 

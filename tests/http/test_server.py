@@ -323,6 +323,8 @@ class OwnApi(ServerCase):
         warned = self.server.cli("policy", "power-cap", job, "--average-power", "1")
         self.assertIn("warning: power cap 1 W cannot be kept: the least is", warned.stdout)
         check("DELETE", "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/power_cap")
+        check("PUT", "/v1/jobs/{job}/tier", f"/v1/jobs/{job}/tier", {"least_rate": 0.9, "priority": 2})
+        check("PUT", "/v1/jobs/{job}/tier", f"/v1/jobs/{job}/tier", {"least_rate": 2}, 400)
         for method in ("PUT", "DELETE"):
             wrong = check(method, "/v1/jobs/{job}/policies/{kind}", f"/v1/jobs/{job}/policies/bogus",
                           {"average_w": 1} if method == "PUT" else None, 400)

@@ -8,10 +8,12 @@ usage: test_site.py PERSEUS
 
 import http.server
 import json
+import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import urllib.request
@@ -458,6 +460,101 @@ class Site(SiteCase):
         self.assertIn("FILE:5: [[limit]] domain: 'row'; allowed: the name of a [[domain]]",
                       self.refused(limit.replace('domain = "hall"', 'domain = "row"') + "from_s = 1800000000\n"))
         self.assertEqual(self.server.ask("GET", "/v1/site")[0], 404)
+
+
+class Tiers(ServedCase):
+    """Tokens of the role job, whose teams have tiers by the site."""
+
+    def setUp(self):
+        super().setUp()
+        server = self.server
+        self.boss = server.ask("POST", "/v1/tokens", {"role": "infrastructure", "name": "olga"}, server.first_secret())[1]["token"]
+        self.vision, self.others = (
+            server.ask("POST", "/v1/tokens", {"role": "job", "team": team}, self.boss)[1]["token"] for team in ("vision", "others"))
+
+    def ask(self, method, path, body=None, token=None):
+        return self.server.ask(method, path, body, token or self.boss)
+
+    def perseus(self, *arguments):
+        return subprocess.run([served.PROGRAM, *arguments, "--server", self.server.url], capture_output=True, text=True,
+                              env={**os.environ, "PERSEUS_TOKEN": self.boss})
+
+    def jobs(self):
+        return {job["name"]: job for job in self.ask("GET", "/v1/site/power")[1]["jobs"]}
+
+    def register_with(self, token, name, **tier):
+        status, answer = self.ask("POST", "/v1/jobs", {"name": name, "degrees": {"dp": 1, "pp": 2, "tp": 1}, **tier}, token)
+        self.assertEqual(status, 200, answer)
+        for rank in range(2):
+            status, ranked = self.ask("POST", f"/v1/jobs/{answer['job']}/ranks", {
+                "rank": rank, "dp_rank": 0, "pp_rank": rank, "tp_rank": 0, "host": f"a-{rank}"}, token)
+            self.assertEqual(status, 200, ranked)
+        return answer["job"]
+
+    def tier(self, name):
+        job = self.jobs()[name]
+        return job["domain"], job["least_rate"], self.ask("GET", f"/v1/jobs/{job['job']}")[1]["site"]["priority"]
+
+    def test_a_token_takes_no_more_than_its_team_has_and_an_operator_gives_more(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as site:
+            site.write('least_rate = 0.5\n[[domain]]\nname = "hall"\n[[domain]]\nname = "a"\n[[domain]]\nname = "b"\n'
+                       '[[host]]\nprefix = "a-"\ndomain = "a"\n[[team]]\nname = "vision"\nleast_rate = 0.9\npriority = 4\n')
+            site.flush()
+            done = self.perseus("site", "set", site.name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        greedy = {"least_rate": 1, "priority": 1000, "domain": "b"}
+        first = self.register_with(self.vision, "greedy", **greedy)
+        self.register_with(self.vision, "plain")
+        self.register_with(self.others, "stranger", **greedy)
+        self.register_with(self.others, "modest", least_rate=0.25, priority=0.5)
+        self.register_with(self.boss, "operator", **greedy)
+        self.assertEqual(self.tier("greedy"), ("a", 0.9, 4))
+        self.assertEqual(self.tier("plain"), ("a", 0.9, 4))
+        self.assertEqual(self.tier("stranger"), ("a", 0.5, 1))
+        self.assertEqual(self.tier("modest"), ("a", 0.25, 0.5))
+        self.assertEqual(self.tier("operator"), ("b", 1, 1000))
+        self.assertIn("priority 1000 asked for; allowed to its team: at most 4", self.jobs()["greedy"]["reason"])
+        self.assertIn("domain 'b' asked for: its hosts are in 'a'", self.jobs()["greedy"]["reason"])
+
+        # Only an operator sets a tier, beyond all bounds, and the log says who.
+        self.assertEqual(self.ask("PUT", f"/v1/jobs/{first}/tier", {"priority": 5}, self.vision)[0], 403)
+        for wrong, refused, detail in (({"priority": 0}, 400, "priority: 0; allowed: 0.001 to 1000"),
+                                       ({"least_rate": 2}, 400, "least_rate: 2; allowed: 0 to 1"), ({"weight": 1}, 422, "weight")):
+            status, answer = self.ask("PUT", f"/v1/jobs/{first}/tier", wrong)
+            self.assertEqual(status, refused, answer)
+            self.assertIn(detail, answer["detail"])
+        done = self.perseus("job", "set", "greedy", "--least-rate", "0.95", "--priority", "9", "--domain", "b")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.tier("greedy"), ("b", 0.95, 9))
+        event = self.ask("GET", "/v1/events/recent?kind=tier_set")[1]["events"][0]
+        self.assertEqual((event["job"], event["by"]), (first, "olga"))
+        self.assertEqual(event["text"], "tier of domain b, least rate 0.95, priority 9 set")
+        self.assertEqual(self.perseus("job", "set", "greedy").returncode, 0)
+        self.assertEqual(self.tier("greedy"), ("a", 0.9, 4), "its team's")
+        self.assertEqual(self.perseus("job", "set", "greedy", "--least-rate", "90").returncode, 64)
+
+        # Another site: teams' tiers act on running jobs.
+        site = self.ask("GET", "/v1/site")[1]
+        site["teams"] = [{"name": "others", "priority": 3}]
+        self.assertEqual(self.ask("PUT", "/v1/site", site)[0], 200)
+        self.assertEqual(self.tier("greedy"), ("a", 0.5, 1))
+        self.assertEqual(self.tier("stranger"), ("a", 0.5, 3))
+
+    def test_slurm_s_task_prolog_gives_the_tier_of_a_qos(self):
+        script = served.ROOT / "deploy/slurm/task_prolog.sh"
+        exported = lambda **given: subprocess.run(  # noqa: E731
+            ["sh", script], env={"PATH": os.environ["PATH"], **given}, capture_output=True, text=True, check=True).stdout.split("\n")[1:-1]
+        self.assertEqual(exported(), [])
+        self.assertEqual(exported(SLURM_JOB_QOS="low"), ["export PERSEUS_LEAST_RATE=0.5", "export PERSEUS_PRIORITY=0.5"])
+        self.assertEqual(exported(SLURM_JOB_QOS="high", PERSEUS_PRIORITY="2"),
+                         ["export PERSEUS_LEAST_RATE=1", "export PERSEUS_PRIORITY=2"])
+
+    def test_a_token_of_a_job_sees_no_watts_of_other_teams(self):
+        self.assertEqual(self.ask("PUT", "/v1/site", {"domains": [{"name": "hall", "limits": [{"limit_w": 5000}]}]})[0], 200)
+        own, other = self.register_with(self.vision, "own"), self.register_with(self.others, "other")
+        for path in ("/v1/site", "/v1/site/power", "/v1/site/proof", "/v1/site/forecast", "/v1/history", f"/v1/jobs/{other}"):
+            self.assertEqual(self.ask("GET", path, token=self.vision)[0], 403, path)
+        self.assertGreater(self.ask("GET", f"/v1/jobs/{own}", token=self.vision)[1]["site"]["counted_w"], 0, "its own")
 
 
 class TwoServers(SiteCase):

@@ -4,7 +4,8 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from perseus.options import collect
+from perseus import library
+from perseus.options import collect, fill
 
 
 class Options(unittest.TestCase):
@@ -56,8 +57,15 @@ class Options(unittest.TestCase):
             with self.assertRaises((TypeError, ValueError)):  # PERSEUS_STRICT
                 collect({}, {variable: text})
 
-    def test_the_library_reads_the_plan_tolerance_itself(self):
-        self.assertNotIn("plan_tolerance", collect({}, {"PERSEUS_PLAN_TOLERANCE": "abc"}))
+    def test_the_library_reads_some_variables_itself(self):
+        for name in ("plan_tolerance", "domain", "least_rate", "priority"):
+            self.assertNotIn(name, collect({}, {"PERSEUS_" + name.upper(): "abc"}))
+
+    def test_the_tier(self):
+        options = collect({"domain": "row-a", "least_rate": 0, "priority": "2"}, {})
+        struct = library.Options()
+        fill(struct, options)
+        self.assertEqual((struct.domain, struct.least_rate, struct.priority), (b"row-a", 0.0, 2.0))
 
     def place(self, arguments, rank, world):
         options = collect(arguments, {"RANK": str(rank), "WORLD_SIZE": str(world)})

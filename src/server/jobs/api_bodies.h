@@ -28,9 +28,7 @@ void describe(F& f, S& s) {
   f("switch_latency_s", s.job.switch_latency);
   f("facts", s.job.facts);
   f("labels", s.job.labels);
-  f("domain", s.job.domain);
-  f("least_rate", s.job.least_rate);
-  f("priority", s.job.priority);
+  describe(f, s.job.tier);
   f("detect_stragglers", s.job.detect_stragglers);
 }
 template <class F, class S>

@@ -98,6 +98,14 @@ void describe(F& f, S& s) {
 }
 
 template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, Tier>
+void describe(F& f, S& s) {
+  f("domain", s.domain);
+  f("least_rate", s.least_rate);
+  f("priority", s.priority);
+}
+
+template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, JobSummary>
 void describe(F& f, S& s) {
   f("ranks", s.ranks);

@@ -44,6 +44,7 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "version_held",
     "shape_seen",
     "shape_completed",
+    "tier_set",
     "unknown",
 };
 
@@ -75,9 +76,8 @@ void describe(F& f, S& e) {
   f("profiling_worst_slowdown_pct", e.profiling_worst_slowdown_pct);
   f("switch_latency_s", e.switch_latency_s);
   f("labels", e.labels);
-  f("domain", e.domain);
-  f("least_rate", e.least_rate);
-  f("priority", e.priority);
+  describe(f, e.tier);
+  f("tier_bounded", e.tier_bounded);
   f("by", e.by);
 }
 template <class F, class S>
@@ -232,6 +232,12 @@ template <class F, class S>
 requires is_one_of<S, PolicyCleared>
 void describe(F& f, S& e) {
   f.always("policy", e.kind);
+  f("by", e.by);
+}
+template <class F, class S>
+requires is_one_of<S, TierSet>
+void describe(F& f, S& e) {
+  describe(f, e.tier);
   f("by", e.by);
 }
 template <class F, class S>

@@ -38,8 +38,8 @@ struct JobRegistered {
   std::optional<double> switch_latency_s = std::nullopt;  ///< given by the job: overrides profiles and ranks'
                                                           ///< measurements
   Labels labels = {};
-  std::string domain = {};  ///< as in RegisterJob, like the next two
-  std::optional<double> least_rate = std::nullopt, priority = std::nullopt;
+  Tier tier = {};  ///< as in RegisterJob, like the next one
+  bool tier_bounded = false;
   std::string by = {};  ///< who asked for it, see author_of(); empty: not known. As in the other events of requests
   bool operator==(const JobRegistered&) const = default;
 };
@@ -205,6 +205,12 @@ struct ShapeCompleted {
   std::string why;    ///< why not
   bool operator==(const ShapeCompleted&) const = default;
 };
+/// An operator gave the job this tier in place of the one before: the team's bounds do not hold for it.
+struct TierSet {
+  Tier tier;
+  std::string by = {};
+  bool operator==(const TierSet&) const = default;
+};
 struct PlanDeployed {
   /// Point per pipeline; -1: maximum clock, since there is no frontier.
   struct Choice {
@@ -333,7 +339,7 @@ using EventBody =
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
                  RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld,
-                 ShapeSeen, ShapeCompleted, UnknownEvent>;
+                 ShapeSeen, ShapeCompleted, TierSet, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

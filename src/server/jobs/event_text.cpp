@@ -132,6 +132,7 @@ struct EventText {
   }
   std::string operator()(const PolicySet& e) const { return text_of(e.policy) + " set"; }
   std::string operator()(const PolicyCleared& e) const { return fmt::format("policy {} cleared", e.kind); }
+  std::string operator()(const TierSet& e) const { return text_of(e.tier) + " set"; }
   std::string operator()(const PlanDeployed& e) const {
     const std::string when = e.from_iteration > 0 ? fmt::format("from iteration {}", e.from_iteration) : "at once";
     return fmt::format("plan {} deployed {}: {}", e.version, when, e.reason);
@@ -194,6 +195,16 @@ std::string text_of(const PlanDropped& e) {
                      e.reason);
 }
 std::string text_of(const Policy& policy) { return std::visit(PolicyText{}, policy); }
+std::string text_of(const Tier& tier) {
+  std::string parts;
+  const auto add = [&parts](std::string_view what, const std::string& value) {
+    parts += fmt::format("{}{} {}", parts.empty() ? " of " : ", ", what, value);
+  };
+  if (!tier.domain.empty()) add("domain", tier.domain);
+  if (tier.least_rate) add("least rate", fmt::format("{:g}", *tier.least_rate));
+  if (tier.priority) add("priority", fmt::format("{:g}", *tier.priority));
+  return "tier" + (parts.empty() ? " of its team" : parts);
+}
 std::string author_of(const Event& event) { return std::visit(EventAuthor{}, event.body); }
 JobEvent job_event(const std::string& job, std::int64_t sequence, const Event& event) {
   return {job, sequence, std::string(kind_of(event)), event.at_s, text_of(event), author_of(event)};

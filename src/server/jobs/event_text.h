@@ -22,6 +22,8 @@ JobEvent job_event(const std::string& job, std::int64_t sequence, const Event& e
 std::string text_of(const StragglerTarget& target);
 /// "power cap 250 kW"
 std::string text_of(const Policy& policy);
+/// "tier of domain row-a, least rate 0.9, priority 2"
+std::string text_of(const Tier& tier);
 /// "rank 3 dropped plan 5: iterations took 0.71 s, 0.67 s was promised"
 std::string text_of(const PlanDropped& dropped);
 /// "no plan can fit: 9 numbers of microbatches ...", and what to do

@@ -419,6 +419,11 @@ struct Fold {
     if (job.policies.erase(e.kind) == 0) return broken(fmt::format("no policy {}", e.kind));
     return Ok{};
   }
+  Status operator()(const TierSet& e) {
+    job.spec.tier = e.tier;
+    job.spec.tier_bounded = false;
+    return Ok{};
+  }
   Status operator()(const PlanDeployed& e) {
     const auto in_range = [&](int c) { return c >= 0 && c < static_cast<int>(e.choices.size()); };
     if (static_cast<int>(e.choice_of.size()) != job.num_pipelines() || !std::ranges::all_of(e.choice_of, in_range) ||

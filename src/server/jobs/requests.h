@@ -28,6 +28,7 @@
 #include "server/jobs/policies.h"
 #include "server/jobs/power_budget.h"
 #include "server/jobs/profiles.h"
+#include "server/jobs/tier.h"
 
 namespace perseus::jobs {
 
@@ -54,12 +55,11 @@ struct RegisterJob {
   /// Budget of online profiling, in percent: mean of all iterations, and a single one; nothing: the server's.
   std::optional<double> profiling_slowdown_pct = std::nullopt, profiling_worst_slowdown_pct = std::nullopt;
   std::optional<Seconds> switch_latency = std::nullopt;  ///< overrides the profile's and the ranks' measurements
-  std::map<std::string, std::string> facts;         ///< framework, model, partition, accelerator, microbatch_size, ...
-  bool detect_stragglers = false;                   ///< from reported iteration times
-  Labels labels = {};                               ///< team, model, ...: lists of jobs select by them
-  std::string domain = {};                          ///< power domain of the site; empty: that of its ranks' hosts
-  std::optional<double> least_rate = std::nullopt;  ///< tier: least part of its full speed; nothing: the site's
-  std::optional<double> priority = std::nullopt;    ///< nothing: 1
+  std::map<std::string, std::string> facts;  ///< framework, model, partition, accelerator, microbatch_size, ...
+  bool detect_stragglers = false;            ///< from reported iteration times
+  Labels labels = {};                        ///< team, model, ...: lists of jobs select by them
+  Tier tier = {};                            ///< as asked for
+  bool tier_bounded = false;  ///< by what the site gives its team, see tier_of(): a token of a job asks for it
   /// A key that the client chooses, with the hash of its request: the same key again is the same job. Empty: none.
   std::string idempotency_key = {}, fingerprint = {};
   std::string by = {};  ///< who asks for it, for people: see author_of() in event_text.h; as in the requests below
@@ -278,6 +278,12 @@ struct PolicyChanged {
 struct ClearPolicy {
   std::string job;
   std::string kind;
+  std::string by = {};
+};
+
+struct SetTier {
+  std::string job;
+  Tier tier;  ///< replaces the job's
   std::string by = {};
 };
 

@@ -14,7 +14,7 @@
 namespace perseus::jobs {
 namespace {
 
-constexpr std::size_t kMostDomains = 20'000, kMostSteps = 100'000, kMostRules = 100'000;
+constexpr std::size_t kMostDomains = 20'000, kMostSteps = 100'000, kMostRules = 100'000, kMostTeams = 10'000;
 constexpr double kMostWatts = 1e12;
 
 struct LimitBody {
@@ -31,6 +31,10 @@ struct DomainBody {
 struct HostBody {
   std::string host, prefix, domain;
 };
+struct TeamBody {
+  std::string name;
+  std::optional<double> least_rate, priority;
+};
 struct SiteBody {
   std::string name, objective = "slowdown";
   double pue = 1, supply_efficiency = 1, node_overhead_w = 0;
@@ -40,6 +44,7 @@ struct SiteBody {
   bool pacing = false;
   std::vector<DomainBody> domains;
   std::vector<HostBody> hosts;
+  std::vector<TeamBody> teams;
 };
 
 template <class F, class S>
@@ -68,6 +73,13 @@ void describe(F& f, S& s) {
   f.always("domain", s.domain);
 }
 template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, TeamBody>
+void describe(F& f, S& s) {
+  f.always("name", s.name);
+  f("least_rate", s.least_rate);
+  f("priority", s.priority);
+}
+template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, SiteBody>
 void describe(F& f, S& s) {
   f("name", s.name);
@@ -84,11 +96,19 @@ void describe(F& f, S& s) {
   f("pacing", s.pacing);
   f.always("domains", s.domains);
   f("hosts", s.hosts);
+  f("teams", s.teams);
 }
 
 struct Range {
   double least, most;
 };
+constexpr Range kLeastRates{0, 1}, kPriorities{1e-3, 1e3};
+
+/// Null: none of that name.
+const TeamTier* team_of(const SiteDocument& document, std::string_view name) {
+  const auto found = std::ranges::find(document.teams, name, &TeamTier::name);
+  return found == document.teams.end() ? nullptr : &*found;
+}
 
 /// Makes a document of a body; keeps the first error.
 class Reader {
@@ -100,8 +120,10 @@ class Reader {
     if (body_.domains.empty()) fail("domains: none; allowed: at least one, the first for the whole site");
     at_most("domains", body_.domains.size(), kMostDomains);
     at_most("hosts", body_.hosts.size(), kMostRules);
+    at_most("teams", body_.teams.size(), kMostTeams);
     for (std::size_t d = 0; d < body_.domains.size() && !error_; ++d) read_domain(d);
     for (std::size_t h = 0; h < body_.hosts.size() && !error_; ++h) read_host(h);
+    for (std::size_t t = 0; t < body_.teams.size() && !error_; ++t) read_team(t);
     if (error_) return *error_;
     return document_;
   }
@@ -128,7 +150,7 @@ class Reader {
     site.node_overhead = Watts(in("node_overhead_w", body_.node_overhead_w, {0, kMostWatts}));
     site.gpus_per_node = static_cast<int>(in("gpus_per_node", body_.gpus_per_node, {1, 1024}));
     document_.pacing = body_.pacing;
-    document_.least_rate = in("least_rate", body_.least_rate, {0, 1});
+    document_.least_rate = in("least_rate", body_.least_rate, kLeastRates);
     document_.lease = Seconds(in("lease_s", body_.lease_s, {1, 3600}));
     if (body_.dwell_s) document_.dwell = Seconds(in("dwell_s", *body_.dwell_s, {0, 3600}));
     if (body_.accelerator_w) document_.accelerator_power = Watts(in("accelerator_w", *body_.accelerator_w, {0, 1e5}));
@@ -207,6 +229,20 @@ class Reader {
     document_.hosts.push_back({body.host, body.prefix, domain_named(at + "domain", body.domain)});
   }
 
+  void read_team(std::size_t t) {
+    const TeamBody& body = body_.teams[t];
+    const std::string at = fmt::format("teams[{}].", t);
+    if (body.name.empty() || body.name.size() > 256) {
+      fail(fmt::format("{}name: {} bytes; allowed: 1 to 256", at, body.name.size()));
+    }
+    if (team_of(document_, body.name) != nullptr) {
+      fail(fmt::format("{}name: '{}'; allowed: a name that no team before it has", at, body.name));
+    }
+    if (body.least_rate) in(at + "least_rate", *body.least_rate, kLeastRates);
+    if (body.priority) in(at + "priority", *body.priority, kPriorities);
+    document_.teams.push_back({body.name, body.least_rate, body.priority});
+  }
+
   const SiteBody& body_;
   SiteDocument document_;
   std::map<std::string, int, std::less<>> number_of_;  ///< of the domains read
@@ -247,6 +283,7 @@ SiteBody body_of(const SiteDocument& document) {
   for (const HostRule& rule : document.hosts) {
     body.hosts.push_back({rule.host, rule.prefix, site.domains[rule.domain].name});
   }
+  for (const TeamTier& team : document.teams) body.teams.push_back({team.name, team.least_rate, team.priority});
   return body;
 }
 
@@ -301,16 +338,55 @@ int domain_of(const SiteDocument& document, const std::string& name, const std::
   return std::max(0, domain);
 }
 
-int domain_of(const SiteDocument& document, const Job& job) {
-  if (const int named = domain_named(document, job.spec.domain); named >= 0) return named;
-  int domain = -1;
+namespace {
+
+struct Place {
+  int domain = -1;        ///< around all hosts; -1: there are none
+  bool has_rule = false;  ///< of at least one host
+};
+Place place_of(const SiteDocument& document, const Job& job) {
+  Place place;
   std::string last;
   for (const RankSlot& rank : job.ranks) {
     if (!rank || rank->host.empty() || rank->host == last) continue;
     last = rank->host;
-    domain = around_host(document, domain, last);
+    const int own = domain_of_host(document, last);
+    place.has_rule |= own >= 0;
+    place.domain = place.domain < 0 ? std::max(0, own) : around(document, place.domain, std::max(0, own));
   }
-  return std::max(0, domain);
+  return place;
+}
+
+}  // namespace
+
+TierHere tier_of(const SiteDocument& document, const Job& job) {
+  const Tier& asked = job.spec.tier;
+  const bool bounded = job.spec.tier_bounded;
+  TierHere tier;
+  const auto add_reason = [&tier](const std::string& more) { tier.reason += (tier.reason.empty() ? "" : "; ") + more; };
+
+  const int named = domain_named(document, asked.domain);
+  const Place hosts = named < 0 || bounded ? place_of(document, job) : Place{};
+  tier.domain = named < 0 || hosts.has_rule ? std::max(0, hosts.domain) : named;
+  if (named < 0 && !asked.domain.empty()) {
+    add_reason(fmt::format("the site has no domain '{}': it is in that of its hosts", asked.domain));
+  } else if (named >= 0 && named != tier.domain) {
+    add_reason(fmt::format("domain '{}' asked for: its hosts are in '{}'", asked.domain,
+                           document.site.domains[tier.domain].name));
+  }
+
+  const auto team_name = job.spec.facts.find(std::string(kTeamFact));
+  const TeamTier* const team = team_name == job.spec.facts.end() ? nullptr : team_of(document, team_name->second);
+  const auto within = [&](const char* what, const std::optional<double>& wanted, double given) {
+    if (!wanted || !bounded || *wanted <= given) return wanted.value_or(given);
+    add_reason(fmt::format("{} {} asked for; allowed to its team: at most {}", what, *wanted, given));
+    return given;
+  };
+  const auto given_least = team == nullptr ? std::nullopt : team->least_rate;
+  const auto given_priority = team == nullptr ? std::nullopt : team->priority;
+  tier.least_rate = within("least_rate", asked.least_rate, given_least.value_or(document.least_rate));
+  tier.priority = within("priority", asked.priority, given_priority.value_or(1));
+  return tier;
 }
 
 }  // namespace perseus::jobs

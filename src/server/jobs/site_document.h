@@ -1,11 +1,9 @@
 // The power limits of a site as a server keeps them: a tree of domains, limits over time, and which hosts are where.
 //
 // Input:   JSON, the body of PUT /v1/site; docs/openapi.json documents its members. Times are seconds since 1970.
-// Output:  parse_site_document() accepts what format_site_document() writes. The description has no jobs. domain_of():
-//          the domain that a job names, if there is one of that name; otherwise the one around the hosts of all its
-//          ranks; otherwise the site.
+// Output:  parse_site_document() accepts what format_site_document() writes. The description has no jobs.
 // Errors:  usage: the first member that is wrong, its value and what is allowed.
-// Cost:    linear; domain_of() O(ranks x rules) for a job that names none of the domains.
+// Cost:    linear; tier_of() O(ranks x rules).
 // Threads: plain values, pure functions.
 #pragma once
 
@@ -26,11 +24,18 @@ struct HostRule {
   int domain = 0;
 };
 
+/// The tier of a team's jobs that name none, and the most that its tokens may name; nothing: the site's, and 1.
+struct TeamTier {
+  std::string name;  ///< of the team, or the id of a token without one
+  std::optional<double> least_rate, priority;
+};
+
 struct SiteDocument {
   model::SiteDescription site;
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<HostRule> hosts;
-  double least_rate = 0;          ///< of jobs that name none
+  std::vector<TeamTier> teams;
+  double least_rate = 0;          ///< of jobs that name none, as far as their team has none
   bool pacing = false;            ///< jobs may be slowed by waits, where that is their tier and their ranks can
   Seconds lease{15};              ///< see PowerBudget
   Seconds dwell{10};              ///< a grant rises this long after its last change at the earliest
@@ -43,8 +48,17 @@ std::string format_site_document(const SiteDocument& document);
 /// Of a formatted document, as an ETag: other documents have other tags.
 std::string site_tag(std::string_view text);
 
-int domain_of(const SiteDocument& document, const Job& job);
-/// The same of a name, which may be empty, and hosts.
+/// What a job's tier is under these limits.
+struct TierHere {
+  int domain = 0;
+  double least_rate = 0, priority = 1;
+  std::string reason;  ///< why it is not what was asked for; empty: it is
+};
+/// Its domain: the one that it names, if there is one of that name; otherwise the one around the hosts of all its
+/// ranks; otherwise the site. Where a token of a job names the tier, hosts in domains come before its domain, and its
+/// team's tier is the most.
+TierHere tier_of(const SiteDocument& document, const Job& job);
+/// The domain of a name, which may be empty, and hosts.
 int domain_of(const SiteDocument& document, const std::string& name, const std::vector<std::string>& hosts);
 
 }  // namespace perseus::jobs

@@ -209,15 +209,16 @@ const std::vector<Api::Route>& Api::routes() {
       {"DELETE", "/v1/jobs/{job}/stragglers/{notice}", job, &Api::withdraw_straggler},
       {"PUT", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::set_policy},
       {"DELETE", "/v1/jobs/{job}/policies/{kind}", infrastructure, &Api::clear_policy},
-      {"GET", "/v1/site", read, &Api::show_site},
+      {"PUT", "/v1/jobs/{job}/tier", infrastructure, &Api::with_body<&Api::set_tier>},
+      {"GET", "/v1/site", all_jobs, &Api::show_site},
       {"PUT", "/v1/site", infrastructure, &Api::put_site, none, large},
       {"DELETE", "/v1/site", infrastructure, &Api::clear_site},
       {"GET", "/v1/site/power", all_jobs, &Api::site_power, some},
       {"POST", "/v1/site/meter", infrastructure, &Api::site_meter, none, large},
       {"POST", "/v1/site/admission", infrastructure, &Api::admit_job, none, large},
       {"DELETE", "/v1/site/admission/{name}", infrastructure, &Api::release_admission},
-      {"GET", "/v1/site/proof", read, &Api::site_proof, some},
-      {"GET", "/v1/site/forecast", read, &Api::site_forecast, some},
+      {"GET", "/v1/site/proof", all_jobs, &Api::site_proof, some},
+      {"GET", "/v1/site/forecast", all_jobs, &Api::site_forecast, some},
       {"GET", "/v1/profiles", read, &Api::list_profiles},
       {"GET", "/v1/profiles/{name}", read, &Api::show_profile},
       {"PUT", "/v1/profiles/{name}", infrastructure, &Api::with_body<&Api::put_profile>, none, large},
@@ -319,6 +320,7 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
   for (const std::string_view fact : {service::kOwnerFact, service::kTeamFact}) request.facts.erase(std::string(fact));
   if (!call.identity.token.empty()) request.facts.emplace(service::kOwnerFact, call.identity.token);
   if (!call.identity.team.empty()) request.facts.emplace(service::kTeamFact, call.identity.team);
+  request.tier_bounded = call.identity.role == service::Role::job;
   request.by = author_of(call.identity);
   return request;
 }

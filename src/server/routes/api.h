@@ -224,6 +224,7 @@ class Api {
   void withdraw_straggler(Call call);
   void set_policy(Call call);
   void clear_policy(Call call);
+  void set_tier(Call call, jobs::Tier tier);
   void show_site(Call call);
   void put_site(Call call);
   void clear_site(Call call);

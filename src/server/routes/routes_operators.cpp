@@ -52,6 +52,10 @@ void Api::clear_policy(Call call) {
   service_.clear_policy({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
 }
 
+void Api::set_tier(Call call, jobs::Tier tier) {
+  service_.set_tier({call.parts[0], std::move(tier), author_of(call.identity)}, then_ok(call));
+}
+
 namespace {
 
 /// The members of a token without its secret.

@@ -45,6 +45,16 @@ void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
   access_.execute(request.job, command_for_live_job(decide, std::move(done)));
 }
 
+void JobOperations::set_tier(jobs::SetTier request, Done<Ok> done) {
+  if (Status checked = check_tier(request.tier); !checked) return done(checked.error());
+  const auto decide = [tier = std::move(request.tier),
+                       by = std::move(request.by)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
+    if (job.spec.tier == tier && !job.spec.tier_bounded) return std::vector<jobs::EventBody>{};
+    return std::vector<jobs::EventBody>{jobs::TierSet{tier, by}};
+  };
+  access_.execute(request.job, command_for_live_job(decide, std::move(done)));
+}
+
 void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
   for (const Seconds time : {request.measured, request.promised}) {

@@ -20,6 +20,7 @@ class JobOperations {
       : jobs_(jobs), clock_(clock), access_(access), profiles_(profiles) {}
 
   void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
+  void set_tier(jobs::SetTier request, Done<Ok> done);
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
   /// No effect for a plan that is no longer in force.
   void drop_plan(jobs::DropPlan request, Done<Ok> done);

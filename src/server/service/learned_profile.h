@@ -19,7 +19,7 @@
 
 namespace perseus::service {
 
-constexpr std::string_view kTeamFact = "team";
+using jobs::kTeamFact;
 /// The fact with the token that registered a job.
 constexpr std::string_view kOwnerFact = "token";
 /// Prefix of the server's own facts: a job that sends such a fact is rejected.

@@ -37,9 +37,9 @@ Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts gran
 }
 
 /// Waits may slow the job to this part of its full speed; 0: no waits.
-double paced_to_rate(const jobs::SiteDocument& document, const jobs::Job& job) {
+double paced_to_rate(const jobs::SiteDocument& document, const jobs::Job& job, double least_rate) {
   if (!document.pacing || !jobs::paces(job)) return 0;
-  return std::max(job.spec.least_rate.value_or(document.least_rate), site::kPaceStep);
+  return std::max(least_rate, site::kPaceStep);
 }
 
 bool is_running(const store::JobIndexRow& row) { return row.state != "finished" && row.state != "expired"; }
@@ -55,10 +55,10 @@ void PoweredJobs::forget_removed() {
 PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, const LiveJob& live, double now_s) {
   const jobs::Job& job = live.job;
   KnownJob& known = known_[job.id];
-  if (known.sequence != job.sequence) known.domain = jobs::domain_of(document, job);
+  if (known.sequence != job.sequence) known.tier = jobs::tier_of(document, job);
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
-    const auto made =
-        jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s, paced_to_rate(document, job));
+    const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s,
+                                          paced_to_rate(document, job, known.tier.least_rate));
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
     known.correction = jobs::drawn_over_planned(job, live.frontiers.all());
@@ -74,10 +74,10 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   const KnownJob& known = this->known(document, live, now_s);
   PoweredJob powered;
   powered.id = job.id;
-  powered.domain = known.domain;
-  powered.least_rate = job.spec.least_rate.value_or(document.least_rate);
+  powered.domain = known.tier.domain;
+  powered.least_rate = known.tier.least_rate;
   const int accelerators = job.spec.degrees.world_size();
-  powered.weight = accelerators * job.spec.priority.value_or(1);
+  powered.weight = accelerators * known.tier.priority;
   powered.correction = known.correction;
   powered.swing = known.swing;
   const Watts planned_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
@@ -98,9 +98,8 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
       shown->state = "fixed";
       shown->reason = answers_in_time(job, now_s) ? why_fixed(job) : "its ranks have not asked for the last plan";
     }
-    if (!job.spec.domain.empty() && document.site.domains[powered.domain].name != job.spec.domain) {
-      add_reason(fmt::format("the site has no domain '{}': it is in that of its hosts", job.spec.domain));
-    }
+    shown->priority = known.tier.priority;
+    if (!known.tier.reason.empty()) add_reason(known.tier.reason);
     const auto elsewhere = reserved_in_.find(job.id);
     if (elsewhere != reserved_in_.end()) add_reason(fmt::format("its watts were reserved in '{}'", elsewhere->second));
   }
@@ -150,7 +149,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
       found.used.push_back(reservations[k].job);
       if (!one.moved.empty()) {
         const std::string& reserved_in = document.site.domains[one.domain].name;
-        found.moved[reservations[k].job] = document.site.domains[known_[one.moved].domain].name;
+        found.moved[reservations[k].job] = document.site.domains[known_[one.moved].tier.domain].name;
         reserved_in_[one.moved] = reserved_in;
       }
       continue;

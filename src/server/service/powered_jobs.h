@@ -52,7 +52,7 @@ class PoweredJobs {
   /// What a job's state at one moment makes of it.
   struct KnownJob {
     std::int64_t sequence = -1;
-    int domain = 0;
+    jobs::TierHere tier;
     double until_s = 0;  ///< a policy changes
     double correction = 1;
     std::shared_ptr<const jobs::PowerChoices> choices;

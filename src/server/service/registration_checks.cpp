@@ -129,6 +129,16 @@ Status check_profile_name(const std::string& name) {
                            valid_utf8(name.substr(0, 140))));
 }
 
+Status check_tier(const jobs::Tier& tier) {
+  for (const auto& [name, value, least, most] :
+       {std::tuple{"least_rate", tier.least_rate, 0.0, 1.0}, {"priority", tier.priority, 1e-3, 1e3}}) {
+    if (value && !(*value >= least && *value <= most)) {
+      return usage(fmt::format("{}: {}; allowed: {} to {}", name, *value, least, most));
+    }
+  }
+  return check_text("domain", tier.domain, kMaxText);
+}
+
 Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max_ranks) {
   const jobs::Degrees& d = request.degrees;
   for (const auto& [name, value] : {std::pair{"dp", d.dp}, {"pp", d.pp}, {"tp", d.tp}}) {
@@ -168,16 +178,10 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
   if (request.profile_online && request.profile.empty() && !request.shape) {
     return usage("profile_online needs the pipeline: its schedule and microbatches");
   }
-  if (Status named = check_text("domain", request.domain, kMaxText); !named) return named.error();
-  for (const auto& [name, value, least, most] :
-       {std::tuple{"least_rate", request.least_rate, 0.0, 1.0}, {"priority", request.priority, 1e-3, 1e3}}) {
-    if (value && !(*value >= least && *value <= most)) {
-      return usage(fmt::format("{}: {}; allowed: {} to {}", name, *value, least, most));
-    }
-  }
-  for (const Status& status : {check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
-                               check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
-                               check_latency("switch_latency_s", request.switch_latency)}) {
+  for (const Status& status :
+       {check_tier(request.tier), check_budget("profiling_slowdown_pct", request.profiling_slowdown_pct),
+        check_budget("profiling_worst_slowdown_pct", request.profiling_worst_slowdown_pct),
+        check_latency("switch_latency_s", request.switch_latency)}) {
     if (!status) return status.error();
   }
   return jobs::JobRegistered{request.name,
@@ -191,9 +195,8 @@ Result<jobs::JobRegistered> decide_job(const jobs::RegisterJob& request, int max
                              request.profiling_worst_slowdown_pct,
                              number_of(request.switch_latency),
                              request.labels,
-                             request.domain,
-                             request.least_rate,
-                             request.priority,
+                             request.tier,
+                             request.tier_bounded,
                              request.by};
 }
 

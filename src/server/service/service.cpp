@@ -223,6 +223,9 @@ void Service::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done
 void Service::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
   parts_->operations.clear_policy(std::move(request), std::move(done));
 }
+void Service::set_tier(jobs::SetTier request, Done<Ok> done) {
+  parts_->operations.set_tier(std::move(request), std::move(done));
+}
 
 // ---- Reads
 

@@ -125,6 +125,7 @@ class Service {
   void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);
   void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
   void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
+  void set_tier(jobs::SetTier request, Done<Ok> done);
 
   // The site: see server/service/site_power.h.
   void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);

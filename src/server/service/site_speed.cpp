@@ -9,7 +9,6 @@ namespace perseus::service {
 void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optional<jobs::JobView::PerIteration>& cost,
                SiteJobView& shown) {
   shown.accelerators = job.spec.degrees.world_size();
-  shown.priority = job.spec.priority.value_or(1);
   if (job.ranks_registered == 0) return;
   shown.planned = shown.baseline =
       cost ? powered.correction * jobs::power_with_waits(job, cost->energy, cost->time, cost->waiting)

@@ -94,6 +94,9 @@ std::string new_job_body(const ClientOptions& o) {
     }
     f("facts", o.facts);
     f("labels", o.labels);
+    f("domain", o.domain);
+    f("least_rate", o.least_rate);
+    f("priority", o.priority);
   });
 }
 

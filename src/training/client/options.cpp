@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <string_view>
 
 #include "base/split.h"
@@ -70,24 +71,32 @@ class Checked {
   std::vector<std::string>& remarks_;
 };
 
-/// A variable of the environment; `usual`: not set, or no such number.
-double number_of(const char* name, double usual, double least, double most, std::vector<std::string>& remarks) {
-  const char* const variable = std::getenv(name);
-  if (variable == nullptr || *variable == '\0') return usual;
-  char* end = nullptr;
-  const double given = std::strtod(variable, &end);
-  if (*end == '\0' && given >= least && given <= most) return given;
-  const std::string from = std::isfinite(least) ? fmt::format("{} to {}", least, most) : fmt::format("up to {}", most);
-  remarks.push_back(fmt::format("{} is '{}'; {} is used; allowed: a number {}", name, variable, usual, from));
-  return usual;
+/// An option or, where it is not given, its variable of the environment; nothing: neither, or a wrong value.
+std::optional<double> number_or_variable(const char* name, std::optional<double> given, const char* variable,
+                                         double least, double most, std::vector<std::string>& remarks) {
+  std::string said = fmt::format("{} is {}", name, given.value_or(0));
+  if (!given) {
+    const char* const value = std::getenv(variable);
+    if (value == nullptr || *value == '\0') return std::nullopt;
+    said = fmt::format("{} is '{}'", variable, value);
+    char* end = nullptr;
+    given = std::strtod(value, &end);
+    if (*end != '\0') given = std::nan("");
+  }
+  if (*given >= least && *given <= most) return given;
+  const std::string from = std::isinf(least) ? "a number up to" : fmt::format("{} to", least);
+  remarks.push_back(fmt::format("{}, ignored; allowed: {} {}", said, from, most));
+  return std::nullopt;
 }
 
-double plan_tolerance(double given, std::vector<std::string>& remarks) {
-  constexpr double usual = 0.01, most = 10;
-  if (given == 0) return number_of("PERSEUS_PLAN_TOLERANCE", usual, -HUGE_VAL, most, remarks);
-  if (given <= most) return given;
-  remarks.push_back(fmt::format("plan_tolerance is {}; {} is used; allowed: a number up to {}", given, usual, most));
-  return usual;
+void read_tier(const perseus_options& all, ClientOptions& o, std::vector<std::string>& remarks) {
+  const char* const variable = std::getenv("PERSEUS_DOMAIN");
+  o.domain = text(all.domain != nullptr ? all.domain : variable);
+  const auto given = [](bool is_given, double value) { return is_given ? std::optional(value) : std::nullopt; };
+  o.least_rate = number_or_variable("least_rate", given(!(all.least_rate < 0), all.least_rate), "PERSEUS_LEAST_RATE", 0,
+                                    1, remarks);
+  o.priority =
+      number_or_variable("priority", given(all.priority != 0, all.priority), "PERSEUS_PRIORITY", 0.001, 1000, remarks);
 }
 
 /// A variable of the environment that is 0 or 1; `otherwise`: not set, or neither.
@@ -135,8 +144,13 @@ ClientOptions read_options(const perseus_options* given, std::vector<std::string
   o.transfer_latency_s = check.number("transfer_latency_s", all.transfer_latency_s, 1e3, 0);
   o.start_limit_s = check.number("start_limit_s", all.start_limit_s, 1e6, 5);
   o.report_interval_s = check.number("report_interval_s", all.report_interval_s, 1e6, 2);
-  o.plan_tolerance = plan_tolerance(all.plan_tolerance, remarks);
-  o.most_slowdown = number_of("PERSEUS_MOST_SLOWDOWN", PlanGuard::kMostSlowdown, 1, 1000, remarks);
+  const auto tolerance = all.plan_tolerance != 0 ? std::optional(all.plan_tolerance) : std::nullopt;
+  o.plan_tolerance = number_or_variable("plan_tolerance", tolerance, "PERSEUS_PLAN_TOLERANCE",
+                                        -std::numeric_limits<double>::infinity(), 10, remarks)
+                         .value_or(o.plan_tolerance);
+  o.most_slowdown = number_or_variable("most_slowdown", std::nullopt, "PERSEUS_MOST_SLOWDOWN", 1, 1000, remarks)
+                        .value_or(PlanGuard::kMostSlowdown);
+  read_tier(all, o, remarks);
   o.switch_latency_s = all.switch_latency_s < 0 ? -1 : check.number("switch_latency_s", all.switch_latency_s, 10, 0);
   o.advice_only = (all.flags & PERSEUS_ADVICE_ONLY) != 0;
   o.no_energy = (all.flags & PERSEUS_NO_ENERGY) != 0;
@@ -168,6 +182,7 @@ perseus_options default_options() {
   options.dp_degree = options.pp_degree = options.tp_degree = 1;
   options.start_limit_s = 5;
   options.report_interval_s = 2;
+  options.least_rate = -1;
   return options;
 }
 

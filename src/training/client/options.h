@@ -35,6 +35,8 @@ struct ClientOptions {
   std::string server, token, ca_file;
   std::string job, job_name;
   std::map<std::string, std::string> facts, labels;
+  std::string domain;                          ///< tier; empty: not given
+  std::optional<double> least_rate, priority;  ///< tier
   std::string profile, schedule, action_table;
   int microbatches = 0, chunks = 1;
   int rank = 0, dp_rank = 0, pp_rank = 0, tp_rank = 0;

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace perseus::jobs {
 namespace {
@@ -25,13 +27,16 @@ TEST(SiteDocumentTest, IsReadAsItIsWritten) {
       R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"pacing":true,"domains":[{"name":"hall"},)"
       R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"limits_unread":"event e1","constant_w":10,)"
       R"("window_s":2.5,"ramp_up_w_per_s":2}],)"
-      R"("hosts":[{"prefix":"a-","domain":"row"}]})",
+      R"("hosts":[{"prefix":"a-","domain":"row"}],"teams":[{"name":"vision","least_rate":0.9,"priority":4},)"
+      R"({"name":"speech"}]})",
       "body");
   ASSERT_TRUE(read.ok());
   EXPECT_EQ(read->site.domains[1].parent, 0);
   EXPECT_EQ(read->site.domains[1].window, Seconds(2.5));
   EXPECT_EQ(read->site.domains[0].window, std::nullopt);
   EXPECT_EQ(read->hosts[0].domain, 1);
+  EXPECT_EQ(read->teams[0].priority, 4);
+  EXPECT_EQ(read->teams[1].least_rate, std::nullopt);
   const std::string text = format_site_document(*read);
   const auto again = parse_site_document(text, "body");
   ASSERT_TRUE(again.ok()) << text;
@@ -76,6 +81,96 @@ TEST(SiteDocumentTest, AnErrorNamesTheRuleOfHosts) {
             "site: hosts[0].host, prefix: 'a', 'b'; allowed: exactly one of them");
   EXPECT_EQ(in_rule(R"("host":"a","domain":"cellar")"),
             "site: hosts[0].domain: 'cellar'; allowed: the name of a domain");
+}
+
+TEST(SiteDocumentTest, AnErrorNamesTheTeam) {
+  const auto in_team = [](const std::string& members) {
+    return in_root(R"("teams":[{"name":"a"},{)" + members + "}]");
+  };
+  EXPECT_EQ(in_team(R"("name":"")"), "site: teams[1].name: 0 bytes; allowed: 1 to 256");
+  EXPECT_EQ(in_team(R"("name":"a")"), "site: teams[1].name: 'a'; allowed: a name that no team before it has");
+  EXPECT_EQ(in_team(R"("name":"b","least_rate":90)"), "site: teams[1].least_rate: 90; allowed: 0 to 1");
+  EXPECT_EQ(in_team(R"("name":"b","priority":0)"), "site: teams[1].priority: 0; allowed: 0.001 to 1000");
+}
+
+/// A hall with two rows, in which one team has a tier.
+class TierTest : public ::testing::Test {
+ protected:
+  /// "domain least_rate priority", and why it is not as asked for.
+  std::string tier() {
+    const TierHere tier = tier_of(document_, job_);
+    return fmt::format("{} {} {}{}{}", document_.site.domains[tier.domain].name, tier.least_rate, tier.priority,
+                       tier.reason.empty() ? "" : ": ", tier.reason);
+  }
+  void asks_in_team(const std::string& team, Tier tier) {
+    job_.spec.facts["team"] = team;
+    job_.spec.tier = std::move(tier);
+    job_.spec.tier_bounded = true;
+  }
+  void runs_on(const std::vector<std::string>& hosts) {
+    job_.ranks.clear();
+    for (const std::string& host : hosts) {
+      job_.ranks.emplace_back(Rank{});
+      job_.ranks.back()->host = host;
+    }
+  }
+
+  const SiteDocument document_ = *parse_site_document(
+      R"({"domains":[{"name":"hall"},{"name":"a"},{"name":"b"}],"least_rate":0.5,)"
+      R"("hosts":[{"prefix":"a-","domain":"a"},{"prefix":"b-","domain":"b"}],)"
+      R"("teams":[{"name":"vision","least_rate":0.9,"priority":4},{"name":"speech","priority":2}]})",
+      "body");
+  Job job_;
+};
+
+TEST_F(TierTest, WithoutTokensItIsWhatTheJobAsksFor) {
+  EXPECT_EQ(tier(), "hall 0.5 1");
+  job_.spec.tier = {"b", 1, 1000};
+  runs_on({"a-1"});
+  EXPECT_EQ(tier(), "b 1 1000");
+  job_.spec.tier = {"cellar", 0, 0.5};
+  EXPECT_EQ(tier(), "a 0 0.5: the site has no domain 'cellar': it is in that of its hosts");
+}
+
+TEST_F(TierTest, ATeamsTierIsWhatItsJobsHave) {
+  asks_in_team("vision", {});
+  EXPECT_EQ(tier(), "hall 0.9 4");
+  asks_in_team("speech", {});
+  EXPECT_EQ(tier(), "hall 0.5 2");
+  asks_in_team("others", {});
+  EXPECT_EQ(tier(), "hall 0.5 1");
+  job_.spec.tier_bounded = false;
+  job_.spec.facts["team"] = "vision";
+  EXPECT_EQ(tier(), "hall 0.9 4") << "also of a job that an operator registered";
+}
+
+TEST_F(TierTest, ATokenOfAJobTakesNoMoreThanItsTeamHas) {
+  asks_in_team("vision", {"", 1, 1000});
+  EXPECT_EQ(tier(),
+            "hall 0.9 4: least_rate 1 asked for; allowed to its team: at most 0.9; priority 1000 asked for; "
+            "allowed to its team: at most 4");
+  asks_in_team("others", {"", 1, 1000});
+  EXPECT_EQ(tier(),
+            "hall 0.5 1: least_rate 1 asked for; allowed to its team: at most 0.5; priority 1000 asked for; "
+            "allowed to its team: at most 1");
+  asks_in_team("vision", {"", 0.25, 0.1});
+  EXPECT_EQ(tier(), "hall 0.25 0.1") << "less is always allowed";
+  job_.spec.tier = {"", 1, 1000};
+  job_.spec.tier_bounded = false;
+  EXPECT_EQ(tier(), "hall 1 1000") << "as an operator set it";
+}
+
+TEST_F(TierTest, ATokenOfAJobMovesNoWattsOutOfTheDomainOfItsHosts) {
+  asks_in_team("vision", {"b", {}, {}});
+  EXPECT_EQ(tier(), "b 0.9 4") << "no rank yet";
+  runs_on({"pod-1", "pod-2"});
+  EXPECT_EQ(tier(), "b 0.9 4") << "the site does not say where these hosts are";
+  runs_on({"a-1", "a-2"});
+  EXPECT_EQ(tier(), "a 0.9 4: domain 'b' asked for: its hosts are in 'a'");
+  runs_on({"a-1", "b-1"});
+  EXPECT_EQ(tier(), "hall 0.9 4: domain 'b' asked for: its hosts are in 'hall'");
+  runs_on({"b-1"});
+  EXPECT_EQ(tier(), "b 0.9 4");
 }
 
 }  // namespace

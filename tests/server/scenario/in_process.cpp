@@ -217,6 +217,9 @@ Status InProcess::set_policy(const jobs::SetPolicy& request) {
 Status InProcess::clear_policy(const jobs::ClearPolicy& request) {
   return answer<Ok>([&](auto done) { service_->clear_policy(request, done); });
 }
+Status InProcess::set_tier(const jobs::SetTier& request) {
+  return answer<Ok>([&](auto done) { service_->set_tier(request, done); });
+}
 Result<jobs::JobView> InProcess::job(const std::string& job) {
   const auto view = [&] { return answer<jobs::JobView>([&](auto done) { service_->job(job, done); }); };
   (void)view().ok();  // the view may have scheduled work

@@ -37,6 +37,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
   Status set_policy(const jobs::SetPolicy& request) override;
   Status clear_policy(const jobs::ClearPolicy& request) override;
+  Status set_tier(const jobs::SetTier& request) override;
   Result<jobs::JobView> job(const std::string& job) override;
   Status set_site(const std::string& document) override;
   Status read_meter(const std::string& readings) override;

@@ -218,6 +218,10 @@ Status OverHttp::clear_policy(const jobs::ClearPolicy& request) {
   return status_of(ask("DELETE", in_job(request.job, "/policies/" + http::percent_encode(request.kind))));
 }
 
+Status OverHttp::set_tier(const jobs::SetTier& request) {
+  return status_of(ask("PUT", in_job(request.job, "/tier"), jobs::json_text(request.tier)));
+}
+
 namespace {
 
 std::optional<Seconds> seconds_in(formats::JsonFields& fields, std::string_view name) {

@@ -29,6 +29,7 @@ class OverHttp final : public ScenarioTarget {
   Status withdraw_straggler(const jobs::WithdrawStraggler& request) override;
   Status set_policy(const jobs::SetPolicy& request) override;
   Status clear_policy(const jobs::ClearPolicy& request) override;
+  Status set_tier(const jobs::SetTier& request) override;
   Result<jobs::JobView> job(const std::string& job) override;
   Status set_site(const std::string& document) override;
   Status read_meter(const std::string& readings) override;

@@ -52,43 +52,25 @@ class Player {
 
   Status play_step(const ScenarioStep& step) {
     static const std::map<std::string, Action> actions{
-        {"profile", &Player::profile},
-        {"job", &Player::job},
-        {"ranks", &Player::ranks},
-        {"rank", &Player::rank},
-        {"measured", &Player::measured},
-        {"upload", &Player::upload},
-        {"report", &Player::report},
-        {"finish", &Player::finish},
-        {"straggler", &Player::straggler},
-        {"withdraw", &Player::withdraw},
-        {"policy", &Player::policy},
-        {"clear", &Player::clear},
-        {"wait", &Player::wait},
-        {"answered", &Player::answered},
-        {"waiting", &Player::waiting},
-        {"expect", &Player::expect},
-        {"at", &Player::at},
-        {"hold", &Player::hold},
-        {"go", &Player::go},
-        {"restart", &Player::restart},
-        {"stop", &Player::stop},
-        {"break", &Player::break_store},
-        {"mend", &Player::mend_store},
-        {"freeze", &Player::freeze_store},
-        {"thaw", &Player::thaw_store},
-        {"vanish", &Player::vanish},
-        {"full", &Player::fill_disk},
-        {"room", &Player::make_room},
-        {"train", &Player::train},
-        {"drop", &Player::drop},
-        {"shape", &Player::shape},
-        {"site", &Player::site},
-        {"no_site", &Player::no_site},
-        {"meter", &Player::meter},
-        {"admit", &Player::admit},
-        {"release", &Player::release},
-        {"power", &Player::power},
+        {"profile", &Player::profile},     {"job", &Player::job},
+        {"ranks", &Player::ranks},         {"rank", &Player::rank},
+        {"measured", &Player::measured},   {"upload", &Player::upload},
+        {"report", &Player::report},       {"finish", &Player::finish},
+        {"straggler", &Player::straggler}, {"withdraw", &Player::withdraw},
+        {"policy", &Player::policy},       {"clear", &Player::clear},
+        {"tier", &Player::tier},           {"wait", &Player::wait},
+        {"answered", &Player::answered},   {"waiting", &Player::waiting},
+        {"expect", &Player::expect},       {"at", &Player::at},
+        {"hold", &Player::hold},           {"go", &Player::go},
+        {"restart", &Player::restart},     {"stop", &Player::stop},
+        {"break", &Player::break_store},   {"mend", &Player::mend_store},
+        {"freeze", &Player::freeze_store}, {"thaw", &Player::thaw_store},
+        {"vanish", &Player::vanish},       {"full", &Player::fill_disk},
+        {"room", &Player::make_room},      {"train", &Player::train},
+        {"drop", &Player::drop},           {"shape", &Player::shape},
+        {"site", &Player::site},           {"no_site", &Player::no_site},
+        {"meter", &Player::meter},         {"admit", &Player::admit},
+        {"release", &Player::release},     {"power", &Player::power},
         {"follow", &Player::follow},
     };
     const auto action = actions.find(step.words[0]);
@@ -127,6 +109,13 @@ class Player {
     return target_.upload_profile(id(step), *profile);
   }
 
+  static jobs::Tier tier_in(const ScenarioStep& step) {
+    jobs::Tier tier{step.text("domain")};
+    if (step.find("least_rate")) tier.least_rate = step.number("least_rate", 0);
+    if (step.find("priority")) tier.priority = step.number("priority", 1);
+    return tier;
+  }
+
   Status job(const ScenarioStep& step) {
     jobs::RegisterJob request;
     request.name = step.words.size() > 1 ? step.words[1] : "";
@@ -141,9 +130,7 @@ class Player {
     request.plain_profiling = step.text("plain_profiling") == "yes";
     if (step.find("model")) request.facts["model"] = step.text("model");
     if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
-    request.domain = step.text("domain");
-    if (step.find("least_rate")) request.least_rate = step.number("least_rate", 0);
-    if (step.find("priority")) request.priority = step.number("priority", 1);
+    request.tier = tier_in(step);
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
     const int microbatches = step.whole("microbatches", 6);
@@ -318,6 +305,8 @@ class Player {
   Status clear(const ScenarioStep& step) {
     return target_.clear_policy({id(step), step.words.size() > 2 ? step.words[2] : ""});
   }
+
+  Status tier(const ScenarioStep& step) { return target_.set_tier({id(step), tier_in(step)}); }
 
   Status wait(const ScenarioStep& step) {
     jobs::WaitForPlan request;

@@ -39,6 +39,7 @@ class ScenarioTarget {
   virtual Status withdraw_straggler(const jobs::WithdrawStraggler& request) = 0;
   virtual Status set_policy(const jobs::SetPolicy& request) = 0;
   virtual Status clear_policy(const jobs::ClearPolicy& request) = 0;
+  virtual Status set_tier(const jobs::SetTier& request) = 0;
   virtual Result<jobs::JobView> job(const std::string& job) = 0;
   /// The body of PUT /v1/site; empty: there is no site any more.
   virtual Status set_site(const std::string& document) = 0;

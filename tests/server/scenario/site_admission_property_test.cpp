@@ -82,7 +82,7 @@ class AdmittedJobs {
     request.name = name;
     request.degrees = {1, kRanks, 1};
     request.profile = "small";
-    request.domain = domain;
+    request.tier.domain = domain;
     const auto registered = server_.register_job(request);
     RC_ASSERT(registered.ok());
     running_[name] = registered->job;

@@ -34,7 +34,7 @@ class FallWithoutServer : public ::testing::Test {
     request.name = fmt::format("job-{}", jobs_.size());
     request.degrees = {1, 2, 1};
     request.profile = "small";
-    request.least_rate = 0.5;
+    request.tier.least_rate = 0.5;
     const auto registered = server_.register_job(request);
     ASSERT_TRUE(registered.ok());
     TwoRanks job;

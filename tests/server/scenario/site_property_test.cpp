@@ -88,8 +88,8 @@ class RandomSite {
     request.degrees = {1, 2, 1};
     request.profile = profile;
     const int domain = dice_.roll(0, 2);
-    request.domain = kDomains[domain];
-    if (dice_.one_in(3)) request.least_rate = dice_.one_in(2) ? 0.9 : 0.5;
+    request.tier.domain = kDomains[domain];
+    if (dice_.one_in(3)) request.tier.least_rate = dice_.one_in(2) ? 0.9 : 0.5;
     const auto registered = server_.register_job(request);
     RC_ASSERT(registered.ok());
     RunningJob job{registered->job, microbatches, domain, !dice_.one_in(6), dice_.one_in(2), {}};

@@ -1,6 +1,7 @@
 // Options that an environment variable can set.
 #include "training/client/options.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,8 +32,10 @@ TEST(Options, ThePlanTolerance) {
     device::Environment odd("PERSEUS_PLAN_TOLERANCE", wrong);
     EXPECT_EQ(read(), 0.01) << wrong;
   }
-  EXPECT_THAT(remarks, ::testing::ElementsAre(::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %'; 0.01 is used"),
-                                              ::testing::HasSubstr("'nan'"), ::testing::HasSubstr("'11'")));
+  EXPECT_THAT(remarks,
+              ::testing::ElementsAre(
+                  ::testing::StartsWith("PERSEUS_PLAN_TOLERANCE is '1 %', ignored; allowed: a number up to 10"),
+                  ::testing::HasSubstr("'nan'"), ::testing::HasSubstr("'11'")));
   given.size = offsetof(perseus_options, plan_tolerance);  // a program compiled against an older header
   given.plan_tolerance = 5;
   EXPECT_EQ(read(), 0.03);
@@ -50,7 +53,48 @@ TEST(Options, TheMostSlowdown) {
   EXPECT_TRUE(remarks.empty());
   for (const char* const wrong : {"0.5", "nan", "2x"}) EXPECT_EQ(read(wrong), 2) << wrong;
   EXPECT_THAT(remarks, ::testing::SizeIs(3));
-  EXPECT_EQ(remarks[0], "PERSEUS_MOST_SLOWDOWN is '0.5'; 2 is used; allowed: a number 1 to 1000");
+  EXPECT_EQ(remarks[0], "PERSEUS_MOST_SLOWDOWN is '0.5', ignored; allowed: 1 to 1000");
+}
+
+/// The tier of a program with these options under these variables.
+std::string tier_of(const perseus_options& given, const char* domain, const char* least_rate, const char* priority,
+                    std::vector<std::string>& remarks) {
+  device::Environment first("PERSEUS_DOMAIN", domain), second("PERSEUS_LEAST_RATE", least_rate),
+      third("PERSEUS_PRIORITY", priority);
+  const ClientOptions options = read_options(&given, remarks);
+  const auto shown = [](const std::optional<double>& value) { return value ? fmt::format("{}", *value) : "none"; };
+  return fmt::format("'{}' {} {}", options.domain, shown(options.least_rate), shown(options.priority));
+}
+
+TEST(Options, TheTier) {
+  std::vector<std::string> remarks;
+  perseus_options given = default_options();
+  const auto read = [&](const char* domain, const char* least_rate, const char* priority) {
+    return tier_of(given, domain, least_rate, priority, remarks);
+  };
+  EXPECT_EQ(read(nullptr, nullptr, nullptr), "'' none none");
+  EXPECT_EQ(read("", "", ""), "'' none none");
+  EXPECT_EQ(read("row-a", "0.9", "4"), "'row-a' 0.9 4");
+  EXPECT_EQ(read("row-a", "0", "0.001"), "'row-a' 0 0.001") << "a least rate of 0 is one";
+  given.domain = "row-b";
+  given.least_rate = 0;
+  given.priority = 2;
+  EXPECT_EQ(read("row-a", "0.9", "4"), "'row-b' 0 2");
+  EXPECT_TRUE(remarks.empty());
+
+  given.least_rate = 1.5;
+  given.priority = -1;
+  EXPECT_EQ(read("row-a", "0.9", "4"), "'row-b' none none") << "a wrong value is no tier that can be guessed";
+  EXPECT_THAT(remarks, ::testing::ElementsAre("least_rate is 1.5, ignored; allowed: 0 to 1",
+                                              "priority is -1, ignored; allowed: 0.001 to 1000"));
+  remarks.clear();
+  given = default_options();
+  EXPECT_EQ(read(nullptr, "90%", "0"), "'' none none");
+  EXPECT_THAT(remarks, ::testing::ElementsAre("PERSEUS_LEAST_RATE is '90%', ignored; allowed: 0 to 1",
+                                              "PERSEUS_PRIORITY is '0', ignored; allowed: 0.001 to 1000"));
+  given.size = offsetof(perseus_options, domain);  // a program compiled against an older header
+  given.least_rate = 0.5;
+  EXPECT_EQ(read(nullptr, nullptr, nullptr), "'' none none");
 }
 
 TEST(Options, ReportsOfStragglersCanBeTurnedOff) {

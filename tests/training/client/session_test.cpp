@@ -77,12 +77,15 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   options.profile = "sample";
   options.facts = {{"model", "gpt3"}};
   options.labels = {{"team", "vision"}};
+  options.domain = "row-a";
+  options.least_rate = 0.9;
+  options.priority = 2;
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
   EXPECT_THAT(server.asked("POST", "/v1/jobs").at(0),
               AllOf(HasSubstr(R"("name":"a \"name\"")"), HasSubstr(R"("profile":"sample")"),
                     HasSubstr(R"("facts":{"model":"gpt3"})"), HasSubstr(R"("labels":{"team":"vision"})"),
-                    Not(HasSubstr("profile_online"))));
+                    HasSubstr(R"("domain":"row-a","least_rate":0.9,"priority":2)"), Not(HasSubstr("profile_online"))));
   EXPECT_THAT(server.asked("POST", "/v1/jobs/j1/ranks").at(0),
               AllOf(HasSubstr(R"("clocks_mhz":[1410,1200,900])"), HasSubstr(R"("accelerator":"GPU-1")")));
   EXPECT_TRUE(session->reached());
