@@ -67,12 +67,18 @@ LimitedSite random_site(Dice& dice, int domains, int jobs, int points) {
                        .least_rate = 0.25 * dice.roll(0, 4),
                        .domain = dice.roll(0, num_domains - 1)};
     double power_w = 10.0 * dice.roll(0, 20);
-    int twentieths = dice.one_in(3) ? 0 : dice.roll(0, 5);
-    const auto add_point = [&] { job.curve.points.push_back({Watts(power_w), twentieths / 20.0, 0, false}); };
-    for (int p = dice.roll(1, points); p > 0 && twentieths <= 20; --p) {
+    // Long curves are concave, with a bump or none.
+    const bool is_long = points > 20;
+    const int parts = is_long ? 2 * points : 20, bump = dice.roll(0, 2 * points);
+    int part = dice.one_in(3) ? 0 : dice.roll(0, 5);
+    const auto add_point = [&] {
+      job.curve.points.push_back({Watts(power_w), static_cast<double>(part) / parts, 0, false});
+    };
+    for (int p = dice.roll(1, points); p > 0 && part <= parts; --p) {
       add_point();
-      power_w += 10.0 * dice.roll(1, 5);
-      twentieths += dice.roll(1, 4);
+      const int above = static_cast<int>(std::ssize(job.curve.points));
+      power_w += is_long && above != bump ? 10.0 + above : 10.0 * dice.roll(1, 5);
+      part += is_long ? 1 : dice.roll(1, 4);
     }
     if (job.curve.points.back().rate == 0) add_point();
     limited.site.jobs.push_back(job);

@@ -22,4 +22,12 @@ std::vector<std::string_view> site_objective_names();
 /// A job's share of the objective's sum; for max_min its rate. Minus infinity for a slowdown at rate 0.
 double value_of(SiteObjective objective, const SiteJob& job, double rate);
 
+/// Value that a job of that weight gains by a watt, on the way from a point to a faster one; not for max_min.
+inline double gain_per_w(SiteObjective objective, double weight, const PowerPoint& from, const PowerPoint& to) {
+  const double more_w = (to.power - from.power).value();
+  // Of a slowdown, 1/from - 1/to: as one quotient, since an allocation computes it for every point of a site.
+  const double over = objective == SiteObjective::slowdown ? from.rate * to.rate * more_w : more_w;
+  return weight * (to.rate - from.rate) / over;
+}
+
 }  // namespace perseus::model

@@ -40,14 +40,19 @@ class Allocator {
   /// The k-th job of a domain, whose steps from `low` to `high` are not decided yet.
   struct Open {
     int job, low, high;
+    double low_w;  ///< power at `low`; of ties at `high`
   };
 
-  [[nodiscard]] double power_w(const Share& share) const { return steps_.power_w(share.vertex) + share.extra_w; }
-  [[nodiscard]] double power_w(const Share& upper, int vertex) const;
+  [[nodiscard]] double power_w(int job, const Share& share) const {
+    return steps_.power_w(job, share.vertex) + share.extra_w;
+  }
+  [[nodiscard]] double power_w(int job, const Share& upper, int vertex) const;
   void settle(int domain, double limit_w);
   void divide(int domain, double limit_w, std::span<const Share> upper, std::span<Share> shares);
-  void give_ties(std::vector<Open>& ties, double left_w, std::span<const Share> upper, std::span<Share> shares);
-  double pivot_of(const std::vector<Open>& open);
+  void give_ties(const int* jobs, const std::vector<Open>& ties, double left_w, std::span<const Share> upper,
+                 std::span<Share> shares);
+  static std::int64_t steps_in(const std::vector<Open>& open);
+  double drawn_price(const int* jobs, const std::vector<Open>& open);
   [[nodiscard]] double value(const std::vector<int>& chosen) const;
   [[nodiscard]] double bound_of(std::span<const Watts> limits, const model::Allocation& allocation) const;
 
@@ -60,6 +65,8 @@ class Allocator {
       level_;                     ///< per depth and job in that order: what the limits from there inwards leave
   std::vector<double> limits_w_;  ///< of the last call
   std::vector<double> price_, missing_w_;  ///< a price of infinity: all jobs wait
+  std::vector<double> floors_w_;           ///< of the jobs in that order
+  double last_price_ = 0;                  ///< of the domain divided last: others often have a similar one
   std::uint64_t draws_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <queue>
+#include <utility>
+#include <vector>
 
 namespace perseus::site {
 namespace {
@@ -25,20 +27,22 @@ class Filler {
   }
 
   void run() {
-    std::priority_queue<Raise> raises;
-    const auto push = [&](int job) {
-      if (const Raise raise = best_of(job); raise.gain_per_w > 0) raises.push(raise);
-    };
-    for (int j = 0; j < std::ssize(site_.jobs); ++j) push(j);
-    while (!raises.empty()) {
+    std::vector<Raise> possible;
+    for (int j = 0; j < std::ssize(site_.jobs); ++j) {
+      if (const Raise raise = best_of(j); raise.gain_per_w > 0) possible.push_back(raise);
+    }
+    std::priority_queue<Raise> raises({}, std::move(possible));
+    while (!raises.empty() && least_step_ <= left_[0]) {
       const Raise raise = raises.top();
       raises.pop();
-      if (best_of(raise.job).point == raise.point) {  // others may have taken the watts for it
+      Raise next = best_of(raise.job);
+      if (next.point == raise.point) {  // others may have taken the watts for it
         const std::vector<model::PowerPoint>& points = site_.jobs[raise.job].curve.points;
         take(raise.job, points[raise.point].power - points[chosen_[raise.job]].power);
         chosen_[raise.job] = raise.point;
+        next = best_of(raise.job);
       }
-      push(raise.job);
+      if (next.gain_per_w > 0) raises.push(next);
     }
   }
 
@@ -51,20 +55,29 @@ class Filler {
     for (int d = site_.jobs[job].domain; d >= 0; d = site_.domains[d].parent) left = std::min(left, left_[d]);
     return left;
   }
-  [[nodiscard]] Raise best_of(int job) const {
+  Raise best_of(int job) {
     const model::SiteJob& j = site_.jobs[job];
     const auto now = j.curve.points.begin() + chosen_[job];
-    const auto beyond = std::upper_bound(now, j.curve.points.end(), now->power + left_of(job),
-                                         [](Watts power, const model::PowerPoint& p) { return power < p.power; });
-    if (beyond == now || beyond - 1 == now) return {};
-    const auto to = beyond - 1;
-    const double gain = model::value_of(objective_, j, to->rate) - model::value_of(objective_, j, now->rate);
-    return {gain / (to->power - now->power).value(), job, static_cast<int>(to - j.curve.points.begin())};
+    const std::ptrdiff_t beyond = j.curve.points.end() - now;
+    if (beyond == 1) return {};
+    least_step_ = std::min(least_step_, now[1].power - now->power);
+    if (now[1].power > now->power + left_[0]) return {};  // so it is for most jobs
+    const Watts most = now->power + left_of(job);
+    std::ptrdiff_t fits = 0;
+    for (std::ptrdiff_t reach = 1; reach > 0;) {
+      const bool is_within = fits + reach < beyond && now[fits + reach].power <= most;
+      if (is_within) fits += reach;
+      reach = is_within ? 2 * reach : reach / 2;
+    }
+    if (fits == 0) return {};
+    const auto to = now + fits;
+    return {model::gain_per_w(objective_, j.weight, *now, *to), job, static_cast<int>(to - j.curve.points.begin())};
   }
 
   const model::Site& site_;
   model::SiteObjective objective_;
   std::vector<Watts> left_;
+  Watts least_step_ = model::kNoLimit;  ///< no job takes less
   std::vector<int>& chosen_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace perseus::site {
 namespace {
@@ -18,85 +19,94 @@ int floor_point_of(const model::SiteJob& job) {
   return static_cast<int>(std::min(accepted, points.end() - 1) - points.begin());
 }
 
-Steps::Steps(const model::Site& site, model::SiteObjective objective) {
-  std::size_t points = 0;
-  for (const model::SiteJob& job : site.jobs) points += job.curve.points.size();
-  power_w_.reserve(points);
-  urgency_.reserve(points);
-  point_.reserve(points);
-  for (const model::SiteJob& job : site.jobs) add_job(job, objective);
-  raise_steps_below_floors(site);
+Steps::Steps(const model::Site& site, model::SiteObjective objective) : objective_(objective) {
+  jobs_.reserve(site.jobs.size());
+  for (const model::SiteJob& job : site.jobs) {
+    const int points = static_cast<int>(std::ssize(job.curve.points));
+    jobs_.push_back({job.curve.points.data(), job.weight, floor_point_of(job), points - 1, -1, 0, 0, 0});
+    Job& added = jobs_.back();
+    if (objective != model::SiteObjective::max_min && !is_concave(added)) add_hull(added);
+    added.samples = static_cast<int>(std::ssize(samples_));
+    const int number = static_cast<int>(std::ssize(jobs_)) - 1;
+    for (int v = added.floor; v < added.last; v += kStride) samples_.push_back(urgency(number, v));
+    added.samples_end = static_cast<int>(std::ssize(samples_));
+  }
+  raise_steps_below_floors();
 }
 
-void Steps::add_job(const model::SiteJob& job, model::SiteObjective objective) {
-  const std::vector<model::PowerPoint>& points = job.curve.points;
-  const int floor_point = floor_point_of(job);
-  for (int p = 0; p < floor_point; ++p) {
-    power_w_.push_back(points[p].power.value());
-    point_.push_back(p);
-    urgency_.push_back(0);  // set by raise_steps_below_floors()
+bool Steps::is_concave(const Job& job) const {
+  double before = std::numeric_limits<double>::infinity();
+  for (int p = job.floor; p < job.last; ++p) {
+    const double gain = model::gain_per_w(objective_, job.weight, job.points[p], job.points[p + 1]);
+    if (gain > before) return false;
+    before = gain;
   }
-  floor_.push_back(static_cast<int>(power_w_.size()));
-  if (objective == model::SiteObjective::max_min) {
-    for (int p = floor_point; p < std::ssize(points); ++p) {
-      power_w_.push_back(points[p].power.value());
-      point_.push_back(p);
-      urgency_.push_back(-points[p].rate);
+  return true;
+}
+
+void Steps::add_hull(Job& job) {
+  const auto gain = [&](int from, int to) {
+    return model::gain_per_w(objective_, job.weight, job.points[from], job.points[to]);
+  };
+  const auto begin = std::ssize(hulls_);
+  for (int p = job.floor; p <= job.last; ++p) {
+    while (std::ssize(hulls_) >= begin + 2) {
+      const int last = hulls_.back();
+      if (gain(hulls_[hulls_.size() - 2], last) > gain(last, p)) break;
+      hulls_.pop_back();
     }
-  } else {
-    add_hull(job, objective, floor_point);
+    hulls_.push_back(p);
   }
-  first_.push_back(static_cast<int>(power_w_.size()));
+  job.hull = static_cast<int>(begin);
+  job.last = job.floor + static_cast<int>(std::ssize(hulls_) - begin) - 1;
 }
 
-void Steps::add_hull(const model::SiteJob& job, model::SiteObjective objective, int floor_point) {
-  const std::vector<model::PowerPoint>& points = job.curve.points;
-  std::vector<double> value;  // of the hull's vertices
-  const std::size_t begin = power_w_.size();
-  for (int p = floor_point; p < std::ssize(points); ++p) {
-    const double power_w = points[p].power.value(), own = model::value_of(objective, job, points[p].rate);
-    while (value.size() >= 2) {
-      const double before_w = power_w_[power_w_.size() - 2], last_w = power_w_.back();
-      const double last = value.back(), before = value[value.size() - 2];
-      if ((last - before) * (power_w - last_w) > (own - last) * (last_w - before_w)) break;
-      power_w_.pop_back();
-      point_.pop_back();
-      value.pop_back();
-    }
-    power_w_.push_back(power_w);
-    point_.push_back(p);
-    value.push_back(own);
+void Steps::raise_steps_below_floors() {
+  std::vector<double> tiers;
+  for (int j = 0; j < std::ssize(jobs_); ++j) {
+    tiers.push_back(point_of(j, floor(j)).rate);
+    if (floor(j) < last(j)) urgency_below_ = std::max(urgency_below_, urgency(j, floor(j)));
   }
-  for (std::size_t v = 0; v + 1 < value.size(); ++v) {
-    urgency_.push_back((value[v + 1] - value[v]) / (power_w_[begin + v + 1] - power_w_[begin + v]));
-  }
-  urgency_.push_back(0);  // the last vertex has no step
-}
-
-void Steps::raise_steps_below_floors(const model::Site& site) {
-  std::vector<double> floors;
-  for (const model::SiteJob& job : site.jobs) floors.push_back(job.curve.points[floor_point_of(job)].rate);
-  std::vector<double> tiers = floors;
   std::ranges::sort(tiers);
   tiers.erase(std::unique(tiers.begin(), tiers.end()), tiers.end());
-  const double scale = urgency_.empty() ? 1 : std::max(1.0, *std::ranges::max_element(urgency_));
-  for (int j = 0; j < std::ssize(site.jobs); ++j) {
-    const auto tier = static_cast<double>(std::ranges::lower_bound(tiers, floors[j]) - tiers.begin());
-    for (int v = first(j); v < floor(j); ++v) {
-      const double reached = site.jobs[j].curve.points[point_[v]].rate / floors[j];
-      urgency_[v] = scale * (2 * tier + 3 - reached);
-    }
+  for (int j = 0; j < std::ssize(jobs_); ++j) {
+    const auto tier = std::ranges::lower_bound(tiers, point_of(j, floor(j)).rate) - tiers.begin();
+    jobs_[j].tier = 2 * static_cast<double>(tier) + 3;
   }
 }
 
-int Steps::first_at_most(double urgency, int low, int high) const {
-  const auto begin = urgency_.begin();
-  return static_cast<int>(std::lower_bound(begin + low, begin + high, urgency, std::greater<>()) - begin);
-}
-
-int Steps::first_below(double urgency, int low, int high) const {
-  const auto begin = urgency_.begin();
-  return static_cast<int>(std::upper_bound(begin + low, begin + high, urgency, std::greater<>()) - begin);
+int Steps::first_at_most(int job, double wanted, int low, int high) const {
+  const Job& j = jobs_[job];
+  const auto is_above = [&](int step) { return urgency(job, step) > wanted; };
+  // Steps below the floor have more than twice that urgency.
+  wanted > urgency_below_ ? high = std::min(high, std::max(low, j.floor))
+                          : low = std::max(low, std::min(high, j.floor));
+  if (high - low > kStride && low >= j.floor) {
+    const auto begin = samples_.begin() + j.samples, end = samples_.begin() + j.samples_end;
+    const auto first = std::lower_bound(begin, end, wanted, std::greater<>());
+    const int block = j.floor + static_cast<int>(first - begin) * kStride;
+    high = std::clamp(block, low, high);
+    low = std::clamp(block - kStride + 1, low, high);
+    if (first != begin && first != end && low < high) {  // as if urgencies fell evenly between the samples
+      const int expected = block - static_cast<int>(kStride * (wanted - *first) / (first[-1] - *first));
+      const int start = std::clamp(expected, low, high - 1);
+      int reach = 1;
+      if (is_above(start)) {
+        low = start + 1;
+        for (; low + reach <= high && is_above(low + reach - 1); reach *= 2) low += reach;
+        high = std::min(high, low + reach - 1);
+      } else {
+        high = start;
+        for (; low + reach <= high && !is_above(high - reach); reach *= 2) high -= reach;
+        low = std::max(low, high - reach + 1);
+      }
+    }
+  }
+  while (low < high) {
+    const int middle = low + (high - low) / 2;
+    is_above(middle) ? low = middle + 1 : high = middle;
+  }
+  return low;
 }
 
 }  // namespace perseus::site
