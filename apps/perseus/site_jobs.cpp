@@ -119,7 +119,9 @@ Status check_intervals(const model::SiteDescription& site, std::size_t jobs) {
 /// Limits of accelerators: ramped as metered, less what is not theirs.
 void set_limits(const model::SiteDescription& site, PlannedSite& planned) {
   std::vector<int> gpus(site.domains.size());
-  for (std::size_t j = 0; j < planned.gpus.size(); ++j) gpus[planned.timed.site.jobs[j].domain] += planned.gpus[j];
+  for (std::size_t j = 0; j < planned.gpus.size(); ++j) {
+    gpus[planned.timed.site.jobs[j].domain] += site::in_own_nodes(planned.gpus[j], site);
+  }
   planned.constants = site::constants_of(site, gpus);
   planned.timed.end = site.end;
   for (std::size_t d = 0; d < site.domains.size(); ++d) {

@@ -21,8 +21,9 @@ std::vector<model::PowerPoint> pareto(std::vector<model::PowerPoint> points) {
 }  // namespace
 
 std::vector<double> paced_rates(double slowest_rate, double least_rate) {
-  std::vector<double> rates;
-  for (int step = 0; step * kPaceStep < slowest_rate; ++step) rates.push_back(step * kPaceStep);
+  constexpr double step = 0.01;  // of the rate: a job is slower by as much where its watts lie between two
+  std::vector<double> rates{0};
+  for (double rate = kPaceStep; rate < slowest_rate; rate += std::min(kPaceStep, step * rate)) rates.push_back(rate);
   if (least_rate > 0 && least_rate < slowest_rate)
     rates.insert(std::ranges::upper_bound(rates, least_rate), least_rate);
   return rates;

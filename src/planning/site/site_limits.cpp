@@ -39,6 +39,11 @@ Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts 
   return std::max(Watts(0), left_for_accelerators(metered, site, constant));
 }
 
+int in_own_nodes(int gpus, const model::SiteDescription& site) {
+  const int of_node = site.gpus_per_node;
+  return gpus < of_node ? gpus : (gpus + of_node - 1) / of_node * of_node;
+}
+
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus) {
   std::vector<Watts> constants;
   for (std::size_t d = 0; d < site.domains.size(); ++d) {

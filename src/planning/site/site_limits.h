@@ -2,7 +2,7 @@
 //
 // Problem: a meter counts cooling, losses of the supplies, hosts and switches too. And a domain that may only change
 //          slowly must begin to fall before its limit does.
-// Input:   valid domains; GPUs of the jobs directly in each domain.
+// Input:   valid domains; GPUs of the jobs directly in each domain, in_own_nodes().
 // Output:  left_for_accelerators(): (metered / PUE - constants) x supply efficiency; below 0 W: the constants alone
 //          exceed the limit. for_accelerators(): that, 0 W at least. as_metered(): the inverse of the first. ramped():
 //          the greatest function below the steps that falls and rises no faster than allowed, as steps of at most
@@ -23,6 +23,9 @@ namespace perseus::site {
 Watts left_for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant);
 Watts as_metered(Watts accelerators, const model::SiteDescription& site, Watts constant);
 Watts for_accelerators(Watts metered, const model::SiteDescription& site, Watts constant);
+/// GPUs of a job with those of its nodes that it leaves idle: jobs of at least a node's GPUs share no nodes, smaller
+/// ones do.
+int in_own_nodes(int gpus, const model::SiteDescription& site);
 /// Per domain: what hosts and other constant loads of it and of the domains inside draw.
 std::vector<Watts> constants_of(const model::SiteDescription& site, std::span<const int> gpus);
 

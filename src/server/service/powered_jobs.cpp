@@ -140,7 +140,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
     }
     found.site.jobs.push_back(powered(document, *live, now_s));
     const PoweredJob& job = found.site.jobs.back();
-    accelerators[job.domain] += live->job.spec.degrees.world_size();
+    accelerators[job.domain] += site::in_own_nodes(live->job.spec.degrees.world_size(), document.site);
     reserved.take(live->job, job.domain, job.counted);
   }
   for (std::size_t k = 0; k < reservations.size(); ++k) {
@@ -154,7 +154,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
       }
       continue;
     }
-    accelerators[one.domain] += one.accelerators;
+    accelerators[one.domain] += site::in_own_nodes(one.accelerators, document.site);
     PoweredJob& job = found.site.jobs.emplace_back();
     job.domain = one.domain;
     job.counted = job.granted = one.counted;

@@ -94,7 +94,7 @@ SiteForecast site_forecast(const jobs::SiteDocument& document, PoweredSite site,
   for (const model::PowerDomain& domain : site.domains) forecast.domains.push_back(domain.name);
   std::vector<int> directly(site.domains.size());
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {
-    directly[site.jobs[j].domain] += accelerators[j];
+    directly[site.jobs[j].domain] += site::in_own_nodes(accelerators[j], document.site);
     site.jobs[j].has_grant = false;  // a division anew: hysteresis is for the present
   }
   for (const LimitsAt& at : forecast_steps(document, directly, now_s, until_s)) {

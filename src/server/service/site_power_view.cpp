@@ -79,7 +79,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     const LiveJob* const live = jobs.in_memory(id);
     if (live == nullptr || !live->job.live()) continue;
     const SiteJobView& job = view.jobs.emplace_back(site_job_view(document, powered_jobs, *live, now_s));
-    accelerators[job.domain] += live->job.spec.degrees.world_size();
+    accelerators[job.domain] += site::in_own_nodes(live->job.spec.degrees.world_size(), document.site);
     view.weight += job.accelerators * job.priority;
     reserved.take(live->job, job.domain, job.counted);
     for (int d = job.domain; d >= 0; d = domains[d].parent) {
@@ -89,7 +89,9 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     }
   }
   add_reservations(reservations, reserved, domains, view);
-  for (const ReservedPower& one : reserved.all()) accelerators[one.domain] += one.accelerators;
+  for (const ReservedPower& one : reserved.all()) {
+    accelerators[one.domain] += site::in_own_nodes(one.accelerators, document.site);
+  }
   const std::vector<double> meter_factors = meters.factors(document, now_s);
   const std::vector<Watts> limits = limits_between(document, now_s, now_s, accelerators, meter_factors);
   for (std::size_t d = 0; d < domains.size(); ++d) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "planning/site/allocate.h"
 #include "planning/site/power_curve.h"
 #include "planning/site/site_limits.h"
 
@@ -52,6 +53,20 @@ TEST(PowerCurve, APacedJobDrawsItsBlockingPowerAtRateZero) {
   EXPECT_NEAR(floor->power.value(), 2 * (50 + 0.3 / 0.8 * 150), 1e-9);
 }
 
+TEST(PowerCurve, APacedJobUsesItsWattsAtAnyRate) {
+  const auto metered = [](double rate) { return Watts(50 + rate / 0.8 * 150); };
+  model::Site site;
+  site.domains = {{"site", -1}};
+  site.jobs.push_back(job("paced", 0, 0));
+  site.jobs[0].curve = power_curve_of(two_points(), Watts(50), 1, 0);
+  Allocator allocator(site, model::SiteObjective::throughput);
+  for (double rate = 0.0057; rate < 0.8; rate += 0.0031) {
+    const int chosen = allocator.allocate(std::vector{metered(rate)}).chosen[0];
+    EXPECT_LE(site.jobs[0].curve.points[chosen].rate, rate * (1 + 1e-9));
+    EXPECT_GE(site.jobs[0].curve.points[chosen].rate, 0.99 * rate) << rate;
+  }
+}
+
 TEST(PowerCurve, APlanThatDrawsMoreThanAFasterOneIsLeftOut) {
   model::Frontier frontier = two_points();
   frontier.points.insert(frontier.points.begin() + 1, point(1.2, 1.2 * 310));
@@ -73,6 +88,23 @@ TEST(SiteLimits, CoolingHostsAndSuppliesComeOffAMeteredLimit) {
   EXPECT_EQ(for_accelerators(Watts(10), site, constants[1]), Watts(0));
   EXPECT_EQ(left_for_accelerators(Watts(10), site, constants[1]), 0.9 * Watts(-212));
   EXPECT_EQ(for_accelerators(model::kNoLimit, site, constants[1]), model::kNoLimit);
+}
+
+TEST(SiteLimits, JobsOfANodeOrMoreShareNoNodes) {
+  model::SiteDescription site;
+  site.node_overhead = Watts(100);
+  site.gpus_per_node = 8;
+  site.domains = {{"site", -1, {}, {}, Watts(0)}};
+  const auto hosts = [&](const std::vector<int>& jobs) {
+    int gpus = 0;
+    for (const int job : jobs) gpus += in_own_nodes(job, site);
+    return constants_of(site, std::vector{gpus})[0] / Watts(100);
+  };
+  EXPECT_EQ(hosts({12, 12}), 4) << "24 GPUs are in 3 nodes, but neither job has one of the other's";
+  EXPECT_EQ(hosts({8, 16}), 3);
+  EXPECT_EQ(hosts({1, 2, 4}), 1) << "small jobs share a node";
+  EXPECT_EQ(hosts({1, 2, 4, 2, 12}), 4);
+  EXPECT_EQ(hosts({}), 0);
 }
 
 TEST(SiteLimits, ARampBeginsBeforeTheFallAndEndsAfterTheRise) {
