@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "command.h"
@@ -84,6 +85,34 @@ http::HttpCall straggler_call(const StragglerNotice& notice) {
   if (notice.pipeline) body["pipeline"] = *notice.pipeline;
   return {"POST", notice.job.empty() ? "/v1/stragglers" : job_path(notice.job, "/stragglers"),
           formats::json_text(body)};
+}
+
+/// "rank 5": as the server writes the target; empty: not exactly one is given.
+std::string target_of(const StragglerNotice& notice) {
+  if ((notice.accelerator.empty() ? 0 : 1) + (notice.rank ? 1 : 0) + (notice.pipeline ? 1 : 0) != 1) return "";
+  if (!notice.accelerator.empty()) return "accelerator " + notice.accelerator;
+  return notice.rank ? fmt::format("rank {}", *notice.rank) : fmt::format("pipeline {}", *notice.pipeline);
+}
+
+/// The calls that withdraw a notice by its id, or all notices of a target.
+Result<std::vector<http::HttpCall>> withdraw_calls(const http::HttpPeer& peer, const StragglerNotice& notice) {
+  const std::string target = target_of(notice);
+  if (notice.notice.empty() == target.empty() || (notice.job.empty() && notice.accelerator.empty())) {
+    return Error{
+        ErrorCode::usage,
+        "allowed: JOB and NOTICE, or --accelerator, or --job with one of --accelerator, --rank and --pipeline"};
+  }
+  const auto list = list_over_jobs(peer, notice.job, "stragglers");
+  if (!list) return list.error();
+  std::vector<http::HttpCall> calls;
+  for (const json::value& row : json::parse(*list).at("stragglers").as_array()) {  // list_over_jobs() made it
+    const std::string id(row.at("id").as_string());
+    if (target.empty() ? id != notice.notice : row.at("target").as_string() != target) continue;
+    const std::string job(row.at("job").as_string());
+    calls.push_back({"DELETE", job_path(job, "/stragglers/" + http::percent_encode(id)), ""});
+  }
+  if (!calls.empty()) return calls;
+  return Error{ErrorCode::not_found, fmt::format("no notice of {}", target.empty() ? notice.notice : target)};
 }
 
 struct PolicyChange {
@@ -230,10 +259,22 @@ void add_straggler_list(CLI::App& group, Command& command, const std::shared_ptr
   })->add_option("JOB", notice->job, "Only stragglers of this job, by its id or name (default: of all live jobs)");
 }
 
+void add_target_options(CLI::App& action, StragglerNotice& notice) {
+  action.add_option("--job", notice.job, "Job of the straggler; not needed with --accelerator")->type_name("JOB");
+  action.add_option("--accelerator", notice.accelerator, "Accelerator that straggles")->type_name("ID");
+  action.add_option("--rank", notice.rank, "Rank of the job that straggles")
+      ->check(whole_number_within(0, 1 << 24))
+      ->type_name("R");
+  action.add_option("--pipeline", notice.pipeline, "Pipeline of the job that straggles")
+      ->check(whole_number_within(0, 1 << 24))
+      ->type_name("P");
+}
+
 void add_straggler(CLI::App& app, Command& command) {
   auto* group = add_group(app, "straggler", "Report, list and withdraw stragglers",
                           "  perseus straggler set --accelerator GPU-8f2c --delay 30 --degree 1.2\n"
                           "  perseus straggler set --job JOB --pipeline 2 --degree 1\n"
+                          "  perseus straggler withdraw --accelerator GPU-8f2c\n"
                           "  perseus straggler list\n");
   auto notice = std::make_shared<StragglerNotice>();
   const std::shared_ptr<std::string> job(notice, &notice->job);
@@ -241,14 +282,7 @@ void add_straggler(CLI::App& app, Command& command) {
   auto* set = add_action(
       *group, command, "set", "Report a straggler; degree 1: back to normal",
       [notice] { return straggler_call(*notice); }, job);
-  set->add_option("--job", notice->job, "Job of the straggler; not needed with --accelerator")->type_name("JOB");
-  set->add_option("--accelerator", notice->accelerator, "Accelerator that straggles")->type_name("ID");
-  set->add_option("--rank", notice->rank, "Rank of the job that straggles")
-      ->check(whole_number_within(0, 1 << 24))
-      ->type_name("R");
-  set->add_option("--pipeline", notice->pipeline, "Pipeline of the job that straggles")
-      ->check(whole_number_within(0, 1 << 24))
-      ->type_name("P");
+  add_target_options(*set, *notice);
   set->add_option("--delay", notice->delay_s, "Time until the notice takes effect, in seconds (default: now)")
       ->check(number_within(0, 1e9, "s"))
       ->type_name("S");
@@ -256,15 +290,23 @@ void add_straggler(CLI::App& app, Command& command) {
       ->required()
       ->check(number_within(1, 1e6, ""))
       ->type_name("X");
-  auto* withdraw = add_action(
-      *group, command, "withdraw", "Withdraw a notice",
-      [notice] {
-        return http::HttpCall{"DELETE", job_path(notice->job, "/stragglers/" + http::percent_encode(notice->notice)),
-                              ""};
-      },
-      job);
-  withdraw->add_option("JOB", notice->job, kJobMeaning)->required();
-  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'list' prints it")->required();
+  auto* withdraw = group->add_subcommand("withdraw", "Withdraw a notice, or all notices of a target");
+  const auto peer = add_server_options(*withdraw);
+  add_json_flag(*withdraw, command);
+  add_target_options(*withdraw, *notice);
+  withdraw->add_option("JOB", notice->job, kJobMeaning);
+  withdraw->add_option("NOTICE", notice->notice, "Id of the notice, as 'list' prints it");
+  withdraw->callback([peer, notice, &command] {
+    command.run = [peer, notice, &command]() -> Result<int> {
+      const auto calls = withdraw_calls(*peer, *notice);
+      if (!calls) return calls.error();
+      for (const http::HttpCall& call : *calls) {
+        auto printed = print_answer(*peer, call_server(*peer, call), command.json);
+        if (!printed || *printed != 0) return printed;
+      }
+      return 0;
+    };
+  });
 }
 
 void add_policy_list(CLI::App& group, Command& command, const std::shared_ptr<PolicyChange>& change) {

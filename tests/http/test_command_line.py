@@ -147,6 +147,19 @@ class CommandLine(ServedCase):
         self.assertEqual(json.loads(self.out("straggler", "list", "speech", "--json"))["stragglers"], [])
         self.assertRegex(self.out("straggler", "list"), rf"\n{job[:12]} +vision .* 1\.25 +in \d+ \w+\n$")
         self.out("straggler", "withdraw", "vision", straggler["id"])
+        self.assertEqual(json.loads(self.out("straggler", "list", "-o", "json"))["stragglers"], [])
+        self.assertEqual(self.server.cli("straggler", "withdraw", "vision", straggler["id"], ok=False).returncode, 66)
+        # By the options of `set`.
+        for degree in ("1.25", "1.5"):
+            self.out("straggler", "set", "--job", "vision", "--pipeline", "0", "--degree", degree, "--delay", "600")
+        self.out("straggler", "set", "--job", "speech", "--pipeline", "0", "--degree", "1.25", "--delay", "600")
+        self.out("straggler", "withdraw", "--job", "vision", "--pipeline", "0")
+        [left] = json.loads(self.out("straggler", "list", "-o", "json"))["stragglers"]
+        self.assertEqual(left["job"], other)
+        for wrong in (("--pipeline", "0"), ("--job", "speech"), ("--job", "speech", "--pipeline", "0", "--rank", "1"), ()):
+            self.assertIn("allowed: JOB and NOTICE, or --accelerator", self.refused("straggler", "withdraw", *wrong))
+        missing = self.server.cli("straggler", "withdraw", "--accelerator", "GPU-9", ok=False)
+        self.assertEqual((missing.returncode, "no notice of accelerator GPU-9" in missing.stderr), (66, True))
         [policy] = json.loads(self.out("policy", "list", "-o", "json"))["policies"]
         self.assertEqual((policy["job"], policy["kind"]), (other, "max_slowdown"))
         self.assertRegex(self.out("policy", "list", "speech"), rf"\n{other[:12]} +speech +max_slowdown +\S.*10")
