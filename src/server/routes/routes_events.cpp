@@ -9,6 +9,7 @@
 #include "server/jobs/describe_view.h"
 #include "server/jobs/event.h"
 #include "server/routes/call_input.h"
+#include "server/service/limit_changes.h"
 
 namespace perseus::routes {
 namespace {
@@ -20,7 +21,7 @@ bool is_event_kind(std::string_view text) {
   for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
     if (jobs::kind_name(kind) == text) return service::is_notable(text);
   }
-  return text == jobs::kJobRemoved;
+  return text == jobs::kJobRemoved || text == service::kLimitChanged;
 }
 
 std::string events_json(const service::RecentEvents::Page& page) {

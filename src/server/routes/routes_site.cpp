@@ -23,10 +23,10 @@ void Api::put_site(Call call) {
   if (!document) return call.fail(document.error());
   std::optional<std::string> expected;
   if (const auto tag = call.request.header("If-Match")) expected = std::string(*tag);
-  service_.set_site(*std::move(document), std::move(expected), then_ok(call));
+  service_.set_site(*std::move(document), std::move(expected), then_ok(call), author_of(call.identity));
 }
 
-void Api::clear_site(Call call) { service_.clear_site(then_ok(call)); }
+void Api::clear_site(Call call) { service_.clear_site(then_ok(call), author_of(call.identity)); }
 
 void Api::site_meter(Call call) {
   auto readings = jobs::parse_meter_readings(call.request.body, "body");

@@ -1,7 +1,8 @@
 // The last events of all jobs, by time: what happened on the cluster, and who did it.
 //
 // Problem: each job has a log of its own, and most of its events are reports of ranks.
-// Input:   events as they become durable; the logs of jobs that another server, or this one before its start, changed.
+// Input:   events as they become durable; the logs of jobs that another server, or this one before its start, changed;
+//          changes of limits (limit_changes.h).
 // Output:  the last kMostEvents events that is_notable() keeps, each once, in pages, the last one first. page() first
 //          reads, at its first use, the last kEventsRead events of the kJobsRead jobs that changed last; later, of the
 //          jobs that changed since without an event here.
@@ -58,6 +59,8 @@ class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
   void expect_removal(const std::string& job, const std::string& by) { removed_by_[job] = by; }
   void forget_removal(const std::string& job) { removed_by_.erase(job); }
   void job_removed(const store::JobIndexRow& gone);
+  /// An event that no log has. Twice the same one counts once.
+  void add(jobs::JobEvent event);
   void page(Query query, Done<Page> done);
 
  private:
@@ -75,7 +78,6 @@ class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
   };
 
   [[nodiscard]] std::vector<Wanted> behind() const;
-  void add(jobs::JobEvent event);
   [[nodiscard]] Page made(const Query& query) const;
 
   const JobCache& jobs_;

@@ -36,6 +36,8 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       access(*jobs, clock),
       subscriptions(std::make_shared<Subscriptions>(*jobs, *store, clock)),
       recent(std::make_shared<RecentEvents>(*jobs, *store, clock)),
+      limit_changes(std::make_shared<LimitChanges>(*store, clock,
+                                                   [this](jobs::JobEvent event) { recent->add(std::move(event)); })),
       profiles(std::make_shared<StoredProfiles>(options, *store, executor, *characterizations)),
       uploads(std::make_shared<ProfileUploads>(options, *jobs, access, executor)),
       latencies(std::make_shared<LatencyReplans>(options, *jobs, *store, clock, executor)),
@@ -86,6 +88,7 @@ JobHooks Service::Parts::hooks() {
 Status Service::Parts::read(store::Store& from) {
   if (Status opened = jobs->open(from); !opened) return opened;
   if (Status read = site->documents().open(from); !read) return read;
+  if (Status read = limit_changes->open(from); !read) return read;
   if (Status read = site->meters().open(from); !read) return read;
   if (Status read = site->reservations().open(from); !read) return read;
   upkeep = std::make_shared<Upkeep>(
@@ -100,6 +103,10 @@ void Service::Parts::connect(store::Store& to) {
     if (earlier_wake) earlier_wake();
   };
   jobs->on_earlier_wake(earlier);
+  site->documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
+    limit_changes->note(before, after, by);
+  };
+  site->documents().changed_elsewhere = [this] { limit_changes->read(); };
   reactions.log = options.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options.log) options.log(line_of(alert));
@@ -288,10 +295,11 @@ void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> 
   parts_->recent->page(std::move(query), std::move(done));
 }
 
-void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
-  parts_->site->documents().set(std::move(document), std::move(expected), std::move(done));
+void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
+                       const std::string& by) {
+  parts_->site->documents().set(std::move(document), std::move(expected), std::move(done), by);
 }
-void Service::clear_site(Done<Ok> done) { parts_->site->documents().clear(std::move(done)); }
+void Service::clear_site(Done<Ok> done, const std::string& by) { parts_->site->documents().clear(std::move(done), by); }
 void Service::site(Done<std::string> done) { parts_->site->documents().read(std::move(done)); }
 void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done) {
   parts_->site->documents().read([this, readings = std::move(readings), done](const Result<std::string>& text) {

@@ -128,8 +128,9 @@ class Service {
   void set_tier(jobs::SetTier request, Done<Ok> done);
 
   // The site: see server/service/site_power.h.
-  void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
-  void clear_site(Done<Ok> done);
+  void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
+                const std::string& by = {});
+  void clear_site(Done<Ok> done, const std::string& by = {});
   /// The document as JSON.
   void site(Done<std::string> done);
   void site_power(Done<SitePowerView> done);

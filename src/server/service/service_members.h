@@ -16,6 +16,7 @@
 #include "server/service/job_operations.h"
 #include "server/service/job_reactions.h"
 #include "server/service/job_reads.h"
+#include "server/service/limit_changes.h"
 #include "server/service/registrations.h"
 #include "server/service/sent_alerts.h"
 #include "server/service/service.h"
@@ -52,6 +53,7 @@ struct Service::Parts {
   JobAccess access;
   std::shared_ptr<Subscriptions> subscriptions;
   std::shared_ptr<RecentEvents> recent;
+  std::shared_ptr<LimitChanges> limit_changes;
   std::shared_ptr<StoredProfiles> profiles;
   std::shared_ptr<ProfileUploads> uploads;
   std::shared_ptr<LatencyReplans> latencies;

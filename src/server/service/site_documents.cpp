@@ -35,53 +35,60 @@ void SiteDocuments::apply(std::optional<jobs::SiteDocument> document, std::strin
   applied();
 }
 
-void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done) {
+void SiteDocuments::changed_to(std::optional<jobs::SiteDocument> document, std::string text, const std::string& by) {
+  const std::optional<jobs::SiteDocument> before = document_;
+  apply(std::move(document), std::move(text));
+  if (changed) changed(before ? &*before : nullptr, current(), by);
+}
+
+void SiteDocuments::set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
+                        const std::string& by) {
   if (const Status names = check_site_names(document); !names) return done(names.error());
-  const auto change = [weak = weak_from_this(), document = std::move(document),
-                       expected = std::move(expected)](const Done<Ok>& changed) {
+  const auto change = [weak = weak_from_this(), document = std::move(document), expected = std::move(expected),
+                       by](const Done<Ok>& ended) {
     const auto self = weak.lock();
     if (!self) return;
-    if (!expected) return self->put(document, changed);
-    self->read([weak, document, expected, changed](const Result<std::string>& there) {
+    if (!expected) return self->put(document, by, ended);
+    self->read([weak, document, expected, by, ended](const Result<std::string>& there) {
       const auto still = weak.lock();
       if (!still) return;
-      if (!there && there.error().code != ErrorCode::not_found) return changed(there.error());
+      if (!there && there.error().code != ErrorCode::not_found) return ended(there.error());
       const bool same = there && (*expected == "*" || *expected == jobs::site_tag(*there));
-      if (same) return still->put(document, changed);
-      changed(Error{ErrorCode::conflict, "the site is not the one of If-Match any more: read it again"});
+      if (same) return still->put(document, by, ended);
+      ended(Error{ErrorCode::conflict, "the site is not the one of If-Match any more: read it again"});
     });
   };
   turns_->add(change, std::move(done));
 }
 
-void SiteDocuments::put(const jobs::SiteDocument& document, Done<Ok> done) {
+void SiteDocuments::put(const jobs::SiteDocument& document, const std::string& by, Done<Ok> done) {
   std::string text = jobs::format_site_document(document);
   store::Blob blob{kDocumentKey, text};
-  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, text = std::move(text),
+  store_.put_blob(std::move(blob), [weak = weak_from_this(), document, by, text = std::move(text),
                                     done = std::move(done)](const Result<Ok>& put) {
     const auto self = weak.lock();
-    if (self && put) self->apply(document, text);
+    if (self && put) self->changed_to(document, text, by);
     done(put);
   });
 }
 
-void SiteDocuments::clear(Done<Ok> done) {
-  const auto change = [weak = weak_from_this()](const Done<Ok>& changed) {
+void SiteDocuments::clear(Done<Ok> done, const std::string& by) {
+  const auto change = [weak = weak_from_this(), by](const Done<Ok>& ended) {
     const auto self = weak.lock();
-    if (self) self->remove(changed);
+    if (self) self->remove(by, ended);
   };
   turns_->add(change, std::move(done));
 }
 
-void SiteDocuments::remove(Done<Ok> done) {
-  read([weak = weak_from_this(), done = std::move(done)](const Result<std::string>& there) {
+void SiteDocuments::remove(const std::string& by, Done<Ok> done) {
+  read([weak = weak_from_this(), by, done = std::move(done)](const Result<std::string>& there) {
     const auto self = weak.lock();
     if (!self) return;
     if (!there) return done(there.error());
-    self->store_.remove_blob(kDocumentKey, [weak, done](const Result<Ok>& result) {
+    self->store_.remove_blob(kDocumentKey, [weak, by, done](const Result<Ok>& result) {
       const auto still = weak.lock();
       if (still && result) {
-        still->apply(std::nullopt, "");
+        still->changed_to(std::nullopt, "", by);
         still->removed();
       }
       done(result);
@@ -98,6 +105,7 @@ void SiteDocuments::read(Done<std::string> done) {
         if (self && text->value_or("") != self->text_) {  // another server changed it
           auto document = jobs::parse_site_document(text->value_or(""), "the stored site");
           self->apply(*text && document ? std::optional(*std::move(document)) : std::nullopt, text->value_or(""));
+          if (self->changed_elsewhere) self->changed_elsewhere();
         }
         if (!*text) {
           return done(Error{ErrorCode::not_found,

@@ -29,9 +29,9 @@ class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
   Status open(store::Store& from);
   /// Stores the document before it applies. `expected`: the tag of the document that it replaces (jobs::site_tag()), or
   /// "*" for any; conflict: there is another one, none, or another server is changing it.
-  void set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done);
+  void set(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done, const std::string& by = {});
   /// not_found: there is none.
-  void clear(Done<Ok> done);
+  void clear(Done<Ok> done, const std::string& by = {});
   void read(Done<std::string> done);
   /// The document of this server now; null: none.
   [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
@@ -39,12 +39,16 @@ class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const;
 
-  std::function<void()> applied;  ///< current() is another one, or null. Never empty.
-  std::function<void()> removed;  ///< by this server; after `applied`. Never empty.
+  std::function<void()> applied;            ///< current() is another one, or null. Never empty.
+  std::function<void()> removed;            ///< by this server; after `applied`. Never empty.
+  std::function<void()> changed_elsewhere;  ///< by another server; after `applied`. May be empty.
+  /// This server has stored another document; null: there was, or is, none. May be empty.
+  std::function<void(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by)> changed;
 
  private:
-  void put(const jobs::SiteDocument& document, Done<Ok> done);
-  void remove(Done<Ok> done);
+  void put(const jobs::SiteDocument& document, const std::string& by, Done<Ok> done);
+  void remove(const std::string& by, Done<Ok> done);
+  void changed_to(std::optional<jobs::SiteDocument> document, std::string text, const std::string& by);
   void apply(std::optional<jobs::SiteDocument> document, std::string text);
 
   const ServiceOptions& options_;
