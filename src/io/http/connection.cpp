@@ -39,7 +39,7 @@ Connection::Connection(std::shared_ptr<ServerCore> core, std::string peer, bool 
       deadline_(steady_clock::now() + core_->options.request_time),
       tls_(tls) {}
 
-void Connection::close() {
+void Connection::close(bool by_client) {
   if (closed_) return;
   closed_ = true;
   const auto keep = shared_from_this();
@@ -47,7 +47,7 @@ void Connection::close() {
   core_->forget(*this);
   if (const auto exchange = exchange_.lock(); exchange && active_) {
     exchange->answered = true;
-    if (const auto closed = std::exchange(exchange->closed, {})) closed();
+    if (const auto closed = std::exchange(exchange->closed, {})) closed(by_client);
   }
 }
 

@@ -92,7 +92,7 @@ class PendingAnswer {
   ~PendingAnswer();
 
   std::weak_ptr<Connection> connection;
-  std::function<void()> closed;
+  std::function<void(bool by_client)> closed;
   std::string_view route;
   SteadyTime began = std::chrono::steady_clock::now();
   bool answered = false;
@@ -108,7 +108,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   /// Waits until bytes can be read.
   virtual void begin() = 0;
-  void close();
+  void close(bool by_client = false);
   void check_time(SteadyTime now);
   void drain();
   /// Writes, unless a write is in progress.
@@ -141,6 +141,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void ready() { read_more(); }
   void received(std::string_view bytes);
   void lost() { close(); }
+  /// The client's host has closed the connection.
+  void closed_by_client() { close(true); }
   void written();
   ServerCore& core() { return *core_; }
 

@@ -310,11 +310,11 @@ void Responder::send(HttpResponse response) const {
   if (const auto connection = exchange_->connection.lock()) connection->answer(*exchange_, response);
 }
 
-void Responder::on_closed(std::function<void()> closed) const {
+void Responder::on_closed(std::function<void(bool by_client)> closed) const {
   if (open()) {
     exchange_->closed = std::move(closed);
   } else {
-    closed();
+    closed(false);
   }
 }
 

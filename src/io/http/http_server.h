@@ -39,8 +39,9 @@ class Responder {
   explicit Responder(std::shared_ptr<PendingAnswer> exchange) : exchange_(std::move(exchange)) {}
 
   void send(HttpResponse response) const;
-  /// Calls back once if the client disconnects before its answer or before the end of the stream.
-  void on_closed(std::function<void()> closed) const;
+  /// Calls back once if the connection ends before its answer or before the end of the stream. `by_client`: the
+  /// client's host has closed it, as it does when the client's process ends; false: it may only be cut off.
+  void on_closed(std::function<void(bool by_client)> closed) const;
   /// Name of the request in statistics, for example "/v1/jobs/{id}"; must live as long as the server.
   void name(std::string_view route) const;
 

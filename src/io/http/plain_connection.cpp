@@ -29,6 +29,7 @@ class PlainConnection final : public Connection {
       if (problem) return me->lost();
       const std::size_t count = me->socket_.read_some(asio::buffer(me->core().read_buffer), problem);
       if (problem == asio::error::would_block) return me->read_some();
+      if (problem == asio::error::eof || problem == asio::error::connection_reset) return me->closed_by_client();
       if (problem) return me->lost();
       me->received({me->core().read_buffer.data(), count});
     });

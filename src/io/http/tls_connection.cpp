@@ -43,8 +43,13 @@ class TlsConnection final : public Connection {
   /// After an unsuccessful OpenSSL call: repeats the call when the socket is ready, or reports the connection as
   /// lost.
   void again(int result, void (TlsConnection::*call)()) {
+    const int problem_of_socket = errno;
     const int why = SSL_get_error(ssl_.get(), result);
-    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return lost();
+    if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) {
+      // A process that is killed sends no close_notify: OpenSSL reports the end of its bytes as an error of TLS.
+      const bool cut_off = why == SSL_ERROR_SYSCALL && problem_of_socket != 0 && problem_of_socket != ECONNRESET;
+      return cut_off ? lost() : closed_by_client();
+    }
     socket_.async_wait(why == SSL_ERROR_WANT_READ ? asio::socket_base::wait_read : asio::socket_base::wait_write,
                        [me = self(), call](error_code problem) { problem ? me->lost() : (me.get()->*call)(); });
   }

@@ -20,11 +20,12 @@ enum class AlertKind : unsigned char {
   site_over_limit,  ///< a domain of the site draws, or may draw, more than its limit
   watts_missing,    ///< a domain of the site lacks watts for the least rates of its jobs
   limits_unread,    ///< a limit for a domain of the site cannot be read; what was known holds
+  job_silent,       ///< no rank of the job calls: it has ended without a word, or is cut off
 };
-inline constexpr std::size_t kNumAlertKinds = 7;
+inline constexpr std::size_t kNumAlertKinds = 8;
 inline constexpr std::array<std::string_view, kNumAlertKinds> kAlertNames{
     "profiling_stuck", "no_permission", "plan_not_kept", "over_power",
-    "site_over_limit", "watts_missing", "limits_unread"};
+    "site_over_limit", "watts_missing", "limits_unread", "job_silent"};
 inline std::string_view name_of(AlertKind kind) { return kAlertNames[static_cast<std::size_t>(kind)]; }
 
 struct Alert {

@@ -204,6 +204,7 @@ void describe(F& f, const JobViewAnswer& answer) {
   const JobView& view = answer.view;
   describe(f, view.header);
   f("reason", view.reason);
+  f("silent_since_s", view.silent_since_s);
   f.always("now_s", view.now_s);
   f.always("sequence", view.sequence);
   f("schedule", view.schedule);

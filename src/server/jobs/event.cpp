@@ -45,6 +45,8 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "shape_seen",
     "shape_completed",
     "tier_set",
+    "job_silent",
+    "job_heard",
     "unknown",
 };
 
@@ -354,8 +356,14 @@ void describe(F& f, S& e) {
   f("runs", e.runs);
 }
 template <class F, class S>
-requires is_one_of<S, JobSeen, JobExpired, JobRevived>
+requires is_one_of<S, JobSeen, JobExpired, JobRevived, JobHeard>
 void describe(F&, S&) {}
+template <class F, class S>
+requires is_one_of<S, JobSilent>
+void describe(F& f, S& e) {
+  f.always("since_s", e.since_s);
+  f("ended", e.ended);
+}
 template <class F, class S>
 requires is_one_of<S, JobFinished>
 void describe(F& f, S& e) { f("by", e.by); }

@@ -327,6 +327,16 @@ struct VersionHeld {
   std::vector<int> ranks;  ///< empty: all
   bool operator==(const VersionHeld&) const = default;
 };
+/// No rank has called for a while, see service/follow_ups.h.
+struct JobSilent {
+  double since_s = 0;  ///< the last call
+  int ended = 0;       ///< ranks whose process has ended, as far as a server has seen
+  bool operator==(const JobSilent&) const = default;
+};
+/// A rank of a silent job has called.
+struct JobHeard {
+  bool operator==(const JobHeard&) const = default;
+};
 /// An event of a later version of Perseus, which this version does not know. Never written.
 struct UnknownEvent {
   std::string kind;
@@ -339,7 +349,7 @@ using EventBody =
                  StragglerNoticed, StragglerTookEffect, StragglerWithdrawn, PolicySet, PolicyCleared, PlanDeployed,
                  IterationsCounted, JobSeen, JobFinished, JobExpired, PlanDropped, EnergyMeasured, ReportsKept,
                  RefinementEnded, JobRevived, ProfileOnTrial, TrialEnded, SavingModeled, PowerGranted, VersionHeld,
-                 ShapeSeen, ShapeCompleted, TierSet, UnknownEvent>;
+                 ShapeSeen, ShapeCompleted, TierSet, JobSilent, JobHeard, UnknownEvent>;
 
 struct Event {
   double at_s = 0;

@@ -169,6 +169,11 @@ struct EventText {
   std::string operator()(const UnknownEvent& e) const {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);
   }
+  std::string operator()(const JobSilent& e) const {
+    return e.ended > 0 ? fmt::format("silent: no rank calls any more; the processes of {} have ended", e.ended)
+                       : "silent: no rank calls any more; they may have ended, or be cut off";
+  }
+  std::string operator()(const JobHeard&) const { return "no longer silent: a rank has called"; }
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }
   std::string operator()(const JobExpired&) const { return "expired: no request for too long"; }

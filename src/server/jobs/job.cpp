@@ -52,6 +52,7 @@ struct Fold {
     const bool fits = e.rank >= 0 && e.rank < d.world_size() && e.dp_rank >= 0 && e.dp_rank < d.dp && e.pp_rank >= 0 &&
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
     if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
+    job.silent.reset();
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
     if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
@@ -504,6 +505,15 @@ struct Fold {
     job.kept = e;
     return Ok{};
   }
+  Status operator()(const JobSilent& e) {
+    job.silent = e;
+    return Ok{};
+  }
+  Status operator()(const JobHeard&) {
+    job.silent.reset();
+    job.heard_s = at_s;
+    return Ok{};
+  }
   Status operator()(const JobSeen&) { return Ok{}; }
   Status operator()(const UnknownEvent&) { return Ok{}; }
   Status operator()(const JobFinished&) { return Ok{}; }
@@ -513,6 +523,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const JobRevived&) {
+    job.silent.reset();
     job.reason.clear();
     return Ok{};
   }
@@ -542,6 +553,10 @@ Status apply_known(Job& job, const Event& event) {
 }
 
 }  // namespace
+
+std::string_view shown_state(const Job& job) { return job.live() && job.silent ? kSilentState : name_of(job.state); }
+
+bool keeps_calling(const Job& job) { return job.ranks_registered > 0 && (job.names_processes || job.has_reports()); }
 
 Status apply(Job& job, const Event& event) {
   if (!std::holds_alternative<UnknownEvent>(event.body)) {

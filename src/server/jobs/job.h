@@ -177,6 +177,9 @@ struct Job {
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
 
+  std::optional<JobSilent> silent;  ///< nothing: its ranks call, or it is not known that they do not
+  double heard_s = 0;               ///< time of the last JobHeard
+
   std::optional<PowerGranted> grant;  ///< the last one
   double granted_s = 0;
   HeldVersions held;
@@ -236,5 +239,11 @@ struct Job {
 };
 
 Status apply(Job& job, const Event& event);
+/// The name of its state for people: that of `state`, or kSilentState.
+std::string_view shown_state(const Job& job);
+inline constexpr std::string_view kSilentState = "silent";
+/// True if its ranks call all the time while they live: a client that names its process waits for plans, and others
+/// report iterations or request one plan and never call again.
+bool keeps_calling(const Job& job);
 
 }  // namespace perseus::jobs

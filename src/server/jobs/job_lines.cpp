@@ -84,9 +84,14 @@ std::string line_of(const Job& job, const Frontiers& frontiers, const Event& eve
   if (std::holds_alternative<JobFinished>(event.body) || std::holds_alternative<JobExpired>(event.body)) {
     return fmt::format("{}; {}", text_of(event), savings_text(job));
   }
-  constexpr std::array others{kind_of_type<ProfilingStarted>(),       kind_of_type<ProfilingFailed>(),
-                              kind_of_type<ProfileKnown>(),           kind_of_type<PlanDropped>(),
-                              kind_of_type<CharacterizationFailed>(), kind_of_type<ShapeSeen>()};
+  constexpr std::array others{kind_of_type<ProfilingStarted>(),
+                              kind_of_type<ProfilingFailed>(),
+                              kind_of_type<ProfileKnown>(),
+                              kind_of_type<PlanDropped>(),
+                              kind_of_type<CharacterizationFailed>(),
+                              kind_of_type<ShapeSeen>(),
+                              kind_of_type<JobSilent>(),
+                              kind_of_type<JobHeard>()};
   // The line of the start names a profile that is known from then on.
   const bool of_start = std::holds_alternative<ProfileKnown>(event.body) && event.at_s == job.created_s;
   const auto* const completed = std::get_if<ShapeCompleted>(&event.body);

@@ -72,6 +72,7 @@ bool is_request(std::size_t kind) {
       kind_of_type<ResultReported>(), kind_of_type<StragglerNoticed>(),   kind_of_type<PolicySet>(),
       kind_of_type<PolicyCleared>(),  kind_of_type<StragglerWithdrawn>(), kind_of_type<JobSeen>(),
       kind_of_type<PlanDropped>(),    kind_of_type<JobRevived>(),         kind_of_type<TierSet>(),
+      kind_of_type<JobHeard>(),
   };
   return std::ranges::find(wanted, kind) != wanted.end();
 }

@@ -318,10 +318,11 @@ struct JobSummary {
   std::optional<double> saved_pct;        ///< of an iteration's energy at maximum clock, under the plan in force
   /// The same if all ranks set their clocks, and its standard deviation; nothing while they do.
   std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
-  bool possible_saving_modeled = false;  ///< as PossibleSaving::modeled
-  bool maximum_clock = false;            ///< the plan in force is maximum clock: there is no frontier to choose from
-  std::optional<Joules> saved;           ///< so far; nothing without reports
-  Joules estimated_saved;                ///< part of `saved` that is estimated from the profile
+  bool possible_saving_modeled = false;       ///< as PossibleSaving::modeled
+  std::optional<double> silent_since_s = {};  ///< last call of a rank of a silent job
+  bool maximum_clock = false;   ///< the plan in force is maximum clock: there is no frontier to choose from
+  std::optional<Joules> saved;  ///< so far; nothing without reports
+  Joules estimated_saved;       ///< part of `saved` that is estimated from the profile
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
@@ -348,7 +349,8 @@ struct ProfilingCost {
 
 struct JobView {
   JobHeader header;
-  std::string reason;  ///< why it is in this state; may be empty
+  std::string reason;                         ///< why it is in this state; may be empty
+  std::optional<double> silent_since_s = {};  ///< last call of a rank of a silent job
   double now_s = 0;
   std::int64_t sequence = 0;  ///< last event folded into this
   std::string schedule;       ///< empty: not known

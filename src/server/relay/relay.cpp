@@ -209,7 +209,13 @@ void Relay::wait_for_plan(std::string job, std::string rank, const http::HttpReq
 
 void Relay::park(const std::string& authorization, Wait wait) {
   const std::uint64_t id = ++last_wait_;
-  wait.responder.on_closed([this, authorization, id] { (void)take_wait(authorization, id); });
+  wait.responder.on_closed([this, authorization, id, job = wait.job, rank = wait.rank, epoch = wait.epoch](bool ended) {
+    if (!take_wait(authorization, id) || !ended) return;
+    http::HttpCall call{"POST", fmt::format("/v1/jobs/{}/ranks/{}/ended", http::percent_encode(job), rank), "", "",
+                        authorization};
+    if (!epoch.empty()) call.target += "?epoch=" + epoch;
+    ask_directly({std::move(call), [this](const Result<http::HttpReply>& reply) { heard(reply); }});
+  });
   const std::lock_guard lock(mutex_);
   group_of(authorization).waits.emplace(id, std::move(wait));
   changed_.notify_all();

@@ -7,7 +7,8 @@
 // Output:  the server's answers. The relay parks a rank that waits for a plan; its wait, and reports of iterations,
 //          go with the next exchange, which takes `exchange_s` at most. A wait whose time is over ends with the
 //          exchange that it is in. Everything else, and reports of profiling windows, is forwarded at once over a
-//          second connection, which closes after some idle seconds.
+//          second connection, which closes after some idle seconds. Of a rank whose process ends while it waits, the
+//          relay tells the server.
 // Errors:  503 with the reason where the server does not answer, so that clients behave as without a server; 404 for
 //          requests that a relay does not forward (dashboards, event streams, clients of Zeus); 403 for pages of
 //          other sites.

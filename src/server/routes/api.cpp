@@ -190,6 +190,7 @@ const std::vector<Api::Route>& Api::routes() {
       {"GET", "/v1/jobs/{job}/ranks/{rank}/plan", rank, &Api::next_plan, some},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/plan_dropped", rank, &Api::with_body<&Api::drop_plan>},
       {"POST", "/v1/jobs/{job}/ranks/{rank}/shape", rank, &Api::with_body<&Api::see_shape>, none, large},
+      {"POST", "/v1/jobs/{job}/ranks/{rank}/ended", rank, &Api::rank_ended, some},
       {"POST", "/v1/jobs/{job}/iterations", rank, &Api::with_body<&Api::report_iterations>, none, large},
       {"POST", "/v1/exchange", rank, &Api::with_body<&Api::exchange>, none, large},
       {"POST", "/v1/jobs/{job}/finish", job, &Api::finish_job},

@@ -202,6 +202,7 @@ class Api {
   void next_plan(Call call);
   void drop_plan(Call call, jobs::DropPlan body);
   void see_shape(Call call, jobs::SeeShape body);
+  void rank_ended(Call call);
   void report_iterations(Call call, jobs::ReportIterations body);
   void exchange(Call call, ParsedExchange asked);
   void carry_out(const Call& call, ParsedExchange asked, const Unread& unread);

@@ -34,11 +34,11 @@ void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
     answer ? held->reply.answer(held->format(*answer)) : held->reply.fail(answer.error());
   });
   if (held->wait == 0) return;
-  call.responder.on_closed([this, weak = std::weak_ptr(held)] {
+  call.responder.on_closed([this, weak = std::weak_ptr(held)](bool by_client) {
     const auto left = weak.lock();
     if (!left) return;
     held_.remove(left->id);
-    service_.cancel_wait(left->wait);
+    by_client ? service_.wait_closed(left->wait) : void(service_.cancel_wait(left->wait));
   });
 }
 
@@ -48,7 +48,7 @@ service::HeldCalls::Id Api::keep_open(const Call& call, const std::function<void
                                                   end();
                                                   responder.end_stream();
                                                 });
-  call.responder.on_closed([this, held, end] {
+  call.responder.on_closed([this, held, end](bool) {
     held_.remove(held);
     end();
   });

@@ -82,6 +82,16 @@ void Api::see_shape(Call call, jobs::SeeShape body) {
   service_.see_shape(std::move(body), then_ok(call));
 }
 
+void Api::rank_ended(Call call) {
+  Parameters parameters(call.request);
+  const auto epoch = parameters.take<std::int64_t>("epoch", "the epoch of the rank's process").value_or(0);
+  if (const auto error = parameters.error()) return call.fail(*error);
+  const auto rank = number_from<int>("rank", call.parts[1], "a rank's number");
+  if (!rank) return call.fail(rank.error());
+  service_.rank_ended(call.parts[0], *rank, epoch);
+  then_ok(call)(Ok{});
+}
+
 void Api::report_iterations(Call call, jobs::ReportIterations body) {
   body.job = call.parts[0];
   service_.report_iterations(std::move(body), then<jobs::ReportedIterations>(call, reported_json));
@@ -155,7 +165,7 @@ void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread
                       exchange->cancel();
                       responder.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));
                     });
-  call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)] {
+  call.responder.on_closed([this, held, weak = std::weak_ptr(exchange)](bool) {
     held_.remove(*held);
     if (const auto left = weak.lock()) left->cancel();
   });

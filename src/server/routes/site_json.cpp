@@ -28,6 +28,8 @@ auto members(const service::SitePowerView& view, const service::SiteDomainView& 
     f("parent", domain.parent);
     f("metered_limit_w", domain.metered);
     f("limit_w", domain.limit);
+    f("falls_at_s", domain.falls_at_s);
+    if (domain.falls_at_s) f.always("falls_to_w", domain.falls_to);
     if (domain.guard) f.always("guard_w", *domain.guard);
     f.always("granted_w", domain.granted);
     f.always("counted_w", domain.counted);
@@ -60,6 +62,7 @@ std::string site_job_json(const service::SitePowerView& view, const service::Sit
     f.always("least_rate", job.least_rate);
     f.always("state", job.state);
     f("reason", job.reason);
+    f("silent_since_s", job.silent_since_s);
     f("granted_w", job.granted);
     f.always("counted_w", job.counted);
     f("reported_w", job.reported);

@@ -20,8 +20,8 @@ using Labels = std::map<std::string_view, std::string>;
 
 /// Names as in deploy/prometheus; by kind.
 constexpr std::array<std::string_view, jobs::kNumAlertKinds> kAlertTitles{
-    "PerseusProfilingStuck", "PerseusNoPermission", "PerseusPlanNotKept", "PerseusOverPower",
-    "PerseusSiteOverLimit",  "PerseusWattsMissing", "PerseusLimitsUnread"};
+    "PerseusProfilingStuck", "PerseusNoPermission", "PerseusPlanNotKept",  "PerseusOverPower",
+    "PerseusSiteOverLimit",  "PerseusWattsMissing", "PerseusLimitsUnread", "PerseusJobSilent"};
 /// In Go's time format, no time.
 constexpr std::string_view kNotEnded = "0001-01-01T00:00:00Z";
 constexpr std::size_t kFingerprintDigits = 16;

@@ -33,7 +33,7 @@ void add_plan(const LiveJob& live, AlertFacts& facts) {
   const auto dropped =
       std::ranges::find_if(job.dropped, [&](const auto& one) { return jobs::is_in_use(job, one.first); });
   if (dropped != job.dropped.end()) facts.dropped = dropped->second;
-  if (!job.plan || !job.has_reports()) return;
+  if (job.silent || !job.plan || !job.has_reports()) return;
   const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return;
   facts.planned = cost->time;
@@ -55,6 +55,7 @@ AlertFacts alert_facts(const LiveJob& live) {
   add_permission(live.job, facts);
   add_profiling(live.job, facts);
   add_plan(live, facts);
+  if (live.job.silent) facts.silent_since_s = live.job.silent->since_s;
   return facts;
 }
 
@@ -96,12 +97,19 @@ void AlertWatch::begin_round(double now_s) {
 void AlertWatch::look(const std::string& job, double now_s) {
   const auto found = jobs_.live().find(job);
   if (found == jobs_.live().end() || !found->second->job.live()) return alerts_.job_over(job, now_s);
-  alerts_.look(alert_facts(*found->second), now_s);
+  AlertFacts facts = alert_facts(*found->second);
+  const auto held = held_.find(job);
+  if (facts.silent_since_s && held != held_.end()) facts.held = held->second;
+  alerts_.look(facts, now_s);
 }
 
 void AlertWatch::look_at_site(double now_s) {
   std::set<std::string> seen;
+  held_.clear();
   if (const auto view = site ? site() : std::nullopt) {
+    for (const SiteJobView& job : view->jobs) {
+      if (job.silent_since_s) held_.emplace(job.job, job.counted);
+    }
     for (const SiteDomainView& domain : view->domains) {
       const AlertFacts facts = alert_facts(domain);
       seen.insert(facts.job);

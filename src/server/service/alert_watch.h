@@ -12,6 +12,7 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -49,7 +50,8 @@ class AlertWatch {
   const JobCache& jobs_;
   double after_s_;
   Alerts alerts_;
-  std::deque<std::string> left_;  ///< of this round
+  std::deque<std::string> left_;       ///< of this round
+  std::map<std::string, Watts> held_;  ///< by silent job: what it counts as
   double next_s_ = 0;
 };
 

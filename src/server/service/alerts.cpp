@@ -97,10 +97,20 @@ Verdict limits_unread(const AlertFacts& facts, double /*now_s*/) {
   return {Level::holds, facts.limits_unread + "; the least limit that was known holds", true};
 }
 
+Verdict job_silent(const AlertFacts& facts, double now_s) {
+  if (!facts.silent_since_s) return {};
+  const std::string held =
+      facts.held ? fmt::format(" and it still counts as {:.4g} kW", facts.held->value() / 1000) : "";
+  return {Level::holds,
+          fmt::format("no rank has called for {:.0f} s{}; if the job has ended: perseus job finish {}",
+                      now_s - *facts.silent_since_s, held, facts.job),
+          false, *facts.silent_since_s};
+}
+
 using Rule = Verdict (*)(const AlertFacts&, double now_s);
 /// By kind.
 constexpr std::array<Rule, jobs::kNumAlertKinds> kRules{profiling_stuck, no_permission, plan_not_kept, over_power,
-                                                        site_over_limit, watts_missing, limits_unread};
+                                                        site_over_limit, watts_missing, limits_unread, job_silent};
 
 }  // namespace
 

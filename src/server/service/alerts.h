@@ -42,6 +42,8 @@ struct AlertFacts {
   std::optional<Watts> metered, metered_limit;  ///< of a domain, as metered
   Watts missing;                                ///< of a domain
   std::string limits_unread;                    ///< of a domain: which, and what is allowed; empty: none
+  std::optional<double> silent_since_s;         ///< of a job
+  std::optional<Watts> held;                    ///< what a silent job counts as under the limits of the site
 };
 
 class Alerts {

@@ -10,7 +10,7 @@ namespace perseus::service {
 
 std::optional<JobFigures> job_figures(const LiveJob& live) {
   const jobs::Job& job = live.job;
-  if (!job.live() || !job.plan || !job.has_reports()) return std::nullopt;
+  if (!job.live() || job.silent || !job.plan || !job.has_reports()) return std::nullopt;
   const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   JobFigures figures;

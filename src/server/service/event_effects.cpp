@@ -10,7 +10,8 @@ bool leaves_plans_unchanged(const jobs::EventBody& body) {
   return std::holds_alternative<jobs::RankRegistered>(body) || std::holds_alternative<jobs::RankMeasured>(body) ||
          std::holds_alternative<jobs::ResultReported>(body) || std::holds_alternative<jobs::JobSeen>(body) ||
          std::holds_alternative<jobs::IterationsCounted>(body) || std::holds_alternative<jobs::ReportsKept>(body) ||
-         std::holds_alternative<jobs::VersionHeld>(body);
+         std::holds_alternative<jobs::VersionHeld>(body) || std::holds_alternative<jobs::JobSilent>(body) ||
+         std::holds_alternative<jobs::JobHeard>(body);
 }
 
 namespace {

@@ -16,12 +16,22 @@ namespace {
 constexpr double kMeasureAgain_s = 60;  // between attempts to begin
 constexpr double kSeenShare = 0.125;    // of the idle time: how often the log records that a job is not idle
 
+/// After so long without a call a job is silent. A living rank waits for its plan, reports every 30 s, and calls every
+/// 5 s where nothing answers: sooner once all of them have ended.
+double silence_s(const LiveJob& live) {
+  const jobs::Job& job = live.job;
+  constexpr double least_lease_s = 15, ended_s = 15, silent_s = 45;
+  const double lease_s = std::max(least_lease_s, job.plan && job.plan->budget ? job.plan->budget->lease_s : 0);
+  return lease_s + (live.calls.ended() == job.spec.degrees.world_size() ? ended_s : silent_s);
+}
+
 }  // namespace
 
 std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!job.live()) return std::nullopt;
   if (!live.calls.waiters.empty()) live.last_seen_s = now_s;
+  if (auto silence = next_silence(live, now_s)) return silence;
   if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
   if (const jobs::Notice* next = jobs::next_pending(job); next != nullptr && next->effective_s <= now_s) {
@@ -58,6 +68,27 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
   return deployment;
 }
 
+std::optional<jobs::EventBody> FollowUps::next_silence(const LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  const RankCalls& calls = live.calls;
+  if (!job.silent) {
+    const double from_s = silent_from(live, now_s);
+    if (now_s < from_s) return std::nullopt;
+    return jobs::JobSilent{from_s - silence_s(live), calls.ended()};
+  }
+  if (!calls.waiters.empty() || calls.last_s() > job.silent->since_s) return jobs::JobHeard{};
+  if (job.silent->ended == 0 && calls.ended() > 0) return jobs::JobSilent{job.silent->since_s, calls.ended()};
+  return std::nullopt;
+}
+
+/// When the job counts as silent if nothing is heard until then; never, if another server has heard of it later.
+double FollowUps::silent_from(const LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  const double heard_s = std::max(live.calls.last_s(), opened_s_);
+  if (!jobs::keeps_calling(job) || job.heard_s > heard_s) return std::numeric_limits<double>::infinity();
+  return (live.calls.waiters.empty() ? std::max(heard_s, job.active_s) : now_s) + silence_s(live);
+}
+
 std::optional<jobs::EventBody> FollowUps::next_deployment(LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
@@ -81,6 +112,7 @@ std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) co
   const jobs::Job& job = live.job;
   if (!job.live() || job.unknown_events > 0) return std::nullopt;
   double next = expiry_of(live);
+  if (!job.silent) next = std::min(next, silent_from(live, now_s));
   if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
   if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   constexpr double ever = std::numeric_limits<double>::infinity();

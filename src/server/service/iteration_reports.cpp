@@ -53,7 +53,7 @@ void IterationReports::report(jobs::ReportIterations request, Done<jobs::Reporte
 void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
   const jobs::Job& job = live.job;
   if (Status held = check_holder(job, request.rank, request.epoch); !held) return done(held.error());
-  live.calls.record(request.rank, clock_.now_s());
+  jobs_.rank_called(live, request.rank);
   if (access_.revive_if_expired(live)) return done(job_is_revived(job.id));
   if (!job.live()) return done(job_is_over(job));
   if (Status checked = jobs::check_report(request); !checked) return done(checked.error());

@@ -407,8 +407,8 @@ void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& 
 
 store::JobIndexRow JobCache::row_of(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
-  return {job.id,        std::string(name_of(job.state)), job.spec.name, job.created_s,
-          job.updated_s, hooks_.next_wake(live, now_s),   job.sequence,  hooks_.summary(live)};
+  return {job.id,        std::string(jobs::shown_state(job)), job.spec.name, job.created_s,
+          job.updated_s, hooks_.next_wake(live, now_s),       job.sequence,  hooks_.summary(live)};
 }
 
 void JobCache::forget_finished(std::size_t keep) {

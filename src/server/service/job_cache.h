@@ -82,6 +82,11 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
     live.retry_s = now_s;
     set_wake(live, now_s);
   }
+  /// A rank has called; if the job was silent, tick() notes that it no longer is.
+  void rank_called(LiveJob& live, int rank) {
+    live.calls.record(rank, clock_.now_s());
+    if (live.job.silent) plan_anew(live, clock_.now_s());
+  }
   /// The job could not be read: take_due() returns it again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }
   /// Called whenever next_wake() may have become earlier.

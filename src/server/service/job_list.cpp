@@ -12,6 +12,7 @@ std::vector<std::string_view> listed_states() {
   std::vector<std::string_view> states;
   for (std::size_t state = 1; state < jobs::kNumJobStates; ++state)
     states.push_back(jobs::name_of(static_cast<jobs::JobState>(state)));
+  states.push_back(jobs::kSilentState);
   states.push_back(kDamagedState);
   return states;
 }

@@ -30,8 +30,9 @@ bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {
     live.reports.counted_to(count->last_iteration);
   }
-  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body); rank != nullptr && rank->epoch > 0) {
-    parts_.waiting.end_earlier(live, rank->rank);
+  if (const auto* rank = std::get_if<jobs::RankRegistered>(&body)) {
+    live.calls.forget(rank->rank);
+    if (rank->epoch > 0) parts_.waiting.end_earlier(live, rank->rank);
   }
   const bool is_plan = std::holds_alternative<jobs::PlanDeployed>(body);
   if (is_plan) ++plans_deployed_;

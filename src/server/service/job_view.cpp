@@ -186,6 +186,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   summary.owner = owner == job.spec.facts.end() ? "" : owner->second;
   const auto accelerator = job.spec.facts.find("accelerator");
   if (accelerator != job.spec.facts.end()) summary.accelerator = accelerator->second;
+  if (job.live() && job.silent) summary.silent_since_s = job.silent->since_s;
   if (job.live()) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
@@ -194,7 +195,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
                                    : std::nullopt) {
     summary.iteration_time = cost->time;
     summary.saved_pct = cost->saved_pct();
-    if (job.has_reports()) {
+    if (job.has_reports() && !job.silent) {
       const jobs::JobPower power = jobs::power_of(job, *cost);
       summary.power = power.plan;
       summary.all_max_power = power.all_max;
@@ -219,7 +220,8 @@ jobs::JobSummary summary_of(const LiveJob& live) {
 jobs::JobView view_of(const LiveJob& live, double now_s) {
   const jobs::Job& job = live.job;
   jobs::JobView view;
-  view.header = {job.id, job.spec.name, std::string(name_of(job.state)), job.created_s, job.updated_s};
+  view.header = {job.id, job.spec.name, std::string(jobs::shown_state(job)), job.created_s, job.updated_s};
+  if (job.live() && job.silent) view.silent_since_s = job.silent->since_s;
   view.reason = job.reason;
   if (job.unknown_events > 0) view.reason = later_version(job.id).message;
   if (view.reason.empty() && job.live() && live.replan.plan_held_back) {

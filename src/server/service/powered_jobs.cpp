@@ -21,6 +21,25 @@ bool answers_in_time(const jobs::Job& job, double now_s) {
   return held || now_s < job.deployed_s + job.plan->budget->lease_s;
 }
 
+/// What accelerators draw that compute nothing: as in the profile, or without one a part of what each counts as.
+Watts idle_power(const jobs::PowerChoices* choices, int accelerators, Watts accelerator) {
+  constexpr double idle_share = 0.2;
+  if (choices == nullptr) return idle_share * accelerators * accelerator;
+  Watts idle;
+  for (const jobs::PowerChoices::Pipelines& one : choices->pipelines) {
+    idle += (one.following + one.straggling) * one.pipeline->dag.total_blocking_power();
+  }
+  return idle;
+}
+
+/// Processes of a silent job have ended, so the others cannot train without them.
+bool cannot_train(const jobs::Job& job) { return job.silent && job.silent->ended > 0; }
+
+std::string why_silent(const jobs::Job& job) {
+  if (cannot_train(job)) return fmt::format("the processes of {} of its ranks have ended", job.silent->ended);
+  return "no rank calls: they may be cut off, and keep their grant or ceiling; if the job has ended, finish it";
+}
+
 std::string why_fixed(const jobs::Job& job) {
   if (!job.uncontrolled.empty()) return fmt::format("rank {} sets no clocks", *job.uncontrolled.begin());
   if (!jobs::keeps_budgets(job)) return "the client of a rank does not know budgets";
@@ -88,6 +107,10 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned) powered.choices = known.choices;
+  if (cannot_train(job)) {
+    powered.counted = powered.granted = idle_power(known.choices.get(), accelerators, document.accelerator_power);
+    powered.choices = nullptr;
+  }
   if (!powered.choices && !powered.has_grant) powered.granted = powered.counted;
   if (shown != nullptr) {
     const auto add_reason = [shown](const std::string& more) {
@@ -97,6 +120,11 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
     if (!powered.choices) {
       shown->state = "fixed";
       shown->reason = answers_in_time(job, now_s) ? why_fixed(job) : "its ranks have not asked for the last plan";
+    }
+    if (job.silent) {
+      shown->state = jobs::kSilentState;
+      shown->reason = why_silent(job);
+      shown->silent_since_s = job.silent->since_s;
     }
     shown->priority = known.tier.priority;
     if (!known.tier.reason.empty()) add_reason(known.tier.reason);

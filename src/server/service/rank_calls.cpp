@@ -9,8 +9,30 @@ bool RankCalls::waits(int rank) const {
 }
 
 void RankCalls::record(int rank, double now_s) {
-  if (last_call_s_.size() <= static_cast<std::size_t>(rank)) last_call_s_.resize(rank + 1);
+  if (last_call_s_.size() <= static_cast<std::size_t>(rank)) {
+    last_call_s_.resize(rank + 1);
+    ended_.resize(rank + 1);
+  }
   last_call_s_[rank] = now_s;
+  set_ended(rank, false);
+  last_s_ = now_s;
+}
+
+void RankCalls::registered(int rank, double now_s) {
+  record(rank, now_s);
+  set_ended(rank, true);
+}
+
+void RankCalls::closed(int rank) {
+  if (!waits(rank)) set_ended(rank, true);
+}
+
+void RankCalls::forget(int rank) { set_ended(rank, false); }
+
+void RankCalls::set_ended(int rank, bool ended) {
+  if (static_cast<std::size_t>(rank) >= ended_.size() || ended_[rank] == ended) return;
+  ended_[rank] = ended;
+  num_ended_ += ended ? 1 : -1;
 }
 
 std::optional<double> RankCalls::last_s(int rank) const {

@@ -1,12 +1,18 @@
-// The calls of a job's ranks at this server: those that wait for a plan, and the time of each rank's last one.
+// The calls of a job's ranks at this server: those that wait for a plan, the time of each rank's last one, and which
+// ranks have ended.
 //
-// Input:   calls, as they arrive; waits, as WaitingRanks begins and ends them.
-// Output:  the waits; when each rank called last.
+// Problem: a rank whose process has ended looks like one that is cut off: neither calls.
+// Input:   calls, as they arrive; waits, as WaitingRanks begins and ends them; the ranks whose host has closed the
+//          connection of a wait (io/http/http_server.h).
+// Output:  the waits; when each rank called last. A rank has ended if its host closed its wait, as a kernel does for a
+//          process that ends in any way, or if it registered, and it has not called since: a client waits for its plan
+//          all the time. A host that is cut off closes nothing.
 // Errors:  none.
 // Cost:    O(1); waits() O(waits).
 // Threads: io thread.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -34,11 +40,27 @@ class RankCalls {
 
   [[nodiscard]] bool waits(int rank) const;
   void record(int rank, double now_s);
+  /// The first call of a process.
+  void registered(int rank, double now_s);
+  void closed(int rank);
+  /// Of a rank that waited until now.
+  void heard(double now_s) { last_s_ = std::max(last_s_, now_s); }
+  /// Another process holds the rank.
+  void forget(int rank);
   /// Nothing: none since this server has the job in memory.
   [[nodiscard]] std::optional<double> last_s(int rank) const;
+  /// Of any rank, or the end of its wait; 0: none.
+  [[nodiscard]] double last_s() const { return last_s_; }
+  /// Ranks.
+  [[nodiscard]] int ended() const { return num_ended_; }
 
  private:
+  void set_ended(int rank, bool ended);
+
   std::vector<double> last_call_s_;  ///< by rank; 0, and beyond the end: none
+  std::vector<bool> ended_;          ///< by rank
+  int num_ended_ = 0;
+  double last_s_ = 0;
 };
 
 }  // namespace perseus::service

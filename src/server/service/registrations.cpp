@@ -135,11 +135,17 @@ void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::Registe
   const std::string id = request.job;
   const int number = request.rank;
   const bool with_plan = request.with_plan;
-  access_.execute(id, {[this, request = std::move(request)](const jobs::Job& job, double) {
-                         return decide_registration(job, request);
+  const auto is_new = std::make_shared<bool>(false);
+  access_.execute(id, {[this, is_new, request = std::move(request)](const jobs::Job& job, double) {
+                         auto decision = decide_registration(job, request);
+                         *is_new = decision && std::ranges::any_of(decision->events, [](const jobs::EventBody& body) {
+                                     return std::holds_alternative<jobs::RankRegistered>(body);
+                                   });
+                         return decision;
                        },
-                       [this, id, number, with_plan, done = std::move(done)](const Status& status) {
-                         status ? rank_registered(id, number, with_plan, done) : done(status.error());
+                       [this, id, number, is_new, with_plan, done = std::move(done)](const Status& status) {
+                         if (!status) return done(status.error());
+                         rank_registered(id, number, *is_new, with_plan, done);
                        }});
 }
 
@@ -160,11 +166,16 @@ Result<Decision> Registrations::decide_registration(const jobs::Job& given, cons
   return decision;
 }
 
-void Registrations::rank_registered(const std::string& id, int rank, bool with_plan,
+void Registrations::rank_registered(const std::string& id, int rank, bool is_new, bool with_plan,
                                     const Done<jobs::RegisterRankAnswer>& done) {
   LiveJob* const now = jobs_.in_memory(id);
   if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisterRankAnswer{});
-  now->calls.record(rank, clock_.now_s());
+  if (is_new) {
+    now->calls.registered(rank, clock_.now_s());
+    jobs_.set_wake(*now, clock_.now_s());
+  } else {
+    jobs_.rank_called(*now, rank);
+  }
   const jobs::Job& job = now->job;
   jobs::RegisterRankAnswer registered{job.ranks_registered, job.spec.degrees.world_size(), job.ranks[rank]->epoch};
   if (!with_plan) return done(registered);

@@ -52,7 +52,8 @@ class Registrations : public std::enable_shared_from_this<Registrations> {
   /// Wraps `done`; until it is called, the job counts for its token.
   Done<jobs::RegisterJobAnswer> counted_as_owned(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
   Result<Decision> decide_registration(const jobs::Job& given, const jobs::RegisterRank& request);
-  void rank_registered(const std::string& id, int rank, bool with_plan, const Done<jobs::RegisterRankAnswer>& done);
+  void rank_registered(const std::string& id, int rank, bool is_new, bool with_plan,
+                       const Done<jobs::RegisterRankAnswer>& done);
   /// Time since the rank's last call to this server; nothing: shorter than its lease, or the rank waits for a plan.
   [[nodiscard]] std::optional<double> silence_of(const LiveJob& live, int rank) const;
 

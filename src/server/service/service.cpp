@@ -218,6 +218,11 @@ jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAn
   return parts_->waiting.wait(std::move(request), std::move(done));
 }
 bool Service::cancel_wait(jobs::WaitId wait) { return parts_->waiting.cancel(wait); }
+void Service::wait_closed(jobs::WaitId wait) { parts_->waiting.closed(wait); }
+void Service::rank_ended(const std::string& job, int rank, std::int64_t epoch) {
+  LiveJob* const live = parts_->jobs->in_memory(job);
+  if (live != nullptr && live->has_rank(rank)) parts_->waiting.ended(*live, rank, epoch);
+}
 void Service::set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done) {
   parts_->stragglers->set(std::move(request), std::move(done));
 }

@@ -120,6 +120,11 @@ class Service {
   jobs::WaitId wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done);
   /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
   bool cancel_wait(jobs::WaitId wait);
+  /// The same, and the rank's host has closed its connection: see server/service/rank_calls.h.
+  void wait_closed(jobs::WaitId wait);
+  /// The same of a rank that waits elsewhere. No effect if this server does not know the rank, or another process
+  /// holds it.
+  void rank_ended(const std::string& job, int rank, std::int64_t epoch);
 
   void set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done);
   void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);

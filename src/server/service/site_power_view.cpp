@@ -29,12 +29,20 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
   job.counted = power_now.counted;
   job.correction = power_now.correction;
   const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
-  if (cost && live.job.has_reports()) job.reported = jobs::measured_power(live.job, cost->waiting);
+  if (cost && live.job.has_reports() && !live.job.silent) job.reported = jobs::measured_power(live.job, cost->waiting);
   add_speed(live.job, power_now, cost, job);
   return job;
 }
 
 namespace {
+
+void add_next_fall(const std::vector<model::LimitStep>& limits, Watts now, double now_s, SiteDomainView& domain) {
+  const auto fall = std::ranges::find_if(
+      limits, [&](const model::LimitStep& step) { return step.from.value() > now_s && step.limit < now; });
+  if (fall == limits.end()) return;
+  domain.falls_at_s = fall->from.value();
+  domain.falls_to = fall->limit;
+}
 
 /// Later reservations do not delay earlier ones.
 void find_ready(const std::vector<model::DescribedDomain>& domains, SitePowerView& view) {
@@ -102,6 +110,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     domain.meter_factor = meter_factors[d];
     if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;
     const Watts metered = site::ramped_limit(domains[d].limits, domains[d].ramp, Seconds(now_s));
+    add_next_fall(domains[d].limits, metered, now_s, domain);
     if (metered != model::kNoLimit) domain.metered = metered, domain.limit = std::max(Watts(0), limits[d]);
     if (d < shares.price.size()) {
       domain.price = shares.price[d];

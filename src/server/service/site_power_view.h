@@ -30,7 +30,9 @@ struct SiteJobView {
   std::string job, name;
   int domain = 0;
   double least_rate = 0;
-  std::string state;             ///< "granted", "unlimited", or "fixed": its power does not follow grants
+  /// "granted", "unlimited", "fixed": its power does not follow grants, or "silent": no rank calls.
+  std::string state;
+  std::optional<double> silent_since_s;
   std::string reason;            ///< why it is fixed, and why it is not in the domain that it names
   std::optional<Watts> granted;  ///< nothing: no limit applies
   Watts counted;                 ///< the most that its ranks may draw now
@@ -54,6 +56,8 @@ struct TierLoss {
 struct SiteDomainView {
   std::string name, parent;
   std::optional<Watts> metered, limit;  ///< now: as metered, and what it leaves for accelerators; nothing: none
+  std::optional<double> falls_at_s;     ///< when the metered limit is next lower than now; nothing: never
+  Watts falls_to;                       ///< the metered limit then
   std::string limits_unread;            ///< which limit cannot be read; empty: none
   Watts granted, counted, reported, missing;
   Watts reserved;              ///< for jobs that have not started yet

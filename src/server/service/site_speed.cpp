@@ -10,6 +10,10 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
                SiteJobView& shown) {
   shown.accelerators = job.spec.degrees.world_size();
   if (job.ranks_registered == 0) return;
+  if (job.silent) {
+    shown.planned = shown.baseline = powered.counted;
+    return;
+  }
   shown.planned = shown.baseline =
       cost ? powered.correction * jobs::power_with_waits(job, cost->energy, cost->time, cost->waiting)
            : powered.counted;

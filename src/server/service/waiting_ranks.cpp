@@ -48,7 +48,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
     return 0;
   }
   if (Status held = check_holder(live.job, request.rank, request.epoch); !held) return done(held.error()), 0;
-  live.calls.record(request.rank, now_s);
+  jobs_.rank_called(live, request.rank);
   const bool counts = live.job.ranks[request.rank]->restarts == live.job.restarts;
   if (request.iteration && counts) {
     live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.iteration,
@@ -87,6 +87,20 @@ bool WaitingRanks::cancel(jobs::WaitId wait) {
   return renews;
 }
 
+void WaitingRanks::closed(jobs::WaitId wait) {
+  const auto job = job_of_.find(wait);
+  LiveJob* const live = job == job_of_.end() ? nullptr : jobs_.in_memory(job->second);
+  if (live == nullptr) return void(cancel(wait));
+  const auto waiter = take(wait);
+  ended(*live, waiter->rank, waiter->epoch);
+}
+
+void WaitingRanks::ended(LiveJob& live, int rank, std::int64_t epoch) {
+  if (!check_holder(live.job, rank, epoch)) return;
+  live.calls.closed(rank);
+  jobs_.set_wake(live, clock_.now_s());
+}
+
 void WaitingRanks::answer(LiveJob& live) {
   std::vector<std::pair<Done<jobs::PlanAnswer>, Result<jobs::PlanAnswer>>> answers;
   for (auto waiter = live.calls.waiters.begin(); waiter != live.calls.waiters.end();) {
@@ -99,6 +113,7 @@ void WaitingRanks::answer(LiveJob& live) {
     forget(waiter->first, waiter->second);
     waiter = live.calls.waiters.erase(waiter);
   }
+  if (!answers.empty()) live.calls.heard(clock_.now_s());
   for (auto& [done, answer] : answers) done(std::move(answer));
 }
 
@@ -148,6 +163,7 @@ std::optional<Waiter> WaitingRanks::take(jobs::WaitId id) {
   PERSEUS_CHECK(live != nullptr && live->calls.waiters.contains(id), "a wait without its job");
   Waiter waiter = std::move(live->calls.waiters.at(id));
   live->calls.waiters.erase(id);
+  live->calls.heard(clock_.now_s());
   forget(id, waiter);
   return waiter;
 }

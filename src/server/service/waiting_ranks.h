@@ -34,6 +34,10 @@ class WaitingRanks {
   jobs::WaitId wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done);
   /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
   bool cancel(jobs::WaitId wait);
+  /// The same, and the rank's host has closed its connection.
+  void closed(jobs::WaitId wait);
+  /// The process has ended, unless it calls again.
+  void ended(LiveJob& live, int rank, std::int64_t epoch);
   [[nodiscard]] std::size_t size() const { return job_of_.size(); }
 
   /// Answers the job's waiting ranks that need not wait any longer.

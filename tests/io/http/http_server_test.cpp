@@ -363,7 +363,7 @@ TEST_F(HttpServerTest, AVanishedClientIsNoticedAndItsAnswerGoesNowhere) {
   std::vector<Responder> parked;
   int closed = 0;
   handler_ = [&](HttpRequest, Responder responder) {
-    responder.on_closed([&] { ++closed; });
+    responder.on_closed([&](bool by_client) { closed += by_client ? 1 : 100; });
     parked.push_back(std::move(responder));
   };
   start();

@@ -93,6 +93,8 @@ std::vector<EventBody> one_of_each_kind() {
       EnergyMeasured{7, 12, 1155.5, 0.67, 16, 0.66, 160},
       ReportsKept{41, 43, {0, 3}, {{42, 3, true, {0, 3}, {12.5, -1}, 16}, {44, -1, false, {}, {7}}}},
       JobSeen{},
+      JobSilent{1.5e9, 3},
+      JobHeard{},
       JobFinished{"alice"},
       JobExpired{},
       JobRevived{},

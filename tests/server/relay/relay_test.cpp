@@ -55,6 +55,9 @@ class RelayTest : public ::testing::Test {
   RelayTest()
       : server_([this](const http::HttpRequest& request, const http::Responder& responder) {
           const std::lock_guard lock(mutex_);
+          if (request.method == "POST" && request.parameter("epoch")) {
+            posted_.push_back(request.path + "?epoch=" + std::string(*request.parameter("epoch")));
+          }
           if (request.path != "/v1/exchange")
             return responder.send(http::json_response(200, R"({"rank":0,"unchanged":true})"));
           exchanges_.push_back(
@@ -116,6 +119,7 @@ class RelayTest : public ::testing::Test {
   std::vector<Asked> kept_;  ///< keeps them alive beyond the server's thread, which owns them
   std::mutex mutex_;
   std::deque<Asked> exchanges_;
+  std::vector<std::string> posted_;  ///< targets of other requests with an epoch
   OnThread server_, local_;
   std::unique_ptr<relay::Relay> relay_;
 };
@@ -217,6 +221,23 @@ TEST_F(RelayTest, ARefusalOfTheServerReachesAllRanks) {
   }));
   EXPECT_EQ(one.get()->status, 401);
   EXPECT_EQ(other.get()->status, 401);
+}
+
+TEST_F(RelayTest, TheServerHearsOfARankThatEndsWhileItWaits) {
+  std::stop_source killed;
+  auto wait = std::async(std::launch::async, [&] {
+    return http::http_call({local_.url, "token", "", std::chrono::seconds(60)},
+                           {"GET", "/v1/jobs/j/ranks/3/plan?have=1&epoch=77&wait_s=50", ""}, killed.get_token());
+  });
+  const Asked asked = exchange();
+  killed.request_stop();  // closes the connection
+  EXPECT_FALSE(wait.get().ok());
+  const bool told = testing::eventually([&] {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::find(posted_, "/v1/jobs/j/ranks/3/ended?epoch=77") != posted_.end();
+  });
+  EXPECT_TRUE(told);
+  answer(asked, R"({"reports":[],"waits":[]})");
 }
 
 TEST_F(RelayTest, GoesWhileTheServerIsSilent) {

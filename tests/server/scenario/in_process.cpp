@@ -261,15 +261,19 @@ Result<std::string> InProcess::site_power() {
 int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
   auto result = std::make_shared<std::optional<Result<jobs::PlanAnswer>>>();
   waits_.push_back(result);
-  service_->wait_for_plan(request, [result](Result<jobs::PlanAnswer> value) {
+  wait_ids_.push_back(service_->wait_for_plan(request, [result](Result<jobs::PlanAnswer> value) {
     PERSEUS_CHECK(!*result, "a second answer");
     *result = std::move(value);
-  });
+  }));
   settle();
   return static_cast<int>(waits_.size()) - 1;
 }
 
 std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
+void InProcess::close_wait(int wait) {
+  service_->wait_closed(wait_ids_[wait]);
+  settle();
+}
 
 std::shared_ptr<store::MemoryDatabase> database_with(const std::map<std::string, int>& small_profiles) {
   static std::map<std::map<std::string, int>, decltype(store::MemoryDatabase::blobs)> planned;

@@ -46,6 +46,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   Result<std::string> site_power() override;
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
+  void close_wait(int wait) override;
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
   bool hold_work(bool hold) override;
@@ -95,6 +96,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<service::Service> service_;
   std::vector<std::shared_ptr<std::optional<Result<jobs::PlanAnswer>>>> waits_;
+  std::vector<jobs::WaitId> wait_ids_;
 };
 
 /// A pipeline of tests/server/scenario/small.csv, a profile of two stages, for 1F1B with this many microbatches.

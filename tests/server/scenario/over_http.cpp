@@ -48,6 +48,7 @@ class OverHttp::Client {
     if (text_.starts_with("HTTP/1.1 200 ")) return Result<std::string>(body);
     return Result<std::string>(error_in(body));
   }
+  void close() { socket_.close(); }
 
  private:
   static Error error_in(const std::string& body) {
@@ -411,6 +412,11 @@ int OverHttp::wait_for_plan(const jobs::WaitForPlan& request) {
   // The request has begun when the server has answered the request after it.
   (void)ask("GET", "/healthz").ok();
   return static_cast<int>(waits_.size()) - 1;
+}
+
+void OverHttp::close_wait(int wait) {
+  waits_[wait]->close();
+  settle();
 }
 
 std::optional<Result<jobs::PlanAnswer>> OverHttp::answer_of(int wait) {

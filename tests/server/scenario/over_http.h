@@ -38,6 +38,7 @@ class OverHttp final : public ScenarioTarget {
   Result<std::string> site_power() override { return ask("GET", "/v1/site/power"); }
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
+  void close_wait(int wait) override;
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return inner_.now_s(); }
   bool hold_work(bool hold) override;

@@ -52,25 +52,45 @@ class Player {
 
   Status play_step(const ScenarioStep& step) {
     static const std::map<std::string, Action> actions{
-        {"profile", &Player::profile},     {"job", &Player::job},
-        {"ranks", &Player::ranks},         {"rank", &Player::rank},
-        {"measured", &Player::measured},   {"upload", &Player::upload},
-        {"report", &Player::report},       {"finish", &Player::finish},
-        {"straggler", &Player::straggler}, {"withdraw", &Player::withdraw},
-        {"policy", &Player::policy},       {"clear", &Player::clear},
-        {"tier", &Player::tier},           {"wait", &Player::wait},
-        {"answered", &Player::answered},   {"waiting", &Player::waiting},
-        {"expect", &Player::expect},       {"at", &Player::at},
-        {"hold", &Player::hold},           {"go", &Player::go},
-        {"restart", &Player::restart},     {"stop", &Player::stop},
-        {"break", &Player::break_store},   {"mend", &Player::mend_store},
-        {"freeze", &Player::freeze_store}, {"thaw", &Player::thaw_store},
-        {"vanish", &Player::vanish},       {"full", &Player::fill_disk},
-        {"room", &Player::make_room},      {"train", &Player::train},
-        {"drop", &Player::drop},           {"shape", &Player::shape},
-        {"site", &Player::site},           {"no_site", &Player::no_site},
-        {"meter", &Player::meter},         {"admit", &Player::admit},
-        {"release", &Player::release},     {"power", &Player::power},
+        {"profile", &Player::profile},
+        {"job", &Player::job},
+        {"ranks", &Player::ranks},
+        {"rank", &Player::rank},
+        {"measured", &Player::measured},
+        {"upload", &Player::upload},
+        {"report", &Player::report},
+        {"finish", &Player::finish},
+        {"straggler", &Player::straggler},
+        {"withdraw", &Player::withdraw},
+        {"policy", &Player::policy},
+        {"clear", &Player::clear},
+        {"tier", &Player::tier},
+        {"wait", &Player::wait},
+        {"answered", &Player::answered},
+        {"waiting", &Player::waiting},
+        {"close", &Player::close_wait},
+        {"expect", &Player::expect},
+        {"at", &Player::at},
+        {"hold", &Player::hold},
+        {"go", &Player::go},
+        {"restart", &Player::restart},
+        {"stop", &Player::stop},
+        {"break", &Player::break_store},
+        {"mend", &Player::mend_store},
+        {"freeze", &Player::freeze_store},
+        {"thaw", &Player::thaw_store},
+        {"vanish", &Player::vanish},
+        {"full", &Player::fill_disk},
+        {"room", &Player::make_room},
+        {"train", &Player::train},
+        {"drop", &Player::drop},
+        {"shape", &Player::shape},
+        {"site", &Player::site},
+        {"no_site", &Player::no_site},
+        {"meter", &Player::meter},
+        {"admit", &Player::admit},
+        {"release", &Player::release},
+        {"power", &Player::power},
         {"follow", &Player::follow},
     };
     const auto action = actions.find(step.words[0]);
@@ -335,6 +355,14 @@ class Player {
       return wrong_step(fmt::format("expected to wait still, but there is an answer: version {}",
                                     *answer && (*answer)->schedule ? (*answer)->schedule->version : -1));
     }
+    return Ok{};
+  }
+
+  Status close_wait(const ScenarioStep& step) {
+    const auto wait = waits_.find(step.words.size() > 1 ? step.words[1] : "w");
+    if (wait == waits_.end()) return wrong_step("no such wait");
+    if (target_.answer_of(wait->second)) return wrong_step("the wait has its answer");
+    target_.close_wait(wait->second);
     return Ok{};
   }
 

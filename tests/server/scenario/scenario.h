@@ -54,6 +54,8 @@ class ScenarioTarget {
   /// Begins a wait and returns at once; answer_of() returns its state.
   virtual int wait_for_plan(const jobs::WaitForPlan& request) = 0;
   virtual std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) = 0;
+  /// The rank's host closes the connection of a wait, as when its process ends.
+  virtual void close_wait(int wait) = 0;
 
   /// Sets the clock to this many seconds after the scenario's start; everything due by then happens.
   virtual void go_to(double seconds) = 0;

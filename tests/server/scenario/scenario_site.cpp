@@ -196,7 +196,7 @@ Result<ScenarioFacts> power_facts(const std::string& view, const std::string& na
     facts.emplace();
     for (const char* const number :
          {"metered_limit_w", "limit_w", "granted_w", "counted_w", "reported_w", "missing_w", "price", "least_rate",
-          "correction", "metered_w", "meter_factor", "reserved_w", "power_w", "guard_w"}) {
+          "correction", "metered_w", "meter_factor", "reserved_w", "power_w", "guard_w", "falls_to_w"}) {
       facts->numbers[number] = fields.optional(number) ? fields.number(number) : 0;
     }
     for (const char* const text : {"domain", "state", "reason", "parent"}) {

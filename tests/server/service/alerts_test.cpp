@@ -2,6 +2,7 @@
 #include "server/service/alerts.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace perseus::service {
@@ -227,6 +228,18 @@ TEST_F(AlertsTest, ADomainWithALimitThatCannotBeRead) {
   facts.limits_unread.clear();
   pass(400);
   EXPECT_EQ(changes.back(), "resolved limits_unread site/hall");
+}
+
+TEST_F(AlertsTest, ASilentJobNamesItsWattsAndTheCommandThatEndsIt) {
+  facts.silent_since_s = now_s - 100;
+  facts.held = Watts(628);
+  pass(250);
+  EXPECT_EQ(changes, std::vector<std::string>{"raised job_silent " + facts.job}) << "it counts from the last call";
+  EXPECT_THAT(text(), ::testing::HasSubstr("and it still counts as 0.628 kW"));
+  EXPECT_THAT(text(), ::testing::HasSubstr("if the job has ended: perseus job finish " + facts.job));
+  facts.silent_since_s.reset();
+  pass(400);
+  EXPECT_EQ(changes.back(), "resolved job_silent " + facts.job);
 }
 
 TEST_F(AlertsTest, ResolvedAlertsAreBounded) {

@@ -53,5 +53,49 @@ TEST_F(FollowUpsTest, AJobWithoutRequestsExpires) {
   EXPECT_EQ(follow_ups_.next(live(), over_s), jobs::EventBody(jobs::JobSeen{}));
 }
 
+jobs::RankRegistered rank_of_a_process(int rank) {
+  jobs::RankRegistered registered;
+  registered.rank = registered.pp_rank = rank;
+  registered.epoch = 7;
+  return registered;
+}
+
+TEST_F(FollowUpsTest, AJobWhoseRanksDoNotCallIsSilentAndHeardAgain) {
+  base_.append("job", {rank_of_a_process(0), rank_of_a_process(1)});
+  const double began_s = now_s();
+  live().calls.record(0, began_s + 10);
+  EXPECT_EQ(follow_ups_.next_wake(live(), began_s + 10), began_s + 70);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 69), std::nullopt);
+  live().calls.waiters.emplace(1, Waiter{});
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 300), std::nullopt) << "a rank waits for its plan";
+  live().calls.waiters.clear();
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 70), jobs::EventBody(jobs::JobSilent{began_s + 10, 0}));
+  base_.append("job", {jobs::JobSilent{began_s + 10, 0}});
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 80), std::nullopt) << "once";
+  live().calls.closed(0);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 80), jobs::EventBody(jobs::JobSilent{began_s + 10, 1}))
+      << "what is known since";
+  live().calls.record(0, began_s + 90);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 90), jobs::EventBody(jobs::JobHeard{}));
+}
+
+TEST_F(FollowUpsTest, AJobAllOfWhoseRanksHaveEndedIsSilentSooner) {
+  base_.append("job", {rank_of_a_process(0), rank_of_a_process(1)});
+  const double began_s = now_s();
+  for (const int rank : {0, 1}) live().calls.record(rank, began_s);
+  for (const int rank : {0, 1}) live().calls.closed(rank);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 29), std::nullopt);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 30), jobs::EventBody(jobs::JobSilent{began_s, 2}));
+}
+
+TEST_F(FollowUpsTest, WhatAnotherServerHearsIsNotSilent) {
+  base_.append("job", {rank_of_a_process(0), rank_of_a_process(1)});
+  const double silent_s = now_s() + 60;
+  EXPECT_EQ(follow_ups_.next(live(), silent_s), jobs::EventBody(jobs::JobSilent{now_s(), 0}));
+  base_.clock().advance(60);
+  base_.append("job", {jobs::JobSilent{now_s(), 0}, jobs::JobHeard{}});
+  EXPECT_EQ(follow_ups_.next(live(), silent_s + 3600), std::nullopt) << "the ranks are there, and not here";
+}
+
 }  // namespace
 }  // namespace perseus::service

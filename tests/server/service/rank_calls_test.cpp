@@ -32,5 +32,26 @@ TEST(RankCalls, ARankWaitsWhileOneOfItsWaitsIsThere) {
   EXPECT_FALSE(calls.waits(3));
 }
 
+TEST(RankCalls, ARankHasEndedIfItsHostClosedItsWaitOrItOnlyRegistered) {
+  RankCalls calls;
+  calls.registered(0, 10);
+  EXPECT_EQ(calls.ended(), 1) << "it has not asked for its plan";
+  calls.record(0, 11);
+  EXPECT_EQ(calls.ended(), 0);
+  calls.closed(0);
+  EXPECT_EQ(calls.ended(), 1);
+  calls.record(0, 12);
+  EXPECT_EQ(calls.ended(), 0) << "it has called again";
+  calls.waiters.emplace(1, Waiter{});
+  calls.closed(0);
+  EXPECT_EQ(calls.ended(), 0) << "an earlier connection of a rank that waits";
+  calls.waiters.clear();
+  calls.closed(0);
+  calls.forget(0);
+  EXPECT_EQ(calls.ended(), 0) << "another process holds the rank";
+  calls.closed(7);
+  EXPECT_EQ(calls.ended(), 0) << "a rank that never called here";
+}
+
 }  // namespace
 }  // namespace perseus::service

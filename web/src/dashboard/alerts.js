@@ -13,6 +13,7 @@ const kinds = {
   site_over_limit: 'site over its limit',
   watts_missing: 'watts missing',
   limits_unread: 'limits cannot be read',
+  job_silent: 'no rank calls',
 };
 const kindWords = (kind) => kinds[kind] ?? String(kind).replaceAll('_', ' ');
 

@@ -8,7 +8,7 @@ import { count, kilowatts } from './words.js';
 const rowHeight = 40;
 const mostPrinted = 2000;
 const watts = (w) => (w == null ? '' : kilowatts(w));
-const states = { granted: 'granted', unlimited: 'no limit applies', fixed: 'not controlled' };
+const states = { granted: 'granted', unlimited: 'no limit applies', fixed: 'not controlled', silent: 'no rank calls' };
 
 /** How a job stands to its grant, in words. */
 export const grantWords = (job) => (isUnconfirmed(job) ? 'not confirmed yet' : states[job.state] ?? String(job.state));

@@ -9,6 +9,7 @@ const states = {
   finished: ['finished', 'over'],
   expired: ['expired', 'over'],
   failed: ['failed', 'bad'],
+  silent: ['no rank calls', 'bad'],
 };
 /** Returns [text, kind] of a state; kind is waiting, busy, good, over or bad. */
 export const stateWords = (state) => states[state] ?? [String(state ?? 'unknown'), 'waiting'];
