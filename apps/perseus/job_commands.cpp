@@ -32,6 +32,7 @@ ListForm job_form() {
            {"RANKS", "ranks", Use::table, Kind::parts, "ranks_registered"},
            {"PIPELINES", "pipelines", Use::wide, Kind::count},
            {"ITERATION", "iteration_time_s", Use::roomy},
+           {"POWER", "power_w", Use::table, Kind::measured, "power_measured"},
            {"PLAN SAVES", "saved_pct", Use::roomy, Kind::estimate},
            {"WOULD SAVE", "possible_saving_pct", Use::wide, Kind::possible, "possible_saving_modeled"},
            {"MODELED", "possible_saving_modeled", Use::csv},
@@ -39,6 +40,7 @@ ListForm job_form() {
            {"STRAGGLERS", "stragglers", Use::roomy, Kind::count},
            {"LABELS", "labels", Use::wide, Kind::pairs},
            {"CHANGED", "updated_at_s", Use::wide, Kind::age},
+           {"LAST CALL", "silent_since_s", Use::some, Kind::age},
            {"AGE", "created_at_s", Use::table, Kind::age}},
           3};
 }

@@ -115,6 +115,7 @@ std::string cell(const json::value& row, const ListColumn& column, double now_s,
     if (least != nullptr && *least != *value) text = formats::json_text(*least) + "-" + text;
   }
   if (column.kind == Kind::estimate && is_estimated(row, column)) text += " est.";
+  if (column.kind == Kind::measured && !is_true(row, column)) text += " est.";
   if (column.kind == Kind::bounded && is_over(row, column)) text += " over";
   if (column.kind == Kind::possible) text += is_true(row, column) ? " modeled" : " est.";
   if (column.kind == Kind::state && is_true(row, column)) text += ", maximum clock";
@@ -261,7 +262,10 @@ Result<std::string> list_text(const std::string& body, const ListForm& form, con
   }
   if (options.output == "json") return formats::json_text(answer) + "\n";
   if (options.output == "csv") return csv_text(rows, form);
-  return table_text(rows, form, options.output == "wide", SystemClock().now_s());
+  const bool wide = options.output == "wide";
+  const double now_s = SystemClock().now_s();
+  if (!form.page) return table_text(rows, form, wide, now_s);
+  return form.page(answer, wide, now_s) + (wide ? "\n" + table_text(rows, form, wide, now_s) : "");
 }
 
 /// On a terminal in place of the previous drawing, cut to its size.

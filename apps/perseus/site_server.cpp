@@ -20,6 +20,7 @@
 #include "io/formats/toml_reader.h"
 #include "server_action.h"
 #include "server_call.h"
+#include "site_status.h"
 
 namespace perseus::cli {
 namespace {
@@ -369,8 +370,11 @@ ListForm status_form() {
            {"REPORTED", "reported_w", Use::roomy},
            {"RESERVED", "reserved_w", Use::roomy, ListColumn::Kind::bounded, "limit_w"},
            {"MISSING", "missing_w"},
+           {"FALLS AT", "falls_at_s", Use::some},
+           {"FALLS TO", "falls_to_w", Use::some},
            {"PRICE", "price_pct_per_kw", Use::roomy}},
-          2};
+          2,
+          site_status_text};
 }
 
 ListForm reservations_form() {
@@ -402,7 +406,7 @@ void add_site_server_actions(CLI::App& group, Command& command) {
   const auto fetch_power = [](const http::HttpPeer& peer) { return call_server(peer, {"GET", "/v1/site/power", ""}); };
   add_list_action(group, command, "reservations", "Show the watts reserved for jobs that have not started",
                   reservations_form(), fetch_power);
-  add_list_action(group, command, "status", "Show limits, grants and what jobs may draw, by domain", status_form(),
+  add_list_action(group, command, "status", "Show whether limits hold, who holds how much, what is next", status_form(),
                   fetch_power);
 }
 

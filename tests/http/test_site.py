@@ -239,6 +239,41 @@ class Site(SiteCase):
         for job in jobs:
             job.over = True
 
+    def test_one_screen_and_the_changes_of_limits(self):
+        self.servers = [self.server]
+        self.assertEqual(self.server.ask("PUT", "/v1/profiles/sample", profile_body(1))[0], 200)
+        jobs = [self.register(0, domain="row"), self.register(1, domain="row")]
+        until(lambda: all(plan.get("version") for job in jobs for plan in job.plans))
+        site = {"dwell_s": 1, "domains": [{"name": "hall", "limits": [{"limit_w": 1e6}]}, {"name": "row", "limits": [
+            {"limit_w": 9e5}, {"from_s": time.time() + 3600, "limit_w": 8e5}]}]}
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        screen = self.server.cli("site", "status").stdout
+        self.assertIn("safe: what counts is within the limit of all 2 domains that have one\n", screen)
+        self.assertRegex(screen, r"(?m)^hall +safe +1,000,000 W .*\n  row +safe +900,000 W .*\n    job-[01] +unlimited ")
+        self.assertRegex(screen, r"(?m)^next: the metered limit of row falls to 800,000 W in ")
+        self.assertNotIn("do: ", screen)
+        site["domains"][0]["limits"] = [{"limit_w": 1}]
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        screen = self.server.cli("site", "status").stdout
+        self.assertRegex(screen, r"(?m)^not safe: hall: its jobs may draw .* above its limit$")
+        self.assertIn("do: perseus site limit hall WATTS", screen)
+        self.server.cli("site", "clear")
+        events = self.server.ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]
+        texts = [(event["job"], event["text"]) for event in sorted(events, key=lambda one: (one["at_s"], one["job"]))]
+        self.assertEqual(texts, [("site/hall", "limit from now on: 1000 kW; before: none"),
+                                 ("site/row", "limit from now on: 900 kW; before: none"),
+                                 ("site/hall", "limit from now on: 0.001 kW; before: 1000 kW"),
+                                 ("site/hall", "limit from now on: none; before: 0.001 kW"),
+                                 ("site/row", "limit from now on: none; before: 900 kW")])
+        self.assertTrue(all(event["by"] for event in events))
+        self.assertEqual(self.server.cli("event", "list", "--kind", "limit_changed", "-o", "csv").stdout.count("site/"), 5)
+        self.server.stop(signal.SIGKILL)
+        self.servers.append(Server(self.data))
+        again = self.servers[-1].ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]
+        self.assertEqual([event["text"] for event in again], [event["text"] for event in events])
+        for job in jobs:
+            job.over = True
+
     def test_the_command_line(self):
         path = self.folder.name + "/hall.toml"
         with open(path, "w") as file:
@@ -379,8 +414,10 @@ class Site(SiteCase):
         until(lambda: self.power()["domains"][1]["counted_w"] > 1)
         lines = self.server.shown_on(80, "site", "status")
         self.assertLessEqual(max(map(len, lines)), 80, lines)
-        self.assertEqual([" over" in line for line in lines], [False, False, True, False], lines)
-        self.assertIn("PRICE", self.server.cli("site", "status").stdout)
+        self.assertEqual(lines[0], "not safe: the first row: its jobs may draw 1,000 W, 999 W above its limit")
+        self.assertEqual([line.split()[:4] for line in lines if "not safe " in line], [["the", "first", "row", "not"]], lines)
+        self.assertIn("do: perseus site limit 'the first row' WATTS", lines)
+        self.assertIn("PRICE", self.server.cli("site", "status", "-o", "wide").stdout)
 
     def test_a_limit_has_finite_watts_and_unix_times(self):
         for words, message in (

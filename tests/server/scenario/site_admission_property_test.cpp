@@ -93,6 +93,7 @@ class AdmittedJobs {
       one.epoch = 1;
       one.keeps_budgets = true;
       RC_ASSERT(server_.register_rank(one).ok());
+      server_.wait_for_plan({registered->job, rank, 0, std::nullopt, 0.0, 1});  // as a client that lives
       check();
       if (dice_.roll(0, 3) == 0) server_.restart();
     }

@@ -1,0 +1,216 @@
+#include "site_status.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "answer_text.h"
+#include "base/terminal_text.h"
+#include "io/report/format.h"
+#include "io/report/table.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMostFalls = 5;
+constexpr double kRounding = 1 + 1e-6;
+
+const json::array& list_in(const json::value& answer, std::string_view name) {
+  static const json::array none;
+  const auto* const object = answer.if_object();
+  const json::value* const list = object == nullptr ? nullptr : object->if_contains(name);
+  return list != nullptr && list->is_array() ? list->get_array() : none;
+}
+
+std::string text_in(const json::value& row, std::string_view member) {
+  const json::value* const value = row.is_object() ? row.get_object().if_contains(member) : nullptr;
+  return value != nullptr && value->is_string() ? terminal_text(std::string(value->get_string().c_str())) : "";
+}
+
+std::optional<double> number_in(const json::value& row, std::string_view member) {
+  const json::value* const value = row.is_object() ? row.get_object().if_contains(member) : nullptr;
+  return value != nullptr && value->is_number() ? std::optional(value->to_number<double>()) : std::nullopt;
+}
+
+std::string watts_text(std::optional<double> watts) {
+  return watts ? report::text_of(Watts(*watts)) : std::string("-");
+}
+
+std::string duration_text(double s) { return member_text("duration_s", json::value(s)); }
+
+bool exceeds(std::optional<double> watts, std::optional<double> limit) {
+  return watts && limit && *watts > *limit * kRounding;
+}
+
+/// What is wrong with a domain; empty: nothing.
+std::vector<std::string> faults_of(const json::value& domain) {
+  std::vector<std::string> faults;
+  const std::string name = text_in(domain, "name");
+  const auto limit = number_in(domain, "limit_w"), counted = number_in(domain, "counted_w");
+  const auto metered = number_in(domain, "metered_w"), metered_limit = number_in(domain, "metered_limit_w");
+  if (exceeds(counted, limit)) {
+    faults.push_back(fmt::format("{}: its jobs may draw {}, {} above its limit", name, watts_text(counted),
+                                 watts_text(*counted - *limit)));
+  }
+  if (exceeds(metered, metered_limit)) {
+    faults.push_back(fmt::format("{}: the meter reads {}, {} above its limit", name, watts_text(metered),
+                                 watts_text(*metered - *metered_limit)));
+  }
+  if (const auto missing = number_in(domain, "missing_w"); missing && *missing > 0) {
+    faults.push_back(fmt::format("{}: {} are missing for the least rates of its jobs", name, watts_text(missing)));
+  }
+  return faults;
+}
+
+std::string verdict_text(const json::array& domains) {
+  std::vector<std::string> faults;
+  std::size_t limited = 0;
+  for (const json::value& domain : domains) {
+    limited += number_in(domain, "limit_w") ? 1 : 0;
+    for (std::string& fault : faults_of(domain)) faults.push_back(std::move(fault));
+  }
+  if (limited == 0) return "no domain has a limit now\n";
+  if (faults.empty()) {
+    return fmt::format("safe: what counts is within the limit of {}\n",
+                       limited == 1 ? std::string("1 domain") : fmt::format("all {} domains that have one", limited));
+  }
+  std::string text;
+  for (const std::string& fault : faults) text += "not safe: " + fault + "\n";
+  return text;
+}
+
+std::size_t depth_of(const json::array& domains, const json::value& domain) {
+  std::map<std::string, std::string> parents;
+  for (const json::value& one : domains) parents[text_in(one, "name")] = text_in(one, "parent");
+  std::size_t depth = 0;
+  for (std::string parent = text_in(domain, "parent"); !parent.empty() && depth < domains.size();
+       parent = parents[parent]) {
+    ++depth;
+  }
+  return depth;
+}
+
+std::string name_of_job(const json::value& job) {
+  const std::string name = text_in(job, "name");
+  return name.empty() ? text_in(job, "job") : name;
+}
+
+/// A row of the screen: its cells by column.
+using ScreenRow = std::array<std::string, 8>;
+constexpr ScreenRow::size_type kMetered = 4, kReported = 5, kSilent = 7;
+
+void add_jobs(const json::array& jobs, const std::string& domain, const std::string& indent, bool wide, double now_s,
+              std::vector<ScreenRow>& rows) {
+  std::vector<const json::value*> below;
+  for (const json::value& job : jobs) {
+    if (text_in(job, "domain") == domain) below.push_back(&job);
+  }
+  std::ranges::stable_sort(below, std::greater<>(),
+                           [](const json::value* job) { return number_in(*job, "counted_w").value_or(0); });
+  const std::size_t shown = wide ? below.size() : std::min(below.size(), kMostJobs);
+  for (std::size_t k = 0; k < shown; ++k) {
+    const json::value& job = *below[k];
+    const auto since_s = number_in(job, "silent_since_s");
+    rows.push_back({indent + name_of_job(job), text_in(job, "state"), watts_text(number_in(job, "granted_w")),
+                    watts_text(number_in(job, "counted_w")), "", watts_text(number_in(job, "reported_w")),
+                    fmt::format("{:.0f} %", 100 * number_in(job, "least_rate").value_or(0)),
+                    since_s ? duration_text(now_s - *since_s) : ""});
+  }
+  if (shown == below.size()) return;
+  double rest_w = 0;
+  for (std::size_t k = shown; k < below.size(); ++k) rest_w += number_in(*below[k], "counted_w").value_or(0);
+  rows.push_back({indent + fmt::format("{} more jobs", below.size() - shown), "", "", watts_text(rest_w)});
+}
+
+/// Without what no row has, so that it fits a terminal.
+std::string table_of(const std::vector<ScreenRow>& rows) {
+  const ScreenRow titles{"DOMAIN, JOB", "STATE", "LIMIT, GRANT", "COUNTED", "METERED", "REPORTED", "TIER", "SILENT"};
+  const auto is_shown = [&](ScreenRow::size_type column) {
+    const bool optional = column == kMetered || column == kReported || column == kSilent;
+    return !optional || std::ranges::any_of(rows, [&](const ScreenRow& row) { return row[column].size() > 1; });
+  };
+  const auto cells_of = [&](const ScreenRow& row) {
+    std::vector<std::string> cells;
+    for (ScreenRow::size_type column = 0; column < row.size(); ++column) {
+      if (is_shown(column)) cells.push_back(row[column]);
+    }
+    return cells;
+  };
+  report::TextTable table(cells_of(titles), 2);
+  for (const ScreenRow& row : rows) table.add(cells_of(row));
+  return table.to_string();
+}
+
+std::string falls_text(const json::array& domains, double now_s) {
+  std::vector<const json::value*> falling;
+  for (const json::value& domain : domains) {
+    if (number_in(domain, "falls_at_s")) falling.push_back(&domain);
+  }
+  std::ranges::stable_sort(falling, {}, [](const json::value* domain) { return *number_in(*domain, "falls_at_s"); });
+  std::string text;
+  for (std::size_t k = 0; k < std::min(falling.size(), kMostFalls); ++k) {
+    const double at_s = *number_in(*falling[k], "falls_at_s");
+    text += fmt::format("next: the metered limit of {} falls to {} in {} ({})\n", text_in(*falling[k], "name"),
+                        watts_text(number_in(*falling[k], "falls_to_w")), duration_text(at_s - now_s),
+                        member_text("at_s", json::value(at_s)));
+  }
+  return text.empty() ? "next: no limit falls\n" : text;
+}
+
+std::string shell_word(const std::string& text) {
+  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:+@") ==
+      std::string::npos)
+    return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+std::string things_to_do(const json::array& domains, const json::array& jobs, double now_s) {
+  std::string text;
+  for (const json::value& job : jobs) {
+    const auto since_s = number_in(job, "silent_since_s");
+    if (!since_s) continue;
+    text += fmt::format("do: perseus job finish {}   # if {} has ended: no call for {}, counts as {}\n",
+                        text_in(job, "job"), name_of_job(job), duration_text(now_s - *since_s),
+                        watts_text(number_in(job, "counted_w")));
+  }
+  for (const json::value& domain : domains) {
+    if (faults_of(domain).empty()) continue;
+    text += fmt::format("do: perseus site limit {} WATTS\n", shell_word(text_in(domain, "name")));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string site_status_text(const json::value& power, bool wide, double now_s) {
+  const json::array &domains = list_in(power, "domains"), &jobs = list_in(power, "jobs");
+  std::vector<ScreenRow> rows;
+  for (const json::value& domain : domains) {
+    const std::string indent(2 * depth_of(domains, domain), ' ');
+    const auto limit = number_in(domain, "limit_w");
+    const bool is_over = !faults_of(domain).empty();
+    const auto metered = number_in(domain, "metered_w"), metered_limit = number_in(domain, "metered_limit_w");
+    rows.push_back(
+        {indent + text_in(domain, "name"),
+         !limit    ? "no limit"
+         : is_over ? "not safe"
+                   : "safe",
+         watts_text(limit), watts_text(number_in(domain, "counted_w")),
+         metered && metered_limit ? watts_text(metered) + " of " + watts_text(metered_limit) : watts_text(metered),
+         watts_text(number_in(domain, "reported_w"))});
+    add_jobs(jobs, text_in(domain, "name"), indent + "  ", wide, now_s, rows);
+  }
+  return verdict_text(domains) + table_of(rows) + falls_text(domains, now_s) + things_to_do(domains, jobs, now_s);
+}
+
+}  // namespace perseus::cli
