@@ -343,6 +343,9 @@ class OwnApi(ServerCase):
         check("POST", dropped, f"{ranks}/99/plan_dropped", slow, 404)
         check("POST", dropped, f"{ranks}/0/plan_dropped", {"reason": "slow"}, 422)
         self.assertIn("rank 0 dropped plan", check("GET", "/v1/jobs/{job}", f"/v1/jobs/{job}")["plans_dropped"][0])
+        ended = "/v1/jobs/{job}/ranks/{rank}/ended"
+        check("POST", ended, f"{ranks}/0/ended?epoch=1")
+        check("POST", ended, f"{ranks}/0/ended?epoch=one", expect=400)
         history = "/v1/jobs/{job}/history"
         check("GET", history, f"/v1/jobs/{job}/history?step=hour")
         check("GET", history, f"/v1/jobs/{job}/history?step=week", expect=400)
