@@ -62,7 +62,7 @@ TEST(PerseusCommandLine, ErrorsNameUnknownArguments) {
   expect_mistake({"site", "limit", "row", "--", "nan"}, kUsage,
                  "WATTS: 'nan' is not a number from 0 to 1e+12 W (see 'perseus site limit --help')");
   expect_mistake({"job", "stop"}, kUsage,
-                 "unknown command 'stop'; allowed: list, history, ranks, show, delete, finish");
+                 "unknown command 'stop'; allowed: list, history, ranks, show, set, delete, finish");
   expect_mistake({"lookup", "--dedline=3"}, kUsage,
                  "unknown option '--dedline'; did you mean '--deadline'? (see 'perseus lookup --help')");
   expect_mistake({"plan", "a.csv", "b.csv"}, kUsage, "unknown argument 'b.csv'");
