@@ -105,7 +105,8 @@ Result<std::vector<http::HttpCall>> withdraw_calls(const http::HttpPeer& peer, c
   const auto list = list_over_jobs(peer, notice.job, "stragglers");
   if (!list) return list.error();
   std::vector<http::HttpCall> calls;
-  for (const json::value& row : json::parse(*list).at("stragglers").as_array()) {  // list_over_jobs() made it
+  const json::value notices = json::parse(*list);  // list_over_jobs() made it
+  for (const json::value& row : notices.at("stragglers").as_array()) {
     const std::string id(row.at("id").as_string());
     if (target.empty() ? id != notice.notice : row.at("target").as_string() != target) continue;
     const std::string job(row.at("job").as_string());

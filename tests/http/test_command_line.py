@@ -57,12 +57,12 @@ class CommandLine(ServedCase):
         names = ["beta", "alpha", "gamma"]
         ids = {name: self.job(name) for name in names}
         head, *rows = [[cell.strip() for cell in row] for row in self.table("job", "list")]
-        self.assertEqual(head, ["ID", "NAME", "STATE", "RANKS", "ITERATION", "PLAN SAVES", "SAVED", "STRAGGLERS", "AGE"])
+        self.assertEqual(head, ["ID", "NAME", "STATE", "RANKS", "ITERATION", "POWER", "PLAN SAVES", "SAVED", "STRAGGLERS", "AGE"])
         self.assertEqual([row[1] for row in rows], names[::-1])
         for row in rows:
             self.assertTrue(ids[row[1]].startswith(row[0]) and len(row[0]) == 12, row)
-            self.assertEqual(row[2:8], ["registered", "0/4", "-", "-", "-", "-"])
-            self.assertRegex(row[8], r"^\d+ s$")
+            self.assertEqual(row[2:9], ["registered", "0/4", "-", "-", "-", "-", "-"])
+            self.assertRegex(row[9], r"^\d+ s$")
         wide = [line.split() for line in self.out("job", "list", "-o", "wide").splitlines()]
         self.assertEqual([row[0] for row in wide[1:]], [ids[name] for name in names[::-1]])
         self.assertIn("PIPELINES", wide[0])
@@ -223,12 +223,12 @@ class CommandLine(ServedCase):
         lines = self.server.shown_on(80, "job", "list")
         self.assertEqual(len(lines), 3)
         self.assertLessEqual(max(map(len, lines)), 80)
-        self.assertEqual(lines[0].split(), ["ID", "NAME", "STATE", "RANKS", "SAVED", "AGE"])
+        self.assertEqual(lines[0].split(), ["ID", "NAME", "STATE", "RANKS", "POWER", "SAVED", "AGE"])
         self.assertRegex(lines[1], r"a name x+\.\.\.  registered")
         self.assertIn("short", lines[2])
         lines = self.server.shown_on(40, "job", "list")
         self.assertIn("a name xx...", lines[1], "texts are cut to 12 columns, and no more")
-        titles = "ID NAME STATE RANKS ITERATION PLAN SAVES SAVED STRAGGLERS AGE".split()
+        titles = "ID NAME STATE RANKS ITERATION POWER PLAN SAVES SAVED STRAGGLERS AGE".split()
         for lines in (self.server.shown_on(200, "job", "list"), self.out("job", "list").splitlines()):
             self.assertEqual(lines[0].split(), titles)
             self.assertIn(60 * "x", lines[1])

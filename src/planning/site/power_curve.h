@@ -6,9 +6,8 @@
 // Input:   a frontier of at least one point, the blocking power of all accelerators of one pipeline, and how many
 //          such pipelines the job has.
 // Output:  the points in ascending power: paced ones, at rate 0 and from kPaceStep of full speed on in steps of as
-// much,
-//          and of 1 % of the rate at most, one at exactly `least_rate`, then the plans. Points that draw no less power
-//          than a faster one are left out. paced_rates(): the rates of the paced points, ascending.
+//          much, and of 1 % of the rate at most, one at exactly `least_rate`, then the plans. Points that draw no less
+//          power than a faster one are left out. paced_rates(): the rates of the paced points, ascending.
 // Errors:  none.
 // Cost:    O(points).
 // Threads: pure function.

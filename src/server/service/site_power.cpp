@@ -169,7 +169,9 @@ void SitePower::divided(std::uint64_t run, Divided result) {
     power = {job.domain, job.counted, job.granted, job.granted, true};
     if (share != wanted.end() && job.choices) power.wanted = share->second;
     const bool dwelt = !job.has_grant || now_s >= live->job.granted_s + current()->dwell.value();
-    power.may_rise = dwelt && reservations_->is_fresh(now_s);
+    // One that cannot be heard goes on under the ceiling of its last grant.
+    const bool is_silent = live != nullptr && live->job.silent;
+    power.may_rise = dwelt && !is_silent && reservations_->is_fresh(now_s);
   }
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);

@@ -155,7 +155,9 @@ void PlanGuard::begin(const Judged& plan) {
 }
 
 void PlanGuard::try_plan() {
-  if (!waits(plan_)) return resume();
+  // A plan that is refused costs nothing: said at once, though not of each version of a server that sends many.
+  const bool says_no = pause_of(plan_).drops < kSlowVersions && refuses(plan_);
+  if (says_no || !waits(plan_)) return resume();
   phase_ = Phase::paused;
 }
 

@@ -115,6 +115,18 @@ TEST(PlanGuard, AllAtTheLowestClockIsRefusedAtOnceOrDroppedWithinTwoIterations) 
   }
 }
 
+TEST(PlanGuard, APlanIsRefusedAtOnceThoughTheOneBeforeItCostTooMuch) {
+  GuardedRank rank;
+  rank.trains(10, 1, 0);
+  rank.gets(promise_of(1, 1));
+  rank.trains(60, 1, 8);
+  ASSERT_EQ(rank.dropped.size(), 1U);
+  rank.gets(promise_of(2, 4));
+  rank.trains(2, 1, 8);
+  EXPECT_EQ(rank.dropped.size(), 2U);
+  EXPECT_EQ(rank.slow_iterations, 3) << "of the first";
+}
+
 TEST(PlanGuard, TheFirstPlanIsRefusedToo) {
   GuardedRank rank;
   rank.gets(promise_of(1, 4));  // before the first iteration
