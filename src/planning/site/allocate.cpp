@@ -257,8 +257,7 @@ double Allocator::bound_of(std::span<const Watts> limits, const model::Allocatio
     if (allocation.price[d] > 0) bound += allocation.price[d] * limits[d].value();
     price[d] = allocation.price[d] + (d > 0 ? price[site_.domains[d].parent] : 0);
   }
-  for (std::size_t k = 0; k < order_.size(); ++k) {
-    const int j = order_[k];
+  for (const int j : order_) {
     const model::SiteJob& job = site_.jobs[j];
     const double watt = price[job.domain];
     const int best = steps_.first_at_most(j, watt, steps_.floor(j), steps_.last(j));
