@@ -35,7 +35,7 @@ StepShapes::Seen StepShapes::seen() const {
   const auto end = shapes.begin() + static_cast<std::ptrdiff_t>(kept());
   std::sort(shapes.begin(), end);
   seen.least = shapes.front();
-  seen.most = *(end - 1);
+  seen.most = shapes[std::max<std::size_t>(kept(), 1) - 1];
   seen.distinct = static_cast<int>(std::unique(shapes.begin(), end) - shapes.begin());
   for (std::size_t i = 1; i < kept(); ++i) seen.changes += latest(i) != latest(i - 1) ? 1 : 0;
   return seen;
