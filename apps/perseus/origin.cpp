@@ -9,11 +9,11 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <string_view>
 
 #include "io/formats/file.h"
 #include "io/formats/number.h"
 #include "perseus_commit.h"
+#include "shell_word.h"
 
 namespace perseus::cli {
 namespace {
@@ -22,18 +22,6 @@ std::string time_text() {
   const char* fixed = std::getenv("SOURCE_DATE_EPOCH");
   const auto given = formats::number_in<std::int64_t>(fixed != nullptr ? fixed : "");
   return fmt::format("{:%FT%TZ}", fmt::gmtime(given ? static_cast<std::time_t>(*given) : std::time(nullptr)));
-}
-
-/// The word as a shell reads it back.
-std::string shell_word(const std::string& word) {
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("_@%+=:,./-").find(c) != std::string_view::npos;
-  };
-  if (!word.empty() && std::ranges::all_of(word, is_plain)) return word;
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
 }
 
 /// The words of this process.

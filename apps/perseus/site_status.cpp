@@ -14,6 +14,7 @@
 #include "base/terminal_text.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
+#include "shell_word.h"
 
 namespace perseus::cli {
 namespace {
@@ -163,15 +164,6 @@ std::string falls_text(const json::array& domains, double now_s) {
                         member_text("at_s", json::value(at_s)));
   }
   return text.empty() ? "next: no limit falls\n" : text;
-}
-
-std::string shell_word(const std::string& text) {
-  if (text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:+@") ==
-      std::string::npos)
-    return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 std::string things_to_do(const json::array& domains, const json::array& jobs, double now_s) {
