@@ -44,10 +44,10 @@ def check(test, ranks, iterations, expected_row, expected_options):
     test.assertTrue(any(said["losses"] for said in without))
 
 
-def follow(test, program, ranks, *cases, iterations, limit_s, always_run, expected_row, expected_options):
+def follow(test, program, ranks, *cases, iterations, always_run, expected_row, expected_options):
     """Runs the program in so many ranks and checks each of its cases, except those that it reports as skipped.
     expected_row(rank, case, options) and expected_options(rank, case): see check()."""
-    results = run(program, ranks, *cases, limit_s=limit_s)
+    results = run(program, ranks, *cases)
     for name in results[0]:
         said = [result[name] for result in results]
         if "skipped" in said[0]:

@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-_LIMIT_S = 300
+_LIMIT_S = 600  # of a job that hangs; after 360 s ranks of Megatron and DeepSpeed print where they are
 
 
 def run(program, ranks, *arguments, **more):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from job_results import follow, row_of_1f1b
 
-ITERATIONS, LIMIT_S = 3, 300
+ITERATIONS = 3
 ALWAYS_RUN = ("2 stages", "4 stages")
 
 
@@ -35,7 +35,7 @@ def row(rank, case, options):
 class Schedules(unittest.TestCase):
     def follow(self, ranks):
         follow(
-            self, "deepspeed_rank.py", ranks, iterations=ITERATIONS, limit_s=LIMIT_S, always_run=ALWAYS_RUN,
+            self, "deepspeed_rank.py", ranks, iterations=ITERATIONS, always_run=ALWAYS_RUN,
             expected_row=row, expected_options=place,
         )  # fmt: skip
 

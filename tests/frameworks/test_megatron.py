@@ -9,7 +9,7 @@ from pathlib import Path
 
 from job_results import follow, row_of_1f1b, row_of_table
 
-ITERATIONS, LIMIT_S = 3, 300
+ITERATIONS = 3
 ALWAYS_RUN = ("no pipeline", "1F1B", "interleaved", "1F1B, 4 ranks", "interleaved, 4 ranks")
 
 
@@ -40,7 +40,7 @@ def row(rank, case, options):
 class Schedules(unittest.TestCase):
     def follow(self, ranks, *cases):
         follow(
-            self, "megatron_rank.py", ranks, *cases, iterations=ITERATIONS, limit_s=LIMIT_S, always_run=ALWAYS_RUN,
+            self, "megatron_rank.py", ranks, *cases, iterations=ITERATIONS, always_run=ALWAYS_RUN,
             expected_row=row, expected_options=place,
         )  # fmt: skip
 

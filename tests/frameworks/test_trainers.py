@@ -12,6 +12,12 @@ from run_job import run
 PACKAGES = Path("/trainers")
 WHOLE = [["step", "train"], *(["begin", kind, i, 0] for i in range(2) for kind in ("forward", "backward")), ["optimizer"]]
 CUT = [*WHOLE[:3], ["optimizer"]]
+EVALUATION = ["step", "evaluate"]
+
+
+def of_one_evaluation(order):
+    """Without further steps of the same evaluation: a trainer names each batch, and calls of the model may show one more."""
+    return [entry for i, entry in enumerate(order) if entry != EVALUATION or order[i - 1] != EVALUATION]
 
 
 class Trainers(unittest.TestCase):
@@ -19,11 +25,11 @@ class Trainers(unittest.TestCase):
         if not (PACKAGES / trainer).is_dir():
             self.skipTest(f"PERSEUS_TRAINERS has no {trainer}")
         for ranks in (1, 2):
-            for rank, said in enumerate(run("trainer_rank.py", ranks, trainer, limit_s=120)):
+            for rank, said in enumerate(run("trainer_rank.py", ranks, trainer)):
                 with self.subTest(ranks=ranks, rank=rank):
                     recorded = said["recorded"]
                     self.assertEqual(recorded["wrong"], [])
-                    self.assertEqual(recorded["order"], 2 * epoch)
+                    self.assertEqual(of_one_evaluation(recorded["order"]), 2 * epoch)
                     place = {"job_name": "test", "microbatches": 2, "pp_degree": 1, "pp_rank": 0}
                     if ranks > 1:
                         place.update(rank=rank, dp_rank=rank, dp_degree=ranks)
@@ -35,10 +41,10 @@ class Trainers(unittest.TestCase):
                     self.assertGreater(said["failing"]["failures"], 3 * len(recorded["computations"]))
 
     def test_lightning(self):
-        self.follow("lightning", WHOLE + WHOLE + CUT)
+        self.follow("lightning", [*WHOLE, *WHOLE, *CUT, EVALUATION])
 
     def test_transformers(self):
-        self.follow("transformers", 3 * WHOLE)
+        self.follow("transformers", [*3 * WHOLE, EVALUATION])
 
     def test_accelerate(self):
         self.follow("accelerate", WHOLE + WHOLE + CUT)
