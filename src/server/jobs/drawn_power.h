@@ -3,13 +3,15 @@
 // Problem: profiles err by a few percent, so a limit that planned powers keep would be exceeded by what GPUs draw. A
 //          correction that follows every report would change plans all the time, and one that believes anything could
 //          be talked into exceeding the limit.
-// Method:  the energy of an iteration as measured (EnergyMeasured: the median over whole iterations under one plan,
-//          without stragglers) over the planned one. The last correction in the log stays until the two differ by more
-//          than kCorrectionDeadBand. Energies, not powers: an iteration that waits for its data takes as much energy or
-//          more, but less power, and draws its full power again once the data comes.
-// Input:   a job with its log's grants and measurements; the frontiers of its plan.
-// Output:  the factor, within kLeastCorrection and kMostCorrection; without kLeastMeasured under the plan in force,
-//          the last one of the log.
+// Method:  energy and mean power of an iteration as measured (EnergyMeasured: means over whole iterations under one
+//          plan, without stragglers) over the planned ones, whichever is more. Power, since an iteration that takes
+//          less time than planned draws more at the same energy. Energy, since one that waits for its data draws less
+//          power, and its full power again once the data comes. A correction rises at once, so that no job counts less
+//          than it reports, and falls where it is more than kCorrectionDeadBand above what is measured.
+// Input:   a job with its log's grants and measurements; the frontiers of its plan; the greatest correction that is
+//          believed.
+// Output:  the factor, within kLeastCorrection and `most`; without kLeastMeasured under the plan in force, the last one
+//          of the log, also of a job that was released from its grant.
 // Errors:  none.
 // Cost:    that of iteration_cost().
 // Threads: pure function.
@@ -25,6 +27,6 @@ namespace perseus::jobs {
 inline constexpr double kLeastCorrection = 0.8, kMostCorrection = 1.25, kCorrectionDeadBand = 0.01;
 inline constexpr std::int64_t kLeastMeasured = 4;
 
-double drawn_over_planned(const Job& job, const Frontiers& frontiers);
+double drawn_over_planned(const Job& job, const Frontiers& frontiers, double most = kMostCorrection);
 
 }  // namespace perseus::jobs

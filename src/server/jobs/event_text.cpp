@@ -143,7 +143,10 @@ struct EventText {
                        e.measured ? "measured" : "estimated");
   }
   std::string operator()(const PowerGranted& e) const {
-    if (!e.granted_w) return "no power limit of the site applies any more";
+    if (!e.granted_w) {
+      const char* const released = "no power limit of the site applies any more";
+      return e.correction == 1 ? released : fmt::format("{}; it draws {:.3g} times as planned", released, e.correction);
+    }
     const std::string before = e.counted_w > *e.granted_w * 1.0001 ? fmt::format(", at once: its ranks may draw {}",
                                                                                  report::text_of(Watts(e.counted_w)))
                                                                    : std::string();

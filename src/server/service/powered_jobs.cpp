@@ -8,6 +8,7 @@
 #include "planning/site/power_curve.h"
 #include "planning/site/site_limits.h"
 #include "server/jobs/drawn_power.h"
+#include "server/jobs/job_savings.h"
 #include "server/jobs/power_budget.h"
 #include "server/service/reserved_power.h"
 
@@ -55,6 +56,19 @@ Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts gran
   return has_grant ? granted : Watts(0);
 }
 
+/// By the counters of its ranks; nothing while they have not measured the plan in force.
+std::optional<Watts> reported_power(const LiveJob& live) {
+  if (!live.job.has_reports() || live.job.silent) return std::nullopt;
+  const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  return cost ? jobs::measured_power(live.job, cost->waiting) : std::nullopt;
+}
+
+/// The most that ranks may report and be believed: they could also count as much without a profile.
+Watts most_believed(const jobs::SiteDocument& document, const jobs::Job& job, const jobs::PowerChoices* choices) {
+  const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power;
+  return choices == nullptr ? accelerators : std::max(accelerators, jobs::kMostCorrection * choices->all_max);
+}
+
 /// Waits may slow the job to this part of its full speed; 0: no waits.
 double paced_to_rate(const jobs::SiteDocument& document, const jobs::Job& job, double least_rate) {
   if (!document.pacing || !jobs::paces(job)) return 0;
@@ -80,7 +94,10 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
                                           paced_to_rate(document, job, known.tier.least_rate));
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
-    known.correction = jobs::drawn_over_planned(job, live.frontiers.all());
+    known.reported = reported_power(live);
+    known.most = most_believed(document, job, known.choices.get());
+    const double most = known.choices ? known.most / known.choices->all_max : jobs::kMostCorrection;
+    known.correction = jobs::drawn_over_planned(job, live.frontiers.all(), most);
     known.sequence = job.sequence;
     known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }
@@ -104,6 +121,7 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
   powered.counted = counted_as(job, planned_max, powered.has_grant, granted, now_s) * known.correction;
+  if (known.reported) powered.counted = std::max(powered.counted, std::min(*known.reported, known.most));
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned) powered.choices = known.choices;
@@ -126,6 +144,7 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
       shown->reason = why_silent(job);
       shown->silent_since_s = job.silent->since_s;
     }
+    shown->reported = known.reported;
     shown->priority = known.tier.priority;
     if (!known.tier.reason.empty()) add_reason(known.tier.reason);
     const auto elsewhere = reserved_in_.find(job.id);

@@ -55,6 +55,8 @@ class PoweredJobs {
     jobs::TierHere tier;
     double until_s = 0;  ///< a policy changes
     double correction = 1;
+    std::optional<Watts> reported;
+    Watts most;  ///< that is believed of it
     std::shared_ptr<const jobs::PowerChoices> choices;
     std::shared_ptr<const JobSwing> swing;
   };

@@ -193,8 +193,13 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
     ahead = falls_from(now_s + kPlanned_s, falls_on_, known->second);
   }
   const bool limited = watts < job.all_max() || !ahead.empty();
-  if (!limited && !job.has_grant) return;
   jobs::PowerGranted granted;
+  granted.correction = job.correction;
+  if (!limited && !job.has_grant) {
+    // A job that was released keeps its correction, or the limit would seem to bind it again.
+    const LiveJob* const live = jobs_.in_memory(job.id);
+    if (live == nullptr || !live->job.grant || live->job.grant->correction == job.correction) return;
+  }
   if (limited) {
     granted.granted_w = planned_power(job, watts).value();
     granted.lease_s = current()->lease.value();
@@ -202,7 +207,6 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
     const Watts most = watts < job.all_max() ? Watts(*granted.granted_w) : model::kNoLimit;
     granted.ceiling_mhz = jobs::ceiling_within(*job.choices, most);
     granted.ahead = std::move(ahead);
-    granted.correction = job.correction;
     if (jobs::is_paced(*job.choices, Watts(*granted.granted_w))) granted.paced_to_rate = job.choices->paced_to_rate;
   }
   granted.counted_w = (job.counted / job.correction).value();

@@ -29,7 +29,6 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
   job.counted = power_now.counted;
   job.correction = power_now.correction;
   const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
-  if (cost && live.job.has_reports() && !live.job.silent) job.reported = jobs::measured_power(live.job, cost->waiting);
   add_speed(live.job, power_now, cost, job);
   return job;
 }

@@ -111,7 +111,9 @@ class Division {
     std::vector<Watts> most(limits_.size()), grants;
     for (const PoweredJob& job : given_.jobs) {
       grants.push_back(job.choices ? job.all_max() : job.counted);
-      if (job.choices) for_each_around(job.domain, [&](int d) { most[d] += job.all_max(); });
+      if (!job.choices) continue;
+      const Watts room = job.has_grant ? kReleaseRoom * job.all_max() : Watts(0);
+      for_each_around(job.domain, [&](int d) { most[d] += job.all_max() + room; });
     }
     if (!windows_.empty()) {
       const std::vector<Watts> guards = guards_of(given_, windows_, grants);

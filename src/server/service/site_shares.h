@@ -5,9 +5,10 @@
 // Input:   the domains of a site, a limit of its accelerators per domain, the jobs.
 // Output:  per job its share: the power of a plan; its present grant where all grants fit and lose at most
 //          kSmallLoss of what is possible; its power at maximum clock, which needs no grant, where no limit around it
-//          can bind even if all jobs draw that. Jobs without choices keep what they count as. Per domain the price of a
-//          watt and the watts missing for the least rates and for those jobs, and the guard that its window needs
-//          (planning/site/window_guard.h): 0 W where the limit does not bind without it.
+//          can bind even if all jobs draw that (those that have a grant: kReleaseRoom more). Jobs without choices keep
+//          what they count as. Per domain the price of a watt and the watts missing for the least rates and for those
+//          jobs, and the guard that its window needs (planning/site/window_guard.h): 0 W where the limit does not bind
+//          without it.
 // Units:   W as drawn, except in choices.
 // Errors:  none.
 // Cost:    that of planning/site/allocate.h; with windows, of a few allocations, and an iteration for each plan that is
@@ -29,6 +30,9 @@
 namespace perseus::service {
 
 inline constexpr double kSmallLoss = 0.003;
+/// A job loses its grant only where the limits leave so much more than its power at maximum clock: what ranks measure
+/// varies, and each change of a grant is a new plan.
+inline constexpr double kReleaseRoom = 0.02;
 
 struct PoweredJob {
   std::string id;

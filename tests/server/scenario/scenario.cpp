@@ -268,7 +268,14 @@ class Player {
       const auto view = target_.job(request.job);
       if (!view) return view.error();
       const int pipeline = request.rank / (view->degrees.pp * view->degrees.tp);
-      request.iteration_time.assign(1, step.number("slower", 1) * view->pipelines[pipeline].time);
+      request.iteration_time.assign(count, step.number("slower", 1) * view->pipelines[pipeline].time);
+    }
+    if (step.find("drawn")) {  // of what is planned, by all ranks alike
+      const auto view = target_.job(request.job);
+      if (!view) return view.error();
+      if (!view->per_iteration) return wrong_step("drawn=: the job has no plan");
+      const double ranks = view->degrees.world_size();
+      request.iteration_energy.assign(count, (step.number("drawn", 1) / ranks) * view->per_iteration->energy);
     }
     if (step.find("plan_version")) request.plan_version = step.whole("plan_version", 0);
     if (step.find("energy")) request.iteration_energy.assign(count, Joules(step.number("energy", 0)));
