@@ -61,6 +61,11 @@ std::vector<std::string> faults_of(const json::value& domain) {
     faults.push_back(fmt::format("{}: its jobs may draw {}, {} above its limit", name, watts_text(counted),
                                  watts_text(*counted - *limit)));
   }
+  const auto reported = number_in(domain, "reported_w");
+  if (exceeds(reported, limit)) {
+    faults.push_back(fmt::format("{}: its jobs report {}, {} above its limit", name, watts_text(reported),
+                                 watts_text(*reported - *limit)));
+  }
   if (exceeds(metered, metered_limit)) {
     faults.push_back(fmt::format("{}: the meter reads {}, {} above its limit", name, watts_text(metered),
                                  watts_text(*metered - *metered_limit)));

@@ -257,6 +257,15 @@ class Site(SiteCase):
         screen = self.server.cli("site", "status").stdout
         self.assertRegex(screen, r"(?m)^not safe: hall: its jobs may draw .* above its limit$")
         self.assertIn("do: perseus site limit hall WATTS", screen)
+        self.assertNotIn("its jobs report", screen)
+        # At its least rate a job cannot have a slower plan, and what its ranks report exceeds the limit.
+        until(lambda: all("budget" in plan for job in jobs for plan in job.plans))
+        for rank in range(PP):
+            plan = jobs[0].plans[rank]
+            self.assertEqual(self.server.ask("POST", f"/v1/jobs/{jobs[0].job}/iterations", {
+                "rank": rank, "epoch": 1, "plan_version": plan["version"], "last_iteration": 19,
+                "iteration_time_s": [plan["iteration_time_s"]] * 20, "iteration_energy_j": [900.0] * 20})[0], 200)
+        until(lambda: "not safe: hall: its jobs report " in self.server.cli("site", "status").stdout)
         self.server.cli("site", "clear")
         events = self.server.ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]
         texts = [(event["job"], event["text"]) for event in sorted(events, key=lambda one: (one["at_s"], one["job"]))]

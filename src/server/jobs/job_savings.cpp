@@ -127,10 +127,11 @@ std::optional<Watts> measured_power(const Job& job, Watts waiting) {
 JobPower power_of(const Job& job, const JobView::PerIteration& cost) {
   const auto measured = measured_power(job, cost.waiting);
   const auto highest = highest_measured(job, job.shown_shape());
-  if (measured && highest && highest->time_s > 0) {
-    return {*measured, Joules(highest->energy_j) / Seconds(highest->time_s), true};
-  }
-  return {power_with_waits(job, cost.energy, cost.time, cost.waiting), cost.all_max_energy / cost.all_max_time};
+  const Watts planned = power_with_waits(job, cost.energy, cost.time, cost.waiting);
+  const Watts all_max = cost.all_max_energy / cost.all_max_time;
+  if (!measured) return {planned, all_max};
+  if (highest && highest->time_s > 0) return {*measured, Joules(highest->energy_j) / Seconds(highest->time_s), true};
+  return {*measured, planned > Watts(0) ? all_max * (*measured / planned) : all_max, true};
 }
 
 std::string without_control(const Job& job, const Frontiers& frontiers) {

@@ -47,11 +47,12 @@ std::string measurements_differ(const Job& job);
 /// `waiting`: the power of all GPUs while they wait.
 std::optional<Watts> measured_power(const Job& job, Watts waiting);
 
-/// Mean power of the whole job: measured where the ranks have measured the plan and the highest clock, otherwise both
-/// as estimated, so that a saving compares like with like.
+/// Mean power of the whole job, under its plan and with everything at maximum clock: measured where the ranks have
+/// measured the plan, otherwise both as estimated. Where they have not measured the highest clock, it is estimated to
+/// draw as many times its planned power as the plan, so that a saving compares like with like.
 struct JobPower {
   Watts plan, all_max;
-  bool measured = false;
+  bool measured = false;  ///< `plan` is
 };
 /// `cost`: of the plan in force.
 JobPower power_of(const Job& job, const JobView::PerIteration& cost);

@@ -326,7 +326,7 @@ struct JobSummary {
   /// Mean power of the whole job under the plan in force, and with everything at maximum clock. Nothing until ranks
   /// have reported iterations, and once the job has ended.
   std::optional<Watts> power, all_max_power;
-  bool power_measured = false;         ///< by the ranks' counters; otherwise both powers are estimated from the profile
+  bool power_measured = false;         ///< `power`, by the ranks' counters; otherwise both are estimated: see JobPower
   std::optional<Watts> planned_power;  ///< of the plan in force, by the profile; whenever there is a `power`
   std::string accelerator;             ///< the fact of that name; empty: not known
   Labels labels = {};

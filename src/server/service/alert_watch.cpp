@@ -40,9 +40,9 @@ void add_plan(const LiveJob& live, AlertFacts& facts) {
   if (const auto* const measured = job.plan_measured()) facts.measured = Seconds(measured->time_s);
   const auto policy = job.policies.find("power_cap");
   if (policy == job.policies.end()) return;
-  const auto measured = jobs::measured_power(job, cost->waiting);
-  facts.power = measured.value_or(jobs::power_of(job, *cost).plan);
-  facts.power_measured = measured.has_value();
+  const jobs::JobPower power = jobs::power_of(job, *cost);
+  facts.power = power.plan;
+  facts.power_measured = power.measured;
   if (const auto* cap = std::get_if<jobs::PowerCap>(&policy->second)) facts.cap = cap->average;
 }
 
@@ -64,7 +64,7 @@ AlertFacts alert_facts(const SiteDomainView& domain) {
   facts.job = jobs::job_of_domain(domain.name);
   facts.name = domain.name;
   facts.limit = domain.limit;
-  if (domain.limit) facts.counted = domain.counted;
+  if (domain.limit) facts.counted = std::max(domain.counted, domain.reported);
   facts.metered = domain.meter;
   facts.metered_limit = domain.metered;
   facts.missing = domain.missing;

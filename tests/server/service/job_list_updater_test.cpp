@@ -91,7 +91,12 @@ TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   EXPECT_LT(*estimated.power, *estimated.all_max_power);
   EXPECT_FALSE(estimated.power_measured);
   EXPECT_EQ(estimated.planned_power, estimated.power);
-  parts.base.append("job", {jobs::EnergyMeasured{0, 8, 900, 3}, jobs::EnergyMeasured{1, 8, 800, 4}});
+  parts.base.append("job", {jobs::EnergyMeasured{1, 8, 800, 4}});
+  const jobs::JobSummary plan_alone = list.summary_of(parts.live());
+  EXPECT_EQ(plan_alone.power, Watts(200)) << "what is reported comes before the profile";
+  EXPECT_TRUE(plan_alone.power_measured);
+  EXPECT_NEAR(*plan_alone.all_max_power / *plan_alone.power, *estimated.all_max_power / *estimated.power, 1e-9);
+  parts.base.append("job", {jobs::EnergyMeasured{0, 8, 900, 3}});
   const jobs::JobSummary measured = list.summary_of(parts.live());
   EXPECT_EQ(measured.power, Watts(200));
   EXPECT_EQ(measured.all_max_power, Watts(300));
