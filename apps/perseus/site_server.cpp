@@ -21,6 +21,7 @@
 #include "server_action.h"
 #include "server_call.h"
 #include "site_status.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -374,7 +375,9 @@ ListForm status_form() {
            {"FALLS TO", "falls_to_w", Use::some},
            {"PRICE", "price_pct_per_kw", Use::roomy}},
           2,
-          site_status_text};
+          [](const boost::json::value& power, bool wide, double now_s) {
+            return site_status_text(power, wide, now_s, output_columns());
+          }};
 }
 
 ListForm reservations_form() {

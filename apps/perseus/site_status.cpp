@@ -8,13 +8,16 @@
 #include <boost/json/object.hpp>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "answer_text.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
 #include "shell_word.h"
+#include "terminal_size.h"
 
 namespace perseus::cli {
 namespace {
@@ -22,6 +25,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kMostFalls = 5;
+constexpr std::size_t kGap = 2, kLeastName = 16;  // columns: of a table's gaps, and that a name always gets
 constexpr double kRounding = 1 + 1e-6;
 
 const json::array& list_in(const json::value& answer, std::string_view name) {
@@ -136,8 +140,8 @@ void add_jobs(const json::array& jobs, const std::string& domain, const std::str
   rows.push_back({indent + fmt::format("{} more jobs", below.size() - shown), "", "", watts_text(rest_w)});
 }
 
-/// Without what no row has, so that it fits a terminal.
-std::string table_of(const std::vector<ScreenRow>& rows) {
+/// Without what no row has, and with names cut to the terminal.
+std::string table_of(std::vector<ScreenRow> rows, std::size_t columns) {
   const ScreenRow titles{"DOMAIN, JOB", "STATE", "LIMIT, GRANT", "COUNTED", "METERED", "REPORTED", "TIER", "SILENT"};
   const auto is_shown = [&](ScreenRow::size_type column) {
     const bool optional = column == kMetered || column == kReported || column == kSilent;
@@ -150,6 +154,15 @@ std::string table_of(const std::vector<ScreenRow>& rows) {
     }
     return cells;
   };
+  std::size_t others = 0;
+  for (ScreenRow::size_type column = 1; column < titles.size(); ++column) {
+    if (!is_shown(column)) continue;
+    std::size_t width = display_columns(titles[column]);
+    for (const ScreenRow& row : rows) width = std::max(width, display_columns(row[column]));
+    others += kGap + width;
+  }
+  const std::size_t room = std::max(kLeastName, columns - std::min(columns, others));
+  for (ScreenRow& row : rows) row.front() = cut_line(row.front(), room);
   report::TextTable table(cells_of(titles), 2);
   for (const ScreenRow& row : rows) table.add(cells_of(row));
   return table.to_string();
@@ -189,7 +202,7 @@ std::string things_to_do(const json::array& domains, const json::array& jobs, do
 
 }  // namespace
 
-std::string site_status_text(const json::value& power, bool wide, double now_s) {
+std::string site_status_text(const json::value& power, bool wide, double now_s, std::size_t columns) {
   const json::array &domains = list_in(power, "domains"), &jobs = list_in(power, "jobs");
   std::vector<ScreenRow> rows;
   for (const json::value& domain : domains) {
@@ -207,7 +220,8 @@ std::string site_status_text(const json::value& power, bool wide, double now_s) 
          watts_text(number_in(domain, "reported_w"))});
     add_jobs(jobs, text_in(domain, "name"), indent + "  ", wide, now_s, rows);
   }
-  return verdict_text(domains) + table_of(rows) + falls_text(domains, now_s) + things_to_do(domains, jobs, now_s);
+  return verdict_text(domains) + table_of(std::move(rows), wide ? std::string::npos : columns) +
+         falls_text(domains, now_s) + things_to_do(domains, jobs, now_s);
 }
 
 }  // namespace perseus::cli

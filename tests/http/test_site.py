@@ -16,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import unicodedata
 import urllib.request
 
 import postgres
@@ -413,7 +414,7 @@ class Site(SiteCase):
         self.servers = [self.server]
         status, answer = self.server.ask("PUT", "/v1/site", {"domains": [
             {"name": "the hall", "limits": [{"limit_w": 1e6}]}, {"name": "the first row", "limits": [{"limit_w": 1}]},
-            {"name": "the second row", "limits": [{"limit_w": 1e6}]}],
+            {"name": "the second row", "limits": [{"limit_w": 1e6}]}, {"name": "機房" * 30, "parent": "the second row"}],
             "hosts": [{"host": "node-1", "domain": "the first row"}]})
         self.assertEqual(status, 200, answer)
         job = self.server.ask("POST", "/v1/jobs", {"name": "job", "degrees": {"dp": 1, "pp": 1, "tp": 1}})[1]["job"]
@@ -422,7 +423,10 @@ class Site(SiteCase):
         self.assertEqual(status, 200, answer)
         until(lambda: self.power()["domains"][1]["counted_w"] > 1)
         lines = self.server.shown_on(80, "site", "status")
-        self.assertLessEqual(max(map(len, lines)), 80, lines)
+        columns = [sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line) for line in lines]
+        self.assertLessEqual(max(columns), 80, lines)
+        self.assertEqual(len([line for line in lines if line.strip().startswith("機房") and "..." in line]), 1, lines)
+        self.assertEqual(len([line for line in lines if "COUNTED" in line]), 1, lines)
         self.assertEqual(lines[0], "not safe: the first row: its jobs may draw 1,000 W, 999 W above its limit")
         self.assertEqual([line.split()[:4] for line in lines if "not safe " in line], [["the", "first", "row", "not"]], lines)
         self.assertIn("do: perseus site limit 'the first row' WATTS", lines)
