@@ -139,6 +139,12 @@ std::string by_hand(std::string_view path) {
                      id.starts_with("GPU-") ? fmt::format(" -i {}", id) : "");
 }
 
+std::string_view kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISLNK(mode)) return "a symbolic link";
+  return S_ISFIFO(mode) ? "a FIFO" : "a device or socket";
+}
+
 /// Older records name the GPU by the index that it had in the holder's container; the file's name has the UUID.
 void name_by_uuid(LockedGpu& locked, std::string_view path) {
   if (const auto which = device::split_selector(locked.selector).which;
@@ -248,7 +254,9 @@ device::DeviceResult<Lease> Lease::take(const device::GpuIdentity& gpu, const st
   }
   // A damaged record of this GPU may have recorded a lock.
   const std::string record = content(lease.fd_);
-  lease.recorded_ = locked_gpu(record).has_value() || is_no_record(record);
+  const bool locked = locked_gpu(record).has_value();
+  lease.recorded_ = locked || is_no_record(record);
+  if (locked) (void)lease.write();
   if (!lease.recorded_) lease.clear();
   return lease;
 }
@@ -265,13 +273,18 @@ Lease::~Lease() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-device::DeviceStatus Lease::record() {
-  if (recorded_) return Ok{};
+bool Lease::write() const {
   const std::string text =
       fmt::format("perseus clock lease\nboot {}\ngpu {}\nuuid {}\n{}pid {}\n", boot_id(), selector_, uuid_,
                   ceiling_.value() > 0 ? fmt::format("ceiling {}\n", ceiling_.value()) : "", ::getpid());
-  // One call: a process killed in it has written all or nothing.
-  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+  // One call: a process killed in it has written all or nothing. The end of a longer record has no key.
+  if (::pwrite(fd_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) return false;
+  return ::ftruncate(fd_, static_cast<off_t>(text.size())) == 0;
+}
+
+device::DeviceStatus Lease::record() {
+  if (recorded_) return Ok{};
+  if (!write()) {
     const std::string why = std::strerror(errno);
     clear();
     return device::DeviceError{device::DeviceFault::no_permission,
@@ -311,11 +324,15 @@ device::DeviceStatus limit_patiently(device::Gpu& gpu, Megahertz ceiling) {
 device::DeviceResult<Lease> Lease::take_over(const std::string& path, double wait_s, int how) {
   Lease lease;
   lease.path_ = path;
-  lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   const auto cannot = [&path](const std::string& why) {
     return device::DeviceError{device::DeviceFault::no_permission, fmt::format("{}: {}", path, why)};
   };
   struct stat about {};
+  if (::lstat(path.c_str(), &about) != 0) return cannot(std::strerror(errno));
+  if (!S_ISREG(about.st_mode)) {
+    return cannot(fmt::format("{}, not a file; left as it is{}", kind_of(about.st_mode), by_hand(path)));
+  }
+  lease.fd_ = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (lease.fd_ < 0 || ::fstat(lease.fd_, &about) != 0) return cannot(std::strerror(errno));
   if (!S_ISREG(about.st_mode)) return cannot("not a file");
   if (about.st_uid != ::geteuid())
@@ -381,7 +398,8 @@ std::vector<std::string> names_in(const std::string& folder, std::string_view pr
   return names;
 }
 
-/// Leases that are not empty, by name; folders that cannot be used go to `unusable`, in words.
+/// Leases that are not empty, by name, and what else has the name of one; folders that cannot be used go to `unusable`,
+/// in words.
 std::vector<std::string> lease_files(const std::function<void(const std::string& folder, std::string why)>& unusable) {
   std::vector<std::string> paths;
   for (const std::string& folder : lease_directories()) {
@@ -395,8 +413,8 @@ std::vector<std::string> lease_files(const std::function<void(const std::string&
     }
     for (const std::string& name : names_in(folder, kPrefix)) {
       std::string path = fmt::format("{}/{}", folder, name);
-      if (::lstat(path.c_str(), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0)
-        paths.push_back(std::move(path));
+      const bool there_still = ::lstat(path.c_str(), &about) == 0;
+      if (there_still && (!S_ISREG(about.st_mode) || about.st_size > 0)) paths.push_back(std::move(path));
     }
   }
   return paths;

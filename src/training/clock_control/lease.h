@@ -48,7 +48,8 @@ std::string text_of(const ExpiredLease& lease);
 
 class Lease {
  public:
-  /// Waits for another holder to end, at most that long. `ceiling`: see training/device/ceiling_gpu.h; 0: none.
+  /// Waits for another holder to end, at most that long; a record that it left names this process from now on.
+  /// `ceiling`: see training/device/ceiling_gpu.h; 0: none.
   static device::DeviceResult<Lease> take(const device::GpuIdentity& gpu, const std::string& selector, double wait_s,
                                           Megahertz ceiling = Megahertz(0));
   Lease(Lease&& other) noexcept;
@@ -71,6 +72,7 @@ class Lease {
   friend std::vector<std::string> expired_leases();
   friend std::vector<ExpiredLease> restore_expired_leases(const OpenGpu& open, const std::string& except);
   Lease() = default;
+  bool write() const;  ///< a record of this process
   device::DeviceStatus restore(const OpenGpu& open);
   int fd_ = -1;
   std::string path_, selector_, uuid_;

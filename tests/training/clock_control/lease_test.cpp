@@ -1,6 +1,7 @@
 // Leases: their holder, the state after a holder's death, and what a restore must leave alone.
 #include "training/clock_control/lease.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -77,6 +78,22 @@ TEST_F(Leases, TheNextHolderLearnsOfARecordLeftBehind) {
   EXPECT_TRUE(next->recorded());
   next->clear();
   EXPECT_FALSE(next->recorded());
+}
+
+TEST_F(Leases, ARecordLeftBehindNamesTheNextHolder) {
+  std::string path, own;
+  {
+    auto first = take();
+    ASSERT_TRUE(first && first->record());
+    path = first->path();
+    own = LeaseFolder::text_of(path);
+  }
+  const std::string pid = fmt::format("pid {}\n", ::getpid());
+  ASSERT_THAT(own, ::testing::EndsWith(pid));
+  std::ofstream(path) << own.substr(0, own.size() - pid.size()) << "pid 123456789012\n";
+  const auto next = take();
+  ASSERT_TRUE(next && next->recorded());
+  EXPECT_EQ(LeaseFolder::text_of(path), own);
 }
 
 TEST_F(Leases, ARecordOfAnEarlierBootIsVoid) {
@@ -270,7 +287,14 @@ TEST_F(Leases, LinksAndOtherThingsAreNotFollowed) {
   EXPECT_FALSE(restore_lease(link, 0, opener_.open()));
   EXPECT_FALSE(restore_lease(folder_.file("clock-lease-fifo"), 0, opener_.open()));
   EXPECT_FALSE(restore_lease(folder_.file("none"), 0, opener_.open()));
-  EXPECT_EQ(restore_expired_leases(opener_.open()).size(), 2U);  // an expired and an invalid lease
+  const std::string how = "; if a clock is locked, nvidia-smi -rgc gives it back; then delete the file";
+  EXPECT_THAT(expired_leases(),
+              ::testing::IsSupersetOf(
+                  {folder_.file("clock-lease-fifo") + ": a FIFO, not a file; left as it is" + how,
+                   folder_.file("clock-lease-folder") + ": a directory, not a file; left as it is" + how,
+                   folder_.file("clock-lease-link") + ": a symbolic link, not a file; left as it is" + how}));
+  // An expired lease, an invalid one, and three that are no files.
+  EXPECT_EQ(restore_expired_leases(opener_.open()).size(), 5U);
   EXPECT_THAT(opener_.opened, ElementsAre("fake:GPU-dead"));
 }
 
