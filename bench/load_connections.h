@@ -68,23 +68,28 @@ struct Server {
     waitpid(pid, nullptr, 0);
   }
   /// User and system time so far.
-  [[nodiscard]] double cpu_s() const {
-    std::ifstream file(fmt::format("/proc/{}/stat", pid));
-    std::string text;
-    std::getline(file, text);
-    std::istringstream fields(text.substr(text.rfind(')') + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) fields >> skipped;
-    double user = 0, system = 0;
-    fields >> user >> system;
-    return (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  }
+  [[nodiscard]] double cpu_s() const { return user_s() + time_s(12); }
+  [[nodiscard]] double user_s() const { return time_s(11); }
   [[nodiscard]] double resident_mb() const {
     std::ifstream file(fmt::format("/proc/{}/status", pid));
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with("VmRSS:")) return std::atof(line.substr(6).c_str()) / 1024;
     }
     return 0;
+  }
+
+ private:
+  /// A time in /proc/PID/stat, by its place after the state.
+  [[nodiscard]] double time_s(int place) const {
+    std::ifstream file(fmt::format("/proc/{}/stat", pid));
+    std::string text;
+    std::getline(file, text);
+    std::istringstream fields(text.substr(text.rfind(')') + 2));
+    std::string skipped;
+    for (int i = 0; i < place; ++i) fields >> skipped;
+    double ticks = 0;
+    fields >> ticks;
+    return ticks / static_cast<double>(sysconf(_SC_CLK_TCK));
   }
 };
 
@@ -130,13 +135,14 @@ class Clients {
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
 
+  std::string headers;  ///< that every request has beside those of ask(), each with its end of line
   using Answer = std::function<void(const std::string& body)>;
   void ask(int client, const std::string& method, const std::string& target, const std::string& body, Answer answer) {
     Connection& connection = connections_[client];
     connection.answer = std::move(answer);
     const std::string text = fmt::format(
-        "{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
-        target, body.size(), body);
+        "{} {} HTTP/1.1\r\nHost: localhost\r\n{}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{}", method,
+        target, headers, body.size(), body);
     const auto size = static_cast<ssize_t>(text.size());
     if (connection.ssl != nullptr ? SSL_write(connection.ssl, text.data(), static_cast<int>(size)) != size
                                   : write(connection.fd, text.data(), text.size()) != size) {
@@ -208,6 +214,12 @@ class Clients {
   std::vector<epoll_event> events_{1024};
   std::vector<char> bytes_ = std::vector<char>(1 << 16);
 };
+
+/// Returns once so many ranks wait at the server.
+inline void await_waiting(Clients& other, int ranks) {
+  const std::string line = fmt::format("perseus_waiting_ranks {}\n", ranks);
+  while (other.once("GET", "/metrics", "").find(line) == std::string::npos) {}
+}
 
 /// Connections that send one request each and drop the data received, on a thread of their own.
 class Readers {

@@ -30,4 +30,7 @@ struct Load {
 /// Effect of lists, dashboards and event streams on ranks, on a server with 5,000 jobs.
 void measure_readers(const Load& load, std::vector<Row>& rows);
 
+/// Ranks of Zeus's protocol, which open a connection for each call.
+void measure_zeus(const Load& load, std::vector<Row>& rows);
+
 }  // namespace perseus::bench

@@ -2,8 +2,8 @@
 // both on this machine's cores. Prints the table of docs/measurements/server.md. The databases are in TMPDIR.
 //
 // usage: server_load PERSEUS PROFILE.csv [RANKS] [--json] [--only PART]
-//   RANKS: default 8192; the profile must have 8 stages or 4; PART: serving, stall, start, hosts, traffic, or readers
-//   (the cost of lists, dashboards and event streams for ranks)
+//   RANKS: default 8192; the profile must have 8 stages or 4; PART: serving, stall, start, hosts, traffic, readers (the
+//   cost of lists, dashboards and event streams for ranks), or zeus (ranks of Zeus's protocol)
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -89,10 +89,7 @@ void measure_serving(const Load& load, std::vector<Row>& rows) {
                 [&](const std::string&) { last = since(notice); });
   }
   Clients other(server.port, 1);
-  while (true) {  // until all of them wait
-    const std::string metrics = other.once("GET", "/metrics", "");
-    if (metrics.find(fmt::format("perseus_waiting_ranks {}\n", load.ranks)) != std::string::npos) break;
-  }
+  await_waiting(other, load.ranks);
   rows.push_back({"memory, all ranks waiting", "MB", server.resident_mb(), 150, 64});
   const double before = server.cpu_s();
   notice = Clock::now();
@@ -322,8 +319,7 @@ void measure_hosts_of(const Load& load, int hosts, const std::map<std::string, s
                 });
   }
   Clients other(server.port, 1);
-  while (other.once("GET", "/metrics", "").find(fmt::format("perseus_waiting_ranks {}\n", ranks)) ==
-         std::string::npos) {}
+  await_waiting(other, ranks);
   row("memory, all of them waiting", "MB", server.resident_mb());
   notice = Clock::now();
   other.once("POST", "/v1/jobs/" + job + "/stragglers", straggler_json(0, 1.1));
@@ -400,9 +396,9 @@ int main(int argc, char** argv) {
   if (mkdtemp(load.data.data()) == nullptr) fail("mkdtemp");
   std::vector<Row> rows;
   const std::map<std::string, void (*)(const Load&, std::vector<Row>&)> parts{
-      {"serving", measure_serving}, {"stall", measure_stall},     {"start", measure_start},
-      {"hosts", measure_hosts},     {"traffic", measure_traffic}, {"readers", measure_readers}};
-  for (const char* part : {"serving", "stall", "start", "hosts", "traffic", "readers"}) {
+      {"serving", measure_serving}, {"stall", measure_stall},     {"start", measure_start}, {"hosts", measure_hosts},
+      {"traffic", measure_traffic}, {"readers", measure_readers}, {"zeus", measure_zeus}};
+  for (const char* part : {"serving", "stall", "start", "hosts", "traffic", "readers", "zeus"}) {
     if (!only.empty() && only != part) continue;
     const std::size_t before = rows.size();
     parts.at(part)(load, rows);
