@@ -276,8 +276,7 @@ class Planner {
     double least_j = std::numeric_limits<double>::infinity();
     for (int k = 0; k < deadline.varied && !stop(kOperationsOfRounding); ++k) {
       const RoundingWeights weights = varied_weights(k);
-      rounding.round(weights);
-      if (rounding.makespan_ticks() > latest || rounding.effective_energy_j() >= least_j) continue;
+      if (!rounding.round_by(latest, weights) || rounding.effective_energy_j() >= least_j) continue;
       least_j = rounding.effective_energy_j();
       best = weights;
     }

@@ -32,10 +32,15 @@ Rounding::Rounding(const model::ComputationDag& dag, const Kinds& kinds, const R
 }
 
 const std::vector<int>& Rounding::round(const RoundingWeights& weights) {
-  forward_to_relaxed_ends(weights);
+  round_by(std::numeric_limits<Integer>::max(), weights);
+  return choice_;
+}
+
+bool Rounding::round_by(Integer latest, const RoundingWeights& weights) {
+  if (!forward_to_relaxed_ends(weights, latest)) return false;
   backward_from(std::max(relaxation_.deadline_ticks(), makespan_), weights.discount);
   forward_into_slack();
-  return choice_;
+  return makespan_ <= latest;
 }
 
 int Rounding::cheapest(const TimedChoice* choices, int first, int last, double joules_per_tick) {
@@ -51,7 +56,7 @@ int Rounding::cheapest(const TimedChoice* choices, int first, int last, double j
   return best;
 }
 
-void Rounding::forward_to_relaxed_ends(const RoundingWeights& weights) {
+bool Rounding::forward_to_relaxed_ends(const RoundingWeights& weights, Integer latest) {
   const int n = static_cast<int>(choice_.size());
   makespan_ = 0;
   for (int i = 0; i < n; ++i) {
@@ -76,8 +81,10 @@ void Rounding::forward_to_relaxed_ends(const RoundingWeights& weights) {
     choice_[i] = choice;
     start_[i] = start;
     end_[i] = start + choices[choice].time;
+    if (end_[i] > latest) return false;
     makespan_ = std::max(makespan_, end_[i]);
   }
+  return true;
 }
 
 void Rounding::backward_from(Integer deadline, double discount) {

@@ -45,6 +45,8 @@ class Rounding {
 
   /// Choices at the relaxation's current deadline; valid until the next call.
   const std::vector<int>& round(const RoundingWeights& weights);
+  /// The same, but false, without a result, if the plan would end after `latest`.
+  bool round_by(graph::Integer latest, const RoundingWeights& weights);
 
   /// Makespan and effective energy of the last result.
   [[nodiscard]] graph::Integer makespan_ticks() const { return makespan_; }
@@ -58,7 +60,8 @@ class Rounding {
     double energy_j;
   };
 
-  void forward_to_relaxed_ends(const RoundingWeights& weights);
+  // False as soon as a computation ends after `latest`: later sweeps only slow computations down.
+  bool forward_to_relaxed_ends(const RoundingWeights& weights, Integer latest);
   void backward_from(Integer deadline, double discount);
   void forward_into_slack();
   [[nodiscard]] const TimedChoice* choices_of(int computation) const { return &choices_[first_choice_[computation]]; }
