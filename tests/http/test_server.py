@@ -791,11 +791,12 @@ class Operations(ServerCase):
         values = {"job": job, "rank": "0", "kind": "power_cap", "name": "sample", "notice": "1"}
         for template, calls in api["paths"].items():
             for method, call in calls.items():
-                if "requestBody" not in call or not template.startswith("/v1/"):
+                if method not in ("post", "put") or not template.startswith("/v1/"):
                     continue
                 for body in ("{", "{}x", "[]", "7", '"text"', b"\xff", '{"no such member":1}'):
                     status, answer = self.server.ask(method.upper(), template.format(**values), body)
                     self.assertEqual((status, answer["error"]["code"]), (422, "invalid_input"), (method, template, body, answer))
+        self.assertNotEqual(self.server.ask("GET", f"/v1/jobs/{job}")[1]["state"], "finished")
 
     def test_the_systemd_units_are_in_order_and_give_little_away(self):
         if shutil.which("systemd-analyze") is None:

@@ -23,6 +23,7 @@
 #include "io/http/cross_site.h"
 #include "io/http/http_server.h"
 #include "server/jobs/view_json.h"
+#include "server/routes/large_bodies.h"
 #include "server/routes/list_pages.h"
 #include "server/routes/metrics.h"
 #include "server/routes/site_changes.h"
@@ -36,16 +37,31 @@
 #include "server/store/store.h"
 
 namespace perseus::jobs {
+struct AdmissionRequest;
+struct MeterReading;
 struct RegisterJobBody;
 struct ProfileBody;
+struct SiteDocument;
 struct TokenBody;
 }  // namespace perseus::jobs
 
 namespace perseus::routes {
 
 struct ParsedExchange;
+struct NoBody;
+struct PolicyBody;
 
-/// A report in Zeus's protocol.
+// Bodies of the two existing protocols. Zeus's has the job in the path of a rank's registration, the artifact's in the
+// body.
+struct LegacyJob {
+  jobs::RegisterJob job;
+};
+struct LegacyRank {
+  jobs::RegisterRank rank;
+};
+struct ArtifactRank {
+  jobs::RegisterRank rank;
+};
 struct LegacyResult {
   jobs::ReportIterations report;
 };
@@ -202,11 +218,11 @@ class Api {
   void next_plan(Call call);
   void drop_plan(Call call, jobs::DropPlan body);
   void see_shape(Call call, jobs::SeeShape body);
-  void rank_ended(Call call);
+  void rank_ended(Call call, NoBody body);
   void report_iterations(Call call, jobs::ReportIterations body);
   void exchange(Call call, ParsedExchange asked);
   void carry_out(const Call& call, ParsedExchange asked, const Unread& unread);
-  void finish_job(Call call);
+  void finish_job(Call call, NoBody body);
   void delete_job(Call call);
   void upload_profile(Call call, jobs::ProfileBody body);
   void frontier(Call call);
@@ -223,15 +239,15 @@ class Api {
   void set_straggler(Call call, jobs::SetStraggler body);
   void set_job_straggler(Call call, jobs::SetStraggler body);
   void withdraw_straggler(Call call);
-  void set_policy(Call call);
+  void set_policy(Call call, PolicyBody body);
   void clear_policy(Call call);
   void set_tier(Call call, jobs::Tier tier);
   void show_site(Call call);
-  void put_site(Call call);
+  void put_site(Call call, jobs::SiteDocument body);
   void clear_site(Call call);
   void site_power(Call call);
-  void site_meter(Call call);
-  void admit_job(Call call);
+  void site_meter(Call call, std::vector<jobs::MeterReading> body);
+  void admit_job(Call call, jobs::AdmissionRequest body);
   void release_admission(Call call);
   void site_proof(Call call);
   void site_forecast(Call call);
@@ -247,8 +263,9 @@ class Api {
   void openapi(Call call);
   // The existing protocols
   void legacy_info(Call call);
-  void legacy_register_job(Call call);
-  void legacy_register_rank(Call call);
+  void legacy_register_job(Call call, LegacyJob body);
+  void legacy_register_rank(Call call, LegacyRank body);
+  void artifact_register_rank(Call call, ArtifactRank body);
   void legacy_schedule(Call call);
   void legacy_result(Call call, LegacyResult body);
   // Operations
@@ -285,8 +302,8 @@ class Api {
     std::shared_ptr<const std::string> text;
   } last_sent_;
   WrongTokens wrong_tokens_;
-  double next_expiry_s_ = 0;          ///< next check for expired tokens
-  std::size_t bytes_being_read_ = 0;  ///< of large bodies
+  double next_expiry_s_ = 0;  ///< next check for expired tokens
+  std::shared_ptr<LargeBodies> large_bodies_;
   bool draining_ = false;
   const std::shared_ptr<Api> alive_{this, [](Api*) {}};  ///< for work on other threads
 };

@@ -28,6 +28,49 @@ Status check_values(std::string_view json) {
   return Error{ErrorCode::too_large, fmt::format("body: about {} JSON values; allowed: {}", values, most)};
 }
 
+namespace {
+
+template <class Value>
+Result<Value> parse_checked(std::string_view text, Result<Value> (*parse)(std::string_view, const std::string&)) {
+  if (Status checked = check_values(text); !checked) return checked.error();
+  return parse(text, "body");
+}
+
+}  // namespace
+
+template <>
+Result<jobs::SiteDocument> parse_body(std::string_view text) {
+  return parse_checked(text, jobs::parse_site_document);
+}
+
+template <>
+Result<std::vector<jobs::MeterReading>> parse_body(std::string_view text) {
+  return parse_checked(text, jobs::parse_meter_readings);
+}
+
+template <>
+Result<jobs::AdmissionRequest> parse_body(std::string_view text) {
+  return parse_checked(text, jobs::parse_admission_request);
+}
+
+template <>
+Result<PolicyBody> parse_body(std::string_view text) {
+  const auto alone = parse_checked(text, formats::parse_json);  // one value: the log has it as a member
+  if (!alone) return alone.error();
+  return PolicyBody{std::string(text)};
+}
+
+template <>
+Result<NoBody> parse_body(std::string_view text) {
+  if (text.empty()) return NoBody{};
+  const auto document = parse_checked(text, formats::parse_json);
+  if (!document) return document.error();
+  formats::JsonFields none(document->root());
+  none.reject_others();
+  if (none.error()) return *none.error();
+  return NoBody{};
+}
+
 std::optional<Error> Parameters::error() const {
   if (error_) return error_;
   for (const auto& [name, value] : request_.query) {

@@ -13,9 +13,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "io/formats/described_json.h"
+#include "server/jobs/meter_readings.h"
+#include "server/jobs/site_admission.h"
+#include "server/jobs/site_document.h"
 #include "server/routes/api.h"
 
 namespace perseus::routes {
@@ -66,6 +70,13 @@ Result<std::string> idempotency_key_of(const http::HttpRequest& request);
 /// too_large for a JSON text of too many values, which take some 70 bytes each while they are read.
 Status check_values(std::string_view json);
 
+/// Of a call without members.
+struct NoBody {};
+/// The members of a policy; the path names its kind.
+struct PolicyBody {
+  std::string json;
+};
+
 template <class T>
 Result<T> parse_body(std::string_view text) {
   if (Status checked = check_values(text); !checked) return checked.error();
@@ -73,8 +84,25 @@ Result<T> parse_body(std::string_view text) {
   if (!body) return Error{ErrorCode::invalid_input, body.error().message};
   return body;
 }
+/// Of a form whose parser is of the module jobs, or of an older protocol.
 template <>
 Result<ParsedExchange> parse_body(std::string_view text);
+template <>
+Result<jobs::SiteDocument> parse_body(std::string_view text);
+template <>
+Result<std::vector<jobs::MeterReading>> parse_body(std::string_view text);
+template <>
+Result<jobs::AdmissionRequest> parse_body(std::string_view text);
+template <>
+Result<PolicyBody> parse_body(std::string_view text);
+template <>
+Result<NoBody> parse_body(std::string_view text);
+template <>
+Result<LegacyJob> parse_body(std::string_view text);
+template <>
+Result<LegacyRank> parse_body(std::string_view text);
+template <>
+Result<ArtifactRank> parse_body(std::string_view text);
 template <>
 Result<LegacyResult> parse_body(std::string_view text);
 
@@ -85,22 +113,19 @@ void Api::take_body(Call call, void (Api::*handler)(Call, T)) {
     auto body = parse_body<T>(call.request.body);
     return body ? (this->*handler)(std::move(call), *std::move(body)) : call.fail(body.error());
   }
-  constexpr std::size_t most = std::size_t{128} << 20U;
-  if (bytes_being_read_ > 0 && bytes_being_read_ + size > most) {
-    return call.fail({ErrorCode::unavailable, "too many large requests at once: try again"});
-  }
-  bytes_being_read_ += size;
   // The call moves along: what it holds must not end on the other thread.
-  options_.read_large([weak = std::weak_ptr(alive_), handler, size,
-                       asked = std::make_shared<Call>(std::move(call))]() mutable -> std::function<void()> {
+  auto asked = std::make_shared<Call>(std::move(call));
+  auto work = [weak = std::weak_ptr(alive_), handler, asked]() mutable -> std::function<void()> {
     const auto body = std::make_shared<Result<T>>(parse_body<T>(asked->request.body));
-    return [weak, handler, size, body, asked = std::move(asked)] {
+    return [weak, handler, body, asked = std::move(asked)] {
       const auto self = weak.lock();
       if (!self) return;
-      self->bytes_being_read_ -= size;
       *body ? ((*self).*handler)(std::move(*asked), std::move(**body)) : asked->fail(body->error());
     };
-  });
+  };
+  if (!large_bodies_->add(asked->identity.token, size, std::move(work))) {
+    asked->fail({ErrorCode::unavailable, "too many large requests at once: try again"});
+  }
 }
 
 }  // namespace perseus::routes

@@ -132,7 +132,9 @@ void Api::show_job(Call call) {
                }));
 }
 
-void Api::finish_job(Call call) { service_.finish_job(call.parts[0], then_ok(call), author_of(call.identity)); }
+void Api::finish_job(Call call, NoBody /*body*/) {
+  service_.finish_job(call.parts[0], then_ok(call), author_of(call.identity));
+}
 
 void Api::delete_job(Call call) { service_.remove_job(call.parts[0], then_ok(call), author_of(call.identity)); }
 

@@ -36,14 +36,13 @@ Status check_policy_kind(const std::string& kind) {
 
 }  // namespace
 
-void Api::set_policy(Call call) {
+void Api::set_policy(Call call, PolicyBody body) {
   if (const Status known = check_policy_kind(call.parts[1]); !known) return call.fail(known.error());
-  // The form of the log: an object with one member, the kind. The check ensures that the body is one JSON value.
-  if (const auto alone = formats::parse_json(call.request.body, "body"); !alone) return call.fail(alone.error());
-  call.request.body = json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{call.request.body}); });
-  const auto body = parse_body<jobs::PolicyMembers>(call.request.body);
-  if (!body) return call.fail(body.error());
-  service_.set_policy({call.parts[0], *jobs::policy_of(*body), author_of(call.identity)},
+  // The form of the log: an object with one member, the kind.
+  const auto members =
+      parse_body<jobs::PolicyMembers>(json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{body.json}); }));
+  if (!members) return call.fail(members.error());
+  service_.set_policy({call.parts[0], *jobs::policy_of(*members), author_of(call.identity)},
                       then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }
 

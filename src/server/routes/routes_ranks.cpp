@@ -82,7 +82,7 @@ void Api::see_shape(Call call, jobs::SeeShape body) {
   service_.see_shape(std::move(body), then_ok(call));
 }
 
-void Api::rank_ended(Call call) {
+void Api::rank_ended(Call call, NoBody /*body*/) {
   Parameters parameters(call.request);
   const auto epoch = parameters.take<std::int64_t>("epoch", "the epoch of the rank's process").value_or(0);
   if (const auto error = parameters.error()) return call.fail(*error);
@@ -101,6 +101,11 @@ template <>
 Result<ParsedExchange> parse_body<ParsedExchange>(std::string_view text) {
   auto body = parse_body<jobs::ExchangeBody>(text);
   if (!body) return body.error();
+  const std::size_t count = body->ranks.size() + body->reports.size() + body->waits.size();
+  if (count > kMostInAnExchange) {
+    return Error{ErrorCode::too_large,
+                 fmt::format("{} ranks, reports and waits; allowed: {}", count, kMostInAnExchange)};
+  }
   ParsedExchange parsed{*std::move(body), {}};
   const auto read = []<class Part>(std::vector<jobs::BodyFor>& bodies, std::vector<Result<Part>>& parts) {
     for (jobs::BodyFor& part : bodies) {
@@ -118,11 +123,6 @@ void Api::exchange(Call call, ParsedExchange asked) {
   if (!(body.wait_s >= 0 && body.wait_s <= kLongestExchange_s)) {
     return call.fail(
         wrong_parameter("wait_s", fmt::format("{}", body.wait_s), fmt::format("0 to {} seconds", kLongestExchange_s)));
-  }
-  const std::size_t count = body.ranks.size() + body.reports.size() + body.waits.size();
-  if (count > kMostInAnExchange) {
-    return call.fail(
-        {ErrorCode::too_large, fmt::format("{} ranks, reports and waits; allowed: {}", count, kMostInAnExchange)});
   }
   std::set<std::string> jobs;
   for (const jobs::BodyFor& rank : body.ranks) jobs.insert(rank.job);

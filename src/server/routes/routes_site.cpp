@@ -1,7 +1,6 @@
 // Calls of /v1/site: the power limits of the site, and what its jobs draw under them.
 #include <utility>
 
-#include "server/jobs/meter_readings.h"
 #include "server/jobs/site_document.h"
 #include "server/routes/api.h"
 #include "server/routes/call_input.h"
@@ -18,20 +17,16 @@ void Api::show_site(Call call) {
   });
 }
 
-void Api::put_site(Call call) {
-  auto document = jobs::parse_site_document(call.request.body, "body");
-  if (!document) return call.fail(document.error());
+void Api::put_site(Call call, jobs::SiteDocument body) {
   std::optional<std::string> expected;
   if (const auto tag = call.request.header("If-Match")) expected = std::string(*tag);
-  service_.set_site(*std::move(document), std::move(expected), then_ok(call), author_of(call.identity));
+  service_.set_site(std::move(body), std::move(expected), then_ok(call), author_of(call.identity));
 }
 
 void Api::clear_site(Call call) { service_.clear_site(then_ok(call), author_of(call.identity)); }
 
-void Api::site_meter(Call call) {
-  auto readings = jobs::parse_meter_readings(call.request.body, "body");
-  if (!readings) return call.fail(readings.error());
-  service_.take_meter_readings(*std::move(readings), then_ok(call));
+void Api::site_meter(Call call, std::vector<jobs::MeterReading> body) {
+  service_.take_meter_readings(std::move(body), then_ok(call));
 }
 
 void Api::site_power(Call call) {

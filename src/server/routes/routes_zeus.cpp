@@ -26,7 +26,17 @@ std::string text_or_nothing(formats::JsonFields& fields, std::string_view key) {
   return member && !member->is_null() ? std::string(fields.string(key)) : "";
 }
 
-Error unprocessable(const Error& error) { return {ErrorCode::invalid_input, error.message}; }
+/// The members of a body; other ones are ignored.
+template <class Value>
+Result<Value> read_members(std::string_view text, Result<Value> (*read)(formats::JsonFields&)) {
+  if (Status checked = check_values(text); !checked) return checked.error();
+  const auto document = formats::parse_json(text, "body");
+  if (!document) return document.error();
+  formats::JsonFields fields(document->root());
+  auto value = read(fields);
+  if (fields.error()) return *fields.error();
+  return value;
+}
 
 /// The job name that these clients' servers use; a random part is added to make it unguessable.
 std::string id_prefix(const jobs::Degrees& degrees, const std::string& metadata, double now_s) {
@@ -59,6 +69,11 @@ std::string artifact_schedule(const jobs::StageSchedule& schedule) {
   return json_object([&](JsonWriter& f) { f.always("power_states", clocks); });
 }
 
+template <class Answer>
+std::string null_of(const Answer& /*answer*/) {
+  return "null";
+}
+
 std::string schedule_json(const jobs::PlanAnswer& answer) {
   const jobs::StageSchedule& schedule = *answer.schedule;
   auto& text = schedule.rendered["zeus"];
@@ -70,6 +85,13 @@ std::string schedule_json(const jobs::PlanAnswer& answer) {
     f.always("rank", answer.rank);
     f.members_of(*text);
   });
+}
+
+void read_place(formats::JsonFields& fields, jobs::RegisterRank& rank) {
+  rank.rank = fields.integer("rank");
+  rank.dp_rank = fields.integer("dp_rank");
+  rank.pp_rank = fields.integer("pp_rank");
+  rank.tp_rank = fields.integer("tp_rank");
 }
 
 jobs::ReportIterations::Breakdown breakdown_of(formats::JsonFields& fields, std::string_view key) {
@@ -102,32 +124,35 @@ void Api::legacy_info(Call call) {
   }));
 }
 
-void Api::legacy_register_job(Call call) {
-  const auto document = formats::parse_json(call.request.body, "body");
-  if (!document) return call.fail(unprocessable(document.error()));
-  formats::JsonFields fields(document->root());
-  jobs::RegisterJob job;
-  job.degrees = {fields.integer("dp_degree"), fields.integer("pp_degree"), fields.integer("tp_degree")};
-  job.world_size = fields.integer("world_size");
-  job.name = text_or_nothing(fields, "job_metadata");
-  std::string metadata = job.name;
-  if (const auto microbatches = fields.optional("num_microbatches")) {  // the artifact's client
-    for (const std::string_view fact : {"framework", "model_name", "partition_method"}) {
-      job.facts.emplace(fact, fields.string(fact));
+template <>
+Result<LegacyJob> parse_body(std::string_view text) {
+  return read_members<LegacyJob>(text, [](formats::JsonFields& fields) -> Result<LegacyJob> {
+    jobs::RegisterJob job;
+    job.degrees = {fields.integer("dp_degree"), fields.integer("pp_degree"), fields.integer("tp_degree")};
+    job.world_size = fields.integer("world_size");
+    job.name = text_or_nothing(fields, "job_metadata");
+    if (const auto microbatches = fields.optional("num_microbatches")) {  // the artifact's client
+      for (const std::string_view fact : {"framework", "model_name", "partition_method"}) {
+        job.facts.emplace(fact, fields.string(fact));
+      }
+      job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
+      job.facts.emplace(kProtocolFact, "artifact");
+      job.name = job.facts["model_name"];
+      jobs::PipelineShape shape;
+      shape.microbatches = fields.integer("num_microbatches");
+      job.shape = shape;
+    } else {
+      job.facts.emplace(kProtocolFact, "zeus");
+      job.profile = job.name;
     }
-    job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
-    job.facts.emplace(kProtocolFact, "artifact");
-    job.name = job.facts["model_name"];
-    jobs::PipelineShape shape;
-    shape.microbatches = fields.integer("num_microbatches");
-    metadata = job.name;
-    job.shape = shape;
-  } else {
-    job.facts.emplace(kProtocolFact, "zeus");
-    job.profile = job.name;
-  }
-  if (fields.error()) return call.fail(unprocessable(*fields.error()));
+    return LegacyJob{std::move(job)};
+  });
+}
+
+void Api::legacy_register_job(Call call, LegacyJob body) {
+  jobs::RegisterJob& job = body.job;
   // Ids stay short and plain whatever the metadata contain.
+  std::string metadata = job.name;
   std::erase_if(metadata, [](char c) {
     return (std::isalnum(static_cast<unsigned char>(c)) == 0) && c != '-' && c != '_' && c != '.';
   });
@@ -151,12 +176,20 @@ void Api::legacy_register_job(Call call) {
   });
 }
 
-void Api::legacy_register_rank(Call call) {
-  const auto document = formats::parse_json(call.request.body, "body");
-  if (!document) return call.fail(unprocessable(document.error()));
-  formats::JsonFields fields(document->root());
-  jobs::RegisterRank rank;
-  if (call.parts.empty()) {  // the artifact's client
+template <>
+Result<LegacyRank> parse_body(std::string_view text) {
+  return read_members<LegacyRank>(text, [](formats::JsonFields& fields) -> Result<LegacyRank> {
+    jobs::RegisterRank rank;
+    rank.clocks_mhz = fields.integers("available_frequencies");
+    read_place(fields, rank);
+    return LegacyRank{std::move(rank)};
+  });
+}
+
+template <>
+Result<ArtifactRank> parse_body(std::string_view text) {
+  return read_members<ArtifactRank>(text, [](formats::JsonFields& fields) -> Result<ArtifactRank> {
+    jobs::RegisterRank rank;
     rank.job = fields.string("job_id");
     if (const auto schedule = fields.optional("pipe_schedule")) {
       const Status read = schedule->for_each([&](const formats::JsonReader& instruction) -> Status {
@@ -165,26 +198,26 @@ void Api::legacy_register_rank(Call call) {
         rank.instructions.emplace_back(*name);
         return Ok{};
       });
-      if (!read) return call.fail(unprocessable(read.error()));
+      if (!read) return read.error();
     }
     rank.clocks_mhz = fields.integers("power_state_range");
-  } else {
-    rank.job = call.parts[0];
-    rank.clocks_mhz = fields.integers("available_frequencies");
-  }
-  rank.rank = fields.integer("rank");
-  rank.dp_rank = fields.integer("dp_rank");
-  rank.pp_rank = fields.integer("pp_rank");
-  rank.tp_rank = fields.integer("tp_rank");
-  if (fields.error()) return call.fail(unprocessable(*fields.error()));
-  if (call.parts.empty() && rank.instructions.empty()) {
-    return call.fail(
-        {ErrorCode::invalid_input, "body: $.pipe_schedule: expected the rank's instructions, one at least"});
-  }
-  const std::string job = rank.job;
-  if_it_reaches(std::move(call), job, [this, rank = std::move(rank)](const Call& reaching) {
-    service_.register_rank(rank, then<jobs::RegisterRankAnswer>(
-                                     reaching, [](const jobs::RegisterRankAnswer&) { return std::string("null"); }));
+    read_place(fields, rank);
+    if (!fields.error() && rank.instructions.empty()) {
+      return Error{ErrorCode::invalid_input, "body: $.pipe_schedule: expected the rank's instructions, one at least"};
+    }
+    return ArtifactRank{std::move(rank)};
+  });
+}
+
+void Api::legacy_register_rank(Call call, LegacyRank body) {
+  body.rank.job = call.parts[0];
+  service_.register_rank(std::move(body.rank), then<jobs::RegisterRankAnswer>(call, null_of<jobs::RegisterRankAnswer>));
+}
+
+void Api::artifact_register_rank(Call call, ArtifactRank body) {
+  const std::string job = body.rank.job;
+  if_it_reaches(std::move(call), job, [this, rank = std::move(body.rank)](const Call& reaching) {
+    service_.register_rank(rank, then<jobs::RegisterRankAnswer>(reaching, null_of<jobs::RegisterRankAnswer>));
   });
 }
 
@@ -202,25 +235,21 @@ void Api::legacy_schedule(Call call) {
 
 template <>
 Result<LegacyResult> parse_body(std::string_view text) {
-  if (Status checked = check_values(text); !checked) return checked.error();
-  const auto document = formats::parse_json(text, "body");
-  if (!document) return document.error();
-  formats::JsonFields fields(document->root());
-  jobs::ReportIterations report;
-  report.rank = fields.integer("rank");
-  for (const double time : fields.numbers("iter_time")) report.iteration_time.emplace_back(time);
-  for (const double energy : fields.numbers("iter_energy")) report.iteration_energy.emplace_back(energy);
-  report.time_s = breakdown_of(fields, "time_breakdown");
-  report.energy_j = breakdown_of(fields, "energy_breakdown");
-  if (fields.error()) return unprocessable(*fields.error());
-  return LegacyResult{std::move(report)};
+  return read_members<LegacyResult>(text, [](formats::JsonFields& fields) -> Result<LegacyResult> {
+    jobs::ReportIterations report;
+    report.rank = fields.integer("rank");
+    for (const double time : fields.numbers("iter_time")) report.iteration_time.emplace_back(time);
+    for (const double energy : fields.numbers("iter_energy")) report.iteration_energy.emplace_back(energy);
+    report.time_s = breakdown_of(fields, "time_breakdown");
+    report.energy_j = breakdown_of(fields, "energy_breakdown");
+    return LegacyResult{std::move(report)};
+  });
 }
 
 void Api::legacy_result(Call call, LegacyResult body) {
   body.report.job = call.parts[0];
-  service_.report_iterations(
-      std::move(body.report),
-      then<jobs::ReportedIterations>(call, [](const jobs::ReportedIterations&) { return std::string("null"); }));
+  service_.report_iterations(std::move(body.report),
+                             then<jobs::ReportedIterations>(call, null_of<jobs::ReportedIterations>));
 }
 
 }  // namespace perseus::routes

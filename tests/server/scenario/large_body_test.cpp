@@ -7,10 +7,15 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/write.hpp>
+#include <deque>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "io/http/http_server.h"
-#include "server/routes/api.h"
+#include "server/routes/call_input.h"
+#include "server/routes/exchange.h"
 #include "tests/server/scenario/in_process.h"
 #include "tests/support/eventually.h"
 
@@ -24,11 +29,12 @@ using ::testing::StartsWith;
 /// One request on its own connection, and what the server answers.
 class Asked {
  public:
-  Asked(asio::io_context& io, std::uint16_t port, std::string_view target, const std::string& body)
+  Asked(asio::io_context& io, std::uint16_t port, std::string_view method, std::string_view target,
+        const std::string& body)
       : socket_(io),
         request_(fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
                              "Content-Length: {}\r\n\r\n{}",
-                             body.empty() ? "GET" : "POST", target, body.size(), body)) {
+                             method, target, body.size(), body)) {
     socket_.connect({asio::ip::make_address("127.0.0.1"), port});
     asio::async_write(socket_, asio::buffer(request_), [](boost::system::error_code, std::size_t) {});
     read();
@@ -58,7 +64,9 @@ class LargeBody : public ::testing::Test {
         }) {
     port_ = http_.listen({"127.0.0.1", 0}).value();
   }
-  Asked ask(std::string_view target, const std::string& body = "") { return {io_, port_, target, body}; }
+  Asked ask(std::string_view target, const std::string& body = "") {
+    return {io_, port_, body.empty() ? "GET" : "POST", target, body};
+  }
   routes::ApiOptions options() {
     routes::ApiOptions options;
     options.read_large = [this](service::Executor::Work work) {
@@ -86,29 +94,93 @@ class LargeBody : public ::testing::Test {
   std::uint16_t port_ = 0;
 };
 
-constexpr const char* kReports = "/v1/jobs/absent/iterations";
+/// All routes that may have a large body, with a path of each.
+std::vector<std::pair<const routes::Api::Route*, std::string>> large_routes() {
+  std::vector<std::pair<const routes::Api::Route*, std::string>> large;
+  for (const routes::Api::Route& route : routes::Api::routes()) {
+    if (route.body != routes::Api::Body::large) continue;
+    std::string path;
+    bool name = false;
+    for (const char c : route.path) {
+      if (c == '{') path += "0";
+      name = (name && c != '}') || c == '{';
+      if (!name && c != '}') path += c;
+    }
+    large.emplace_back(&route, path);
+  }
+  return large;
+}
 
 TEST_F(LargeBody, IsReadByAnotherThreadAndHoldsUpNobody) {
-  for (const std::string target : {kReports, "/v1/exchange", "/result/absent"}) {
+  for (const auto& [route, path] : large_routes()) {
+    SCOPED_TRACE(path);
     handled_ = 0;
-    const Asked large = ask(target, std::string(100'000, ' ') + "no JSON");
+    const Asked large(io_, port_, route->method, path, std::string(100'000, ' ') + "no JSON");
     run_until_handled(1);
     const Asked other = ask("/healthz");
     ASSERT_TRUE(run_until(io_, [&] { return !other.heard().empty(); }));
-    EXPECT_EQ(large.heard(), "") << target;
+    EXPECT_EQ(large.heard(), "");
     run_until_answered(large);
-    EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 422")) << target;
+    EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 422"));
   }
 }
 
 TEST_F(LargeBody, OfMoreValuesThanAllowedIsRefused) {
   std::string values = "{\"rank\":[0";
   for (int i = 0; i < 1 << 20; ++i) values += ",0";
-  const Asked large = ask(kReports, values + "]}");
-  run_until_handled(1);
-  run_until_answered(large);
-  EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 413"));
-  EXPECT_THAT(large.heard(), HasSubstr("JSON values; allowed: 1048576"));
+  for (const auto& [route, path] : large_routes()) {
+    SCOPED_TRACE(path);
+    handled_ = 0;
+    const Asked large(io_, port_, route->method, path, values + "]}");
+    run_until_handled(1);
+    run_until_answered(large);
+    EXPECT_THAT(large.heard(), StartsWith("HTTP/1.1 413"));
+    EXPECT_THAT(large.heard(), HasSubstr("JSON values; allowed: 1048576"));
+  }
+}
+
+TEST(LargeExchange, OfTooManyPartsIsRefusedBeforeTheyAreRead) {
+  std::string text = R"({"reports":[{"job":"absent","body":"no JSON"})";
+  for (int i = 0; i < 1024; ++i) text += R"(,{"job":"absent","body":"no JSON"})";
+  const auto parsed = routes::parse_body<routes::ParsedExchange>(text + "]}");
+  ASSERT_FALSE(parsed);
+  EXPECT_EQ(parsed.error().message, "1025 ranks, reports and waits; allowed: 1024");
+}
+
+/// Bodies of several tokens, and the thread that reads them, by hand.
+class LargeBodiesInTurn : public ::testing::Test {
+ protected:
+  bool add(const std::string& token, std::size_t bytes = 1) {
+    return bodies_->add(token, bytes, [this, token]() -> std::function<void()> {
+      read_ += token;
+      return {};
+    });
+  }
+  void read_all() {
+    for (; !to_read_.empty(); to_read_.pop_front()) to_read_.front()()();
+  }
+
+  std::deque<service::Executor::Work> to_read_;
+  std::string read_;  ///< tokens
+  std::shared_ptr<routes::LargeBodies> bodies_ = std::make_shared<routes::LargeBodies>(
+      [this](service::Executor::Work work) { to_read_.push_back(std::move(work)); });
+};
+
+TEST_F(LargeBodiesInTurn, OneTokenHasOneInWorkAndOthersGoFirst) {
+  for (const char* token : {"a", "a", "a", "b", "c"}) EXPECT_TRUE(add(token));
+  EXPECT_EQ(to_read_.size(), 3U);
+  read_all();
+  EXPECT_EQ(read_, "abcaa");
+}
+
+TEST_F(LargeBodiesInTurn, OneTokenTakesHalfOfTheRoom) {
+  constexpr std::size_t half = std::size_t{64} << 20U;
+  EXPECT_TRUE(add("a", half));
+  EXPECT_FALSE(add("a"));
+  EXPECT_TRUE(add("b", half));
+  EXPECT_FALSE(add("c"));
+  read_all();
+  EXPECT_TRUE(add("a"));
 }
 
 TEST_F(LargeBody, OfARouteThatNeedsNoneIsRefused) {

@@ -1,0 +1,49 @@
+// Large request bodies and the thread that reads them: fair between tokens.
+//
+// Problem: reading a body of megabytes takes up to seconds, and all of them are read on one thread; several of one
+//          token must not hold up those of others.
+// Input:   the work that reads a body, its token and its size.
+// Output:  each token has at most one body in work; its next one goes behind those of others that wait.
+// Errors:  false: too many bytes wait, of all tokens or, at half as many, of this one.
+// Cost:    an entry of a map per body.
+// Threads: io thread; the work runs on another one.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "server/service/executor.h"
+
+namespace perseus::routes {
+
+class LargeBodies : public std::enable_shared_from_this<LargeBodies> {
+ public:
+  using Work = service::Executor::Work;
+  /// `read` runs the work on another thread, and the function that it returns on the io thread.
+  explicit LargeBodies(std::function<void(Work)> read) : read_(std::move(read)) {}
+
+  bool add(const std::string& token, std::size_t bytes, Work work);
+
+ private:
+  struct Waiting {
+    std::size_t bytes = 0;
+    Work work;
+  };
+  struct OfToken {
+    std::size_t bytes = 0;
+    std::deque<Waiting> waiting;  ///< the first one is in work
+  };
+  void start(const std::string& token, Work work);
+  void ended(const std::string& token);
+
+  std::function<void(Work)> read_;
+  std::map<std::string, OfToken> of_token_;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace perseus::routes
