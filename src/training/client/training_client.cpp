@@ -193,12 +193,10 @@ void TrainingClient::take_plan(std::unique_ptr<ClockPlan> plan) {
   const std::uint32_t ticket = budget_.arrives(*plan, follows_plan());
   calls_.follower().set_ceiling(budget_.now(host_now_s()).ceiling_mhz);
   hold_as_needed();
-  if (options_.paces && plan->budget) {
-    calls_.pacer().set(plan->budget->paced_iteration_s, budget_.later_paces());
-  } else {
-    calls_.pacer().set(0);
-  }
-  calls_.follower().put(std::move(plan));
+  const bool paces = options_.paces && plan->budget;
+  const double period_s = paces ? plan->budget->paced_iteration_s : 0;
+  calls_.follower().put(std::move(plan));  // before a wait ends: the step that waited follows it
+  calls_.pacer().set(period_s, paces ? budget_.later_paces() : std::vector<LaterPace>{});
   if (ticket != 0) calls_.take_at_next_call(ticket);
 }
 

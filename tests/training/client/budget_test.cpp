@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -542,6 +543,30 @@ TEST_F(BudgetedRank, APlanWithoutAPeriodTheEndOfTheJobAndStopEndAWait) {
   client_->calls().pacer().set(3600);
   client_->stop();
   EXPECT_EQ(client_->calls().pacer().period_s(), 0);
+}
+
+TEST_F(BudgetedRank, AWindowAndAPlanThatComeDuringAWaitEndItAndHoldInTheStepThatWaited) {
+  options_.paces = true;
+  std::string window = plan_of(2, fast_clocks, R"(,"window":0,"iterations":1000)");
+  window.replace(window.find(R"("plan")"), 6, R"("profiling_window")");
+  start(plan_of(1, slow_clocks, paced(0.01)));
+  int version = 1;
+  for (const std::string& next : {window, plan_of(4, fast_clocks)}) {
+    ASSERT_TRUE(follows(version)) << client_->status();
+    client_->calls().pacer().set(3600);
+    std::thread waits([this] { client_->calls().step_begin(true); });
+    EXPECT_TRUE(eventually([&] { return client_->calls().pacer().waits(); }));
+    answer(next, ++version);
+    EXPECT_TRUE(eventually([&] { return client_->calls().pacer().period_s() == 0; })) << client_->status();
+    waits.join();
+    EXPECT_EQ(statistics().plan_version, version);
+    client_->calls().step_end();
+    const double before_s = statistics().paced_s;
+    for (int i = 0; i < 3; ++i) iterate();
+    EXPECT_EQ(statistics().paced_s, before_s) << "nor do the steps after it wait";
+    ++version;
+    answer(plan_of(version, slow_clocks, paced(0.01)), version);
+  }
 }
 
 TEST_F(BudgetedRank, AJobThatDoesNotAllowItIsNeverPaced) {
