@@ -79,6 +79,6 @@ void print_drawing(std::string_view text) {
   std::fflush(stdout);
 }
 
-void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", terminal_text(text)); }
+void note(std::string_view text) { fmt::print(stderr, "perseus: note: {}\n", line_text(text)); }
 
 }  // namespace perseus::cli

@@ -13,18 +13,16 @@ namespace {
 /// A newline and a tab only lay text out.
 bool acts_on_a_terminal(char32_t c) { return c != U'\n' && c != U'\t' && changes_display(c); }
 
-}  // namespace
-
-std::string terminal_text(std::string_view text) {
+std::string without(bool (*is_unsafe)(char32_t), std::string_view text) {
   std::string safe;
   while (!text.empty()) {
     const CodePoint c = first_code_point(text);
-    if (c.bytes == 0 || (c.bytes == 1 && acts_on_a_terminal(c.value))) {
+    if (c.bytes == 0 || (c.bytes == 1 && is_unsafe(c.value))) {
       fmt::format_to(std::back_inserter(safe), "\\x{:02x}", static_cast<unsigned char>(text.front()));
       text.remove_prefix(1);
       continue;
     }
-    if (acts_on_a_terminal(c.value)) {
+    if (is_unsafe(c.value)) {
       fmt::format_to(std::back_inserter(safe), "\\u{:04x}", static_cast<std::uint32_t>(c.value));
     } else {
       safe += text.substr(0, c.bytes);
@@ -33,5 +31,10 @@ std::string terminal_text(std::string_view text) {
   }
   return safe;
 }
+
+}  // namespace
+
+std::string terminal_text(std::string_view text) { return without(acts_on_a_terminal, text); }
+std::string line_text(std::string_view text) { return without(changes_display, text); }
 
 }  // namespace perseus

@@ -17,4 +17,7 @@ namespace perseus {
 
 std::string terminal_text(std::string_view text);
 
+/// The same for text that stays on its line: a newline and a tab become \x0a and \x09 too.
+std::string line_text(std::string_view text);
+
 }  // namespace perseus

@@ -37,5 +37,10 @@ TEST(TerminalText, ASecondPassChangesNothing) {
   EXPECT_EQ(terminal_text(once), once);
 }
 
+TEST(TerminalText, ALineStaysOne) {
+  EXPECT_EQ(line_text("fall\nperseus: note: no limit\tany more\x1b[2K"),
+            "fall\\x0aperseus: note: no limit\\x09any more\\x1b[2K");
+}
+
 }  // namespace
 }  // namespace perseus

@@ -20,7 +20,7 @@ std::string sentence_on(const std::vector<UnreadEvent>& unread) {
   if (unread.empty()) return {};
   const std::string more = unread.size() > 1 ? fmt::format(" (and {} more)", unread.size() - 1) : "";
   // Again: a character may be cut.
-  return terminal_text(terminal_text(unread.front().text).substr(0, kMostSentence)) + more;
+  return line_text(line_text(unread.front().text).substr(0, kMostSentence)) + more;
 }
 
 bool is_same_from(double now_s, const SentLimits& a, const SentLimits& b) {
