@@ -134,26 +134,46 @@ std::optional<int> integer_of(const json::value& value) {
 constexpr const char* kANumber = "a finite number";
 constexpr const char* kAnInteger = "an integer from -2147483648 to 2147483647";
 
+/// "$.path[3]" of a value below `from`, itself at `path`; nothing: it is not there.
+std::optional<std::string> path_to(const json::value& wanted, const json::value& from, const std::string& path) {
+  if (&wanted == &from) return path;
+  if (const json::array* const array = from.if_array()) {
+    for (std::size_t i = 0; i < array->size(); ++i) {
+      const json::value& element = (*array)[i];
+      if (&element != &wanted && !element.is_structured()) continue;
+      if (auto found = path_to(wanted, element, fmt::format("{}[{}]", path, i))) return found;
+    }
+  }
+  if (const json::object* const object = from.if_object()) {
+    for (const json::key_value_pair& member : *object) {
+      if (&member.value() != &wanted && !member.value().is_structured()) continue;
+      const std::string_view key(member.key().data(), member.key().size());
+      if (auto found = path_to(wanted, member.value(), fmt::format("{}.{}", path, key.substr(0, 64)))) return found;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-struct JsonDocument::Content {
+struct JsonContent {
   std::string name;
   json::monotonic_resource storage;
   json::value root;
 };
 
-JsonDocument::JsonDocument(std::unique_ptr<Content> content) : content_(std::move(content)) {}
+JsonDocument::JsonDocument(std::unique_ptr<JsonContent> content) : content_(std::move(content)) {}
 JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-JsonReader JsonDocument::root() const { return {content_->root, content_->name, "$"}; }
+JsonReader JsonDocument::root() const { return {content_->root, *content_}; }
 
 Result<JsonDocument> parse_json(std::string_view text, const std::string& name) {
   if (text.size() > kMaxFileBytes) {
     return Error{ErrorCode::invalid_input, fmt::format("{}: larger than the 256 MiB that are allowed", name)};
   }
-  auto content = std::make_unique<JsonDocument::Content>();
+  auto content = std::make_unique<JsonContent>();
   content->name = name;
   json::parse_options options;
   options.max_depth = kMaxDepth;
@@ -178,11 +198,8 @@ Result<JsonDocument> parse_json(std::string_view text, const std::string& name) 
 
 Error JsonReader::error(const std::string& expected) const {
   return {ErrorCode::invalid_input,
-          fmt::format("{}: {}: found {}; expected {}", *name_, path_, description_of(*value_), expected)};
-}
-
-JsonReader JsonReader::element(std::size_t index) const {
-  return {value_->get_array()[index], *name_, fmt::format("{}[{}]", path_, index)};
+          fmt::format("{}: {}: found {}; expected {}", document_->name,
+                      path_to(*value_, document_->root, "$").value_or("$"), description_of(*value_), expected)};
 }
 
 bool JsonReader::is_string() const { return value_->is_string(); }
@@ -216,7 +233,7 @@ Result<std::vector<double>> JsonReader::numbers() const {
   numbers.reserve(value_->get_array().size());
   for (const json::value& value : value_->get_array()) {
     const auto number = number_of(value);
-    if (!number) return element(numbers.size()).error(kANumber);
+    if (!number) return with(value).error(kANumber);
     numbers.push_back(*number);
   }
   return numbers;
@@ -228,7 +245,7 @@ Result<std::vector<int>> JsonReader::integers() const {
   numbers.reserve(value_->get_array().size());
   for (const json::value& value : value_->get_array()) {
     const auto number = integer_of(value);
-    if (!number) return element(numbers.size()).error(kAnInteger);
+    if (!number) return with(value).error(kAnInteger);
     numbers.push_back(*number);
   }
   return numbers;
@@ -236,8 +253,8 @@ Result<std::vector<int>> JsonReader::integers() const {
 
 Status JsonReader::for_each(const std::function<Status(const JsonReader&)>& visit) const {
   if (!value_->is_array()) return error("an array");
-  for (std::size_t i = 0; i < value_->get_array().size(); ++i) {
-    if (Status status = visit(element(i)); !status) return status;
+  for (const json::value& element : value_->get_array()) {
+    if (Status status = visit(with(element)); !status) return status;
   }
   return Ok{};
 }
@@ -246,13 +263,13 @@ Status JsonReader::for_each_member(const std::function<Status(std::string_view, 
   if (!value_->is_object()) return error("an object");
   for (const json::key_value_pair& member : value_->get_object()) {
     const std::string_view key(member.key().data(), member.key().size());
-    const JsonReader reader(member.value(), *name_, fmt::format("{}.{}", path_, key.substr(0, 64)));
-    if (Status status = visit(key, reader); !status) return status;
+    if (Status status = visit(key, with(member.value())); !status) return status;
   }
   return Ok{};
 }
 
-JsonFields::JsonFields(JsonReader object) : object_(std::move(object)) {
+JsonFields::JsonFields(const JsonReader& object) : object_(object) {
+  asked_.reserve(16);
   if (!object_.value_->is_object()) error_ = object_.error("an object");
 }
 
@@ -261,7 +278,7 @@ std::optional<JsonReader> JsonFields::optional(std::string_view key) {
   if (error_) return std::nullopt;
   const json::value* value = object_.value_->get_object().if_contains({key.data(), key.size()});
   if (value == nullptr) return std::nullopt;
-  return JsonReader(*value, *object_.name_, fmt::format("{}.{}", object_.path_, key));
+  return object_.with(*value);
 }
 
 JsonReader JsonFields::value(std::string_view key) {
@@ -289,8 +306,7 @@ void JsonFields::reject_others() {
   for (const json::key_value_pair& member : object_.value_->get_object()) {
     const std::string_view key(member.key().data(), member.key().size());
     if (std::ranges::find(asked_, key) != asked_.end()) continue;
-    error_ = JsonReader(member.value(), *object_.name_, fmt::format("{}.{}", object_.path_, key.substr(0, 64)))
-                 .error(fmt::format("no such member; allowed: {}", fmt::join(asked_, ", ")));
+    error_ = object_.with(member.value()).error(fmt::format("no such member; allowed: {}", fmt::join(asked_, ", ")));
     return;
   }
 }

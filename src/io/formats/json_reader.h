@@ -7,7 +7,7 @@
 //          back).
 // Errors:  "name:line:column: ..." for text that is not JSON, "name: $.path[3]: found ...; expected ..." for values
 //          that do not fit a format; numbers must be finite.
-// Cost:    one parse, and a path per visited value.
+// Cost:    one parse; an error searches the document for the path of its value.
 // Threads: any, read-only.
 #pragma once
 
@@ -24,11 +24,13 @@
 
 namespace perseus::formats {
 
-/// A value and its path.
+/// A document's text, parsed.
+struct JsonContent;
+
+/// A value of a document.
 class JsonReader {
  public:
-  JsonReader(const boost::json::value& value, const std::string& name, std::string path)
-      : value_(&value), name_(&name), path_(std::move(path)) {}
+  JsonReader(const boost::json::value& value, const JsonContent& document) : value_(&value), document_(&document) {}
 
   [[nodiscard]] Result<std::string_view> string() const;
   [[nodiscard]] Result<double> number() const;
@@ -47,18 +49,17 @@ class JsonReader {
 
  private:
   friend class JsonFields;
-  [[nodiscard]] JsonReader element(std::size_t index) const;
+  [[nodiscard]] JsonReader with(const boost::json::value& value) const { return {value, *document_}; }
 
   const boost::json::value* value_;
-  const std::string* name_;
-  std::string path_;
+  const JsonContent* document_;
 };
 
 /// The members of one object. After an error each getter returns a neutral value, so that a reader gets all it needs
 /// and then checks error() once.
 class JsonFields {
  public:
-  explicit JsonFields(JsonReader object);
+  explicit JsonFields(const JsonReader& object);
 
   /// The member, or an error that it is missing (and a reader of the object instead).
   JsonReader value(std::string_view key);
@@ -93,9 +94,8 @@ class JsonDocument {
   friend Result<JsonDocument> parse_json(std::string_view text, const std::string& name);
 
  private:
-  struct Content;
-  explicit JsonDocument(std::unique_ptr<Content> content);
-  std::unique_ptr<Content> content_;
+  explicit JsonDocument(std::unique_ptr<JsonContent> content);
+  std::unique_ptr<JsonContent> content_;
 };
 
 Result<JsonDocument> parse_json(std::string_view text, const std::string& name);
