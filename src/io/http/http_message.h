@@ -1,7 +1,7 @@
 // HTTP requests and responses as values, independent of the transport.
 //
 // Problem: routes and tests need requests without a socket or a library's types.
-// Output:  HttpRequest with decoded path and query (percent signs, and '+' in the query), query pairs in order of
+// Output:  HttpRequest with decoded segments and query (percent signs, and '+' in the query), query pairs in order of
 //          arrival; HttpResponse, whose body may be shared by thousands of answers.
 // Errors:  Result.
 // Cost:    one copy.
@@ -18,9 +18,10 @@
 namespace perseus::http {
 
 struct HttpRequest {
-  std::string method;  ///< "GET", as it came
-  std::string path;    ///< decoded, starts with '/'
-  NamedValues query;   ///< decoded, in order; a name may come twice
+  std::string method;                 ///< "GET", as it came
+  std::string path;                   ///< as it was sent, starts with '/'
+  std::vector<std::string> segments;  ///< of the path, decoded: path_segments()
+  NamedValues query;                  ///< decoded, in order; a name may come twice
   NamedValues headers;
   std::string body;
   std::string peer;  ///< the client's address, without port

@@ -165,6 +165,7 @@ HttpRequest RequestReader::request_without_body() const {
   HttpRequest request;
   request.method = std::string(message.method_string());
   request.path = target_.path;
+  request.segments = target_.segments;
   request.query = target_.query;
   request.headers.reserve(static_cast<std::size_t>(std::distance(message.begin(), message.end())));
   for (const auto& field : message) {

@@ -47,16 +47,25 @@ Result<std::uint16_t> parse_port(std::string_view text, std::string_view whole) 
 
 }  // namespace
 
-std::vector<std::string> path_segments(std::string_view path) {
+namespace {
+
+Result<std::vector<std::string>> decoded_segments(std::string_view path) {
   std::vector<std::string> segments;
+  segments.reserve(static_cast<std::size_t>(std::ranges::count(path, '/')));
   while (!path.empty()) {
     path.remove_prefix(1);  // '/'
     const std::size_t end = std::min(path.find('/'), path.size());
-    segments.push_back(percent_decode(path.substr(0, end), false).value());
+    Result<std::string> segment = percent_decode(path.substr(0, end), false);
+    if (!segment) return segment.error();
+    segments.push_back(*std::move(segment));
     path.remove_prefix(end);
   }
   return segments;
 }
+
+}  // namespace
+
+std::vector<std::string> path_segments(std::string_view path) { return decoded_segments(path).value(); }
 
 Result<HttpTarget> parse_target(std::string_view target) {
   if (target.starts_with("http://") || target.starts_with("https://")) {  // the absolute form that proxies get
@@ -68,8 +77,9 @@ Result<HttpTarget> parse_target(std::string_view target) {
   }
   target = target.substr(0, target.find('#'));
   const std::size_t question = target.find('?');
-  HttpTarget parsed{std::string(target.substr(0, question)), {}};
-  if (const auto path = percent_decode(parsed.path, false); !path) return path.error();
+  auto segments = decoded_segments(target.substr(0, question));
+  if (!segments) return segments.error();
+  HttpTarget parsed{std::string(target.substr(0, question)), *std::move(segments), {}};
   std::string_view rest = question == std::string_view::npos ? "" : target.substr(question + 1);
   while (!rest.empty()) {
     const std::string_view pair = rest.substr(0, rest.find('&'));

@@ -24,8 +24,9 @@ namespace perseus::http {
 using NamedValues = std::vector<std::pair<std::string, std::string>>;
 
 struct HttpTarget {
-  std::string path;   ///< as it was sent, starts with '/'; see path_segments()
-  NamedValues query;  ///< decoded, in order; a name may come twice
+  std::string path;                   ///< as it was sent, starts with '/'
+  std::vector<std::string> segments;  ///< path_segments() of it
+  NamedValues query;                  ///< decoded, in order; a name may come twice
 };
 Result<HttpTarget> parse_target(std::string_view target);
 /// The segments between a path's slashes, each decoded: a "%2F" is a part of its segment. `path`: of parse_target().

@@ -39,7 +39,7 @@ bool is_number(std::string_view text) {
 
 std::string target_of(const http::HttpRequest& request) {
   std::string target;
-  for (const std::string& segment : http::path_segments(request.path)) target += "/" + http::percent_encode(segment);
+  for (const std::string& segment : request.segments) target += "/" + http::percent_encode(segment);
   char before = '?';
   for (const auto& [name, value] : request.query) {
     target += std::exchange(before, '&') + http::percent_encode(name) + "=" + http::percent_encode(value);
@@ -134,7 +134,7 @@ Relay::~Relay() {
 
 void Relay::handle(http::HttpRequest request, http::Responder responder) {
   if (auto refusal = http::refused_across_sites(request, hosts_)) return responder.send(std::move(*refusal));
-  const std::vector<std::string> path = http::path_segments(request.path);
+  const std::vector<std::string>& path = request.segments;
   const bool of_a_job = path.size() >= 2 && path[0] == "v1" && path[1] == "jobs";
   const std::string_view last = path.empty() ? std::string_view() : path.back();
   if (request.path == "/healthz") {

@@ -49,11 +49,10 @@ struct Found {
 };
 
 Found route_of(const http::HttpRequest& request) {
-  const std::vector<std::string> path = http::path_segments(request.path);
   const std::string_view method = request.method == "HEAD" ? "GET" : std::string_view(request.method);
   std::vector<std::string_view> allowed;
   for (const Pattern& pattern : patterns()) {
-    if (!matches(pattern.segments, path)) continue;
+    if (!matches(pattern.segments, request.segments)) continue;
     if (pattern.route->method == method) return {&pattern, ""};
     allowed.emplace_back(pattern.route->method);
   }
@@ -441,12 +440,11 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
     call.audit = [log = auditor(request), who = call.identity](int status) { log(status, who); };
   }
   if (auto refusal = refused_as_too_large(route, request.body.size())) return call.send(std::move(*refusal));
-  const std::vector<std::string> path = http::path_segments(request.path);
   std::optional<std::string> job;
-  for (std::size_t i = 0; i < path.size(); ++i) {
+  for (std::size_t i = 0; i < request.segments.size(); ++i) {
     const std::string_view segment = found.pattern->segments[i];
     if (!is_placeholder(segment)) continue;
-    call.parts.emplace_back(path[i]);
+    call.parts.push_back(std::move(request.segments[i]));
     if (segment == "{job}") job = call.parts.back();
   }
   call.request = std::move(request);
