@@ -112,9 +112,11 @@ const std::string& ruling_frontier(const Job& job, int pipeline) {
 const std::string& ruling_frontier(const Job& job, int pipeline, int shape) {
   static const std::string none;
   const std::string& newest = input_for(job, pipeline, shape);
-  if (job.characterized.contains(newest)) return newest;
-  const auto quick = job.characterized.find(quick_frontier_key(newest));
-  if (quick != job.characterized.end()) return quick->first;
+  if (!job.characterized.empty()) {  // so that the ranks of a job without a frontier register without a look-up
+    if (job.characterized.contains(newest)) return newest;
+    const auto quick = job.characterized.find(quick_frontier_key(newest));
+    if (quick != job.characterized.end()) return quick->first;
+  }
   if (job.plan && job.plan->shape == shape && job.plan->of(pipeline).point >= 0) return job.plan->of(pipeline).input;
   return job.failures.contains(newest) ? newest : none;
 }
