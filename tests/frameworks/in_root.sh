@@ -5,6 +5,7 @@
 #
 # $PERSEUS_MEGATRON, $PERSEUS_DEEPSPEED and $PERSEUS_TORCHTITAN, checkouts of Megatron Core, DeepSpeed and torchtitan, are
 # read-only at /megatron, /deepspeed and /torchtitan; $PERSEUS_TRAINERS, a folder of Python packages, at /trainers.
+# $TIME_SCALE (longer computations of simulated GPUs, for a busy machine) and $PERSEUS_FRAMEWORKS_VERBOSE (ranks print) are kept.
 # Mounts live in a namespace of their own and end with the command. Perseus' programs of this system run there with the
 # libraries that Debian 13 lacks or has in other versions: copied to /opt/perseus, on the loader's path.
 set -euo pipefail
@@ -32,4 +33,5 @@ exec unshare --mount --pid --fork --kill-child bash -c '
   exec env -i PATH=/usr/bin:/bin:/usr/sbin HOME=/tmp LANG=C.UTF-8 LD_LIBRARY_PATH=/opt/perseus PYTHONPATH=/perseus/python \
     PERSEUS_LIBRARY=/build/libperseus.so PERSEUS_HELPER=/build/apps/perseus-clockd PERSEUS_PROGRAM=/build/apps/perseus \
     PERSEUS_CUDA=/build/apps/libcuda-simulated.so GLOO_SOCKET_IFNAME=lo USE_LIBUV=0 OMP_NUM_THREADS=1 \
+    ${TIME_SCALE+TIME_SCALE=$TIME_SCALE} ${PERSEUS_FRAMEWORKS_VERBOSE+PERSEUS_FRAMEWORKS_VERBOSE=$PERSEUS_FRAMEWORKS_VERBOSE} \
     chroot "$root" "$@"' in_root "$@"

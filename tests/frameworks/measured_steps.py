@@ -2,12 +2,14 @@
 
 Input: per rank, a list of steps: "time_s", "energy_j", and "lost_s", how long the GPU had nothing to run because the machine
 was late. Output: medians over the steps: of the time, and of the energy of all GPUs. While a GPU waits it uses its blocking
-power, and a GPU that is late keeps the others waiting.
+power, and a GPU that is late keeps the others waiting. Where the machine is late for more than MOST_LOST of a step, the rest
+tells nothing any more: GPUs are late one after another, and clocks are set late, too.
 """
 
 from statistics import median
 
 BLOCKING_POWER_W = 90  # of perseus.simulated_gpu
+MOST_LOST = 0.05
 
 
 def medians(ranks):
@@ -34,3 +36,9 @@ def steps_between(stamps):
 def change_pct(before, after):
     """(saving of energy, slowdown) in percent."""
     return 100 * (1 - after["energy_j"] / before["energy_j"]), 100 * (after["time_s"] / before["time_s"] - 1)
+
+
+def skip_if_late(test, *figures):
+    late = max(of["lost_s"] / of["time_s"] for of in figures)
+    if late > MOST_LOST:
+        test.skipTest(f"this machine was late for {100 * late:.1f} % of a step; at most: {100 * MOST_LOST:.0f} %")
