@@ -13,6 +13,10 @@ constexpr double kLeastStddev_j = 0.02;
 constexpr double kSureStddevs = 3;
 constexpr double kPowerStep_w = 150;  ///< approximate change of power at an edge's uncertain moment
 constexpr double kLongestInterval_s = 5;
+constexpr double kExact = 0.005;        ///< of an interval: how well its length must be known to divide it
+constexpr double kLongestWait_s = 2.5;  ///< for an exact edge, for the powers, and of a step for the work after it
+// Of a step's energy: how well it must be known where the step begins and ends, and after the longest wait.
+constexpr double kSure = 0.01, kHardlySure = 0.05;
 constexpr int kModelIsGrown = 30;  ///< intervals
 constexpr double kClocksKept_s = 10;
 
@@ -74,33 +78,37 @@ bool EnergyMeter::is_possible(const CounterEdge& from, const CounterEdge& to) co
   return energy_j >= least_w_ * (took_s - unsure_s) && energy_j <= most_w_ * (took_s + unsure_s) && energy_j >= 0;
 }
 
-void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
+/// What the interval teaches the model: also where its length is not well known.
+void EnergyMeter::learn(const CounterEdge& from, const CounterEdge& to) {
   const double energy = to.energy_j - from.energy_j;
   const double took = to.at_s - from.at_s;
-  std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
-  const bool reset = !is_possible(from, to);  // the driver was loaded again, or nonsense
   const bool was_throttled = touches(throttled_, from.at_s, to.at_s);
-  const bool strange = reset || took > kLongestInterval_s || touches(other_clock_, from.at_s, to.at_s) ||
-                       touches(unknown_, from.at_s, to.at_s);
+  const bool strange = !is_possible(from, to) || took > kLongestInterval_s ||
+                       touches(other_clock_, from.at_s, to.at_s) || touches(unknown_, from.at_s, to.at_s);
   ++intervals_;
   throttled_intervals_ += was_throttled ? 1 : 0;
   rejected_intervals_ += strange && !was_throttled ? 1 : 0;
-  if (!was_throttled && !strange) {
-    std::vector<WorkPiece> sum;
-    for (const TimedPiece& piece : work) {
-      const auto same = std::ranges::find_if(sum, [&](const WorkPiece& known) {
-        return known.kind == piece.work.kind && known.clock_mhz == piece.work.clock_mhz;
-      });
-      if (same != sum.end()) {
-        same->seconds += piece.work.seconds;
-      } else {
-        sum.push_back(piece.work);
-      }
+  if (was_throttled || strange) return;
+  std::vector<WorkPiece> sum;
+  for (const TimedPiece& piece : pieces(from.at_s, to.at_s)) {
+    const auto same = std::ranges::find_if(sum, [&](const WorkPiece& known) {
+      return known.kind == piece.work.kind && known.clock_mhz == piece.work.clock_mhz;
+    });
+    if (same != sum.end()) {
+      same->seconds += piece.work.seconds;
+    } else {
+      sum.push_back(piece.work);
     }
-    const double moments = std::hypot(from.stddev_s, to.stddev_s) * kPowerStep_w;
-    model_.add(sum, energy, std::hypot(moments, kLeastStddev_j, 0.001 * energy));
   }
-  // The energy at the moments where steps begin and end.
+  const double moments = std::hypot(from.stddev_s, to.stddev_s) * kPowerStep_w;
+  model_.add(sum, energy, std::hypot(moments, kLeastStddev_j, 0.001 * energy));
+}
+
+/// The energy at the moments where steps begin and end.
+void EnergyMeter::divide(const CounterEdge& from, const CounterEdge& to, bool sure) {
+  const double energy = to.energy_j - from.energy_j;
+  const bool reset = !is_possible(from, to);  // the driver was loaded again, or nonsense
+  const std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
   double weights = 0;
   std::vector<double> powers;
   for (const TimedPiece& piece : work) {
@@ -116,11 +124,12 @@ void EnergyMeter::measure(const CounterEdge& from, const CounterEdge& to) {
   };
   for (Step& step : steps_) {
     const bool begins = step.tag >= 0 && step.from_s >= from.at_s && step.from_s < to.at_s;
-    if (begins && !reset) begin_at(step, energy_at(step.from_s));
+    const bool known = !reset && (sure || step.detailed);
+    if (begins && known) begin_at(step, energy_at(step.from_s));
     if (step.tag >= 0 && step.to_s >= from.at_s && step.to_s < to.at_s) {
       MeteredStep result = metered(step);
-      if (step.has_begin && !reset) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
-      if (!reset) last_end_j_ = energy_at(step.to_s);
+      if (step.has_begin && known) result.energy_j = std::max(energy_at(step.to_s) - step.begin_energy_j, 0.0);
+      last_end_j_ = known ? std::optional(energy_at(step.to_s)) : std::nullopt;
       done_.push_back(std::move(result));
       step.tag = -1;  // returned
     }
@@ -153,15 +162,95 @@ MeteredStep EnergyMeter::metered(Step& step) const {
 }
 
 std::vector<MeteredStep> EnergyMeter::take() {
-  while (edges_.size() >= 2 && edges_[1].at_s <= known_until_s_) {
-    const CounterEdge from = edges_[0];
-    const CounterEdge to = edges_[1];
-    measure(from, to);
-    edges_.pop_front();
-    forget(edges_.front().at_s);
+  while (learned_ + 1 < edges_.size() && edges_[learned_ + 1].at_s <= known_until_s_) {
+    const CounterEdge before = edges_[learned_], next = edges_[learned_ + 1];
+    const bool possible = is_possible(before, next);
+    if (!possible) close_interval();
+    learn(before, next);
+    ++learned_;
+    const double took_s = next.at_s - edges_.front().at_s;
+    const bool exact = std::hypot(edges_.front().stddev_s, next.stddev_s) <= kExact * took_s;
+    if (exact || !possible || took_s > kLongestWait_s) close_interval();
   }
-  if (model_.intervals() >= kModelIsGrown) give_out_last_steps();
+  const bool urgent = !edges_.empty() && std::ranges::any_of(steps_, [&](const Step& step) {
+    return step.tag >= 0 && edges_.back().at_s - step.to_s > (step.detailed ? 0 : kLongestWait_s);
+  });
+  if (urgent) close_interval();
+  divide_intervals(urgent);
+  if (urgent && model_.intervals() >= kModelIsGrown) give_out_last_steps();
   return std::exchange(done_, {});
+}
+
+/// From the first edge to the last one that the model has learned from.
+void EnergyMeter::close_interval() {
+  if (learned_ == 0) return;
+  closed_.push_back({edges_.front(), edges_[learned_]});
+  edges_.erase(edges_.begin(), edges_.begin() + static_cast<std::ptrdiff_t>(learned_));
+  learned_ = 0;
+}
+
+/// In order, each as soon as the model knows the powers in it. `all`: without waiting for that.
+void EnergyMeter::divide_intervals(bool all) {
+  while (!closed_.empty()) {
+    const auto [from, to] = closed_.front();
+    const Uncertainty unsure = uncertainty(from, to);
+    if (!all && unsure.powers > kSure && edges_.back().at_s - from.at_s <= kLongestWait_s) return;
+    divide(from, to, std::hypot(unsure.powers, unsure.edges) <= kHardlySure);
+    closed_.pop_front();
+    forget(to.at_s);
+  }
+}
+
+double EnergyMeter::power_stddev_w(const WorkPiece& work) {
+  const auto known = std::ranges::find_if(
+      stddevs_, [&](const PowerStddev& one) { return one.kind == work.kind && one.clock_mhz == work.clock_mhz; });
+  const int now = model_.intervals();
+  PowerStddev& one =
+      known != stddevs_.end() ? *known : stddevs_.emplace_back(PowerStddev{work.kind, work.clock_mhz, now});
+  if (one.stddev_w == 0 || 4 * (now - one.intervals) > one.intervals - one.first) {
+    one.stddev_w = model_.power(one.kind, one.clock_mhz).stddev_w;
+    one.intervals = now;
+  }
+  return one.stddev_w;
+}
+
+/// Of the energy at the moments where steps begin and end, compared with those of the steps: the largest.
+EnergyMeter::Uncertainty EnergyMeter::uncertainty(const CounterEdge& from, const CounterEdge& to) {
+  struct Share {
+    const WorkPiece* work;
+    double stddev_w, before_s, after_s;
+  };
+  const std::vector<TimedPiece> work = pieces(from.at_s, to.at_s);
+  const double power_w = (to.energy_j - from.energy_j) / (to.at_s - from.at_s);
+  std::vector<Share> shares;
+  Uncertainty largest;
+  const auto look_at = [&](double at_s, double step_j) {
+    shares.clear();
+    for (const TimedPiece& piece : work) {
+      auto share = std::ranges::find_if(shares, [&](const Share& known) {
+        return known.work->kind == piece.work.kind && known.work->clock_mhz == piece.work.clock_mhz;
+      });
+      if (share == shares.end()) share = shares.insert(share, {&piece.work, power_stddev_w(piece.work), 0, 0});
+      const double before_s = std::clamp(at_s - piece.from_s, 0.0, piece.to_s - piece.from_s);
+      share->before_s += before_s;
+      share->after_s += piece.to_s - piece.from_s - before_s;
+    }
+    const double before = (at_s - from.at_s) / (to.at_s - from.at_s);
+    double variance = 0;
+    for (const Share& s : shares) {
+      variance += std::pow(s.stddev_w * (s.before_s * (1 - before) - s.after_s * before), 2);
+    }
+    largest.powers = std::max(largest.powers, std::sqrt(variance) / step_j);
+    const double edges_s = std::hypot(from.stddev_s * (1 - before), to.stddev_s * before);
+    largest.edges = std::max(largest.edges, power_w * edges_s / step_j);
+  };
+  for (const Step& step : steps_) {
+    const double step_j = std::max(power_w, kLeastPower_w) * (step.to_s - step.from_s);
+    for (const double at_s : {step.from_s, step.to_s}) {
+      if (step.tag >= 0 && step_j > 0 && at_s >= from.at_s && at_s < to.at_s) look_at(at_s, step_j);
+    }
+  }
+  return largest;
 }
 
 /// The counter at a moment of the first interval, whose later work is not known: by the model, or by the share of time
@@ -182,6 +271,8 @@ double EnergyMeter::modelled_j(double at_s) const {
 
 /// Steps that end between two edges whose interval is not completely known: the work after them has not ended.
 void EnergyMeter::give_out_last_steps() {
+  close_interval();
+  divide_intervals(true);
   if (edges_.size() < 2) return;
   const CounterEdge& from = edges_[0];
   const CounterEdge& to = edges_[1];
@@ -215,6 +306,8 @@ void EnergyMeter::forget(double before) {
 
 void EnergyMeter::forget_edges() {
   edges_.clear();
+  closed_.clear();
+  learned_ = 0;
   last_end_j_.reset();
   for (Step& step : steps_) step.has_begin = false;
 }
@@ -229,6 +322,7 @@ std::vector<MeteredStep> EnergyMeter::flush() {
     step.tag = -1;
   }
   // The work in an interval that began before is forgotten: the next edge begins the next one.
+  learned_ = 0;
   while (!edges_.empty() && edges_.front().at_s < known_until_s_) edges_.pop_front();
   steps_.clear();
   last_end_j_.reset();

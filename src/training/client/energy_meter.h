@@ -1,8 +1,11 @@
 // Energy of iterations and of their computations, from the counter's edges and from the times of the work.
 //
 // The energy at a moment inside an interval between two edges is the interval's energy, divided by the power model.
-// Throttled intervals, intervals at another clock and intervals with unknown work (evaluation) do not train the
-// model. A step is returned once there is an edge after it; flush() returns the rest without energy.
+// Edges that a late reading leaves uncertain teach the model, but divide nothing: the interval goes on to the next
+// exact edge, and waits for the model to know its powers. Both take 2.5 s at most; then a step whose begin or end is
+// not known within 5 % of its energy has none. Throttled intervals, intervals at another clock and intervals with
+// unknown work (evaluation) do not train the model. A step is returned once its interval is divided; flush() returns
+// the rest without energy.
 //
 // Problem: computations are shorter than the counter's refresh, and their times are known only after a step has
 //          ended.
@@ -100,9 +103,17 @@ class EnergyMeter {
     double from_s, to_s;
     WorkPiece work;
   };
+  struct Uncertainty {
+    double powers = 0, edges = 0;
+  };
   [[nodiscard]] std::vector<TimedPiece> pieces(double from_s, double to_s) const;
   void cut_at_clocks(double from_s, double to_s, int kind, std::vector<TimedPiece>& into) const;
-  void measure(const CounterEdge& from, const CounterEdge& to);
+  void learn(const CounterEdge& from, const CounterEdge& to);
+  void close_interval();
+  void divide_intervals(bool all);
+  void divide(const CounterEdge& from, const CounterEdge& to, bool sure);
+  [[nodiscard]] Uncertainty uncertainty(const CounterEdge& from, const CounterEdge& to);
+  [[nodiscard]] double power_stddev_w(const WorkPiece& work);
   [[nodiscard]] double modelled_j(double at_s) const;
   void give_out_last_steps();
   void begin_at(Step& step, double energy_j) const;
@@ -113,8 +124,20 @@ class EnergyMeter {
   int kinds_;
   PowerModel model_;
   double least_w_ = 0, most_w_ = 1e4;
-  std::deque<CounterEdge> edges_;  ///< energy is measured up to the first one
-  std::deque<Step> steps_;         ///< not returned yet, or still covering future edges
+  struct Interval {
+    CounterEdge from, to;
+  };
+  std::deque<Interval> closed_;    ///< not divided yet
+  std::deque<CounterEdge> edges_;  ///< the first ends the last closed interval
+  std::size_t learned_ = 0;        ///< the model has learned up to this one
+  struct PowerStddev {
+    int kind, clock_mhz;
+    int first;  ///< intervals of the model, when that power was first looked at
+    double stddev_w = 0;
+    int intervals = 0;  ///< the same, when the deviation was
+  };
+  std::vector<PowerStddev> stddevs_;
+  std::deque<Step> steps_;  ///< not returned yet, or still covering future edges
   model::ClockTimeline clocks_;
   std::deque<Stretch> throttled_, other_clock_, unknown_;
   double known_until_s_ = 0;

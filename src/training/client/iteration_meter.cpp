@@ -128,7 +128,7 @@ void IterationMeter::take(const Step& step, double now_s) {
   pending.iteration.time_s = pending.last_s - begin;
   // Iterations of a window that did not run at its clocks are no samples.
   pending.wanted = step.window < 0 || (step.clean && step.followed);
-  const bool detailed = step.window >= 0 && pending.wanted && gives_energy_;
+  const bool detailed = step.window >= 0 && gives_energy_;
   meter_.step(pending.tag, begin, pending.step_end_s, std::move(spans), detailed);
   if (!step.clean || !step.placed) meter_.unknown(begin, end);
   pending_.push_back(std::move(pending));
@@ -341,7 +341,7 @@ double IterationMeter::energy_before(const Pending& pending, const MeteredStep& 
   if (last_s.size() == kGapsKept) last_s.erase(last_s.begin());
   last_s.push_back(gap_s);
   if (gap_s > most_s) return usual_s * power_w;
-  return step.gap_j ? std::max(*step.gap_j - pending.paced_s * power_w, 0.0) : gap_s * power_w;
+  return step.gap_j ? *step.gap_j - pending.paced_s * power_w : gap_s * power_w;  // may give back what the model took
 }
 
 void IterationMeter::settle_energies(Pending& pending, const MeteredStep& step) {

@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,8 +46,10 @@ class HandTurnedRank {
 
   /// Advances time; the meter runs whenever it is due.
   void go_to(double until_s) {
-    while (meter->next_look_s() <= until_s) {
-      now_s = std::max(now_s, meter->next_look_s());
+    while (true) {
+      if (!look_at_s_) look_at_s_ = std::max(now_s, meter->next_look_s()) + (reads_late ? reads_late() : 0);
+      if (*look_at_s_ > until_s) break;
+      now_s = std::max(now_s, *std::exchange(look_at_s_, std::nullopt));
       meter->look(now_s);
       now_s += 2e-5;
     }
@@ -104,6 +108,8 @@ class HandTurnedRank {
   double now_s = 1;
   /// Delay until the simulation notices that a computation can begin, s.
   std::function<double()> lateness;
+  /// Delay of the thread that reads the device, s.
+  std::function<double()> reads_late;
   std::unique_ptr<simulated_gpu::SimulatedGpu> gpu;
   std::unique_ptr<device::Gpu> device;
   Said said;
@@ -120,6 +126,7 @@ class HandTurnedRank {
   Step step_;
   std::int64_t iteration_ = 0;
   int asked_ = 0;
+  std::optional<double> look_at_s_;  ///< the next reading
 };
 
 /// Forward and backward times in proportion to 1 / clock; waiting draws 80 W.
