@@ -21,6 +21,32 @@ bool is_valid(const model::TransferLatency& latency) {
          });
 }
 
+Result<model::TransferLatency> valid_latency(const JsonReader& json) {
+  auto read = read_transfer_latency(json);
+  if (read && !is_valid(*read)) return json.error("numbers >= 0");
+  return read;
+}
+
+Result<std::vector<model::OtherLinks>> read_other_links(const JsonReader& json) {
+  std::vector<model::OtherLinks> all;
+  const Status read = json.for_each([&](const JsonReader& one) -> Status {
+    if (all.size() == kMostOtherLinks) return json.error(fmt::format("at most {} entries", kMostOtherLinks));
+    JsonFields fields(one);
+    const JsonReader latency = fields.value("transfer_latency_s");
+    const JsonReader blocking = fields.value("blocking_transfers");
+    fields.reject_others();
+    if (fields.error()) return *fields.error();
+    auto links = valid_latency(latency);
+    if (!links) return links.error();
+    const auto blocks = blocking.boolean();
+    if (!blocks) return blocks.error();
+    all.push_back({*std::move(links), *blocks});
+    return Ok{};
+  });
+  if (!read) return read.error();
+  return all;
+}
+
 }  // namespace
 
 Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name) {
@@ -50,9 +76,8 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   const auto latency = [&](std::string_view key, bool required) -> model::TransferLatency {
     const auto reader = required ? std::optional(fields.value(key)) : fields.optional(key);
     if (!reader || fields.error()) return {};
-    auto read = read_transfer_latency(*reader);
+    auto read = valid_latency(*reader);
     if (!read && !error) error = read.error();
-    if (read && !error && !is_valid(*read)) error = reader->error("numbers >= 0");
     return read ? *std::move(read) : model::TransferLatency();
   };
   constants.costs.transfer_latency = latency("transfer_latency_s", true);
@@ -66,6 +91,11 @@ Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const 
   };
   constants.costs.blocking_transfers = flag("blocking_transfers");
   constants.costs.serial_transfers = flag("serial_transfers");
+  if (const auto reader = fields.optional("other_links")) {
+    auto others = read_other_links(*reader);
+    if (!others && !error) error = others.error();
+    if (others) constants.other_links = *std::move(others);
+  }
   fields.reject_others();
   if (fields.error()) return *fields.error();
   if (error) return *error;
@@ -89,6 +119,14 @@ std::string format_pipeline_constants(const PipelineConstants& constants) {
     f.always("transfer_latency_stddev_s", JsonRaw{format_transfer_latency(constants.transfer_latency_stddev)});
     f.always("blocking_transfers", constants.costs.blocking_transfers);
     f("serial_transfers", constants.costs.serial_transfers);
+    if (constants.other_links.empty()) return;
+    const auto one = [](const model::OtherLinks& links) {
+      return JsonObject{[&links](JsonWriter& g) {
+        g.always("transfer_latency_s", JsonRaw{format_transfer_latency(links.transfer_latency)});
+        g.always("blocking_transfers", links.blocking_transfers);
+      }};
+    };
+    f.always("other_links", JsonLines{constants.other_links, one});
   };
   return json_object(members, JsonLayout::lines) + "\n";
 }

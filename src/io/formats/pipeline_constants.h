@@ -6,7 +6,10 @@
 //
 //   {"schedule": "1f1b", "microbatches": 128, "blocking_power_w": 106.2, "blocking_power_stddev_w": 4.1,
 //    "transfer_latency_s": 0.00347, "transfer_latency_stddev_s": 1.1e-05, "blocking_transfers": false,
-//    "serial_transfers": true}
+//    "serial_transfers": true,
+//    "other_links": [{"transfer_latency_s": [0.002, 0.064, 0.002], "blocking_transfers": true}]}
+//
+// other_links: what the runs allow as well, if anything.
 //
 // Errors:  "file: JSON path: found; expected", including unknown keys.
 // Cost:    linear.
@@ -16,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "base/units.h"
@@ -30,7 +34,9 @@ struct PipelineConstants {
   model::PipelineCosts costs;
   Watts blocking_power_stddev;
   model::TransferLatency transfer_latency_stddev;
+  std::vector<model::OtherLinks> other_links = {};  ///< at most kMostOtherLinks
 };
+constexpr std::size_t kMostOtherLinks = 1000;
 
 Result<PipelineConstants> parse_pipeline_constants(std::string_view text, const std::string& name);
 Result<PipelineConstants> read_pipeline_constants(const std::string& path);

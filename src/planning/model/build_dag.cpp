@@ -273,29 +273,37 @@ void add_computations(ComputationDag& dag, const std::vector<Node>& nodes, const
   }
 }
 
-Status add_dependencies(ComputationDag& dag, const std::vector<Node>& nodes, const Edges& edges,
-                        const std::vector<int>& number, const PipelineCosts& costs) {
-  // The longest transfer that a computation sends: its rank waits for it if transfers block.
-  std::vector<Seconds> sends(nodes.size());
-  std::vector<Seconds> latencies(edges.size());
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    const int from = nodes[edges[e].first].rank, to = nodes[edges[e].second].rank;
-    if (from == to) continue;
-    const auto latency = costs.transfer_latency.between(from, to, dag.num_ranks());
-    if (!latency) return latency.error();
-    latencies[e] = *latency;
-    sends[edges[e].first] = std::max(sends[edges[e].first], *latency);
-  }
+Status add_dependencies(ComputationDag& dag, const Edges& edges, const std::vector<int>& number,
+                        const PipelineCosts& costs) {
   dag.dependencies.reserve(edges.size());
-  for (std::size_t e = 0; e < edges.size(); ++e) {
-    const auto [before, after] = edges[e];
-    const bool waits = costs.blocking_transfers && nodes[before].rank == nodes[after].rank;
-    dag.dependencies.push_back({number[before], number[after], waits ? sends[before] : latencies[e]});
-  }
+  for (const auto& [before, after] : edges) dag.dependencies.push_back({number[before], number[after], {}});
+  const auto latencies = dependency_latencies(dag, {costs.transfer_latency, costs.blocking_transfers});
+  if (!latencies) return latencies.error();
+  for (std::size_t d = 0; d < latencies->size(); ++d) dag.dependencies[d].latency = (*latencies)[d];
   return Ok{};
 }
 
 }  // namespace
+
+Result<std::vector<Seconds>> dependency_latencies(const ComputationDag& dag, const OtherLinks& links) {
+  const auto rank_of = [&](int computation) { return dag.computations[computation].rank; };
+  // The longest transfer that a computation sends: its rank waits for it if transfers block.
+  std::vector<Seconds> sends(dag.computations.size());
+  std::vector<Seconds> latencies(dag.dependencies.size());
+  for (std::size_t d = 0; d < latencies.size(); ++d) {
+    const auto [before, after, given] = dag.dependencies[d];
+    if (rank_of(before) == rank_of(after)) continue;
+    const auto latency = links.transfer_latency.between(rank_of(before), rank_of(after), dag.num_ranks());
+    if (!latency) return latency.error();
+    latencies[d] = *latency;
+    sends[before] = std::max(sends[before], *latency);
+  }
+  for (std::size_t d = 0; links.blocking_transfers && d < latencies.size(); ++d) {
+    const int before = dag.dependencies[d].before;
+    if (rank_of(before) == rank_of(dag.dependencies[d].after)) latencies[d] = sends[before];
+  }
+  return latencies;
+}
 
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs) {
   if (Status status = check_costs(costs, schedule.num_ranks()); !status) return status.error();
@@ -322,7 +330,7 @@ Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedul
   dag.accelerators = std::move(*accelerators);
   dag.rank_order.resize(schedule.num_ranks());
   add_computations(dag, nodes, number, options);
-  if (Status status = add_dependencies(dag, nodes, edges, number, costs); !status) return status.error();
+  if (Status status = add_dependencies(dag, edges, number, costs); !status) return status.error();
   if (costs.serial_transfers && !costs.blocking_transfers) {
     if (Status status = add_queued_transfers(dag); !status) return status.error();
   }

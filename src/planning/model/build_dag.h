@@ -8,6 +8,8 @@
 // Source:  paper section 4.1; docs/schedules.md.
 #pragma once
 
+#include <vector>
+
 #include "base/result.h"
 #include "base/units.h"
 #include "planning/model/computation_dag.h"
@@ -43,5 +45,15 @@ struct PipelineCosts {
 /// measurements, a schedule that deadlocks (names the cycle), stages of one rank with different numbers of
 /// accelerators, those of queues. Cost: O(computations), and that of queues.
 Result<ComputationDag> build_dag(const Profile& profile, const Schedule& schedule, const PipelineCosts& costs);
+
+/// Links that a pipeline may have instead of those of its costs.
+struct OtherLinks {
+  TransferLatency transfer_latency;
+  bool blocking_transfers = false;
+  bool operator==(const OtherLinks&) const = default;
+};
+/// The latency that each dependency of a DAG without queues has with these links. Errors: ranks that send without a
+/// latency of their link.
+Result<std::vector<Seconds>> dependency_latencies(const ComputationDag& dag, const OtherLinks& links);
 
 }  // namespace perseus::model

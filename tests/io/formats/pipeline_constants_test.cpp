@@ -42,6 +42,16 @@ TEST(PipelineConstants, LatenciesPerBoundaryReadBackAsWritten) {
   EXPECT_EQ(read->transfer_latency_stddev, latency);
 }
 
+TEST(PipelineConstants, OtherLinksReadBackAsWritten) {
+  PipelineConstants written{"1f1b", 8, {Watts(70), Seconds(0.002), false}, Watts(1), Seconds(0)};
+  written.other_links = {
+      {Seconds(0.004), true},
+      {model::TransferLatency({{Seconds(0.002), Seconds(0.003)}, {Seconds(0.064), Seconds(0.064)}}), false}};
+  const auto read = parse_pipeline_constants(format_pipeline_constants(written), "c.json");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->other_links, written.other_links);
+}
+
 TEST(PipelineConstants, SerialTransfersReadBackAsWritten) {
   const PipelineConstants written{"1f1b", 8, {Watts(70), Seconds(0.5), false, true}, Watts(1), Seconds(0)};
   const auto read = parse_pipeline_constants(format_pipeline_constants(written), "c.json");
@@ -77,6 +87,11 @@ TEST(PipelineConstants, ErrorsNameTheProblem) {
               HasSubstr("expected true or false"));
   EXPECT_THAT(error(R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": [0, -1]})"),
               HasSubstr("$.transfer_latency_s: found"));
+  const std::string start = R"({"microbatches": 1, "blocking_power_w": 70, "transfer_latency_s": 0, "other_links": )";
+  EXPECT_THAT(error((start + "3}").c_str()), HasSubstr("$.other_links: found 3; expected"));
+  EXPECT_THAT(error((start + R"([{"transfer_latency_s": -1, "blocking_transfers": true}]})").c_str()),
+              HasSubstr("$.other_links[0].transfer_latency_s: found -1; expected numbers >= 0"));
+  EXPECT_THAT(error((start + R"([{"transfer_latency_s": 1}]})").c_str()), HasSubstr("blocking_transfers"));
   EXPECT_THAT(error("[]"), HasSubstr("c.json"));
 }
 
