@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/median.h"
+#include "evaluation/calibration/allowed_links.h"
 #include "planning/checker/plan_run.h"
 #include "planning/model/build_dag.h"
 
@@ -199,6 +200,7 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
   calibration.serial_transfers = best.sending == Sending::queues;
   calibration.transfer_latency = best.links.latencies(latency_s);
   calibration.transfer_latency_stddev = best.links.latencies(stddev_s);
+  if (options.other_links) calibration.other_links = allowed_links(*problem, calibration.timing);
   calibration.tail = constant(static_cast<int>(best.fit.unknowns.size()) - 1, 1);
   calibration.time_residual = best.fit.rms_error();
   for (int l = 0; l < static_cast<int>(calibration.loading.size()); ++l) {

@@ -34,6 +34,7 @@ constexpr double kNetworkBound = 0.5;
 struct CalibrationOptions {
   StagePowerOptions power;
   TimingOptions timing;
+  bool other_links = false;                        ///< whether to find Calibration::other_links
   std::function<void(double done)> progress = {};  ///< called by cross_validate() with 0..1, once per fold
 };
 
@@ -54,6 +55,7 @@ struct Calibration {
   /// Share of an iteration in which the busiest stage does not compute. Above kNetworkBound the network is the
   /// bottleneck.
   double outside_computing = 0;
+  std::vector<model::OtherLinks> other_links{};  ///< that explain the runs about as well, see allowed_links.h
   double time_residual = 0;  ///< rms of relative errors of fitted iteration times, with computations as measured
 
   [[nodiscard]] model::PipelineCosts costs() const {

@@ -12,29 +12,16 @@
 namespace perseus::calibration {
 namespace {
 
-constexpr double kNegligibleLatency_s = 1e-3;
-
 bool clearly_better(const TimingCandidate& b, const TimingCandidate& a) {
   return clearly_smaller(b.left_out_errors, a.left_out_errors);
 }
 
-/// Whether the data determine more than half of its latencies: the prior determines the others.
-bool is_determined(const TimingCandidate& candidate) {
-  const int latencies = candidate.links.num_latencies();
-  int determined = 0;
-  for (int k = 0; k < latencies; ++k) {
-    const double stddev_s = candidate.error_inflation() * candidate.fit.stddev(k);
-    determined += stddev_s < std::max(candidate.fit.unknowns[k], kNegligibleLatency_s) ? 1 : 0;
-  }
-  return 2 * determined > latencies;
-}
-
-/// The better of two candidates with equally many unknowns: the one with clearly smaller left-out errors, else the
-/// more likely one of those without a queue.
+/// The more likely one; one with queues, which costs a DAG more, only if it predicts clearly better.
 bool preferred(const TimingCandidate& b, const TimingCandidate& a) {
-  if (clearly_better(b, a)) return true;
-  if (b.sending == Sending::queues) return false;
-  return !clearly_better(a, b) && b.fit.objective < a.fit.objective;
+  if ((a.sending == Sending::queues) != (b.sending == Sending::queues)) {
+    return b.sending == Sending::queues ? clearly_better(b, a) : !clearly_better(a, b);
+  }
+  return b.penalized() < a.penalized();
 }
 
 /// The unknowns of a simpler candidate, for a pipeline with more latencies.
@@ -86,6 +73,10 @@ double TimingCandidate::error_inflation() const {
   return fitted > 0 ? std::max(1.0, left_out_mean() / fitted) : 1;
 }
 
+double TimingCandidate::penalized() const {
+  return fit.objective + static_cast<double>(fit.unknowns.size()) * std::log(static_cast<double>(fit.errors.size()));
+}
+
 TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& options) {
   TimingChoice choice;
   const int ranks = problem.dag.num_ranks();
@@ -100,16 +91,14 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
   };
   std::map<Sending, int> simpler;
   std::optional<int> best;
-  bool per_boundary_determined = false;
   for (const LinkDetail detail : options.details) {
     if (!has(links_with(detail))) continue;
     const LinkModel links = links_with(detail);
-    // If the data do not determine half as many latencies, they do not determine twice as many.
-    if (detail == LinkDetail::per_direction && !choice.candidates.empty() &&
-        choice.candidates.back().links.detail == LinkDetail::per_boundary && !per_boundary_determined) {
+    // Where a latency per boundary is more than the data tell, so are two.
+    if (detail == LinkDetail::per_direction && best &&
+        choice.candidates[*best].links.detail != LinkDetail::per_boundary) {
       continue;
     }
-    std::optional<int> best_of_detail;
     for (const Sending sending : options.sending) {
       TimedPipeline pipeline(problem.dag, links, sending);
       std::vector<std::vector<double>> starts;
@@ -123,17 +112,14 @@ TimingChoice choose_timing(const TimedProblem& problem, const TimingOptions& opt
         std::ranges::move(starts_for(pipeline, problem.plans), std::back_inserter(starts));
       }
       TimingCandidate candidate{links, sending, fit_timing(pipeline, problem.plans, starts, options.errors), {}};
+      if (detail == LinkDetail::per_boundary && options.errors == ErrorModel::student_t)
+        try_other_latencies(pipeline, problem.plans, candidate.fit);
       candidate.left_out_errors = left_out_errors(pipeline, problem.plans, candidate.fit, options);
       const int number = static_cast<int>(choice.candidates.size());
       simpler[sending] = number;
       choice.candidates.push_back(std::move(candidate));
-      const auto& all = choice.candidates;
-      if (!best_of_detail || preferred(all[number], all[*best_of_detail])) best_of_detail = number;
+      if (!best || preferred(choice.candidates[number], choice.candidates[*best])) best = number;
     }
-    const TimingCandidate& candidate = choice.candidates[*best_of_detail];
-    if (detail == LinkDetail::per_boundary) per_boundary_determined = is_determined(candidate);
-    if (!best || (is_determined(candidate) && clearly_better(candidate, choice.candidates[*best])))
-      best = best_of_detail;
   }
   PERSEUS_CHECK(best.has_value(), "every pipeline has one latency");
   choice.chosen = *best;

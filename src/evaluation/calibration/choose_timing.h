@@ -1,16 +1,17 @@
-// Selects the number of latencies of a pipeline, and whether senders wait, by predicting plans that a fit did not see.
+// Selects the number of latencies of a pipeline, and whether senders wait.
 //
 // Method:  candidates are the link details of link_model.h, each with senders that wait, senders that compute during a
-//          transfer, and where asked for, transfers that queue. It fits every candidate to all plans and, part by part,
-//          to all plans but one part; the candidate's left-out errors are those of the parts. A more detailed candidate
-//          replaces a simpler one only if its left-out errors are smaller by 5 % and by more than the standard error of
-//          the difference, and if the data determine more than half of its latencies.
+//          transfer, and where asked for, transfers that queue. Chosen is the one with the least -2 log likelihood plus
+//          a penalty per unknown (Schwarz's criterion): a run that only one candidate explains counts for it, which
+//          errors on plans left out do not show. Each candidate is also fitted part by part to all plans but one part;
+//          its left-out errors are those of the parts.
 // Input:   a TimedProblem: the DAG and the plans' durations and measured times.
 // Output:  all candidates with their fits and left-out errors; the chosen one.
 // Errors:  none.
 // Cost:    about 50 fits, see fit_timing().
 // Threads: pure function.
-// Source:  docs/decisions/0039-latency-per-link.md.
+// Source:  docs/decisions/0039-latency-per-link.md, 0064-plans-for-every-link-that-runs-allow.md; Schwarz, Estimating
+//          the Dimension of a Model, 1978.
 #pragma once
 
 #include <vector>
@@ -36,6 +37,8 @@ struct TimingCandidate {
   /// Left-out errors over the errors of the fit, at least 1: factor by which the fit's standard deviations are too
   /// small.
   [[nodiscard]] double error_inflation() const;
+  /// Minus twice the log of its likelihood, with a penalty for each unknown (Schwarz's criterion).
+  [[nodiscard]] double penalized() const;
 };
 
 struct TimingOptions {

@@ -12,7 +12,6 @@ namespace perseus::calibration {
 namespace {
 
 constexpr double kNotApart = 0.95;  // correlation above which two constants are inseparable
-constexpr double kAsGood = 1.1;     // left-out error relative to that of the chosen model
 
 /// "latency of boundary 3, forward", "loading of stage 0", "tail".
 std::string name_of_unknown(const Calibration& calibration, int unknown) {
@@ -58,26 +57,32 @@ void add_not_apart(const Calibration& calibration, std::vector<std::string>& dou
   }
 }
 
-/// Other explanations of the iterations that predict left-out plans about as well but differ in the slowest link.
-bool add_alternatives(const Calibration& calibration, std::vector<std::string>& doubts) {
-  constexpr double differs = 2;
-  const TimingCandidate& best = calibration.timing.best();
-  const auto slowest_s = [](const TimingCandidate& c) {
-    return *std::max_element(c.fit.unknowns.begin(), c.fit.unknowns.begin() + c.links.num_latencies());
+/// Where other links explain the runs too: from which to which latency, of the least known boundary.
+std::string links_doubt(const Calibration& calibration, int boundaries) {
+  struct Range {
+    int boundary = 0;
+    Seconds least{std::numeric_limits<double>::infinity()}, most;
   };
-  bool any = false;
-  for (const TimingCandidate& other : calibration.timing.candidates) {
-    if (&other == &best || other.left_out_mean() > kAsGood * best.left_out_mean()) continue;
-    const double ratio = slowest_s(other) / std::max(1e-9, slowest_s(best));
-    if (other.sending == best.sending && ratio < differs && ratio > 1 / differs) continue;
-    any = true;
-    doubts.push_back(fmt::format(
-        "{}, {}, predicts plans left out about as well ({:.3f} %, chosen {:.3f} %): slowest link {:.2f} ms, chosen "
-        "{:.2f} ms",
-        name_of(other.links.detail), name_of(other.sending), 100 * other.left_out_mean(), 100 * best.left_out_mean(),
-        1e3 * slowest_s(other), 1e3 * slowest_s(best)));
+  Range widest;
+  const model::OtherLinks chosen{calibration.transfer_latency, calibration.blocking_transfers};
+  for (int boundary = 0; boundary < boundaries; ++boundary) {
+    Range range;
+    range.boundary = boundary;
+    const auto add = [&](const model::OtherLinks& links) {
+      const Seconds latency = *links.transfer_latency.between(boundary, boundary + 1, boundaries + 1);
+      range.least = std::min(range.least, latency);
+      range.most = std::max(range.most, latency);
+    };
+    add(chosen);
+    std::ranges::for_each(calibration.other_links, add);
+    if (boundary == 0 || range.most - range.least > widest.most - widest.least) widest = range;
   }
-  return any;
+  return fmt::format(
+      "{} other set{} of links explain{} the runs about as well, with {:.2f} to {:.2f} ms at boundary {}; plans from "
+      "constants.json keep their time with all of them",
+      calibration.other_links.size(), calibration.other_links.size() == 1 ? "" : "s",
+      calibration.other_links.size() == 1 ? "s" : "", 1e3 * widest.least.value(), 1e3 * widest.most.value(),
+      widest.boundary);
 }
 
 /// The network is the bottleneck: with which errors links that serve one transfer at a time explain the iterations, and
@@ -122,9 +127,9 @@ std::vector<std::string> doubts_of(const Calibration& calibration, std::span<con
   std::set<int> unclear;
   add_undetermined(calibration, doubts, unclear);
   add_not_apart(calibration, doubts, unclear);
-  const bool alternatives = add_alternatives(calibration, doubts);
-  if (!unclear.empty() || alternatives) {
-    const int stages = trace.num_stages();
+  const int stages = trace.num_stages();
+  if (!calibration.other_links.empty()) doubts.push_back(links_doubt(calibration, stages - 1));
+  if (!unclear.empty() || !calibration.other_links.empty()) {
     doubts.push_back(fmt::format(
         "runs that would distinguish them: every stage at its maximum clock except one at its lowest clock, for stage "
         "0 to stage {} in turn",

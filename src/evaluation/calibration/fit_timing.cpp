@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "base/median.h"
 #include "base/result.h"
@@ -25,6 +26,11 @@ constexpr std::array kFirstLatencies_s = {0.0, 0.002, 0.006, 0.015, 0.04};
 // Where one boundary is slow:
 constexpr std::array kSlowLatencies_s = {0.02, 0.06};
 constexpr double kFastLatency_s = 0.001;
+// Where one latency of a fit is another:
+constexpr std::array kHops_s = {0.0, 0.02, 0.06};
+constexpr int kMostHops = 4;        // per latency
+constexpr double kWorthAHop = 0.1;  // of the objective
+constexpr double kNearlyAsGood = 10;
 
 /// Distribution of an unknown before the data: normal, or Cauchy, around `center`.
 struct Prior {
@@ -52,6 +58,7 @@ class Fit {
   }
 
   void set_common_latency(double seconds) { common_s_ = seconds; }
+  void pin(const std::vector<char>& unknowns) { pinned_ = unknowns; }
 
   struct Point {
     std::vector<double> unknowns;
@@ -127,7 +134,9 @@ class Fit {
   [[nodiscard]] double weight(double x) const {
     return normal_ ? 1 : std::sqrt((kDegreesOfFreedom + 1) / (kDegreesOfFreedom + x * x));
   }
+  [[nodiscard]] bool is_pinned(int unknown) const { return !pinned_.empty() && pinned_[unknown] != 0; }
   [[nodiscard]] Prior prior(int unknown) const {
+    if (is_pinned(unknown)) return {};
     const int latencies = pipeline_.num_latencies();
     if (unknown == pipeline_.tail_unknown()) return {0, kTailSpread * mean_s_};
     if (unknown >= latencies) return {1, kLoadingSpread, true};
@@ -161,7 +170,8 @@ class Fit {
   [[nodiscard]] std::vector<char> held_at_zero(const Point& point, double scale) const {
     std::vector<char> held(n_);
     for (int k = 0; k < n_; ++k) {
-      if (point.unknowns[k] > 0) continue;
+      if (is_pinned(k)) held[k] = 1;
+      if (is_pinned(k) || point.unknowns[k] > 0) continue;
       const Prior known = prior(k);
       double slope = (point.unknowns[k] - known.center) * std::pow(known.weight(point.unknowns[k]), 2);
       for (std::size_t p = 0; p < plans_.size(); ++p) {
@@ -178,8 +188,34 @@ class Fit {
   int n_;
   bool normal_;
   double mean_s_ = 0;
-  double common_s_ = 0;  ///< center of the latencies' prior
+  double common_s_ = 0;       ///< center of the latencies' prior
+  std::vector<char> pinned_;  ///< empty: none
 };
+
+/// The median, or of two latencies the smaller: a slow link is the exception.
+double common_latency(const std::vector<double>& unknowns, int latencies) {
+  return lower_median(std::vector<double>(unknowns.begin(), unknowns.begin() + latencies));
+}
+
+/// Minus twice the logarithm of the posterior; the scale is one more unknown.
+double objective_of(const Fit::Point& point, double scale) {
+  return point.objective + 2 * static_cast<double>(point.errors.size()) * std::log(scale);
+}
+
+/// The nearest optimum, where the scale is one too.
+TimingFit settle(Fit& fit, Fit::Point point, int latencies) {
+  double scale = kFirstScale;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const double next = fit.scale_of(point, scale);
+    if (round > 0 && std::abs(next / scale - 1) < 0.01) break;
+    // Shrink step by step: a small scale freezes plans that look like outliers only because the fit is not
+    // complete.
+    scale = std::max(next, scale / 10);
+    fit.set_common_latency(common_latency(point.unknowns, latencies));
+    point = fit.descend(fit.at(point.unknowns, scale), scale, kMostSteps);
+  }
+  return {point.unknowns, fit.covariance(point, scale), point.errors, scale, objective_of(point, scale), {}};
+}
 
 double rms(const std::vector<double>& errors) {
   double squares = 0;
@@ -247,8 +283,7 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
   Fit fit(pipeline, plans, errors);
   const int latencies = pipeline.num_latencies();
   const auto set_common = [&](const std::vector<double>& unknowns) {
-    // The median, or of two latencies the smaller: a slow link is the exception.
-    fit.set_common_latency(lower_median(std::vector<double>(unknowns.begin(), unknowns.begin() + latencies)));
+    fit.set_common_latency(common_latency(unknowns, latencies));
   };
   std::vector<Fit::Point> found;
   for (const std::vector<double>& start : starts) {
@@ -262,24 +297,53 @@ TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
   TimingFit best;
   std::vector<std::vector<double>> ends;
   for (Fit::Point& point : found) {
-    double scale = kFirstScale;
-    for (int round = 0; round < kMostRounds; ++round) {
-      const double next = fit.scale_of(point, scale);
-      if (round > 0 && std::abs(next / scale - 1) < 0.01) break;
-      // Shrink step by step: a small scale freezes plans that look like outliers only because the fit is not
-      // complete.
-      scale = std::max(next, scale / 10);
-      set_common(point.unknowns);
-      point = fit.descend(fit.at(point.unknowns, scale), scale, kMostSteps);
-    }
-    // Minus twice the logarithm of the posterior; the scale is one more unknown.
-    ends.push_back(point.unknowns);
-    const double objective = point.objective + 2 * static_cast<double>(plans.size()) * std::log(scale);
-    if (!best.unknowns.empty() && objective >= best.objective) continue;
-    best = {point.unknowns, fit.covariance(point, scale), point.errors, scale, objective, {}};
+    TimingFit settled = settle(fit, std::move(point), latencies);
+    ends.push_back(settled.unknowns);
+    if (best.unknowns.empty() || settled.objective < best.objective) best = std::move(settled);
   }
   best.ends = std::move(ends);
   return best;
+}
+
+void try_other_latencies(TimedPipeline& pipeline, std::span<const TimedPlan> plans, TimingFit& known) {
+  Fit fit(pipeline, plans, ErrorModel::student_t);
+  const int latencies = pipeline.num_latencies();
+  const auto try_from = [&](std::vector<double> start) {
+    fit.set_common_latency(common_latency(start, latencies));
+    const Fit::Point point = fit.descend(fit.at(std::move(start), known.scale), known.scale, kFirstSteps);
+    const double objective = objective_of(point, known.scale);
+    if (objective > known.objective + kNearlyAsGood) return false;
+    known.ends.push_back(point.unknowns);
+    if (objective > known.objective - kWorthAHop) return false;
+    TimingFit settled = settle(fit, point, latencies);
+    if (settled.objective > known.objective - kWorthAHop) return false;
+    settled.ends = std::move(known.ends);
+    settled.ends.push_back(settled.unknowns);
+    known = std::move(settled);
+    return true;
+  };
+  for (int tries = 0, in_vain = 0; tries < kMostHops * latencies && in_vain < latencies; ++tries) {
+    const int k = tries % latencies;
+    bool better = false;
+    for (const double latency_s : kHops_s) {
+      std::vector<double> start = known.unknowns;
+      start[k] = latency_s;
+      better = try_from(std::move(start)) || better;
+    }
+    std::vector<double> swapped = known.unknowns;
+    std::swap(swapped[k], swapped[(k + 1) % latencies]);
+    better = try_from(std::move(swapped)) || better;
+    in_vain = better ? 0 : in_vain + 1;
+  }
+}
+
+PinnedFit fit_pinned(TimedPipeline& pipeline, std::span<const TimedPlan> plans, const TimingFit& known,
+                     std::vector<double> start, const std::vector<char>& pinned) {
+  Fit fit(pipeline, plans, ErrorModel::student_t);
+  fit.set_common_latency(common_latency(known.unknowns, pipeline.num_latencies()));
+  fit.pin(pinned);
+  const Fit::Point point = fit.descend(fit.at(std::move(start), known.scale), known.scale, kFirstSteps);
+  return {point.unknowns, objective_of(point, known.scale)};
 }
 
 }  // namespace perseus::calibration

@@ -34,7 +34,7 @@ struct TimingFit {
   std::vector<double> errors;    ///< relative, per plan
   double scale = 0;              ///< of the relative errors
   double objective = 0;  ///< minus twice the log of the posterior; comparable between pipelines of the same plans
-  std::vector<std::vector<double>> ends;  ///< end points of the best descents: starts for fits to similar plans
+  std::vector<std::vector<double>> ends;  ///< of the best descents: starts for fits to similar plans
   [[nodiscard]] double stddev(int unknown) const;
   [[nodiscard]] double correlation(int a, int b) const;
   [[nodiscard]] double rms_error() const;
@@ -46,5 +46,18 @@ std::vector<std::vector<double>> starts_for(TimedPipeline& pipeline, std::span<c
 
 TimingFit fit_timing(TimedPipeline& pipeline, std::span<const TimedPlan> plans,
                      const std::vector<std::vector<double>>& starts, ErrorModel errors = ErrorModel::student_t);
+
+/// Improves a fit by descents from points where one latency is another, or that of its neighbor, until none is better:
+/// with several slow links there are optima that no start is near. Those that are nearly as good join the ends.
+void try_other_latencies(TimedPipeline& pipeline, std::span<const TimedPlan> plans, TimingFit& fit);
+
+/// Where the `pinned` unknowns of `start` keep their values, whatever their priors: the others that agree best with the
+/// plans, at the scale of `fit`, and the objective, comparable with that of `fit`.
+struct PinnedFit {
+  std::vector<double> unknowns;
+  double objective = 0;
+};
+PinnedFit fit_pinned(TimedPipeline& pipeline, std::span<const TimedPlan> plans, const TimingFit& fit,
+                     std::vector<double> start, const std::vector<char>& pinned);
 
 }  // namespace perseus::calibration
