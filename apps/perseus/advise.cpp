@@ -19,6 +19,7 @@
 #include "io/report/summary.h"
 #include "io/report/table.h"
 #include "io/report/timeline.h"
+#include "link_doubt.h"
 #include "origin.h"
 #include "pipeline.h"
 #include "planning/baselines/best_of_all.h"
@@ -130,6 +131,7 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
 Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner, int gpus) {
   Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline.dag, planner, {});
   if (!frontier) return frontier.error();
+  keep_with_all_links(pipeline, {}, *frontier);
   StopCheck never;
   frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();

@@ -69,13 +69,14 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
     return Error{predictions.error().code, fmt::format("{}: {}", options.ops, predictions.error().message)};
   std::vector<int> everything(num_plans);
   std::iota(everything.begin(), everything.end(), 0);
+  fit.other_links = true;
   auto calibration = calibration::calibrate(*trace, everything, fit);
   if (!calibration) return calibration.error();
   model::Profile profile =
       calibration::make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
-  formats::PipelineConstants constants{name_of(calibration->schedule), calibration->schedule.num_microbatches,
-                                       calibration->costs(), calibration->power.blocking().stddev,
-                                       calibration->transfer_latency_stddev};
+  formats::PipelineConstants constants{
+      name_of(calibration->schedule),       calibration->schedule.num_microbatches, calibration->costs(),
+      calibration->power.blocking().stddev, calibration->transfer_latency_stddev,   calibration->other_links};
   const calibration::PredictionErrors errors = calibration::errors_of(*predictions);
   std::vector<std::string> doubts = calibration::doubts_of(*calibration, *predictions, *trace);
   return CalibrationOutcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),

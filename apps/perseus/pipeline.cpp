@@ -294,6 +294,23 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   return measured;
 }
 
+Result<planner::LatencySets> other_latencies(const PipelineOptions& options, const model::ComputationDag& dag) {
+  if (options.constants.empty()) return planner::LatencySets{};
+  const auto constants = formats::read_pipeline_constants(options.constants);
+  if (!constants) return constants.error();
+  planner::LatencySets sets;
+  if (constants->costs.serial_transfers) return sets;
+  for (const model::OtherLinks& links : constants->other_links) {
+    auto latencies = model::dependency_latencies(dag, links);
+    if (!latencies) {
+      return Error{latencies.error().code,
+                   fmt::format("{}: $.other_links[{}]: {}", options.constants, sets.size(), latencies.error().message)};
+    }
+    sets.push_back(*std::move(latencies));
+  }
+  return sets;
+}
+
 Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   if (given.profile.empty() == given.dag.empty()) {
     return Error{ErrorCode::usage, given.dag.empty() ? "a profile or --dag FILE.json is needed"
@@ -321,6 +338,9 @@ Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   auto drawn = profiling::drawn_types(measured->draws, options.split_backward, *schedule, measured->costs, never);
   if (!drawn) return Error{drawn.error().code, fmt::format("{}: {}", options.profile, drawn.error().message)};
   pipeline.drawn = *std::move(drawn);
+  auto other_links = other_latencies(options, pipeline.dag);
+  if (!other_links) return other_links.error();
+  pipeline.other_links = *std::move(other_links);
   pipeline.title = file_name(options.profile);
   pipeline.default_blocking = measured->default_blocking;
   pipeline.modeled = measured->modeled;

@@ -16,6 +16,7 @@
 #include "io/report/report.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/computation_dag.h"
+#include "planning/planner/robust_frontier.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/pooled_profile.h"
 
@@ -41,6 +42,7 @@ struct PipelineOptions {
 
 struct Pipeline {
   model::ComputationDag dag;
+  planner::LatencySets other_links;  ///< that --constants leave possible, see other_latencies()
   profiling::DrawnTypes drawn;  ///< alternatives that a noisy profile leaves possible; none where the profile counts
                                 ///< as exact
   std::string title;
@@ -57,6 +59,9 @@ constexpr const char* kPipelineGroup = "The pipeline";
 /// one name, for its help; empty: none.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
+/// The latencies of the DAG's dependencies with each set of links that explains the calibrated runs too; none without
+/// --constants, or where transfers queue.
+Result<planner::LatencySets> other_latencies(const PipelineOptions& options, const model::ComputationDag& dag);
 /// Prints the blocking power that is assumed because no --blocking-power was given.
 void note_assumed_blocking(Watts assumed);
 /// Facts and origin, for files.

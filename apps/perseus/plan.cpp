@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <chrono>
@@ -18,6 +19,7 @@
 #include "io/report/format.h"
 #include "io/report/summary.h"
 #include "io/report/timeline.h"
+#include "link_doubt.h"
 #include "pipeline.h"
 #include "plan_output.h"
 #include "plan_report.h"
@@ -26,6 +28,7 @@
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
 #include "planning/planner/perseus_method.h"
+#include "planning/planner/robust_frontier.h"
 #include "point_figures.h"
 #include "progress.h"
 #include "server/profiling/expected_frontier.h"
@@ -135,6 +138,11 @@ formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRu
           {kSlowdownKey, fmt::format("{}", rule.slowdown)}};
 }
 
+/// Whether plans are changed so that they keep their times with all links of --constants.
+bool keeps_links(const PlanOptions& options) {
+  return options.method == "exact" && options.switch_latency_s == 0 && options.min_dwell_s == 0;
+}
+
 Result<int> search_configurations(const PlanOptions& options, const model::DefaultRule& rule, bool as_json) {
   if (options.bound_only || !options.straggler.empty()) {
     return Error{ErrorCode::usage,
@@ -147,12 +155,17 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
   planner.out = options.out;
   // All are planned for the time of the first one, the reference, too.
   std::vector<Seconds> deadlines;
-  planner.plan = [&](const model::ComputationDag& dag, const std::string& name) {
+  planner.plan = [&](const model::ComputationDag& dag, const std::string& name) -> Result<model::Frontier> {
     if (deadlines.empty()) {
       const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;
       deadlines = {t_max, (1 + rule.slowdown) * t_max};
     }
-    return make_frontier(dag, options, rule, "planning " + name, deadlines);
+    Result<model::Frontier> frontier = make_frontier(dag, options, rule, "planning " + name, deadlines);
+    if (!frontier || !keeps_links(options)) return frontier;
+    const auto links = other_latencies(options.pipeline, dag);
+    if (!links) return links.error();
+    if (!links->empty()) planner.metadata[kOtherLinksKey] = std::to_string(links->size());
+    return planner::robust_frontier(dag, *links, *std::move(frontier), std::array{rule.slowdown});
   };
   return run_plan_search(options.pipeline, options.search, planner, as_json);
 }
@@ -195,6 +208,8 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   const auto began = std::chrono::steady_clock::now();
   Result<model::Frontier> frontier = make_frontier(dag, options, rule);
   if (!frontier) return frontier.error();
+  const LinkDoubt links =
+      keeps_links(options) ? keep_with_all_links(*pipeline, rule, *frontier) : doubt_about(*pipeline, rule, *frontier);
   StopCheck never;
   frontier = profiling::expected_frontier(dag, pipeline->drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();
@@ -206,6 +221,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (!options.out.empty()) {
     formats::Metadata metadata = metadata_of(options, rule);
     for (const report::ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
+    if (links.sets > 0 && keeps_links(options)) metadata[kOtherLinksKey] = std::to_string(links.sets);
     const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule, metadata);
     die_if_interrupted();
     if (!written) return written.error();
@@ -213,11 +229,12 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
   if (as_json) {
     json::object all = plan_json(*pipeline, summary, figures);
     all["planning_s"] = took_s;
+    if (links.sets > 0) all["other_links"] = json_of(links);
     if (!options.out.empty()) all["out"] = options.out;
     print(formats::json_text(all) + "\n");
     return 0;
   }
-  print(plan_text(*pipeline, *frontier, summary, figures));
+  print(plan_text(*pipeline, *frontier, summary, figures) + text_of(links));
   print(fmt::format("planned in {}\n", report::text_of(Seconds(took_s))));
   if (!options.out.empty()) print(fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
   return 0;

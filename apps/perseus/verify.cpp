@@ -13,6 +13,7 @@
 #include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/format.h"
+#include "link_doubt.h"
 #include "pipeline.h"
 #include "plan_source.h"
 #include "planning/checker/certificate_check.h"
@@ -57,9 +58,13 @@ constexpr std::string_view kNotRecomputed =
     "too, "
     "at most the distance to the lower bound)\n";
 
+constexpr std::string_view kOtherLinksNotChecked =
+    "not checked: the other links that these plans keep their times with, which only constants.json has\n";
+
 json::array not_recomputed_json(const formats::PlanFile& file) {
   json::array columns;
   if (has_clock_limits(file)) columns.emplace_back("clock_limit_cost_j");
+  if (file.metadata.contains(kOtherLinksKey)) columns.emplace_back(kOtherLinksKey);
   return columns;
 }
 
@@ -120,8 +125,8 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
   const auto method = file->metadata.find("method");
   options.has_clock_limits = has_clock_limits(*file);
-  options.reaches_both_ends =
-      !options.has_clock_limits && (method == file->metadata.end() || method->second == "exact");
+  options.reaches_both_ends = !options.has_clock_limits && !file->metadata.contains(kOtherLinksKey) &&
+                              (method == file->metadata.end() || method->second == "exact");
   CheckedPlans checked;
   checked.verified = checker::verify_frontier(dag, file->frontier, bound.certificates, options);
   for (const checker::Finding& finding : checked.verified.findings) checked.findings.push_back(finding.message);
@@ -227,6 +232,7 @@ std::string checked_text(const CheckedSearch& checked) {
   text +=
       "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
   if (has_clock_limits(checked.plans.front().file)) text += kNotRecomputed;
+  if (checked.plans.front().file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
   text += fmt::format("not checked: {}, and pictures\n", kUncheckedPage);
   return text + (checked.findings.empty()
                      ? "verified: all claims hold\n"
@@ -302,6 +308,7 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
       fmt::format("fastest plan {}, all-maximum-clock {}, least possible {}\n", report::text_of(verified.fastest_time),
                   report::text_of(verified.max_clock_makespan), report::text_of(verified.least_makespan));
   if (has_clock_limits(file)) text += kNotRecomputed;
+  if (file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
   text += ok ? "verified: all claims hold\n" : fmt::format("NOT verified: {} claims do not hold\n", findings.size());
   print(text);
   return ok ? 0 : 1;

@@ -67,6 +67,41 @@ TEST(CalibrateCommand, WritesAProfileAndConstantsThatPlanTakes) {
   EXPECT_THAT(in_words.out, HasSubstr("the default plan is known to +- "));
 }
 
+TEST(CalibrateCommand, PlansKeepTheirTimesWithTheOtherLinksOfConstants) {
+  const ScratchFolder scratch;
+  const std::string profile = sample_profile();
+  const auto constants = [&](const std::string& name, const std::string& others) {
+    return scratch.file(name, R"({"schedule": "1f1b", "microbatches": 8, "blocking_power_w": 70, )"
+                              R"("transfer_latency_s": 0.001, "other_links": )" +
+                                  others + "}");
+  };
+  const std::string slow =
+      constants("slow.json", R"([{"transfer_latency_s": [0.001, 0.02, 0.001], "blocking_transfers": false}])");
+  const auto planned = [&](std::vector<std::string> more) {
+    std::vector<std::string> all{"plan", profile, "--constants", slow, "--no-progress"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_perseus(all);
+  };
+  const Outcome outcome = planned({"--json", "--out", scratch.path("plans")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json::object links = json::parse(outcome.out).as_object().at("other_links").as_object();
+  EXPECT_EQ(links.at("sets"), 1);
+  EXPECT_GT(links.at("late_pct").to_number<double>(), 0.1);
+  EXPECT_LE(links.at("may_be_late_pct").to_number<double>(), 0.051);
+  EXPECT_THAT(planned({}).out, HasSubstr("1 other set of links explains the calibrated runs too: the default plan is "
+                                         "at most 0."));
+  EXPECT_THAT(planned({"--switch-latency", "0.001"}).out, HasSubstr("with them, the default plan may be "));
+  const Outcome verified = run_perseus({"verify", scratch.path("plans")});
+  EXPECT_EQ(verified.exit_code, 0) << verified.out;
+  EXPECT_THAT(verified.out, HasSubstr("not checked: the other links"));
+
+  const std::string wrong =
+      constants("wrong.json", R"([{"transfer_latency_s": [0.001], "blocking_transfers": false}])");
+  const Outcome refused = run_perseus({"plan", profile, "--constants", wrong});
+  EXPECT_EQ(refused.exit_code, 65) << refused.err;
+  EXPECT_THAT(refused.err, HasSubstr("wrong.json: $.other_links[0]: "));
+}
+
 TEST(CalibrateCommand, WritesConstantsOfLinksThatCarryOneTransferAtATime) {
   const ScratchFolder scratch;
   TrueRun run;
