@@ -16,6 +16,13 @@ namespace perseus::profiling {
 namespace {
 
 constexpr std::size_t kFewestClocks = 3;
+// To estimate noise from one sample a clock:
+constexpr std::size_t kHighestOrder = 5;  // of polynomials; as many neighbors
+constexpr std::size_t kFewestRests = 8;
+constexpr double kMostEqual = 0.05;                      // share of neighboring clocks
+constexpr double kCoarsestUnit = 1, kFinestUnit = 1e-7;  // s or J, of rounded values
+constexpr double kExplained = 3;                         // times the rounding: what looks like noise is none
+constexpr double kSurely = 0.6;  // of the least noise that counts: the least of several estimates is an underestimate
 constexpr std::uint64_t kSeed = 14;
 /// Candidates, as shares of the bound on the noise.
 constexpr double kShares[] = {1, 0.5, 0.25, 0.125};
@@ -61,20 +68,89 @@ double stddev_of(std::vector<double> absolute) {
   return absolute.empty() ? 0 : kStddevPerMedianDistance * median(std::move(absolute));
 }
 
-/// Noise of a mean: distance from the line through its two neighbors. Curvature counts as noise, so this is an upper
-/// bound.
-double bound_on_noise(const Family& family, const Values& values) {
-  std::vector<double> off;
-  for (std::size_t m = 0; m < family.members.size(); ++m) {
-    const std::vector<model::Measurement>& measured = family.members[m]->measurements;
-    for (std::size_t i = 1; i + 1 < measured.size(); ++i) {
-      const auto at = [&](std::size_t j) { return log_clock(measured[j].clock, measured.front().clock); };
-      const double share = (at(i) - at(i + 1)) / (at(i - 1) - at(i + 1));
-      const double residual = values[m][i] - share * values[m][i - 1] - (1 - share) * values[m][i + 1];
-      off.push_back(std::abs(residual) / std::sqrt(1 + share * share + (1 - share) * (1 - share)));
+/// Distance of a value from the polynomial through `order` neighbors, over the standard deviation that this distance
+/// has where all values have one of 1.
+double rest(const std::vector<model::Measurement>& measured, const std::vector<double>& values, std::size_t first,
+            std::size_t order) {
+  const auto at = [&](std::size_t j) { return log_clock(measured[first + j].clock, measured.front().clock); };
+  const std::size_t middle = order / 2;
+  double rest = values[first + middle], squares = 1;
+  for (std::size_t j = 0; j <= order; ++j) {
+    if (j == middle) continue;
+    double weight = 1;
+    for (std::size_t k = 0; k <= order; ++k) {
+      if (k != j && k != middle) weight *= (at(middle) - at(k)) / (at(j) - at(k));
     }
+    rest -= weight * values[first + j];
+    squares += weight * weight;
   }
-  return stddev_of(std::move(off));
+  return rest / std::sqrt(squares);
+}
+
+/// Whether equal values stand side by side too often to be noise: rounded, or a limit of the GPU.
+bool has_equal_neighbors(const Values& values) {
+  int equal = 0, pairs = 0;
+  for (const std::vector<double>& of_member : values) {
+    for (std::size_t i = 1; i < of_member.size(); ++i, ++pairs) equal += of_member[i] == of_member[i - 1] ? 1 : 0;
+  }
+  return equal > kMostEqual * pairs;
+}
+
+/// Standard deviation of rounding where all values of an entry are multiples of a power of ten, relative; the largest
+/// of all entries.
+double rounding(const Family& family, bool of_time) {
+  const auto relative = [&](const std::vector<model::Measurement>& measured) {
+    const auto value = [&](const model::Measurement& m) { return of_time ? m.time.value() : m.energy.value(); };
+    for (double unit = kCoarsestUnit; unit > kFinestUnit; unit /= 10) {
+      const auto is_multiple = [&](const model::Measurement& m) {
+        const double count = value(m) / unit;
+        return std::abs(count - std::round(count)) < 1e-6 * std::max(1.0, count);
+      };
+      if (std::ranges::all_of(measured, is_multiple)) return unit / std::sqrt(12) / value(measured.front());
+    }
+    return 0.0;
+  };
+  double most = 0;
+  for (const model::ProfileEntry* entry : family.members) most = std::max(most, relative(entry->measurements));
+  return most;
+}
+
+struct NoiseBounds {
+  double of_lines = 0;  ///< what is left after a line through two neighbors
+  double least = 0;     ///< of several orders of polynomials, and of what members do not share: 0 in exact profiles
+};
+
+/// Bounds on the noise of a mean from above: what is left of each value after a polynomial through its neighbors.
+/// Curvature and steps count as noise in some, noise in all.
+NoiseBounds bounds_on_noise(const Family& family, const Values& values) {
+  if (has_equal_neighbors(values)) return {};
+  NoiseBounds bounds{0, INFINITY};
+  for (std::size_t order = 2; order <= kHighestOrder; ++order) {
+    std::vector<double> off, not_shared;
+    std::map<std::vector<Megahertz>, std::vector<double>> rests;  // by clocks
+    for (std::size_t m = 0; m < family.members.size(); ++m) {
+      const std::vector<model::Measurement>& measured = family.members[m]->measurements;
+      for (std::size_t first = 0; first + order < measured.size(); ++first) {
+        std::vector<Megahertz> clocks;
+        for (std::size_t j = 0; j <= order; ++j) clocks.push_back(measured[first + j].clock);
+        const double of_value = rest(measured, values[m], first, order);
+        off.push_back(std::abs(of_value));
+        rests[clocks].push_back(of_value);
+      }
+    }
+    if (off.size() < kFewestRests) break;
+    const double of_order = stddev_of(std::move(off));
+    if (order == 2) bounds.of_lines = of_order;
+    bounds.least = std::min(bounds.least, of_order);
+    for (const auto& [clocks, of_members] : rests) {
+      const auto count = static_cast<double>(of_members.size());
+      if (count < 3) continue;
+      const double shared = median(of_members);
+      for (const double one : of_members) not_shared.push_back(std::abs(one - shared) / std::sqrt(1 - 1 / count));
+    }
+    if (not_shared.size() >= kFewestRests) bounds.least = std::min(bounds.least, stddev_of(std::move(not_shared)));
+  }
+  return bounds;
 }
 
 /// With widely spaced clocks, more of a curve's curvature and steps would count as noise.
@@ -142,12 +218,16 @@ struct Pooled {
   bool changed = false;
 };
 
-Pooled pooled(const Family& family, const Values& values, std::optional<double> noise, int draws,
+Pooled pooled(const Family& family, const Values& values, std::optional<double> noise, double rounding, int draws,
               std::mt19937_64& engine) {
   const bool known = noise.has_value();
-  const double bound = known ? *noise : bound_on_noise(family, values);
-  const double least = known ? kLeastNoise : least_estimated_noise(family);
-  if (smallest_stddev(variances(family, bound)) < least) return {values, {}, bound, false};
+  const NoiseBounds bounds = known ? NoiseBounds{*noise, *noise} : bounds_on_noise(family, values);
+  const double bound = bounds.of_lines, least = known ? kLeastNoise : least_estimated_noise(family);
+  const double surely = known ? least : kSurely * least;
+  if (!known && bound < kExplained * rounding) return {values, {}, 0, false};
+  if (smallest_stddev(variances(family, bound)) < least || smallest_stddev(variances(family, bounds.least)) < surely) {
+    return {values, {}, std::min(bound, bounds.least), false};
+  }
   double center = 0, count = 0;
   for (const auto& of_member : values) {
     for (const double value : of_member) center += value, ++count;
@@ -221,11 +301,13 @@ PooledProfile pool(const model::Profile& profile, std::optional<double> noise, i
         of_power.push_back(std::log(m.energy.value()) - of_time.back());
       }
     }
-    const Pooled time = pooled(family, times, noise ? noise : noise_of_repeats(family, true), draws, engine);
+    const Pooled time =
+        pooled(family, times, noise ? noise : noise_of_repeats(family, true), rounding(family, true), draws, engine);
     for (std::size_t m = 0; m < times.size(); ++m) {
       for (std::size_t i = 0; i < times[m].size(); ++i) powers[m][i] += times[m][i] - time.values[m][i];
     }
-    const Pooled power = pooled(family, powers, noise ? noise : noise_of_repeats(family, false), draws, engine);
+    const Pooled power = pooled(family, powers, noise ? noise : noise_of_repeats(family, false),
+                                std::hypot(rounding(family, true), rounding(family, false)), draws, engine);
     result.time_noise = std::max(result.time_noise, time.noise);
     result.power_noise = std::max(result.power_noise, power.noise);
     result.changed = result.changed || time.changed || power.changed;

@@ -4,7 +4,9 @@
 //          noise its plans are slower and need more energy than it claims.
 // Model:   server/profiling/curve_family.h, a family per instruction for log time and one for log power. The noise is
 //          known from repeats (samples > 1); without them it is estimated: the distance of each clock from the line
-//          between its neighbors bounds it, and the most likely one of that bound and shares of it is used.
+//          between its neighbors bounds it, and the most likely one of that bound and shares of it is used. What
+//          higher polynomials explain, what stages share, equal neighbors and rounding are no noise: exact profiles
+//          stay as they are.
 // Input:   a profile; the noise of one sample, if the caller knows it.
 // Output:  the same entries and clocks, with times and energies shrunk toward the instruction's other clocks and the
 //          same clock of other stages, as far as the data allow; the noise of a single sample that was assumed; draws
