@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <utility>
 
 #include "planning/model/build_dag.h"
+#include "planning/model/default_plan.h"
 #include "planning/model/derived_instructions.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/realize.h"
@@ -87,6 +89,18 @@ class Lanes {
   std::vector<std::vector<double>> time_s_, energy_j_;  // [type][option * lanes + lane]
 };
 
+constexpr int kBetween = 8;
+
+/// Maximum clock, and plans between it and a plan of whose clocks each is a share of the way toward it.
+std::vector<model::Plan> plans_toward_highest(const model::Plan& plan) {
+  std::vector<model::Plan> all;
+  for (int share = kBetween - 1; share >= 0; --share) {
+    model::Plan& between = all.emplace_back(plan);
+    for (auto& option : between) option = static_cast<std::uint16_t>((option * share + kBetween / 2) / kBetween);
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<DrawnTypes> drawn_types(const std::vector<model::Profile>& draws, std::optional<double> split,
@@ -111,12 +125,35 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
   const model::Plan highest = model::all_maximum_clock(dag);
   const std::vector<double> highest_j = lanes.energies_j(highest);
   frontier.maximum_clock_noise = lanes.of(highest, highest_j);
-  for (model::FrontierPoint& point : frontier.points) {
+  const auto expect = [&](model::FrontierPoint& point) {
     point.noise = lanes.of(point.plan, highest_j);
     point.time += point.noise.lateness;
     point.energy += waiting * point.noise.lateness;
     point.bound = frontier.bound.at(point.time) + waiting * point.time;
+  };
+  for (model::FrontierPoint& point : frontier.points) {
+    expect(point);
     if (check.stop(lanes.cost())) return planning_stopped();
+  }
+  planner::Realizer realizer(dag);
+  const Seconds t_max = realizer.realize(highest).time + frontier.maximum_clock_noise.lateness;
+  const auto in_time = [&](const model::FrontierPoint& point) { return point.time <= model::kSameTime * t_max; };
+  if (std::ranges::none_of(frontier.points, in_time)) {
+    const bool limited = std::ranges::any_of(
+        frontier.points, [](const model::FrontierPoint& point) { return point.clock_limit_cost > Joules(0); });
+    const auto fastest = std::ranges::min_element(frontier.points, {}, &model::FrontierPoint::time);
+    // Where clocks arrive late or have to stay, only a plan without changes is known to be what it claims.
+    for (model::Plan& plan : plans_toward_highest(limited ? highest : fastest->plan)) {
+      const planner::Realizer::Outcome outcome = realizer.realize(plan);
+      model::FrontierPoint point{outcome.time,
+                                 outcome.effective_energy + waiting * outcome.time,
+                                 outcome.effective_energy,
+                                 {},
+                                 std::move(plan)};
+      expect(point);
+      frontier.points.push_back(std::move(point));
+      if (check.stop(lanes.cost())) return planning_stopped();
+    }
   }
   planner::keep_pareto(frontier.points);
   return frontier;

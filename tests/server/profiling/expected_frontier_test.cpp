@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -108,6 +109,23 @@ TEST(ExpectedFrontier, TimesAreMeansOverTheDrawsAndNeverBelowThoseOfTheMeans) {
     EXPECT_LT(p.expected.points[i].time, p.expected.points[i - 1].time);
     EXPECT_GT(p.expected.points[i].effective_energy, p.expected.points[i - 1].effective_energy);
   }
+}
+
+TEST(ExpectedFrontier, HasAPlanNoSlowerThanMaximumClock) {
+  Planned p;
+  const Seconds t_max =
+      planner::Realizer(p.dag).realize(model::all_maximum_clock(p.dag)).time + p.expected.maximum_clock_noise.lateness;
+  model::Frontier late = p.by_means;
+  std::erase_if(late.points, [&](const model::FrontierPoint& point) { return p.mean_time(point.plan) <= t_max; });
+  ASSERT_FALSE(late.points.empty());
+  const model::Frontier expected = expected_frontier(p.dag, p.drawn, late, p.never).value();
+  EXPECT_LE(expected.points.back().time, (1 + 1e-9) * t_max);
+  const auto is_new = [&](const model::FrontierPoint& point) {
+    return std::ranges::find(late.points, point.plan, &model::FrontierPoint::plan) == late.points.end();
+  };
+  EXPECT_GE(std::ranges::count_if(expected.points, is_new), 2) << "maximum clock, and something between";
+  const checker::Verification verified = checker::verify_frontier(p.dag, expected, {}, {});
+  EXPECT_TRUE(verified.ok()) << verified.findings[0].message;
 }
 
 TEST(ExpectedFrontier, IsWrittenToThePlanFileAndVerifies) {
