@@ -1,6 +1,7 @@
 #include "planning/planner/exact.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <limits>
@@ -53,6 +54,9 @@ constexpr double kLastDigits = 1e-10;
 
 // Limit on the computations that the descent of limited plans realizes, over all points: about a second.
 constexpr double kDescentSteps = 4e7;
+
+// Of a DAG with at most this many plans, all are candidates.
+constexpr double kMostPlans = 20'000;
 
 // A frontier keeps at most this many points per requested deadline.
 constexpr int kPointsPerDeadline = 2;
@@ -328,6 +332,40 @@ class Planner {
   std::vector<Seconds> wanted_;  // deadlines in addition to the even ones: T_max, usual tolerances, requested ones
 };
 
+/// The options of a computation that no other one beats in time and effective energy.
+std::vector<std::uint16_t> unbeaten(const model::ComputationDag& dag, int computation) {
+  const std::vector<model::Measurement>& options = dag.type_of(computation).options;
+  const Watts waiting = dag.blocking_power_of(computation);
+  const auto beats = [&](const model::Measurement& a, const model::Measurement& b) {
+    const Joules more = (a.energy - waiting * a.time) - (b.energy - waiting * b.time);
+    return a.time <= b.time && more <= Joules(0) && (a.time < b.time || more < Joules(0) || &a < &b);
+  };
+  std::vector<std::uint16_t> kept;
+  for (std::size_t o = 0; o < options.size(); ++o) {
+    const auto beaten = [&](const model::Measurement& other) { return beats(other, options[o]); };
+    if (std::ranges::none_of(options, beaten)) kept.push_back(static_cast<std::uint16_t>(o));
+  }
+  return kept;
+}
+
+/// Every plan of unbeaten options; nothing if they are more than kMostPlans.
+std::vector<model::Plan> every_plan(const model::ComputationDag& dag) {
+  std::vector<std::vector<std::uint16_t>> options;
+  double plans = 1;
+  for (int c = 0; c < static_cast<int>(dag.computations.size()); ++c) {
+    options.push_back(unbeaten(dag, c));
+    if ((plans *= static_cast<double>(options.back().size())) > kMostPlans) return {};
+  }
+  std::vector<std::size_t> digits(options.size());
+  std::vector<model::Plan> all;
+  for (std::size_t i = 0; i < digits.size();) {
+    model::Plan& plan = all.emplace_back();
+    for (std::size_t c = 0; c < digits.size(); ++c) plan.push_back(options[c][digits[c]]);
+    for (i = 0; i < digits.size() && ++digits[i] == options[i].size(); ++i) digits[i] = 0;
+  }
+  return all;
+}
+
 }  // namespace
 
 double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptions& options) {
@@ -339,7 +377,9 @@ double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptio
   return sweep_s + rounding_s + (limited ? sweep_s + 1.2 * density + 4e-6 * n * deadlines : 0);
 }
 
-Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const PlannerOptions& options, StopCheck& check) {
+Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const PlannerOptions& given, StopCheck& check) {
+  PlannerOptions options = given;
+  std::ranges::move(every_plan(dag), std::back_inserter(options.candidates));
   Planner planner(dag, options, check);
   model::Frontier frontier = planner.plan_free();
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);

@@ -4,7 +4,7 @@
 //          fastest possible and T*, so that effective energy is least (paper section 4.1, NP-hard).
 // Output:  Frontier: the exact curve of the linear relaxation (continuous durations along each computation's effective
 //          energy hull), and the Pareto set of realized plans, slowest first. The fastest point has the least makespan
-//          of any plan.
+//          of any plan. Of at most 20,000 plans the Pareto set is the true one.
 // Errors:  none for a valid DAG (call ComputationDag::validate() first).
 // Cost:    see bench/.
 // Threads: single-threaded; it calls `progress` on the caller's thread.

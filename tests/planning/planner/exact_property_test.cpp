@@ -69,6 +69,19 @@ RC_GTEST_PROP(ExactFrontier, IsNeverBetterThanBruteForceAndItsBoundNeverWorse, (
   }
 }
 
+RC_GTEST_PROP(ExactFrontier, IsTheOptimumOfFewPlans, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice, kTiny);
+  RC_PRE(testing::num_plans(dag) <= 20'000);
+  const BruteForce brute_force(dag);
+  const model::Frontier frontier = plan_exact(dag, few_deadlines(Effort::low));
+  for (const testing::Realized& best : brute_force.pareto_set()) {
+    const model::FrontierPoint& found = look_up(frontier, best.time * (1 + 1e-12));
+    RC_ASSERT(found.time <= best.time * (1 + 1e-12));
+    RC_ASSERT(found.effective_energy <= best.effective_energy + 1e-9 * found.energy);
+  }
+}
+
 RC_GTEST_PROP(ExactFrontier, HasNoNegativeGap, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice);
