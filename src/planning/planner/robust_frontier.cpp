@@ -215,32 +215,84 @@ class Repair {
   Iterations& iterations_;
 };
 
-/// By how much more than the DAG's own latencies say each set is later than maximum clock, at most; s.
-double most_late_s(const std::vector<double>& time_s, const std::vector<double>& highest_s) {
-  double most_s = 0;
+/// The set with which a plan is later than the DAG's own latencies say, against maximum clock, and by how much.
+struct Late {
+  std::size_t set = 0;
+  double by_s = 0;
+};
+Late latest(const std::vector<double>& time_s, const std::vector<double>& highest_s) {
+  Late most;
   for (std::size_t k = 1; k < time_s.size(); ++k) {
-    most_s = std::max(most_s, (time_s[k] - highest_s[k]) - (time_s[0] - highest_s[0]));
+    const double late_s = (time_s[k] - highest_s[k]) - (time_s[0] - highest_s[0]);
+    if (late_s > most.by_s) most = {k, late_s};
   }
-  return most_s;
+  return most;
 }
+
+/// Repairs for all sets, with only those in view that have made a plan late so far: they are few.
+class RepairForAll {
+ public:
+  RepairForAll(const model::ComputationDag& dag, const LatencySets& sets)
+      : dag_(dag), sets_(sets), all_(dag, sets), tolerance_s_(kLinkTolerance * all_.highest_s().front()) {}
+
+  [[nodiscard]] Seconds t_max() const { return Seconds(all_.highest_s().front()); }
+
+  bool is_late(const model::Plan& plan) {
+    const Late late = latest(all_.makespans_s(plan), all_.highest_s());
+    if (late.by_s <= tolerance_s_) return false;
+    if (std::ranges::find(binding_, late.set) == binding_.end()) {
+      binding_.push_back(late.set);
+      in_view_.reset();
+    }
+    return true;
+  }
+
+  /// The plan, changed so that it needs at most `wanted`, and with no set more than it may. If it then needs less by
+  /// the DAG's own latencies, it has to keep that time too.
+  std::optional<model::Plan> repaired(model::Plan plan, Seconds wanted) {
+    for (int round = 0; round < kRounds; ++round) {
+      if (!in_view_) look_at_binding();
+      std::vector<double> deadlines_s = in_view_->highest_s();
+      for (double& deadline_s : deadlines_s) deadline_s += (wanted - t_max()).value() + tolerance_s_;
+      deadlines_s.front() = kSameSum * wanted.value();
+      auto changed = Repair(dag_, *in_view_).repaired(std::move(plan), deadlines_s);
+      if (!changed || !is_late(*changed)) return changed;
+      plan = *std::move(changed);
+      wanted = std::min(wanted, Seconds(all_.makespans_s(plan).front()));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  void look_at_binding() {
+    LatencySets sets;
+    for (const std::size_t set : binding_) sets.push_back(sets_[set - 1]);
+    in_view_.emplace(dag_, sets);
+  }
+
+  const model::ComputationDag& dag_;
+  const LatencySets& sets_;
+  Iterations all_;
+  double tolerance_s_;
+  std::vector<std::size_t> binding_;
+  std::optional<Iterations> in_view_;
+};
 
 }  // namespace
 
 double lateness_with(const model::ComputationDag& dag, const LatencySets& sets, const model::Plan& plan) {
   Iterations iterations(dag, sets);
-  return most_late_s(iterations.makespans_s(plan), iterations.highest_s()) / iterations.highest_s().front();
+  return latest(iterations.makespans_s(plan), iterations.highest_s()).by_s / iterations.highest_s().front();
 }
 
 model::Frontier robust_frontier(const model::ComputationDag& dag, const LatencySets& sets, model::Frontier frontier,
                                 std::span<const double> slowdowns) {
   if (sets.empty()) return frontier;
-  Iterations iterations(dag, sets);
+  RepairForAll repair(dag, sets);
   Realizer realizer(dag);
-  const std::vector<double> highest_s = iterations.highest_s();
-  const double tolerance_s = kLinkTolerance * highest_s.front();
+  const Seconds t_max = repair.t_max();
   std::vector<int> is_late;
-  for (const model::FrontierPoint& point : frontier.points)
-    is_late.push_back(most_late_s(iterations.makespans_s(point.plan), highest_s) > tolerance_s ? 1 : 0);
+  for (const model::FrontierPoint& point : frontier.points) is_late.push_back(repair.is_late(point.plan) ? 1 : 0);
 
   model::Frontier robust{{}, frontier.bound, frontier.maximum_clock_noise};
   const auto add = [&](model::Plan plan) {
@@ -249,21 +301,10 @@ model::Frontier robust_frontier(const model::ComputationDag& dag, const LatencyS
     robust.points.push_back({outcome.time, outcome.effective_energy + waiting, outcome.effective_energy,
                              frontier.bound.at(outcome.time) + waiting, std::move(plan)});
   };
-  Repair repair(dag, iterations);
-  const Seconds t_max(highest_s.front());
-  /// Begins with the slowest plan within `from`. A repaired plan that needs less than `wanted` by the DAG's own
-  /// latencies has to keep that time too.
+  /// Begins with the slowest plan within `from`.
   const auto add_repaired = [&](Seconds from, Seconds wanted) {
-    std::optional<model::Plan> plan = frontier.points[model::slowest_within(frontier, from)].plan;
-    for (int round = 0; round < kRounds; ++round) {
-      std::vector<double> deadlines_s = highest_s;
-      for (double& deadline_s : deadlines_s) deadline_s += (wanted - t_max).value() + tolerance_s;
-      deadlines_s.front() = kSameSum * wanted.value();
-      plan = repair.repaired(*std::move(plan), deadlines_s);
-      if (!plan) return;
-      const std::vector<double>& time_s = iterations.makespans_s(*plan);
-      if (most_late_s(time_s, highest_s) <= tolerance_s) return add(*std::move(plan));
-      wanted = Seconds(time_s.front());
+    if (auto plan = repair.repaired(frontier.points[model::slowest_within(frontier, from)].plan, wanted)) {
+      add(*std::move(plan));
     }
   };
   const auto late = static_cast<std::size_t>(std::ranges::count(is_late, 1));

@@ -9,7 +9,8 @@
 // Input:   a valid DAG, sets of latencies, a frontier of it without switch latency and dwell.
 // Output:  a frontier; maximum clock if no other plan is as fast.
 // Errors:  none.
-// Cost:    O(sets * (points + 60 repairs * changes) * (computations + dependencies)); a repair has about 20 changes.
+// Cost:    O((sets * points + late sets * 60 repairs * rounds) * (computations + dependencies)), with some 20 rounds a
+//          repair.
 // Threads: pure functions.
 // Source:  beyond the paper; docs/decisions/0064.
 #pragma once
