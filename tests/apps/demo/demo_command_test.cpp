@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "simulation/replay/kernel_state.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "tests/apps/perseus/program.h"
 
@@ -87,6 +88,18 @@ std::vector<std::string> locked_gpus(const ScratchFolder& scratch) {
   return locked;
 }
 
+/// GPUs of small_demo() on whose clock there is a lease: read without the GPU's mutex, which a stopped process may
+/// hold.
+std::vector<std::string> leased_gpus(const ScratchFolder& scratch) {
+  std::vector<std::string> leased;
+  std::error_code none_yet;
+  for (const auto& entry : fs::directory_iterator(scratch.path("work/leases"), none_yet)) {
+    if (fs::file_size(entry.path(), none_yet) == 0) continue;
+    leased.push_back(std::string("gpu_") + entry.path().string().back());  // the UUID ends with the worker's number
+  }
+  return leased;
+}
+
 /// Disables the plan guard: iterations take a few ms, and a busy test suite disturbs their times.
 [[maybe_unused]] const int without_guard = ::setenv("PERSEUS_PLAN_TOLERANCE", "-1", 1);
 
@@ -97,6 +110,26 @@ bool comes_true(Condition condition) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return condition();
+}
+
+bool has_ended(pid_t process) {
+  const auto state = replay::kernel_state_of(process);
+  return !state || state->state == 'Z';
+}
+
+void signal_all(const std::vector<pid_t>& processes, int signal) {
+  for (const pid_t process : processes) kill(process, signal);
+}
+
+/// Returns once they no longer run.
+void stop_all(const std::vector<pid_t>& processes) {
+  signal_all(processes, SIGSTOP);
+  EXPECT_TRUE(comes_true([&] {
+    return std::ranges::all_of(processes, [](pid_t process) {
+      const auto state = replay::kernel_state_of(process);
+      return !state || state->stopped || state->state == 'Z';
+    });
+  })) << "a process does not stop";
 }
 
 void expect_nothing_left(const ScratchFolder& scratch) {
@@ -122,16 +155,41 @@ bool ranks_are_registered(const ScratchFolder& scratch) {
   return is_registered("0") && is_registered("1");
 }
 
-/// Does `what` as soon as a plan holds a clock.
+/// Does `what` as soon as a clock is locked. Clients also give clocks back between plans: it may no longer be when
+/// `what` happens.
 RunOptions once_clocks_are_locked(const ScratchFolder& scratch, std::function<void(pid_t)> what) {
   RunOptions options;
   options.meanwhile = [&scratch, what = std::move(what)](pid_t program) {
     EXPECT_TRUE(comes_true(
-        [&] { return (ranks_are_registered(scratch) && !locked_gpus(scratch).empty()) || kill(program, 0) != 0; }));
-    EXPECT_FALSE(locked_gpus(scratch).empty()) << "the demo was over before";
+        [&] { return (ranks_are_registered(scratch) && !locked_gpus(scratch).empty()) || has_ended(program); }));
+    EXPECT_FALSE(has_ended(program)) << "the demo was over before";
     what(program);
   };
   return options;
+}
+
+/// Does `what` while a clock is locked: the demo, its workers and helpers are stopped. The demo continues after it.
+RunOptions while_a_clock_is_locked(
+    const ScratchFolder& scratch,
+    std::function<void(const std::vector<pid_t>& workers, const std::vector<pid_t>& helpers)> what) {
+  return once_clocks_are_locked(scratch, [&scratch, what = std::move(what)](pid_t demo) {
+    std::vector<pid_t> workers, helpers;
+    const auto stopped_with_a_lease = [&] {
+      if (locked_gpus(scratch).empty()) return has_ended(demo);
+      stop_all({demo});  // it reports helpers that it sees stopped
+      stop_all(workers = processes_of(scratch, "perseus-replay"));
+      stop_all(helpers = processes_of(scratch, "perseus-clockd"));
+      if (!leased_gpus(scratch).empty()) return true;
+      signal_all(helpers, SIGCONT);
+      signal_all(workers, SIGCONT);
+      kill(demo, SIGCONT);
+      return false;
+    };
+    EXPECT_TRUE(comes_true(stopped_with_a_lease));
+    EXPECT_FALSE(leased_gpus(scratch).empty()) << "the demo was over before";
+    what(workers, helpers);
+    kill(demo, SIGCONT);
+  });
 }
 
 /// What the workers lost in an iteration of the plan on a machine that is too busy for the simulation: each waits for
@@ -420,16 +478,15 @@ TEST(Demo, ADeadHelperEndsTheDemoWithAMessage) {
 /// As when the kernel ends the processes that take most memory: no later helper gives these clocks back.
 TEST(Demo, ClocksOfHelpersThatDieWithTheirWorkersAreGivenBack) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
-                                        const auto workers = processes_of(scratch, "perseus-replay");
-                                        for (const pid_t worker : workers) kill(worker, SIGSTOP);
-                                        const auto helpers = processes_of(scratch, "perseus-clockd");
-                                        // A helper that outlived another one for a moment would give its clock back.
-                                        for (const pid_t helper : helpers) kill(helper, SIGSTOP);
-                                        for (const pid_t helper : helpers) kill(helper, SIGKILL);
-                                        EXPECT_FALSE(locked_gpus(scratch).empty());
-                                        for (const pid_t worker : workers) kill(worker, SIGKILL);
-                                      }));
+  const Outcome outcome = run_perseus(
+      small_demo(scratch, 60), while_a_clock_is_locked(scratch, [&](const auto& workers, const auto& helpers) {
+        // A helper that outlived another one for a moment would give its clock back.
+        signal_all(helpers, SIGKILL);
+        signal_all(workers, SIGKILL);
+        EXPECT_TRUE(comes_true(
+            [&] { return std::ranges::all_of(helpers, has_ended) && std::ranges::all_of(workers, has_ended); }));
+        EXPECT_FALSE(locked_gpus(scratch).empty());
+      }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, HasSubstr("the demo has given it back"));
   EXPECT_THAT(outcome.err, Not(HasSubstr("still locked")));
@@ -439,13 +496,17 @@ TEST(Demo, ClocksOfHelpersThatDieWithTheirWorkersAreGivenBack) {
 /// Both processes of the helper are stopped; which of the two the demo sees as stopped for two iterations may differ.
 TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
-  const Outcome outcome = run_perseus(small_demo(scratch, 60), once_clocks_are_locked(scratch, [&](pid_t) {
-                                        const auto locked = locked_gpus(scratch);
-                                        const std::string gpu = locked.empty() ? "none" : locked.front();
-                                        const auto helpers = processes_of(scratch, "perseus-clockd", gpu);
-                                        ASSERT_FALSE(helpers.empty());
-                                        for (const pid_t helper : helpers) kill(helper, SIGSTOP);
-                                      }));
+  const Outcome outcome = run_perseus(
+      small_demo(scratch, 60), while_a_clock_is_locked(scratch, [&](const auto& workers, const auto& helpers) {
+        const std::vector<std::string> leased = leased_gpus(scratch);
+        ASSERT_FALSE(leased.empty());
+        const auto stays_stopped = processes_of(scratch, "perseus-clockd", leased.front());
+        ASSERT_FALSE(stays_stopped.empty());
+        for (const pid_t helper : helpers) {
+          if (std::ranges::find(stays_stopped, helper) == stays_stopped.end()) kill(helper, SIGCONT);
+        }
+        signal_all(workers, SIGCONT);
+      }));
   EXPECT_EQ(outcome.exit_code, 69);
   EXPECT_THAT(outcome.err, AllOf(HasSubstr("its helper (process "), HasSubstr("is stopped by a signal")));
   EXPECT_FALSE(fs::exists(scratch.path("out")));
@@ -530,7 +591,7 @@ TEST(Demo, RemovesTheTemporaryFilesOfAKilledDemo) {
       const auto folders = fs::directory_iterator(scratch.path("tmp"));
       return std::any_of(begin(folders), end(folders), [](const auto& f) { return fs::exists(f.path() / "in-use"); });
     };
-    EXPECT_TRUE(comes_true([&] { return locked() || kill(demo, 0) != 0; }));
+    EXPECT_TRUE(comes_true([&] { return locked() || has_ended(demo); }));
     kill(demo, SIGKILL);
   };
   EXPECT_EQ(run_perseus({"demo", "--out", scratch.path("out")}, options).signal, SIGKILL);
