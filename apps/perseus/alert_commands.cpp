@@ -17,7 +17,7 @@ ListForm alert_form() {
           {{"ALERT", "alert"},
            {"JOB", "job", Use::table, Kind::id},
            {"NAME", "name"},
-           {"DOMAIN", "domain", Use::roomy},
+           {"DOMAIN", "domain"},
            {"REASON", "text"},
            {"SINCE", "since_s", Use::wide, Kind::age},
            {"RAISED", "raised_at_s", Use::table, Kind::age}},
