@@ -162,22 +162,23 @@ void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::s
   struct Wanted {
     std::string domain;
     std::optional<double> least_rate, priority;
+    bool reset = false;
   };
   auto wanted = std::make_shared<Wanted>();
   auto* set = add_action(
-      group, command, "set",
-      "Set the job's tier under the power limits of a site; what is left out is its team's, or the site's",
+      group, command, "set", "Set the job's tier under the power limits of a site; what is left out stays as it is",
       [job, wanted] {
         json::object tier;
         if (!wanted->domain.empty()) tier["domain"] = wanted->domain;
         if (wanted->least_rate) tier["least_rate"] = *wanted->least_rate;
         if (wanted->priority) tier["priority"] = *wanted->priority;
+        if (wanted->reset) tier["reset"] = true;
         return http::HttpCall{"PUT", job_path(*job, "/tier"), formats::json_text(tier)};
       },
       job);
   set->add_option("JOB", *job, kJobMeaning)->required();
-  set->add_option("--domain", wanted->domain, "Power domain (default: the one around the hosts of its ranks)")
-      ->type_name("NAME");
+  set->add_flag("--reset", wanted->reset, "First remove what was set before: the job has what it asked for again");
+  set->add_option("--domain", wanted->domain, "Power domain")->type_name("NAME");
   set->add_option("--least-rate", wanted->least_rate, "Least part of its full speed that the job accepts")
       ->check(number_within(0, 1, ""))
       ->type_name("R");

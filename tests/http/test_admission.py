@@ -116,7 +116,7 @@ class Admission(AdmissionCase):
         for words, message in ((("--accelerators", "0"), "--accelerators: '0' is not"),
                                (("--accelerators", "1", "--domain", "x", "--host", "y"), "excludes"),
                                (("--accelerators", "1", "--domain", "cellar"),
-                                "domain: 'cellar'; allowed: the name of a domain of the site")):
+                                "domain: 'cellar'; allowed: hall")):
             wrong = self.admit("--job", "e", *words)
             self.assertEqual(wrong.returncode, 64, wrong.stderr)
             self.assertIn(message, wrong.stderr)

@@ -579,7 +579,13 @@ class Tiers(ServedCase):
         event = self.ask("GET", "/v1/events/recent?kind=tier_set")[1]["events"][0]
         self.assertEqual((event["job"], event["by"]), (first, "olga"))
         self.assertEqual(event["text"], "tier of domain b, least rate 0.95, priority 9 set")
-        self.assertEqual(self.perseus("job", "set", "greedy").returncode, 0)
+        self.assertEqual(self.perseus("job", "set", "greedy", "--priority", "3").returncode, 0)
+        self.assertEqual(self.tier("greedy"), ("b", 0.95, 3), "what is left out stays")
+        cellar = self.perseus("job", "set", "greedy", "--domain", "cellar")
+        self.assertEqual(cellar.returncode, 64, cellar.stderr)
+        self.assertIn("domain: 'cellar'; allowed: ", cellar.stderr)
+        self.assertEqual(self.tier("greedy"), ("b", 0.95, 3))
+        self.assertEqual(self.perseus("job", "set", "greedy", "--reset").returncode, 0)
         self.assertEqual(self.tier("greedy"), ("a", 0.9, 4), "its team's")
         self.assertEqual(self.perseus("job", "set", "greedy", "--least-rate", "90").returncode, 64)
 

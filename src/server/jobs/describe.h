@@ -104,6 +104,12 @@ void describe(F& f, S& s) {
   f("least_rate", s.least_rate);
   f("priority", s.priority);
 }
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, TierBody>
+void describe(F& f, S& s) {
+  describe(f, s.tier);
+  f("reset", s.reset);
+}
 
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, JobSummary>

@@ -421,8 +421,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const TierSet& e) {
-    job.spec.tier = e.tier;
-    job.spec.tier_bounded = false;
+    job.operator_tier = e.tier;
     return Ok{};
   }
   Status operator()(const PlanDeployed& e) {

@@ -108,6 +108,8 @@ struct Job {
   double active_s = 0;  ///< time of the last request from outside, according to the log
   JobRegistered spec;
 
+  Tier operator_tier;  ///< as set while it runs: what it has comes before what the job asked for
+
   std::vector<RankSlot> ranks;  ///< by rank
   std::vector<int> rank_at;     ///< by (dp * pp degree + pp) * tp degree + tp; -1: not registered
   int ranks_registered = 0;

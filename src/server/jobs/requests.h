@@ -283,8 +283,14 @@ struct ClearPolicy {
 
 struct SetTier {
   std::string job;
-  Tier tier;  ///< replaces the job's
+  Tier tier;           ///< what it does not have stays as it is
+  bool reset = false;  ///< first removes what was set before
   std::string by = {};
+};
+/// As a client sends it.
+struct TierBody {
+  Tier tier;
+  bool reset = false;
 };
 
 // ---- Views of a job

@@ -359,19 +359,34 @@ Place place_of(const SiteDocument& document, const Job& job) {
 
 }  // namespace
 
+Status check_domain(const SiteDocument& document, std::string_view name) {
+  if (name.empty() || document.site.has(name)) return Ok{};
+  constexpr std::size_t most = 20;
+  std::vector<std::string> names;
+  for (const model::DescribedDomain& domain : document.site.domains) {
+    if (names.size() == most) {
+      names.emplace_back("...");
+      break;
+    }
+    names.push_back(domain.name);
+  }
+  return Error{ErrorCode::usage, fmt::format("body: domain: '{}'; allowed: {}", name, fmt::join(names, ", "))};
+}
+
 TierHere tier_of(const SiteDocument& document, const Job& job) {
-  const Tier& asked = job.spec.tier;
+  const Tier &asked = job.spec.tier, &set = job.operator_tier;
   const bool bounded = job.spec.tier_bounded;
   TierHere tier;
   const auto add_reason = [&tier](const std::string& more) { tier.reason += (tier.reason.empty() ? "" : "; ") + more; };
 
-  const int named = domain_named(document, asked.domain);
-  const Place hosts = named < 0 || bounded ? place_of(document, job) : Place{};
+  const std::string& wanted_domain = set.domain.empty() ? asked.domain : set.domain;
+  const int named = domain_named(document, wanted_domain);
+  const Place hosts = named < 0 || (bounded && set.domain.empty()) ? place_of(document, job) : Place{};
   tier.domain = named < 0 || hosts.has_rule ? std::max(0, hosts.domain) : named;
-  if (named < 0 && !asked.domain.empty()) {
-    add_reason(fmt::format("the site has no domain '{}': it is in that of its hosts", asked.domain));
+  if (named < 0 && !wanted_domain.empty()) {
+    add_reason(fmt::format("the site has no domain '{}': it is in that of its hosts", wanted_domain));
   } else if (named >= 0 && named != tier.domain) {
-    add_reason(fmt::format("domain '{}' asked for: its hosts are in '{}'", asked.domain,
+    add_reason(fmt::format("domain '{}' asked for: its hosts are in '{}'", wanted_domain,
                            document.site.domains[tier.domain].name));
   }
 
@@ -384,8 +399,9 @@ TierHere tier_of(const SiteDocument& document, const Job& job) {
   };
   const auto given_least = team == nullptr ? std::nullopt : team->least_rate;
   const auto given_priority = team == nullptr ? std::nullopt : team->priority;
-  tier.least_rate = within("least_rate", asked.least_rate, given_least.value_or(document.least_rate));
-  tier.priority = within("priority", asked.priority, given_priority.value_or(1));
+  tier.least_rate = set.least_rate ? *set.least_rate
+                                   : within("least_rate", asked.least_rate, given_least.value_or(document.least_rate));
+  tier.priority = set.priority ? *set.priority : within("priority", asked.priority, given_priority.value_or(1));
   return tier;
 }
 

@@ -241,7 +241,7 @@ class Api {
   void withdraw_straggler(Call call);
   void set_policy(Call call, PolicyBody body);
   void clear_policy(Call call);
-  void set_tier(Call call, jobs::Tier tier);
+  void set_tier(Call call, jobs::TierBody body);
   void show_site(Call call);
   void put_site(Call call, jobs::SiteDocument body);
   void clear_site(Call call);

@@ -51,8 +51,8 @@ void Api::clear_policy(Call call) {
   service_.clear_policy({call.parts[0], call.parts[1], author_of(call.identity)}, then_ok(call));
 }
 
-void Api::set_tier(Call call, jobs::Tier tier) {
-  service_.set_tier({call.parts[0], std::move(tier), author_of(call.identity)}, then_ok(call));
+void Api::set_tier(Call call, jobs::TierBody body) {
+  service_.set_tier({call.parts[0], std::move(body.tier), body.reset, author_of(call.identity)}, then_ok(call));
 }
 
 namespace {

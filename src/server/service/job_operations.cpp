@@ -47,9 +47,13 @@ void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
 
 void JobOperations::set_tier(jobs::SetTier request, Done<Ok> done) {
   if (Status checked = check_tier(request.tier); !checked) return done(checked.error());
-  const auto decide = [tier = std::move(request.tier),
+  const auto decide = [asked = std::move(request.tier), reset = request.reset,
                        by = std::move(request.by)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
-    if (job.spec.tier == tier && !job.spec.tier_bounded) return std::vector<jobs::EventBody>{};
+    jobs::Tier tier = reset ? jobs::Tier{} : job.operator_tier;
+    if (!asked.domain.empty()) tier.domain = asked.domain;
+    if (asked.least_rate) tier.least_rate = asked.least_rate;
+    if (asked.priority) tier.priority = asked.priority;
+    if (job.operator_tier == tier) return std::vector<jobs::EventBody>{};
     return std::vector<jobs::EventBody>{jobs::TierSet{tier, by}};
   };
   access_.execute(request.job, command_for_live_job(decide, std::move(done)));

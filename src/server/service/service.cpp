@@ -236,6 +236,9 @@ void Service::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
   parts_->operations.clear_policy(std::move(request), std::move(done));
 }
 void Service::set_tier(jobs::SetTier request, Done<Ok> done) {
+  if (const jobs::SiteDocument* const site = parts_->site->documents().current()) {
+    if (Status known = jobs::check_domain(*site, request.tier.domain); !known) return done(known.error());
+  }
   parts_->operations.set_tier(std::move(request), std::move(done));
 }
 

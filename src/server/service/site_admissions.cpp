@@ -21,9 +21,7 @@ Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequ
   for (const std::string& host : request.hosts) {
     if (Status named = check_text("body: hosts", host, kLongestName); !named) return named;
   }
-  if (request.domain.empty() || document.site.has(request.domain)) return Ok{};
-  return Error{ErrorCode::usage,
-               fmt::format("body: domain: '{}'; allowed: the name of a domain of the site", request.domain)};
+  return jobs::check_domain(document, request.domain);
 }
 
 bool has_used(const FoundJobs& found, const std::string& job) {

@@ -220,7 +220,8 @@ Status OverHttp::clear_policy(const jobs::ClearPolicy& request) {
 }
 
 Status OverHttp::set_tier(const jobs::SetTier& request) {
-  return status_of(ask("PUT", in_job(request.job, "/tier"), jobs::json_text(request.tier)));
+  return status_of(
+      ask("PUT", in_job(request.job, "/tier"), jobs::json_text(jobs::TierBody{request.tier, request.reset})));
 }
 
 namespace {

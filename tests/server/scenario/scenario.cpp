@@ -333,7 +333,9 @@ class Player {
     return target_.clear_policy({id(step), step.words.size() > 2 ? step.words[2] : ""});
   }
 
-  Status tier(const ScenarioStep& step) { return target_.set_tier({id(step), tier_in(step)}); }
+  Status tier(const ScenarioStep& step) {
+    return target_.set_tier({id(step), tier_in(step), step.text("reset") == "yes"});
+  }
 
   Status wait(const ScenarioStep& step) {
     jobs::WaitForPlan request;
