@@ -47,8 +47,8 @@ void add_alert(CLI::App& app, Command& command) {
                                });
   list->add_option("--job", filter->job, "Only alerts of this job, by its id or name")->type_name("JOB");
   list->add_option("--kind", filter->kind,
-                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing or "
-                   "limits_unread")
+                   "Only profiling_stuck, no_permission, plan_not_kept, over_power, site_over_limit, watts_missing, "
+                   "limits_unread or job_silent")
       ->type_name("KIND");
 }
 

@@ -113,6 +113,13 @@ std::string name_of_job(const json::value& job) {
   return name.empty() ? text_in(job, "job") : name;
 }
 
+/// "2 min", of a job; "1 rank"; empty: it is heard.
+std::string silence_text(const json::value& job, double now_s) {
+  if (const auto since_s = number_in(job, "silent_since_s")) return duration_text(now_s - *since_s);
+  const auto ranks = number_in(job, "silent_ranks");
+  return ranks ? fmt::format("{:g} rank{}", *ranks, *ranks == 1 ? "" : "s") : "";
+}
+
 /// A row of the screen: its cells by column.
 using ScreenRow = std::array<std::string, 8>;
 constexpr ScreenRow::size_type kMetered = 4, kReported = 5, kSilent = 7;
@@ -128,11 +135,9 @@ void add_jobs(const json::array& jobs, const std::string& domain, const std::str
   const std::size_t shown = wide ? below.size() : std::min(below.size(), kMostJobs);
   for (std::size_t k = 0; k < shown; ++k) {
     const json::value& job = *below[k];
-    const auto since_s = number_in(job, "silent_since_s");
     rows.push_back({indent + name_of_job(job), text_in(job, "state"), watts_text(number_in(job, "granted_w")),
                     watts_text(number_in(job, "counted_w")), "", watts_text(number_in(job, "reported_w")),
-                    fmt::format("{:.0f} %", 100 * number_in(job, "least_rate").value_or(0)),
-                    since_s ? duration_text(now_s - *since_s) : ""});
+                    fmt::format("{:.0f} %", 100 * number_in(job, "least_rate").value_or(0)), silence_text(job, now_s)});
   }
   if (shown == below.size()) return;
   double rest_w = 0;
@@ -188,6 +193,10 @@ std::string things_to_do(const json::array& domains, const json::array& jobs, do
   std::string text;
   for (const json::value& job : jobs) {
     const auto since_s = number_in(job, "silent_since_s");
+    if (number_in(job, "silent_ranks")) {
+      text += fmt::format("do: perseus job ranks {}   # {}: {}; counts as {}\n", text_in(job, "job"), name_of_job(job),
+                          text_in(job, "reason"), watts_text(number_in(job, "counted_w")));
+    }
     if (!since_s) continue;
     text += fmt::format("do: perseus job finish {}   # if {} has ended: no call for {}, counts as {}\n",
                         text_in(job, "job"), name_of_job(job), duration_text(now_s - *since_s),

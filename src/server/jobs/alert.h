@@ -20,7 +20,7 @@ enum class AlertKind : unsigned char {
   site_over_limit,  ///< a domain of the site draws, or may draw, more than its limit
   watts_missing,    ///< a domain of the site lacks watts for the least rates of its jobs
   limits_unread,    ///< a limit for a domain of the site cannot be read; what was known holds
-  job_silent,       ///< no rank of the job calls: it has ended without a word, or is cut off
+  job_silent,       ///< no rank of the job calls, or some do not while others do: they have ended, or are cut off
 };
 inline constexpr std::size_t kNumAlertKinds = 8;
 inline constexpr std::array<std::string_view, kNumAlertKinds> kAlertNames{

@@ -356,14 +356,18 @@ void describe(F& f, S& e) {
   f("runs", e.runs);
 }
 template <class F, class S>
-requires is_one_of<S, JobSeen, JobExpired, JobRevived, JobHeard>
+requires is_one_of<S, JobSeen, JobExpired, JobRevived>
 void describe(F&, S&) {}
 template <class F, class S>
 requires is_one_of<S, JobSilent>
 void describe(F& f, S& e) {
   f.always("since_s", e.since_s);
   f("ended", e.ended);
+  f("ranks", e.ranks);
 }
+template <class F, class S>
+requires is_one_of<S, JobHeard>
+void describe(F& f, S& e) { f("ranks", e.ranks); }
 template <class F, class S>
 requires is_one_of<S, JobFinished>
 void describe(F& f, S& e) { f("by", e.by); }

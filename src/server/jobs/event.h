@@ -327,14 +327,16 @@ struct VersionHeld {
   std::vector<int> ranks;  ///< empty: all
   bool operator==(const VersionHeld&) const = default;
 };
-/// No rank has called for a while, see service/follow_ups.h.
+/// No rank has called for a while, see service/follow_ups.h; or these have not, while others do.
 struct JobSilent {
-  double since_s = 0;  ///< the last call
-  int ended = 0;       ///< ranks whose process has ended, as far as a server has seen
+  double since_s = 0;           ///< the last call; of several ranks, the earliest of their last ones
+  int ended = 0;                ///< ranks whose process has ended, as far as a server has seen
+  std::vector<int> ranks = {};  ///< empty: all
   bool operator==(const JobSilent&) const = default;
 };
-/// A rank of a silent job has called.
+/// A rank of a silent job has called, or these ranks, which were silent.
 struct JobHeard {
+  std::vector<int> ranks = {};
   bool operator==(const JobHeard&) const = default;
 };
 /// An event of a later version of Perseus, which this version does not know. Never written.

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <span>
+
 #include "io/report/format.h"
+#include "server/jobs/job.h"
 #include "server/jobs/pipeline_input.h"
 
 namespace perseus::jobs {
@@ -32,6 +36,14 @@ struct PolicyText {
                        s.unit.empty() ? "" : " ", s.unit);
   }
 };
+
+/// "rank 3", "ranks 3, 5", "ranks 0, 1, 2, 3, 4 and 12 more"
+std::string ranks_text(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 5;
+  const auto named = std::span(ranks).first(std::min(ranks.size(), most));
+  return fmt::format("rank{} {}{}", ranks.size() == 1 ? "" : "s", fmt::join(named, ", "),
+                     ranks.size() > most ? fmt::format(" and {} more", ranks.size() - most) : "");
+}
 
 struct EventAuthor {
   template <class E>
@@ -173,10 +185,14 @@ struct EventText {
     return fmt::format("an event that this version of Perseus does not know ({})", e.kind);
   }
   std::string operator()(const JobSilent& e) const {
+    if (!e.ranks.empty()) return ranks_text(e.ranks) + " stopped calling, while others call";
     return e.ended > 0 ? fmt::format("silent: no rank calls any more; the processes of {} have ended", e.ended)
                        : "silent: no rank calls any more; they may have ended, or be cut off";
   }
-  std::string operator()(const JobHeard&) const { return "no longer silent: a rank has called"; }
+  std::string operator()(const JobHeard& e) const {
+    return e.ranks.empty() ? "no longer silent: a rank has called"
+                           : fmt::format("no longer silent: {} called", ranks_text(e.ranks));
+  }
   std::string operator()(const JobSeen&) const { return "still running"; }
   std::string operator()(const JobFinished&) const { return "finished"; }
   std::string operator()(const JobExpired&) const { return "expired: no request for too long"; }
@@ -188,6 +204,15 @@ struct EventText {
 std::string text_of_control(int rank, const std::string& control, const std::string& reason) {
   return fmt::format("rank {} {}{}{}", rank, control == "advice" ? "runs in advice mode" : "cannot set its clock",
                      reason.empty() ? "" : ": ", reason);
+}
+
+std::string text_of_silent_ranks(const Job& job) {
+  if (job.silent_ranks.empty()) return "";
+  const int rank = job.silent_ranks.begin()->first;
+  const std::string& host = job.ranks[rank]->host;
+  const std::size_t more = job.silent_ranks.size() - 1;
+  return fmt::format("rank {}{}{}{} not call, while others do", rank, host.empty() ? "" : " on ", host,
+                     more == 0 ? " does" : fmt::format(" and {} more do", more));
 }
 
 std::string text_of_varying(const std::string& seen) {

@@ -10,6 +10,8 @@
 
 namespace perseus::jobs {
 
+struct Job;
+
 /// One sentence for people.
 std::string text_of(const Event& event);
 /// Who caused it: the name of a token ("alice"; without a name "token 1a2b3c4d5e6f"), "client" (of a server without
@@ -28,6 +30,8 @@ std::string text_of(const Tier& tier);
 std::string text_of(const PlanDropped& dropped);
 /// "no plan can fit: 9 numbers of microbatches ...", and what to do
 std::string text_of_varying(const std::string& seen);
+/// "rank 3 on node-7 and 2 more do not call, while others do"; empty: no rank of it alone is silent.
+std::string text_of_silent_ranks(const Job& job);
 /// "rank 3 cannot set its clock: insufficient permissions"
 std::string text_of_control(int rank, const std::string& control, const std::string& reason);
 

@@ -53,6 +53,7 @@ struct Fold {
                       e.pp_rank < d.pp && e.tp_rank >= 0 && e.tp_rank < d.tp;
     if (!fits) return broken(fmt::format("rank {} does not fit", e.rank));
     job.silent.reset();
+    job.silent_ranks.erase(e.rank);
     int& there = job.rank_at[job.coordinate(e.dp_rank, e.pp_rank, e.tp_rank)];
     if (job.ranks[e.rank]) return restarted(e, there);
     if (there >= 0) return broken(fmt::format("ranks {} and {} have the same place", there, e.rank));
@@ -80,6 +81,9 @@ struct Fold {
     job.joined_s = at_s;
     if (!e.accelerator.empty()) job.ranks_of_accelerator[e.accelerator].push_back(e.rank);
     return Ok{};
+  }
+  [[nodiscard]] bool is_registered(int rank) const {
+    return rank >= 0 && rank < static_cast<int>(job.ranks.size()) && job.ranks[rank];
   }
   void note_abilities(const RankRegistered& e) {
     Rank& rank = *job.ranks[e.rank];
@@ -143,8 +147,7 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const RankMeasured& e) {
-    const bool known = e.rank >= 0 && e.rank < static_cast<int>(job.ranks.size()) && job.ranks[e.rank];
-    if (!known) return broken(fmt::format("no rank {}", e.rank));
+    if (!is_registered(e.rank)) return broken(fmt::format("no rank {}", e.rank));
     Rank& rank = *job.ranks[e.rank];
     if (e.switch_latency_s) rank.switch_latency_s = e.switch_latency_s;
     job.switch_latency_s = std::max(job.switch_latency_s, e.switch_latency_s.value_or(0));
@@ -505,12 +508,28 @@ struct Fold {
     return Ok{};
   }
   Status operator()(const JobSilent& e) {
-    job.silent = e;
+    for (const int rank : e.ranks) {
+      if (!is_registered(rank)) return broken(fmt::format("no rank {}", rank));
+    }
+    if (e.ranks.empty()) {
+      job.silent = e;
+      job.silent_ranks.clear();
+    }
+    for (const int rank : e.ranks) job.silent_ranks[rank] = e.since_s;
     return Ok{};
   }
-  Status operator()(const JobHeard&) {
-    job.silent.reset();
-    job.heard_s = at_s;
+  Status operator()(const JobHeard& e) {
+    for (const int rank : e.ranks) {
+      if (!is_registered(rank)) return broken(fmt::format("no rank {}", rank));
+    }
+    if (e.ranks.empty()) {
+      job.silent.reset();
+      job.heard_s = at_s;
+    }
+    for (const int rank : e.ranks) {
+      job.silent_ranks.erase(rank);
+      job.ranks[rank]->heard_s = at_s;
+    }
     return Ok{};
   }
   Status operator()(const JobSeen&) { return Ok{}; }
@@ -523,6 +542,7 @@ struct Fold {
   }
   Status operator()(const JobRevived&) {
     job.silent.reset();
+    job.silent_ranks.clear();
     job.reason.clear();
     return Ok{};
   }
@@ -555,7 +575,9 @@ Status apply_known(Job& job, const Event& event) {
 
 std::string_view shown_state(const Job& job) { return job.live() && job.silent ? kSilentState : name_of(job.state); }
 
-bool keeps_calling(const Job& job) { return job.ranks_registered > 0 && (job.names_processes || job.has_reports()); }
+bool waits_for_plans(const Job& job) { return !job.spec.facts.contains(std::string(kProtocolFact)); }
+
+bool keeps_calling(const Job& job) { return job.ranks_registered > 0 && (waits_for_plans(job) || job.has_reports()); }
 
 Status apply(Job& job, const Event& event) {
   if (!std::holds_alternative<UnknownEvent>(event.body)) {

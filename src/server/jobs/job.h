@@ -38,6 +38,7 @@ struct Rank {
   std::string gpu = {};                                ///< as in RegisterRank
   bool keeps_budgets = false, paces = false;           ///< as in RegisterRank
   std::int64_t held = 0;                               ///< see VersionHeld; 0: not known
+  double heard_s = 0;                                  ///< when it was last no longer silent
   [[nodiscard]] bool names_process() const { return process.value_or(epoch) > 0; }
   /// True if the process with that epoch was the last to register the rank.
   [[nodiscard]] bool is_held_by(std::int64_t of) const { return of != 0 && (of == epoch || of == process); }
@@ -179,8 +180,9 @@ struct Job {
   double deployed_s = 0;
   std::int64_t version = 0;  ///< of plans and profiling windows together
 
-  std::optional<JobSilent> silent;  ///< nothing: its ranks call, or it is not known that they do not
-  double heard_s = 0;               ///< time of the last JobHeard
+  std::optional<JobSilent> silent;     ///< nothing: its ranks call, or it is not known that they do not
+  double heard_s = 0;                  ///< time of the last JobHeard of the job
+  std::map<int, double> silent_ranks;  ///< those that do not call, while others do: since when
 
   std::optional<PowerGranted> grant;  ///< the last one
   double granted_s = 0;
@@ -244,8 +246,12 @@ Status apply(Job& job, const Event& event);
 /// The name of its state for people: that of `state`, or kSilentState.
 std::string_view shown_state(const Job& job);
 inline constexpr std::string_view kSilentState = "silent";
-/// True if its ranks call all the time while they live: a client that names its process waits for plans, and others
-/// report iterations or request one plan and never call again.
+/// True if each of its ranks waits for plans as long as it lives: not with one of the two older protocols.
+bool waits_for_plans(const Job& job);
+/// True if its ranks call all the time while they live. Those of the older protocols report iterations, or request one
+/// plan and never call again.
 bool keeps_calling(const Job& job);
+/// Fact of a job whose clients use one of the two older protocols: which.
+inline constexpr std::string_view kProtocolFact = "protocol";
 
 }  // namespace perseus::jobs

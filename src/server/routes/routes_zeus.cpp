@@ -13,13 +13,12 @@
 
 #include "base/json_writer.h"
 #include "io/formats/json_reader.h"
+#include "server/jobs/job.h"
 #include "server/routes/api.h"
 #include "server/routes/call_input.h"
 
 namespace perseus::routes {
 namespace {
-
-constexpr std::string_view kProtocolFact = "protocol";
 
 std::string text_or_nothing(formats::JsonFields& fields, std::string_view key) {
   const auto member = fields.optional(key);
@@ -136,13 +135,13 @@ Result<LegacyJob> parse_body(std::string_view text) {
         job.facts.emplace(fact, fields.string(fact));
       }
       job.facts.emplace("microbatch_size", std::to_string(fields.integer("microbatch_size")));
-      job.facts.emplace(kProtocolFact, "artifact");
+      job.facts.emplace(jobs::kProtocolFact, "artifact");
       job.name = job.facts["model_name"];
       jobs::PipelineShape shape;
       shape.microbatches = fields.integer("num_microbatches");
       job.shape = shape;
     } else {
-      job.facts.emplace(kProtocolFact, "zeus");
+      job.facts.emplace(jobs::kProtocolFact, "zeus");
       job.profile = job.name;
     }
     return LegacyJob{std::move(job)};

@@ -63,6 +63,7 @@ std::string site_job_json(const service::SitePowerView& view, const service::Sit
     f.always("state", job.state);
     f("reason", job.reason);
     f("silent_since_s", job.silent_since_s);
+    f("silent_ranks", job.silent_ranks);
     f("granted_w", job.granted);
     f.always("counted_w", job.counted);
     f("reported_w", job.reported);

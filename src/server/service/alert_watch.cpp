@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
 #include "server/jobs/job_shapes.h"
 
@@ -55,7 +56,12 @@ AlertFacts alert_facts(const LiveJob& live) {
   add_permission(live.job, facts);
   add_profiling(live.job, facts);
   add_plan(live, facts);
-  if (live.job.silent) facts.silent_since_s = live.job.silent->since_s;
+  if (live.job.silent) {
+    facts.silent_since_s = live.job.silent->since_s;
+  } else if (!live.job.silent_ranks.empty()) {
+    facts.silent_ranks = jobs::text_of_silent_ranks(live.job);
+    facts.silent_since_s = live.job.silent_ranks.begin()->second;
+  }
   return facts;
 }
 
@@ -108,7 +114,7 @@ void AlertWatch::look_at_site(double now_s) {
   held_.clear();
   if (const auto view = site ? site() : std::nullopt) {
     for (const SiteJobView& job : view->jobs) {
-      if (job.silent_since_s) held_.emplace(job.job, job.counted);
+      if (job.silent_since_s || job.silent_ranks > 0) held_.emplace(job.job, job.counted);
     }
     for (const SiteDomainView& domain : view->domains) {
       const AlertFacts facts = alert_facts(domain);

@@ -101,9 +101,16 @@ Verdict job_silent(const AlertFacts& facts, double now_s) {
   if (!facts.silent_since_s) return {};
   const std::string held =
       facts.held ? fmt::format(" and it still counts as {:.4g} kW", facts.held->value() / 1000) : "";
+  const double for_s = now_s - *facts.silent_since_s;
+  if (!facts.silent_ranks.empty()) {
+    return {Level::holds,
+            fmt::format("{}, for {:.0f} s: no iteration ends without it{}; restart it, or: perseus job finish {}",
+                        facts.silent_ranks, for_s, held, facts.job),
+            false, *facts.silent_since_s};
+  }
   return {Level::holds,
-          fmt::format("no rank has called for {:.0f} s{}; if the job has ended: perseus job finish {}",
-                      now_s - *facts.silent_since_s, held, facts.job),
+          fmt::format("no rank has called for {:.0f} s{}; if the job has ended: perseus job finish {}", for_s, held,
+                      facts.job),
           false, *facts.silent_since_s};
 }
 

@@ -43,7 +43,8 @@ struct AlertFacts {
   Watts missing;                                ///< of a domain
   std::string limits_unread;                    ///< of a domain: which, and what is allowed; empty: none
   std::optional<double> silent_since_s;         ///< of a job
-  std::optional<Watts> held;                    ///< what a silent job counts as under the limits of the site
+  std::string silent_ranks;                     ///< of a job: which, while others call; empty: none
+  std::optional<Watts> held;  ///< what a silent job, or one with silent ranks, counts as under the limits of the site
 };
 
 class Alerts {

@@ -16,13 +16,15 @@ namespace {
 constexpr double kMeasureAgain_s = 60;  // between attempts to begin
 constexpr double kSeenShare = 0.125;    // of the idle time: how often the log records that a job is not idle
 
-/// After so long without a call a job is silent. A living rank waits for its plan, reports every 30 s, and calls every
-/// 5 s where nothing answers: sooner once all of them have ended.
+bool all_have_ended(const LiveJob& live) { return live.calls.ended() == live.job.spec.degrees.world_size(); }
+
+/// After so long without a call a job, or a rank of it, is silent. A living rank waits for its plan, reports every 30
+/// s, and calls every 5 s where nothing answers: sooner once all of them have ended.
 double silence_s(const LiveJob& live) {
   const jobs::Job& job = live.job;
   constexpr double least_lease_s = 15, ended_s = 15, silent_s = 45;
   const double lease_s = std::max(least_lease_s, job.plan && job.plan->budget ? job.plan->budget->lease_s : 0);
-  return lease_s + (live.calls.ended() == job.spec.degrees.world_size() ? ended_s : silent_s);
+  return lease_s + (all_have_ended(live) ? ended_s : silent_s);
 }
 
 }  // namespace
@@ -68,24 +70,55 @@ std::optional<jobs::EventBody> FollowUps::next(LiveJob& live, double now_s) cons
   return deployment;
 }
 
-std::optional<jobs::EventBody> FollowUps::next_silence(const LiveJob& live, double now_s) const {
+std::optional<jobs::EventBody> FollowUps::next_silence(LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   const RankCalls& calls = live.calls;
   if (!job.silent) {
     const double from_s = silent_from(live, now_s);
-    if (now_s < from_s) return std::nullopt;
-    return jobs::JobSilent{from_s - silence_s(live), calls.ended()};
+    if (now_s < from_s) return next_silent_ranks(live, now_s);
+    return jobs::JobSilent{from_s - silence_s(live), calls.ended(), {}};
   }
   if (!calls.waiters.empty() || calls.last_s() > job.silent->since_s) return jobs::JobHeard{};
-  if (job.silent->ended == 0 && calls.ended() > 0) return jobs::JobSilent{job.silent->since_s, calls.ended()};
+  if (job.silent->ended == 0 && calls.ended() > 0) return jobs::JobSilent{job.silent->since_s, calls.ended(), {}};
   return std::nullopt;
+}
+
+/// Of a job that is heard: ranks that do not call any more, or call again.
+std::optional<jobs::EventBody> FollowUps::next_silent_ranks(LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  RankCalls& calls = live.calls;
+  if (!jobs::waits_for_plans(job)) calls.next_look_s = std::numeric_limits<double>::infinity();
+  if (now_s < calls.next_look_s && job.silent_ranks.empty()) return std::nullopt;
+  const std::vector<bool> waiting = calls.waiting();
+  const auto waits = [&](int rank) { return static_cast<std::size_t>(rank) < waiting.size() && waiting[rank]; };
+  jobs::JobHeard heard;
+  for (const auto& [rank, since_s] : job.silent_ranks) {
+    if (waits(rank) || calls.last_s(rank).value_or(0) > since_s) heard.ranks.push_back(rank);
+  }
+  if (!heard.ranks.empty()) return heard;
+  // If none calls, the job is silent soon.
+  const bool others_call = !calls.waiters.empty() || calls.last_s() > now_s - RankCalls::kLook_s;
+  if (now_s < calls.next_look_s || !others_call) return std::nullopt;
+  calls.next_look_s = now_s + RankCalls::kLook_s;
+  jobs::JobSilent silent{now_s, 0, {}};
+  for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
+    const jobs::RankSlot& slot = job.ranks[rank];
+    if (!slot || waits(rank) || job.silent_ranks.contains(rank)) continue;
+    const double last_s = std::max({calls.last_s(rank).value_or(0), job.joined_s, job.heard_s, opened_s_});
+    // Another server may have heard of it later.
+    if (slot->heard_s > last_s || now_s < last_s + silence_s(live)) continue;
+    silent.ranks.push_back(rank);
+    silent.since_s = std::min(silent.since_s, last_s);
+  }
+  return silent.ranks.empty() ? std::nullopt : std::optional<jobs::EventBody>(silent);
 }
 
 /// When the job counts as silent if nothing is heard until then; never, if another server has heard of it later.
 double FollowUps::silent_from(const LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   const double heard_s = std::max(live.calls.last_s(), opened_s_);
-  if (!jobs::keeps_calling(job) || job.heard_s > heard_s) return std::numeric_limits<double>::infinity();
+  const bool may_be_silent = jobs::keeps_calling(job) || all_have_ended(live);
+  if (!may_be_silent || job.heard_s > heard_s) return std::numeric_limits<double>::infinity();
   return (live.calls.waiters.empty() ? std::max(heard_s, job.active_s) : now_s) + silence_s(live);
 }
 

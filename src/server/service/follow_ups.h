@@ -25,7 +25,8 @@ class FollowUps {
   /// The plan that the job should run now, if it differs from the one in force.
   [[nodiscard]] std::optional<jobs::EventBody> next_deployment(LiveJob& live, double now_s) const;
   [[nodiscard]] double expiry_of(const LiveJob& live) const;
-  [[nodiscard]] std::optional<jobs::EventBody> next_silence(const LiveJob& live, double now_s) const;
+  [[nodiscard]] std::optional<jobs::EventBody> next_silence(LiveJob& live, double now_s) const;
+  [[nodiscard]] std::optional<jobs::EventBody> next_silent_ranks(LiveJob& live, double now_s) const;
   [[nodiscard]] double silent_from(const LiveJob& live, double now_s) const;
 
   const ServiceOptions& options_;

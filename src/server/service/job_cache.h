@@ -82,10 +82,13 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
     live.retry_s = now_s;
     set_wake(live, now_s);
   }
-  /// A rank has called; if the job was silent, tick() notes that it no longer is.
+  /// A rank has called; if it or the job was silent, tick() notes that it no longer is.
   void rank_called(LiveJob& live, int rank) {
-    live.calls.record(rank, clock_.now_s());
-    if (live.job.silent) plan_anew(live, clock_.now_s());
+    const double now_s = clock_.now_s();
+    live.calls.record(rank, now_s);
+    if (live.job.silent || live.job.silent_ranks.contains(rank)) plan_anew(live, now_s);
+    const bool may_look = live.job.live() && live.job.ranks_registered > 1;
+    if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
   }
   /// The job could not be read: take_due() returns it again at that time.
   void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }

@@ -232,6 +232,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
       })) {
     view.reason = "the plan is from a quick frontier; the full one is being planned";
   }
+  if (view.reason.empty() && job.live()) view.reason = jobs::text_of_silent_ranks(job);
   if (view.reason.empty()) view.reason = jobs::measurements_differ(job);
   view.now_s = now_s;
   view.sequence = job.sequence;

@@ -8,6 +8,7 @@
 #include "planning/site/power_curve.h"
 #include "planning/site/site_limits.h"
 #include "server/jobs/drawn_power.h"
+#include "server/jobs/event_text.h"
 #include "server/jobs/job_savings.h"
 #include "server/jobs/power_budget.h"
 #include "server/service/reserved_power.h"
@@ -144,6 +145,8 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
       shown->reason = why_silent(job);
       shown->silent_since_s = job.silent->since_s;
     }
+    shown->silent_ranks = static_cast<int>(job.silent_ranks.size());
+    if (shown->silent_ranks > 0) add_reason(jobs::text_of_silent_ranks(job));
     shown->reported = known.reported;
     shown->priority = known.tier.priority;
     if (!known.tier.reason.empty()) add_reason(known.tier.reason);

@@ -8,6 +8,15 @@ bool RankCalls::waits(int rank) const {
   return std::ranges::any_of(waiters, [&](const auto& entry) { return entry.second.rank == rank; });
 }
 
+std::vector<bool> RankCalls::waiting() const {
+  std::vector<bool> waiting;
+  for (const auto& [id, waiter] : waiters) {
+    if (waiting.size() <= static_cast<std::size_t>(waiter.rank)) waiting.resize(waiter.rank + 1);
+    waiting[waiter.rank] = true;
+  }
+  return waiting;
+}
+
 void RankCalls::record(int rank, double now_s) {
   if (last_call_s_.size() <= static_cast<std::size_t>(rank)) {
     last_call_s_.resize(rank + 1);
@@ -16,6 +25,11 @@ void RankCalls::record(int rank, double now_s) {
   last_call_s_[rank] = now_s;
   set_ended(rank, false);
   last_s_ = now_s;
+}
+
+void RankCalls::heard(int rank, double now_s) {
+  if (static_cast<std::size_t>(rank) < last_call_s_.size()) last_call_s_[rank] = std::max(last_call_s_[rank], now_s);
+  last_s_ = std::max(last_s_, now_s);
 }
 
 void RankCalls::registered(int rank, double now_s) {

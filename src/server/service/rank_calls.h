@@ -36,15 +36,19 @@ struct Waiter {
 class RankCalls {
  public:
   std::map<jobs::WaitId, Waiter> waiters;
+  static constexpr double kLook_s = 15;
+  double next_look_s = 0;             ///< from when on a call is the occasion to look for ranks that do not call
   bool logged_highest_clock = false;  ///< that a rank that requests its plan once got the highest clock
 
   [[nodiscard]] bool waits(int rank) const;
+  /// By rank, up to the last one that waits.
+  [[nodiscard]] std::vector<bool> waiting() const;
   void record(int rank, double now_s);
   /// The first call of a process.
   void registered(int rank, double now_s);
   void closed(int rank);
-  /// Of a rank that waited until now.
-  void heard(double now_s) { last_s_ = std::max(last_s_, now_s); }
+  /// A rank waited until now.
+  void heard(int rank, double now_s);
   /// Another process holds the rank.
   void forget(int rank);
   /// Nothing: none since this server has the job in memory.

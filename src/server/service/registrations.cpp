@@ -170,7 +170,7 @@ void Registrations::rank_registered(const std::string& id, int rank, bool is_new
                                     const Done<jobs::RegisterRankAnswer>& done) {
   LiveJob* const now = jobs_.in_memory(id);
   if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisterRankAnswer{});
-  if (is_new) {
+  if (is_new && jobs::waits_for_plans(now->job)) {
     now->calls.registered(rank, clock_.now_s());
     jobs_.set_wake(*now, clock_.now_s());
   } else {

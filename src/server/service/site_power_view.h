@@ -33,6 +33,7 @@ struct SiteJobView {
   /// "granted", "unlimited", "fixed": its power does not follow grants, or "silent": no rank calls.
   std::string state;
   std::optional<double> silent_since_s;
+  int silent_ranks = 0;          ///< that do not call, while others do
   std::string reason;            ///< why it is fixed, and why it is not in the domain that it names
   std::optional<Watts> granted;  ///< nothing: no limit applies
   Watts counted;                 ///< the most that its ranks may draw now

@@ -109,11 +109,11 @@ void WaitingRanks::answer(LiveJob& live) {
       ++waiter;
       continue;
     }
+    live.calls.heard(waiter->second.rank, clock_.now_s());
     answers.emplace_back(std::move(waiter->second.done), *std::move(answer));
     forget(waiter->first, waiter->second);
     waiter = live.calls.waiters.erase(waiter);
   }
-  if (!answers.empty()) live.calls.heard(clock_.now_s());
   for (auto& [done, answer] : answers) done(std::move(answer));
 }
 
@@ -163,7 +163,7 @@ std::optional<Waiter> WaitingRanks::take(jobs::WaitId id) {
   PERSEUS_CHECK(live != nullptr && live->calls.waiters.contains(id), "a wait without its job");
   Waiter waiter = std::move(live->calls.waiters.at(id));
   live->calls.waiters.erase(id);
-  live->calls.heard(clock_.now_s());
+  live->calls.heard(waiter.rank, clock_.now_s());
   forget(id, waiter);
   return waiter;
 }

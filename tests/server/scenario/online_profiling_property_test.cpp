@@ -42,8 +42,8 @@ class OnlineStory {
     }
     // In every case: a rank that continues training has a plan in the end, or runs at maximum clock.
     if (!training_->run_until_plan(250)) target_.go_to(seconds_ += 3 * longest_window_s);
-    const auto view = target_.job(job_);
-    RC_ASSERT(view->header.state == "deployed" || view->header.state == "failed");
+    const jobs::JobState state = folded(target_.database(), job_).state;
+    RC_ASSERT(state == jobs::JobState::deployed || state == jobs::JobState::failed);
     RC_ASSERT(training_->run_until_plan(1).ok());
   }
 
@@ -105,7 +105,7 @@ class OnlineStory {
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
     RC_ASSERT(view->sequence == job.sequence);
-    RC_ASSERT(view->header.state == name_of(job.state));
+    RC_ASSERT(view->header.state == jobs::shown_state(job));
     if (view->profiling) RC_ASSERT(view->profiling->windows == job.profiled.windows);
     if (job.state != jobs::JobState::profiling) return;
     RC_ASSERT(!job.windows.empty());  // a window has always been decided

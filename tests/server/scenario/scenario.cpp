@@ -150,6 +150,7 @@ class Player {
     request.plain_profiling = step.text("plain_profiling") == "yes";
     if (step.find("model")) request.facts["model"] = step.text("model");
     if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
+    if (step.find("protocol")) request.facts["protocol"] = step.text("protocol");
     request.tier = tier_in(step);
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);

@@ -146,6 +146,8 @@ class Story {
   }
 
  private:
+  static constexpr int kTimePasses = 8;
+
   int random_rank() { return dice_.below(degrees_.world_size() + 1); }
 
   jobs::RegisterRank rank_request(int rank) const {
@@ -161,7 +163,9 @@ class Story {
   }
 
   void one_step() {
-    switch (dice_.below(10)) {
+    const int what = dice_.below(10);
+    if (what != kTimePasses) asked_s_ = seconds_;
+    switch (what) {
       case 0:
       case 1:
         return register_a_rank();
@@ -178,10 +182,10 @@ class Story {
         return;
       case 7:
         return wait_for_a_plan();
-      case 8:
+      case kTimePasses:
         seconds_ += dice_.below(40);
         target_.go_to(seconds_);
-        return;
+        return check_silence();
       default:
         crash_or_finish();
     }
@@ -194,6 +198,7 @@ class Story {
     if (target_.register_rank(request)) {
       RC_ASSERT(possible);
       acknowledged_.ranks.insert(request.rank);
+      called_s_[request.rank] = seconds_;
     }
   }
 
@@ -227,6 +232,8 @@ class Story {
   void wait_for_a_plan() {
     jobs::WaitForPlan request{job_, random_rank(), dice_.below(2) == 0 ? 0 : acknowledged_.version, 7, std::nullopt};
     const int wait = target_.wait_for_plan(request);
+    if (acknowledged_.ranks.contains(request.rank)) called_s_[request.rank] = seconds_;
+    waits_[wait] = request.rank;
     if (const auto answer = target_.answer_of(wait); answer && *answer && (*answer)->schedule) {
       RC_ASSERT((*answer)->schedule->version >= acknowledged_.version);
       acknowledged_.version = (*answer)->schedule->version;
@@ -251,6 +258,25 @@ class Story {
       target_.service().set_straggler(request, [](const Result<jobs::StragglerSet>&) {});
       target_.step(dice_.below(3));
       target_.restart();
+      waits_.clear();
+    }
+  }
+
+  /// After some time has passed: who does not call is silent, and who does is not.
+  void check_silence() {
+    constexpr double least_s = 30, most_s = 60;
+    const std::size_t answered =
+        std::erase_if(waits_, [&](const auto& wait) { return target_.answer_of(wait.first).has_value(); });
+    if (answered > 0) asked_s_ = seconds_;
+    const jobs::Job job = folded(target_.database(), job_);
+    if (!job.live() || job.ranks_registered == 0) return;
+    double called_s = 0;
+    for (const auto& [rank, at_s] : called_s_) called_s = std::max(called_s, at_s);
+    if (job.silent) RC_ASSERT(waits_.empty() && seconds_ - called_s >= least_s);
+    if (waits_.empty() && seconds_ - asked_s_ >= most_s) RC_ASSERT(job.silent.has_value());
+    for (const auto& silent : job.silent_ranks) {
+      RC_ASSERT(seconds_ - called_s_[silent.first] >= most_s);
+      for (const auto& wait : waits_) RC_ASSERT(wait.second != silent.first);
     }
   }
 
@@ -260,12 +286,12 @@ class Story {
     const auto view = target_.job(job_);
     RC_ASSERT(view.ok());
     RC_ASSERT(view->sequence == job.sequence);
-    RC_ASSERT(view->header.state == jobs::name_of(job.state));
+    RC_ASSERT(view->header.state == jobs::shown_state(job));
     RC_ASSERT(view->ranks_registered == job.ranks_registered);
     RC_ASSERT(view->stragglers.size() == job.notices.size());
     RC_ASSERT(view->policies.size() == job.policies.size());
     RC_ASSERT((view->plan ? view->plan->version : 0) == (job.plan ? job.plan->version : 0));
-    RC_ASSERT(database.jobs.at(job_).index.state == jobs::name_of(job.state));
+    RC_ASSERT(database.jobs.at(job_).index.state == jobs::shown_state(job));
 
     for (const int rank : acknowledged_.ranks) RC_ASSERT(job.ranks[rank].has_value());
     RC_ASSERT(job.version >= acknowledged_.version);
@@ -284,7 +310,9 @@ class Story {
   std::string job_;
   jobs::Degrees degrees_;
   Acknowledged acknowledged_;
-  double seconds_ = 0;
+  double seconds_ = 0, asked_s_ = 0;  ///< the last request, or the restart
+  std::map<int, double> called_s_;    ///< by rank: its last call
+  std::map<int, int> waits_;          ///< ranks that wait, by their wait
   int broken_ = 0;
 };
 

@@ -242,6 +242,16 @@ TEST_F(AlertsTest, ASilentJobNamesItsWattsAndTheCommandThatEndsIt) {
   EXPECT_EQ(changes.back(), "resolved job_silent " + facts.job);
 }
 
+TEST_F(AlertsTest, ASilentRankIsNamedWhileOthersCall) {
+  facts.silent_since_s = now_s - 100;
+  facts.silent_ranks = "rank 3 on node-7 does not call, while others do";
+  facts.held = Watts(628);
+  pass(250);
+  EXPECT_EQ(changes, std::vector<std::string>{"raised job_silent " + facts.job});
+  EXPECT_THAT(text(), ::testing::HasSubstr("rank 3 on node-7 does not call, while others do, for "));
+  EXPECT_THAT(text(), ::testing::HasSubstr("and it still counts as 0.628 kW"));
+}
+
 TEST_F(AlertsTest, ResolvedAlertsAreBounded) {
   for (std::size_t k = 0; k < Alerts::kMostResolved + 5; ++k) {
     facts.job = fmt::format("job{}", k);

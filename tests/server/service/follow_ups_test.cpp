@@ -27,6 +27,8 @@ class FollowUpsTest : public ::testing::Test {
 
 TEST_F(FollowUpsTest, NothingFollowsFromAJobWithoutAProfile) {
   EXPECT_EQ(follow_ups_.next(live(), now_s()), std::nullopt);
+  EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), now_s() + 60) << "its ranks call until then";
+  base_.append("job", {jobs::JobSilent{now_s(), 0}});
   EXPECT_EQ(follow_ups_.next_wake(live(), now_s()), now_s() + options_.idle_expiry_s);
 }
 
@@ -47,6 +49,7 @@ TEST_F(FollowUpsTest, AProfileIsCharacterizedOnce) {
 }
 
 TEST_F(FollowUpsTest, AJobWithoutRequestsExpires) {
+  base_.append("job", {jobs::JobSilent{now_s(), 0}});
   const double over_s = now_s() + options_.idle_expiry_s;
   EXPECT_EQ(follow_ups_.next(live(), over_s), jobs::EventBody(jobs::JobExpired{}));
   live().last_seen_s = over_s - 1;  // the log records from time to time that it is not idle
@@ -66,8 +69,8 @@ TEST_F(FollowUpsTest, AJobWhoseRanksDoNotCallIsSilentAndHeardAgain) {
   live().calls.record(0, began_s + 10);
   EXPECT_EQ(follow_ups_.next_wake(live(), began_s + 10), began_s + 70);
   EXPECT_EQ(follow_ups_.next(live(), began_s + 69), std::nullopt);
-  live().calls.waiters.emplace(1, Waiter{});
-  EXPECT_EQ(follow_ups_.next(live(), began_s + 300), std::nullopt) << "a rank waits for its plan";
+  for (const int rank : {0, 1}) live().calls.waiters[rank].rank = rank;
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 300), std::nullopt) << "the ranks wait for their plan";
   live().calls.waiters.clear();
   EXPECT_EQ(follow_ups_.next(live(), began_s + 70), jobs::EventBody(jobs::JobSilent{began_s + 10, 0}));
   base_.append("job", {jobs::JobSilent{began_s + 10, 0}});
@@ -77,6 +80,21 @@ TEST_F(FollowUpsTest, AJobWhoseRanksDoNotCallIsSilentAndHeardAgain) {
       << "what is known since";
   live().calls.record(0, began_s + 90);
   EXPECT_EQ(follow_ups_.next(live(), began_s + 90), jobs::EventBody(jobs::JobHeard{}));
+}
+
+TEST_F(FollowUpsTest, ARankThatDoesNotCallWhileOthersDoIsNamedAndHeardAgain) {
+  base_.append("job", {rank_of_a_process(0), rank_of_a_process(1)});
+  const double began_s = now_s();
+  live().calls.record(0, began_s + 10);
+  live().calls.waiters[0].rank = 1;
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 69), std::nullopt);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 70), std::nullopt) << "it looks every 15 s";
+  const jobs::JobSilent silent{began_s + 10, 0, {0}};
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 84), jobs::EventBody(silent));
+  base_.append("job", {silent});
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 200), std::nullopt) << "once";
+  live().calls.record(0, began_s + 201);
+  EXPECT_EQ(follow_ups_.next(live(), began_s + 201), jobs::EventBody(jobs::JobHeard{{0}}));
 }
 
 TEST_F(FollowUpsTest, AJobAllOfWhoseRanksHaveEndedIsSilentSooner) {
