@@ -271,6 +271,24 @@ TEST(PlanOutput, PlansWithClockLimitsVerify) {
   EXPECT_THAT(forged.out, HasSubstr("clock_limit_cost_j is 1000000, above the distance to the lower bound"));
 }
 
+/// Where a clock takes most of a computation to arrive, a descent by single moves found 0.5 % here.
+TEST(PlanOutput, PlansSaveAlthoughClocksArriveLate) {
+  const ScratchFolder scratch;
+  // PyTorch's InterleavedZeroBubble, 2 ranks with 2 stages each, as its step by step execution waits.
+  const std::string table = scratch.file(
+      "table.csv",
+      "0F0,0F1,1WAIT_F0,2F0,1WAIT_F1,2F1,3WAIT_B0,2I0,2W0,3WAIT_B1,0F2,2I1,1WAIT_F2,2W1,1WAIT_B0,0F3,1WAIT_F3,0B0,"
+      "1WAIT_B1,2F2,0B1,3WAIT_B2,2F3,2I2,2W2,3WAIT_B3,2I3,2W3,1WAIT_B2,0B2,1WAIT_B3,0B3\n"
+      "0WAIT_F0,1F0,0WAIT_F1,1F1,2WAIT_F0,3F0,3I0,2WAIT_F1,3F1,2WAIT_B0,3I1,3W0,0WAIT_F2,1F2,2WAIT_B1,1I0,3W1,0WAIT_F3,"
+      "1F3,1I1,1W0,2WAIT_F2,3F2,3I2,1W1,2WAIT_F3,3F3,2WAIT_B2,3I3,3W2,2WAIT_B3,1I2,3W3,1I3,1W2,1W3\n");
+  const Outcome planned = run_perseus({"plan", sample_profile(), "--action-table", table, "--split-backward", "0.5",
+                                       "--blocking-power", "93.3", "--switch-latency", "0.032", "--json"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.text();
+  const json::value plan = json::parse(planned.out).at("default_plan");
+  EXPECT_GE(plan.at("saving_pct").to_number<double>(), 4);
+  EXPECT_LE(plan.at("slowdown_pct").to_number<double>(), 1e-6);
+}
+
 TEST(PlanOutput, VerifyMissesNoFile) {
   const ScratchFolder scratch;
   const std::string plans = scratch.path("plans"), aside = scratch.path("aside");
