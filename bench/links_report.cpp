@@ -77,7 +77,7 @@ Planned plan(const calibration::Calibration& c, const model::RunTrace& trace) {
   for (const model::OtherLinks& links : c.other_links) sets.push_back(*model::dependency_latencies(dag, links));
   planner::PlannerOptions options;
   options.effort = planner::Effort::low;
-  const model::Frontier frontier = *baselines::plan_best_of_all(dag, options, {baselines::PublishedMethod::no});
+  const model::Frontier frontier = *baselines::plan_best_of_all(dag, options);
   const Seconds t_max = checker::run_plan(dag, model::all_maximum_clock(dag)).makespan;
   planned.one = frontier.points[model::default_point(frontier, t_max)].plan;
   const model::Frontier robust = planner::robust_frontier(dag, sets, frontier, {});

@@ -83,8 +83,7 @@ Result<std::vector<report::ComparedMethod>> run_methods(const model::Computation
     planner.candidates = published;
     ProgressLine progress("planning, exact", options.progress);
     planner.progress = progress.callback();
-    Result<model::Frontier> frontier =
-        baselines::plan_best_of_all(dag, planner, {.published = baselines::PublishedMethod::no});
+    Result<model::Frontier> frontier = baselines::plan_best_of_all(dag, planner);
     if (!frontier) return frontier.error();
     methods.push_back({"exact", "lower bound by parametric flow, rounded to real clocks", "", *std::move(frontier)});
     bound = methods.front().frontier.bound;

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iterator>
 #include <memory>
+#include <optional>
 
 #include "command.h"
 #include "effort.h"
@@ -103,11 +104,9 @@ Result<model::Frontier> make_frontier(const model::ComputationDag& dag, const Pl
     planner.also = {(1 + rule.slowdown) * report::timeline_of(dag, model::all_maximum_clock(dag)).makespan};
   std::ranges::copy(deadlines, std::back_inserter(planner.also));
   planner.progress = progress.callback();
-  baselines::OtherMethods others;
-  if (planner.effort == planner::Effort::low) others.published = baselines::PublishedMethod::no;
-  if (planner.effort == planner::Effort::high) others.published = baselines::PublishedMethod::always;
-  others.published_unit_time = Seconds(options.tau_s);
-  return baselines::plan_best_of_all(dag, planner, others);
+  std::optional<Seconds> published_unit_time;
+  if (planner.effort == planner::Effort::high) published_unit_time = Seconds(options.tau_s);
+  return baselines::plan_best_of_all(dag, planner, published_unit_time);
 }
 
 void print_bound(const model::ComputationDag& dag, const model::LowerBound& bound, bool as_json) {
@@ -256,7 +255,7 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
                   "--bound-only");
   }
   if (options.method == "perseus") return refuse({"--effort", "--deadlines"}, "--method perseus");
-  if (options.effort == "low") return refuse({"--tau"}, "--method exact with --effort low");
+  if (options.effort != "high") return refuse({"--tau"}, "--method exact without --effort high");
   return Ok{};
 }
 
@@ -267,7 +266,8 @@ void add_planner_options(CLI::App& plan, PlanOptions& options) {
       ->check(CLI::IsMember({"exact", "perseus"}).description(""))
       ->type_name("NAME")
       ->group(planner);
-  plan.add_option("--tau", options.tau_s, "Time unit of the published method, in seconds (not with --effort low)")
+  plan.add_option("--tau", options.tau_s,
+                  "Time unit of the published method, in seconds (only with --method perseus or --effort high)")
       ->capture_default_str()
       ->check(number_within(1e-9, 1e6, "s"))
       ->type_name("S")

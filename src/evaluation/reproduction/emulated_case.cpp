@@ -50,7 +50,7 @@ Result<EmulatedCase> EmulatedCase::plan(const model::ComputationDag& dag, Second
   planner::PlannerOptions options = planner;
   for (const model::FrontierPoint& point : made.paper_realized_.points) options.candidates.push_back(point.plan);
   Result<model::Frontier> ours =
-      baselines::plan_best_of_all(dag, options, {.published = baselines::PublishedMethod::no});
+      baselines::plan_best_of_all(dag, options);
   if (!ours) return ours.error();
   made.ours_ = *std::move(ours);
   const report::Timeline all_max = report::timeline_of(dag, model::all_maximum_clock(dag));

@@ -17,13 +17,13 @@ constexpr double kMostUnits = 1e7;
 // Cost per computation of a step, in elementary operations (base/stop_check.h).
 constexpr long kOperationsOfStep = 10;
 
-/// Each computation at its option with the least of `key`.
-template <class Key>
-Seconds iteration_time(const model::ComputationDag& dag, Key key) {
+/// Each computation at its slowest option.
+Seconds slowest_iteration(const model::ComputationDag& dag) {
   model::Plan plan;
   for (const model::Computation& computation : dag.computations) {
     const auto& options = dag.types[computation.type].options;
-    plan.push_back(static_cast<std::uint16_t>(std::ranges::min_element(options, {}, key) - options.begin()));
+    plan.push_back(
+        static_cast<std::uint16_t>(std::ranges::max_element(options, {}, &model::Measurement::time) - options.begin()));
   }
   return Realizer(dag).realize(plan).time;
 }
@@ -33,7 +33,7 @@ Status check_unit_time(const model::ComputationDag& dag, Seconds unit) {
     return Error{ErrorCode::usage,
                  fmt::format("unit time is {} s; it must be a positive number of seconds", unit.value())};
   }
-  const Seconds longest = iteration_time(dag, [](const model::Measurement& m) { return -m.time.value(); });
+  const Seconds longest = slowest_iteration(dag);
   if (longest / unit > kMostUnits) {
     return Error{ErrorCode::usage, fmt::format("unit time is {} s, of which the slowest iteration, {} s, has {:.3g}; "
                                                "at most {:.0e} are allowed",
@@ -112,11 +112,6 @@ model::Frontier PerseusRun::frontier() const {
                                        .plan = realize(durations)};
   }
   return frontier;
-}
-
-double estimated_perseus_steps(const model::ComputationDag& dag, Seconds unit_time) {
-  const Seconds slowest = iteration_time(dag, &model::Measurement::energy);
-  return (slowest - iteration_time(dag, &model::Measurement::time)) / unit_time;
 }
 
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options) {

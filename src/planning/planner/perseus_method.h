@@ -78,7 +78,4 @@ class PerseusRun {
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options = {});
 Result<PerseusRun> plan_perseus(const model::ComputationDag& dag, const PerseusOptions& options, StopCheck& check);
 
-/// Number of steps of plan_perseus(), from the measured times of the slowest and the fastest plan. O(V + E).
-double estimated_perseus_steps(const model::ComputationDag& dag, Seconds unit_time);
-
 }  // namespace perseus::planner

@@ -74,7 +74,7 @@ Status plan_each_draw(const model::ComputationDag& dag, const profiling::DrawnTy
     own.types = types;
     const auto frontier =
         quick ? planner::plan_quick(own, options, check)
-              : baselines::plan_best_of_all(own, options, {.published = baselines::PublishedMethod::no}, check);
+              : baselines::plan_best_of_all(own, options, {}, check);
     if (!frontier) return frontier.error();
     take(own, *frontier);
   }

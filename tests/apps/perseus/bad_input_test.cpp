@@ -152,7 +152,8 @@ TEST(BadInput, OptionsWithoutEffect) {
   const std::string profile = sample_profile();
   const std::vector<std::vector<std::string>> cases{{"--effort", "low", "--method", "perseus"},
                                                     {"--deadlines", "9", "--method", "perseus"},
-                                                    {"--tau", "0.01", "--effort", "low"}};
+                                                    {"--tau", "0.01", "--effort", "low"},
+                                                    {"--tau", "0.01"}};
   for (const auto& options : cases) {
     std::vector<std::string> words{"plan", profile};
     words.insert(words.end(), options.begin(), options.end());

@@ -105,7 +105,7 @@ TEST_P(BaselinesOf, NeverBeatTheFrontierThatTheirPlansEntered) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   const model::ComputationDag dag = testing::load(data, GetParam());
   const Seconds tau(0.001);
-  EXPECT_EQ(not_dominated(dag, baselines::plan_best_of_all(dag).value(), tau), "");
+  EXPECT_EQ(not_dominated(dag, baselines::plan_best_of_all(dag, {}, tau).value(), tau), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Published, BaselinesOf, ::testing::ValuesIn(testing::published_cases()),
@@ -156,7 +156,7 @@ TEST(Baselines, NeverBeatTheFrontierThatTheirPlansEntered) {
     const model::ComputationDag dag = dag_of(plausible_pipeline(dice));
     PlannerOptions options;
     options.deadlines = 40;  // so that the planner alone misses more
-    const model::Frontier frontier = baselines::plan_best_of_all(dag, options, {.published_unit_time = tau}).value();
+    const model::Frontier frontier = baselines::plan_best_of_all(dag, options, tau).value();
     ASSERT_EQ(not_dominated(dag, frontier, tau), "") << "seed " << seed;
   }
 }

@@ -101,14 +101,6 @@ TEST(PerseusMethod, CanBeStopped) {
   EXPECT_EQ(questions, 3);
 }
 
-// So that a caller can tell whether the method is quick: within the rounding of four durations and the fits.
-TEST(PerseusMethod, StepsAreEstimated) {
-  const Seconds tau(0.001);
-  const auto steps =
-      static_cast<double>(plan_perseus(two_paths(), {.unit_time = tau, .progress = {}}).value().steps().size());
-  EXPECT_NEAR(estimated_perseus_steps(two_paths(), tau), steps, 5);
-}
-
 TEST(PerseusMethod, ProgressEndsAtOne) {
   std::vector<double> seen;
   const PerseusOptions options = {.unit_time = Seconds(0.001), .progress = [&](double done) { seen.push_back(done); }};
