@@ -6,6 +6,7 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 #include <fstream>
+#include <set>
 
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
@@ -58,9 +59,17 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
     }
     ++checked.frequency_plans;
   }
-  const int next = static_cast<int>(file.frontier.points.size());
-  if (const fs::path more = frequency_plan_path(path, next); !more.empty()) {
-    checked.findings.push_back(fmt::format("{}: plans.json has no point {}", more.string(), next));
+  std::set<std::string> expected;
+  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    expected.insert(formats::frequency_plan_file_name(point));
+  }
+  std::error_code ignored;
+  std::set<std::string> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (!expected.contains(entry.path().filename().string())) others.insert(entry.path().string());
+  }
+  for (const std::string& other : others) {
+    checked.findings.push_back(fmt::format("{}: no point of plans.json has this file", other));
   }
 }
 

@@ -66,6 +66,13 @@ std::vector<std::string> check_against_profile(const model::ComputationDag& dag,
         findings.push_back(fmt::format("{} at {} MHz: {} s, {} J; the profile has {} s, {} J", name,
                                        option.clock.value(), option.time.value(), option.energy.value(),
                                        found->time.value(), found->energy.value()));
+      } else if (differ(option.time_stddev.value(), found->time_stddev.value()) ||
+                 differ(option.energy_stddev.value(), found->energy_stddev.value()) ||
+                 option.samples != found->samples) {
+        findings.push_back(
+            fmt::format("{} at {} MHz: spreads {} s, {} J of {} samples; the profile has {} s, {} J of {}", name,
+                        option.clock.value(), option.time_stddev.value(), option.energy_stddev.value(), option.samples,
+                        found->time_stddev.value(), found->energy_stddev.value(), found->samples));
       }
     }
     for (const model::Measurement& m : wanted) {

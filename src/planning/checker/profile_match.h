@@ -1,7 +1,8 @@
 // Checks that the options in a plan file are the measurements of a profile.
 //
 // Problem: all other checks recompute claims from the options in the plan file itself. This one ties them to the
-//          profile: every type of computation has exactly the profile's measurements of its stage and instruction.
+//          profile: every type of computation has exactly the profile's measurements of its stage and instruction, with
+//          their spreads.
 // Input:   a valid DAG of a pipeline; the profile that the plan file claims.
 // Output:  findings, one sentence each; empty: all options are the profile's. The check derives derived instructions
 //          (recompute, pure_backward, input_gradient, weight_gradient) again; it takes the share of a split backward

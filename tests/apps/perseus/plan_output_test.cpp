@@ -11,6 +11,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -22,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace json = boost::json;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -219,8 +221,6 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   forge("frontier.csv", "\n1,", "\n1,9");
   forge("report.html", "\"points\":{\"time_s\":[", "\"points\":{\"time_s\":[9");
   forge("report.html", "<dt>Saved by the default plan</dt><dd>", "<dt>Saved by the default plan</dt><dd>9");
-  std::ofstream(plans + "/plans/freqs_pipeline_" + "99999.py") << "x";
-  EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0) << "not one of a plan's files";
 
   // Changes the highest clock, which possibly only the maximum-clock baseline uses: plans.json alone looks valid.
   json::value file = json::parse(content_of(plans + "/plans.json"));
@@ -302,6 +302,19 @@ TEST(PlanOutput, VerifyMissesNoFile) {
     fs::rename(aside, plans + "/" + name);
   }
   EXPECT_EQ(run_perseus({"verify", plans}).exit_code, 0);
+  for (const std::string extra : {"freqs_pipeline_99999.py", "freqs_pipeline_1.py", "notes"}) {
+    std::ofstream(plans + "/plans/" + extra) << "x";
+    const Outcome more = run_perseus({"verify", plans});
+    EXPECT_EQ(more.exit_code, 1) << extra;
+    EXPECT_THAT(more.out, HasSubstr(extra + ": no point of plans.json has this file"));
+    fs::remove(plans + "/plans/" + extra);
+  }
+  const Outcome without_profile = run_perseus({"verify", plans});
+  EXPECT_THAT(without_profile.out, AllOf(HasSubstr("not checked: whether times, energies"),
+                                         HasSubstr("not checked: pictures, and the text of report.html")));
+  const json::value as_json = json::parse(run_perseus({"verify", plans, "--certificates", "3", "--json"}).out);
+  ASSERT_EQ(as_json.at("not_checked").as_array().size(), 3U);
+  EXPECT_THAT(std::string(as_json.at("not_checked").at(0).as_string()), HasSubstr("pieces of the lower bound"));
 }
 
 TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
@@ -313,6 +326,30 @@ TEST(PlanOutput, ANoisyProfileIsPooledAndVerifiedSo) {
   EXPECT_THAT(planned.out, HasSubstr("its time is the expected one"));
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy}).exit_code, 0);
   EXPECT_EQ(run_perseus({"verify", plans, "--profile", noisy, "--noise", "0"}).exit_code, 1) << "not pooled";
+
+  // Half the error bars, of each point in turn and of a measurement.
+  const std::string honest = content_of(plans + "/plans.json");
+  const std::string alone = scratch.path("alone");
+  fs::create_directory(alone);
+  const auto verify_forged = [&](const std::function<void(json::value & file)>& forge) {
+    json::value file = json::parse(honest);
+    forge(file);
+    std::ofstream(alone + "/plans.json") << json::serialize(file);
+    const Outcome forged = run_perseus({"verify", alone, "--profile", noisy});
+    EXPECT_EQ(forged.exit_code, 1) << forged.text();
+    return forged.out;
+  };
+  const auto halve = [](json::value& number) { number = 0.5 * number.to_number<double>(); };
+  const std::size_t count = json::parse(honest).at("points").as_array().size();
+  for (std::size_t point = 1; point < count; point += count / 5) {
+    EXPECT_THAT(verify_forged([&](json::value& file) { halve(file.at("points").at(point).at("noise").at(1)); }),
+                HasSubstr(fmt::format("point {}: time_stddev_s", point)));
+  }
+  EXPECT_THAT(verify_forged([&](json::value& file) {
+                halve(file.at("dag").at("types").at(1).at("options").at(2).at(3));
+                file.at("dag").at("types").at(1).at("options").at(2).at(5) = 4;
+              }),
+              HasSubstr("MHz: spreads"));
 
   // Expected times are not below those of the means; both sides of each comparison use expected values.
   const Outcome said = run_perseus({"plan", noisy, "-m", "6", "--blocking-power", "90", "--json"});
