@@ -336,6 +336,7 @@ void describe(F& f, S& e) {
   f("shape", e.shape);
   f("least_s", e.least_s);
   f("waiting_w", e.waiting_w);
+  f("stddev_j", e.stddev_j);
 }
 template <class F, class S>
 requires is_one_of<S, ReportsKept::Run>

@@ -269,6 +269,7 @@ struct EnergyMeasured {
   int shape = 0;         ///< of these iterations, as PlanDeployed's
   double least_s = 0;    ///< the shortest one; 0: not known
   double waiting_w = 0;  ///< power of all GPUs while they wait; 0: not known
+  double stddev_j = 0;   ///< of energy_j
   bool operator==(const EnergyMeasured&) const = default;
 };
 /// Reports that name the plan followed and are not counted yet; a server writes them when it stops.

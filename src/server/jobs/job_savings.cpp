@@ -8,6 +8,7 @@
 
 #include "planning/model/reference_plans.h"
 #include "server/jobs/event_text.h"
+#include "server/jobs/iteration_energy_meter.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/stragglers.h"
@@ -80,7 +81,22 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
 
 namespace {
 
-constexpr double kMostWaits = 0.004;  ///< of an iteration's energy
+constexpr double kMostWaits = 0.004;   ///< of an iteration's energy
+constexpr double kMostUnsure = 0.003;  ///< likewise, ...
+constexpr double kSureStddevs = 2;     ///< ... these standard deviations
+constexpr std::int64_t kFewest = IterationEnergyMeter::kFewestThatTell;
+
+/// How well the counters tell what a plan saves, as a share of an iteration's energy. `plan`: null: none yet. Its first
+/// iterations differ as those at the highest clock do.
+double uncertainty(const EnergyMeasured& highest, const EnergyMeasured* plan) {
+  if (highest.iterations < kFewest) return 1;
+  double plan_j = plan == nullptr ? 0 : plan->stddev_j;
+  if (plan != nullptr && plan->iterations < kFewest) {
+    plan_j =
+        highest.stddev_j * std::sqrt(static_cast<double>(highest.iterations) / static_cast<double>(plan->iterations));
+  }
+  return kSureStddevs * std::hypot(highest.stddev_j, plan_j) / highest.energy_j;
+}
 
 /// By how much longer iterations waited under the plan than at the highest clock, for no reason of the plan: it slows
 /// the shortest iteration too, and makes none faster.
@@ -92,11 +108,13 @@ double longer_waits_s(const EnergyMeasured& highest, const EnergyMeasured& plan)
 }  // namespace
 
 std::optional<EnergyMeasured> highest_measured(const Job& job, int shape) {
-  const auto highest = job.measured_highest.find(shape), plan = job.measured_plan.find(shape);
+  const auto highest = job.measured_highest.find(shape), found = job.measured_plan.find(shape);
   if (highest == job.measured_highest.end()) return std::nullopt;
+  const EnergyMeasured* const plan = found == job.measured_plan.end() ? nullptr : &found->second;
+  if (uncertainty(highest->second, plan) > kMostUnsure) return std::nullopt;
   EnergyMeasured alike = highest->second;
-  if (plan == job.measured_plan.end()) return alike;
-  const double longer_s = longer_waits_s(alike, plan->second), more_j = plan->second.waiting_w * longer_s;
+  if (plan == nullptr) return alike;
+  const double longer_s = longer_waits_s(alike, *plan), more_j = plan->waiting_w * longer_s;
   if (std::abs(more_j) > kMostWaits * alike.energy_j) return std::nullopt;
   alike.energy_j += more_j;
   alike.time_s += longer_s;
@@ -107,6 +125,14 @@ std::string measurements_differ(const Job& job) {
   const auto highest = job.measured_highest.find(job.shown_shape());
   const EnergyMeasured* const plan = job.plan_measured();
   if (plan == nullptr || highest == job.measured_highest.end() || highest_measured(job, job.shown_shape())) return "";
+  if (const double unsure = uncertainty(highest->second, plan); unsure > kMostUnsure) {
+    return fmt::format("the saving is estimated, since the counters cannot tell it: {}",
+                       highest->second.iterations < kFewest
+                           ? fmt::format("fewer than {} iterations at the highest clock", kFewest)
+                           : fmt::format("the {} iterations at the highest clock and {} under the plan differ so much "
+                                         "that it is known within {:.1f} points only",
+                                         highest->second.iterations, plan->iterations, 100 * unsure));
+  }
   return fmt::format(
       "the saving is estimated, since hosts were not equally busy: iterations at the highest clock took {:.6g} s, the "
       "shortest one {:.6g} s; under the plan {:.6g} and {:.6g} s",

@@ -37,8 +37,8 @@ std::optional<JobView::PerIteration> iteration_cost(const Job& job, const Fronti
 Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting);
 
 /// An iteration of that shape at the highest clock, as if its hosts had been as busy as under the plan in force: what
-/// both differ in beyond the plan's own slowdown is waits of hosts. Nothing: not measured, or these waits are so long
-/// that the counters cannot tell what the plan saves.
+/// both differ in beyond the plan's own slowdown is waits of hosts. Nothing: not measured, or these waits are so long,
+/// or the iterations so few or so different, that the counters cannot tell within 0.3 points what the plan saves.
 std::optional<EnergyMeasured> highest_measured(const Job& job, int shape);
 /// Why there is no measured saving though both were measured; empty: there is one, or there is no measurement.
 std::string measurements_differ(const Job& job);

@@ -23,6 +23,12 @@ void MeasuredIterations::add(Partial& partial, const Report& report, std::size_t
   partial.straggles |= report.straggles;
 }
 
+std::int64_t MeasuredIterations::repeated(int rank, std::int64_t last, std::int64_t count) const {
+  const auto index = static_cast<std::size_t>(rank);
+  const std::int64_t known_to = index < reported_to_.size() ? reported_to_[index] : -1;
+  return std::clamp<std::int64_t>(known_to - (last - count), 0, count);
+}
+
 std::vector<WholeIteration> MeasuredIterations::report(const Report& report) {
   reported_to_.resize(static_cast<std::size_t>(report.ranks), -1);
   std::int64_t& reported_to = reported_to_[static_cast<std::size_t>(report.rank)];

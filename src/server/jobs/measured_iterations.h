@@ -40,6 +40,9 @@ class MeasuredIterations {
     bool straggles = false;
     std::span<const int> shapes = {};  ///< likewise, microbatches
   };
+  /// How many of these `count` iterations up to `last` the rank has reported before: a client repeats a report whose
+  /// answer was lost.
+  [[nodiscard]] std::int64_t repeated(int rank, std::int64_t last, std::int64_t count) const;
   /// The iterations that this report completes, in order.
   std::vector<WholeIteration> report(const Report& report);
 

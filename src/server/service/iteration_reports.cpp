@@ -62,7 +62,7 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   if (request.clocks) {
     clock_counts_ += live.clocks.report(request.rank, *request.clocks, request.epoch, clock_.now_s());
   }
-  const bool counts = job.ranks[request.rank]->restarts == job.restarts;
+  const bool counts = job.ranks[request.rank]->restarts == job.restarts, numbered = request.last_iteration.has_value();
   std::vector<std::string> rejected;
   if (request.last_iteration && counts &&
       !live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.last_iteration,
@@ -82,13 +82,16 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
     return windows_.report(live, *window, std::move(request), std::move(done));
   }
   std::ranges::move(jobs::leave_out_energies(request), std::back_inserter(rejected));
+  std::int64_t repeated = 0;
   if (request.last_iteration && counts) {
+    repeated =
+        live.reports.measured.repeated(request.rank, *request.last_iteration, std::ssize(request.iteration_time));
     note_measured(live, request);
     note_followed(live, request);
     keep_count(live, request);
   }
   stragglers_.detect(live, request);
-  observe_energies(live, request);
+  if (!numbered || (request.last_iteration && counts)) observe_energies(live, request, repeated);
   done(jobs::ReportedIterations{std::move(rejected)});
 }
 
@@ -191,7 +194,7 @@ void IterationReports::keep(LiveJob& live, Done<Ok> done) {
                               answer_of(std::move(done))});
 }
 
-void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterations& request) {
+void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterations& request, std::int64_t repeated) {
   const jobs::Job& job = live.job;
   if (request.iteration_energy.empty()) return;
   const auto version = version_followed(live, request);
@@ -205,7 +208,7 @@ void IterationReports::observe_energies(LiveJob& live, const jobs::ReportIterati
     constexpr std::int64_t warm_up = 2;
     const std::int64_t comparable = *version == 0 ? std::max(live.reports.followed.settled_from(), warm_up) : warm_up;
     const std::int64_t count = std::ssize(request.iteration_time);
-    left_out = std::clamp<std::int64_t>(comparable - (*request.last_iteration - count + 1), 0, count);
+    left_out = std::clamp<std::int64_t>(comparable - (*request.last_iteration - count + 1), repeated, count);
   }
   // Like with like.
   std::map<int, std::pair<std::vector<Joules>, std::vector<Seconds>>> of_shape;

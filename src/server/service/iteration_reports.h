@@ -37,8 +37,9 @@ class IterationReports {
   /// Writes the number of iterations under the plan: at each growth by an eighth, and by FollowUps every five minutes;
   /// for reports that do not name their plan, at the first one and each time the number has doubled.
   void keep_count(LiveJob& live, const jobs::ReportIterations& request);
-  /// Collects the energies of iterations; they are written once all ranks have reported, and occasionally later.
-  void observe_energies(LiveJob& live, const jobs::ReportIterations& request);
+  /// Collects the energies of iterations; they are written once all ranks have reported, and occasionally later. The
+  /// rank has reported the first `repeated` ones before.
+  void observe_energies(LiveJob& live, const jobs::ReportIterations& request, std::int64_t repeated);
   void write_measured(const std::string& job, const jobs::EnergyMeasured& measured);
 
   JobCache& jobs_;

@@ -36,6 +36,15 @@ TEST_F(MeasuredIterationsTest, ARepeatedReportCountsOnce) {
   EXPECT_THAT(report(0, 1, {Seconds(1), Seconds(1)}), IsEmpty()) << "one of them is over, the other is not complete";
 }
 
+TEST_F(MeasuredIterationsTest, KnowIterationsThatARankRepeats) {
+  EXPECT_EQ(iterations.repeated(0, 9, 4), 0);
+  (void)report(0, 9, std::vector(4, Seconds(1)));
+  EXPECT_EQ(iterations.repeated(0, 9, 4), 4);
+  EXPECT_EQ(iterations.repeated(0, 11, 4), 2);
+  EXPECT_EQ(iterations.repeated(0, 5, 4), 4) << "long ago";
+  EXPECT_EQ(iterations.repeated(1, 11, 4), 0) << "another rank";
+}
+
 TEST_F(MeasuredIterationsTest, AnEnergyThatARankDoesNotReportIsUnknown) {
   (void)report(0, 2, {Seconds(1), Seconds(1), Seconds(1)}, {Joules(1), Joules(0), Joules(1)});
   const auto whole = report(1, 2, {Seconds(1), Seconds(1), Seconds(1)}, {Joules(1), Joules(1)});
