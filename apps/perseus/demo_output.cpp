@@ -75,6 +75,7 @@ json::object summary_of(const DemoMeasurement& m) {
       m.straggler ? json::value(replay::saving_pct(m.straggler->reaction.energy_j, m.straggler->all_max.energy_j))
                   : json::value(nullptr);
   o["predicted_energy_saving_pct"] = predicted_saving_pct(m.predicted);
+  o["server_energy_saving_pct"] = m.server_saving_pct ? json::value(*m.server_saving_pct) : json::value(nullptr);
   o["client_overhead_pct"] = m.client_pct;
   return o;
 }

@@ -50,6 +50,7 @@ struct DemoMeasurement {
   replay::PhaseFigures baseline;  ///< all computations at maximum clock, no client
   replay::PhaseFigures plan;
   PredictedIteration predicted;
+  std::optional<double> server_saving_pct;     ///< as the server has measured it; nothing: it claims none
   std::optional<model::Plan> planned;          ///< replica 0's plan, in options of the true profile
   double planned_time_s = 0;                   ///< of the plan, according to the server
   double truth_time_s = 0;                     ///< of that plan by the plan checker on the exact profile

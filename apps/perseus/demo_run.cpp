@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
+#include <cmath>
 #include <utility>
 
 #include "demo_gpus.h"
@@ -21,8 +22,11 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr double kLeastLimit_s = 180;     // to the first plan, where none was given
-constexpr double kLimitIterations = 150;  // likewise: that many at maximum clock
+constexpr double kLeastLimit_s = 180;      // to the first plan, where none was given
+constexpr double kLimitIterations = 150;   // likewise: that many at maximum clock
+constexpr double kSavingWithin_pct = 0.3;  // the server's measured saving, of the GPUs' own counters
+constexpr double kFewestMeasured = 3;      // iterations
+constexpr double kMostLate_pct = 2;        // processes of a machine that the simulation can trust
 
 }  // namespace
 
@@ -94,9 +98,10 @@ class DemoRun::Steps {
     bool profiled = o_.known_profile;
     std::string state;
     while (true) {
-      const auto iteration = training_.next();
+      auto iteration = training_.next();
       if (!iteration) return iteration.error();
       if (first_with_client_.workers.empty()) first_with_client_ = *iteration;
+      before_plan_.push_back(*std::move(iteration));
       const auto job = server_.ask("GET", training_.job_path());
       if (!job) return job.error();
       const std::string now = text_at(*job, {"state"});
@@ -111,8 +116,8 @@ class DemoRun::Steps {
         m_.job_states.push_back(state);
       }
       stage_.so_far(
-          fmt::format("iteration {}: {} {}", iteration->iteration, now, text_at(*job, {"profiling", "text"})));
-      if (training_.follows_plan(*iteration, 0)) break;
+          fmt::format("iteration {}: {} {}", before_plan_.back().iteration, now, text_at(*job, {"profiling", "text"})));
+      if (training_.follows_plan(before_plan_.back(), 0)) break;
       if (stage_.seconds() - training_.joined_s() > limit_s()) {
         return Error{ErrorCode::unavailable, fmt::format("no plan within {:g} s: the job is {}, {}{}", limit_s(), now,
                                                          text_at(*job, {"reason"}), training_.end_of_log())};
@@ -159,7 +164,59 @@ class DemoRun::Steps {
     const auto predicted = predicted_iteration();
     if (!predicted) return predicted.error();
     if (*predicted) m_.predicted = **predicted;
+    if (Status same = compare_with_counters(); !same) return same;
     return compare_with_plan(iterations);
+  }
+
+  /// The saving that the server has measured, with that of the GPUs' own counters.
+  Status compare_with_counters() {
+    const auto job = server_.ask("GET", training_.job_path());
+    if (!job) return job.error();
+    const double plan_j = number_at(*job, {"savings", "measured", "energy_j"});
+    const double all_max_j = number_at(*job, {"savings", "measured_all_max", "energy_j"});
+    if (plan_j <= 0 || all_max_j <= 0 || number_at(*job, {"savings", "measured", "iterations"}) < kFewestMeasured) {
+      const std::string why = text_at(*job, {"reason"});
+      stage_.remark("not compared with the GPUs' own counters: the server has not measured the saving" +
+                    (why.empty() ? "" : "; " + why));
+      return Ok{};
+    }
+    m_.server_saving_pct = replay::saving_pct(plan_j, all_max_j);
+    const double truth_pct = replay::saving_pct(m_.plan.energy_j, m_.baseline.energy_j);
+    const Busy busy = how_busy();
+    const double allowed_pct = kSavingWithin_pct + 100 * busy.lost_j / m_.baseline.energy_j;
+    if (std::abs(*m_.server_saving_pct - truth_pct) <= allowed_pct) return Ok{};
+    const std::string both =
+        fmt::format("the server has measured a saving of {:.2f} %, the GPUs' own counters {:.2f} %",
+                    *m_.server_saving_pct, truth_pct);
+    if (busy.late_pct > kMostLate_pct) {
+      stage_.remark(
+          fmt::format("{}: not compared, since this machine is too busy for the simulation: its processes woke "
+                      "up late for {:.1f} % of the time",
+                      both, busy.late_pct));
+      return Ok{};
+    }
+    return Error{ErrorCode::internal, fmt::format("{}; allowed: a difference of {:.2g} points", both, allowed_pct)};
+  }
+
+  /// In the phase that suffered most. Late processes read counters late, and all GPUs wait for one.
+  struct Busy {
+    double late_pct = 0;  ///< of an iteration's time
+    double lost_j = 0;    ///< of an iteration
+  };
+  Busy how_busy() {
+    Busy most;
+    const auto look_at = [&](const replay::PhaseFigures& phase) {
+      const double lost_s = 1e-3 * phase.lost_ms * training_.workers();
+      most.late_pct = std::max(most.late_pct, 0.1 * phase.late_ms / phase.time_s);
+      most.lost_j = std::max(most.lost_j, lost_s * training_.workers() * job_.blocking_power.value());
+    };
+    look_at(m_.baseline);
+    look_at(m_.plan);
+    if (before_plan_.size() > 2) {  // the first ones contain the start of the clients
+      before_plan_.erase(before_plan_.begin(), before_plan_.begin() + 2);
+      look_at(perseus::replay::figures_of(before_plan_, o_.replicas));
+    }
+    return most;
   }
 
   replay::PhaseFigures figures_of(const PlanIterations& measured) const {
@@ -288,6 +345,7 @@ class DemoRun::Steps {
   DemoGpus gpus_;
   DemoTraining training_;
   replay::JobIteration first_with_client_;
+  std::vector<replay::JobIteration> before_plan_;  ///< with a client
 };
 
 DemoRun::DemoRun(const DemoOptions& options, const DemoJob& job, const DemoScratch& scratch)
