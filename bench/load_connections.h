@@ -63,6 +63,24 @@ struct Server {
     port = static_cast<std::uint16_t>(std::atoi(line.substr(line.rfind(':') + 1).c_str()));
     if (port == 0) fail("the server did not start");
   }
+  /// That function in place of a server, on a listening socket.
+  explicit Server(const std::function<void(int listening)>& serve) {
+    const int listening = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    if (bind(listening, any, size) != 0 || listen(listening, SOMAXCONN) != 0) fail("listen");
+    getsockname(listening, any, &size);
+    port = ntohs(address.sin_port);
+    pid = fork();
+    if (pid == 0) {
+      serve(listening);
+      _exit(0);
+    }
+    close(listening);
+  }
   ~Server() {
     kill(pid, SIGTERM);
     waitpid(pid, nullptr, 0);

@@ -66,10 +66,51 @@ void register_ranks(const Server& server, const Load& load, const std::string& j
   }
 }
 
+/// The same traffic without a server: reads each request, answers a POST at once and each GET when all have come.
+void answer_alike(int listening, int gets, const std::string& posted, const std::string& got) {
+  const int epoll = epoll_create1(0);
+  const auto watch = [&](int fd) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.fd = fd;
+    epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
+  };
+  watch(listening);
+  std::vector<epoll_event> events(256);
+  std::vector<char> read(std::size_t{64} << 10U);
+  std::vector<int> waiting;
+  while (true) {
+    const int count = epoll_wait(epoll, events.data(), static_cast<int>(events.size()), -1);
+    for (int i = 0; i < count; ++i) {
+      const int fd = events[i].data.fd;
+      if (fd == listening) {
+        watch(accept4(listening, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      } else if (const ssize_t size = recv(fd, read.data(), read.size(), 0); size <= 0) {
+        close(fd);
+      } else if (read.front() == 'P') {
+        send(fd, posted.data(), posted.size(), MSG_NOSIGNAL);
+      } else {
+        waiting.push_back(fd);
+      }
+    }
+    if (static_cast<int>(waiting.size()) < gets) continue;
+    for (const int fd : waiting) send(fd, got.data(), got.size(), MSG_NOSIGNAL);
+    waiting.clear();
+  }
+}
+
+std::string http_answer(std::size_t length) {
+  return fmt::format(
+      "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/json\r\n"
+      "Content-Length: {}\r\n\r\n{}",
+      length, std::string(length, ' '));
+}
+
 }  // namespace
 
 void measure_zeus(const Load& load, std::vector<Row>& rows) {
   const std::string of_ranks = fmt::format("{} Zeus ranks: ", load.ranks);
+  std::size_t answer_bytes = 0;
   {
     const Server server(load.program, load.data + "/zeus", {"--plan-deadlines", "100"});
     const std::string profile = pipeline_json(load.csv, 32);  // 64 instructions a rank
@@ -95,6 +136,7 @@ void measure_zeus(const Load& load, std::vector<Row>& rows) {
     for (int rank = 0; rank < load.ranks; ++rank) {
       waiting.ask(rank, "GET", fmt::format("/schedule/{}?rank={}", job, rank), "", [&](const std::string& answer) {
         served += answer.find("\"forward\"") != std::string::npos ? 1 : 0;
+        answer_bytes = answer.size();
       });
     }
     await_waiting(one, load.ranks);
@@ -107,6 +149,18 @@ void measure_zeus(const Load& load, std::vector<Row>& rows) {
     rows.push_back({of_ranks + "register, wait, get clocks: server CPU", "s", server.cpu_s() - begin_s, 0, 0});
     rows.push_back({of_ranks + "... in the server itself, not the kernel", "s", server.user_s() - user_s, 0, 0});
     rows.push_back({of_ranks + "... to register", "s", registered_s - begin_s, 0, 0});
+  }
+  {
+    const Server bare(
+        [&](int listening) { answer_alike(listening, load.ranks, http_answer(4), http_answer(answer_bytes)); });
+    register_ranks(bare, load, "job", load.ranks, load.ranks / 16, true);
+    Clients waiting(bare.port, load.ranks);
+    waiting.headers = kHeaders;
+    for (int rank = 0; rank < load.ranks; ++rank) {
+      waiting.ask(rank, "GET", fmt::format("/schedule/job?rank={}", rank), "", [](const std::string&) {});
+    }
+    waiting.run();
+    rows.push_back({of_ranks + "the same traffic with bare sockets: CPU", "s", bare.cpu_s(), 0, 0});
   }
   const Server server(load.program, load.data + "/zeus_many", {});
   const int many = 12 * load.ranks;
