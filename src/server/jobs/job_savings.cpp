@@ -7,6 +7,7 @@
 #include <map>
 
 #include "planning/model/reference_plans.h"
+#include "server/jobs/drawn_power.h"
 #include "server/jobs/event_text.h"
 #include "server/jobs/iteration_energy_meter.h"
 #include "server/jobs/job_shapes.h"
@@ -98,6 +99,12 @@ double uncertainty(const EnergyMeasured& highest, const EnergyMeasured* plan) {
   return kSureStddevs * std::hypot(highest.stddev_j, plan_j) / highest.energy_j;
 }
 
+/// As far as grants are corrected by what is drawn: further away, the profile is of another job.
+bool explains(Joules estimated, double measured_j) {
+  const double ratio = measured_j / estimated.value();
+  return ratio >= kLeastCorrection && ratio <= kMostCorrection;
+}
+
 /// By how much longer iterations waited under the plan than at the highest clock, for no reason of the plan: it slows
 /// the shortest iteration too, and makes none faster.
 double longer_waits_s(const EnergyMeasured& highest, const EnergyMeasured& plan) {
@@ -137,6 +144,19 @@ std::string measurements_differ(const Job& job) {
       "the saving is estimated, since hosts were not equally busy: iterations at the highest clock took {:.6g} s, the "
       "shortest one {:.6g} s; under the plan {:.6g} and {:.6g} s",
       highest->second.time_s, highest->second.least_s, plan->time_s, plan->least_s);
+}
+
+std::string profile_misfit(const Job& job, const Frontiers& frontiers) {
+  if (!job.live() || std::ranges::any_of(degrees_in_force(job), [](double degree) { return degree > 1; })) return "";
+  const auto cost = iteration_cost(job, frontiers, CountedRanks::as_they_are);
+  const auto highest = job.measured_highest.find(job.shown_shape());
+  const bool at_highest = highest != job.measured_highest.end();
+  const EnergyMeasured* const measured = at_highest ? &highest->second : job.plan_measured();
+  if (!cost || measured == nullptr) return "";
+  const Joules estimated = at_highest ? cost->all_max_energy : cost->energy;
+  if (explains(estimated, measured->energy_j)) return "";
+  return fmt::format("the profile is of another job: an iteration {} takes {:.6g} J, {:.6g} J by the profile",
+                     at_highest ? "at the highest clock" : "under the plan", measured->energy_j, estimated.value());
 }
 
 Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waiting) {
@@ -264,7 +284,7 @@ std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontie
     const bool measured = has_energy && highest;
     const bool may_estimate = !measured && (has_energy || whole.straggles || !measures);
     const auto cost = may_estimate ? cost_of(whole) : std::nullopt;
-    if (!measured && !cost) continue;
+    if (!measured && (!cost || (has_energy && !explains(cost->energy, whole.energy_j)))) continue;
     if (counts.empty() || counts.back().measured != measured) {
       counts.emplace_back().from_reports = true;
       counts.back().measured = measured;

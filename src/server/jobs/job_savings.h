@@ -42,6 +42,9 @@ Watts power_with_waits(const Job& job, Joules energy, Seconds time, Watts waitin
 std::optional<EnergyMeasured> highest_measured(const Job& job, int shape);
 /// Why there is no measured saving though both were measured; empty: there is one, or there is no measurement.
 std::string measurements_differ(const Job& job);
+/// Why estimates from the profile are those of another job: the measured energies are far from them. Empty: they are
+/// not, nothing is measured, a straggler is in force, or the job has ended.
+std::string profile_misfit(const Job& job, const Frontiers& frontiers);
 
 /// Mean power of the whole job under the plan in force, by the counters of all ranks; nothing before it is measured.
 /// `waiting`: the power of all GPUs while they wait.
@@ -82,8 +85,9 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
 
 /// The same for reports that name the plan followed, split by kind: measured iterations, against the measured highest
 /// clock, or estimated iterations, whose energy is unknown or not comparable. Not counted: iterations that followed
-/// no plan, iterations without an energy in a job whose ranks all measure, and estimates of a plan that was dropped
-/// or replaced more than four plans ago. Nothing while a frontier of the plan in force is being read.
+/// no plan, iterations without an energy in a job whose ranks all measure, estimates of a plan that was dropped or
+/// replaced more than four plans ago, and estimates that the iteration's own energy contradicts. Nothing while a
+/// frontier of the plan in force is being read.
 std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontiers& frontiers,
                                                    const FollowedIterations& followed);
 

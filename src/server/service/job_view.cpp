@@ -109,7 +109,7 @@ jobs::JobView::Profiling profiling_of(const LiveJob& live) {
   return profiling;
 }
 
-/// Nothing without reports: what is saved is then not known.
+/// Nothing without reports, or where the profile is of another job: what is saved is then not known.
 std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.plan || !job.has_reports()) return std::nullopt;
@@ -122,6 +122,8 @@ std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live) {
     estimated.iterations += since.iterations;
     estimated.saved_j += since.saved_j;
   }
+  const bool only_estimates = total.iterations == 0 && !jobs::highest_measured(job, job.shown_shape());
+  if (only_estimates && !jobs::profile_misfit(job, live.frontiers.all()).empty()) return std::nullopt;
   return jobs::JobView::TotalSavings{total.iterations,
                                      Joules(total.saved_j),
                                      Joules(total.all_max_energy_j),
@@ -194,7 +196,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   if (const auto cost = job.live() ? jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are)
                                    : std::nullopt) {
     summary.iteration_time = cost->time;
-    summary.saved_pct = cost->saved_pct();
+    if (jobs::profile_misfit(job, live.frontiers.all()).empty()) summary.saved_pct = cost->saved_pct();
     if (job.has_reports() && !job.silent) {
       const jobs::JobPower power = jobs::power_of(job, *cost);
       summary.power = power.plan;
@@ -233,6 +235,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     view.reason = "the plan is from a quick frontier; the full one is being planned";
   }
   if (view.reason.empty() && job.live()) view.reason = jobs::text_of_silent_ranks(job);
+  const std::string misfit = jobs::profile_misfit(job, live.frontiers.all());
+  if (view.reason.empty()) view.reason = misfit;
   if (view.reason.empty()) view.reason = jobs::measurements_differ(job);
   view.now_s = now_s;
   view.sequence = job.sequence;
@@ -260,7 +264,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   if (job.plan) {
     view.plan = plan_of(live);
     view.total = total_of(live);
-    if (!view.total) view.no_total = "no reports of iterations";
+    if (!view.total) view.no_total = misfit.empty() ? "no reports of iterations" : misfit;
   }
   if (job.live()) {
     view.per_iteration = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
