@@ -15,12 +15,16 @@
 #include <cstdio>
 #include <ctime>
 #include <filesystem>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/cpu_time.h"
 #include "one_f_one_b.h"
 #include "simulation/simulated_gpu/simulated_gpu.h"
 #include "training/client/call_cost.h"
+#include "training/client/energy_meter.h"
 #include "training/client/training_client.h"
 #include "training/clock_control/clock_controller.h"
 
@@ -168,6 +172,36 @@ void train(perseus::simulated_gpu::SimulatedGpu& gpu, const std::string& device,
   perseus_stop(client);
 }
 
+/// Processor time of dividing the counter's energy among steps, as the client does 50 times a second; two minutes of
+/// steps of 1 s, computations of 2 ms, each at one of 8 clocks.
+void meter() {
+  perseus::client::EnergyMeter meter(2, 900, 1410);
+  std::mt19937 random(1);
+  std::vector<perseus::client::WorkSpan> spans;
+  constexpr double seconds = 120, computation_s = 0.002;
+  double now_s = 0, look_s = 0, edge_s = 0, step_s = 0;
+  std::size_t steps = 0;
+  const double began_s = perseus::thread_cpu_s();
+  while (now_s < seconds) {
+    meter.clock(now_s, 1410 - 60 * static_cast<int>(random() % 8), 0.001);
+    spans.push_back({static_cast<int>(spans.size() % 2), now_s, now_s + computation_s});
+    now_s += computation_s;
+    if (now_s - step_s >= 1) {
+      meter.step(static_cast<std::int64_t>(step_s), step_s, now_s, std::exchange(spans, {}), false);
+      step_s = now_s;
+    }
+    for (; look_s < now_s; look_s += 0.02) {
+      if (look_s >= edge_s + 0.1) {
+        edge_s += 0.1;
+        meter.edge({edge_s, 1e-4, 300 * edge_s});
+      }
+      steps += meter.take().size();
+    }
+  }
+  fmt::print("energies of {} steps of 500 computations: {:.3f} % of a core\n", steps,
+             100 * (perseus::thread_cpu_s() - began_s) / seconds);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -234,6 +268,7 @@ int main(int argc, char** argv) {
              own.set_speed_ns);
   if (opened) opened->reset();
   train(**gpu, "simulated:" + folder + "/gpu", argv[1], 20);
+  meter();
   std::filesystem::remove_all(folder);
   return 0;
 }

@@ -7,7 +7,8 @@
 namespace perseus::client {
 namespace {
 
-constexpr double kPoll_s = 1e-3, kSlowPoll_s = 0.05, kLearning_s = 2;
+constexpr double kPoll_s = 1e-3, kSlowPoll_s = 0.05, kRestPoll_s = 0.025, kLearning_s = 2;
+constexpr double kBlind_s = 600;   ///< until a period is searched again that was too short or too uncertain
 constexpr double kClosePolls = 3;  ///< readings further apart hardly determine the period: the machine was busy
 constexpr std::size_t kEdgesToLearn = 6, kEdgesKept = 64;
 // Spacing of the searched refreshes, for at most 50 readings a second: three a refresh; four where refreshes in
@@ -40,6 +41,11 @@ double period_of(std::vector<double> gaps, double error_s, double least_s, doubl
   }
 }
 
+/// The counter moved then, last.
+CounterEdge edge_between(double from_s, double to_s, double energy_j) {
+  return {(from_s + to_s) / 2, (to_s - from_s) / std::sqrt(12), energy_j};
+}
+
 }  // namespace
 
 std::optional<CounterEdge> CounterEdges::read(double before_s, double after_s, double energy_j) {
@@ -51,12 +57,26 @@ std::optional<CounterEdge> CounterEdges::read(double before_s, double after_s, d
     return std::nullopt;
   }
   const bool moved = energy_j != last_energy_j_;
-  auto edge = learning_  ? learn(before_s, after_s, energy_j, moved)
-              : seeking_ ? find(before_s, after_s, energy_j, moved)
-                         : follow(before_s, after_s, energy_j, moved);
+  spare_ = std::min(spare_ + kMostReadings_hz * (before_s - unmoved_s_), kReadingsAtOnce) - 1;
+  auto edge = resting_    ? rest(before_s, after_s, energy_j, moved)
+              : learning_ ? learn(before_s, after_s, energy_j, moved)
+              : seeking_  ? find(before_s, after_s, energy_j, moved)
+                          : follow(before_s, after_s, energy_j, moved);
   last_energy_j_ = energy_j;
   unmoved_s_ = before_s;
+  if (spare_ < 1 && !resting_) {
+    resting_ = true;
+    learning_ = seeking_ = false;
+    next_read_s_ = before_s + kRestPoll_s;
+  }
   return edge;
+}
+
+std::optional<CounterEdge> CounterEdges::rest(double before_s, double after_s, double energy_j, bool moved) {
+  next_read_s_ = before_s + kRestPoll_s;
+  if (spare_ + 1 >= kReadingsAtOnce) learn_again(after_s);
+  if (!moved) return std::nullopt;
+  return edge_between(unmoved_s_, after_s, energy_j);
 }
 
 std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, double energy_j, bool moved) {
@@ -69,7 +89,7 @@ std::optional<CounterEdge> CounterEdges::learn(double before_s, double after_s, 
     if (moves_ > 0) most_period_s_ = std::min(most_period_s_, after_s - before_move_s_);
     before_move_s_ = unmoved_s_;
     ++moves_;
-    edge = CounterEdge{after_s - width / 2, width / std::sqrt(12), energy_j};
+    edge = edge_between(unmoved_s_, after_s, energy_j);
     if (close) edges_s_.push_back(edge->at_s);
     quiet_from_s_ = after_s;
   } else {
@@ -151,7 +171,7 @@ void CounterEdges::seek(double after_s) {
 
 void CounterEdges::learn_again(double after_s) {
   learning_ = true;
-  seeking_ = false;
+  seeking_ = resting_ = false;
   period_s_ = quiet_s_ = 0;
   most_period_s_ = 1e300;
   quiet_from_s_ = after_s;
@@ -175,6 +195,7 @@ std::optional<CounterEdge> CounterEdges::find(double before_s, double after_s, d
 std::optional<CounterEdge> CounterEdges::follow(double before_s, double after_s, double energy_j, bool moved) {
   if (period_s_ == 0) {
     next_read_s_ = after_s + kSpacing_s;
+    if (after_s - began_s_ > kBlind_s) learn_again(after_s);
     if (!moved) return std::nullopt;
     return CounterEdge{(before_s + after_s - blind_period_s_) / 2,
                        (after_s - before_s + blind_period_s_) / std::sqrt(12), energy_j};

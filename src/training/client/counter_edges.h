@@ -8,13 +8,17 @@
 // refresh. A refresh outside of its interval widens later intervals: irregular devices get honest, wider edges. A
 // period that proves wrong is learned again.
 //
+// Polls end: where the counter stands still, its refreshes follow no period or its calls take milliseconds, 3000
+// readings are used up, those of a few seconds. Then it takes 40 readings a second as they are, and learns again after
+// 2.5 minutes, so that readings stay at 60 a second in the mean.
+//
 // Problem: a counter shows the energy as of its last refresh, 10 to 100 ms ago; only (moment of a refresh, value)
 //          pairs are exact. Reading it thousands of times a second costs time and reportedly disturbs the counter.
 // Input:   readings, each with the moments before and after the call (s, any monotonic clock), at the times that
 //          next_read_s() returns, or later.
 // Output:  edges with their uncertainty.
 // Errors:  none; a counter that never moves gives no edges.
-// Cost:    a few operations a reading.
+// Cost:    a few operations a reading; in any t seconds at most kReadingsAtOnce + kMostReadings_hz * t readings.
 // Threads: one.
 // Source:  paper section 5 (Profiler); docs/decisions/0017.
 #pragma once
@@ -32,14 +36,19 @@ struct CounterEdge {
 
 class CounterEdges {
  public:
+  static constexpr double kReadingsAtOnce = 3000, kMostReadings_hz = 60;
+
   [[nodiscard]] double next_read_s() const { return next_read_s_; }
   std::optional<CounterEdge> read(double before_s, double after_s, double energy_j);
   /// 0: not known yet, or the counter moves with every reading.
   [[nodiscard]] double period_s() const { return period_s_; }
   [[nodiscard]] bool learning() const { return learning_; }
+  /// The period could not be learned, or refreshes do not keep it: edges are as wide as readings are apart.
+  [[nodiscard]] bool resting() const { return resting_; }
 
  private:
   std::optional<CounterEdge> learn(double before_s, double after_s, double energy_j, bool moved);
+  std::optional<CounterEdge> rest(double before_s, double after_s, double energy_j, bool moved);
   std::optional<CounterEdge> find(double before_s, double after_s, double energy_j, bool moved);
   std::optional<CounterEdge> follow(double before_s, double after_s, double energy_j, bool moved);
   std::optional<CounterEdge> late(double before_s, double after_s, double energy_j, bool moved);
@@ -51,7 +60,8 @@ class CounterEdges {
   void aim();
   [[nodiscard]] double margin_s(double refreshes) const;
 
-  bool learning_ = true;
+  bool learning_ = true, resting_ = false;
+  double spare_ = kReadingsAtOnce;  ///< readings
   double next_read_s_ = 0;
   double began_s_ = -1;
   double last_energy_j_ = 0;

@@ -223,6 +223,12 @@ void IterationMeter::look_at_energy(double now_s) {
   check_.counter(now_s, energy->value());
   judge_counter(now_s);
   const auto edge = edges_.read(now_s, after, energy->value());
+  if (edges_.resting() && !std::exchange(said_wide_edges_, true)) {
+    complaints_.say(
+        LogLevel::warning,
+        "energies are less exact: the moments at which the energy counter moves cannot be predicted (it "
+        "moves irregularly or seldom, its calls are slow, or the machine is busy); tried again every few minutes");
+  }
   if (!edge || check_.refused()) return;
   if (last_edge_ && meter_.is_possible(*last_edge_, *edge)) total_j_ += edge->energy_j - last_edge_->energy_j;
   last_edge_ = edge;

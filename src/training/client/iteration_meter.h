@@ -140,6 +140,7 @@ class IterationMeter {
   Complaints& complaints_;
   std::function<double()> clock_;
   CounterEdges edges_;
+  bool said_wide_edges_ = false;
   CounterCheck check_;
   EnergyMeter meter_;
   double switch_latency_s_ = 0, switch_latency_stddev_s_ = 0;

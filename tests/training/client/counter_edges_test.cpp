@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -115,6 +116,83 @@ TEST(CounterEdges, IrregularRefreshesGetHonestEdges) {
   EXPECT_NEAR(watch.edges.period_s(), 0.1, 0.001);
   EXPECT_GT(watch.edges_a_second(), 5);
   EXPECT_GT(watch.honest(), 0.95);
+}
+
+/// Readings within each second.
+struct Readings {
+  std::vector<int> per_second;
+  CounterEdges edges;
+  double rested_s = 0;
+
+  /// `energy_at`: what a reading shows; `call_s`: time that it takes.
+  void run(
+      double until_s, const std::function<double(double)>& energy_at,
+      const std::function<double(double)>& call_s = [](double) { return 2e-5; }) {
+    double now = 0.003;
+    for (per_second.assign(static_cast<std::size_t>(until_s), 0); now < until_s;) {
+      ++per_second[static_cast<std::size_t>(now)];
+      const double before = now;
+      const bool rested = edges.resting();
+      now += call_s(before);
+      (void)edges.read(before, now, energy_at(before));
+      if (rested) rested_s += now - before;
+      now = std::max(now, edges.next_read_s());
+      if (rested) rested_s += now - before;
+    }
+  }
+  [[nodiscard]] int from(int second, int seconds) const {
+    return std::accumulate(per_second.begin() + second, per_second.begin() + second + seconds, 0);
+  }
+};
+
+// In each state: learning, following, and where the period cannot be learned.
+TEST(CounterEdges, AreReadSeldomOnceLearned) {
+  Readings readings;
+  readings.run(3600, [](double at_s) { return 30 * std::floor(at_s / 0.1); });
+  EXPECT_LT(readings.from(0, 1), 800) << "learns";
+  EXPECT_LE(readings.from(10, 3590), 50 * 3590) << "follows";
+  EXPECT_EQ(readings.rested_s, 0);
+}
+
+TEST(CounterEdges, AreReadSeldomWhereTheyCannotBeLearned) {
+  std::mt19937 dice(5);
+  std::exponential_distribution<double> gap(1 / 0.1);
+  double moves_s = 0, energy_j = 0;
+  const std::vector<std::pair<const char*, std::function<double(double)>>> counters{
+      {"stands still", [](double) { return 5.0; }},
+      {"stands still after a while", [](double at_s) { return 30 * std::floor(std::min(at_s, 5.0) / 0.1); }},
+      {"moves at random", [&](double at_s) {
+         while (moves_s < at_s) {
+           moves_s += gap(dice);
+           energy_j += 30;
+         }
+         return energy_j;
+       }}};
+  for (const auto& [name, energy_at] : counters) {
+    for (const double call_s : {2e-5, 0.005}) {
+      Readings readings;
+      moves_s = energy_j = 0;
+      readings.run(3600, energy_at, [&](double) { return call_s; });
+      for (const int seconds : {10, 60, 600}) {
+        for (int second = 0; second + seconds <= 3600; ++second) {
+          ASSERT_LE(readings.from(second, seconds),
+                    CounterEdges::kReadingsAtOnce + CounterEdges::kMostReadings_hz * (seconds + 1))
+              << name << " " << call_s;
+        }
+      }
+      EXPECT_LE(readings.from(600, 3000), 60 * 3000) << name << " " << call_s;
+    }
+  }
+}
+
+TEST(CounterEdges, AreLearnedOnceCallsAreFastAgain) {
+  Readings readings;
+  readings.run(
+      600, [](double at_s) { return 30 * std::floor(at_s / 0.1); },
+      [](double at_s) { return at_s < 300 ? 0.005 : 2e-5; });
+  EXPECT_GT(readings.rested_s, 60);
+  EXPECT_FALSE(readings.edges.resting());
+  EXPECT_NEAR(readings.edges.period_s(), 0.1, 0.001);
 }
 
 }  // namespace

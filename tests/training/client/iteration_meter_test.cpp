@@ -165,6 +165,60 @@ class SoftClock final : public device::ForwardingGpu {
   int off_ = 60;
 };
 
+/// Counts the driver's calls; the counter's may be slow.
+class CountedGpu final : public device::ForwardingGpu {
+ public:
+  CountedGpu(std::unique_ptr<device::Gpu> gpu, double& now_s, int& calls, double energy_call_s)
+      : ForwardingGpu(std::move(gpu)), now_s_(now_s), calls_(calls), energy_call_s_(energy_call_s) {}
+  device::DeviceResult<Joules> energy() override {
+    now_s_ += energy_call_s_;
+    return ++calls_, ForwardingGpu::energy();
+  }
+  device::DeviceResult<Megahertz> clock() override { return ++calls_, ForwardingGpu::clock(); }
+  device::DeviceResult<Watts> power() override { return ++calls_, ForwardingGpu::power(); }
+  device::DeviceResult<Watts> power_limit() override { return ++calls_, ForwardingGpu::power_limit(); }
+  device::DeviceResult<device::ClockEvents> clock_events() override { return ++calls_, ForwardingGpu::clock_events(); }
+
+ private:
+  double& now_s_;
+  int& calls_;
+  double energy_call_s_;
+};
+
+/// In each second: wake-ups of the thread that looks, and calls of the driver.
+struct Looks {
+  double wakeups = 0, calls = 0;
+};
+Looks looks_within(HandTurnedRank& rank, int& wakeups, int& calls, double seconds) {
+  wakeups = calls = 0;
+  for (const double until_s = rank.now_s + seconds; rank.now_s < until_s;) iterate(rank);
+  return {wakeups / seconds, calls / seconds};
+}
+
+TEST(IterationMeter, WakesUpSeldomInEveryState) {
+  for (const bool slow_calls : {false, true}) {
+    HandTurnedRank rank(two_computations(0.02, 0.1));
+    int wakeups = 0, calls = 0;
+    rank.replace_device([&](auto gpu) {
+      return std::make_unique<CountedGpu>(std::move(gpu), rank.now_s, calls, slow_calls ? 0.005 : 2e-5);
+    });
+    rank.reads_late = [&] { return ++wakeups, 0.0; };
+    const Looks learning = looks_within(rank, wakeups, calls, 1);
+    EXPECT_LT(learning.wakeups, 1050) << slow_calls;
+    EXPECT_LT(learning.calls, 1100) << slow_calls;
+    (void)looks_within(rank, wakeups, calls, 99);
+    const Looks later = looks_within(rank, wakeups, calls, 600);
+    // Readings of a counter whose moves are known, or of one whose calls are too slow to learn them; of the power
+    // sensor; of the clock.
+    EXPECT_LT(later.wakeups, slow_calls ? 75 : 45);
+    EXPECT_LT(later.calls, slow_calls ? 85 : 60);
+    EXPECT_EQ(rank.said.count("energies are less exact"), slow_calls ? 1 : 0);
+    rank.measured.clear();
+    for (int i = 0; i < 100; ++i) iterate(rank);
+    EXPECT_GT(rank.measured.size(), 80u) << "energies still come";
+  }
+}
+
 TEST(IterationMeter, AnAmdClockBelowItsLimitIsThatClock) {
   const auto rejected = [](bool amd) {
     HandTurnedRank rank(two_computations(0.005, 0.02));
