@@ -14,6 +14,7 @@
 
 #include "base/cpu_time.h"
 #include "training/client/call_cost.h"
+#include "training/clock_control/restart_pause.h"
 
 namespace perseus::client {
 
@@ -30,14 +31,13 @@ namespace {
 /// Runs the body until it returns. A body that throws (no memory, no descriptors, no thread) runs again after a
 /// pause.
 void run(const BackgroundThread::Body& body, const std::stop_token& stop) {
-  constexpr double least_pause_s = 0.1, most_pause_s = 5;
-  for (double pause_s = least_pause_s;; pause_s = std::min(2 * pause_s, most_pause_s)) {
+  clock_control::RestartPause pause({0.1, 5});
+  while (true) {
     const double began_s = host_now_s();
     try {
       return body(stop);
     } catch (...) {}
-    if (host_now_s() - began_s > most_pause_s) pause_s = least_pause_s;  // it ran well
-    if (!sleep_for(stop, pause_s)) return;
+    if (!sleep_for(stop, pause.after(host_now_s() - began_s))) return;
   }
 }
 

@@ -1,10 +1,10 @@
-// Pause before an ended helper is started again.
+// Pause before an ended helper, or a failed thread, is started again.
 //
 // Problem: a helper that was killed once, or that gets its permission late, must set clocks again soon; a helper that
 //          crashes again and again must not burden the machine or the log.
-// Input:   how long each helper worked, and whether it gave up a device that does not follow.
-// Output:  pauses of `first_s`, twice that, ..., `most_s`; from the beginning after a helper that worked for
-//          `most_s`; `most_s` after one that gave up.
+// Input:   how long each one worked, and whether it gave up a device that does not follow.
+// Output:  pauses of `first_s`, twice that, ..., `most_s`; from the beginning after one that worked for `most_s`;
+//          `most_s` after one that gave up.
 // Errors:  none.
 // Cost:    none.
 // Threads: one.
