@@ -49,8 +49,7 @@ Result<EmulatedCase> EmulatedCase::plan(const model::ComputationDag& dag, Second
   made.paper_realized_ = made.paper_.frontier();
   planner::PlannerOptions options = planner;
   for (const model::FrontierPoint& point : made.paper_realized_.points) options.candidates.push_back(point.plan);
-  Result<model::Frontier> ours =
-      baselines::plan_best_of_all(dag, options);
+  Result<model::Frontier> ours = baselines::plan_best_of_all(dag, options);
   if (!ours) return ours.error();
   made.ours_ = *std::move(ours);
   const report::Timeline all_max = report::timeline_of(dag, model::all_maximum_clock(dag));

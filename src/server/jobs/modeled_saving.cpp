@@ -73,8 +73,7 @@ Status plan_each_draw(const model::ComputationDag& dag, const profiling::DrawnTy
   for (const auto& types : drawn) {
     own.types = types;
     const auto frontier =
-        quick ? planner::plan_quick(own, options, check)
-              : baselines::plan_best_of_all(own, options, {}, check);
+        quick ? planner::plan_quick(own, options, check) : baselines::plan_best_of_all(own, options, {}, check);
     if (!frontier) return frontier.error();
     take(own, *frontier);
   }
