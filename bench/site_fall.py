@@ -10,8 +10,9 @@ that lowers the limit. Prints tables in Markdown:
   last clock   until the last rank has the answer with its lower clocks
   counted      until what the server counts, from what ranks have said that they hold, is within the limit
 
-The jobs of the last part are cut off: a tenth of all ranks, whole jobs as behind one switch, stop asking before the
-limit falls. Their leases end after 15 s, and the limit must hold with what they may still draw at their ceilings.
+Then jobs are cut off: a tenth of all ranks, whole jobs as behind one switch, stop asking before the limit falls. Their
+leases end after 15 s, and the limit must hold with what they may still draw at their ceilings. At last the process of half
+of all jobs is killed: the other half must use their watts, and what counts must never exceed the limit meanwhile.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import sys
 import tempfile
@@ -142,6 +144,23 @@ def hall(server):
     return server.ask("GET", "/v1/site/power")[1]["domains"][0]
 
 
+def kill_half(server, ranks, heirs, watts):
+    """Kills the process of these ranks. Seconds until `heirs`, ids of jobs, count more, and until they count at most
+    half a percent less than in the end; their watts before and in the end; the most that counted, as a part of the limit."""
+    began = time.monotonic()
+    os.kill(ranks.process, signal.SIGKILL)
+    counted = []
+    while time.monotonic() < began + LEASE_S + 60:
+        view = server.ask("GET", "/v1/site/power")[1]
+        counted.append((time.monotonic() - began, sum(job["counted_w"] for job in view["jobs"] if job["job"] in heirs),
+                        view["domains"][0]["counted_w"]))
+        time.sleep(0.1)
+    before, end = counted[0][1], counted[-1][1]
+    return (next((at_s for at_s, heirs_w, _ in counted if heirs_w > 1.01 * before), None),
+            next(at_s for at_s, heirs_w, _ in counted if heirs_w >= 0.995 * end), before, end,
+            max(hall_w for _, _, hall_w in counted) / watts)
+
+
 def set_limit(server, watts):
     status, answer = server.ask("PUT", "/v1/site", {
         "dwell_s": 1, "lease_s": LEASE_S, "domains": [{"name": "hall", "limits": [{"limit_w": watts}]}]})
@@ -212,6 +231,10 @@ def main():
         print(f"\n{cut} of {jobs} jobs cut off ({cut * WORLD} ranks): the others' last clock after {last_s:.2f} s, "
               f"counted within the limit after {counted_s:.2f} s, "
               f"{sum(job['counted_w'] for job in fixed) / most:.1%} of all power for jobs that do not answer")
+        first_s, all_s, was_w, is_w, part = kill_half(server, halves[1], set(ids[cut:jobs // 2]), 0.63 * most)
+        print(f"\n{jobs - jobs // 2} of {jobs} jobs killed: {jobs // 2 - cut} others have the first of their watts after "
+              f"{first_s and f'{first_s:.1f}'} s, all after {all_s:.1f} s (allowed: {LEASE_S + 60} s): {was_w / most:.1%} of all "
+              f"power before, {is_w / most:.1%} then; what counted was at most {100 * part:.3f} % of the limit meanwhile")
         server.stop()
 
 
