@@ -56,6 +56,10 @@ constexpr double kLastDigits = 1e-10;
 // Limit on the computations that the descent of limited plans realizes, over all points: about a second.
 constexpr double kDescentSteps = 4e7;
 
+// The same of the descent to wanted deadlines, over all of them, and with how many points it begins at each.
+constexpr double kWantedSteps = 4e7;
+constexpr std::ptrdiff_t kStartsOfWanted = 8;
+
 // The same of annealing, at each wanted deadline and for each requested one: 0.03 s for 1,000 of them.
 constexpr double kAnnealingSteps = 1e3;
 
@@ -263,6 +267,8 @@ class Planner {
     keep_pareto(points);
     descend(late, points);
     anneal(late, points);
+    meet_wanted(late, points);
+    anneal(late, points);  // the descent to a wanted deadline may end where annealing finds more
     if (check_.stopped()) return {};
     model::Frontier frontier{std::move(points), relaxation.curve()};
     set_energies(dag_, frontier);
@@ -306,6 +312,35 @@ class Planner {
       point.time = outcome.time;
       point.effective_energy = outcome.effective_energy;
     }
+    keep_pareto(points);
+  }
+
+  // Plans by prices end anywhere: for each wanted deadline, slows down maximum clock and the slowest points before the
+  // deadline until they end there.
+  void meet_wanted(LateClocks& late, std::vector<model::FrontierPoint>& points) {
+    const long moves = static_cast<long>(kWantedSteps * level_.density() /
+                                         static_cast<double>(dag_.computations.size() * wanted_.size()));
+    const model::Plan highest = model::all_maximum_clock(dag_);
+    const Seconds t_highest = late.realize(highest).time;
+    // Types whose highest clocks differ change clocks at every computation.
+    const bool dwells = runs_.dwells(highest, late.end_s(), t_highest, min_dwell_);
+    std::vector<model::FrontierPoint> slowed;
+    for (const Seconds wanted : wanted_) {
+      const Seconds latest = (1 + kLastDigits) * wanted;
+      std::vector<model::Plan> starts;
+      if (dwells && t_highest <= latest) starts.push_back(highest);
+      const auto first = std::ranges::find_if(points, [&](const model::FrontierPoint& p) { return p.time <= latest; });
+      for (auto point = first; point != points.end() && point - first < kStartsOfWanted; ++point) {
+        starts.push_back(point->plan);
+      }
+      for (model::Plan& plan : starts) {
+        long share = std::max(1L, moves / static_cast<long>(starts.size()));
+        const Realizer::Outcome outcome = slow_down_runs(dag_, runs_, late, latest, min_dwell_, plan, share, check_);
+        if (check_.stopped()) return;
+        slowed.push_back({outcome.time, {}, outcome.effective_energy, {}, std::move(plan), {}});
+      }
+    }
+    std::ranges::move(slowed, std::back_inserter(points));
     keep_pareto(points);
   }
 
@@ -397,7 +432,7 @@ double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptio
   const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
   const double sweep_s = 4e-10 * n * n * dag.num_ranks(), rounding_s = 3e-8 * n * deadlines;
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
-  return sweep_s + rounding_s + (limited ? sweep_s + 1.4 * density + 4e-6 * n * deadlines : 0);
+  return sweep_s + rounding_s + (limited ? sweep_s + 1.9 * density + 4e-6 * n * deadlines : 0);
 }
 
 Result<model::Frontier> plan_exact(const model::ComputationDag& dag, const PlannerOptions& given, StopCheck& check) {

@@ -45,5 +45,21 @@ TEST(WantedDeadlines, A100IsCloseToItsBound) {
   for (std::size_t i = 0; i < gaps.size(); ++i) EXPECT_LE(gaps[i], most[i]) << i;
 }
 
+// Plans by prices, annealed, ended up to 0.05 % before these deadlines.
+TEST(WantedDeadlines, LateClocksLeaveNoTimeUnused) {
+  PERSEUS_NEEDS_SHARED_DATA(data);
+  const model::ComputationDag dag = testing::emulated_dag(data, testing::emulated_gpus()[0], 4);
+  const Seconds t_max = Realizer(dag).realize(model::all_maximum_clock(dag)).time;
+  PlannerOptions options;
+  options.effort = Effort::low;
+  options.deadlines = 50;
+  options.switch_latency = Seconds(0.003);
+  const model::Frontier frontier = plan_exact(dag, options);
+  for (const double tolerance : model::kUsualTolerances) {
+    const Seconds deadline = (1 + tolerance) * t_max;
+    EXPECT_GE(look_up(frontier, deadline).time, (1 - 1e-4) * deadline) << tolerance;
+  }
+}
+
 }  // namespace
 }  // namespace perseus::planner
