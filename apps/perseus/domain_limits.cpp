@@ -32,19 +32,6 @@ void visit_domains(json::object& site, const Visit& visit) {
   }
 }
 
-/// The domain with that name, in the site.
-Result<json::object*> domain_in(json::value& site, const std::string& name) {
-  if (json::object* const found = find_domain(site.get_object(), name)) return found;
-  std::vector<std::string> names;
-  visit_domains(site.get_object(), [&names](const json::string& known, json::object&) {
-    names.emplace_back(known.c_str());
-    return names.size() == kDomainsShown;
-  });
-  return Error{ErrorCode::not_found,
-               fmt::format("domain '{}' is not in the server's site; allowed: {}", name,
-                           names.empty() ? "none, it has no domains" : fmt::format("{}", fmt::join(names, ", ")))};
-}
-
 std::optional<double> number_in(const json::object& object, std::string_view member) {
   const json::value* const value = object.if_contains(member);
   boost::system::error_code problem;
@@ -70,6 +57,18 @@ json::object* find_domain(json::object& site, std::string_view name) {
     return found != nullptr;
   });
   return found;
+}
+
+Result<json::object*> domain_in(json::value& site, const std::string& name) {
+  if (json::object* const found = find_domain(site.get_object(), name)) return found;
+  std::vector<std::string> names;
+  visit_domains(site.get_object(), [&names](const json::string& known, json::object&) {
+    names.emplace_back(known.c_str());
+    return names.size() == kDomainsShown;
+  });
+  return Error{ErrorCode::not_found,
+               fmt::format("domain '{}' is not in the server's site; allowed: {}", name,
+                           names.empty() ? "none, it has no domains" : fmt::format("{}", fmt::join(names, ", ")))};
 }
 
 std::string limits_json(const std::vector<openadr::WattStep>& steps) {

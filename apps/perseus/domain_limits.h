@@ -29,6 +29,8 @@ std::string limits_json(const std::vector<openadr::WattStep>& steps);
 Result<boost::json::value> site_in(const std::string& body);
 /// The domain with that name; null: there is none.
 boost::json::object* find_domain(boost::json::object& site, std::string_view name);
+/// The same; not_found, with the names that are there.
+Result<boost::json::object*> domain_in(boost::json::value& site, const std::string& name);
 
 inline constexpr int kMostTries = 10;
 /// Replaces the site by what `change` makes of it. Returns the server's answer.

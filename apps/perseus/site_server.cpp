@@ -64,10 +64,6 @@ Status check_finite(const toml::node& node, const std::string& file) {
   return checked;
 }
 
-Error no_domain(const std::string& name) {
-  return {ErrorCode::usage, fmt::format("domain '{}'; allowed: the name of a domain of the site", name)};
-}
-
 using Keys = std::span<const std::string_view>;
 
 /// What a limit may begin at: earlier times are meant as seconds from now or from the beginning of a plan.
@@ -225,8 +221,9 @@ struct LimitedSite {
 Result<LimitedSite> with_limit(const std::string& document, const NewLimit& limit, double now_s) {
   auto site = site_in(document);
   if (!site) return site.error();
-  json::object* const domain = find_domain(site->get_object(), limit.domain);
-  if (domain == nullptr) return no_domain(limit.domain);
+  const auto found = domain_in(*site, limit.domain);
+  if (!found) return Error{ErrorCode::usage, found.error().message};
+  json::object* const domain = *found;
   const double from_s = limit.from_s.value_or(now_s);
   if (limit.until_s && *limit.until_s <= from_s) {
     return Error{ErrorCode::usage, fmt::format("--until: {}; allowed: later than {}", *limit.until_s, from_s)};

@@ -302,7 +302,7 @@ class Site(SiteCase):
         self.assertEqual(self.server.cli("site", "limit", "hall", "3500").stdout, "done: 2 later steps removed\n")
         self.assertEqual(self.server.cli("site", "limit", "row", "3000", "--from", "1750000000").stdout,
                          "done: 1 later step removed\n")
-        self.server.cli("site", "limit", "cellar", "3000", ok=False)
+        self.assertIn("domain 'cellar' is not in the server's site; allowed: hall, row\n", self.server.cli("site", "limit", "cellar", "3000", ok=False).stderr)
         self.server.cli("site", "clear")
         self.assertIn("set one with perseus site set FILE.toml or PUT /v1/site",
                       self.server.cli("site", "show", ok=False).stderr)
@@ -327,7 +327,7 @@ class Site(SiteCase):
             for body, code, message in [
                 (b"<html>", 69, "GET /v1/site: the answer is not a JSON object"),
                 (b"[]", 69, "GET /v1/site: the answer is not a JSON object"),
-                (b'{"domains": [1, {"name": 2}]}', 64, "domain 'row'; allowed: "),
+                (b'{"domains": [1, {"name": 2}]}', 64, "domain 'row' is not in the server's site; allowed: none"),
                 (b'{"domains": [{"name": "row", "limits": [1, {"from_s": "now"}]}]}', 0, ""),
             ]:
                 Other.body = body
