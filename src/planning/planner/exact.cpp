@@ -249,6 +249,8 @@ class Planner {
     add(runs_.fastest_without_changes());
     add(model::Plan(dag_.computations.size(), 0));
     for (const model::Plan& plan : options_.candidates) add(plan);
+    // Where changes are fast, plans that need not think of them; prices alone hardly meet the fast end.
+    for (const model::FrontierPoint& point : free.points) add(point.plan);
     // Where changes are slow, fewer of them than allowed may be better.
     std::vector<Seconds> dwells{min_dwell_};
     for (const double latencies : {4.0, 16.0, 64.0}) dwells.push_back(options_.switch_latency * latencies);
