@@ -249,7 +249,7 @@ class Planner {
     add(runs_.fastest_without_changes());
     add(model::Plan(dag_.computations.size(), 0));
     for (const model::Plan& plan : options_.candidates) add(plan);
-    // Where changes are fast, plans that need not think of them; prices alone hardly meet the fast end.
+    // Plans for clocks that change at once: prices alone hardly meet the fast end, however short the latency.
     for (const model::FrontierPoint& point : free.points) add(point.plan);
     // Where changes are slow, fewer of them than allowed may be better.
     std::vector<Seconds> dwells{min_dwell_};

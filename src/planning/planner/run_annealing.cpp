@@ -44,8 +44,8 @@ class Moves {
 
   Megahertz clock_for(int rank, std::size_t from, std::size_t to, const model::Plan& plan) {
     const std::vector<Megahertz>& clocks = runs_.clocks(rank);
+    // Candidates from outside may have clocks that the rank's types do not share: then the lowest shared one.
     const auto index_of = [&](Megahertz clock) { return std::ranges::find(clocks, clock) - clocks.begin(); };
-    // Candidates from outside may have clocks that the rank's types do not share.
     const auto shared = [&](std::ptrdiff_t index) {
       return clocks[static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(index, 0, std::ssize(clocks) - 1))];
     };

@@ -4,11 +4,10 @@
 //          of microbatches), energies and times.
 // Output:  take(): an iteration of a version and shape once all ranks have reported it, again once they have reported
 //          kFewestThatTell, and then each time the number of iterations doubles: a killed server loses fewer than it
-//          has written. Energy and time are means of the iterations that took the
-//          median time, by 10 %: a counter's refresh falls into an iteration, so that one takes from its neighbor, and
-//          only the mean is right, also of the few iterations that some jobs run at the highest clock. The energy is
-//          the sum over ranks, the times are those of the slowest rank. The standard deviation is that of the mean, by
-//          how the iterations differ.
+//          has written. Energy and time are means of the iterations that took the median time, by 10 %: a counter's
+//          refresh falls into an iteration, so that one takes from its neighbor, and only the mean is right, also of
+//          the few iterations that some jobs run at the highest clock. The energy is the sum over ranks, the times are
+//          those of the slowest rank. The standard deviation is that of the mean, by how the iterations differ.
 // Errors:  none; values that are not positive numbers are left out.
 // Cost:    O(values); take() O(1), amortized over the reports.
 // Threads: plain value.
