@@ -148,7 +148,6 @@ class ReplayClient final : public replay::WorkerClient {
     f.samples = s.samples;
     f.samples_rejected = s.samples_rejected;
     f.planned_iteration_time_s = s.planned_iteration_time_s;
-    f.iteration_energy_j = s.last_iteration_energy_j;
     f.blocking_power_w = s.blocking_power_w;
     f.request_to_device_p50_s = s.request_to_device_p50_s;
     f.request_to_device_p99_s = s.request_to_device_p99_s;

@@ -115,8 +115,6 @@ json::object details_of(const DemoMeasurement& m) {
       {"planned_time_s", m.planned_time_s},
       {"simulated_plan_time_s", m.truth_time_s},
       {"at_planned_clock_pct", m.at_planned_clock_pct ? json::value(*m.at_planned_clock_pct) : json::value()},
-      {"counter_energy_j", m.counter_energy_j},
-      {"counter_truth_energy_j", m.truth_energy_j},
       {"client_overhead_whole_run_pct", m.client_whole_pct},
       {"clients", std::move(clients)},
       {"took_s", m.took_s}};
@@ -215,10 +213,10 @@ std::vector<report::ReportFact> overheads(const DemoMeasurement& m) {
            ? fmt::format("{:.2f} % of the computations ended at the clock of their plan", *m.at_planned_clock_pct)
            : std::string("not compared: the plan's clocks are not those of the profile, or no computation was timed")},
       {"energy counter",
-       m.counter_energy_j == 0
-           ? "the plan was measured for too short a time for a counter that moves every 0.1 s"
-           : fmt::format("{} an iteration by the clients' counters, {} in truth",
-                         report::text_of(Joules(m.counter_energy_j)), report::text_of(Joules(m.truth_energy_j)))},
+       m.server_saving_pct
+           ? fmt::format("a saving of {} by the ranks' readings, {} in truth", pct(*m.server_saving_pct),
+                         pct(replay::saving_pct(m.plan.energy_j, m.baseline.energy_j)))
+           : std::string("the server has not measured the saving")},
       {"host", fmt::format("processes woke up {:.2f} ms late in the sum of an iteration, of which {:.2f} ms were not "
                            "compensated",
                            m.plan.late_ms, m.plan.lost_ms)},

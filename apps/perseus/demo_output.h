@@ -55,10 +55,8 @@ struct DemoMeasurement {
   double planned_time_s = 0;                   ///< of the plan, according to the server
   double truth_time_s = 0;                     ///< of that plan by the plan checker on the exact profile
   std::optional<double> at_planned_clock_pct;  ///< of all computations; nullopt: the plan could not be compared
-  double counter_energy_j = 0;  ///< per iteration while the plan ran, by the clients' counters; 0: unknown
-  double truth_energy_j = 0;    ///< the same iterations, exactly
-  double client_pct = 0;        ///< processor time of the clients while the plan ran
-  double client_whole_pct = 0;  ///< from their start on
+  double client_pct = 0;                       ///< processor time of the clients while the plan ran
+  double client_whole_pct = 0;                 ///< from their start on
   double profiling_s = 0, characterizing_s = 0;
   int profiling_iterations = 0;
   std::vector<std::string> job_states;         ///< states of the server's job, in order of observation

@@ -131,35 +131,13 @@ class DemoRun::Steps {
     return o_.limit_s.value_or(std::max(kLeastLimit_s, kLimitIterations * job_.all_max_time.value()));
   }
 
-  /// Of all workers together, mean per iteration, by the clients' counters.
-  [[nodiscard]] double counted_energy_j(const std::vector<replay::JobIteration>& iterations) const {
-    double sum_j = 0;
-    for (std::size_t w = 0; w < static_cast<std::size_t>(training_.workers()); ++w) {
-      double own_j = 0;
-      int known = 0;
-      for (const replay::JobIteration& iteration : iterations) {
-        const double energy_j = iteration.workers[w].client.iteration_energy_j;
-        if (energy_j < 0) continue;
-        own_j += energy_j;
-        ++known;
-      }
-      if (known == 0) return 0;
-      sum_j += own_j / known;
-    }
-    return sum_j;
-  }
-
   Status run_plan() {
     stage_.begin("the plan is in force");
     auto measured = training_.measure_plan(1, o_.iterations + 1);  // the first one begins the counts
     if (!measured) return measured.error();
     std::vector<replay::JobIteration>& iterations = measured->iterations;
     m_.client_pct = replay::client_cpu_pct(iterations.front(), iterations.back());
-    for (std::size_t k = 1; k < iterations.size(); ++k) {
-      for (const replay::RankReport& r : iterations[k].workers) m_.truth_energy_j += r.energy_j / o_.iterations;
-    }
     iterations.erase(iterations.begin());
-    m_.counter_energy_j = counted_energy_j(iterations);
     m_.plan = figures_of(*measured);
     const auto predicted = predicted_iteration();
     if (!predicted) return predicted.error();

@@ -26,7 +26,6 @@ struct ClientFigures {
   std::int64_t clocks_requested = 0, clocks_applied = 0, clocks_failed = 0, server_failures = 0;
   std::int64_t samples = 0, samples_rejected = 0;
   double planned_iteration_time_s = 0;
-  double iteration_energy_j = -1;  ///< of the last measured iteration, by the device's counter; negative: none
   double blocking_power_w = 0;
   double request_to_device_p50_s = 0, request_to_device_p99_s = 0;
   double begin_end_ns = 0, set_speed_ns = 0;
