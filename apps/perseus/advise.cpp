@@ -44,6 +44,7 @@ struct AdviseOptions {
   std::string effort = "normal", currency;
   std::optional<int> gpus;
   std::optional<double> price_per_kwh, carbon_g_per_kwh;
+  double switch_latency_s = 0;
   std::optional<bool> progress;
 };
 
@@ -131,7 +132,7 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
 Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner, int gpus) {
   Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline.dag, planner, {});
   if (!frontier) return frontier.error();
-  keep_with_all_links(pipeline, {}, *frontier);
+  if (planner.switch_latency == Seconds(0)) keep_with_all_links(pipeline, {}, *frontier);
   StopCheck never;
   frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();
@@ -152,6 +153,9 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
                        ? "one pipeline: none waits for a slower one; --gpus N for more"
                        : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
                          "slower one saves is not counted");
+  if (options.switch_latency_s > 0) {
+    all.push_back(fmt::format("a clock takes effect {:g} s after it was requested", options.switch_latency_s));
+  }
   if (pipeline.default_blocking) {
     all.push_back(fmt::format("a waiting GPU draws {:.3g} W, a fifth of the profile's highest power: --blocking-power",
                               pipeline.dag.blocking_power.value()));
@@ -231,6 +235,7 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   }
   planner::PlannerOptions planner;
   planner.effort = effort_named(options.effort);
+  planner.switch_latency = Seconds(options.switch_latency_s);
   const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;
   for (const double ratio : kStragglers) planner.also.push_back(ratio * t_max);
   ProgressLine progress("planning", options.progress, options.effort == "low" ? "" : "--effort low is faster");
@@ -277,6 +282,7 @@ void add_advise(CLI::App& app, Command& command) {
       ->check(number_within(0, 1e6, "g"))
       ->type_name("G")
       ->group(job);
+  add_switch_latency_option(*advise, options->switch_latency_s)->group(job);
   add_effort_option(*advise, options->effort,
                     "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
   add_progress_flag(*advise, options->progress);

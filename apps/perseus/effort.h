@@ -1,10 +1,11 @@
-// The planner's effort: the option --effort, and the meaning of its names.
+// Options of the planner that several commands have: --effort, with the meaning of its names, and --switch-latency.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 
+#include "command.h"
 #include "planning/planner/exact.h"
 
 namespace perseus::cli {
@@ -18,6 +19,13 @@ inline CLI::Option* add_effort_option(CLI::App& subcommand, std::string& effort,
       ->capture_default_str()
       ->check(CLI::IsMember({"low", "normal", "high"}).description(""))
       ->type_name("E");
+}
+
+inline CLI::Option* add_switch_latency_option(CLI::App& subcommand, double& latency_s) {
+  return subcommand.add_option("--switch-latency", latency_s, "Time until a clock change takes effect, in seconds")
+      ->capture_default_str()
+      ->check(number_within(0, 1e6, "s"))
+      ->type_name("S");
 }
 
 }  // namespace perseus::cli

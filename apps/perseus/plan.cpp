@@ -25,6 +25,7 @@
 #include "plan_output.h"
 #include "plan_report.h"
 #include "plan_search.h"
+#include "plan_source.h"
 #include "planning/baselines/best_of_all.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
@@ -132,8 +133,8 @@ void print_bound(const model::ComputationDag& dag, const model::LowerBound& boun
 
 formats::Metadata metadata_of(const PlanOptions& options, const model::DefaultRule& rule) {
   return {{"method", options.method},
-          {"switch_latency_s", fmt::format("{}", options.switch_latency_s)},
-          {"min_dwell_s", fmt::format("{}", options.min_dwell_s)},
+          {kSwitchLatencyKey, fmt::format("{}", options.switch_latency_s)},
+          {kMinDwellKey, fmt::format("{}", options.min_dwell_s)},
           {kSlowdownKey, fmt::format("{}", rule.slowdown)}};
 }
 
@@ -221,7 +222,8 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     formats::Metadata metadata = metadata_of(options, rule);
     for (const report::ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
     if (links.sets > 0 && keeps_links(options)) metadata[kOtherLinksKey] = std::to_string(links.sets);
-    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule, metadata);
+    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule,
+                                             Seconds(options.switch_latency_s), metadata);
     die_if_interrupted();
     if (!written) return written.error();
   }
@@ -280,11 +282,7 @@ void add_planner_options(CLI::App& plan, PlanOptions& options) {
       ->check(whole_number_within(1, 1000000))
       ->type_name("N")
       ->group(planner);
-  plan.add_option("--switch-latency", options.switch_latency_s, "Time until a clock change takes effect, in seconds")
-      ->capture_default_str()
-      ->check(number_within(0, 1e6, "s"))
-      ->type_name("S")
-      ->group(planner);
+  add_switch_latency_option(plan, options.switch_latency_s)->group(planner);
   plan.add_option("--min-dwell", options.min_dwell_s, "Shortest time between two clock changes of a rank, in seconds")
       ->capture_default_str()
       ->check(number_within(0, 1e6, "s"))

@@ -44,6 +44,17 @@ TEST(AdviseCommand, EstimateAgreesWithThePlan) {
   for (const json::value& row : rows) EXPECT_FALSE(row.as_object().contains("saving_stddev_pct"));
 }
 
+TEST(AdviseCommand, ClocksThatArriveLateSaveWhatTheirPlanSaves) {
+  const std::vector<std::string> late{"--noise", "0", "--switch-latency", "0.02", "--json"};
+  const json::value planned = json_of(words_about_sample("plan", late));
+  const double saving_pct = number(planned.at("default_plan"), "saving_pct");
+  const json::value advised = json_of(words_about_sample("advise", late));
+  EXPECT_NEAR(number(advised.at("advice").at(0), "saving_pct"), saving_pct, 1e-6);
+  EXPECT_THAT(json::serialize(advised.at("assumptions")), HasSubstr("a clock takes effect 0.02 s after"));
+  const json::value at_once = json_of(words_about_sample("advise", {"--noise", "0", "--json"}));
+  EXPECT_GT(number(at_once.at("advice").at(0), "saving_pct"), saving_pct + 0.5);
+}
+
 TEST(AdviseCommand, SumsOverGpusDaysAndYears) {
   const json::object advised = json_of(words_about_sample(
       "advise", {"--gpus", "1024", "--price", "0.25", "--currency", "EUR", "--carbon", "400", "--json"}));
