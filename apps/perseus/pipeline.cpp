@@ -86,6 +86,12 @@ profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<
   return profiling::pool(profile, noise_pct ? std::optional(*noise_pct / 100) : std::nullopt, profiling::kDraws);
 }
 
+std::optional<report::ReportFact> noise_fact(const profiling::PooledProfile& pooled) {
+  if (!pooled.changed) return std::nullopt;
+  return report::ReportFact{kNoiseKey, fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
+                                                   100 * pooled.time_noise, 100 * pooled.power_noise)};
+}
+
 namespace {
 
 /// The options that --action-table, --constants or --dag may exclude.
@@ -241,12 +247,9 @@ namespace {
 Status take_profile(const model::Profile& profile, const PipelineOptions& options, Measurements& measured) {
   if (options.modeled_gpu.empty()) {
     profiling::PooledProfile pooled = pooled_by(profile, options.noise_pct);
+    if (const auto noise = noise_fact(pooled)) measured.facts.push_back(*noise);
     measured.profile = std::move(pooled.profile);
     measured.draws = std::move(pooled.draws);
-    if (pooled.changed) {
-      measured.facts.push_back({"noise of a sample", fmt::format("{:.2g} % of time, {:.2g} % of power: pooled",
-                                                                 100 * pooled.time_noise, 100 * pooled.power_noise)});
-    }
     return Ok{};
   }
   const auto gpu = partitioner::gpu_named(options.modeled_gpu);
@@ -284,7 +287,7 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   measured.facts.insert(
       measured.facts.begin(),
       {{"profile", file_name(options.profile)},
-       {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? " (a guess)" : "")}});
+       {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? kGuessed : "")}});
   if (!options.transfer_latency.is_zero()) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits"

@@ -87,5 +87,10 @@ Result<Measurements> read_measurements(const PipelineOptions& options);
 /// Adds the option for pooling a profile before planning, as read_pipeline() does it, for commands that check that.
 CLI::Option* add_noise_option(CLI::App& app, std::optional<double>& noise_pct);
 profiling::PooledProfile pooled_by(const model::Profile& profile, std::optional<double> noise_pct);
+/// The fact that names the noise of a pooled profile; nothing if pooling changed nothing.
+constexpr const char* kNoiseKey = "noise of a sample";
+std::optional<report::ReportFact> noise_fact(const profiling::PooledProfile& pooled);
+/// Ends the fact "blocking power" where no option gave it.
+constexpr const char* kGuessed = " (a guess)";
 
 }  // namespace perseus::cli

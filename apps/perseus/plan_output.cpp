@@ -37,9 +37,7 @@ Status write_frequency_plans(const OutputDirectory& directory, const std::string
   for (std::size_t i = 0; i < frontier.points.size() && !InterruptGuard::interrupted(); ++i) {
     const model::FrontierPoint& point = frontier.points[i];
     OutputFile file(directory, folder + "plans/" + formats::frequency_plan_file_name(static_cast<int>(i)));
-    file.append(
-        writer.write(point.plan, fmt::format("Point {}: time {:.9g} s, energy {:.9g} J, lower bound {:.9g} J", i,
-                                             point.time.value(), point.energy.value(), point.bound.value())));
+    file.append(writer.write(point.plan, plan_comment(static_cast<int>(i), point)));
     if (Status closed = file.close(); !closed) return closed;
   }
   return Ok{};
@@ -56,8 +54,19 @@ bool is_plan_output(std::string_view name) {
          is_part_of_a_plan(name.substr(slash + 1));
 }
 
-std::vector<report::DrawnPlan> trace_plans(const model::Plan& all_maximum, const model::Plan& chosen) {
-  return {{"everything at maximum clock", all_maximum}, {"the default plan", chosen}};
+std::vector<PlanPage> plan_pages(const report::ReportInput& report, const DrawnPlans& drawn) {
+  using report::Sink;
+  return {
+      {"report.html", [&report](const Sink& sink) { report::write_html(report, sink); }},
+      {"frontier.svg", [&report](const Sink& sink) { report::write_frontier_svg(report, sink); }},
+      {"timeline.svg", [&drawn](const Sink& sink) { report::write_timeline_svg(drawn.dag(), drawn.plans(), sink); }},
+      {"trace.json", [&drawn](const Sink& sink) { report::write_trace(drawn.dag(), drawn.plans(), sink); }},
+  };
+}
+
+std::string plan_comment(int number, const model::FrontierPoint& point) {
+  return fmt::format("Point {}: time {:.9g} s, energy {:.9g} J, lower bound {:.9g} J", number, point.time.value(),
+                     point.energy.value(), point.bound.value());
 }
 
 Status check_plan_output(const std::filesystem::path& directory) {
@@ -68,42 +77,35 @@ Status check_plan_output(const std::filesystem::path& directory) {
 
 Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
                         const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                        std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                        std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
                         const formats::Metadata& metadata) {
   const model::ComputationDag& dag = pipeline.dag;
   formats::Metadata described = metadata;
   for (const report::ReportFact& fact : pipeline.origin) described[fact.name] = fact.value;
-  const report::ReportInput report{dag, frontier, pipeline.title, described_inputs(pipeline), straggler, rule};
-  const int chosen = model::default_point(frontier, report::t_max_of(dag, frontier), rule);
-  const model::Plan before = model::all_maximum_clock(dag);
-  const std::vector<report::DrawnPlan> drawn = trace_plans(before, frontier.points[chosen].plan);
-  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
+  const report::ReportInput report{dag,       frontier, pipeline.title, described_inputs(pipeline),
+                                   straggler, rule,     switch_latency};
+  const DrawnPlans drawn = default_drawing(dag, frontier, rule, switch_latency);
+  if (Status written = write_frequency_plans(out, folder, dag, frontier); !written) return written.error();
+  std::vector<PlanPage> files = plan_pages(report, drawn);
+  files.push_back({"frontier.csv", [&](const report::Sink& sink) { sink(frontier_csv(figures)); }});
+  files.push_back(
+      {"plans.json", [&](const report::Sink& sink) { sink(formats::format_plan_file(dag, frontier, described)); }});
+  for (const PlanPage& file : files) {
     if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(out, folder + std::string(name), fill);
-  };
-  for (const auto& written : {
-           write_frequency_plans(out, folder, dag, frontier),
-           file("frontier.csv", [&](const report::Sink& sink) { sink(frontier_csv(figures)); }),
-           file("plans.json",
-                [&](const report::Sink& sink) { sink(formats::format_plan_file(dag, frontier, described)); }),
-           file("report.html", [&](const report::Sink& sink) { report::write_html(report, sink); }),
-           file("frontier.svg", [&](const report::Sink& sink) { report::write_frontier_svg(report, sink); }),
-           file("timeline.svg", [&](const report::Sink& sink) { report::write_timeline_svg(dag, drawn, sink); }),
-           file("trace.json", [&](const report::Sink& sink) { report::write_trace(dag, drawn, sink); }),
-       }) {
-    if (!written) return written.error();
+    if (Status written = write_output_file(out, folder + file.name, file.write); !written) return written.error();
   }
   return Ok{};
 }
 
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
                          const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                         std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
                          const formats::Metadata& metadata) {
   const InterruptGuard guard;
   Result<OutputDirectory> out = OutputDirectory::create(directory, is_plan_output);
   if (!out) return out.error();
-  const Status written = write_plan_files(*out, "", pipeline, frontier, figures, straggler, rule, metadata);
+  const Status written =
+      write_plan_files(*out, "", pipeline, frontier, figures, straggler, rule, switch_latency, metadata);
   if (!written) return written.error();
   // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();

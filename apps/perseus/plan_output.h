@@ -15,10 +15,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "drawn_plans.h"
 #include "io/formats/plan_file.h"
 #include "io/report/report.h"
 #include "output_directory.h"
@@ -32,17 +35,25 @@ Status check_plan_output(const std::filesystem::path& directory);
 
 Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
                          const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                         std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                         std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
                          const formats::Metadata& metadata);
 
 /// The same files, with `folder` ("1f1b/") before their names, as part of a larger result that the caller commits.
 Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
                         const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                        std::optional<Seconds> straggler, const model::DefaultRule& rule,
+                        std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
                         const formats::Metadata& metadata);
 
-/// The plans that trace.json and timeline.svg show.
-std::vector<report::DrawnPlan> trace_plans(const model::Plan& all_maximum, const model::Plan& chosen);
+/// A file for readers or their tools, and the function that writes it.
+struct PlanPage {
+  const char* name;
+  std::function<void(const report::Sink&)> write;
+};
+/// report.html, frontier.svg, timeline.svg and trace.json. They use both arguments.
+std::vector<PlanPage> plan_pages(const report::ReportInput& report, const DrawnPlans& drawn);
+
+/// The comment at the end of a point's file in plans/.
+std::string plan_comment(int number, const model::FrontierPoint& point);
 
 /// True for names of files that `perseus plan --out` writes, of one plan or of several configurations.
 bool is_plan_output(std::string_view name);

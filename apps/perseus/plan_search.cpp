@@ -131,7 +131,7 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
     }
     const Status written = write_plan_files(*out, planned[c].name + "/", pipeline, planned[c].frontier,
                                             figures_of(pipeline.dag, planned[c].frontier, planner.switch_latency), {},
-                                            planner.rule, metadata);
+                                            planner.rule, planner.switch_latency, metadata);
     if (!written) return written.error();
   }
   return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();

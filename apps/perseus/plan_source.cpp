@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <system_error>
 
 #include "io/formats/frequency_plan.h"
+#include "io/formats/number.h"
 
 namespace perseus::cli {
 
@@ -24,6 +27,12 @@ Result<formats::PlanFile> read_plans(const std::string& plans) {
         fmt::format("{}: holds several configurations; name one of its folders, such as {}/1f1b", plans, plans)};
   }
   return formats::read_plan_file(plan_file_path(plans).string());
+}
+
+Seconds noted_time(const formats::PlanFile& file, const std::string& key) {
+  const auto found = file.metadata.find(key);
+  const auto time_s = found == file.metadata.end() ? std::nullopt : formats::number_in<double>(found->second);
+  return Seconds(time_s && std::isfinite(*time_s) ? std::max(*time_s, 0.0) : 0);
 }
 
 fs::path frequency_plan_path(const fs::path& plan_file, int point) {

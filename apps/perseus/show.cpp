@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "command.h"
+#include "drawn_plans.h"
 #include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
@@ -46,6 +47,7 @@ struct Shown {
   int point = 0;
   std::string title;
   std::vector<report::ReportFact> facts;
+  Seconds switch_latency;
 };
 
 Result<Shown> shown_from_plan_file(const ShowOptions& options) {
@@ -60,7 +62,8 @@ Result<Shown> shown_from_plan_file(const ShowOptions& options) {
                  fmt::format("--point: {} is not a point of {}, which has 0 (slowest) to {} (fastest)", point,
                              options.plan, last)};
   }
-  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}};
+  const Seconds latency = noted_time(*file, kSwitchLatencyKey);
+  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}, latency};
   for (const auto& [name, value] : file->metadata) shown.facts.push_back({name, value});
   return shown;
 }
@@ -85,7 +88,7 @@ Result<Shown> shown_from_frequencies(const ShowOptions& options) {
   model::FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
   point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
   frontier.points.push_back(std::move(point));
-  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts)};
+  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}};
 }
 
 report::TerminalStyle terminal_style(const ShowOptions& options) {
@@ -103,17 +106,16 @@ report::TerminalStyle terminal_style(const ShowOptions& options) {
   return style;
 }
 
-Result<std::string> picture_for(const std::string& out, const Shown& shown,
-                                const std::vector<report::DrawnPlan>& drawn) {
+Result<std::string> picture_for(const std::string& out, const Shown& shown, const DrawnPlans& drawn) {
   std::string text;
   const report::Sink sink = [&](std::string_view piece) { text += piece; };
   const std::string extension = std::filesystem::path(out).extension().string();
   if (extension == ".svg") {
-    report::write_timeline_svg(shown.dag, drawn, sink);
+    report::write_timeline_svg(drawn.dag(), drawn.plans(), sink);
   } else if (extension == ".html") {
-    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}}, sink);
+    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}, {}, shown.switch_latency}, sink);
   } else if (extension == ".json") {
-    report::write_trace(shown.dag, drawn, sink);
+    report::write_trace(drawn.dag(), drawn.plans(), sink);
   } else {
     return Error{ErrorCode::usage,
                  fmt::format("--out: '{}' must end in .svg (timeline), .html (report) or .json (trace)", out)};
@@ -121,16 +123,19 @@ Result<std::string> picture_for(const std::string& out, const Shown& shown,
   return text;
 }
 
-std::string json_timeline(const Shown& shown, const model::Plan& plan) {
-  const report::Timeline timeline = report::timeline_of(shown.dag, plan);
+std::string json_timeline(const Shown& shown, const DrawnPlans& drawn) {
+  const model::ComputationDag& dag = drawn.dag();
+  const std::vector<report::DrawnPlan> plans = drawn.plans();
+  const model::Plan& plan = plans.back().plan;
+  const report::Timeline timeline = report::timeline_of(dag, plan);
   json::array bars;
   for (std::size_t i = 0; i < timeline.bars.size(); ++i) {
     const report::TimelineBar& bar = timeline.bars[i];
-    const model::ComputationType& type = shown.dag.type_of(static_cast<int>(i));
-    bars.push_back(json::object{{"rank", shown.dag.computations[i].rank},
+    const model::ComputationType& type = dag.type_of(static_cast<int>(i));
+    bars.push_back(json::object{{"rank", dag.computations[i].rank},
                                 {"stage", type.stage},
                                 {"instruction", type.instruction},
-                                {"microbatch", shown.dag.computations[i].microbatch},
+                                {"microbatch", dag.computations[i].microbatch},
                                 {"frequency_mhz", type.options[plan[i]].clock.value()},
                                 {"start_s", bar.start.value()},
                                 {"end_s", bar.end.value()},
@@ -174,9 +179,10 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
   if (!shown) return shown.error();
   const model::Plan before = model::all_maximum_clock(shown->dag);
   const model::Plan& plan = shown->frontier.points[shown->point].plan;
-  std::vector<report::DrawnPlan> drawn;
-  if (options.compare) drawn.push_back({"everything at maximum clock", before});
-  drawn.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
+  std::vector<report::DrawnPlan> chosen;
+  if (options.compare) chosen.push_back({"everything at maximum clock", before});
+  chosen.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
+  const DrawnPlans drawn(shown->dag, chosen, shown->switch_latency);
 
   if (!options.out.empty()) {
     const Result<std::string> picture = picture_for(options.out, *shown, drawn);
@@ -184,10 +190,11 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
     if (Status written = formats::write_file(options.out, *picture); !written) return written.error();
   }
   if (as_json) {
-    print(json_timeline(*shown, plan));
+    print(json_timeline(*shown, drawn));
   } else if (options.out.empty()) {
     const report::TerminalStyle style = terminal_style(options);
-    for (const report::DrawnPlan& one : drawn) print_drawing(report::terminal_timeline(shown->dag, one, style));
+    for (const report::DrawnPlan& one : drawn.plans())
+      print_drawing(report::terminal_timeline(drawn.dag(), one, style));
   } else {
     print(fmt::format("written to {}\n", options.out));
   }

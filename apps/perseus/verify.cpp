@@ -1,5 +1,6 @@
 // perseus verify: checks whether the claims of a plan file are true.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -10,7 +11,6 @@
 #include "command.h"
 #include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
-#include "io/formats/number.h"
 #include "io/formats/profile_csv.h"
 #include "io/report/format.h"
 #include "link_doubt.h"
@@ -24,6 +24,7 @@
 #include "progress.h"
 #include "slowdown.h"
 #include "verify_files.h"
+#include "verify_metadata.h"
 #include "verify_search.h"
 
 namespace perseus::cli {
@@ -42,15 +43,9 @@ struct VerifyArguments {
   std::optional<bool> progress;
 };
 
-/// A number that `perseus plan` wrote into the file; `otherwise` if it is missing.
-double noted(const formats::PlanFile& file, const std::string& key, double otherwise) {
-  const auto found = file.metadata.find(key);
-  return found == file.metadata.end() ? otherwise : formats::number_in<double>(found->second).value_or(otherwise);
-}
-
 /// True for plans made with --switch-latency or --min-dwell.
 bool has_clock_limits(const formats::PlanFile& file) {
-  return noted(file, "switch_latency_s", 0) != 0 || noted(file, "min_dwell_s", 0) != 0;
+  return noted_time(file, kSwitchLatencyKey) > Seconds(0) || noted_time(file, kMinDwellKey) > Seconds(0);
 }
 
 constexpr std::string_view kNotRecomputed =
@@ -100,7 +95,7 @@ std::string findings_text(const std::vector<std::string>& findings) {
 
 /// What is claimed and not looked at, besides clock_limit_cost_j and other links.
 std::vector<std::string> not_checked_in(const formats::PlanFile& file, const profiling::PooledProfile* planned_with,
-                                        int certificates, bool whole_directory) {
+                                        int certificates) {
   std::vector<std::string> all;
   const std::size_t pieces = bound_pieces(file), points = file.frontier.points.size();
   if (static_cast<std::size_t>(certificates) < pieces) {
@@ -118,7 +113,6 @@ std::vector<std::string> not_checked_in(const formats::PlanFile& file, const pro
       all.emplace_back("expected times: the profile is noisy, and plans.json claims none");
     }
   }
-  if (whole_directory) all.emplace_back("pictures, and the text of report.html apart from its headline and figures");
   return all;
 }
 
@@ -148,7 +142,7 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   const planner::LowerBoundResult bound = planner::compute_lower_bound(dag, deadlines, part(0, kCertifyingShare));
   checker::VerifyOptions options;
   options.progress = part(kCertifyingShare, kPointsShare);
-  options.switch_latency = Seconds(noted(*file, "switch_latency_s", 0));
+  options.switch_latency = noted_time(*file, kSwitchLatencyKey);
   const auto method = file->metadata.find("method");
   options.has_clock_limits = has_clock_limits(*file);
   options.reaches_both_ends = !options.has_clock_limits && !file->metadata.contains(kOtherLinksKey) &&
@@ -159,6 +153,8 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
   checked.files = check_plan_files(*file, path, options.switch_latency, default_rule_of(*file), whole_directory,
                                    part(kCertifyingShare + kPointsShare, 1 - kCertifyingShare - kPointsShare));
   std::ranges::move(checked.files.findings, std::back_inserter(checked.findings));
+  CheckedMetadata metadata = check_metadata(*file, arguments.profile, planned_with);
+  std::ranges::move(metadata.findings, std::back_inserter(checked.findings));
   const bool derived = file->metadata.contains(kDerivedKey);
   if (derived) planned_with = nullptr;
   checked.with_profile = planned_with != nullptr;
@@ -168,7 +164,11 @@ Result<CheckedPlans> check_plans(const std::filesystem::path& path, const Verify
                                               points_worth_expecting(dag)),
                       std::back_inserter(checked.findings));
   }
-  checked.not_checked = not_checked_in(*file, planned_with, checked.verified.certificates, whole_directory);
+  checked.not_checked = not_checked_in(*file, planned_with, checked.verified.certificates);
+  std::ranges::copy(checked.files.not_checked, std::back_inserter(checked.not_checked));
+  if (!metadata.not_checked.empty()) {
+    checked.not_checked.push_back(fmt::format("what plans.json notes as {}", fmt::join(metadata.not_checked, ", ")));
+  }
   if (derived) checked.not_checked.emplace_back("times and energies, which are derived from those of the profile");
   checked.file = *std::move(file);
   return checked;
@@ -266,7 +266,7 @@ std::string checked_text(const CheckedSearch& checked) {
       "compared with the configurations: configurations.csv, frontier.csv (every point, and none better left out)\n";
   if (has_clock_limits(checked.plans.front().file)) text += kNotRecomputed;
   if (checked.plans.front().file.metadata.contains(kOtherLinksKey)) text += kOtherLinksNotChecked;
-  text += fmt::format("not checked: {}, and pictures\n", kUncheckedPage);
+  text += fmt::format("not checked: {}, configurations.svg\n", kUncheckedPage);
   text += not_checked_text(checked.plans.front().not_checked);
   return text + (checked.findings.empty()
                      ? "verified: all claims hold\n"
@@ -280,7 +280,7 @@ Result<int> run_verify_search(const VerifyArguments& arguments, bool as_json) {
   check_union(arguments.plans, *checked);
   const std::vector<std::string>& findings = checked->findings;
   const std::vector<std::string>& of_plans = checked->plans.front().not_checked;
-  json::array not_checked{kUncheckedPage};
+  json::array not_checked{kUncheckedPage, "configurations.svg"};
   not_checked.insert(not_checked.end(), of_plans.begin(), of_plans.end());
   if (as_json) {
     print(formats::json_text(json::object{{"ok", findings.empty()},
@@ -317,6 +317,7 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
                                           {"frontier_csv", files.frontier_csv},
                                           {"report", files.report},
                                           {"trace", files.trace},
+                                          {"pictures", files.pictures},
                                           {"profile", with_profile},
                                           {"not_recomputed", not_recomputed_json(file)},
                                           {"not_checked", json::array(not_checked.begin(), not_checked.end())},
@@ -337,9 +338,9 @@ Result<int> run_verify(const VerifyArguments& arguments, bool as_json) {
   text += fmt::format("{} points simulated from their clocks, {} plan files compared: largest relative error {:.2g}\n",
                       verified.points, files.frequency_plans, verified.worst_error);
   text +=
-      fmt::format("compared with plans.json: {}{}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
+      fmt::format("compared with plans.json: {}{}{}{}{}\n", files.frontier_csv ? "frontier.csv" : "no frontier.csv",
                   files.report ? ", report.html" : ", no report.html", files.trace ? ", trace.json" : ", no trace.json",
-                  with_profile ? ", all options with the profile" : "");
+                  files.pictures ? ", pictures" : "", with_profile ? ", all options with the profile" : "");
   text += fmt::format("lower bound: {} of its {} pieces proven by a dual certificate, largest mismatch {:.2g}\n",
                       verified.certificates, bound_pieces(file), verified.worst_mismatch);
   text +=

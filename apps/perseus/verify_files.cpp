@@ -6,18 +6,17 @@
 #include <boost/json/value.hpp>
 #include <cmath>
 #include <fstream>
+#include <map>
 #include <set>
 
 #include "io/formats/csv.h"
 #include "io/formats/file.h"
 #include "io/formats/frequency_plan.h"
 #include "io/formats/number.h"
-#include "io/report/format.h"
-#include "io/report/summary.h"
-#include "io/report/trace.h"
+#include "io/report/html.h"
+#include "origin.h"
 #include "plan_output.h"
 #include "plan_source.h"
-#include "planning/model/reference_plans.h"
 #include "point_figures.h"
 
 namespace perseus::cli {
@@ -27,7 +26,6 @@ namespace fs = std::filesystem;
 namespace json = boost::json;
 
 constexpr double kCsvTolerance = 1e-9;
-constexpr double kReportTolerance = 1e-7;  ///< the report rounds to eight digits
 constexpr std::string_view kDataOpens = "<script type=\"application/json\" id=\"perseus-data\">";
 
 /// Tiny figures (a zero gap) are compared with the unit.
@@ -43,6 +41,7 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
     if (needed) checked.findings.push_back(folder.string() + " is missing");
     return;
   }
+  formats::FrequencyPlanWriter writer(file.dag);
   for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
     if (progress) progress(static_cast<double>(point) / static_cast<double>(file.frontier.points.size()));
     const fs::path clocks = frequency_plan_path(path, point);
@@ -51,11 +50,16 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
           fmt::format("point {}: plans/{} is missing", point, formats::frequency_plan_file_name(point)));
       continue;
     }
-    const Result<formats::FrequencyPlan> plan = formats::read_frequency_plan(clocks.string());
-    if (!plan) {
-      checked.findings.push_back(plan.error().message);
-    } else if (*plan != formats::frequency_plan_of(file.dag, file.frontier.points[point].plan)) {
-      checked.findings.push_back(fmt::format("{}: other clocks than point {} of plans.json", clocks.string(), point));
+    const model::FrontierPoint& of = file.frontier.points[point];
+    const Result<std::string> text = formats::read_file(clocks.string());
+    if (!text) {
+      checked.findings.push_back(text.error().message);
+    } else if (*text != writer.write(of.plan, plan_comment(point, of))) {
+      const Result<formats::FrequencyPlan> plan = formats::parse_frequency_plan(*text, clocks.string());
+      const bool same_clocks = plan && *plan == formats::frequency_plan_of(file.dag, of.plan);
+      checked.findings.push_back(plan ? fmt::format("{}: other {} than point {} of plans.json", clocks.string(),
+                                                    same_clocks ? "text, with the same clocks," : "clocks", point)
+                                      : plan.error().message);
     }
     ++checked.frequency_plans;
   }
@@ -73,63 +77,117 @@ void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, 
   }
 }
 
-/// The first figure in the report's data that differs from the frontier's, or nothing.
-std::string compare_report(const std::string& html, const formats::PlanFile& file,
-                           const report::ReportSummary& summary) {
+/// What report.html shows that plans.json does not compute.
+struct ReportInputs {
+  std::string title;
+  std::vector<report::ReportFact> facts;
+  std::optional<Seconds> straggler;
+};
+
+bool is_title(const std::string& title, const formats::PlanFile& file, const fs::path& path) {
+  const auto noted = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
+  const std::string profile = noted("profile");
+  if (profile.empty()) return noted("DAG").starts_with(title + ", ");
+  return title == profile || title == profile + ", " + path.parent_path().filename().string();
+}
+
+/// Reads them; a message if plans.json notes something else.
+Result<ReportInputs> inputs_of(const std::string& html, const formats::PlanFile& file, const fs::path& path) {
+  const auto wrong = [](std::string message) { return Error{ErrorCode::invalid_input, std::move(message)}; };
   const std::size_t begins = html.find(kDataOpens), ends = html.find("</script>", begins);
-  if (begins == std::string::npos || ends == std::string::npos) return "it has no data";
+  if (begins == std::string::npos || ends == std::string::npos) return wrong("it has no data");
   boost::system::error_code problem;
   const std::size_t from = begins + kDataOpens.size();
   const json::value data = json::parse(std::string_view(html).substr(from, ends - from), problem);
-  if (problem) return "its data is not JSON: " + problem.message();
-  const auto& points = file.frontier.points;
-  const auto number_at = [&](const std::string& pointer) {
-    boost::system::error_code absent;
-    const json::value* value = data.find_pointer(pointer, absent);
-    return value != nullptr && value->is_number() ? value->to_number<double>() : std::nan("");
-  };
-  if (!std::isnan(number_at(fmt::format("/points/time_s/{}", points.size()))))
-    return "it has more points than plans.json";
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const model::FrontierPoint& p = points[i];
-    for (const auto& [key, value] :
-         {std::pair("time_s", p.time.value()), std::pair("energy_j", p.energy.value()),
-          std::pair("effective_energy_j", p.effective_energy.value()), std::pair("bound_j", p.bound.value())}) {
-      const double claimed = number_at(fmt::format("/points/{}/{}", key, i));
-      if (differ(claimed, value, kReportTolerance))
-        return fmt::format("point {}: {} {}; plans.json: {}", i, key, claimed, value);
+  if (problem) return wrong("its data is not JSON: " + problem.message());
+  ReportInputs inputs;
+  boost::system::error_code absent;
+  if (const json::value* title = data.find_pointer("/title", absent); title != nullptr && title->is_string()) {
+    inputs.title = title->as_string();
+  }
+  if (!is_title(inputs.title, file, path)) return wrong(fmt::format("its title is '{}'", inputs.title));
+  const json::value* deadline = data.find_pointer("/summary/straggler/deadline_s", absent);
+  if (deadline != nullptr && deadline->is_number()) inputs.straggler = Seconds(deadline->to_number<double>());
+
+  std::map<std::string, report::ReportFact> noted;  // by their lines; a search joins facts of one name by "; "
+  for (const auto& [name, values] : file.metadata) {
+    constexpr std::string_view separator = "; ";
+    for (std::size_t first = 0; first <= values.size();) {
+      for (std::size_t end = first; end < values.size();) {
+        end = std::min(values.find(separator, end + 1), values.size());
+        const report::ReportFact fact{name, values.substr(first, end - first)};
+        noted[report::fact_line(fact)] = fact;
+      }
+      first = std::min(values.find(separator, first), values.size()) + separator.size();
     }
   }
-  for (const auto& [key, value] :
-       {std::pair("/summary/default_point", static_cast<double>(summary.default_point)),
-        std::pair("/summary/fastest/energy_j", summary.fastest.energy.value()),
-        std::pair("/summary/all_max/time_s", summary.all_max.time.value()),
-        std::pair("/summary/all_max/energy_j", summary.all_max.energy.value()),
-        std::pair("/summary/min_energy/energy_j", summary.min_energy.energy.value()),
-        std::pair("/summary/t_min_s", summary.t_min.value()), std::pair("/summary/t_star_s", summary.t_star.value())}) {
-    const double claimed = number_at(key);
-    if (differ(claimed, value, kReportTolerance)) return fmt::format("{}: {}; computed: {}", key, claimed, value);
+  constexpr std::string_view opens = "<ul class=\"inputs\">\n";
+  std::size_t at = html.find(opens);
+  if (at == std::string::npos) return inputs;
+  for (at += opens.size(); html.compare(at, 3, "<li") == 0;) {
+    const std::size_t end = std::min(html.find('\n', at), html.size() - 1) + 1;
+    const auto found = noted.find(html.substr(at, end - at));
+    if (found == noted.end()) return wrong(fmt::format("plans.json does not note '{}'", html.substr(at, end - at - 1)));
+    inputs.facts.push_back(found->second);
+    at = end;
   }
-  const std::string headline =
-      fmt::format("<dt>Saved by the default plan</dt><dd>{}<", report::percent(summary.saving_pct));
-  if (html.find(headline) == std::string::npos) {
-    return fmt::format("its headline does not say that the default plan saves {}", report::percent(summary.saving_pct));
-  }
-  return "";
+  return inputs;
 }
 
-/// Checks that the trace of all computations at maximum clock and of the default plan agrees with plans.json.
-bool is_trace_of(const formats::PlanFile& file, const model::DefaultRule& rule, const fs::path& path) {
-  const model::Plan before = model::all_maximum_clock(file.dag);
-  const int chosen = model::default_point(file.frontier, report::t_max_of(file.dag, file.frontier), rule);
+/// Whether the file has exactly the bytes that `write` writes.
+bool has_content(const fs::path& path, const std::function<void(const report::Sink&)>& write) {
   std::ifstream stream(path, std::ios::binary);
   bool same = true;
   std::string found;
-  report::write_trace(file.dag, trace_plans(before, file.frontier.points[chosen].plan), [&](std::string_view piece) {
+  write([&](std::string_view piece) {
     found.resize(piece.size());
     same = same && stream.read(found.data(), static_cast<std::streamsize>(piece.size())) && found == piece;
   });
   return same && stream.peek() == std::ifstream::traits_type::eof();
+}
+
+/// Compares the report, the pictures and the trace with those that this program writes.
+void check_pages(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
+                 const model::DefaultRule& rule, bool needed, CheckedFiles& checked) {
+  const auto by = file.metadata.find("Perseus");
+  const bool same_version = by == file.metadata.end() || by->second == version_text();
+  const auto report_path = (path.parent_path() / "report.html").string();
+  std::error_code ignored;
+  ReportInputs inputs;
+  bool inputs_known = false;
+  if (fs::exists(report_path, ignored)) {
+    const Result<std::string> html = formats::read_file(report_path);
+    Result<ReportInputs> read = html ? inputs_of(*html, file, path) : Result<ReportInputs>(html.error());
+    inputs_known = read.ok();
+    if (read)
+      inputs = *std::move(read);
+    else
+      checked.findings.push_back(fmt::format("{}: {}", report_path, read.error().message));
+  }
+  const DrawnPlans drawn = default_drawing(file.dag, file.frontier, rule, switch_latency);
+  const report::ReportInput report{file.dag,         file.frontier, inputs.title,  inputs.facts,
+                                   inputs.straggler, rule,          switch_latency};
+  for (const PlanPage& page : plan_pages(report, drawn)) {
+    const std::string_view name = page.name;
+    const fs::path at = path.parent_path() / page.name;
+    const bool is_picture = name.ends_with(".svg"), shows_inputs = name == "report.html" || name == "frontier.svg";
+    if (!fs::exists(at, ignored)) {
+      if (needed && !is_picture) checked.findings.push_back(at.string() + " is missing");
+      continue;
+    }
+    if (shows_inputs && !inputs_known) continue;
+    (name == "report.html" ? checked.report : name == "trace.json" ? checked.trace : checked.pictures) = true;
+    if (has_content(at, page.write)) continue;
+    if (same_version) {
+      checked.findings.push_back(at.string() + ": not what plans.json gives: other clocks, times, energies or text");
+    } else {
+      checked.not_checked.push_back(
+          fmt::format("{}, which Perseus {} wrote; this is {}", page.name, by->second, version_text()));
+    }
+  }
 }
 
 }  // namespace
@@ -177,22 +235,17 @@ CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& pat
     if (!finding.empty()) checked.findings.push_back(finding);
     return true;
   };
-  checked.frontier_csv = check(beside("frontier.csv"), [&](const std::string& text) {
-    return compare_csv(text, frontier_csv(figures_of(file.dag, file.frontier, switch_latency)),
-                       beside("frontier.csv").string());
-  });
-  checked.report = check(beside("report.html"), [&](const std::string& text) {
-    const std::string finding = compare_report(text, file, report::summarize(file.dag, file.frontier, {}, rule));
-    return finding.empty() ? finding : beside("report.html").string() + ": " + finding;
-  });
-  const fs::path trace = beside("trace.json");
-  checked.trace = fs::exists(trace, ignored);
-  if (!checked.trace && needed) checked.findings.push_back(trace.string() + " is missing");
-  if (checked.trace && !is_trace_of(file, rule, trace)) {
-    checked.findings.push_back(trace.string() +
-                               ": other clocks, times or energies than plans.json has at maximum clock or of the "
-                               "default plan");
+  const std::vector<PointFigures> figures = figures_of(file.dag, file.frontier, switch_latency);
+  const Seconds min_dwell = noted_time(file, kMinDwellKey);
+  for (const PointFigures& f : figures) {
+    if (f.clock_changes == 0 || f.shortest_dwell >= (1 - kCsvTolerance) * min_dwell) continue;
+    checked.findings.push_back(fmt::format("point {}: its shortest dwell is {:g} s, below {} = {:g}", f.point,
+                                           f.shortest_dwell.value(), kMinDwellKey, min_dwell.value()));
   }
+  checked.frontier_csv = check(beside("frontier.csv"), [&](const std::string& text) {
+    return compare_csv(text, frontier_csv(figures), beside("frontier.csv").string());
+  });
+  check_pages(file, path, switch_latency, rule, needed, checked);
   check_frequency_plans(file, path, needed, checked, progress);
   return checked;
 }

@@ -2,7 +2,9 @@
 //
 // Input:   the plan file and its path; the switch latency that it was planned with; whether all files must exist.
 // Output:  findings, one sentence each, and the number of compared files. The trace is compared byte by byte: it
-//          contains the clocks, times and energies of all computations at maximum clock, which no plan may use.
+//          contains the clocks, times and energies of all computations at maximum clock, which no plan may use. So are
+//          the report, the pictures and the files in plans/. What another version wrote may look otherwise: it is not
+//          checked.
 // Errors:  none; an unreadable file is a finding.
 // Cost:    that of computing all figures again.
 // Threads: one.
@@ -24,6 +26,8 @@ struct CheckedFiles {
   bool frontier_csv = false;
   bool report = false;
   bool trace = false;
+  bool pictures = false;
+  std::vector<std::string> not_checked;  ///< written by another version
 };
 
 /// Calls `progress` with 0..1, once per point.

@@ -54,8 +54,7 @@ std::string key_figures(const ReportInput& input, const ReportSummary& s) {
 
 std::string inputs(const std::vector<ReportFact>& facts) {
   std::string html = "<ul class=\"inputs\">\n";
-  for (const ReportFact& fact : facts)
-    html += fmt::format("<li><span>{}</span> {}</li>\n", escape_markup(fact.name), escape_markup(fact.value));
+  for (const ReportFact& fact : facts) html += fact_line(fact);
   return facts.empty() ? "" : html + "</ul>\n";
 }
 
@@ -78,6 +77,11 @@ std::string description(const ReportInput& input, const ReportSummary& s) {
       rule_text(s.rule), text_of(s.default_plan.time), text_of(s.default_plan.energy), percent(s.saving_pct),
       text_of(s.fastest.time), text_of(s.fastest.energy), text_of(slowest.time), text_of(slowest.energy),
       text_of(s.t_star), percent(s.gap_mean_pct), percent(s.gap_max_pct));
+  if (input.switch_latency > Seconds(0))
+    text += fmt::format(
+        " The figures of the points include that a clock takes effect {} after it was requested; the timelines of this "
+        "page draw clocks that change at once.",
+        text_of(input.switch_latency));
   if (s.straggler)
     text += fmt::format(
         " With a straggler at T' = {}, point {} runs: until the straggler is done it needs {} where "
@@ -91,6 +95,10 @@ constexpr std::string_view kPolicy =
     "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:";
 
 }  // namespace
+
+std::string fact_line(const ReportFact& fact) {
+  return fmt::format("<li><span>{}</span> {}</li>\n", escape_markup(fact.name), escape_markup(fact.value));
+}
 
 void write_html(const ReportInput& input, const Sink& sink) {
   const ReportSummary s = summarize(input.dag, input.frontier, input.straggler, input.rule);

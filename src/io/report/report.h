@@ -38,6 +38,7 @@ struct ReportInput {
   std::vector<ReportFact> inputs;    ///< in the order in which they are shown
   std::optional<Seconds> straggler;  ///< T', drawn if given
   model::DefaultRule rule = {};      ///< of the default plan
+  Seconds switch_latency = {};       ///< that the figures of the frontier include
 };
 
 /// One iteration to draw: "before" is everything at maximum clock, "after" some point's plan.

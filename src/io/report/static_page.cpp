@@ -4,6 +4,7 @@
 
 #include "io/report/bundle.h"
 #include "io/report/escape.h"
+#include "io/report/html.h"
 #include "io/report/pieces.h"
 
 namespace perseus::report {
@@ -69,9 +70,7 @@ void write_static_page(const StaticPage& page, const Sink& sink) {
   out << fmt::format("</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n",
                      escape_markup(page.kicker), escape_markup(page.title));
   out << "<ul class=\"inputs\">\n";
-  for (const ReportFact& fact : page.facts) {
-    out << fmt::format("<li><span>{}</span> {}</li>\n", escape_markup(fact.name), escape_markup(fact.value));
-  }
+  for (const ReportFact& fact : page.facts) out << fact_line(fact);
   out << "</ul>\n</header>\n<main>\n";
   int drawings = 0;
   for (const PageSection& section : page.sections) {

@@ -202,7 +202,8 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   ASSERT_EQ(run_perseus(plan_words(plans)).exit_code, 0);
   const Outcome honest = run_perseus({"verify", plans, "--profile", sample_profile()});
   EXPECT_EQ(honest.exit_code, 0) << honest.out;
-  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, trace.json, all options with the profile"));
+  EXPECT_THAT(honest.out, HasSubstr("frontier.csv, report.html, trace.json, pictures, all options with the profile"));
+  EXPECT_THAT(honest.out, HasSubstr("not checked: what plans.json notes as Perseus, command, method, written\n"));
 
   const auto forge = [&](const std::string& name, const std::string& from, const std::string& to) {
     const std::string before = content_of(plans + "/" + name);
@@ -211,16 +212,29 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
     EXPECT_NE(at, std::string::npos) << from;
     after.replace(at, from.size(), to);
     std::ofstream(plans + "/" + name) << after;
-    const Outcome forged = run_perseus({"verify", plans});
+    const Outcome forged = run_perseus({"verify", plans, "--certificates", "3", "--profile", sample_profile()});
     std::ofstream(plans + "/" + name) << before;
-    EXPECT_EQ(forged.exit_code, 1) << name;
-    EXPECT_THAT(forged.out, HasSubstr(name)) << to;
+    EXPECT_EQ(forged.exit_code, 1) << name << ": " << to << "\n" << forged.text();
+    if (name != "plans.json") EXPECT_THAT(forged.out, HasSubstr(name)) << to;
   };
   const std::string csv = content_of(plans + "/frontier.csv");
   forge("frontier.csv", lines_of(csv)[3] + "\n", "");
   forge("frontier.csv", "\n1,", "\n1,9");
   forge("report.html", "\"points\":{\"time_s\":[", "\"points\":{\"time_s\":[9");
   forge("report.html", "<dt>Saved by the default plan</dt><dd>", "<dt>Saved by the default plan</dt><dd>9");
+  forge("report.html", "\"runs\":[[", "\"runs\":[[1,0,");
+  forge("report.html", "\"clock_mhz\":[", "\"clock_mhz\":[9");
+  forge("report.html", "<h2 id=\"words-title\">In words</h2><p>", "<h2 id=\"words-title\">In words</h2><p>Wrong. ");
+  forge("report.html", "<span>blocking power</span> ", "<span>blocking power</span> 1");
+  forge("report.html", "<h1>", "<h1>another ");
+  forge("frontier.svg", "<path", "<path id=\"x\"");
+  forge("timeline.svg", "</text>", " </text>");
+  forge("plans/freqs_pipeline_00003.py", "time ", "time 9");
+  forge("plans.json", "\"blocking power\":\"90 W\"", "\"blocking power\":\"80 W\"");
+  forge("plans.json", "\"schedule\":\"1f1b,", "\"schedule\":\"gpipe,");
+  forge("plans.json", "4 stages, 12 microbatches\"", "4 stages, 11 microbatches\"");
+  forge("plans.json", "\"switch_latency_s\":\"0\"", "\"switch_latency_s\":\"-1\"");
+  forge("plans.json", "\"min_dwell_s\":\"0\"", "\"min_dwell_s\":\"0.5\"");
 
   // Changes the highest clock, which possibly only the maximum-clock baseline uses: plans.json alone looks valid.
   json::value file = json::parse(content_of(plans + "/plans.json"));
@@ -230,14 +244,14 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
   const Outcome other_clock = run_perseus({"verify", plans});
   std::ofstream(plans + "/plans.json") << honest_plans;
   EXPECT_EQ(other_clock.exit_code, 1);
-  EXPECT_THAT(other_clock.out, HasSubstr("trace.json: other clocks"));
+  EXPECT_THAT(other_clock.out, HasSubstr("trace.json: not what plans.json gives"));
 
   std::string other = content_of(sample_profile());
   const std::size_t row = other.find('\n') + 1, end = other.find('\n', row);
   other.insert(end, "1");
   const Outcome another = run_perseus({"verify", plans, "--profile", scratch.file("other.csv", other)});
   EXPECT_EQ(another.exit_code, 1);
-  EXPECT_THAT(another.out, HasSubstr("the profile has "));
+  EXPECT_THAT(another.out, AllOf(HasSubstr("the profile has "), HasSubstr("SHA-256 of sample_profile.csv '")));
 }
 
 TEST(PlanOutput, PlansWithClockLimitsVerify) {
@@ -311,7 +325,7 @@ TEST(PlanOutput, VerifyMissesNoFile) {
   }
   const Outcome without_profile = run_perseus({"verify", plans});
   EXPECT_THAT(without_profile.out, AllOf(HasSubstr("not checked: whether times, energies"),
-                                         HasSubstr("not checked: pictures, and the text of report.html")));
+                                         HasSubstr("not checked: what plans.json notes as Perseus, SHA-256 of ")));
   const json::value as_json = json::parse(run_perseus({"verify", plans, "--certificates", "3", "--json"}).out);
   ASSERT_EQ(as_json.at("not_checked").as_array().size(), 3U);
   EXPECT_THAT(std::string(as_json.at("not_checked").at(0).as_string()), HasSubstr("pieces of the lower bound"));
@@ -432,6 +446,35 @@ TEST(PlanOutput, ShowReadsBackThePlansForZeus) {
   }
   EXPECT_EQ(run_perseus({"show", plans, "--out", scratch.path("t.bmp")}).exit_code, 64);
   EXPECT_EQ(run_perseus({"show", plans, "--point", "99999"}).exit_code, 64);
+}
+
+/// Times and energies of plans with a switch latency include it wherever they are drawn.
+TEST(PlanOutput, DrawsPlansAsTheirClocksArrive) {
+  const ScratchFolder scratch;
+  const std::string plans = scratch.path("plans");
+  ASSERT_EQ(run_perseus(plan_words(plans, {"-m", "4", "--switch-latency", "0.01", "--deadlines", "20"})).exit_code, 0);
+  const auto rows = read_frontier(plans + "/frontier.csv");
+  const std::size_t point = rows.size() / 2;
+  ASSERT_GT(rows[point].at("clock_changes"), 0);
+  const json::value shown = json::parse(run_perseus({"show", plans, "--point", std::to_string(point), "--json"}).out);
+  EXPECT_NEAR(shown.at("time_s").to_number<double>(), rows[point].at("time_s"), 1e-9);
+  EXPECT_NEAR(shown.at("energy_j").to_number<double>(), rows[point].at("energy_j"), 1e-6);
+  double last_s = 0;
+  for (const json::value& bar : shown.at("timeline").as_array()) {
+    last_s = std::max(last_s, bar.at("end_s").to_number<double>());
+    const json::value& clock = bar.at("frequency_mhz");
+    EXPECT_TRUE(clock.to_number<double>() >= 600 && clock.to_number<double>() <= 1500);
+  }
+  EXPECT_NEAR(last_s, rows[point].at("time_s"), 1e-9);
+
+  const double default_s = json::parse(run_perseus({"lookup", plans, "--json"}).out).at("time_s").to_number<double>();
+  double traced_us = 0;
+  const json::value trace = json::parse(content_of(plans + "/trace.json"));
+  for (const json::value& event : trace.at("traceEvents").as_array()) {
+    if (event.at("ph") != "X" || event.at("pid") != 1) continue;
+    traced_us = std::max(traced_us, event.at("ts").to_number<double>() + event.at("dur").to_number<double>());
+  }
+  EXPECT_NEAR(1e-6 * traced_us, default_s, 1e-8);
 }
 
 TEST(PlanOutput, ReplacesAnEarlierPlanOnly) {
