@@ -70,6 +70,10 @@ std::optional<Watts> counted_power(const Job& job, double now_s) {
   return job.held.before() ? std::optional(std::max(*most, *job.held.before())) : std::nullopt;
 }
 
+int counted_accelerators(const Job& job) {
+  return job.has_reports() ? job.spec.degrees.world_size() : job.ranks_registered;
+}
+
 bool paces(const Job& job) {
   return std::ranges::all_of(job.ranks, [](const RankSlot& rank) { return !rank || rank->paces; });
 }

@@ -66,6 +66,8 @@ class HeldVersions {
 void note_held(Job& job, std::int64_t version, const std::vector<int>& ranks, double at_s);
 
 std::optional<Watts> counted_power(const Job& job, double now_s);
+/// Those of the ranks that have registered; once a rank has reported iterations, which need all ranks, all of them.
+int counted_accelerators(const Job& job);
 /// True if every rank that has registered waits where it is asked to.
 bool paces(const Job& job);
 /// True if every rank that has registered can keep a budget: it sets clocks, and its client has said that it obeys

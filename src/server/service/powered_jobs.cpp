@@ -16,9 +16,11 @@
 namespace perseus::service {
 namespace {
 
+bool have_all_registered(const jobs::Job& job) { return job.ranks_registered == job.spec.degrees.world_size(); }
+
 /// All ranks have the newest version, or there was not enough time for that yet.
 bool answers_in_time(const jobs::Job& job, double now_s) {
-  if (!job.plan || !job.plan->budget || job.ranks_registered == 0) return true;
+  if (!job.plan || !job.plan->budget || !have_all_registered(job)) return true;
   const bool held = jobs::version_held_by_all(job) >= job.version;
   return held || now_s < job.deployed_s + job.plan->budget->lease_s;
 }
@@ -43,6 +45,11 @@ std::string why_silent(const jobs::Job& job) {
 }
 
 std::string why_fixed(const jobs::Job& job) {
+  if (!have_all_registered(job)) {
+    return fmt::format("{} of {} ranks have registered: it counts for {}", job.ranks_registered,
+                       job.spec.degrees.world_size(),
+                       job.has_reports() ? "all, since one reports iterations" : "these");
+  }
   if (!job.uncontrolled.empty()) return fmt::format("rank {} sets no clocks", *job.uncontrolled.begin());
   if (!jobs::keeps_budgets(job)) return "the client of a rank does not know budgets";
   return "it has no frontier";
@@ -51,10 +58,8 @@ std::string why_fixed(const jobs::Job& job) {
 /// The most that its ranks may draw now, as planned.
 Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts granted, double now_s) {
   const auto counted = jobs::keeps_budgets(job) ? jobs::counted_power(job, now_s) : std::nullopt;
-  if (job.ranks_registered == 0 && !has_grant) return Watts(0);
-  if (counted) return has_grant ? std::max(*counted, granted) : *counted;
-  if (job.ranks_registered > 0) return std::max(all_max, granted);
-  return has_grant ? granted : Watts(0);
+  if (!counted) return std::max(all_max, granted);
+  return has_grant ? std::max(*counted, granted) : *counted;
 }
 
 /// By the counters of its ranks; nothing while they have not measured the plan in force.
@@ -116,18 +121,22 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   const int accelerators = job.spec.degrees.world_size();
   powered.weight = accelerators * known.tier.priority;
   powered.correction = known.correction;
-  powered.swing = known.swing;
-  const Watts planned_max = known.choices ? known.choices->all_max : accelerators * document.accelerator_power;
+  const int counting = jobs::counted_accelerators(job);
+  if (counting == accelerators) powered.swing = known.swing;
+  const double share = static_cast<double>(counting) / accelerators;
+  const Watts planned_max =
+      share * (known.choices ? known.choices->all_max : accelerators * document.accelerator_power);
   powered.has_grant = job.grant && job.grant->granted_w;
-  const Watts granted = powered.has_grant ? Watts(*job.grant->granted_w) : planned_max;
+  const Watts granted = powered.has_grant ? share * Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
   powered.counted = counted_as(job, planned_max, powered.has_grant, granted, now_s) * known.correction;
   if (known.reported) powered.counted = std::max(powered.counted, std::min(*known.reported, known.most));
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
-  if (keeps && planned) powered.choices = known.choices;
+  if (keeps && planned && have_all_registered(job)) powered.choices = known.choices;
   if (cannot_train(job)) {
-    powered.counted = powered.granted = idle_power(known.choices.get(), accelerators, document.accelerator_power);
+    powered.counted = powered.granted =
+        share * idle_power(known.choices.get(), accelerators, document.accelerator_power);
     powered.choices = nullptr;
   }
   if (!powered.choices && !powered.has_grant) powered.granted = powered.counted;
@@ -190,7 +199,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
     }
     found.site.jobs.push_back(powered(document, *live, now_s));
     const PoweredJob& job = found.site.jobs.back();
-    accelerators[job.domain] += site::in_own_nodes(live->job.spec.degrees.world_size(), document.site);
+    accelerators[job.domain] += site::in_own_nodes(jobs::counted_accelerators(live->job), document.site);
     reserved.take(live->job, job.domain, job.counted);
   }
   for (std::size_t k = 0; k < reservations.size(); ++k) {

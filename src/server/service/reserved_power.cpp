@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "server/jobs/power_budget.h"
+
 namespace perseus::service {
 
 ReservedPowers::ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations)
@@ -16,13 +18,14 @@ void ReservedPowers::take(const jobs::Job& job, int domain, Watts counted) {
   const auto [begin, end] = of_name_.equal_range(job.spec.name);
   for (auto found = begin; found != end; ++found) {
     ReservedPower& one = all_[found->second];
-    const bool uses = job.ranks_registered > 0 && job.joined_s >= reservations_[found->second].since_s;
+    const bool uses = jobs::counted_accelerators(job) == job.spec.degrees.world_size() &&
+                      job.joined_s >= reservations_[found->second].since_s;
     if (uses && domain != one.domain) one.moved = job.id;
     one.used |= uses;
     if (one.used) one.counted = Watts(0), one.accelerators = 0;
     if (domain != one.domain) continue;
     one.counted = std::max(Watts(0), one.counted - counted);
-    one.accelerators = std::max(0, one.accelerators - job.spec.degrees.world_size());
+    one.accelerators = std::max(0, one.accelerators - jobs::counted_accelerators(job));
   }
 }
 

@@ -4,7 +4,8 @@
 //          starts again has its former run, which counts until it has ended.
 // Input:   the reservations, and the running jobs with what they count as.
 // Output:  per reservation, in their order: its domain, and the watts and accelerators that jobs of its name in its
-//          domain do not count for already. `used`: a new rank of such a job has registered since it got its watts.
+//          domain do not count for already. `used`: all ranks of such a job have registered, one of them since it got
+//          its watts.
 // Errors:  none.
 // Cost:    O(log reservations) per job.
 // Threads: one.

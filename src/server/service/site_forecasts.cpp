@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "server/jobs/power_budget.h"
+
 namespace perseus::service {
 
 void SiteForecasts::forecast(double hours, Done<SiteForecast> done) {
@@ -47,7 +49,7 @@ void SiteForecasts::begin(double hours) {
   std::vector<int> accelerators;
   for (const PoweredJob& job : found->jobs) {
     const LiveJob* const live = jobs_.in_memory(job.id);
-    accelerators.push_back(live == nullptr ? 0 : live->job.spec.degrees.world_size());
+    accelerators.push_back(live == nullptr ? 0 : jobs::counted_accelerators(live->job));
   }
   dividing_ = true;
   if (earlier_wake) earlier_wake();

@@ -4,6 +4,7 @@
 
 #include "planning/site/site_limits.h"
 #include "server/jobs/job_savings.h"
+#include "server/jobs/power_budget.h"
 #include "server/service/powered_jobs.h"
 #include "server/service/reserved_power.h"
 #include "server/service/site_meters.h"
@@ -86,7 +87,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     const LiveJob* const live = jobs.in_memory(id);
     if (live == nullptr || !live->job.live()) continue;
     const SiteJobView& job = view.jobs.emplace_back(site_job_view(document, powered_jobs, *live, now_s));
-    accelerators[job.domain] += site::in_own_nodes(live->job.spec.degrees.world_size(), document.site);
+    accelerators[job.domain] += site::in_own_nodes(jobs::counted_accelerators(live->job), document.site);
     view.weight += job.accelerators * job.priority;
     reserved.take(live->job, job.domain, job.counted);
     for (int d = job.domain; d >= 0; d = domains[d].parent) {
