@@ -104,7 +104,7 @@ Result<std::string> read_file(const std::string& path, std::size_t limit) {
   if (size > limit) return too_large(path, limit);
   content.resize(size);
   read_log().add(path, content);
-  if (content.starts_with("\x1f\x8b")) return gunzipped(content, path, limit);
+  if (content.starts_with(kGzipMagic)) return gunzipped(content, path, limit);
   return content;
 }
 

@@ -50,13 +50,6 @@ constexpr std::array<std::string_view, kNumEventKinds> kKinds{
     "unknown",
 };
 
-/// Kinds that have another name now, as logs of earlier servers have them.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kFormerKinds{{
-    {"characterisation_started", "characterization_started"},
-    {"characterised", "characterized"},
-    {"characterisation_failed", "characterization_failed"},
-}};
-
 template <class T, class... Ts>
 inline constexpr bool is_one_of = (std::is_same_v<std::remove_const_t<T>, Ts> || ...);
 
@@ -312,7 +305,6 @@ void describe(F& f, S& e) {
   f("iterations", e.iterations);
   f("saved_j", e.saved_j);
   f("all_max_energy_j", e.all_max_energy_j);
-  f("from_reports", e.from_reports);
   f("last_iteration", e.last_iteration);
   f("measured", e.measured);
 }
@@ -444,9 +436,6 @@ Result<Event> parse_event(std::string_view text, const std::string& name) {
   Event event;
   members.always("kind", kind);
   members.always("at_s", event.at_s);
-  for (const auto& [former, present] : kFormerKinds) {
-    if (kind == former) kind = present;
-  }
   std::size_t number = 0;
   while (number < kNumEventKinds && kKinds[number] != kind) ++number;
   auto body = read_body(number, members, root);

@@ -238,12 +238,10 @@ struct PlanDeployed {
   bool operator==(const PlanDeployed&) const = default;
   [[nodiscard]] const Choice& of(int pipeline) const { return choices[choice_of[pipeline]]; }
 };
-/// Iterations under the plan in force since the last such event. Logs of earlier versions contain estimates from the
-/// elapsed time, without from_reports: they do not count.
+/// Iterations under the plan in force that ranks reported since the last such event.
 struct IterationsCounted {
   std::int64_t iterations = 0;
   double saved_j = 0, all_max_energy_j = 0;
-  bool from_reports = false;        ///< ranks reported these iterations
   std::int64_t last_iteration = 0;  ///< last iteration included in the count
   bool measured = false;            ///< energies as measured; otherwise estimated
   bool operator==(const IterationsCounted&) const = default;

@@ -150,7 +150,6 @@ struct EventText {
     return fmt::format("plan {} deployed {}: {}", e.version, when, e.reason);
   }
   std::string operator()(const IterationsCounted& e) const {
-    if (!e.from_reports) return fmt::format("{} iterations estimated from the elapsed time do not count", e.iterations);
     return fmt::format("{} iterations saved {}, {}", e.iterations, report::text_of(Joules(e.saved_j)),
                        e.measured ? "measured" : "estimated");
   }

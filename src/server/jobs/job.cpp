@@ -459,13 +459,11 @@ struct Fold {
     sum.all_max_energy_j += sign * part.all_max_energy_j;
   }
   Status operator()(const IterationsCounted& e) {
-    if (!e.from_reports) return Ok{};
     add(job.total, e);
     if (!e.measured) {
       add(job.estimated, e);
       add(job.predicted, e);
     }
-    job.total.from_reports = true;
     job.total.measured = job.estimated.iterations == 0;
     job.counted_to = e.last_iteration;
     return Ok{};

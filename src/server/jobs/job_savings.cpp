@@ -285,10 +285,7 @@ std::vector<IterationsCounted> counted_as_reported(const Job& job, const Frontie
     const bool may_estimate = !measured && (has_energy || whole.straggles || !measures);
     const auto cost = may_estimate ? cost_of(whole) : std::nullopt;
     if (!measured && (!cost || (has_energy && !explains(cost->energy, whole.energy_j)))) continue;
-    if (counts.empty() || counts.back().measured != measured) {
-      counts.emplace_back().from_reports = true;
-      counts.back().measured = measured;
-    }
+    if (counts.empty() || counts.back().measured != measured) counts.emplace_back().measured = measured;
     IterationsCounted& count = counts.back();
     const double all_max_j = measured ? highest->energy_j : cost->all_max_energy.value();
     ++count.iterations;
@@ -306,7 +303,6 @@ std::optional<IterationsCounted> first_count(const Job& job, const Frontiers& fr
   if (!cost) return std::nullopt;
   IterationsCounted count;
   count.iterations = std::min(iterations, last_iteration - job.plan->from_iteration + 1);
-  count.from_reports = true;
   count.last_iteration = last_iteration;
   add_savings(count, job, *cost);
   return count;
@@ -318,7 +314,6 @@ std::optional<IterationsCounted> counted(const Job& job, const Frontiers& fronti
   if (!cost) return std::nullopt;
   IterationsCounted count;
   count.iterations = finished - job.counted_to;
-  count.from_reports = true;
   count.last_iteration = finished;
   add_savings(count, job, *cost);
   return count;

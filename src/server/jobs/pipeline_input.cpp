@@ -256,14 +256,9 @@ std::string format_frontier(const CharacterizedPipeline& pipeline) {
 
 Result<CharacterizedPipeline> parse_frontier(const std::string& key, std::string_view text) {
   const std::string name = "frontier/" + key;
-  std::string unpacked;
-  if (text.starts_with(formats::kGzipMagic)) {  // older servers stored it uncompressed
-    auto plain = formats::gunzipped(text, name, formats::kMaxFileBytes);
-    if (!plain) return plain.error();
-    unpacked = *std::move(plain);
-    text = unpacked;
-  }
-  Result<formats::PlanFile> file = formats::parse_plan_file(text, name);
+  const auto plain = formats::gunzipped(text, name, formats::kMaxFileBytes);
+  if (!plain) return plain.error();
+  Result<formats::PlanFile> file = formats::parse_plan_file(*plain, name);
   if (!file) return file.error();
   CharacterizedPipeline pipeline{key, std::move(file->dag), std::move(file->frontier), {}, {}};
   add_all_max(pipeline);

@@ -39,7 +39,7 @@ void EnergyCounters::take(const std::vector<SequencedEvent>& written) {
   for (const SequencedEvent& event : written) {
     if (std::holds_alternative<jobs::PlanDropped>(event.event.body)) ++plans_dropped_;
     const auto* const count = std::get_if<jobs::IterationsCounted>(&event.event.body);
-    if (count == nullptr || !count->from_reports) continue;
+    if (count == nullptr) continue;
     Sums& sums = sums_[count->measured ? 1 : 0];
     sums.iterations += count->iterations;
     sums.used_j += std::max(0.0, count->all_max_energy_j - count->saved_j);

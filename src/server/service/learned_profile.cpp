@@ -57,15 +57,8 @@ store::Blob learned_blob(const std::string& key, const jobs::LearnedProfile& lea
 }
 
 Result<jobs::LearnedProfile> parse_learned(const std::string& key, const std::string& bytes) {
-  jobs::LearnedProfile learned;
-  if (bytes.starts_with('{')) {
-    auto read = jobs::parse_json_as<jobs::LearnedProfile>(bytes, key);
-    if (!read) return read.error();
-    learned = *std::move(read);
-  } else {
-    learned.input = bytes;  // the form of earlier versions
-  }
-  learned.id = key.substr(kLearnedPrefix.size());
+  auto learned = jobs::parse_json_as<jobs::LearnedProfile>(bytes, key);
+  if (learned) learned->id = key.substr(kLearnedPrefix.size());
   return learned;
 }
 

@@ -241,8 +241,10 @@ class SqliteStore final : public Store {
   GroupCommit group_;  // last: its thread uses the writer
 };
 
+/// Of an exception while a file is opened. SQLITE_ERROR, as of an unknown column: the text of a table is damaged.
 bool means_damaged(const SQLite::Exception& exception) {
-  return exception.getErrorCode() == SQLITE_NOTADB || exception.getErrorCode() == SQLITE_CORRUPT;
+  const int code = exception.getErrorCode();
+  return code == SQLITE_NOTADB || code == SQLITE_CORRUPT || code == SQLITE_ERROR;
 }
 
 bool means_not_writable(const SQLite::Exception& exception) {

@@ -402,9 +402,9 @@ void IterationMeter::finish(const MeteredStep& step, std::vector<MeasuredIterati
   }
 }
 
-/// A window ends with its last iteration, whether that was usable or not. In windows that last until the next plan
-/// (older servers), iterations count until there are enough: those without energy where there is a counter, such as
-/// those before its first edge, do not count; the next ones have it.
+/// A window ends with its last iteration, whether that was usable or not. In windows that last until the next
+/// plan, iterations count until there are enough: those without energy where there is a counter, such as those before
+/// its first edge, do not count; the next ones have it.
 void IterationMeter::count_in_window(Pending& pending) {
   MeasuredIteration& iteration = pending.iteration;
   if (iteration.window != window_) {

@@ -117,8 +117,8 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
     f("gpu", facts.gpu);
     f("epoch", facts.epoch);
     f("replaces", facts.replaces);
-    f("keeps_budgets", facts.keeps_budgets);
-    f("paces", facts.paces);
+    f.always("keeps_budgets", true);
+    f("paces", o.paces);
     f("instructions", facts.instructions);
   });
 }
@@ -126,14 +126,13 @@ std::string rank_body(const ClientOptions& o, const RankFacts& facts) {
 namespace {
 
 /// Of the computations of a profiling window.
-void write_window(JsonWriter& f, const std::vector<MeasuredIteration>& iterations, bool with_begins) {
+void write_window(JsonWriter& f, const std::vector<MeasuredIteration>& iterations) {
   f.always("time_s", breakdown(iterations, &MeasuredComputation::time_s));
   const bool energies = std::ranges::all_of(iterations, [](const MeasuredIteration& i) {
     return std::ranges::all_of(i.computations, [](const auto& c) { return c.energy_j >= 0; });
   });
   if (energies) f.always("energy_j", breakdown(iterations, &MeasuredComputation::energy_j));
   f.always("throttled", each(iterations, &MeasuredIteration::throttled));
-  if (!with_begins) return;
   f.always("begin_s", breakdown(iterations, &MeasuredComputation::begin_s));
   f.always("end_s", breakdown(iterations, &MeasuredComputation::end_s));
 }
@@ -148,7 +147,7 @@ void describe(F& f, const SeenClocks& clocks) {
   f("throttled_iterations", clocks.throttled_iterations);
 }
 
-std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch, bool with_begins,
+std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch,
                             const std::optional<SeenClocks>& clocks, int registered) {
   return json_object([&](JsonWriter& f) {
     f.always("rank", rank);
@@ -167,7 +166,7 @@ std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations,
       for (MeasuredIteration& one : iterations) one.energy_j = std::max(one.energy_j, 0.0);  // 0: not known
       f.always("iteration_energy_j", each(iterations, &MeasuredIteration::energy_j));
     }
-    if (last.window >= 0) return write_window(f, iterations, with_begins);
+    if (last.window >= 0) return write_window(f, iterations);
     if (std::ranges::any_of(iterations,
                             [&](const auto& i) { return i.microbatches != 0 && i.microbatches != registered; })) {
       f.always("microbatches", each(iterations, &MeasuredIteration::microbatches));

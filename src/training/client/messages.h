@@ -36,8 +36,6 @@ struct RankFacts {
   std::string gpu = {};             ///< its model, for a rank that sets no clocks; empty: not known
   std::int64_t epoch = 0;           ///< greater in every later process of the rank
   bool replaces = false;            ///< a restarted process, which takes the rank over regardless of the hosts' clocks
-  bool keeps_budgets = true;        ///< false: an older server, which does not know budgets
-  bool paces = false;               ///< as the program allows, unless an older server does not know pacing
   [[nodiscard]] bool learned_any() const {
     return switch_latency_s > 0 || blocking_power_w > 0 || !instructions.empty();
   }
@@ -74,12 +72,10 @@ struct SeenClocks {
 std::string new_job_body(const ClientOptions& options);
 std::string rank_body(const ClientOptions& options, const RankFacts& facts);
 /// Consecutive iterations, all of one plan version, and of one window or none. `epoch`: the server's number for this
-/// process, as in the functions below; 0: the server gives none. `with_begins`: a window's computations with their
-/// begins and ends.
-/// `registered`: microbatches that the job registered with; other numbers are sent.
+/// process, as in the functions below; 0: the server gives none. `registered`: microbatches that the job registered
+/// with; other numbers are sent.
 std::string iterations_body(int rank, std::vector<MeasuredIteration> iterations, std::int64_t epoch = 0,
-                            bool with_begins = true, const std::optional<SeenClocks>& clocks = std::nullopt,
-                            int registered = 0);
+                            const std::optional<SeenClocks>& clocks = std::nullopt, int registered = 0);
 
 /// A shape of steps that the server does not plan yet, see StepShapes.
 struct SeenShape {
@@ -97,7 +93,7 @@ std::string plan_dropped_body(const DroppedPlan& dropped, std::int64_t epoch = 0
 Result<std::string> read_registered_job(std::string_view body);
 /// Null: no plan yet.
 Result<std::unique_ptr<ClockPlan>> read_plan_of_registration(std::string_view body, const RankFacts& facts);
-/// The server's number for this process from now on; 0: an older server, which takes no epoch in other calls.
+/// The server's number for this process from now on; 0: it gives none.
 std::int64_t read_registered_epoch(std::string_view body);
 /// Null: unchanged.
 Result<std::unique_ptr<ClockPlan>> read_plan(std::string_view body, const RankFacts& facts);

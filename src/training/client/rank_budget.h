@@ -1,7 +1,7 @@
 // Power budget of one rank: passes its ceiling, its lease and its caps to the clock controller, and knows what rules.
 //
 // Input:   the budget of each plan; the time of each answer of the server; the clocks of the GPU.
-//          Falls have the server's time (server_clock.h); with an older server, which does not say it, this host's.
+//          Falls have the server's time (server_clock.h); with a server that does not say it, this host's.
 // Output:  limits for the helper (clock_control/clock_limit.h), which enforces them alone; tickets of caps; paces of
 //          later times for the training thread (pacer.h).
 // Errors:  none. Without clock control it only keeps the time: the rank reports `control`, and the server counts it at

@@ -75,7 +75,6 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
   RankFacts known = facts_now();
   known.epoch = epoch;
   known.replaces = restarted;
-  add_abilities(known);
   const std::string target = "/v1/jobs/" + http::percent_encode(job) + "/ranks?plan=true";
   const double asked_s = host_now_s();
   const auto reply = call(*for_plans, {"POST", target, rank_body(options, known)}, timing.answer_s, stop);
@@ -84,7 +83,7 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     answered();
     known_as = read_registered_epoch(reply->body);
     restarted = false;
-    // Request a plan that cannot be read again, and complain about it then. An older server sends none.
+    // Request a plan that cannot be read again, and complain about it then.
     if (auto plan = read_plan_of_registration(reply->body, known)) {
       if (*plan != nullptr) plan_is_valid(asked_s, asked_s, reply->body);
       take_plan(*std::move(plan), have);
@@ -96,7 +95,6 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     return true;
   }
   if (reply->status == kJobOverStatus && job_has_ended(stop)) return true;
-  if (reply->status / 100 == 4 && refuses_ability(read_refusal(reply->body))) return register_rank(stop, have);
   failed(Cause::job,
          fmt::format("{} rejected rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
   // No other rank uses a job of one rank: register a new one.
@@ -105,18 +103,6 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     job.clear();
   }
   return false;
-}
-
-/// What this client can do, as far as the server knows it.
-void Session::State::add_abilities(RankFacts& known) const {
-  known.keeps_budgets = takes_budgets;
-  known.paces = options.paces && takes_pacing;
-}
-
-/// True once per ability: an older server names the member that it does not know.
-bool Session::State::refuses_ability(const std::string& refusal) {
-  if (options.paces && refusal.find("paces:") != std::string::npos && takes_pacing.exchange(false)) return true;
-  return refusal.find("keeps_budgets") != std::string::npos && takes_budgets.exchange(false);
 }
 
 http::HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iteration, double wait_s) const {

@@ -11,7 +11,7 @@
 
 namespace perseus::client {
 
-/// False: try again. Older servers, which do not know this request, get it only once.
+/// False: try again. A refusal is not repeated.
 bool Session::State::tell_facts(const std::stop_token& stop) {
   RankFacts known;
   std::string of_job;
@@ -23,7 +23,6 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
     facts_are_news = false;
   }
   known.epoch = epoch;
-  add_abilities(known);
   const auto reply =
       call(*for_reports, {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/ranks", rank_body(options, known)},
            timing.answer_s, stop);
@@ -33,7 +32,7 @@ bool Session::State::tell_facts(const std::stop_token& stop) {
   return false;
 }
 
-/// False: try again. A server that does not know of dropped plans (an older one) answers 404.
+/// False: try again. A refusal is not repeated.
 bool Session::State::tell_dropped(const std::stop_token& stop) {
   std::optional<DroppedPlan> telling;
   std::string of_job;
@@ -148,20 +147,14 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
   std::optional<SeenClocks> clocks;
   const double now_s = host_now_s();
   tell([&](Outside& by) {
-    if (takes_clocks && by.listener.clocks && now_s >= clocks_due_s) clocks = by.listener.clocks();
+    if (by.listener.clocks && now_s >= clocks_due_s) clocks = by.listener.clocks();
   });
   if (of_job.empty()) return true;
   const auto reply = call(*for_reports,
                           {"POST", "/v1/jobs/" + http::percent_encode(of_job) + "/iterations",
-                           iterations_body(options.rank, report, known_as, takes_begins, clocks, options.microbatches)},
+                           iterations_body(options.rank, report, known_as, clocks, options.microbatches)},
                           timing.answer_s, stop);
   if (!reply) return false;
-  // An older server names the member that it does not know.
-  const std::string refusal = reply->status / 100 == 4 ? read_refusal(reply->body) : "";
-  if (refusal.find("begin_s") != std::string::npos && std::exchange(takes_begins, false)) return send(report, stop);
-  if (clocks && refusal.find("clocks") != std::string::npos && std::exchange(takes_clocks, false)) {
-    return send(report, stop);
-  }
   if (reply->status / 100 == 2) {
     answered();
     if (clocks) clocks_due_s = now_s + timing.clocks_s;

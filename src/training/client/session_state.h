@@ -61,11 +61,7 @@ struct Session::State {
   std::optional<double> silent_since_s;
   bool held = false;
   bool leased = false;                    ///< the last plan came with a power budget
-  std::atomic<std::int64_t> known_as{0};  ///< epoch that the server assigned to this process; 0: it takes no epoch
-  std::atomic<bool> takes_budgets{true};  ///< the server knows power budgets
-  std::atomic<bool> takes_pacing{true};   ///< the server knows pacing
-  bool takes_begins = true;               ///< the server takes begins and ends of computations
-  bool takes_clocks = true;               ///< the server takes SeenClocks
+  std::atomic<std::int64_t> known_as{0};  ///< epoch that the server assigned to this process; 0: none yet
   double clocks_due_s = 0;                ///< the reporting thread's: when SeenClocks are sent again
   ReportQueue iterations;
   std::vector<MeasuredIteration> unsent;  ///< the reporting thread's: the server has not confirmed them yet
@@ -79,8 +75,6 @@ struct Session::State {
   void send_reports(const std::stop_token& stop);
 
   bool register_job(const std::stop_token& stop);
-  void add_abilities(RankFacts& known) const;
-  bool refuses_ability(const std::string& refusal);
   [[nodiscard]] http::HttpCall new_job_call() const;
   bool register_rank(const std::stop_token& stop, std::int64_t& have);
   bool tell_facts(const std::stop_token& stop);

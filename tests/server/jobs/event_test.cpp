@@ -88,7 +88,7 @@ std::vector<EventBody> one_of_each_kind() {
       VersionHeld{3, {0, 2}},
       ShapeSeen{3, 16, true, "9 numbers", "0F0,0B0"},
       ShapeCompleted{16, "key", "key2", "why"},
-      IterationsCounted{100, 12.5, 99, true, 1234567890123, true},
+      IterationsCounted{100, 12.5, 99, 1234567890123, true},
       PlanDropped{3, 7, "late", 0.71, 0.67, 16},
       EnergyMeasured{7, 12, 1155.5, 0.67, 16, 0.66, 160},
       ReportsKept{41, 43, {0, 3}, {{42, 3, true, {0, 3}, {12.5, -1}, 16}, {44, -1, false, {}, {7}}}},
@@ -171,26 +171,6 @@ TEST(Event, InLogsOfEarlierVersionsTheAuthorIsNotKnown) {
     EXPECT_EQ(author_of(*read), "") << text;
     EXPECT_EQ(format_event(*read), text) << "nothing is added to an event without author";
   }
-}
-
-TEST(Event, FormerKindsAreReadAsThePresentOnes) {
-  const auto read = parse_event(R"({"kind":"characterisation_failed","at_s":1,"input":"a","why":"no"})", "log");
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(*read, (Event{1, CharacterizationFailed{"a", "no"}}));
-}
-
-TEST(Event, CountsFromTheElapsedTimeAreReadAndDoNotCount) {
-  const auto read = parse_event(
-      R"({"kind":"iterations_counted","at_s":1,"iterations":70,"saved_j":68600,"all_max_energy_j":90000})", "log");
-  ASSERT_TRUE(read.ok()) << read.error().message;
-  EXPECT_EQ(text_of(*read), "70 iterations estimated from the elapsed time do not count");
-  Job job;
-  JobRegistered registered;
-  registered.degrees = {1, 1, 1};
-  ASSERT_TRUE(apply(job, {0, registered}).ok());
-  ASSERT_TRUE(apply(job, *read).ok());
-  EXPECT_EQ(job.total, IterationsCounted{});
-  EXPECT_FALSE(job.has_reports());
 }
 
 TEST(Event, ErrorsNameTheProblem) {

@@ -86,7 +86,7 @@ TEST_F(JobLines, TheLastLineNamesTheSavingAndItsSource) {
 
 TEST_F(JobLines, OrdinaryEventsHaveNone) {
   EXPECT_EQ(line(JobSeen{}), "");
-  EXPECT_EQ(line(IterationsCounted{10, 5, 9, true, 10, true}), "");
+  EXPECT_EQ(line(IterationsCounted{10, 5, 9, 10, true}), "");
   EXPECT_EQ(line(RankRegistered{}), "");
 }
 

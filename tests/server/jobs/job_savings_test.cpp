@@ -166,7 +166,6 @@ TEST_F(SavingsTest, OnlyReportedIterationsCount) {
   const auto reported = counted(job_, frontiers_, 47);
   ASSERT_TRUE(reported);
   EXPECT_EQ(reported->iterations, 7);
-  EXPECT_TRUE(reported->from_reports);
   EXPECT_EQ(reported->last_iteration, 47);
   EXPECT_DOUBLE_EQ(reported->saved_j, 7 * 100);
   EXPECT_DOUBLE_EQ(reported->all_max_energy_j, 7 * 700);

@@ -7,13 +7,12 @@
 namespace perseus::service {
 namespace {
 
-SequencedEvent counted(double all_max_j, double saved_j, bool measured, bool from_reports = true) {
+SequencedEvent counted(double all_max_j, double saved_j, bool measured) {
   jobs::IterationsCounted count;
   count.iterations = 10;
   count.all_max_energy_j = all_max_j;
   count.saved_j = saved_j;
   count.measured = measured;
-  count.from_reports = from_reports;
   return {1, {0, count}};
 }
 
@@ -36,10 +35,9 @@ TEST(EnergyCounters, NeverGoBack) {
   EXPECT_DOUBLE_EQ(counters.measured().used_j, 180);
 }
 
-TEST(EnergyCounters, CountReportedIterationsOnlyAndDroppedPlans) {
+TEST(EnergyCounters, CountDroppedPlans) {
   EnergyCounters counters;
-  counters.take({counted(100, 30, false, false), {2, {0, jobs::PlanDropped{}}}});
-  EXPECT_EQ(counters.estimated().iterations, 0);
+  counters.take({{2, {0, jobs::PlanDropped{}}}});
   EXPECT_EQ(counters.plans_dropped(), 1);
 }
 

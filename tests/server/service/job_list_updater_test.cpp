@@ -85,7 +85,7 @@ TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   parts.plan();
   parts.deploy(0);
   EXPECT_EQ(list.summary_of(parts.live()).power, std::nullopt) << "no rank has reported an iteration";
-  parts.base.append("job", {jobs::IterationsCounted{.iterations = 3, .from_reports = true, .last_iteration = 3}});
+  parts.base.append("job", {jobs::IterationsCounted{.iterations = 3, .last_iteration = 3}});
   const jobs::JobSummary estimated = list.summary_of(parts.live());
   ASSERT_TRUE(estimated.power && estimated.all_max_power);
   EXPECT_LT(*estimated.power, *estimated.all_max_power);

@@ -88,7 +88,7 @@ TEST_F(JobReactionsTest, ACountEndsTheTimeOfUncountedIterations) {
   live().reports.uncounted_since_s = now_s();
   base.append("job", {jobs::JobSeen{}});
   EXPECT_TRUE(live().reports.uncounted_since_s);
-  base.append("job", {jobs::IterationsCounted{4, 1, 2, true, 4, true}});
+  base.append("job", {jobs::IterationsCounted{4, 1, 2, 4, true}});
   EXPECT_FALSE(live().reports.uncounted_since_s);
 }
 

@@ -130,13 +130,12 @@ TEST_F(StoredProfilesTest, ALearnedProfileIsUsedUnlessItIsDoubtedOrUnreadable) {
 TEST_F(StoredProfilesTest, ADamagedLearnedProfileHidesNoOther) {
   learn();
   base.database().blobs[kKey + "2"] = "{ damaged";
-  base.database().blobs[kKey + "3"] = "input-of-an-earlier-version";
-  EXPECT_THAT(learned(), SizeIs(2));
+  EXPECT_THAT(learned(), SizeIs(1));
   const auto forget = [&](const std::string& id) {
     return answer_of<Ok>([&](auto done) { profiles->forget_learned(id, done); });
   };
   EXPECT_TRUE(forget("setup").ok());
-  EXPECT_THAT(learned(), SizeIs(1));
+  EXPECT_THAT(learned(), SizeIs(0));
 }
 
 }  // namespace

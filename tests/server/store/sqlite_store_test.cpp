@@ -165,7 +165,7 @@ TEST_F(SqliteFile, IsRefusedWhenItBelongsToAnotherProgram) {
 TEST_F(SqliteFile, IsRefusedWhenALaterVersionWroteIt) {
   open();
   SQLite::Database(path(), SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
-  EXPECT_THAT(refusal(path()).message, HasSubstr("written by a later Perseus (schema 99, this one knows up to 6)"));
+  EXPECT_THAT(refusal(path()).message, HasSubstr("written by a later Perseus (schema 99, this one knows up to 1)"));
 }
 
 TEST_F(SqliteFile, IsRefusedWhereNothingCanBeCreated) {

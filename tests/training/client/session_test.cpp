@@ -304,7 +304,7 @@ TEST_F(SessionTest, NamesItselfByTheEpochThatTheServerGaveIt) {
   EXPECT_THAT(server.asked("POST", "/iterations").at(0), HasSubstr(R"("epoch":77)"));
 }
 
-TEST_F(SessionTest, AnOlderServerGetsNoEpochInOtherCalls) {
+TEST_F(SessionTest, AServerThatGivesNoEpochGetsNoneInOtherCalls) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   start(server.url());
   ASSERT_TRUE(eventually([&] { return version == 1; }));
@@ -530,24 +530,6 @@ TEST_F(SessionTest, RequestsToAServerThatDoesNotWaitArePaced) {
   EXPECT_EQ(server.asked("GET", "/plan").size(), 2U);
 }
 
-TEST_F(SessionTest, AnOlderServerGetsWindowsWithoutTheTimesAtWhichComputationsRan) {
-  ScriptedServer server([](const http::HttpRequest& request) {
-    const bool refused = request.body.find("begin_s") != std::string::npos;
-    return refused ? std::pair(422, std::string(R"({"detail":"body: begin_s: unknown member"})"))
-                   : well(request, a_plan);
-  });
-  options.report_interval_s = 0.01;
-  start(server.url());
-  ASSERT_TRUE(eventually([&] { return session->reached(); }));
-  for (const int window : {3, 4}) {
-    session->report(iteration(window, 1, window, true));
-    const std::size_t posts = window == 3 ? 2 : 3;  // the session adapts after one rejection
-    ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == posts; }));
-    EXPECT_THAT(server.asked("POST", "/iterations").back(), AllOf(HasSubstr("time_s"), Not(HasSubstr("begin_s"))));
-  }
-  EXPECT_FALSE(complaints.raised(Cause::reports));
-}
-
 TEST_F(SessionTest, WhatWasSeenOfTheClocksIsReportedFromTimeToTime) {
   ScriptedServer server([](const http::HttpRequest& request) { return well(request, a_plan); });
   clocks = SeenClocks{1200, 3, 2, 1};
@@ -561,52 +543,6 @@ TEST_F(SessionTest, WhatWasSeenOfTheClocksIsReportedFromTimeToTime) {
   EXPECT_THAT(server.asked("POST", "/iterations").at(0),
               HasSubstr(R"("clocks":{"set_mhz":1200,"failed":3,"late":2,"throttled_iterations":1})"));
   EXPECT_THAT(server.asked("POST", "/iterations").at(1), Not(HasSubstr("clocks"))) << "half a minute is not over";
-}
-
-TEST_F(SessionTest, AnOlderServerGetsReportsWithoutClocks) {
-  ScriptedServer server([](const http::HttpRequest& request) {
-    if (request.path.ends_with("/iterations") && request.body.find("clocks") != std::string::npos) {
-      return std::pair(422, std::string(R"({"detail":"body: clocks: unknown member"})"));
-    }
-    return well(request, a_plan);
-  });
-  clocks = SeenClocks{1200};
-  start(server.url());
-  ASSERT_TRUE(eventually([&] { return version == 1; }));
-  session->report(iteration(1, 1));
-  ASSERT_TRUE(eventually([&] { return server.asked("POST", "/iterations").size() == 2; })) << "the same, without";
-  EXPECT_THAT(server.asked("POST", "/iterations").at(1),
-              AllOf(HasSubstr(R"("last_iteration":1)"), Not(HasSubstr("clocks"))));
-  EXPECT_FALSE(complaints.raised(Cause::reports));
-}
-
-TEST_F(SessionTest, AnOlderServerGetsARegistrationWithoutBudgets) {
-  ScriptedServer server([](const http::HttpRequest& request) {
-    if (request.path.ends_with("/ranks") && request.body.find("keeps_budgets") != std::string::npos) {
-      return std::pair(422, std::string(R"({"detail":"body: keeps_budgets: unknown member"})"));
-    }
-    return well(request, a_plan);
-  });
-  start(server.url());
-  ASSERT_TRUE(eventually([&] { return version == 1; }));
-  EXPECT_EQ(server.asked("POST", "/ranks").size(), 2U) << "the same, without";
-  EXPECT_FALSE(complaints.raised(Cause::job));
-}
-
-TEST_F(SessionTest, AServerThatDoesNotKnowPacingGetsARegistrationWithoutIt) {
-  ScriptedServer server([](const http::HttpRequest& request) {
-    if (request.path.ends_with("/ranks") && request.body.find("\"paces\"") != std::string::npos) {
-      return std::pair(422, std::string(R"({"detail":"body: paces: unknown member"})"));
-    }
-    return well(request, a_plan);
-  });
-  options.paces = true;
-  start(server.url());
-  ASSERT_TRUE(eventually([&] { return version == 1; }));
-  const std::vector<std::string> sent = server.asked("POST", "/ranks");
-  ASSERT_EQ(sent.size(), 2U);
-  EXPECT_THAT(sent[1], AllOf(HasSubstr(R"("keeps_budgets":true)"), Not(HasSubstr("paces"))));
-  EXPECT_FALSE(complaints.raised(Cause::job));
 }
 
 TEST_F(SessionTest, ReportsWindowsWholeAndIterationsByPlan) {
