@@ -29,7 +29,7 @@ install_packages() {
   }
 }
 
-PERSEUS_BUILD_PACKAGES=(g++ cmake ninja-build libfmt-dev libcli11-dev libboost-json1.81-dev libtomlplusplus-dev libutfcpp-dev libeigen3-dev zlib1g-dev libssl-dev libspdlog-dev
+PERSEUS_BUILD_PACKAGES=(g++ cmake ninja-build libfmt-dev libcli11-dev libboost-json1.81-dev libtomlplusplus-dev libutfcpp-dev libeigen3-dev zlib1g-dev libsimdjson-dev libssl-dev libspdlog-dev
   libsqlitecpp-dev libsqlite3-dev pkg-config libpq-dev prometheus-cpp-dev)
 PERSEUS_TEST_PACKAGES=(libgtest-dev libgmock-dev librapidcheck-dev coinor-libclp-dev libbenchmark-dev postgresql prometheus python3 python3-jsonschema python3-yaml python3-kubernetes golang-go golang-github-masterminds-sprig-dev golang-gopkg-yaml.v3-dev groff mandoc zsh fish shellcheck python3-pip python3-setuptools python3-wheel chromium mkdocs mkdocs-material
   lintian debootstrap dpkg-dev clang-14 libclang-rt-14-dev clang-format-14 clang-tidy-14 lld-14)

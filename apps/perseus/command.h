@@ -33,6 +33,7 @@ void add_verify(CLI::App& app, Command& command);
 void add_show(CLI::App& app, Command& command);
 void add_partition(CLI::App& app, Command& command);
 void add_calibrate(CLI::App& app, Command& command);
+void add_trace(CLI::App& app, Command& command);
 void add_emulate(CLI::App& app, Command& command);
 void add_reproduce(CLI::App& app, Command& command);
 void add_site(CLI::App& app, Command& command);

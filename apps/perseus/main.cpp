@@ -99,6 +99,7 @@ void add_commands(CLI::App& app, Command& command) {
   add_show(app, command);
   add_partition(app, command);
   add_calibrate(app, command);
+  add_trace(app, command);
   add_emulate(app, command);
   add_site(app, command);
   add_reproduce(app, command);

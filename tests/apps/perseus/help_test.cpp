@@ -64,8 +64,8 @@ TEST(Help, ListsOnlyExitCodesThatCanOccur) {
   using ::testing::Contains;
   using ::testing::Not;
   const auto meaning = [](ErrorCode code) { return std::string(entry_of(code).meaning); };
-  const std::vector<std::string> offline{"plan", "advise",    "compare",   "lookup",  "verify",
-                                         "show", "partition", "calibrate", "emulate", "reproduce"};
+  const std::vector<std::string> offline{"plan",      "advise",    "compare", "lookup",  "verify",   "show",
+                                         "partition", "calibrate", "trace",   "emulate", "reproduce"};
   for (const std::string& command : offline) {
     const auto meanings = exit_code_meanings(command);
     for (const ErrorCode code : {ErrorCode::invalid_input, ErrorCode::usage, ErrorCode::not_found})

@@ -1,0 +1,260 @@
+#include "trace_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <cmath>
+
+#include "base/median.h"
+#include "io/report/format.h"
+#include "io/report/line_chart.h"
+#include "io/report/stacked_bars.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+using what_if::CauseKind;
+using what_if::SlowdownCause;
+using what_if::Waiting;
+
+constexpr std::size_t kMostRankRows = 64;
+
+std::string seconds(double s) { return report::text_of(Seconds(s)); }
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string cause_text(const SlowdownCause& cause) {
+  switch (cause.kind) {
+    case CauseKind::worker:
+      return fmt::format("worker {}: {:.2f} times as slow as its peers", worker_text(cause), cause.factor);
+    case CauseKind::stage:
+      return fmt::format("stage {}: {:.2f} times the mean stage", cause.stage, cause.factor);
+    case CauseKind::lengths:
+      return "computations of one rank that vary: lengths of sequences";
+    case CauseKind::links:
+      return "transfers slower than their median: links";
+    case CauseKind::collectives:
+      return "collectives slower than their median";
+    case CauseKind::pauses:
+      return "garbage collection";
+    case CauseKind::gaps:
+      return "gaps that no dependency explains: loading, launches";
+  }
+  return "";
+}
+
+/// Waiting of each stage: means over pipelines.
+std::vector<Waiting> per_stage(const TraceAnswer& answer) {
+  std::vector<Waiting> stages(answer.job.ranks);
+  for (const Waiting& w : answer.waiting) {
+    Waiting& stage = stages[w.worker.rank];
+    stage.worker = {-1, w.worker.rank};
+    stage.computing_s += w.computing_s / answer.job.pipelines;
+    stage.communicating_s += w.communicating_s / answer.job.pipelines;
+    stage.waiting_s += w.waiting_s / answer.job.pipelines;
+  }
+  return stages;
+}
+
+std::vector<Waiting> shown_waiting(const TraceAnswer& answer) {
+  return answer.waiting.size() > kMostRankRows ? per_stage(answer) : answer.waiting;
+}
+
+std::string name_of(const Waiting& w) {
+  return w.worker.pipeline < 0 ? fmt::format("rank {}", w.worker.rank)
+                               : fmt::format("dp {}, rank {}", w.worker.pipeline, w.worker.rank);
+}
+
+double mean_waiting(const TraceAnswer& answer) {
+  double sum = 0;
+  for (const Waiting& w : answer.waiting) sum += w.waiting_s;
+  return sum / static_cast<double>(answer.waiting.size());
+}
+
+std::string step_picture(const TraceAnswer& answer) {
+  report::ChartSeries measured{"as measured", report::look_of("perseus"), report::SeriesKind::marks, {}};
+  report::ChartSeries replayed{"replayed", report::look_of("exact"), report::SeriesKind::marks, {}};
+  for (std::size_t i = 0; i < answer.job.steps.size(); ++i) {
+    const what_if::TracedStep& step = answer.job.steps[i];
+    measured.points.push_back({static_cast<double>(step.number), step.time_s()});
+    replayed.points.push_back({static_cast<double>(step.number), answer.slowdown.step_s[i]});
+  }
+  return report::line_chart({"Steps", "step", "time of a step [s]"},
+                            {report::ChartPanel{"", {std::move(measured), std::move(replayed)}}});
+}
+
+std::string waiting_picture(const TraceAnswer& answer) {
+  std::vector<report::BarGroup> groups;
+  for (const Waiting& w : shown_waiting(answer)) {
+    const std::string title = w.worker.pipeline < 0 ? "" : fmt::format("data-parallel rank {}", w.worker.pipeline);
+    if (groups.empty() || groups.back().title != title) groups.push_back({title, {}});
+    groups.back().bars.push_back({fmt::format("rank {}", w.worker.rank),
+                                  seconds(answer.slowdown.measured_s),
+                                  {w.computing_s, w.communicating_s, w.waiting_s}});
+  }
+  return report::stacked_bars("What a step is spent on", {"computing", "communicating", "waiting"}, groups);
+}
+
+/// Per data-parallel rank and rank: the share of a step that it waits.
+report::TextRows heat_map(const TraceAnswer& answer) {
+  report::TextRows rows{{"waiting"}, {}};
+  for (int r = 0; r < answer.job.ranks; ++r) rows.header.push_back(fmt::format("rank {}", r));
+  for (const Waiting& w : answer.waiting) {
+    if (w.worker.rank == 0) rows.rows.push_back({fmt::format("dp {}", w.worker.pipeline)});
+    rows.rows.back().push_back(percent(w.waiting_s / answer.slowdown.measured_s));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string worker_text(const SlowdownCause& cause) {
+  return fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
+}
+
+report::TextRows cause_rows(const TraceAnswer& answer) {
+  report::TextRows rows{{"cause", "step without it", "explains"}, {}};
+  for (const SlowdownCause& cause : answer.slowdown.causes)
+    rows.rows.push_back({cause_text(cause), seconds(cause.without_s), percent(cause.share)});
+  return rows;
+}
+
+report::TextRows waiting_rows(const TraceAnswer& answer) {
+  report::TextRows rows{{"worker", "computing", "communicating", "waiting", "share waiting"}, {}};
+  for (const Waiting& w : shown_waiting(answer))
+    rows.rows.push_back({name_of(w), seconds(w.computing_s), seconds(w.communicating_s), seconds(w.waiting_s),
+                         percent(w.waiting_s / answer.slowdown.measured_s)});
+  return rows;
+}
+
+report::TextRows time_rows(const TraceAnswer& answer) {
+  report::TextRows rows{{"stage", "instruction", "median", "between steps", "between microbatches", "between workers"},
+                        {}};
+  for (const what_if::TypeTimes& t : answer.slowdown.types)
+    rows.rows.push_back({fmt::format("{}", t.stage), std::string(name_of(t.instruction)), seconds(t.median_s),
+                         percent(t.steps), percent(t.microbatches), percent(t.workers)});
+  return rows;
+}
+
+std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
+  const what_if::TracedJob& job = answer.job;
+  const what_if::Slowdown& s = answer.slowdown;
+  std::vector<report::ReportFact> facts;
+  facts.push_back({"read", fmt::format("{} events of {} file{}, {} of other kinds; names: {}", answer.timeline.events,
+                                       answer.timeline.files, answer.timeline.files == 1 ? "" : "s",
+                                       answer.timeline.other_events, answer.timeline.names)});
+  facts.push_back({"job", fmt::format("{} pipeline{} of {} ranks and {} stages, {} microbatches", job.pipelines,
+                                      job.pipelines == 1 ? "" : "s", job.ranks, job.stages, job.microbatches)});
+  long others = 0;
+  for (std::size_t o = 1; o < job.orders.size(); ++o) others += job.orders[o].pipelines;
+  facts.push_back({"schedule", others == 0
+                                   ? job.schedule().name
+                                   : fmt::format("{}; {} of {} pipelines ran in another order", job.schedule().name,
+                                                 others, others + job.orders.front().pipelines)});
+  facts.push_back(
+      {"steps", fmt::format("{} complete, {} incomplete and left out{}", job.steps.size(), job.incomplete_steps,
+                            answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned)
+                                                        : std::string())});
+  facts.push_back({"replay", fmt::format("median error of a step {:.3f} %{}, {:.3f} % by computing alone",
+                                         100 * answer.errors.with_links, job.has_transfers ? " with links" : "",
+                                         100 * answer.errors.computing_alone)});
+  facts.push_back({"step", fmt::format("{} as measured, {} replayed, {} ideal", seconds(s.measured_s),
+                                       seconds(s.as_run_s), seconds(s.ideal_s))});
+  if (!s.links.empty()) {
+    std::string links;
+    for (const what_if::TransferTimes& l : s.links)
+      links += fmt::format("{}{}->{} {} (at most {})", links.empty() ? "" : ", ", l.boundary + (l.forward ? 0 : 1),
+                           l.boundary + (l.forward ? 1 : 0), seconds(l.median_s), seconds(l.longest_s));
+    facts.push_back({"links", links});
+  }
+  const double waiting = mean_waiting(answer);
+  facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds(waiting),
+                                          percent(waiting / s.measured_s))});
+  facts.push_back({"who", s.causes.empty() ? fmt::format("no cause explains {:.0f} %", 100 * what_if::kLeastShare)
+                                           : cause_text(s.causes.front())});
+  return facts;
+}
+
+json::object trace_json(const TraceAnswer& answer) {
+  const what_if::TracedJob& job = answer.job;
+  const what_if::Slowdown& s = answer.slowdown;
+  json::array causes, waiting, steps, types, links;
+  for (const SlowdownCause& c : s.causes) {
+    json::object cause{{"kind", what_if::name_of(c.kind)}, {"without_s", c.without_s}, {"share", c.share}};
+    if (c.kind == CauseKind::worker) cause["data_rank"] = c.worker.pipeline;
+    if (c.stage >= 0) cause["stage"] = c.stage, cause["factor"] = c.factor;
+    causes.push_back(std::move(cause));
+  }
+  for (const Waiting& w : answer.waiting)
+    waiting.push_back({{"data_rank", w.worker.pipeline},
+                       {"rank", w.worker.rank},
+                       {"computing_s", w.computing_s},
+                       {"communicating_s", w.communicating_s},
+                       {"waiting_s", w.waiting_s}});
+  for (std::size_t i = 0; i < job.steps.size(); ++i)
+    steps.push_back(
+        {{"step", job.steps[i].number}, {"measured_s", job.steps[i].time_s()}, {"replayed_s", s.step_s[i]}});
+  for (const what_if::TypeTimes& t : s.types)
+    types.push_back({{"stage", t.stage},
+                     {"instruction", name_of(t.instruction)},
+                     {"median_s", t.median_s},
+                     {"spread_steps", t.steps},
+                     {"spread_microbatches", t.microbatches},
+                     {"spread_workers", t.workers}});
+  for (const what_if::TransferTimes& l : s.links)
+    links.push_back({{"boundary", l.boundary},
+                     {"direction", l.forward ? "forward" : "backward"},
+                     {"median_s", l.median_s},
+                     {"longest_s", l.longest_s}});
+  return {
+      {"events", answer.timeline.events},
+      {"other_events", answer.timeline.other_events},
+      {"names", answer.timeline.names},
+      {"pipelines", job.pipelines},
+      {"ranks", job.ranks},
+      {"stages", job.stages},
+      {"tensor_parallel", job.tensor_parallel},
+      {"microbatches", job.microbatches},
+      {"schedule", job.schedule().name},
+      {"orders", job.orders.size()},
+      {"incomplete_steps", job.incomplete_steps},
+      {"replay_error", {{"with_links", answer.errors.with_links}, {"computing_alone", answer.errors.computing_alone}}},
+      {"measured_s", s.measured_s},
+      {"as_run_s", s.as_run_s},
+      {"ideal_s", s.ideal_s},
+      {"causes", std::move(causes)},
+      {"waiting", std::move(waiting)},
+      {"times", std::move(types)},
+      {"links", std::move(links)},
+      {"steps", std::move(steps)}};
+}
+
+report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<report::ReportFact>& inputs) {
+  const what_if::Slowdown& s = answer.slowdown;
+  const double waiting = mean_waiting(answer) / s.measured_s;
+  report::StaticPage page{
+      "Perseus trace",
+      s.causes.empty() ? fmt::format("ranks wait {} of a step", percent(waiting))
+                       : fmt::format("ranks wait {} of a step; {}", percent(waiting), cause_text(s.causes.front())),
+      inputs,
+      {}};
+  page.sections.push_back({"The job", {}, trace_facts(answer), {}, ""});
+  page.sections.push_back({"Who",
+                           {},
+                           {},
+                           cause_rows(answer),
+                           "A cause explains the part of (replayed - ideal) that its removal saves. The ideal step has "
+                           "the mean time of all "
+                           "computations of a kind and the median of all transfers and collectives. Shares overlap."});
+  page.sections.push_back({"What waiting costs", {waiting_picture(answer)}, {}, heat_map(answer), ""});
+  page.sections.push_back({"Steps", {step_picture(answer)}, {}, {}, ""});
+  page.sections.push_back({"Computations",
+                           {},
+                           {},
+                           time_rows(answer),
+                           "Spreads are standard deviations of medians, as shares of the median."});
+  return page;
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,38 @@
+// What `perseus trace` found in a timeline, as tables, JSON and a page.
+//
+// Input:   a traced job and what slows it down.
+// Output:  cells of tables; one JSON object; a page for write_static_page().
+// Errors:  none.
+// Threads: pure functions.
+#pragma once
+
+#include <boost/json/object.hpp>
+#include <string>
+#include <vector>
+
+#include "evaluation/what_if/slowdown_causes.h"
+#include "io/report/static_page.h"
+
+namespace perseus::cli {
+
+struct TraceAnswer {
+  trace::TraceSpans timeline;  ///< without its spans
+  what_if::TracedJob job;
+  what_if::ReplayErrors errors;
+  what_if::Slowdown slowdown;
+  std::vector<what_if::Waiting> waiting;
+};
+
+/// "dp 0, stage 0"
+std::string worker_text(const what_if::SlowdownCause& cause);
+report::TextRows cause_rows(const TraceAnswer& answer);
+/// Per rank, or per stage (means over pipelines) where there are more than kMostRankRows ranks.
+report::TextRows waiting_rows(const TraceAnswer& answer);
+/// Computing times per stage and instruction.
+report::TextRows time_rows(const TraceAnswer& answer);
+/// What was read and how far the rest can be believed, and the answers in one sentence each.
+std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer);
+boost::json::object trace_json(const TraceAnswer& answer);
+report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<report::ReportFact>& inputs);
+
+}  // namespace perseus::cli

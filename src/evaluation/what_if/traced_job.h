@@ -1,0 +1,90 @@
+// A training job as its timeline shows it: steps of pipelines of ranks, the order of each rank, and the DAG of a step.
+//
+// Problem: a timeline is a heap of named intervals. Which computation waits for which?
+// Method:  spans are sorted per step and rank; a rank's order of computations is compared with the named schedules;
+//          build_dag() gives the dependencies. The transfers of a rank belong to its computations in the order of time.
+// Shape:   steps in ascending order; pipelines[d] is that of data-parallel rank d; ranks[r].ops[k] is computation
+//          rank_order[r][k] of the pipeline's order. All steps have the same pipelines, ranks and microbatches.
+// Units:   seconds. Of several tensor-parallel ranks, a computation has the longest time.
+// Errors:  invalid_input: no complete step; ranks that the timeline and the options do not place.
+// Cost:    O(spans log spans).
+// Threads: plain values.
+// Source:  paper section 4.1; "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "io/trace/span.h"
+#include "planning/model/computation_dag.h"
+#include "planning/model/profile.h"
+#include "planning/model/schedule.h"
+
+namespace perseus::what_if {
+
+struct TracedOp {
+  model::Action action;
+  double start_s = 0;
+  double duration_s = 0;
+  double receive_s = 0;  ///< transfer of its input
+  double send_s = 0;     ///< transfer of its result, for which its rank waits
+  double pause_s = 0;    ///< garbage collection within it, part of the duration
+  [[nodiscard]] double end_s() const { return start_s + duration_s; }
+};
+
+struct TracedCollective {
+  trace::SpanKind kind = trace::SpanKind::optimizer;
+  double start_s = 0;
+  double duration_s = 0;
+};
+
+/// One rank of one pipeline in one step.
+struct RankStep {
+  std::vector<TracedOp> ops;                    ///< in execution order
+  std::vector<TracedCollective> before, after;  ///< the computations, in the order of time
+  double communicating_s = 0;                   ///< transfers and collectives while it does not compute
+};
+
+struct PipelineStep {
+  int order = 0;  ///< of TracedJob::orders
+  std::vector<RankStep> ranks;
+};
+
+struct TracedStep {
+  int number = 0;
+  double start_s = 0, end_s = 0;  ///< of all its spans
+  std::vector<PipelineStep> pipelines;
+  [[nodiscard]] double time_s() const { return end_s - start_s; }
+};
+
+/// An order of the computations of a pipeline, and its DAG: types have one option, the mean time.
+struct TracedOrder {
+  model::Schedule schedule;  ///< its name: that of a named schedule, or "generic"
+  model::ComputationDag dag;
+  long pipelines = 0;  ///< that ran so, over all steps
+};
+
+struct TracedJob {
+  int pipelines = 0, ranks = 0, stages = 0, microbatches = 0, tensor_parallel = 1;
+  std::vector<TracedOrder> orders;  ///< most frequent first
+  std::vector<TracedStep> steps;    ///< complete ones
+  int incomplete_steps = 0;
+  bool has_transfers = false;
+  [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }
+  [[nodiscard]] const model::ComputationDag& dag_of(const PipelineStep& p) const { return orders[p.order].dag; }
+};
+
+/// JobDegrees that a timeline may not show; nothing: all ranks are one pipeline, tensor-parallel ranks are one.
+struct JobDegrees {
+  std::optional<int> pipeline_parallel;
+  int tensor_parallel = 1;
+};
+
+Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees& degrees = {});
+
+/// Mean times per stage and instruction as a profile of one clock without energies.
+model::Profile mean_profile(const TracedJob& job);
+
+}  // namespace perseus::what_if

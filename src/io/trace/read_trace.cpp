@@ -1,0 +1,460 @@
+#include "io/trace/read_trace.h"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <utility>
+
+#include "io/trace/event_splitter.h"
+
+namespace perseus::trace {
+namespace {
+
+namespace ondemand = simdjson::ondemand;
+
+constexpr std::size_t kPieceBytes = 1U << 20U;
+constexpr std::size_t kMostNames = 100'000;  ///< remembered
+constexpr double kMost_us = 1e18;
+constexpr int kMostNumber = 32'767;  ///< of microbatches and stages
+
+/// What an event's name says.
+struct Named {
+  bool known = false;
+  SpanKind kind = SpanKind::forward;
+  FieldValues fields = kNoFields;
+};
+
+/// The members of an event that matter. Views are into the event.
+struct TraceEvent {
+  std::string_view phase, name, category, pid, tid;
+  std::optional<double> ts, dur;
+  FieldValues args = kNoFields;
+  std::string_view thread_name;  ///< args.name
+};
+
+std::optional<double> number_of(std::string_view text) {
+  while (!text.empty() && (text.front() == '"' || text.front() == ' ')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == '"' || text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+int field_of(std::string_view text) {
+  const auto value = number_of(text);
+  return value && *value >= 0 && *value <= std::numeric_limits<int>::max() ? static_cast<int>(*value) : -1;
+}
+
+std::string_view trimmed(std::string_view token) {
+  while (!token.empty() && std::strchr(" \n\r\t", token.back()) != nullptr) token.remove_suffix(1);
+  return token;
+}
+
+class TraceReader {
+ public:
+  TraceReader(const std::optional<TraceNames>& names, std::size_t most_spans) : most_spans_(most_spans) {
+    if (names) use(*names);
+  }
+
+  /// `next()` returns the next piece of the file, empty at its end.
+  template <class Next>
+  Status read_file(const std::string& file, Next next) {
+    file_ = file;
+    event_ = 0;
+    rank_of_file_ = timeline_.files++;
+    first_span_ = timeline_.spans.size();
+    first_thread_ = timeline_.threads.size();
+    thread_numbers_.clear();
+    open_.clear();
+    EventSplitter splitter;
+    const auto visit = [this](std::string_view key, std::string_view object) {
+      return key.empty() ? read_event(object) : read_member(key, object);
+    };
+    for (;;) {
+      const Result<std::string_view> piece = next();
+      if (!piece) return piece.error();
+      if (piece->empty()) break;
+      if (Status status = splitter.feed(*piece, visit); !status) return in_file(status.error());
+    }
+    if (Status status = splitter.finish(); !status) return in_file(status.error());
+    keep_first_category();
+    for (std::size_t t = first_thread_; t < timeline_.threads.size(); ++t) complete(timeline_.threads[t]);
+    return Ok{};
+  }
+
+  Result<TraceSpans> take() {
+    if (timeline_.spans.empty()) {
+      std::string known;
+      for (const auto& [pattern, kind] : names_.events) known += (known.empty() ? "" : ", ") + pattern;
+      if (known.empty()) known = "a mapping with --names FILE";
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}: none of {} events has a name of a computation; expected {}", file_,
+                               timeline_.events, known)};
+    }
+    assign_steps();
+    timeline_.names = names_.name;
+    return std::move(timeline_);
+  }
+
+ private:
+  Error in_file(const Error& error) const {
+    return error.message.starts_with(file_) ? error : Error{error.code, fmt::format("{}: {}", file_, error.message)};
+  }
+  Error in_event(std::string_view name, const std::string& message) const {
+    return {ErrorCode::invalid_input, name.empty()
+                                          ? fmt::format("{}: event {}: {}", file_, event_, message)
+                                          : fmt::format("{}: event {} ({}): {}", file_, event_, name, message)};
+  }
+
+  void use(const TraceNames& names) {
+    names_ = names;
+    chosen_ = true;
+    known_.clear();
+    for (std::size_t f = 0; f < kNumFields; ++f) {
+      if (names_.places[f].starts_with("args.")) args_.emplace_back(names_.places[f].substr(5), f);
+    }
+  }
+
+  static Named named_by(const TraceNames& names, std::string_view name) {
+    for (const auto& [pattern, kind] : names.events) {
+      Named named{true, kind, kNoFields};
+      if (matches(pattern, name, named.fields)) return named;
+    }
+    return {};
+  }
+
+  const Named& named(std::string_view name) {
+    if (last_ != nullptr && name == last_name_) return *last_;
+    if (!chosen_) {  // the first event that a ready mapping knows decides
+      for (const TraceNames& ready : ready_names()) {
+        if (named_by(ready, name).known) {
+          use(ready);
+          break;
+        }
+      }
+    }
+    if (known_.size() > kMostNames) known_.clear();
+    const auto [found, is_new] = known_.try_emplace(std::string(name));
+    if (is_new && chosen_) found->second = named_by(names_, name);
+    last_name_ = found->first;
+    last_ = &found->second;
+    return *last_;
+  }
+
+  Status read_member(std::string_view key, std::string_view object) {
+    if (key != "distributedInfo") return Ok{};
+    ondemand::document document;
+    std::int64_t rank = 0, world = 0;
+    if (parse(object, document) || document["rank"].get(rank) || rank < 0 || rank > 1'000'000)
+      return Error{ErrorCode::invalid_input, "distributedInfo: no member rank; expected a whole number from 0"};
+    rank_of_file_ = static_cast<int>(rank);
+    if (parse(object, document) == simdjson::SUCCESS && document["world_size"].get(world) == simdjson::SUCCESS)
+      timeline_.world_size = std::max(timeline_.world_size, static_cast<int>(world));
+    return Ok{};
+  }
+
+  simdjson::error_code parse(std::string_view object, ondemand::document& document) {
+    return parser_.iterate(object.data(), object.size(), object.size() + EventSplitter::kPadding).get(document);
+  }
+
+  Status read_event(std::string_view object) {
+    ++event_;
+    ++timeline_.events;
+    ondemand::document document;
+    if (!chosen_) {  // the mapping says which arguments to read
+      std::string_view name;
+      if (parse(object, document) == simdjson::SUCCESS && document["name"].get(name) == simdjson::SUCCESS) named(name);
+    }
+    ondemand::object members;
+    if (const auto error = parse(object, document); error != simdjson::SUCCESS)
+      return in_event("", fmt::format("{}; expected JSON", simdjson::error_message(error)));
+    if (const auto error = document.get_object().get(members); error != simdjson::SUCCESS)
+      return in_event("", fmt::format("{}; expected an object", simdjson::error_message(error)));
+    TraceEvent event;
+    for (auto member : members) {
+      ondemand::raw_json_string key;
+      ondemand::value value;
+      if (member.key().get(key) || member.value().get(value))
+        return in_event(event.name, "broken JSON; expected \"key\": value");
+      simdjson::error_code error = simdjson::SUCCESS;
+      std::string_view token;
+      const auto number = [&](const char* name, std::optional<double>& into) -> Status {
+        token = trimmed(value.raw_json_token());
+        into = number_of(token);
+        if (into && std::isfinite(*into) && std::abs(*into) <= kMost_us) return Ok{};
+        return in_event(event.name, fmt::format("{} {}; expected a number of microseconds", name, token.substr(0, 40)));
+      };
+      if (key == "ph") {
+        error = value.get_string().get(event.phase);
+        if (error == simdjson::SUCCESS && event.phase.size() == 1 && std::strchr("XBEM", event.phase[0]) == nullptr) {
+          ++timeline_.other_events;
+          return Ok{};
+        }
+      } else if (key == "name") {
+        error = value.get_string().get(event.name);
+      } else if (key == "cat") {
+        error = value.get_string().get(event.category);
+      } else if (key == "pid") {
+        event.pid = trimmed(value.raw_json_token());
+      } else if (key == "tid") {
+        event.tid = trimmed(value.raw_json_token());
+      } else if (key == "ts") {
+        if (Status status = number("ts", event.ts); !status) return status;
+      } else if (key == "dur") {
+        if (Status status = number("dur", event.dur); !status) return status;
+        if (*event.dur < 0)
+          return in_event(event.name, fmt::format("dur {}; expected a number of microseconds from 0", token));
+      } else if (key == "args") {
+        error = read_args(value, event);
+      }
+      if (error != simdjson::SUCCESS)
+        return in_event(event.name, fmt::format("{}; expected an event's members", simdjson::error_message(error)));
+    }
+    return take_event(event);
+  }
+
+  simdjson::error_code read_args(ondemand::value value, TraceEvent& event) {
+    ondemand::object args;
+    if (value.get_object().get(args)) return simdjson::SUCCESS;  // some recorders write null
+    for (auto arg : args) {
+      ondemand::raw_json_string key;
+      if (const auto error = arg.key().get(key)) return error;
+      ondemand::value inner;
+      if (const auto error = arg.value().get(inner)) return error;
+      if (event.phase == "M" && key == "name") {
+        if (inner.get_string().get(event.thread_name)) event.thread_name = {};
+        continue;
+      }
+      for (const auto& [name, field] : args_) {
+        if (key == std::string_view(name)) event.args[field] = field_of(trimmed(inner.raw_json_token()));
+      }
+    }
+    return simdjson::SUCCESS;
+  }
+
+  Status take_event(const TraceEvent& event) {
+    if (event.phase == "M") {
+      if (event.name == "thread_name") raw_[thread_of(event)].name = event.thread_name;
+      return Ok{};
+    }
+    if (event.phase == "E") return end(event);
+    if (event.phase != "X" && event.phase != "B")
+      return in_event(event.name, fmt::format("ph '{}'; expected X, B, E or M among others", event.phase));
+    const Named& name = named(event.name);
+    if (event.phase == "X" && !name.known) {
+      ++timeline_.other_events;
+      return Ok{};
+    }
+    if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
+    if (event.phase == "X" && !event.dur)
+      return in_event(event.name, "no dur; expected a number of microseconds from 0");
+    Span span;
+    span.start_s = *event.ts / 1e6;
+    span.duration_s = static_cast<float>(event.dur.value_or(0) / 1e6);
+    span.thread = thread_of(event);
+    span.kind = name.kind;
+    const auto value = [&](SpanField field) {
+      const auto f = static_cast<std::size_t>(field);
+      return name.fields[f] >= 0 ? name.fields[f] : event.args[f];
+    };
+    span.step = value(SpanField::step);
+    span.microbatch = static_cast<std::int16_t>(std::min(value(SpanField::microbatch), kMostNumber));
+    span.stage = static_cast<std::int16_t>(std::min(value(SpanField::stage), kMostNumber));
+    span.chunk = static_cast<std::int8_t>(std::min(value(SpanField::chunk), 127));
+    const auto category = std::ranges::find(names_.categories, event.category) - names_.categories.begin();
+    if (event.phase == "B") {
+      open_[span.thread].push_back({span, name.known, static_cast<int>(category)});
+      return Ok{};
+    }
+    keep(span, static_cast<int>(category));
+    return Ok{};
+  }
+
+  Status end(const TraceEvent& event) {
+    auto& open = open_[thread_of(event)];
+    if (open.empty()) return in_event(event.name, "ph E; expected a B of the same thread before it");
+    if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
+    Open last = open.back();
+    open.pop_back();
+    const double duration = *event.ts / 1e6 - last.span.start_s;
+    if (duration < 0) return in_event(event.name, fmt::format("ts {}; expected an end after its begin", *event.ts));
+    last.span.duration_s = static_cast<float>(duration);
+    if (last.known) {
+      keep(last.span, last.category);
+    } else {
+      ++timeline_.other_events;
+    }
+    return Ok{};
+  }
+
+  void keep(const Span& span, int category) {
+    if (thinned(span)) return;
+    timeline_.spans.push_back(span);
+    categories_.push_back(static_cast<std::int8_t>(category));
+    if (timeline_.spans.size() < most_spans_) return;
+    timeline_.thinned *= 2;
+    drop([this](std::size_t i) { return thinned(timeline_.spans[i]); });
+    most_spans_ = std::max(most_spans_, timeline_.spans.size() * 3 / 2);  // few steps: each stays whole
+  }
+  bool thinned(const Span& span) {
+    if (span.step < 0) return false;
+    const auto number = step_numbers_.try_emplace(span.step, static_cast<int>(step_numbers_.size())).first->second;
+    return number % timeline_.thinned != 0;
+  }
+
+  /// Drops the spans whose index is unwanted; asks in ascending order.
+  template <class Unwanted>
+  void drop(Unwanted unwanted) {
+    std::size_t kept = 0, first = 0;
+    for (std::size_t i = 0; i < timeline_.spans.size(); ++i) {
+      if (i == first_span_) first = kept;
+      if (unwanted(i)) continue;
+      timeline_.spans[kept] = timeline_.spans[i];
+      categories_[kept++] = categories_[i];
+    }
+    first_span_ = first_span_ < timeline_.spans.size() ? first : kept;
+    timeline_.spans.resize(kept);
+    categories_.resize(kept);
+  }
+
+  /// Of spans that the file has once on the host and once on the GPU, those of the first category in the mapping.
+  void keep_first_category() {
+    std::array<std::int8_t, kNumSpanKinds> first;
+    first.fill(std::numeric_limits<std::int8_t>::max());
+    const auto first_of = [&](std::size_t i) -> std::int8_t& {
+      return first[static_cast<std::size_t>(timeline_.spans[i].kind)];
+    };
+    for (std::size_t i = first_span_; i < categories_.size(); ++i) first_of(i) = std::min(first_of(i), categories_[i]);
+    drop([&](std::size_t i) { return i >= first_span_ && categories_[i] != first_of(i); });
+  }
+
+  int thread_of(const TraceEvent& event) {
+    std::string key = fmt::format("{}#{}", event.pid, event.tid);
+    const auto [found, is_new] =
+        thread_numbers_.try_emplace(std::move(key), static_cast<int>(timeline_.threads.size()));
+    if (is_new) {
+      timeline_.threads.emplace_back();
+      raw_.push_back({std::string(event.pid), std::string(event.tid), {}});
+    }
+    return found->second;
+  }
+  void complete(ThreadPlace& place) {
+    const RawThread& raw = raw_[static_cast<std::size_t>(&place - timeline_.threads.data())];
+    FieldValues named = kNoFields;
+    if (!matches(names_.thread, raw.name, named)) named = kNoFields;
+    const auto value = [&](SpanField field) {
+      const auto f = static_cast<std::size_t>(field);
+      if (named[f] >= 0) return named[f];
+      const std::string& where = names_.places[f];
+      return where == "pid"    ? field_of(raw.pid)
+             : where == "tid"  ? field_of(raw.tid)
+             : where == "file" ? rank_of_file_
+                               : -1;
+    };
+    place = {value(SpanField::data), value(SpanField::rank), value(SpanField::tensor), value(SpanField::global)};
+  }
+
+  /// Spans without a step get that of the step span of their file's ranks that they begin in.
+  void assign_steps() {
+    std::map<int, std::vector<std::pair<double, std::pair<double, int>>>> steps;  // by global rank: start, end, step
+    for (const Span& s : timeline_.spans) {
+      if (s.kind == SpanKind::step)
+        steps[timeline_.threads[s.thread].global].push_back({s.start_s, {s.end_s(), s.step}});
+    }
+    for (auto& [rank, all] : steps) std::ranges::sort(all);
+    drop([&](std::size_t i) {
+      Span& s = timeline_.spans[i];
+      if (s.kind == SpanKind::step) return true;
+      if (s.step >= 0 || steps.empty()) return false;
+      const auto& all = steps[timeline_.threads[s.thread].global];
+      auto after = std::ranges::upper_bound(all, s.start_s, {}, [](const auto& step) { return step.first; });
+      if (after == all.begin()) return true;
+      s.step = std::prev(after)->second.second;
+      return s.start_s > std::prev(after)->second.first;
+    });
+  }
+
+  struct Open {
+    Span span;
+    bool known;
+    int category;
+  };
+  struct RawThread {
+    std::string pid, tid, name;
+  };
+
+  std::size_t most_spans_;
+  TraceNames names_;
+  bool chosen_ = false;
+  std::vector<std::pair<std::string, std::size_t>> args_;  ///< names of arguments and their fields
+  std::unordered_map<std::string, Named> known_;
+  std::string_view last_name_;
+  const Named* last_ = nullptr;
+  TraceSpans timeline_;
+  std::vector<std::int8_t> categories_;  ///< of spans
+  std::vector<RawThread> raw_;           ///< of timeline_.threads
+  std::map<int, int> step_numbers_;
+  simdjson::ondemand::parser parser_;
+  // Of the file that is being read.
+  std::string file_;
+  long event_ = 0;
+  int rank_of_file_ = 0;
+  std::size_t first_span_ = 0, first_thread_ = 0;
+  std::unordered_map<std::string, int> thread_numbers_;
+  std::unordered_map<int, std::vector<Open>> open_;
+};
+
+Error cannot_read(const std::string& file, const char* reason) {
+  return {ErrorCode::not_found, fmt::format("{}: cannot be read: {}", file, reason)};
+}
+
+}  // namespace
+
+Result<TraceSpans> read_trace(const std::vector<std::string>& files, const std::optional<TraceNames>& names) {
+  TraceReader reader(names, kMostSpans);
+  std::string piece(kPieceBytes, '\0');
+  for (const std::string& file : files) {
+    // zlib reads plain files too.
+    const std::unique_ptr<gzFile_s, int (*)(gzFile)> opened(gzopen(file.c_str(), "rbe"), gzclose);
+    if (opened == nullptr) return cannot_read(file, std::strerror(errno));
+    const Status status = reader.read_file(file, [&]() -> Result<std::string_view> {
+      const int read = gzread(opened.get(), piece.data(), static_cast<unsigned>(piece.size()));
+      int error = Z_OK;
+      const char* const message = gzerror(opened.get(), &error);
+      if (read < 0 || (read == 0 && error == Z_BUF_ERROR)) {
+        if (error == Z_ERRNO) return cannot_read(file, std::strerror(errno));
+        return Error{ErrorCode::invalid_input, fmt::format("{}: broken gzip file: {}", file, message)};
+      }
+      return std::string_view(piece.data(), static_cast<std::size_t>(read));
+    });
+    if (!status) return status.error();
+  }
+  return reader.take();
+}
+
+Result<TraceSpans> parse_trace(const std::vector<std::pair<std::string, std::string>>& texts,
+                               const std::optional<TraceNames>& names, std::size_t most_spans) {
+  TraceReader reader(names, most_spans);
+  for (const auto& [name, text] : texts) {
+    std::string_view rest = text;
+    const Status status =
+        reader.read_file(name, [&]() -> Result<std::string_view> { return std::exchange(rest, std::string_view()); });
+    if (!status) return status.error();
+  }
+  return reader.take();
+}
+
+}  // namespace perseus::trace

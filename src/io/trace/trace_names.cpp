@@ -1,0 +1,166 @@
+#include "io/trace/trace_names.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/result.h"
+#include "io/formats/toml_reader.h"
+
+namespace perseus::trace {
+namespace {
+
+// In the order of the enumeration.
+constexpr std::array<std::string_view, kNumFields> kFieldNames = {"data", "rank",       "tensor", "global",
+                                                                  "step", "microbatch", "chunk",  "stage"};
+constexpr std::array<std::string_view, kNumFields + 1> kPlaceKeys = {"data",       "rank",  "tensor", "global", "step",
+                                                                     "microbatch", "chunk", "stage",  "thread"};
+constexpr std::array<std::string_view, 3> kRootKeys = {"categories", "places", "events"};
+
+constexpr std::string_view kShared = R"([places]
+data = "pid"
+step = "args.step"
+microbatch = "args.mb_id"
+chunk = "args.model_chunk"
+thread = "PP rank {rank}, TP rank {tensor}, {}"
+[events]
+forward = ["forward-compute"]
+backward = ["backward-compute"]
+forward_send = ["forward-send"]
+forward_receive = ["forward-recv"]
+backward_send = ["backward-send"]
+backward_receive = ["backward-recv"]
+parameter_gather = ["params-all-gather"]
+gradient_reduce = ["grads-reduce-scatter"]
+embedding_reduce = ["embedding-grads-all-reduce"]
+other_reduce = ["layernorm-grads-all-reduce"]
+gradient_clip = ["optimizer-clip-main-grad"]
+optimizer = ["optimizer"]
+garbage_collection = ["gc"]
+)";
+constexpr std::string_view kTorch = R"(categories = ["gpu_user_annotation", "user_annotation"]
+[places]
+global = "file"
+[events]
+forward = ["Forward {microbatch}", "{stage}F{microbatch}", "PP:F{stage}:{microbatch}"]
+backward = ["Backward {microbatch}", "{stage}B{microbatch}"]
+input_gradient = ["{stage}I{microbatch}"]
+weight_gradient = ["{stage}W{microbatch}"]
+optimizer = ["Optimizer.step#{}"]
+step = ["ProfilerStep#{step}"]
+)";
+constexpr std::string_view kMegatron = R"([places]
+global = "file"
+step = "args.iteration"
+microbatch = "args.microbatch"
+chunk = "args.model_chunk"
+[events]
+forward = ["forward-step", "forward_step"]
+backward = ["backward-step", "backward_step"]
+forward_send = ["forward-send", "send_forward"]
+forward_receive = ["forward-recv", "recv_forward"]
+backward_send = ["backward-send", "send_backward"]
+backward_receive = ["backward-recv", "recv_backward"]
+parameter_gather = ["params-all-gather"]
+gradient_reduce = ["all-grads-sync", "grads-reduce-scatter"]
+embedding_reduce = ["embedding-grads-all-reduce"]
+other_reduce = ["layernorm-grads-all-reduce"]
+gradient_clip = ["optimizer-clip-main-grad"]
+optimizer = ["optimizer", "optimizer-inner-step"]
+step = ["iteration {step}"]
+)";
+constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kReady = {
+    {{"shared", kShared}, {"torch", kTorch}, {"megatron", kMegatron}}};
+
+std::optional<int> leading_number(std::string_view& text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || value < 0) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+}  // namespace
+
+const std::vector<TraceNames>& ready_names() {
+  static const std::vector<TraceNames> all = [] {
+    std::vector<TraceNames> names;
+    for (const auto& [name, text] : kReady) {
+      names.push_back(parse_trace_names(text, std::string(name)).value());
+      names.back().name = name;
+    }
+    return names;
+  }();
+  return all;
+}
+
+std::string_view ready_names_text(std::string_view name) {
+  const auto* const found = std::ranges::find(kReady, name, &std::pair<std::string_view, std::string_view>::first);
+  return found == kReady.end() ? std::string_view() : found->second;
+}
+
+Result<TraceNames> parse_trace_names(std::string_view text, const std::string& file) {
+  const auto root = formats::parse_toml(text, file);
+  if (!root) return root.error();
+  TraceNames names;
+  names.name = file;
+  formats::TomlFields top(*root, file, "", kRootKeys);
+  if (top.has("categories")) names.categories = top.strings("categories");
+  if (const toml::table* table = top.table("places")) {
+    formats::TomlFields places(*table, file, "[places]", kPlaceKeys);
+    for (std::size_t f = 0; f < kFieldNames.size(); ++f) {
+      if (!places.has(kFieldNames[f])) continue;
+      names.places[f] = places.string(kFieldNames[f]);
+      const std::string& place = names.places[f];
+      if (place != "pid" && place != "tid" && place != "file" && !place.starts_with("args."))
+        places.fail(kFieldNames[f], "\"pid\", \"tid\", \"file\" or \"args.NAME\"");
+    }
+    if (places.has("thread")) names.thread = places.string("thread");
+    places.reject_others();
+    if (places.error()) return *places.error();
+  }
+  const toml::table* table = top.table("events");
+  if (table == nullptr) top.fail("events", "a table [events] of kinds and names");
+  top.reject_others();
+  if (top.error()) return *top.error();
+  formats::TomlFields events(*table, file, "[events]", span_kind_names());
+  for (const std::string_view kind : span_kind_names()) {
+    if (!events.has(kind)) continue;
+    for (std::string& pattern : events.strings(kind))
+      names.events.emplace_back(std::move(pattern), *span_kind_named(kind));
+  }
+  events.reject_others();
+  if (events.error()) return *events.error();
+  return names;
+}
+
+bool matches(std::string_view pattern, std::string_view name, FieldValues& fields) {
+  while (!pattern.empty()) {
+    if (pattern.front() != '{') {
+      if (name.empty() || name.front() != pattern.front()) return false;
+      pattern.remove_prefix(1);
+      name.remove_prefix(1);
+      continue;
+    }
+    const std::size_t close = pattern.find('}');
+    if (close == std::string_view::npos) return false;
+    const std::string_view field = pattern.substr(1, close - 1);
+    pattern.remove_prefix(close + 1);
+    if (field.empty()) {  // anything, up to what follows
+      if (pattern.empty()) return true;
+      for (std::size_t skip = 0; skip <= name.size(); ++skip) {
+        if (matches(pattern, name.substr(skip), fields)) return true;
+      }
+      return false;
+    }
+    const auto* const found = std::ranges::find(kFieldNames, field);
+    const auto value = leading_number(name);
+    if (found == kFieldNames.end() || !value) return false;
+    fields[static_cast<std::size_t>(found - kFieldNames.begin())] = *value;
+  }
+  return name.empty();
+}
+
+}  // namespace perseus::trace

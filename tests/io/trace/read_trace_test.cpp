@@ -1,0 +1,181 @@
+#include "io/trace/read_trace.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include <string>
+
+#include "io/trace/event_splitter.h"
+#include "tests/support/scratch_folder.h"
+
+namespace perseus::trace {
+namespace {
+
+using ::testing::HasSubstr;
+
+Result<TraceSpans> parsed(const std::string& text) { return parse_trace({{"t.json", text}}, {}); }
+
+constexpr const char* kForward =
+    R"({"name":"forward-compute","ph":"X","pid":1,"tid":7,"ts":10.5,"dur":2.25,"args":{"step":3,"model_chunk":0,"mb_id":5}})";
+constexpr const char* kThread =
+    R"({"name":"thread_name","pid":1,"tid":7,"ph":"M","args":{"name":"PP rank 2, TP rank 1, compute"}})";
+
+TEST(ReadTrace, ReadsListsAndObjects) {
+  const std::string events = std::string(kForward) + ",\n" + kThread;
+  for (const std::string& text : {"[" + events + "]", "[" + events,
+                                  "{\"a\": [1, {\"b\": \"]}\"}], \"traceEvents\": [" + events + "], \"c\": 1}"}) {
+    const auto timeline = parsed(text);
+    ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+    ASSERT_EQ(timeline->spans.size(), 1U);
+    const Span& span = timeline->spans.front();
+    EXPECT_EQ(span.kind, SpanKind::forward);
+    EXPECT_EQ(span.step, 3);
+    EXPECT_EQ(span.microbatch, 5);
+    EXPECT_EQ(span.chunk, 0);
+    EXPECT_DOUBLE_EQ(span.start_s, 10.5e-6);
+    EXPECT_FLOAT_EQ(span.duration_s, 2.25e-6F);
+    const ThreadPlace& place = timeline->threads[span.thread];
+    EXPECT_EQ(place.data, 1);
+    EXPECT_EQ(place.rank, 2);
+    EXPECT_EQ(place.tensor, 1);
+    EXPECT_EQ(timeline->names, "shared");
+  }
+}
+
+TEST(ReadTrace, CutsEventsAnywhere) {
+  const std::string text =
+      "{\"x\": {\"y\": \"a\\\"}\"}, \"traceEvents\": [" + std::string(kForward) + ", {\"z\": {}}]}";
+  for (std::size_t size = 1; size < 20; ++size) {
+    EventSplitter splitter;
+    std::vector<std::string> found;
+    for (std::size_t at = 0; at < text.size(); at += size) {
+      const auto visit = [&](std::string_view key, std::string_view object) -> Status {
+        found.push_back(std::string(key) + "=" + std::string(object));
+        return Ok{};
+      };
+      ASSERT_TRUE(splitter.feed(text.substr(at, size), visit).ok());
+    }
+    EXPECT_TRUE(splitter.finish().ok());
+    EXPECT_THAT(found, ::testing::ElementsAre("x={\"y\": \"a\\\"}\"}", "=" + std::string(kForward), "={\"z\": {}}"));
+  }
+}
+
+TEST(ReadTrace, ReadsGzipAndPlainFiles) {
+  const testing::ScratchFolder scratch;
+  const std::string text = "[" + std::string(kForward) + "]", packed = scratch.path("t.json.gz");
+  const gzFile file = gzopen(packed.c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  for (const std::string& path : {packed, scratch.file("t.json", text)}) {
+    const auto timeline = read_trace({path}, {});
+    ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+    EXPECT_EQ(timeline->spans.size(), 1U);
+  }
+  EXPECT_EQ(read_trace({scratch.path("none")}, {}).error().code, ErrorCode::not_found);
+}
+
+TEST(ReadTrace, PairsBeginsAndEnds) {
+  const auto timeline = parsed(
+      R"([{"ph":"B","name":"Forward 0","pid":1,"tid":1,"ts":1},{"ph":"B","name":"aten::mm","pid":1,"tid":1,"ts":2},
+          {"ph":"E","pid":1,"tid":1,"ts":3},{"ph":"E","name":"Forward 0","pid":1,"tid":1,"ts":5}])");
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  ASSERT_EQ(timeline->spans.size(), 1U);
+  EXPECT_FLOAT_EQ(timeline->spans.front().duration_s, 4e-6F);
+  EXPECT_EQ(timeline->names, "torch");
+}
+
+TEST(ReadTrace, MatchesTorchFilesByTheirRanksAndSteps) {
+  const auto file = [](int rank) {
+    return fmt::format(
+        R"({{"schemaVersion":1,"distributedInfo":{{"backend":"gloo","rank":{},"world_size":2}},"traceEvents":[
+        {{"ph":"X","cat":"user_annotation","name":"ProfilerStep#7","pid":9,"tid":9,"ts":100,"dur":50}},
+        {{"ph":"X","cat":"user_annotation","name":"Forward 4","pid":9,"tid":9,"ts":110,"dur":20}},
+        {{"ph":"X","cat":"gpu_user_annotation","name":"Forward 4","pid":0,"tid":7,"ts":115,"dur":18}},
+        {{"ph":"X","cat":"user_annotation","name":"Forward 5","pid":9,"tid":9,"ts":10,"dur":20}}]}})",
+        rank);
+  };
+  const auto timeline = parse_trace({{"a", file(1)}, {"b", file(0)}}, {});
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  EXPECT_EQ(timeline->world_size, 2);
+  ASSERT_EQ(timeline->spans.size(), 2U);  // of the GPU, and within the step
+  EXPECT_FLOAT_EQ(timeline->spans[0].duration_s, 18e-6F);
+  EXPECT_EQ(timeline->spans[0].step, 7);
+  EXPECT_EQ(timeline->spans[0].microbatch, 4);
+  EXPECT_EQ(timeline->threads[timeline->spans[0].thread].global, 1);
+  EXPECT_EQ(timeline->threads[timeline->spans[1].thread].global, 0);
+}
+
+TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
+  std::string text = "[";
+  for (int i = 0; i < 400; ++i)
+    text += fmt::format(
+        "{}{{\"ph\":\"X\",\"name\":\"forward-compute\",\"pid\":0,\"tid\":0,\"ts\":{},\"dur\":1,\"args\":"
+        "{{\"step\":{},\"mb_id\":{}}}}}",
+        i == 0 ? "" : ",", 10 * i, i / 4, i % 4);
+  const auto timeline = parse_trace({{"t", text + "]"}}, {}, 100);
+  ASSERT_TRUE(timeline.ok());
+  EXPECT_LT(timeline->spans.size(), 100U);
+  EXPECT_GT(timeline->thinned, 1);
+  EXPECT_EQ(timeline->spans.size() % 4, 0U);
+  for (std::size_t i = 0; i < timeline->spans.size(); ++i) {
+    EXPECT_EQ(timeline->spans[i].microbatch, i % 4);
+    EXPECT_EQ(timeline->spans[i].step % timeline->thinned, 0);
+  }
+}
+
+TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"", "t.json: none of 0 events has a name of a computation; expected a mapping with --names FILE"},
+      {"x", "t.json: it begins with 'x'; expected a list of events"},
+      {"[{\"ph\": \"X\"", "t.json: it ends within an event"},
+      {R"([{"ph":"X","name":"forward-compute","ts":"soon","dur":1}])",
+       "t.json: event 1 (forward-compute): ts \"soon\"; expected a number of microseconds"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":-3}])",
+       "t.json: event 1 (forward-compute): dur -3; expected a number of microseconds from 0"},
+      {R"([{"ph":"X","name":"forward-compute","dur":3}])", "t.json: event 1 (forward-compute): no ts; expected"},
+      {R"([{"ph":"X","name":"forward-compute","ts":3}])", "t.json: event 1 (forward-compute): no dur; expected"},
+      {R"([{"ph":"E","name":"x","ts":3}])", "t.json: event 1 (x): ph E; expected a B of the same thread before it"},
+      {R"([{"ph":"X",, "name":"x"}])", "t.json: event 1"},
+      {R"([{"ph":"X","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
+      {R"([{"ph":"X","name":"my_forward","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto timeline = parsed(text);
+    ASSERT_FALSE(timeline.ok()) << text;
+    EXPECT_EQ(timeline.error().code, ErrorCode::invalid_input) << text;
+    EXPECT_THAT(timeline.error().message, HasSubstr(message)) << text;
+  }
+}
+
+TEST(TraceNames, MatchPatterns) {
+  FieldValues fields = kNoFields;
+  EXPECT_TRUE(matches("{stage}F{microbatch}", "12F3", fields));
+  EXPECT_EQ(fields[static_cast<std::size_t>(SpanField::stage)], 12);
+  EXPECT_EQ(fields[static_cast<std::size_t>(SpanField::microbatch)], 3);
+  EXPECT_TRUE(matches("Optimizer.step#{}", "Optimizer.step#AdamW.step", fields));
+  EXPECT_TRUE(matches("{} rank {rank}", "PP rank 4", fields));
+  EXPECT_FALSE(matches("Forward {microbatch}", "Forward x", fields));
+  EXPECT_FALSE(matches("Forward {microbatch}", "Forward 1 of 2", fields));
+  EXPECT_FALSE(matches("Forward {microbatch", "Forward 1", fields));
+}
+
+TEST(TraceNames, NameLineKeyAndValue) {
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"x = 1", "n.toml:1: unknown key 'x'; allowed: categories, places, events"},
+      {"", "[events]"},
+      {"[places]\ndata = \"here\"\n[events]\nforward = [\"f\"]", "n.toml:2: [places] data: 'here'; allowed: \"pid\""},
+      {"[events]\nbackwards = [\"b\"]", "n.toml:2: [events] unknown key 'backwards'; allowed: forward, backward"},
+      {"[events]\nforward = 3", "n.toml:2: [events] forward"},
+  };
+  for (const auto& [text, message] : cases) {
+    const auto names = parse_trace_names(text, "n.toml");
+    ASSERT_FALSE(names.ok()) << text;
+    EXPECT_THAT(names.error().message, HasSubstr(message)) << text;
+  }
+  for (const TraceNames& ready : ready_names()) EXPECT_FALSE(ready.events.empty()) << ready.name;
+}
+
+}  // namespace
+}  // namespace perseus::trace
