@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the modeled rows of README's table "Does it help me?" with what the planner computes now.
+"""Compares the modeled rows of docs/plan.md's table "What it saves" with what the planner computes now.
 
 A modeled row names a model of the zoo in backquotes, and its GPU. Its figures are those of
 
@@ -8,7 +8,7 @@ A modeled row names a model of the zoo in backquotes, and its GPU. Its figures a
 
 with the GPU's own blocking power (docs/partition.md). Prints each row as it should be; ends with 1 if a figure differs.
 
-usage: check_zoo_savings.py PERSEUS [README.md]
+usage: check_zoo_savings.py PERSEUS [PAGE.md]
 """
 
 import json
@@ -62,4 +62,4 @@ def main(perseus: str, readme: str) -> int:
 if __name__ == "__main__":
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else ROOT / "README.md"))
+    sys.exit(main(sys.argv[1], sys.argv[2] if len(sys.argv) == 3 else ROOT / "docs/plan.md"))

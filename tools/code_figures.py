@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the figures of docs/measurements/code.md as a Markdown table: lines, long functions and files, modules and their
+"""Prints figures of the code as a Markdown table: lines, long functions and files, modules and their
 arrows, type names that occur twice.
 
 Counts src/, apps/ and include/, and the last row tests/ and bench/; a function is long above 60 lines, a file above 450. Needs universal-ctags (Debian).

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes docs/screenshots/: the report, and the server's pages of the cluster, of a job and of a site, light and dark, in Chromium.
+"""Makes docs/screenshots/: the timelines and the report of a plan, and the server's pages of the cluster, of a job and of a site, light and dark, in Chromium.
 
 usage: make_screenshots.py [PERSEUS [FOLDER]]    default: build/release/apps/perseus docs/screenshots
 
@@ -47,6 +47,7 @@ def of_report(browser: Browser, program: str, folder: pathlib.Path, scratch: str
     shutil.copy(ROOT / "data/sample_profile.csv", scratch)
     command = "perseus plan sample_profile.csv --schedule 1f1b -m 12 --blocking-power 90 --out plans"
     subprocess.run(command.split(), executable=program, cwd=scratch, check=True, stdout=subprocess.DEVNULL)
+    shutil.copy(f"{scratch}/plans/timeline.svg", folder / "timelines.svg")
     browser.look(**SIZE)
     browser.open(f"{scratch}/plans/report.html")
     save_schemes(browser, folder, "report")

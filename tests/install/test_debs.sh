@@ -41,7 +41,7 @@ root_of() {
 used_in() {
   local root=$scratch/$1
   mkdir "$root/debs"
-  cp "${debs[@]}" "$repository/README.md" "$repository/tests/install/use_debs.sh" "$root/debs"
+  cp "${debs[@]}" "$repository/docs/plan.md" "$repository/tests/install/use_debs.sh" "$root/debs"
   cp "$build"/wheel/perseus-*.whl "$root/debs" 2>/dev/null || echo "no wheel in $build/wheel; build its target 'perseus_wheel'"
   unshare --mount --pid --fork --kill-child bash -c '
     mount -t proc proc "$1/proc"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs in each fresh Debian that test_debs.sh makes: installs the packages in /debs, runs the README's commands and the
+# Runs in each fresh Debian that test_debs.sh makes: installs the packages in /debs, runs the commands of docs/plan.md and the
 # demo, builds a C program, installs the wheel in an environment of its own, and removes everything.
 set -euo pipefail
 cd /debs
@@ -14,7 +14,7 @@ getent passwd perseus >/dev/null || wrong "there is no user perseus"
 [ "$(perseus serve --config /etc/perseus/server.toml --print-config)" = "$(perseus serve --print-config)" ] ||
   wrong "the installed settings are not the defaults"
 
-# The README's commands, beside the installed sample data.
+# The commands of docs/plan.md, beside the installed sample data.
 cd /tmp
 ln -s /usr/share/doc/perseus/data data
 count=0
@@ -22,8 +22,8 @@ while read -r command; do
   echo "+ $command"
   sh -c "$command" >/tmp/out 2>&1 || { cat /tmp/out && wrong "$command"; }
   count=$((count + 1))
-done < <(sed -n 's/^    \(perseus [^#]*\).*/\1/p' /debs/README.md)
-[ $count -ge 4 ] || wrong "the README has $count commands"
+done < <(sed -n 's/^    \(perseus [^#]*\).*/\1/p' /debs/plan.md)
+[ $count -ge 4 ] || wrong "docs/plan.md has $count commands"
 perseus demo --known-profile --stages 2 -m 2 --iterations 2 --time-scale 1 --dp 1 --out demo >/tmp/out 2>&1 ||
   { cat /tmp/out && wrong "the demo"; }
 for page in perseus perseus-plan perseus-job perseus-clockd; do

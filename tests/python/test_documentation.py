@@ -137,7 +137,7 @@ class Documentation(RecordedTest):
             for block in blocks(page):
                 with self.subTest(page=page, block=block):
                     ast.parse(block)
-        self.assertGreaterEqual(len(blocks("README.md")), 6)
+        self.assertGreaterEqual(len(blocks("README.md")), 2)
         self.assertGreaterEqual(len(blocks("docs/adapters.md")), 7)
 
     def test_every_block_of_a_pipeline_measures_what_runs(self):
@@ -153,7 +153,7 @@ class Documentation(RecordedTest):
                     self.assertEqual(self.computations(), computations(table_of("1f1b", 4, microbatches), 1))
                     self.assertRegex(self.options()["server"], "^http://")
                     tested.add((page, name))
-        self.assertEqual(len(tested), 6)
+        self.assertEqual(len(tested), 4)
 
     def test_loops_without_a_pipeline(self):
         once = [("forward", 0, 0), ("backward", 0, 0)]
@@ -166,11 +166,9 @@ class Documentation(RecordedTest):
         self.assertEqual(self.computations(), once)
 
     def test_your_own_loop(self):
-        for page in PAGES:
-            with self.subTest(page=page):
-                self.run_block(next(block for block in blocks(page) if "profiler.begin" in block))
-                self.assertEqual(self.calls(), ["set_speed 0 -1 -1", "begin 0 -1 -1", "end 0 -1 -1"])
-                self.assertEqual(self.options()["schedule"], "1f1b")
+        self.run_block(next(block for block in blocks("docs/adapters.md") if "profiler.begin" in block))
+        self.assertEqual(self.calls(), ["set_speed 0 -1 -1", "begin 0 -1 -1", "end 0 -1 -1"])
+        self.assertEqual(self.options()["schedule"], "1f1b")
 
     def test_every_other_block_runs(self):
         for page in PAGES:

@@ -1,4 +1,4 @@
-// Help is an interface: its text must equal tests/apps/golden, and the README's commands must work.
+// Help is an interface: its text must equal tests/apps/golden, and the commands of docs/plan.md must work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -87,11 +87,11 @@ TEST(Help, PrintsTheVersion) {
                                "perseus [0-9]+\\.[0-9]+\\.[0-9]+ \\(commit ([0-9a-f]{12}(-dirty)?|unknown)\\)\n"));
 }
 
-TEST(Readme, ItsCommandsRun) {
+TEST(PlanPage, ItsCommandsRun) {
   const ScratchFolder scratch;
   fs::create_directory_symlink(fs::path(PERSEUS_SOURCE_DIR) / "data", scratch.path("data"));
   int commands = 0;
-  for (const std::string& line : lines_of(content_of(fs::path(PERSEUS_SOURCE_DIR) / "README.md"))) {
+  for (const std::string& line : lines_of(content_of(fs::path(PERSEUS_SOURCE_DIR) / "docs/plan.md"))) {
     constexpr std::string_view prompt = "    perseus ";
     if (!line.starts_with(prompt)) continue;
     std::istringstream words(line.substr(prompt.size()));
@@ -104,14 +104,15 @@ TEST(Readme, ItsCommandsRun) {
   EXPECT_GE(commands, 4);
 }
 
-TEST(Readme, ItsOutputIsIgnoredByGit) {
+TEST(PlanPage, ItsOutputIsIgnoredByGit) {
   const std::string ignored = "\n" + content_of(fs::path(PERSEUS_SOURCE_DIR) / ".gitignore");
-  const std::string readme = content_of(fs::path(PERSEUS_SOURCE_DIR) / "README.md");
+  const std::string page = content_of(fs::path(PERSEUS_SOURCE_DIR) / "docs/plan.md") +
+                           content_of(fs::path(PERSEUS_SOURCE_DIR) / "docs/reproduction.md");
   int outputs = 0;
   constexpr std::string_view option = "--out ";
-  for (auto at = readme.find(option); at != std::string::npos; at = readme.find(option, at + 1)) {
+  for (auto at = page.find(option); at != std::string::npos; at = page.find(option, at + 1)) {
     const std::size_t begins = at + option.size();
-    const std::string name = readme.substr(begins, readme.find_first_of(" `\n", begins) - begins);
+    const std::string name = page.substr(begins, page.find_first_of(" `\n", begins) - begins);
     if (name == "DIR") continue;
     EXPECT_THAT(ignored, HasSubstr("\n/" + name + "/\n"));
     ++outputs;
