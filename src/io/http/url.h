@@ -6,7 +6,7 @@
 // Errors:  usage, with the text and what is expected; the part of a URL before '@' is never shown.
 // Cost:    O(length).
 // Threads: pure functions.
-// Source:  RFC 3986; docs/decisions/0048-urls-without-a-library.md.
+// Source:  RFC 3986; docs/decisions (0048).
 #pragma once
 
 #include <cstdint>

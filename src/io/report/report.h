@@ -7,7 +7,7 @@
 // Errors:  none; the sink's owner writes and reports.
 // Cost:    O(DAG) per drawn plan, plus O(points).
 // Threads: pure functions.
-// Source:  paper figures 1, 4 and 9; docs/decisions/0004-charts.md.
+// Source:  paper figures 1, 4 and 9; docs/decisions (0004).
 #pragma once
 
 #include <functional>

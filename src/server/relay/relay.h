@@ -14,7 +14,7 @@
 //          other sites.
 // Cost:    a host of 8 ranks: one request each 3 s; six waiting threads. More than four tokens take turns.
 // Threads: everything on the io thread except waiting for the server.
-// Source:  docs/decisions/0036-one-connection-a-host.md.
+// Source:  docs/decisions (0036).
 #pragma once
 
 #include <boost/asio/io_context.hpp>
