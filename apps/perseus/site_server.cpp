@@ -77,7 +77,7 @@ constexpr auto kRootKeys = std::to_array<std::string_view>(
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
     {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
-constexpr auto kTeamKeys = std::to_array<std::string_view>({"name", "least_rate", "priority"});
+constexpr auto kTeamKeys = std::to_array<std::string_view>({"name", "domain", "least_rate", "priority"});
 constexpr auto kHostKeys = std::to_array<std::string_view>({"host", "prefix", "domain"});
 
 /// Makes the document of PUT /v1/site of a site's file; keeps the first error. The server checks the other values.

@@ -32,7 +32,7 @@ struct HostBody {
   std::string host, prefix, domain;
 };
 struct TeamBody {
-  std::string name;
+  std::string name, domain;
   std::optional<double> least_rate, priority;
 };
 struct SiteBody {
@@ -76,6 +76,7 @@ template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, TeamBody>
 void describe(F& f, S& s) {
   f.always("name", s.name);
+  f("domain", s.domain);
   f("least_rate", s.least_rate);
   f("priority", s.priority);
 }
@@ -240,7 +241,8 @@ class Reader {
     }
     if (body.least_rate) in(at + "least_rate", *body.least_rate, kLeastRates);
     if (body.priority) in(at + "priority", *body.priority, kPriorities);
-    document_.teams.push_back({body.name, body.least_rate, body.priority});
+    const int domain = body.domain.empty() ? 0 : domain_named(at + "domain", body.domain);
+    document_.teams.push_back({body.name, body.least_rate, body.priority, domain});
   }
 
   const SiteBody& body_;
@@ -283,7 +285,10 @@ SiteBody body_of(const SiteDocument& document) {
   for (const HostRule& rule : document.hosts) {
     body.hosts.push_back({rule.host, rule.prefix, site.domains[rule.domain].name});
   }
-  for (const TeamTier& team : document.teams) body.teams.push_back({team.name, team.least_rate, team.priority});
+  for (const TeamTier& team : document.teams) {
+    const std::string domain = team.domain == 0 ? "" : site.domains[team.domain].name;
+    body.teams.push_back({team.name, domain, team.least_rate, team.priority});
+  }
   return body;
 }
 
@@ -307,9 +312,11 @@ int around(const SiteDocument& document, int a, int b) {
   return a;
 }
 
-/// `domain`: around the hosts before this one; -1: there are none.
+/// `domain`: around the hosts before this one; -1: no rule applies to them. A host without a rule takes nothing out of
+/// the domain of the others.
 int around_host(const SiteDocument& document, int domain, const std::string& host) {
-  const int own = std::max(0, domain_of_host(document, host));
+  const int own = domain_of_host(document, host);
+  if (own < 0) return domain;
   return domain < 0 ? own : around(document, domain, own);
 }
 
@@ -340,21 +347,16 @@ int domain_of(const SiteDocument& document, const std::string& name, const std::
 
 namespace {
 
-struct Place {
-  int domain = -1;        ///< around all hosts; -1: there are none
-  bool has_rule = false;  ///< of at least one host
-};
-Place place_of(const SiteDocument& document, const Job& job) {
-  Place place;
+/// Around the hosts of its ranks; -1: no rule applies to them.
+int domain_of_hosts(const SiteDocument& document, const Job& job) {
+  int domain = -1;
   std::string last;
   for (const RankSlot& rank : job.ranks) {
     if (!rank || rank->host.empty() || rank->host == last) continue;
     last = rank->host;
-    const int own = domain_of_host(document, last);
-    place.has_rule |= own >= 0;
-    place.domain = place.domain < 0 ? std::max(0, own) : around(document, place.domain, std::max(0, own));
+    domain = around_host(document, domain, last);
   }
-  return place;
+  return domain;
 }
 
 }  // namespace
@@ -381,17 +383,24 @@ TierHere tier_of(const SiteDocument& document, const Job& job) {
 
   const std::string& wanted_domain = set.domain.empty() ? asked.domain : set.domain;
   const int named = domain_named(document, wanted_domain);
-  const Place hosts = named < 0 || (bounded && set.domain.empty()) ? place_of(document, job) : Place{};
-  tier.domain = named < 0 || hosts.has_rule ? std::max(0, hosts.domain) : named;
+  const auto team_name = job.spec.facts.find(std::string(kTeamFact));
+  const TeamTier* const team = team_name == job.spec.facts.end() ? nullptr : team_of(document, team_name->second);
+  const int hosts = named < 0 || (bounded && set.domain.empty()) ? domain_of_hosts(document, job) : -1;
+  tier.domain = hosts >= 0 ? hosts : std::max(0, named);
+  const int bound = team != nullptr && bounded && set.domain.empty() ? team->domain : 0;
   if (named < 0 && !wanted_domain.empty()) {
     add_reason(fmt::format("the site has no domain '{}': it is in that of its hosts", wanted_domain));
   } else if (named >= 0 && named != tier.domain) {
     add_reason(fmt::format("domain '{}' asked for: its hosts are in '{}'", wanted_domain,
                            document.site.domains[tier.domain].name));
   }
+  if (around(document, tier.domain, bound) != bound) {
+    if (named >= 0 || hosts >= 0) {
+      add_reason(fmt::format("jobs of its team count in '{}'", document.site.domains[bound].name));
+    }
+    tier.domain = bound;
+  }
 
-  const auto team_name = job.spec.facts.find(std::string(kTeamFact));
-  const TeamTier* const team = team_name == job.spec.facts.end() ? nullptr : team_of(document, team_name->second);
   const auto within = [&](const char* what, const std::optional<double>& wanted, double given) {
     if (!wanted || !bounded || *wanted <= given) return wanted.value_or(given);
     add_reason(fmt::format("{} {} asked for; allowed to its team: at most {}", what, *wanted, given));

@@ -24,10 +24,12 @@ struct HostRule {
   int domain = 0;
 };
 
-/// The tier of a team's jobs that name none, and the most that its tokens may name; nothing: the site's, and 1.
+/// The tier of a team's jobs that name none, and the most that its tokens may name; nothing: the site's, and 1. Jobs of
+/// its tokens count in `domain` or in one inside it, whatever hosts their ranks name.
 struct TeamTier {
   std::string name;  ///< of the team, or the id of a token without one
   std::optional<double> least_rate, priority;
+  int domain = 0;
 };
 
 struct SiteDocument {
@@ -56,8 +58,8 @@ struct TierHere {
 };
 /// Error usage: there is no domain of that name; empty is allowed.
 Status check_domain(const SiteDocument& document, std::string_view name);
-/// Its domain: the one that it names, if there is one of that name; otherwise the one around the hosts of all its
-/// ranks; otherwise the site. Where a token of a job names the tier, hosts in domains come before its domain, and its
+/// Its domain: the one that it names, if there is one of that name; otherwise the one around those hosts of its ranks
+/// that a rule names; otherwise the site. Where a token of a job names the tier, hosts in domains come before its domain, and its
 /// team's tier is the most. What an operator has set comes before all of it.
 TierHere tier_of(const SiteDocument& document, const Job& job);
 /// The domain of a name, which may be empty, and hosts.

@@ -90,6 +90,8 @@ TEST(SiteDocumentTest, AnErrorNamesTheTeam) {
   EXPECT_EQ(in_team(R"("name":"")"), "site: teams[1].name: 0 bytes; allowed: 1 to 256");
   EXPECT_EQ(in_team(R"("name":"a")"), "site: teams[1].name: 'a'; allowed: a name that no team before it has");
   EXPECT_EQ(in_team(R"("name":"b","least_rate":90)"), "site: teams[1].least_rate: 90; allowed: 0 to 1");
+  EXPECT_EQ(in_team(R"("name":"b","domain":"cellar")"),
+            "site: teams[1].domain: 'cellar'; allowed: the name of a domain");
   EXPECT_EQ(in_team(R"("name":"b","priority":0)"), "site: teams[1].priority: 0; allowed: 0.001 to 1000");
 }
 
@@ -115,11 +117,12 @@ class TierTest : public ::testing::Test {
     }
   }
 
-  const SiteDocument document_ = *parse_site_document(
-      R"({"domains":[{"name":"hall"},{"name":"a"},{"name":"b"}],"least_rate":0.5,)"
-      R"("hosts":[{"prefix":"a-","domain":"a"},{"prefix":"b-","domain":"b"}],)"
-      R"("teams":[{"name":"vision","least_rate":0.9,"priority":4},{"name":"speech","priority":2}]})",
-      "body");
+  const SiteDocument document_ =
+      *parse_site_document(R"({"domains":[{"name":"hall"},{"name":"a"},{"name":"b"}],"least_rate":0.5,)"
+                           R"("hosts":[{"prefix":"a-","domain":"a"},{"prefix":"b-","domain":"b"}],)"
+                           R"("teams":[{"name":"vision","least_rate":0.9,"priority":4},{"name":"speech","priority":2},)"
+                           R"({"name":"guests","domain":"a"}]})",
+                           "body");
   Job job_;
 };
 
@@ -171,6 +174,23 @@ TEST_F(TierTest, ATokenOfAJobMovesNoWattsOutOfTheDomainOfItsHosts) {
   EXPECT_EQ(tier(), "hall 0.9 4: domain 'b' asked for: its hosts are in 'hall'");
   runs_on({"b-1"});
   EXPECT_EQ(tier(), "b 0.9 4");
+  asks_in_team("vision", {});
+  runs_on({"pod-1", "a-1", "pod-2"});
+  EXPECT_EQ(tier(), "a 0.9 4") << "a host that the site does not know takes the job out of no domain";
+}
+
+TEST_F(TierTest, ATokenOfAJobStaysInItsTeamsDomain) {
+  asks_in_team("guests", {});
+  EXPECT_EQ(tier(), "a 0.5 1");
+  runs_on({"a-1"});
+  EXPECT_EQ(tier(), "a 0.5 1");
+  runs_on({"a-1", "b-1"});
+  EXPECT_EQ(tier(), "a 0.5 1: jobs of its team count in 'a'");
+  asks_in_team("guests", {"b", {}, {}});
+  runs_on({"pod-1"});
+  EXPECT_EQ(tier(), "a 0.5 1: jobs of its team count in 'a'");
+  job_.operator_tier.domain = "b";
+  EXPECT_EQ(tier(), "b 0.5 1") << "as an operator set it";
 }
 
 }  // namespace
