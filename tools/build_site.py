@@ -3,7 +3,7 @@
 
 usage: build_site.py [FOLDER]    default: build/site, which is replaced
 
-The navigation is docs/README.md: its headings and the rows of its tables. The site loads nothing from another host. Its search
+The navigation is docs/README.md: its headings and the rows of its tables; pages of the three APIs are made and added. The site loads nothing from another host. Its search
 needs a web server, such as 'python3 -m http.server -d build/site'. Exits with 77 where mkdocs or its theme is missing.
 """
 
@@ -21,6 +21,10 @@ import check_links  # noqa: E402
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MKDOCS = ["/usr/bin/mkdocs", "/usr/bin/python3"]  # Debian's, with Debian's Python
 THEME = "/usr/share/mkdocs/themes/material"
+MADE = {  # pages that are not in the repository, by audience: what prints them
+    "Use": {"docs/api_python.md": ["render_library_api.py", "python"], "docs/api_c.md": ["render_library_api.py", "c"]},
+    "Operate": {"docs/api.md": ["render_api.py"]},
+}
 ITEM = re.compile(r"[-*] |\d+\. ")
 CONFIG = """
 site_name: Perseus
@@ -71,22 +75,34 @@ def normalized(text: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def title_of(page: pathlib.Path) -> str:
-    return next(line[2:] for line in page.read_text().splitlines() if line.startswith("# ")).replace("`", "")
+def title_of(text: str) -> str:
+    return next(line[2:] for line in text.splitlines() if line.startswith("# ")).replace("`", "")
 
 
-def navigation() -> list:
+def made(audience: str) -> dict[str, str]:
+    """The text of each page that is made for the audience."""
+    def printed(tool: str, *arguments: str) -> str:
+        return subprocess.run([sys.executable, ROOT / "tools" / tool, *arguments], check=True, capture_output=True, text=True).stdout
+
+    return {page: printed(*command) for page, command in MADE.get(audience, {}).items()}
+
+
+def navigation(pages_made: dict[str, str]) -> list:
     """The pages by audience, as docs/README.md lists them; its decisions one by one."""
     entries = [{"Perseus": "README.md"}, {"All pages": "docs/README.md"}]
     for section in (ROOT / "docs/README.md").read_text().split("\n## ")[1:]:
         pages = []
         for target in re.findall(r"^\| \[[^\]]+\]\(([^)]+\.md)\)", section, re.M):
             path = (ROOT / "docs" / target).resolve()
-            pages.append({title_of(path): str(path.relative_to(ROOT))})
+            pages.append({title_of(path.read_text()): str(path.relative_to(ROOT))})
             if path.parent.name == "decisions":
-                each = [{title_of(p): str(p.relative_to(ROOT))} for p in sorted(path.parent.glob("0*.md"))]
+                each = [{title_of(p.read_text()): str(p.relative_to(ROOT))} for p in sorted(path.parent.glob("0*.md"))]
                 pages[-1:] = [{"Decisions": [str(path.relative_to(ROOT)), *each]}]
-        entries.append({section.split("\n")[0].split(":")[0]: pages})
+        audience = section.split("\n")[0].split(":")[0]
+        for page, text in made(audience).items():
+            pages_made[page] = text
+            pages.append({title_of(text): page})
+        entries.append({audience: pages})
     return entries
 
 
@@ -103,8 +119,11 @@ def build(folder: pathlib.Path) -> int:
                 copy.write_text(normalized(page.read_text()))
             else:
                 shutil.copy(page, copy)
+        pages_made = {}
         config = pathlib.Path(scratch, "mkdocs.yml")
-        config.write_text(CONFIG + "nav: " + json.dumps(navigation()) + "\n")
+        config.write_text(CONFIG + "nav: " + json.dumps(navigation(pages_made)) + "\n")
+        for page, text in pages_made.items():
+            pathlib.Path(scratch, "pages", page).write_text(normalized(text))
         return subprocess.run([MKDOCS[1], MKDOCS[0], "build", "--strict", "--quiet", "-f", config, "-d", folder]).returncode
 
 
