@@ -85,12 +85,15 @@ class SiteTest(unittest.TestCase):
         self.open("index.html")
         self.js("() => { document.querySelector('.md-search__input').focus(); }")
         self.browser.type("perseus_time_with_cuda")
-        # A question before the search has its index is answered with nothing, and the same one is not asked again: so each look
-        # takes the last letter away or types it once more.
+        # A question before the search has its index is answered with nothing, and the same one is not asked again: so the last
+        # letter is taken away or typed once more, now and then: what is typed before an answer drops the answer.
         self.browser.wait_until("""(() => {
             const input = document.querySelector('.md-search__input');
-            input.value = input.value.endsWith('cuda') ? 'perseus_time_with_cud' : 'perseus_time_with_cuda';
-            input.dispatchEvent(new Event('keyup', { bubbles: true }));
+            window.looks = (window.looks ?? 0) + 1;
+            if (window.looks % 50 === 0) {
+                input.value = input.value.endsWith('cuda') ? 'perseus_time_with_cud' : 'perseus_time_with_cuda';
+                input.dispatchEvent(new Event('keyup', { bubbles: true }));
+            }
             const found = [...document.querySelectorAll('.md-search-result__link')].map((link) => link.pathname);
             return found.includes('/docs/api_c.html');
         })()""")
