@@ -24,6 +24,12 @@ SERVICE_MONITOR = {
                     "properties": {
                         "port": {"type": "string"}, "path": {"type": "string"},
                         "interval": {"type": "string", "pattern": "^[0-9]+(ms|s|m|h)$"},
+                        "scheme": {"enum": ["http", "https"]},
+                        "tlsConfig": {"type": "object", "additionalProperties": False, "properties": {
+                            "serverName": {"type": "string"},
+                            "ca": {"type": "object", "additionalProperties": False, "properties": {"secret": {
+                                "type": "object", "additionalProperties": False, "required": ["key"],
+                                "properties": {"name": {"type": "string"}, "key": {"type": "string"}}}}}}},
                         "authorization": {"type": "object", "additionalProperties": False, "properties": {
                             "type": {"type": "string"},
                             "credentials": {"type": "object", "additionalProperties": False, "required": ["key"],

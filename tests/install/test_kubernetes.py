@@ -181,6 +181,18 @@ class Chart(unittest.TestCase):
         self.assertEqual(objects["NetworkPolicy"]["spec"]["egress"][0]["ports"][-1]["port"], 6432)
         self.assertEqual(objects["Service"]["spec"]["ports"][0]["port"], 80)
 
+    def test_the_servers_speak_https(self):
+        objects, _ = rendered({"server": {"tlsSecret": "perseus-tls"}, "serviceMonitor": {"enabled": True}})
+        pod = objects["Deployment"]["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        self.assertEqual(container["args"][4:], ["--tls-certificate", "/etc/perseus/tls/tls.crt", "--tls-key", "/etc/perseus/tls/tls.key"])
+        self.assertEqual(container["volumeMounts"][0]["mountPath"], "/etc/perseus/tls")
+        self.assertEqual(pod["volumes"], [{"name": "tls", "secret": {"secretName": "perseus-tls"}}])
+        self.assertEqual({container[probe]["httpGet"]["scheme"] for probe in ("livenessProbe", "readinessProbe")}, {"HTTPS"})
+        self.assertEqual(objects["ServiceMonitor"]["spec"]["endpoints"][0]["scheme"], "https")
+        for one in objects.values():
+            self.assertEqual(kubernetes_objects.wrong_in(one), [])
+
     def test_parts_can_be_left_out(self):
         objects, _ = rendered({"clockd": {"enabled": False}, "networkPolicy": {"enabled": False}})
         self.assertEqual(set(objects), {"Deployment", "Service"})

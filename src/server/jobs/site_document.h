@@ -59,8 +59,8 @@ struct TierHere {
 /// Error usage: there is no domain of that name; empty is allowed.
 Status check_domain(const SiteDocument& document, std::string_view name);
 /// Its domain: the one that it names, if there is one of that name; otherwise the one around those hosts of its ranks
-/// that a rule names; otherwise the site. Where a token of a job names the tier, hosts in domains come before its domain, and its
-/// team's tier is the most. What an operator has set comes before all of it.
+/// that a rule names; otherwise the site. Where a token of a job names the tier, hosts in domains come before its
+/// domain, and its team's tier is the most. What an operator has set comes before all of it.
 TierHere tier_of(const SiteDocument& document, const Job& job);
 /// The domain of a name, which may be empty, and hosts.
 int domain_of(const SiteDocument& document, const std::string& name, const std::vector<std::string>& hosts);
