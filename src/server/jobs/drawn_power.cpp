@@ -16,7 +16,9 @@ double drawn_over_planned(const Job& job, const Frontiers& frontiers, double mos
   const double by_energy = Joules(measured->energy_j) / planned->energy;
   const double by_power =
       drawn ? *drawn / power_with_waits(job, planned->energy, planned->time, planned->waiting) : by_energy;
-  const double now = std::clamp(std::max(by_energy, by_power), kLeastCorrection, most);
+  // So far below, the profile is of another job (profile_misfit()): that frees no watts.
+  const double ratio = std::max(by_energy, by_power);
+  const double now = ratio < kLeastCorrection ? 1 : std::min(ratio, most);
   return now > last || now < last - kCorrectionDeadBand ? now : last;
 }
 

@@ -10,8 +10,9 @@
 //          than it reports, and falls where it is more than kCorrectionDeadBand above what is measured.
 // Input:   a job with its log's grants and measurements; the frontiers of its plan; the greatest correction that is
 //          believed.
-// Output:  the factor, within kLeastCorrection and `most`; without kLeastMeasured under the plan in force, the last one
-//          of the log, also of a job that was released from its grant.
+// Output:  the factor, within kLeastCorrection and `most`; 1 where measured is less than kLeastCorrection of planned:
+//          the profile is of another job then, which frees no watts. Without kLeastMeasured under the plan in force,
+//          the last one of the log, also of a job that was released from its grant.
 // Errors:  none.
 // Cost:    that of iteration_cost().
 // Threads: pure function.

@@ -146,9 +146,8 @@ std::string measurements_differ(const Job& job) {
       highest->second.time_s, highest->second.least_s, plan->time_s, plan->least_s);
 }
 
-std::string profile_misfit(const Job& job, const Frontiers& frontiers) {
+std::string profile_misfit(const Job& job, const std::optional<JobView::PerIteration>& cost) {
   if (!job.live() || std::ranges::any_of(degrees_in_force(job), [](double degree) { return degree > 1; })) return "";
-  const auto cost = iteration_cost(job, frontiers, CountedRanks::as_they_are);
   const auto highest = job.measured_highest.find(job.shown_shape());
   const bool at_highest = highest != job.measured_highest.end();
   const EnergyMeasured* const measured = at_highest ? &highest->second : job.plan_measured();

@@ -43,8 +43,8 @@ std::optional<EnergyMeasured> highest_measured(const Job& job, int shape);
 /// Why there is no measured saving though both were measured; empty: there is one, or there is no measurement.
 std::string measurements_differ(const Job& job);
 /// Why estimates from the profile are those of another job: the measured energies are far from them. Empty: they are
-/// not, nothing is measured, a straggler is in force, or the job has ended.
-std::string profile_misfit(const Job& job, const Frontiers& frontiers);
+/// not, nothing is measured, a straggler is in force, or the job has ended. `cost`: iteration_cost() as_they_are.
+std::string profile_misfit(const Job& job, const std::optional<JobView::PerIteration>& cost);
 
 /// Mean power of the whole job under the plan in force, by the counters of all ranks; nothing before it is measured.
 /// `waiting`: the power of all GPUs while they wait.

@@ -109,8 +109,14 @@ jobs::JobView::Profiling profiling_of(const LiveJob& live) {
   return profiling;
 }
 
-/// Nothing without reports, or where the profile is of another job: what is saved is then not known.
-std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live) {
+std::optional<jobs::JobView::PerIteration> cost_of(const LiveJob& live) {
+  if (!live.job.live()) return std::nullopt;
+  return jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+}
+
+/// Nothing without reports, or where the profile is of another job: what is saved is then not known. Of an ended job,
+/// also where nothing was counted.
+std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live, bool misfit) {
   const jobs::Job& job = live.job;
   if (!job.plan || !job.has_reports()) return std::nullopt;
   jobs::IterationsCounted total = job.total, estimated = job.estimated;
@@ -123,7 +129,7 @@ std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live) {
     estimated.saved_j += since.saved_j;
   }
   const bool only_estimates = total.iterations == 0 && !jobs::highest_measured(job, job.shown_shape());
-  if (only_estimates && !jobs::profile_misfit(job, live.frontiers.all()).empty()) return std::nullopt;
+  if (only_estimates && (misfit || !job.live())) return std::nullopt;
   return jobs::JobView::TotalSavings{total.iterations,
                                      Joules(total.saved_j),
                                      Joules(total.all_max_energy_j),
@@ -193,10 +199,11 @@ jobs::JobSummary summary_of(const LiveJob& live) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
   }
-  if (const auto cost = job.live() ? jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are)
-                                   : std::nullopt) {
+  const auto cost = cost_of(live);
+  const bool misfit = !jobs::profile_misfit(job, cost).empty();
+  if (cost) {
     summary.iteration_time = cost->time;
-    if (jobs::profile_misfit(job, live.frontiers.all()).empty()) summary.saved_pct = cost->saved_pct();
+    if (!misfit) summary.saved_pct = cost->saved_pct();
     if (job.has_reports() && !job.silent) {
       const jobs::JobPower power = jobs::power_of(job, *cost);
       summary.power = power.plan;
@@ -212,7 +219,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
     summary.possible_saving_stddev_pct = possible->stddev_pct;
     summary.possible_saving_modeled = possible->modeled;
   }
-  if (const auto total = total_of(live)) {
+  if (const auto total = total_of(live, misfit)) {
     summary.saved = total->saved;
     summary.estimated_saved = total->estimated_saved;
   }
@@ -235,7 +242,8 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     view.reason = "the plan is from a quick frontier; the full one is being planned";
   }
   if (view.reason.empty() && job.live()) view.reason = jobs::text_of_silent_ranks(job);
-  const std::string misfit = jobs::profile_misfit(job, live.frontiers.all());
+  view.per_iteration = cost_of(live);
+  const std::string misfit = jobs::profile_misfit(job, view.per_iteration);
   if (view.reason.empty()) view.reason = misfit;
   if (view.reason.empty()) view.reason = jobs::measurements_differ(job);
   view.now_s = now_s;
@@ -263,11 +271,16 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   }
   if (job.plan) {
     view.plan = plan_of(live);
-    view.total = total_of(live);
-    if (!view.total) view.no_total = misfit.empty() ? "no reports of iterations" : misfit;
+    view.total = total_of(live, !misfit.empty());
+    if (!view.total && !misfit.empty()) {
+      view.no_total = misfit;
+    } else if (!view.total) {
+      view.no_total = !job.has_reports() ? "no reports of iterations"
+                                         : "no iteration was counted: none followed a plan, or energies were far from "
+                                           "those of the profile";
+    }
   }
   if (job.live()) {
-    view.per_iteration = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
     view.possible = jobs::possible_saving(job, live.frontiers.all());
     if (view.per_iteration) view.waits = waits_of(job, *view.per_iteration);
   }

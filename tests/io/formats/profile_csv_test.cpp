@@ -94,7 +94,7 @@ TEST(ProfileCsv, ReadingReversesWriting) {
     profile.entries.push_back({stage,
                                "forward",
                                {{Megahertz(1410), Seconds(0.1 / 3), Joules(1e-3), Seconds(1e-17), Joules(2.0 / 7), 3},
-                                {Megahertz(1200), Seconds(0.2 / 3), Joules(0), Seconds(0), Joules(0), 1}}});
+                                {Megahertz(1200), Seconds(0.2 / 3), Joules(1e-9), Seconds(0), Joules(0), 1}}});
     profile.entries.push_back(
         {stage, "backward", {{Megahertz(1410), Seconds(1), Joules(5), Seconds(0), Joules(3), 1}}});
     profile.entries.push_back(
