@@ -1,4 +1,6 @@
 // perseus advise: what a job would save, before anything is changed.
+#include "advise.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +19,6 @@
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
 #include "io/report/summary.h"
-#include "io/report/table.h"
 #include "io/report/timeline.h"
 #include "link_doubt.h"
 #include "origin.h"
@@ -35,18 +36,9 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::array kTolerances = {0.0, 0.003, 0.01, 0.03};
-constexpr std::array kStragglers = {1.05, 1.1, 1.2};
 constexpr std::size_t kMostCurrency = 20;
+constexpr const char* kJobGroup = "The job";
 constexpr double kDay_s = 86400, kDaysPerYear = 365, kJoulesPerKwh = 3.6e6;
-
-struct AdviseOptions {
-  PipelineOptions pipeline;
-  std::string effort = "normal", currency;
-  std::optional<int> gpus;
-  std::optional<double> price_per_kwh, carbon_g_per_kwh;
-  double switch_latency_s = 0;
-  std::optional<bool> progress;
-};
 
 /// The saving in one situation.
 struct Advice {
@@ -67,13 +59,18 @@ std::optional<double> stddev_pct(const model::ComputationDag& dag, const profili
   return 100 * profiling::saving_stddev(dag, drawn, plan, deadline);
 }
 
+struct JobSize {
+  int gpus = 1;
+  std::vector<double> stragglers;
+};
+
 /// GPUs of one pipeline; a stage may have several ranks in the profile.
 int gpus_of(const model::ComputationDag& dag) {
   return std::accumulate(dag.accelerators.begin(), dag.accelerators.end(), 0);
 }
 
 std::vector<Advice> advice_of(const model::ComputationDag& dag, const profiling::DrawnTypes& drawn,
-                              const model::Frontier& frontier, int gpus) {
+                              const model::Frontier& frontier, const JobSize& job) {
   std::vector<Advice> all;
   for (const double slowdown : kTolerances) {
     const report::ReportSummary s = report::summarize(dag, frontier, std::nullopt, {slowdown});
@@ -83,13 +80,13 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const profiling:
          "slowdown_pct", 100 * slowdown, s.default_plan.time, s.all_max.energy - energy, s.saving_pct,
          stddev_pct(dag, drawn, frontier.points[s.default_point].plan)});
   }
-  const int pipelines = gpus / gpus_of(dag);
+  const int pipelines = job.gpus / gpus_of(dag);
   for (Advice& a : all) a.pipelines = pipelines;
   if (pipelines == 1) return all;
   const Seconds alone = model::time_without_straggler(frontier, report::t_max_of(dag, frontier));
-  for (const double ratio : kStragglers) {
+  for (const double ratio : job.stragglers) {
     const report::StragglerChoice s = *report::summarize(dag, frontier, ratio * alone).straggler;
-    all.push_back({fmt::format("waiting for one {:g} times slower", ratio), "straggler", ratio, s.deadline,
+    all.push_back({fmt::format("waiting for one {:.3g} times slower", ratio), "straggler", ratio, s.deadline,
                    s.all_max_energy - s.energy, s.saving_pct,
                    stddev_pct(dag, drawn, frontier.points[s.point].plan, s.deadline), pipelines - 1});
   }
@@ -98,7 +95,8 @@ std::vector<Advice> advice_of(const model::ComputationDag& dag, const profiling:
 
 /// Of a profile whose other clocks are modeled. A job is planned after it was measured, so each draw is planned as if
 /// it were the measurement: means over the draws, and the spread of the saving.
-Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::PlannerOptions planner, int gpus) {
+Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::PlannerOptions planner,
+                                           const JobSize& job) {
   const auto count = static_cast<double>(pipeline.drawn.size());
   const std::function<void(double)> progress = std::move(planner.progress);
   planner.progress = {};
@@ -106,7 +104,7 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
   std::vector<double> squares;  // of savings, in percent
   double draws = 0;
   const auto take = [&](const model::ComputationDag& dag, const model::Frontier& frontier) {
-    const std::vector<Advice> advice = advice_of(dag, {}, frontier, gpus);
+    const std::vector<Advice> advice = advice_of(dag, {}, frontier, job);
     if (all.empty()) {
       all = advice;
       for (Advice& a : all) a.time = {}, a.saved = {}, a.saving_pct = 0;
@@ -129,14 +127,15 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
   return all;
 }
 
-Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner, int gpus) {
+Result<std::vector<Advice>> planned_advice(const Pipeline& pipeline, const planner::PlannerOptions& planner,
+                                           const JobSize& job) {
   Result<model::Frontier> frontier = baselines::plan_best_of_all(pipeline.dag, planner, {});
   if (!frontier) return frontier.error();
   if (planner.switch_latency == Seconds(0)) keep_with_all_links(pipeline, {}, *frontier);
   StopCheck never;
   frontier = profiling::expected_frontier(pipeline.dag, pipeline.drawn, *std::move(frontier), never);
   if (!frontier) return frontier.error();
-  return advice_of(pipeline.dag, pipeline.drawn, *frontier, gpus);
+  return advice_of(pipeline.dag, pipeline.drawn, *frontier, job);
 }
 
 std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipeline& pipeline, int gpus) {
@@ -165,13 +164,12 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
   return all;
 }
 
-std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
-                        const std::vector<std::string>& assumptions) {
+report::TextRows advice_rows(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all) {
   const char* const saving = pipeline.modeled ? "saving (modeled)" : "saving";
   std::vector<std::string> titles{"situation", "iteration", saving, "+-", "kWh a day", "kWh a year"};
   if (options.price_per_kwh) titles.push_back(options.currency.empty() ? "cost a year" : options.currency + " a year");
   if (options.carbon_g_per_kwh) titles.emplace_back("kg CO2 a year");
-  report::TextTable table(std::move(titles), 1);
+  report::TextRows table{std::move(titles), {}};
   for (const Advice& a : all) {
     const double year_kwh = kDaysPerYear * a.kwh_per_day();
     std::vector<std::string> cells{a.situation,
@@ -182,11 +180,16 @@ std::string advice_text(const AdviseOptions& options, const Pipeline& pipeline, 
                                    fmt::format("{:.0f}", year_kwh)};
     if (options.price_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.price_per_kwh));
     if (options.carbon_g_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.carbon_g_per_kwh / 1000));
-    table.add(std::move(cells));
+    table.rows.push_back(std::move(cells));
   }
+  return table;
+}
+
+std::string advice_text(const Pipeline& pipeline, const report::TextRows& rows,
+                        const std::vector<std::string>& assumptions) {
   std::string text;
   for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + table.to_string(output_columns()) + "\nThis assumes:\n";
+  text += "\n" + report::text_of(rows, output_columns()) + "\nThis assumes:\n";
   for (const std::string& assumption : assumptions) text += fmt::format("- {}\n", assumption);
   return text;
 }
@@ -224,6 +227,15 @@ std::string currency_fault(const std::string& text) {
 }
 
 Result<int> run_advise(const AdviseOptions& options, bool as_json) {
+  const auto advice = advise_job(options);
+  if (!advice) return advice.error();
+  print(as_json ? formats::json_text(advice->json) + "\n" : advice->text);
+  return 0;
+}
+
+}  // namespace
+
+Result<AdviceTable> advise_job(const AdviseOptions& options) {
   const Result<Pipeline> pipeline = read_pipeline(options.pipeline);
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
@@ -237,19 +249,38 @@ Result<int> run_advise(const AdviseOptions& options, bool as_json) {
   planner.effort = effort_named(options.effort);
   planner.switch_latency = Seconds(options.switch_latency_s);
   const Seconds t_max = report::timeline_of(dag, model::all_maximum_clock(dag)).makespan;
-  for (const double ratio : kStragglers) planner.also.push_back(ratio * t_max);
+  for (const double ratio : options.stragglers) planner.also.push_back(ratio * t_max);
   ProgressLine progress("planning", options.progress, options.effort == "low" ? "" : "--effort low is faster");
   planner.progress = progress.callback();
+  const JobSize job{gpus, options.stragglers};
   const Result<std::vector<Advice>> advice =
-      pipeline->modeled ? modeled_advice(*pipeline, planner, gpus) : planned_advice(*pipeline, planner, gpus);
+      pipeline->modeled ? modeled_advice(*pipeline, planner, job) : planned_advice(*pipeline, planner, job);
   if (!advice) return advice.error();
   const std::vector<std::string> assumptions = assumptions_of(options, *pipeline, gpus);
-  print(as_json ? formats::json_text(advice_json(options, *pipeline, *advice, assumptions)) + "\n"
-                : advice_text(options, *pipeline, *advice, assumptions));
-  return 0;
+  const report::TextRows rows = advice_rows(options, *pipeline, *advice);
+  return AdviceTable{rows, assumptions, advice_text(*pipeline, rows, assumptions),
+                     advice_json(options, *pipeline, *advice, assumptions)};
 }
 
-}  // namespace
+void add_advice_options(CLI::App& app, AdviseOptions& options) {
+  auto* price = app.add_option("--price", options.price_per_kwh, "Price of a kWh")
+                    ->check(number_within(0, 1e6, ""))
+                    ->type_name("P")
+                    ->group(kJobGroup);
+  app.add_option("--currency", options.currency, "Currency of --price, for the table")
+      ->needs(price)
+      ->check(CLI::Validator(currency_fault, ""))
+      ->type_name("TEXT")
+      ->group(kJobGroup);
+  app.add_option("--carbon", options.carbon_g_per_kwh, "CO2 of a kWh, in grams")
+      ->check(number_within(0, 1e6, "g"))
+      ->type_name("G")
+      ->group(kJobGroup);
+  add_switch_latency_option(app, options.switch_latency_s)->group(kJobGroup);
+  add_effort_option(app, options.effort,
+                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
+  add_progress_flag(app, options.progress);
+}
 
 void add_advise(CLI::App& app, Command& command) {
   auto* advise = app.add_subcommand(
@@ -259,33 +290,16 @@ void add_advise(CLI::App& app, Command& command) {
   advise->add_option("PROFILE.csv", options->pipeline.profile,
                      "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
   add_pipeline_options(*advise, options->pipeline);
-  const std::string job = "The job";
   advise->add_option("--gpus", options->gpus, "GPUs of the whole job (default: those of one pipeline)")
       ->check(whole_number_within(1, 10'000'000))
       ->type_name("N")
-      ->group(job);
+      ->group(kJobGroup);
   advise
       ->add_option("--model-clocks", options->pipeline.modeled_gpu,
                    "The profile has one clock: model the other clocks of this GPU ('perseus partition --list')")
       ->type_name("GPU")
-      ->group(job);
-  auto* price = advise->add_option("--price", options->price_per_kwh, "Price of a kWh")
-                    ->check(number_within(0, 1e6, ""))
-                    ->type_name("P")
-                    ->group(job);
-  advise->add_option("--currency", options->currency, "Currency of --price, for the table")
-      ->needs(price)
-      ->check(CLI::Validator(currency_fault, ""))
-      ->type_name("TEXT")
-      ->group(job);
-  advise->add_option("--carbon", options->carbon_g_per_kwh, "CO2 of a kWh, in grams")
-      ->check(number_within(0, 1e6, "g"))
-      ->type_name("G")
-      ->group(job);
-  add_switch_latency_option(*advise, options->switch_latency_s)->group(job);
-  add_effort_option(*advise, options->effort,
-                    "Effort of the exact planner: low, normal or high; more takes longer and narrows the gap");
-  add_progress_flag(*advise, options->progress);
+      ->group(kJobGroup);
+  add_advice_options(*advise, *options);
   add_json_flag(*advise, command);
   advise->footer(
       help_footer(kFileErrors,

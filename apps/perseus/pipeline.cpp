@@ -32,6 +32,7 @@ int chunks_of(const PipelineOptions& options) {
 }
 
 Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_stages) {
+  if (options.traced_schedule) return *options.traced_schedule;
   if (!options.action_table.empty()) return formats::read_action_table(options.action_table);
   const int chunks = chunks_of(options);
   if (num_stages % chunks != 0) {
@@ -271,7 +272,8 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
   Measurements measured;
   measured.options = *std::move(completed);
   const PipelineOptions& options = measured.options;
-  Result<model::Profile> profile = formats::read_profile_csv(options.profile);
+  Result<model::Profile> profile =
+      options.traced_profile ? *options.traced_profile : formats::read_profile_csv(options.profile);
   if (!profile) return profile.error();
   const std::optional<Watts> blocking_power =
       options.blocking_power_w ? std::optional(Watts(*options.blocking_power_w)) : std::nullopt;

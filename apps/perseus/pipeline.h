@@ -38,6 +38,9 @@ struct PipelineOptions {
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nullopt: estimated from the profile
   /// Of the GPU whose other clocks a model adds to a profile of one clock; empty: none. For advice only.
   std::string modeled_gpu = {};
+  /// In place of the files `profile`, which then only names it, and of the schedule: of a traced job.
+  std::optional<model::Profile> traced_profile = {};
+  std::optional<model::Schedule> traced_schedule = {};
 };
 
 struct Pipeline {

@@ -8,22 +8,26 @@
 #include <iterator>
 #include <memory>
 
+#include "advise.h"
 #include "command.h"
 #include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/trace/read_trace.h"
 #include "origin.h"
+#include "output_directory.h"
 #include "terminal_size.h"
 #include "trace_answer.h"
+#include "traced_pipeline.h"
 
 namespace perseus::cli {
 namespace {
 
 struct TraceOptions {
   std::vector<std::string> files;
-  std::string names, page;
+  std::string names, profile, gpu = "H100-SXM", out;
   what_if::JobDegrees degrees;
+  AdviseOptions advise;
 };
 
 Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
@@ -46,7 +50,7 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   auto job = what_if::understand(*timeline, options.degrees);
   if (!job) return Error{job.error().code, fmt::format("{}: {}", options.files.front(), job.error().message)};
   timeline->spans.clear();
-  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}};
+  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}};
   answer.errors = what_if::replay_errors(answer.job);
   answer.slowdown = what_if::explain(answer.job);
   answer.waiting = what_if::waiting_of(answer.job);
@@ -59,24 +63,45 @@ std::string text_of(const TraceAnswer& answer) {
   if (!answer.slowdown.causes.empty())
     text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
   text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
-  return text + "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
+  text += "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
+  return text + "\nWhat Perseus would save:\n" + answer.saving.text;
 }
 
-Status write_page(const TraceOptions& options, const TraceAnswer& answer) {
+Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
+  const auto is_ours = [](std::string_view name) {
+    return name == "profile.csv" || name == "constants.json" || name == "schedule.csv" || name == "report.html";
+  };
+  const auto files = traced_files(options.advise);
+  if (!files) return files.error();
+  auto out = OutputDirectory::create(options.out, is_ours);
+  if (!out) return out.error();
+  for (const auto& [name, text] : *files) {
+    OutputFile file(*out, name);
+    file.append(text);
+    if (Status written = file.close(); !written) return written;
+  }
   std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.files, ", "))}};
   std::ranges::move(origin_facts(), std::back_inserter(inputs));
-  std::string html;
-  report::write_static_page(trace_page(answer, inputs), [&](std::string_view piece) { html += piece; });
-  return formats::write_file(options.page, html);
+  const Status written = write_output_file(*out, "report.html", [&](const report::Sink& sink) {
+    report::write_static_page(trace_page(answer, inputs), sink);
+  });
+  return written ? out->commit() : written;
 }
 
-Result<int> run_trace(const TraceOptions& options, bool as_json) {
-  const auto answer = answer_of(options);
+Result<int> run_trace(TraceOptions& options, bool as_json) {
+  auto answer = answer_of(options);
   if (!answer) return answer.error();
-  if (!options.page.empty()) {
-    if (Status written = write_page(options, *answer); !written) return written.error();
+  Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, options.advise);
+  if (!planned) return planned.error();
+  const auto saving = advise_job(options.advise);
+  if (!saving) return saving.error();
+  answer->saving = *saving;
+  if (!options.out.empty()) {
+    if (Status written = write_output(options, *answer); !written) return written.error();
   }
   print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));
+  if (!options.out.empty() && !as_json)
+    print(fmt::format("\nwritten to {0}; to look at: {0}/report.html\n", options.out));
   return 0;
 }
 
@@ -106,12 +131,26 @@ void add_trace(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->check(whole_number_within(1, 1 << 16))
       ->type_name("N");
-  trace->add_option("--page-out", options->page, "Write the answers with pictures as one HTML page")
-      ->type_name("FILE.html");
+  auto* profile =
+      trace
+          ->add_option("--profile", options->profile,
+                       "Measured profile of this kind of GPU; its curves are scaled to the times of the timeline")
+          ->type_name("PROFILE.csv");
+  trace->add_option("--gpu", options->gpu, "Without a profile: model this GPU ('perseus partition --list')")
+      ->capture_default_str()
+      ->excludes(profile)
+      ->type_name("GPU");
+  trace
+      ->add_option("--out", options->out,
+                   "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "
+                   "this directory")
+      ->type_name("DIR");
+  add_advice_options(*trace, options->advise);
   add_json_flag(*trace, command);
   trace->footer(help_footer(kFileErrors,
                             "  perseus trace timeline.json.gz\n"
-                            "  perseus trace rank*.json --pipeline-parallel 4 --page-out trace.html\n"));
+                            "  perseus trace rank*.json --pipeline-parallel 4 --out job\n"
+                            "  perseus trace timeline.json.gz --profile gpt3.csv --price 0.12\n"));
   trace->callback(
       [options, &command] { command.run = [options, &command] { return run_trace(*options, command.json); }; });
 }

@@ -227,6 +227,7 @@ json::object trace_json(const TraceAnswer& answer) {
       {"waiting", std::move(waiting)},
       {"times", std::move(types)},
       {"links", std::move(links)},
+      {"saving", answer.saving.json},
       {"steps", std::move(steps)}};
 }
 
@@ -254,6 +255,9 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                            {},
                            time_rows(answer),
                            "Spreads are standard deviations of medians, as shares of the median."});
+  std::vector<report::ReportFact> assumptions;
+  for (const std::string& assumption : answer.saving.assumptions) assumptions.push_back({"assumed", assumption});
+  page.sections.push_back({"What Perseus would save", {}, std::move(assumptions), answer.saving.rows, ""});
   return page;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "advise.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/report/static_page.h"
 
@@ -21,6 +22,7 @@ struct TraceAnswer {
   what_if::ReplayErrors errors;
   what_if::Slowdown slowdown;
   std::vector<what_if::Waiting> waiting;
+  AdviceTable saving;
 };
 
 /// "dp 0, stage 0"

@@ -21,6 +21,7 @@ model::Profile any_profile(const model::Schedule& schedule) {
   profile.accelerators.assign(schedule.num_stages, 1);
   model::Measurement one;
   one.time = Seconds(1);
+  one.energy = Joules(1);
   for (const auto& [stage, instruction] : types)
     profile.entries.push_back({stage, std::string(name_of(instruction)), {one}});
   return profile;

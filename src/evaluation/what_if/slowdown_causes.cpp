@@ -60,8 +60,10 @@ std::vector<TypeTimes> type_times(const TracedJob& job) {
   std::vector<TypeTimes> result;
   for (const auto& [type, g] : types) {
     const double middle = median(g.all);
-    result.push_back({type.first, type.second, middle, spread(g.steps, middle), spread(g.microbatches, middle),
-                      spread(g.workers, middle)});
+    std::vector<double> workers;
+    for (const auto& [worker, times] : g.workers) workers.push_back(median(times));
+    result.push_back({type.first, type.second, middle, lower_median(std::move(workers)), spread(g.steps, middle),
+                      spread(g.microbatches, middle), spread(g.workers, middle)});
   }
   return result;
 }
@@ -120,6 +122,11 @@ class Explaining {
       result.step_s.push_back(replay_step(job_, step, measured_));
     }
     result.as_run_s = mean(result.step_s);
+    for (int d = 0; d < job_.pipelines; ++d) {
+      std::vector<double> spans;
+      for (const TracedStep& step : job_.steps) spans.push_back(measured_span(step.pipelines[d]));
+      result.pipeline_s.push_back(mean(spans));
+    }
     StepTimes ideal = measured_;
     make_links_ideal(ideal);
     make_collectives_ideal(ideal);

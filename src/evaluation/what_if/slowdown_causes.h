@@ -42,6 +42,7 @@ struct TypeTimes {
   int stage = 0;
   model::Instruction instruction = model::Instruction::forward;
   double median_s = 0;
+  double usual_s = 0;  ///< lower median of the pipelines' medians: without a slow worker
   double steps = 0, microbatches = 0, workers = 0;
 };
 
@@ -57,7 +58,8 @@ struct Slowdown {
   double as_run_s = 0;    ///< replayed
   double ideal_s = 0;
   std::vector<SlowdownCause> causes;
-  std::vector<double> step_s;  ///< replayed, per step
+  std::vector<double> step_s;      ///< replayed, per step
+  std::vector<double> pipeline_s;  ///< mean time from the first computation to the last, per pipeline
   std::vector<TypeTimes> types;
   std::vector<TransferTimes> links;
 };

@@ -196,6 +196,9 @@ class Understanding {
     for (const Span& s : spans.computing)
       step.ops.push_back({{instruction_of(s.kind), stage_of(s, rank), s.microbatch}, s.start_s, s.duration_s});
     if (step.ops.empty()) return step;
+    for (const Span& s : spans.communicating) {
+      if (s.kind == SpanKind::receive) wait_for(s, step.ops);
+    }
     add_transfers(step, spans.communicating);
     for (const Span& s : spans.pauses) {
       const auto after = std::ranges::find_if(step.ops, [&](const TracedOp& op) { return op.end_s() > s.start_s; });
@@ -205,6 +208,7 @@ class Understanding {
     double covered_until = -HUGE_VAL;
     auto op = step.ops.begin();
     for (const Span& s : spans.communicating) {
+      if (s.kind == SpanKind::receive) continue;  // waiting
       if (is_collective(s.kind)) {
         if (s.start_s < step.ops.front().start_s) {
           step.before.push_back({s.kind, s.start_s, s.duration_s});
@@ -222,6 +226,14 @@ class Understanding {
       step.communicating_s += std::max(0.0, s.end_s() - from);
     }
     return step;
+  }
+
+  /// The computation that the receive begins in computes from its end on.
+  static void wait_for(const Span& receive, std::vector<TracedOp>& ops) {
+    const auto op = std::ranges::find_if(ops, [&](const TracedOp& o) { return o.end_s() > receive.start_s; });
+    if (op == ops.end() || op->start_s > receive.start_s || receive.end_s() > op->end_s()) return;
+    op->duration_s -= receive.end_s() - op->start_s;
+    op->start_s = receive.end_s();
   }
 
   /// The n-th transfer of a kind belongs to the n-th computation that needs one, if there are as many.
@@ -323,6 +335,7 @@ model::Profile mean_profile(const TracedJob& job) {
     for (const double t : all) sum += t;
     model::Measurement mean;
     mean.time = Seconds(std::max(sum / static_cast<double>(all.size()), kLeastTime_s));
+    mean.energy = Joules(1);  // unknown
     profile.entries.push_back({key.first, std::string(name_of(key.second)), {mean}});
   }
   return profile;

@@ -84,7 +84,7 @@ struct JobDegrees {
 
 Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees& degrees = {});
 
-/// Mean times per stage and instruction as a profile of one clock without energies.
+/// Mean times per stage and instruction as a profile of one clock; energies are unknown, 1 J.
 model::Profile mean_profile(const TracedJob& job);
 
 }  // namespace perseus::what_if

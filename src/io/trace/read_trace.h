@@ -21,7 +21,7 @@
 
 namespace perseus::trace {
 
-inline constexpr std::size_t kMostSpans = 1'500'000;
+inline constexpr std::size_t kMostSpans = 400'000;
 
 Result<TraceSpans> read_trace(const std::vector<std::string>& files, const std::optional<TraceNames>& names);
 

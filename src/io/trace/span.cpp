@@ -6,13 +6,25 @@ namespace perseus::trace {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, kNumSpanKinds> kKindNames = {
-    "forward",          "backward",           "input_gradient",
-    "weight_gradient",  "recompute",          "pure_backward",
-    "forward_send",     "forward_receive",    "backward_send",
-    "backward_receive", "parameter_gather",   "gradient_reduce",
-    "embedding_reduce", "other_reduce",       "gradient_clip",
-    "optimizer",        "garbage_collection", "step"};
+constexpr std::array<std::string_view, kNumSpanKinds> kKindNames = {"forward",
+                                                                    "backward",
+                                                                    "input_gradient",
+                                                                    "weight_gradient",
+                                                                    "recompute",
+                                                                    "pure_backward",
+                                                                    "forward_send",
+                                                                    "forward_receive",
+                                                                    "backward_send",
+                                                                    "backward_receive",
+                                                                    "receive",
+                                                                    "parameter_gather",
+                                                                    "gradient_reduce",
+                                                                    "embedding_reduce",
+                                                                    "other_reduce",
+                                                                    "gradient_clip",
+                                                                    "optimizer",
+                                                                    "garbage_collection",
+                                                                    "step"};
 
 }  // namespace
 

@@ -27,6 +27,7 @@ enum class SpanKind : std::uint8_t {
   forward_receive,
   backward_send,
   backward_receive,
+  receive,           ///< begins within a computation, which waits for it before it computes
   parameter_gather,  ///< all-gather of parameters, among data-parallel ranks
   gradient_reduce,   ///< reduce-scatter or all-reduce of gradients, among data-parallel ranks
   embedding_reduce,  ///< among the ranks of a pipeline that have it
@@ -36,7 +37,7 @@ enum class SpanKind : std::uint8_t {
   garbage_collection,
   step,  ///< a whole step of one rank: says only which spans belong to it
 };
-inline constexpr int kNumSpanKinds = 18;
+inline constexpr int kNumSpanKinds = 19;
 
 /// snake_case name, e.g. "forward_send".
 std::string_view name_of(SpanKind kind);
@@ -46,9 +47,7 @@ std::optional<SpanKind> span_kind_named(std::string_view name);
 
 /// The kinds that are instructions of schedules come first, in their order.
 constexpr bool is_compute(SpanKind kind) { return kind <= SpanKind::pure_backward; }
-constexpr bool is_transfer(SpanKind kind) {
-  return kind >= SpanKind::forward_send && kind <= SpanKind::backward_receive;
-}
+constexpr bool is_transfer(SpanKind kind) { return kind >= SpanKind::forward_send && kind <= SpanKind::receive; }
 constexpr bool is_collective(SpanKind kind) {
   return kind >= SpanKind::parameter_gather && kind <= SpanKind::optimizer;
 }

@@ -48,6 +48,7 @@ forward = ["Forward {microbatch}", "{stage}F{microbatch}", "PP:F{stage}:{microba
 backward = ["Backward {microbatch}", "{stage}B{microbatch}"]
 input_gradient = ["{stage}I{microbatch}"]
 weight_gradient = ["{stage}W{microbatch}"]
+receive = ["gloo:recv"]
 optimizer = ["Optimizer.step#{}"]
 step = ["ProfilerStep#{step}"]
 )";

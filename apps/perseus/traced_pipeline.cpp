@@ -1,0 +1,129 @@
+#include "traced_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/median.h"
+#include "io/formats/action_table.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/profile_csv.h"
+#include "planning/model/blocking_power.h"
+#include "planning/model/make_schedule.h"
+#include "planning/partitioner/gpu_model.h"
+
+namespace perseus::cli {
+namespace {
+
+model::Measurement scaled(model::Measurement m, double factor, int accelerators) {
+  m.time = factor * m.time;
+  m.time_stddev = factor * m.time_stddev;
+  m.energy = factor * accelerators * m.energy;
+  m.energy_stddev = factor * accelerators * m.energy_stddev;
+  return m;
+}
+
+/// The measured curves, scaled so that the highest clock takes the traced time. Another number of stages is stretched.
+Result<model::Profile> scaled_profile(const TraceAnswer& answer, const std::string& path) {
+  const auto measured = formats::read_profile_csv(path);
+  if (!measured) return measured.error();
+  model::Profile profile;
+  const int stages = answer.job.stages, tensor = answer.job.tensor_parallel;
+  profile.accelerators.assign(stages, tensor);
+  for (const what_if::TypeTimes& type : answer.slowdown.types) {
+    const int like = type.stage * measured->num_stages() / stages;
+    const model::ProfileEntry* entry = measured->find(like, name_of(type.instruction));
+    if (entry == nullptr)
+      return Error{ErrorCode::usage, fmt::format("{}: no {} of stage {}; expected the instructions of the timeline",
+                                                 path, name_of(type.instruction), like)};
+    model::ProfileEntry own{type.stage, entry->instruction, {}};
+    const double factor = type.usual_s / entry->measurements.front().time.value();
+    const int per_accelerator = std::max(1, tensor / measured->accelerators[like]);
+    for (const model::Measurement& m : entry->measurements)
+      own.measurements.push_back(scaled(m, factor, per_accelerator));
+    profile.entries.push_back(std::move(own));
+  }
+  return profile;
+}
+
+model::Profile one_clock_profile(const TraceAnswer& answer, const partitioner::GpuModel& gpu) {
+  model::Profile profile;
+  const int tensor = answer.job.tensor_parallel;
+  profile.accelerators.assign(answer.job.stages, tensor);
+  const Watts power = std::min(gpu.power_limit, gpu.static_power + gpu.dynamic_power);
+  for (const what_if::TypeTimes& type : answer.slowdown.types) {
+    model::Measurement m;
+    m.clock = gpu.highest;
+    m.time = Seconds(type.usual_s);
+    m.energy = tensor * power * m.time;
+    profile.entries.push_back({type.stage, std::string(name_of(type.instruction)), {m}});
+  }
+  return profile;
+}
+
+model::TransferLatency latency_of(const TraceAnswer& answer) {
+  const auto& links = answer.slowdown.links;
+  if (links.empty() || answer.job.stages != answer.job.ranks) return {};
+  std::vector<model::BoundaryLatency> boundaries(answer.job.ranks - 1);
+  for (const what_if::TransferTimes& link : links)
+    (link.forward ? boundaries[link.boundary].forward : boundaries[link.boundary].backward) = Seconds(link.median_s);
+  return model::TransferLatency(std::move(boundaries));
+}
+
+/// Time of the pipeline with the slowest worker over that of the others.
+std::vector<double> stragglers_of(const TraceAnswer& answer) {
+  for (const what_if::SlowdownCause& cause : answer.slowdown.causes) {
+    const std::vector<double>& times = answer.slowdown.pipeline_s;
+    if (cause.kind == what_if::CauseKind::worker) return {times[cause.worker.pipeline] / lower_median(times)};
+  }
+  return {1.05, 1.1, 1.2};
+}
+
+}  // namespace
+
+Status set_traced_pipeline(const TraceAnswer& answer, const std::string& profile, const std::string& gpu,
+                           AdviseOptions& options) {
+  PipelineOptions& pipeline = options.pipeline;
+  if (profile.empty()) {
+    const auto modeled = partitioner::gpu_named(gpu);
+    if (!modeled) return modeled.error();
+    pipeline.modeled_gpu = gpu;
+    pipeline.profile = fmt::format("the timeline's times, {} at its highest clock", gpu);
+    pipeline.traced_profile = one_clock_profile(answer, *modeled);
+    pipeline.blocking_power_w = modeled->blocking_power.value();
+  } else {
+    auto own = scaled_profile(answer, profile);
+    if (!own) return own.error();
+    pipeline.profile = profile + ", scaled to the timeline's times";
+    pipeline.blocking_power_w = model::guessed_blocking_power(*own).value();
+    pipeline.traced_profile = *std::move(own);
+  }
+  pipeline.traced_schedule = answer.job.schedule();
+  pipeline.schedule = answer.job.schedule().name;
+  pipeline.microbatches = answer.job.microbatches;
+  pipeline.transfer_latency = latency_of(answer);
+  pipeline.blocking_transfers = !pipeline.transfer_latency.is_zero();
+  options.gpus = answer.job.pipelines * answer.job.ranks * answer.job.tensor_parallel;
+  options.stragglers = stragglers_of(answer);
+  return Ok{};
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> traced_files(const AdviseOptions& options) {
+  const PipelineOptions& p = options.pipeline;
+  formats::PipelineConstants constants;
+  constants.schedule = model::schedule_named(p.schedule);
+  constants.microbatches = p.microbatches;
+  constants.costs = {Watts(*p.blocking_power_w), p.transfer_latency, p.blocking_transfers, false};
+  std::vector<std::pair<std::string, std::string>> files{
+      {"profile.csv", formats::format_profile_csv(*p.traced_profile)},
+      {"constants.json", formats::format_pipeline_constants(constants)}};
+  if (!constants.schedule) {
+    auto table = formats::format_action_table(*p.traced_schedule);
+    if (!table) return table.error();
+    files.emplace_back("schedule.csv", *std::move(table));
+  }
+  return files;
+}
+
+}  // namespace perseus::cli

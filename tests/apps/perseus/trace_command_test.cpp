@@ -1,0 +1,81 @@
+// `perseus trace` as a user runs it: the answers, and files that other commands take.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/json.hpp>
+#include <string>
+
+#include "planning/model/make_schedule.h"
+#include "program.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/synthetic_timeline.h"
+
+namespace perseus::testing {
+namespace {
+
+namespace json = boost::json;
+using ::testing::HasSubstr;
+
+/// Two pipelines of four ranks, of which one worker takes half as long again.
+std::string slow_worker_timeline() {
+  const auto schedule = model::make_schedule("1f1b", {4, 4, 1});
+  return synthetic_timeline({*schedule, 2, 2, [](const model::Action& a, int pipeline, int) {
+                               const double base = a.instruction == model::Instruction::forward ? 0.1 : 0.2;
+                               return base * (pipeline == 1 && a.stage == 2 ? 1.5 : 1);
+                             }});
+}
+
+TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
+  const ScratchFolder scratch;
+  const std::string timeline = scratch.file("t.json", slow_worker_timeline());
+  const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
+  const Outcome text = run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--out", out});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("job: 2 pipelines of 4 ranks and 4 stages, 4 microbatches\nschedule: 1f1b\n"
+                                  "steps: 2 complete, 0 incomplete and left out\n"));
+  EXPECT_THAT(text.out, HasSubstr("who: worker dp 1, stage 2: 1.50 times as slow as its peers"));
+  EXPECT_THAT(text.out, HasSubstr("waiting for one 1.21 times slower"));
+  const Outcome planned =
+      run_perseus({"plan", out + "/profile.csv", "--constants", out + "/constants.json", "--effort", "low", "--json"});
+  ASSERT_EQ(planned.exit_code, 0) << planned.err;
+  const Outcome answered = run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--json"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  const json::object answer = json::parse(answered.out).as_object();
+  EXPECT_EQ(answer.at("schedule"), "1f1b");
+  EXPECT_LT(answer.at("replay_error").at("computing_alone").to_number<double>(), 1e-6);
+  const json::value& cause = answer.at("causes").at(0);
+  EXPECT_EQ(cause.at("kind"), "worker");
+  EXPECT_EQ(cause.at("data_rank"), 1);
+  EXPECT_EQ(cause.at("stage"), 2);
+  EXPECT_EQ(answer.at("waiting").as_array().size(), 8U);
+  EXPECT_GT(answer.at("saving").at("advice").at(0).at("saving_pct").to_number<double>(), 1);
+}
+
+TEST(TraceCommand, SaysWhatIsWrong) {
+  const ScratchFolder scratch;
+  const std::string names = scratch.file("names.toml", kSyntheticNames);
+  const std::string timeline = scratch.file("t.json", slow_worker_timeline());
+  const struct {
+    std::vector<std::string> words;
+    int exit_code;
+    std::string message;
+  } cases[] = {
+      {{"trace"}, 64, "FILE"},
+      {{"trace", scratch.path("none.json")}, 66, "none.json: cannot be read: No such file"},
+      {{"trace", scratch.file("x.json", "[{\"ph\":\"X\",\"name\":\"forward-compute\",\"ts\":1,\"dur\":-1}]")},
+       65,
+       "x.json: event 1 (forward-compute): dur -1; expected a number of microseconds from 0"},
+      {{"trace", timeline, "--names", scratch.file("n.toml", "[events]\nfwd = [\"f\"]")},
+       65,
+       "n.toml:2: [events] unknown key 'fwd'; allowed: forward"},
+      {{"trace", timeline, "--names", names, "--gpu", "X"}, 64, "X"},
+  };
+  for (const auto& [words, exit_code, message] : cases) {
+    const Outcome outcome = run_perseus(words);
+    EXPECT_EQ(outcome.exit_code, exit_code) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+  }
+}
+
+}  // namespace
+}  // namespace perseus::testing

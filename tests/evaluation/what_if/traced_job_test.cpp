@@ -1,0 +1,78 @@
+#include "evaluation/what_if/traced_job.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "evaluation/what_if/slowdown_causes.h"
+#include "io/trace/read_trace.h"
+
+namespace perseus::what_if {
+namespace {
+
+std::string event(std::string_view name, int rank, double start_us, double us) {
+  return fmt::format(R"({{"ph":"X","cat":"user_annotation","name":"{}","pid":{},"tid":0,"ts":{},"dur":{}}})", name,
+                     rank, start_us, us);
+}
+
+/// Two steps of two ranks as the Torch profiler exports them: a forward contains the wait for its input.
+std::vector<std::pair<std::string, std::string>> torch_files() {
+  std::vector<std::pair<std::string, std::string>> files;
+  for (int rank = 0; rank < 2; ++rank) {
+    std::string events;
+    for (int step = 0; step < 2; ++step) {
+      const double t = 1000 * step;
+      events += event(fmt::format("ProfilerStep#{}", step), rank, t, 900) + ",";
+      if (rank == 0) {
+        events += event("Forward 0", rank, t, 100) + "," + event("Backward 0", rank, t + 100, 500) + ",";
+        events += event("gloo:recv", rank, t + 110, 290) + ",";  // until 400
+      } else {
+        events += event("Forward 0", rank, t, 200) + "," + event("gloo:recv", rank, t + 1, 99) + ",";
+        events += event("Backward 0", rank, t + 200, 200) + ",";
+      }
+    }
+    events.pop_back();
+    files.emplace_back(
+        fmt::format("rank{}.json", rank),
+        fmt::format(R"({{"distributedInfo":{{"rank":{},"world_size":2}},"traceEvents":[{}]}})", rank, events));
+  }
+  return files;
+}
+
+TEST(TracedJob, ComputesAfterItsReceive) {
+  const TracedJob job = understand(trace::parse_trace(torch_files(), {}).value()).value();
+  EXPECT_EQ(job.ranks, 2);
+  EXPECT_EQ(job.steps.size(), 2U);
+  const RankStep &first = job.steps[0].pipelines[0].ranks[0], &last = job.steps[0].pipelines[0].ranks[1];
+  EXPECT_NEAR(first.ops[1].start_s, 400e-6, 1e-9);
+  EXPECT_NEAR(first.ops[1].duration_s, 200e-6, 1e-9);
+  EXPECT_NEAR(last.ops[0].duration_s, 100e-6, 1e-9);
+  EXPECT_LT(replay_errors(job).computing_alone, 1e-3);
+  const auto waiting = waiting_of(job);
+  EXPECT_NEAR(waiting[0].computing_s, 300e-6, 1e-9);
+  EXPECT_NEAR(waiting[0].waiting_s, 300e-6, 1e-9);
+}
+
+TEST(TracedJob, LeavesIncompleteStepsOutAndCountsThem) {
+  auto files = torch_files();
+  files[1].second.replace(files[1].second.rfind("Backward 0"), 10, "Something!");
+  const auto job = understand(trace::parse_trace(files, {}).value());
+  ASSERT_TRUE(job.ok());
+  EXPECT_EQ(job->steps.size(), 1U);
+  EXPECT_EQ(job->incomplete_steps, 1);
+}
+
+TEST(TracedJob, SaysWhatItExpected) {
+  auto files = torch_files();
+  const auto timeline = trace::parse_trace({files[1]}, {});
+  const auto half = understand(*timeline);
+  ASSERT_FALSE(half.ok());
+  EXPECT_THAT(half.error().message, ::testing::HasSubstr("2 steps, none complete; expected one with every microbatch"));
+  const auto other = understand(*timeline, {3, 1});
+  ASSERT_FALSE(other.ok());
+  EXPECT_THAT(other.error().message,
+              ::testing::HasSubstr("2 ranks; expected a multiple of pipeline_parallel 3 x tensor_parallel 1"));
+}
+
+}  // namespace
+}  // namespace perseus::what_if
