@@ -3,6 +3,9 @@
 // CPU time is that of this process on one core, the median of several runs. The gap at T is the least effective energy
 // of a point no slower than T minus the bound's, over the bound's total energy at T; its mean and largest value are
 // over 5000 values of T from T_min to T*.
+//
+// usage: planner_report [--huge | --limited]     --huge: the bound of 64x512 too; --limited: only the tables of limited
+//                                                clocks
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -199,6 +202,11 @@ int report(bool with_huge) {
 }  // namespace perseus::bench
 
 int main(int argc, char** argv) {
-  const bool with_huge = argc > 1 && std::strcmp(argv[1], "--huge") == 0;
-  return perseus::bench::report(with_huge);
+  const auto given = [&](const char* option) { return argc > 1 && std::strcmp(argv[1], option) == 0; };
+  if (given("--limited")) {
+    perseus::bench::report_limited();
+    perseus::bench::report_limited_wanted();
+    return 0;
+  }
+  return perseus::bench::report(given("--huge"));
 }

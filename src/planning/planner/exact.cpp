@@ -270,7 +270,6 @@ class Planner {
     descend(late, points);
     anneal(late, points);
     meet_wanted(late, points);
-    anneal(late, points);  // the descent to a wanted deadline may end where annealing finds more
     if (check_.stopped()) return {};
     model::Frontier frontier{std::move(points), relaxation.curve()};
     set_energies(dag_, frontier);
