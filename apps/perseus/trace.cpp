@@ -50,10 +50,11 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   auto job = what_if::understand(*timeline, options.degrees);
   if (!job) return Error{job.error().code, fmt::format("{}: {}", options.files.front(), job.error().message)};
   timeline->spans.clear();
-  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}};
+  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}, {}};
   answer.errors = what_if::replay_errors(answer.job);
   answer.slowdown = what_if::explain(answer.job);
   answer.waiting = what_if::waiting_of(answer.job);
+  answer.others = what_if::other_plans(answer.job, answer.slowdown);
   return answer;
 }
 
@@ -64,7 +65,9 @@ std::string text_of(const TraceAnswer& answer) {
     text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
   text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
   text += "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
-  return text + "\nWhat Perseus would save:\n" + answer.saving.text;
+  text += "\nWhat Perseus would save:\n" + answer.saving.text;
+  if (answer.others.size() < 2) return text;
+  return text + "\nWhat else would help:\n" + report::text_of(other_rows(answer), output_columns());
 }
 
 Status write_output(const TraceOptions& options, const TraceAnswer& answer) {

@@ -137,6 +137,14 @@ report::TextRows time_rows(const TraceAnswer& answer) {
   return rows;
 }
 
+report::TextRows other_rows(const TraceAnswer& answer) {
+  report::TextRows rows{{"pipeline", "time", "against traced"}, {}};
+  for (const what_if::OtherPlan& other : answer.others)
+    rows.rows.push_back({other.name, seconds(other.pipeline_s),
+                         fmt::format("{:+.1f} %", 100 * (other.pipeline_s / answer.others.front().pipeline_s - 1))});
+  return rows;
+}
+
 std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
   const what_if::Slowdown& s = answer.slowdown;
@@ -179,7 +187,7 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
 json::object trace_json(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
   const what_if::Slowdown& s = answer.slowdown;
-  json::array causes, waiting, steps, types, links;
+  json::array causes, waiting, steps, types, links, others;
   for (const SlowdownCause& c : s.causes) {
     json::object cause{{"kind", what_if::name_of(c.kind)}, {"without_s", c.without_s}, {"share", c.share}};
     if (c.kind == CauseKind::worker) cause["data_rank"] = c.worker.pipeline;
@@ -202,6 +210,8 @@ json::object trace_json(const TraceAnswer& answer) {
                      {"spread_steps", t.steps},
                      {"spread_microbatches", t.microbatches},
                      {"spread_workers", t.workers}});
+  for (const what_if::OtherPlan& other : answer.others)
+    others.push_back({{"name", other.name}, {"pipeline_s", other.pipeline_s}});
   for (const what_if::TransferTimes& l : s.links)
     links.push_back({{"boundary", l.boundary},
                      {"direction", l.forward ? "forward" : "backward"},
@@ -227,6 +237,7 @@ json::object trace_json(const TraceAnswer& answer) {
       {"waiting", std::move(waiting)},
       {"times", std::move(types)},
       {"links", std::move(links)},
+      {"others", std::move(others)},
       {"saving", answer.saving.json},
       {"steps", std::move(steps)}};
 }
@@ -255,6 +266,14 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                            {},
                            time_rows(answer),
                            "Spreads are standard deviations of medians, as shares of the median."});
+  if (!answer.others.empty())
+    page.sections.push_back(
+        {"What else would help",
+         {},
+         {},
+         other_rows(answer),
+         "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
+         "per rank halve each stage; those that split backward halve it."});
   std::vector<report::ReportFact> assumptions;
   for (const std::string& assumption : answer.saving.assumptions) assumptions.push_back({"assumed", assumption});
   page.sections.push_back({"What Perseus would save", {}, std::move(assumptions), answer.saving.rows, ""});

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "advise.h"
+#include "evaluation/what_if/other_plans.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/report/static_page.h"
 
@@ -22,6 +23,7 @@ struct TraceAnswer {
   what_if::ReplayErrors errors;
   what_if::Slowdown slowdown;
   std::vector<what_if::Waiting> waiting;
+  std::vector<what_if::OtherPlan> others;
   AdviceTable saving;
 };
 
@@ -32,6 +34,8 @@ report::TextRows cause_rows(const TraceAnswer& answer);
 report::TextRows waiting_rows(const TraceAnswer& answer);
 /// Computing times per stage and instruction.
 report::TextRows time_rows(const TraceAnswer& answer);
+/// Equal stages and other schedules that are shorter.
+report::TextRows other_rows(const TraceAnswer& answer);
 /// What was read and how far the rest can be believed, and the answers in one sentence each.
 std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer);
 boost::json::object trace_json(const TraceAnswer& answer);

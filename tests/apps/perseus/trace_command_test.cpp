@@ -48,6 +48,10 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
   EXPECT_EQ(cause.at("data_rank"), 1);
   EXPECT_EQ(cause.at("stage"), 2);
   EXPECT_EQ(answer.at("waiting").as_array().size(), 8U);
+  const json::array& others = answer.at("others").as_array();
+  ASSERT_GE(others.size(), 2U);
+  EXPECT_NEAR(others[0].at("pipeline_s").to_number<double>(), 2.1, 1e-6);  // 3 + 4 microbatches of 0.3 s
+  EXPECT_LT(others[1].at("pipeline_s").to_number<double>(), 2.1);
   EXPECT_GT(answer.at("saving").at("advice").at(0).at("saving_pct").to_number<double>(), 1);
 }
 
