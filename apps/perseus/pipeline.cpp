@@ -220,11 +220,8 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
   add_replacing_files(app, options, declared);
 }
 
-namespace {
-
-/// The options with the values from --constants in their place.
 Result<PipelineOptions> with_constants(PipelineOptions options) {
-  if (options.constants.empty()) return options;
+  if (options.constants.empty() || options.other_links) return options;
   const auto constants = formats::read_pipeline_constants(options.constants);
   if (!constants) return constants.error();
   if (!constants->schedule && options.action_table.empty()) {
@@ -237,10 +234,10 @@ Result<PipelineOptions> with_constants(PipelineOptions options) {
   options.transfer_latency = constants->costs.transfer_latency;
   options.blocking_transfers = constants->costs.blocking_transfers;
   options.serial_transfers = constants->costs.serial_transfers;
+  options.other_links.emplace();
+  if (!options.serial_transfers) options.other_links = constants->other_links;
   return options;
 }
-
-}  // namespace
 
 namespace {
 
@@ -300,12 +297,9 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
 }
 
 Result<planner::LatencySets> other_latencies(const PipelineOptions& options, const model::ComputationDag& dag) {
-  if (options.constants.empty()) return planner::LatencySets{};
-  const auto constants = formats::read_pipeline_constants(options.constants);
-  if (!constants) return constants.error();
   planner::LatencySets sets;
-  if (constants->costs.serial_transfers) return sets;
-  for (const model::OtherLinks& links : constants->other_links) {
+  if (!options.other_links) return sets;
+  for (const model::OtherLinks& links : *options.other_links) {
     auto latencies = model::dependency_latencies(dag, links);
     if (!latencies) {
       return Error{latencies.error().code,

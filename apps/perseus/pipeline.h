@@ -34,6 +34,8 @@ struct PipelineOptions {
   bool blocking_transfers = false;
   bool serial_transfers = false;
   std::string constants;  ///< instead of the five above and the schedule: a file, see io/formats/pipeline_constants.h
+  /// Of `constants`, once they are read: links that explain the calibrated runs too; none where transfers queue.
+  std::optional<std::vector<model::OtherLinks>> other_links = {};
   std::optional<double> split_backward;
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nullopt: estimated from the profile
   /// Of the GPU whose other clocks a model adds to a profile of one clock; empty: none. For advice only.
@@ -62,8 +64,9 @@ constexpr const char* kPipelineGroup = "The pipeline";
 /// one name, for its help; empty: none.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
-/// The latencies of the DAG's dependencies with each set of links that explains the calibrated runs too; none without
-/// --constants, or where transfers queue.
+/// The options with the values from --constants in their place. The file is read once: it may be a pipe.
+Result<PipelineOptions> with_constants(PipelineOptions options);
+/// The latencies of the DAG's dependencies with each set of other links of options with_constants().
 Result<planner::LatencySets> other_latencies(const PipelineOptions& options, const model::ComputationDag& dag);
 /// Prints the blocking power that is assumed because no --blocking-power was given.
 void note_assumed_blocking(Watts assumed);

@@ -148,6 +148,8 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
     return Error{ErrorCode::usage,
                  "--bound-only, --straggler: not supported with several configurations; plan one configuration"};
   }
+  const Result<PipelineOptions> pipeline = with_constants(options.pipeline);
+  if (!pipeline) return pipeline.error();
   SearchPlanner planner;
   planner.rule = rule;
   planner.switch_latency = Seconds(options.switch_latency_s);
@@ -162,12 +164,12 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
     }
     Result<model::Frontier> frontier = make_frontier(dag, options, rule, "planning " + name, deadlines);
     if (!frontier || !keeps_links(options)) return frontier;
-    const auto links = other_latencies(options.pipeline, dag);
+    const auto links = other_latencies(*pipeline, dag);
     if (!links) return links.error();
     if (!links->empty()) planner.metadata[kOtherLinksKey] = std::to_string(links->size());
     return planner::robust_frontier(dag, *links, *std::move(frontier), std::array{rule.slowdown});
   };
-  return run_plan_search(options.pipeline, options.search, planner, as_json);
+  return run_plan_search(*pipeline, options.search, planner, as_json);
 }
 
 /// T' as a time.

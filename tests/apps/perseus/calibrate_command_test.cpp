@@ -95,6 +95,14 @@ TEST(CalibrateCommand, PlansKeepTheirTimesWithTheOtherLinksOfConstants) {
   EXPECT_EQ(verified.exit_code, 0) << verified.out;
   EXPECT_THAT(verified.out, HasSubstr("not checked: the other links"));
 
+  // A pipe can be read once.
+  for (const char* schedule : {"", " --recompute best --measured-with recomputation"}) {
+    const std::string from_pipe = scratch.path("from_pipe");
+    const std::string command = std::string(PERSEUS_PROGRAM " plan ") + profile + schedule +
+                                " --constants /dev/stdin --deadlines 20 --out " + from_pipe + " --no-progress";
+    EXPECT_EQ(std::system(("cat " + slow + " | " + command + " > /dev/null").c_str()), 0) << command;
+  }
+
   const std::string wrong =
       constants("wrong.json", R"([{"transfer_latency_s": [0.001], "blocking_transfers": false}])");
   const Outcome refused = run_perseus({"plan", profile, "--constants", wrong});
