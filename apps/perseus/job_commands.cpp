@@ -41,6 +41,7 @@ ListForm job_form() {
            {"LABELS", "labels", Use::wide, Kind::pairs},
            {"CHANGED", "updated_at_s", Use::wide, Kind::age},
            {"LAST CALL", "silent_since_s", Use::some, Kind::age},
+           {"SILENT RANKS", "silent_ranks", Use::some, Kind::count},
            {"AGE", "created_at_s", Use::table, Kind::age}},
           3};
 }
@@ -167,12 +168,16 @@ void add_job_set(CLI::App& group, Command& command, const std::shared_ptr<std::s
   auto wanted = std::make_shared<Wanted>();
   auto* set = add_action(
       group, command, "set", "Set the job's tier under the power limits of a site; what is left out stays as it is",
-      [job, wanted] {
+      [job, wanted]() -> Result<http::HttpCall> {
         json::object tier;
         if (!wanted->domain.empty()) tier["domain"] = wanted->domain;
         if (wanted->least_rate) tier["least_rate"] = *wanted->least_rate;
         if (wanted->priority) tier["priority"] = *wanted->priority;
         if (wanted->reset) tier["reset"] = true;
+        if (tier.empty()) {
+          return Error{ErrorCode::usage,
+                       "job set: nothing to set; allowed: --domain, --least-rate, --priority, --reset"};
+        }
         return http::HttpCall{"PUT", job_path(*job, "/tier"), formats::json_text(tier)};
       },
       job);

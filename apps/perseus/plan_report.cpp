@@ -112,11 +112,17 @@ std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier,
                       report::text_of(summary.all_max.time), report::text_of(summary.all_max.energy));
   text += default_text(summary);
   if (summary.straggler) {
-    text += fmt::format(
-        "straggler at T' = {}: point {} needs {} while it waits for it, {:.2f} % less than everything at "
-        "maximum clock\n",
-        report::text_of(summary.straggler->deadline), summary.straggler->point,
-        report::text_of(summary.straggler->energy), summary.straggler->saving_pct);
+    const Seconds fastest = figures.back().time;
+    if (summary.straggler->deadline < fastest) {
+      text += fmt::format("straggler at T' = {}: no plan is so fast, the fastest one needs {}; nothing waits for it\n",
+                          report::text_of(summary.straggler->deadline), report::text_of(fastest));
+    } else {
+      text += fmt::format(
+          "straggler at T' = {}: point {} needs {} while it waits for it, {:.2f} % less than everything at "
+          "maximum clock\n",
+          report::text_of(summary.straggler->deadline), summary.straggler->point,
+          report::text_of(summary.straggler->energy), summary.straggler->saving_pct);
+    }
   }
   if (const PointFigures& chosen = figures[summary.default_point]; chosen.error_bars.energy_stddev > Joules(0)) {
     text +=

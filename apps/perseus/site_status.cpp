@@ -71,11 +71,13 @@ std::vector<std::string> faults_of(const json::value& domain) {
                                  watts_text(*reported - *limit)));
   }
   if (exceeds(metered, metered_limit)) {
-    faults.push_back(fmt::format("{}: the meter reads {}, {} above its limit", name, watts_text(metered),
-                                 watts_text(*metered - *metered_limit)));
+    faults.push_back(fmt::format("{}: the meter reads {}, {} above its limit (for 5 min at most)", name,
+                                 watts_text(metered), watts_text(*metered - *metered_limit)));
   }
   if (const auto missing = number_in(domain, "missing_w"); missing && *missing > 0) {
-    faults.push_back(fmt::format("{}: {} are missing for the least rates of its jobs", name, watts_text(missing)));
+    const bool tiers_give = !list_in(domain, "gives").empty();
+    faults.push_back(fmt::format("{}: {} are missing for {}", name, watts_text(missing),
+                                 tiers_give ? "the least rates of its jobs" : "what no grant controls"));
   }
   return faults;
 }

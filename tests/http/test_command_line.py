@@ -138,6 +138,15 @@ class CommandLine(ServedCase):
         self.out("job", "delete", "vision-s")
         self.assertEqual(self.server.ask("GET", f"/v1/jobs/{second}")[0], 404)
 
+    def test_a_tier_without_a_value_and_a_policy_of_the_wrong_type_are_refused(self):
+        job = self.job("vision")
+        done = self.server.cli("job", "set", "vision", ok=False)
+        self.assertEqual((done.returncode, done.stdout), (64, ""))
+        self.assertIn("nothing to set; allowed: --domain, --least-rate, --priority, --reset", done.stderr)
+        status, answer = self.server.ask("PUT", f"/v1/jobs/{job}/policies/power_cap", {"average_w": "much"})
+        self.assertEqual(status, 422, answer)
+        self.assertIn("$.average_w", answer["message"] if "message" in answer else str(answer))
+
     def test_stragglers_and_policies_are_listed(self):
         job, other = self.job("vision"), self.job("speech")
         self.out("straggler", "set", "--job", "vision", "--pipeline", "0", "--degree", "1.25", "--delay", "600")

@@ -428,6 +428,8 @@ class Site(SiteCase):
         self.assertEqual(len([line for line in lines if line.strip().startswith("機房") and "..." in line]), 1, lines)
         self.assertEqual(len([line for line in lines if "COUNTED" in line]), 1, lines)
         self.assertEqual(lines[0], "not safe: the first row: its jobs may draw 1,000 W, 999 W above its limit")
+        until(lambda: "not safe: the first row: 999 W are missing for what no grant controls"
+              in self.server.cli("site", "status").stdout)
         self.assertEqual([line.split()[:4] for line in lines if "not safe " in line], [["the", "first", "row", "not"]], lines)
         self.assertIn("do: perseus site limit 'the first row' WATTS", lines)
         self.assertIn("PRICE", self.server.cli("site", "status", "-o", "wide").stdout)

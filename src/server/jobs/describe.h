@@ -125,6 +125,7 @@ void describe(F& f, S& s) {
   f("possible_saving_modeled", s.possible_saving_modeled);
   f("maximum_clock", s.maximum_clock);
   f("silent_since_s", s.silent_since_s);
+  f("silent_ranks", s.silent_ranks);
   f("saved_j", s.saved);
   f("estimated_saved_j", s.estimated_saved);
   f("power_w", s.power);

@@ -326,6 +326,7 @@ struct JobSummary {
   std::optional<double> possible_saving_pct = {}, possible_saving_stddev_pct = {};
   bool possible_saving_modeled = false;       ///< as PossibleSaving::modeled
   std::optional<double> silent_since_s = {};  ///< last call of a rank of a silent job
+  int silent_ranks = 0;                       ///< that do not call, while others do
   bool maximum_clock = false;   ///< the plan in force is maximum clock: there is no frontier to choose from
   std::optional<Joules> saved;  ///< so far; nothing without reports
   Joules estimated_saved;       ///< part of `saved` that is estimated from the profile

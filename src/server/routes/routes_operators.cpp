@@ -41,7 +41,15 @@ void Api::set_policy(Call call, PolicyBody body) {
   // The form of the log: an object with one member, the kind.
   const auto members =
       parse_body<jobs::PolicyMembers>(json_object([&](JsonWriter& f) { f.always(call.parts[1], JsonRaw{body.json}); }));
-  if (!members) return call.fail(members.error());
+  if (!members) {
+    // Its place is in the request, not in that object.
+    Error error = members.error();
+    const std::string at = "$." + call.parts[1] + ".";
+    if (const std::size_t found = error.message.find(at); found != std::string::npos) {
+      error.message.replace(found, at.size(), "$.");
+    }
+    return call.fail(error);
+  }
   service_.set_policy({call.parts[0], *jobs::policy_of(*members), author_of(call.identity)},
                       then<jobs::PolicyChanged>(call, json_text<jobs::PolicyChanged>));
 }

@@ -195,6 +195,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   const auto accelerator = job.spec.facts.find("accelerator");
   if (accelerator != job.spec.facts.end()) summary.accelerator = accelerator->second;
   if (job.live() && job.silent) summary.silent_since_s = job.silent->since_s;
+  if (job.live()) summary.silent_ranks = static_cast<int>(job.silent_ranks.size());
   if (job.live()) {
     summary.stragglers =
         static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));

@@ -108,6 +108,13 @@ TEST(PlanOutput, FrontierKeepsItsPromises) {
   }
 }
 
+TEST(PlanOutput, AStragglerThatIsFasterThanAnyPlanIsNamedAsThat) {
+  const ScratchFolder scratch;
+  const Outcome outcome = run_perseus(plan_words(scratch.path("plans"), {"--straggler", "0.001s"}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, ::testing::HasSubstr("no plan is so fast, the fastest one needs "));
+}
+
 TEST(PlanOutput, JsonAgreesWithTheTable) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(plan_words(scratch.path("plans"), {"--json", "--straggler", "1.2"}));

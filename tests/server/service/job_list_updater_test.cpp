@@ -78,6 +78,16 @@ TEST_F(JobListUpdaterTest, AnEndedJobSavesNothingNow) {
   EXPECT_EQ(ended.iteration_time, std::nullopt);
 }
 
+TEST_F(JobListUpdaterTest, SilentRanksAreCounted) {
+  testing::ServiceParts parts;
+  JobListUpdater list(parts.base.jobs(), parts.base.clock());
+  parts.base.create("job");
+  parts.plan();
+  EXPECT_EQ(list.summary_of(parts.live()).silent_ranks, 0);
+  parts.base.append("job", {jobs::JobSilent{.since_s = 1, .ranks = {1}}});
+  EXPECT_EQ(list.summary_of(parts.live()).silent_ranks, 1);
+}
+
 TEST_F(JobListUpdaterTest, PowerIsKnownOnceRanksReportIterations) {
   testing::ServiceParts parts;
   JobListUpdater list(parts.base.jobs(), parts.base.clock());
