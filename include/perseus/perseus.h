@@ -111,6 +111,7 @@ PERSEUS_API void perseus_stop(perseus_client* client);
 /* The job's id, for the other ranks; "" while (or if) there is none. Valid until perseus_stop(). */
 PERSEUS_API const char* perseus_job(const perseus_client* client);
 
+/* PERSEUS_EVALUATE within a training step: that step was evaluation, too (a forward without a backward). */
 PERSEUS_API void perseus_step_begin(perseus_client* client, int kind);
 /* The same for a program whose steps differ in their number of microbatches: `microbatches` is that of this step. The
  * server plans each number that comes back, and the step follows the plan of its own. Without it, a step is expected to

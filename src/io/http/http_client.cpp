@@ -66,8 +66,8 @@ constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 
 /// Sends the request and passes the answer's body on in pieces, until `on_bytes` returns false.
 template <class Stream>
-Outcome exchange(Stream& stream, Waited& waited, const Request& request, std::uint64_t most_bytes,
-                 const OnHead& on_head, const OnBytes& on_bytes) {
+Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time_point ends, const Request& request,
+                 std::uint64_t most_bytes, const OnHead& on_head, const OnBytes& on_bytes) {
   http::async_write(stream, request, waited());
   if (const error_code problem = waited.wait()) return {problem};
   beast::flat_buffer buffer;
@@ -79,7 +79,8 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, std::ui
   const auto& head = parser.get();
   const Head read{static_cast<int>(head.result_int()), std::string(head[http::field::content_type]),
                   std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
-  if (on_head(read)) beast::get_lowest_layer(stream).expires_never();
+  const bool endless = on_head(read);
+  if (endless) beast::get_lowest_layer(stream).expires_never();
   std::array<char, 8192> bytes;
   while (!parser.is_done()) {
     parser.get().body() = {bytes.data(), bytes.size(), true};
@@ -88,6 +89,10 @@ Outcome exchange(Stream& stream, Waited& waited, const Request& request, std::ui
     const std::size_t count = bytes.size() - parser.get().body().size;
     if (count > 0 && !on_bytes({bytes.data(), count})) return {{}, true};
     if (problem == http::error::need_buffer) problem = {};
+    // The stream's timer does not end an answer whose next bytes are always there.
+    if (!endless && !problem && !parser.is_done() && std::chrono::steady_clock::now() >= ends) {
+      problem = beast::error::timeout;
+    }
     if (problem) return {problem, true};
   }
   return {{}, true, parser.keep_alive() && buffer.size() == 0};
@@ -184,7 +189,12 @@ class HttpConnection::Transport {
     beast::tcp_stream stream(*io_);
     stream.expires_at(ends);
     stream.async_connect(found, waited());
-    if ((problem = waited.wait())) return failure(problem);
+    problem = waited.wait();
+    // So asio reports a socket that cannot be opened: this one gives the reason.
+    if (problem == asio::error::operation_aborted && !stream.socket().is_open()) {
+      stream.socket().open(found->endpoint().protocol(), problem);
+    }
+    if (problem) return failure(problem);
     error_code ignored;
     stream.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     // the connection may outlive many child processes
@@ -215,10 +225,10 @@ class HttpConnection::Transport {
     const std::uint64_t most_bytes = endless ? kEndless : peer_.most_body_bytes;
     if (secure_) {
       beast::get_lowest_layer(*secure_).expires_at(ends);
-      return exchange(*secure_, waited, request, most_bytes, on_head, on_bytes);
+      return exchange(*secure_, waited, ends, request, most_bytes, on_head, on_bytes);
     }
     plain_->expires_at(ends);
-    return exchange(*plain_, waited, request, most_bytes, on_head, on_bytes);
+    return exchange(*plain_, waited, ends, request, most_bytes, on_head, on_bytes);
   }
 
   HttpPeer peer_;

@@ -9,9 +9,20 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/terminal_text.h"
 #include "training/client/call_cost.h"
 
 namespace perseus::client {
+
+namespace {
+
+/// Messages quote servers, drivers and files: one line of bounded length, without control of a terminal.
+std::string printable(std::string_view message) {
+  constexpr std::size_t most_bytes = 2000;
+  return line_text(message.substr(0, most_bytes)) + (message.size() > most_bytes ? " ..." : "");
+}
+
+}  // namespace
 
 std::string_view name_of(Cause cause) {
   constexpr std::string_view names[] = {"server",      "job",           "reports",       "plan",         "slowdown",
@@ -39,7 +50,7 @@ void Complaints::say(LogLevel level, const std::string& message) const {
   try {
     const std::lock_guard lock(logging_);
     if (silent_) return;
-    log_(level, message);
+    log_(level, printable(message));
   } catch (...) {  // a failing log must not stop training
   }
 }
@@ -77,7 +88,7 @@ void Complaints::take(Cause cause, const std::string& message, bool again) {
       one->complaint.cause = cause;
       one->seen_s = now_s_();
     }
-    one->complaint.message = message;
+    one->complaint.message = printable(message);
     if (!one->holds || again) {
       if (now_s_() - one->seen_s > pauses_.most_s) one->quiet_until_s = one->pause_s = 0;
       if (!one->holds) one->complaint.since_s = SystemClock().now_s();

@@ -255,7 +255,7 @@ Status read_promise(formats::JsonFields& fields, ClockPlan& plan) {
     if (!saving) continue;
     const auto percent = saving->number();
     if (!percent) return percent.error();
-    *value = *percent;
+    if (std::abs(*percent) <= 100) *value = *percent;  // only shown
   }
   for (const auto& [key, value] :
        {std::pair{"only_possible", &plan.only_possible}, std::pair{"modeled", &plan.modeled}}) {
@@ -464,13 +464,15 @@ std::optional<AnswerTime> read_answer_time(std::string_view body) {
   return fields.error() ? std::nullopt : std::optional(time);
 }
 
-std::string read_refusal(std::string_view body) {
+std::string read_refusal(std::string_view body, int status) {
   if (const auto document = formats::parse_json(body, "answer")) {
     formats::JsonFields fields(document->root());
     if (const auto detail = fields.optional("detail")) {
       if (const auto text = detail->string()) return std::string(*text);
     }
   }
+  if (body.empty())
+    return (status / 100 == 3 ? "a redirect" : "no reason") + (" (status " + std::to_string(status) + ")");
   return valid_utf8(body.substr(0, 200));
 }
 

@@ -99,7 +99,7 @@ std::int64_t read_registered_epoch(std::string_view body);
 Result<std::unique_ptr<ClockPlan>> read_plan(std::string_view body, const RankFacts& facts);
 /// When the server sent the answer to a registration or a request for a plan; nothing: it does not say it.
 std::optional<AnswerTime> read_answer_time(std::string_view body);
-/// The server's reason for its refusal; else the begin of the body.
-std::string read_refusal(std::string_view body);
+/// The server's reason for its refusal; else the begin of the body, or the status of an answer without one.
+std::string read_refusal(std::string_view body, int status);
 
 }  // namespace perseus::client

@@ -35,7 +35,7 @@ std::string refusal_of(const http::HttpPeer& peer, const std::string& shown_url,
   if (reply.status == unauthorized && peer.token.empty()) {
     return fmt::format("{} requires a token: set PERSEUS_TOKEN, or the option token", shown_url);
   }
-  return fmt::format("{} answered {}: {}{}", shown_url, reply.status, read_refusal(reply.body),
+  return fmt::format("{} answered {}: {}{}", shown_url, reply.status, read_refusal(reply.body, reply.status),
                      reply.status == unauthorized ? " (PERSEUS_TOKEN, or the option token)" : "");
 }
 
@@ -56,7 +56,7 @@ Session::Session(const ClientOptions& options, RankFacts facts, SessionListener 
   s.job_key = random_key(s.epoch);
   s.restarted = is_restarted();
   s.timing = options.timing;
-  s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s)};
+  s.peer = {options.server, options.token, options.ca_file, milliseconds(options.timing.answer_s), kMostAnswerBytes};
   s.shown_url = http::without_user(options.server);
   s.for_plans.emplace(s.peer);
   s.for_reports.emplace(s.peer);

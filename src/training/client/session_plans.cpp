@@ -50,7 +50,7 @@ bool Session::State::register_job(const std::stop_token& stop) {
   std::optional<std::string> made;
   if (reply) {
     if (reply->status / 100 != 2) {
-      failed(Cause::job, fmt::format("{} rejected the job: {}", shown_url, read_refusal(reply->body)));
+      failed(Cause::job, fmt::format("{} rejected the job: {}", shown_url, read_refusal(reply->body, reply->status)));
     } else if (auto read = read_registered_job(reply->body)) {
       made = std::move(*read);
     } else {
@@ -95,8 +95,8 @@ bool Session::State::register_rank(const std::stop_token& stop, std::int64_t& ha
     return true;
   }
   if (reply->status == kJobOverStatus && job_has_ended(stop)) return true;
-  failed(Cause::job,
-         fmt::format("{} rejected rank {} of job {}: {}", shown_url, options.rank, job, read_refusal(reply->body)));
+  failed(Cause::job, fmt::format("{} rejected rank {} of job {}: {}", shown_url, options.rank, job,
+                                 read_refusal(reply->body, reply->status)));
   // No other rank uses a job of one rank: register a new one.
   if (reply->status == 404 && own_job && options.world_size() == 1) {
     const std::lock_guard lock(mutex);
@@ -117,7 +117,7 @@ http::HttpCall Session::State::plan_call(std::int64_t have, std::int64_t iterati
 bool Session::State::job_has_ended(const std::stop_token& stop) {
   const auto reply = call(*for_plans, plan_call(0, 0, 0), timing.answer_s, stop);
   if (!reply || reply->status != kJobOverStatus) return false;
-  job_is_over(read_refusal(reply->body));
+  job_is_over(read_refusal(reply->body, reply->status));
   return true;
 }
 
@@ -129,18 +129,19 @@ bool Session::State::wait_for_plan(const std::stop_token& stop, std::int64_t& ha
   const auto reply = call(*for_plans, plan_call(have, iteration, timing.poll_s), timing.poll_s + timing.answer_s, stop);
   if (!reply) return false;
   if (reply->status == 404) {
-    failed(Cause::job, fmt::format("{}: {}", shown_url, read_refusal(reply->body)));
+    failed(Cause::job, fmt::format("{}: {}", shown_url, read_refusal(reply->body, reply->status)));
     have = 0;
     const std::lock_guard lock(mutex);
     rank_known = false;
     return false;
   }
   if (reply->status == kJobOverStatus) {
-    job_is_over(read_refusal(reply->body));
+    job_is_over(read_refusal(reply->body, reply->status));
     return true;
   }
   if (reply->status != 200) {
-    failed(Cause::server, fmt::format("{} answered {}: {}", shown_url, reply->status, read_refusal(reply->body)));
+    failed(Cause::server,
+           fmt::format("{} answered {}: {}", shown_url, reply->status, read_refusal(reply->body, reply->status)));
     return false;
   }
   Result<std::unique_ptr<ClockPlan>> read = read_plan(reply->body, known);

@@ -97,7 +97,7 @@ bool Session::State::tell_shapes(const std::stop_token& stop) {
     }
     if (reply->status / 100 == 4 && reply->status != kJobOverStatus) {
       complain(Cause::shape, fmt::format("{} plans no steps of {} microbatches: {}", shown_url, telling.microbatches,
-                                         read_refusal(reply->body)));
+                                         read_refusal(reply->body, reply->status)));
     }
   }
 }
@@ -160,10 +160,10 @@ bool Session::State::send(const std::vector<MeasuredIteration>& report, const st
     if (clocks) clocks_due_s = now_s + timing.clocks_s;
     tell([&](Outside& to) { to.complaints.clear(Cause::reports, shown_url + " accepts iterations again"); });
   } else if (reply->status == kJobOverStatus) {
-    job_is_over(read_refusal(reply->body));
+    job_is_over(read_refusal(reply->body, reply->status));
   } else if (reply->status != 404) {
     complain(Cause::reports, fmt::format("{} rejected iterations up to {}: {}", shown_url, report.back().iteration,
-                                         read_refusal(reply->body)));
+                                         read_refusal(reply->body, reply->status)));
   }
   return true;
 }

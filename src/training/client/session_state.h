@@ -29,6 +29,8 @@ namespace perseus::client {
 /// that the server knows another process as this rank.
 constexpr int kJobOverStatus = 409;
 
+constexpr std::uint64_t kMostAnswerBytes = std::uint64_t{1} << 24U;  ///< a plan has some 10 bytes for a computation
+
 /// Shared with the threads, which may outlive the Session by the time of a name look-up.
 struct Session::State {
   ClientOptions options;

@@ -25,7 +25,10 @@ TrainingCalls::TrainingCalls(const ClientOptions& options, Complaints& complaint
     : recorder_(kKeptSteps, computations_a_step(options)), options_(options), complaints_(complaints) {}
 
 void TrainingCalls::step_begin(bool train, int microbatches) {
-  if (in_step_) step_end();
+  if (in_step_) {
+    if (!train) drop_step();
+    step_end();
+  }
   // Before anything is measured or launched: no time or energy that is reported contains the wait.
   const double paced_before_s = pacer_.paced_s();
   pacer_.wait(std::exchange(iteration_began_ns_, 0), [this] { return device_is_idle(); });
@@ -50,6 +53,12 @@ void TrainingCalls::step_begin(bool train, int microbatches) {
   under_way_ = 0;
   if (has_news()) take_news(false, false);
   request(follower_.next_clock());
+}
+
+/// The training step under way was evaluation: no iteration, and no sample of anything.
+void TrainingCalls::drop_step() {
+  train_ = false;
+  if (Step* const step = recorder_.current()) step->train = step->clean = false;
 }
 
 /// As far as the device reports its position.

@@ -122,6 +122,7 @@ class TrainingCalls {
   [[gnu::hot]] void request_other(int clock_mhz);
   [[nodiscard]] bool device_is_idle() const;
   void begin_evaluation();
+  void drop_step();
   void record_step_begin();
   void record_shape(Step& step) const;
   [[nodiscard]] bool is_comparable(const Step& step) const;

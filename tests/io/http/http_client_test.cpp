@@ -4,11 +4,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/write.hpp>
 #include <csignal>
 #include <future>
+#include <limits>
 #include <thread>
 
 #include "io/http/http_server.h"
@@ -117,6 +120,41 @@ TEST_F(HttpClientTest, AnAnswerWithMoreBytesThanAllowedIsAnError) {
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().code, ErrorCode::unavailable);
   EXPECT_THAT(large.error().message, HasSubstr("body limit exceeded"));
+}
+
+TEST_F(HttpClientTest, AnAnswerWhoseBytesAlwaysComeTimesOut) {
+  boost::asio::ip::tcp::acceptor acceptor(io_, {boost::asio::ip::address_v4::loopback(), 0});
+  std::thread sending([&] {
+    boost::asio::ip::tcp::socket socket = acceptor.accept();
+    std::string bytes = "HTTP/1.1 200 OK\r\n\r\n" + std::string(1 << 20, 'x');
+    boost::system::error_code gone;
+    while (!gone) boost::asio::write(socket, boost::asio::buffer(bytes), gone);
+  });
+  peer_.url = fmt::format("http://127.0.0.1:{}", acceptor.local_endpoint().port());
+  peer_.timeout = std::chrono::milliseconds(300);
+  peer_.most_body_bytes = std::numeric_limits<std::uint64_t>::max();
+  const auto reply = http_call(peer_, {"GET", "/", ""});
+  sending.join();
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().message, HasSubstr("no answer within 0.3 s"));
+}
+
+TEST_F(HttpClientTest, WithoutFreeDescriptorsNamesThem) {
+  start([](const HttpRequest&, const Responder& responder) { responder.send(json_response(200, "{}")); });
+  HttpConnection connection(peer_);
+  ASSERT_TRUE(connection.call({"GET", "/", ""}));
+  peer_.url = "http://127.0.0.1:9";
+  HttpConnection other(peer_);
+  ASSERT_FALSE(other.call({"GET", "/", ""}));  // has its descriptors of asio
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const auto reply = other.call({"GET", "/", ""});
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_FALSE(reply);
+  EXPECT_THAT(reply.error().message, HasSubstr("Too many open files"));
 }
 
 TEST_F(HttpClientTest, KeepsItsConnection) {

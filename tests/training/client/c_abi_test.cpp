@@ -56,6 +56,18 @@ TEST(CAbi, CountsTrainingStepsOnly) {
   EXPECT_EQ(client.statistics().iteration, 3);
 }
 
+TEST(CAbi, AStepThatAnEvaluationInterruptsIsNoIteration) {
+  perseus::api::Client client(quiet());
+  for (int i = 0; i < 3; ++i) {
+    { const perseus::api::TrainingStep step(client); }
+    perseus_step_begin(client.get(), PERSEUS_TRAIN);
+    { const perseus::api::TimedComputation forward(client, PERSEUS_FORWARD); }
+    perseus_step_begin(client.get(), PERSEUS_EVALUATE);
+    perseus_step_end(client.get());
+  }
+  EXPECT_EQ(client.statistics().iteration, 3);
+}
+
 TEST(CAbi, CallsThatMakeNoSenseAreHarmless) {
   perseus::api::Client client(quiet());
   perseus_end(client.get(), PERSEUS_FORWARD, 0, 0);

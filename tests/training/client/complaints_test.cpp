@@ -30,6 +30,16 @@ TEST_F(ComplaintsTest, ACauseIsLoggedWhenItAppearsAndWhenItIsGone) {
   EXPECT_TRUE(complaints.all().empty());
 }
 
+TEST_F(ComplaintsTest, WhatAServerSaysStaysOnItsLine) {
+  complaints.raise(Cause::server, "\x1b[31m\nperseus: forged");
+  complaints.note(News::plan, "slower because \r\n" + std::string(1 << 20, 'x'));
+  ASSERT_EQ(lines.size(), 2);
+  EXPECT_EQ(lines[0], R"(\x1b[31m\x0aperseus: forged)");
+  EXPECT_EQ(complaints.all().front().message, lines[0]);
+  EXPECT_THAT(lines[1], HasSubstr(R"(slower because \x0d\x0axxx)"));
+  EXPECT_LT(lines[1].size(), 2100);
+}
+
 TEST_F(ComplaintsTest, TheLineThatACauseIsGoneWaitsForTheLeastPause) {
   complaints.raise(Cause::server, "gone");
   now_s += 1;

@@ -1,6 +1,7 @@
 // The session against a scripted server: its requests, and every way in which a server can fail.
 #include "training/client/session.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -93,6 +94,20 @@ TEST_F(SessionTest, RegistersAndGetsItsPlan) {
   EXPECT_EQ(session->failures(), 0);
   session->stop(30);
   EXPECT_EQ(server.asked("POST", "/v1/jobs/j1/finish").size(), 1U);
+}
+
+TEST_F(SessionTest, ARefusalWithoutAReasonNamesItsStatus) {
+  ScriptedServer server([](const http::HttpRequest&) { return std::pair(307, std::string()); });
+  start(server.url());
+  EXPECT_TRUE(eventually([&] { return said.count("rejected the job: a redirect (status 307); ") > 0; }));
+}
+
+TEST_F(SessionTest, ASavingThatCannotBeIsNotShown) {
+  for (const auto& [saving, shown] : {std::pair("99", true), std::pair("1e9", false)}) {
+    const std::string plan =
+        plan_of(1, R"([["forward",1200]])", fmt::format(R"(,"saving_pct":{},"saving_stddev_pct":{})", saving, saving));
+    EXPECT_EQ((*read_plan(plan, {}).value()).saving_pct.has_value(), shown);
+  }
 }
 
 TEST_F(SessionTest, APlanReceivedWithTheRegistrationIsNotRequestedAgain) {
