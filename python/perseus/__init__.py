@@ -3,6 +3,7 @@
 The import warns if libperseus is missing: a package that was installed with PERSEUS_PURE=1 does not contain it.
 """
 
+import sys
 import warnings
 
 from perseus import library, options
@@ -12,4 +13,7 @@ __version__ = "0.1.0"
 if not options.is_set("PERSEUS_DISABLE"):
     _missing = library.missing()
     if _missing:
-        warnings.warn(f"Perseus will do nothing in this process: {_missing}", RuntimeWarning, stacklevel=2)
+        try:
+            warnings.warn(f"Perseus will do nothing in this process: {_missing}", RuntimeWarning, stacklevel=2)
+        except RuntimeWarning as warning:  # of a program that makes warnings errors
+            print(f"perseus: warning: {warning}", file=sys.stderr)

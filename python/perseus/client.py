@@ -28,10 +28,11 @@ import os
 import sys
 import threading
 
-from perseus import job_id, library, visible_log
+from perseus import job_id, library, signals, visible_log
 from perseus import options as option_values
 
 log = logging.getLogger("perseus")
+guarded_log = visible_log.Log(log)
 _LEVELS = (logging.INFO, logging.WARNING, logging.ERROR)
 _START_LIMIT_S = 5  # the library's default
 _BY_ZEUSD = "zeusd:"  # the rank's own GPU, whichever that is, through zeusd
@@ -60,11 +61,18 @@ def say_once(message, *arguments, level=logging.WARNING):
     """Logs a message once: for messages that must not repeat in every iteration."""
     try:
         text = message % arguments if arguments else str(message)
-    except Exception:  # of an argument that cannot be printed
+    except Exception as error:  # of an argument that cannot be printed
+        signals.pass_on(error)
         text = str(message)
     if text not in _said and len(_said) < 100:
         _said.add(text)
-        log.log(level, "%s", text)
+        guarded_log.log(level, "%s", text)
+
+
+def ignore(error, message, *arguments):
+    """In an except clause: logs a message about the error once, or raises it again if a signal's handler raised it."""
+    signals.pass_on(error)
+    say_once(message, *arguments)
 
 
 def refuse(error):
@@ -74,29 +82,29 @@ def refuse(error):
     if isinstance(error, (TypeError, ValueError, library.LibraryUnusable)):
         say_once("Perseus does nothing in this process: %s", error, level=logging.ERROR)
     else:  # training continues after any error
-        log.exception("Perseus does nothing in this process")
+        guarded_log.log(logging.ERROR, "Perseus does nothing in this process", exc_info=error)
 
 
 def set_speed(instruction, microbatch=_counted, chunk=_counted):
     """Requests the plan's clock for the current, or next, computation."""
     try:
         _set_speed(_handle, _codes[instruction], microbatch, chunk)
-    except Exception:
-        _again(_set_speed, instruction, microbatch, chunk)
+    except Exception as error:
+        _again(error, _set_speed, instruction, microbatch, chunk)
 
 
 def begin(instruction, microbatch=_counted, chunk=_counted):
     try:
         _begin(_handle, _codes[instruction], microbatch, chunk)
-    except Exception:
-        _again(_begin, instruction, microbatch, chunk)
+    except Exception as error:
+        _again(error, _begin, instruction, microbatch, chunk)
 
 
 def end(instruction, microbatch=_counted, chunk=_counted):
     try:
         _end(_handle, _codes[instruction], microbatch, chunk)
-    except Exception:
-        _again(_end, instruction, microbatch, chunk)
+    except Exception as error:
+        _again(error, _end, instruction, microbatch, chunk)
 
 
 def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
@@ -105,9 +113,9 @@ def on_instruction_begin(instruction, microbatch=_counted, chunk=_counted):
         code = _codes[instruction]
         _set_speed(_handle, code, microbatch, chunk)
         _begin(_handle, code, microbatch, chunk)
-    except Exception:
-        _again(_set_speed, instruction, microbatch, chunk)
-        _again(_begin, instruction, microbatch, chunk)
+    except Exception as error:
+        _again(error, _set_speed, instruction, microbatch, chunk)
+        _again(error, _begin, instruction, microbatch, chunk)
 
 
 on_instruction_end = end
@@ -121,11 +129,11 @@ def on_step_begin(kind="train", microbatches=0):
         code = library.TRAIN if kind == "train" else library.EVALUATE
         microbatches = operator.index(microbatches or 0)
     except Exception as error:
-        say_once("on_step_begin(): ignored: %s", error)
+        ignore(error, "on_step_begin(): ignored: %s", error)
         return
     if _client is not None and _client.looks_for_cuda:
         _client._look_for_cuda()
-    # Not Exception: a paced job waits here, and what the handler of a signal raises then must reach the program.
+    # Not Exception: a paced job waits here, and what is raised then must reach the program.
     try:
         if microbatches > 0:
             _step_begin_of(_handle, code, microbatches)
@@ -142,18 +150,19 @@ def step_table(microbatches, action_table):
         if running is not None and running.active:
             running._library.step_table(running._handle, operator.index(microbatches), action_table.encode())
     except Exception as error:
-        say_once("step_table(): ignored: %s", error)
+        ignore(error, "step_table(): ignored: %s", error)
 
 
 def on_step_end():
     try:
         _step_end(_handle)
-    except Exception as error:
+    except ctypes.ArgumentError as error:
         say_once("on_step_end(): ignored: %s", error)
 
 
-def _again(function, instruction, microbatch, chunk):
+def _again(error, function, instruction, microbatch, chunk):
     """Repeats the call with arguments of unusual types (numpy's numbers, None), or logs once why they are invalid."""
+    signals.pass_on(error)
     try:
         if not isinstance(instruction, str) or instruction not in _codes:
             names = ", ".join(_codes)
@@ -162,7 +171,7 @@ def _again(function, instruction, microbatch, chunk):
         ids = [-1 if id is None or id is _counted else operator.index(id) for id in (microbatch, chunk)]
         function(_handle, _codes[instruction], *ids)
     except Exception as error:
-        say_once("%s, microbatch %.100r, chunk %.100r: ignored: %s", instruction, microbatch, chunk, error)
+        ignore(error, "%s, microbatch %.100r, chunk %.100r: ignored: %s", instruction, microbatch, chunk, error)
 
 
 class _Profiler:
@@ -190,7 +199,8 @@ class Client:
         self._library = self._handle = self._cuda = self._starting = self._rendezvous = None
         self._process = os.getpid()
         self._changing = threading.RLock()  # a signal's handler may call stop()
-        self.reason, self.stopped = reason, threading.Event()
+        self.reason, self.stopped, self._settled = reason, threading.Event(), threading.Event()
+        self.before_stop = None  # called before the client ends, if it is active
         self.looks_for_cuda = False  # the program had not begun to use its GPU at start()
         self.withheld = False
 
@@ -232,7 +242,7 @@ class Client:
         try:
             return self.active and self._library.time_with_cuda(self._handle, operator.index(stream or 0)) == 0
         except Exception as error:
-            say_once("time_with_cuda(): ignored: %s", error)
+            ignore(error, "time_with_cuda(): ignored: %s", error)
             return False
 
     def time_with(self, nanoseconds):
@@ -257,9 +267,13 @@ class Client:
         global _client
         if os.getpid() != self._process:
             return
+        before, self.before_stop = self.before_stop, None
+        if before is not None and self.active:
+            before()
         self.stopped.set()
-        if self._starting is not None:
-            self._starting.join()  # perseus_start() returns within its time limit
+        if self._starting not in (None, threading.current_thread()):
+            self._settled.wait()  # perseus_start() returns within its time limit
+            self._starting.join()
         if _client is self:
             _client = None
         with self._changing:
@@ -268,6 +282,34 @@ class Client:
         if handle is not None:
             self._rendezvous.retract()
             self._library.stop(handle)
+
+    def _start(self, limit_s, run, *arguments):
+        """Runs it on a thread, and waits: the handler of a signal, or Ctrl-C, ends the wait at once, and the client starts
+        all the same."""
+
+        def body():
+            try:
+                run(*arguments)
+            except Exception as error:
+                self.reason = str(error)
+                guarded_log.log(logging.ERROR, "Perseus does nothing in this process", exc_info=error)
+            finally:
+                self._settled.set()
+
+        self._starting = threading.Thread(target=body, name="perseus-start", daemon=True)
+        try:
+            self._starting.start()
+        except RuntimeError:  # no more threads
+            self._starting = None
+            if limit_s is not None:
+                raise
+            run(*arguments)
+            return
+        self._settled.wait(limit_s)
+
+    def _run_and_publish(self, rendezvous, used_library, options):
+        self._run(used_library, options)
+        rendezvous.publish(self)
 
     def _run(self, used_library, options):
         """Calls perseus_start(), unless stop() was called meanwhile."""
@@ -297,7 +339,7 @@ class Client:
             self._run(used_library, {**options, "job": job})
         elif not self.stopped.is_set():
             self.reason = "rank 0 registers no job"
-            log.error("Perseus does nothing in this process: %s", self.reason)
+            guarded_log.log(logging.ERROR, "Perseus does nothing in this process: %s", self.reason)
 
     def _time_with_torch(self):
         cuda, device, stream = self._cuda
@@ -305,7 +347,7 @@ class Client:
             with cuda.device(device):  # this may run on a thread of the client
                 self.time_with_cuda(stream)
         except Exception as error:
-            say_once("computations are timed by the host's clock: %s", error)
+            ignore(error, "computations are timed by the host's clock: %s", error)
 
     def _look_for_cuda(self):
         """Before a step: times by CUDA from here on, if the program has begun to use it since start()."""
@@ -321,7 +363,7 @@ class Client:
                 self._time_with_torch()
         except Exception as error:
             self.looks_for_cuda = False
-            say_once("computations are timed by the host's clock: %s", error)
+            ignore(error, "computations are timed by the host's clock: %s", error)
 
 
 def withhold(reason):
@@ -338,17 +380,21 @@ def start(**arguments):
         if arguments:
             say_once("start() called again: the running client stays, the new options are ignored")
         return _client
-    _client = Client()
-    rendezvous = _client._rendezvous = job_id.Rendezvous()
+    starting = _client = Client()
     try:
+        rendezvous = _client._rendezvous = job_id.Rendezvous()
         _start(_client, rendezvous, arguments)
-    except Exception as error:
+    except BaseException as error:
+        if signals.from_handler(error):
+            if starting._starting is None and _client is starting:
+                _client = None  # another start() may follow
+            raise
         rendezvous.give_up()
-        inactive, _client = _client, None
-        inactive.reason = str(error)
+        _client = None
+        starting.reason = str(error)
         refuse(error)
-        _client = inactive
-    return _client
+        _client = starting
+    return starting
 
 
 init = start
@@ -380,8 +426,8 @@ def _start(client, rendezvous, arguments):
     client._cuda = _note_torch(options)
     client.looks_for_cuda = client._cuda is None
     if not rendezvous.joins(options):
-        client._run(used_library, options)
-        rendezvous.publish(client)
+        client.reason = "starting"
+        client._start(None, client._run_and_publish, rendezvous, used_library, options)
         return
     if not rendezvous.possible:
         raise ValueError(
@@ -389,11 +435,8 @@ def _start(client, rendezvous, arguments):
             "torch.distributed.init_process_group()"
         )
     client.reason = "waiting for the job's id"
-    arguments = (rendezvous, used_library, options)
-    starting = threading.Thread(target=client._run_in_job_of_rank_0, args=arguments, name="perseus-start", daemon=True)
-    starting.start()
-    client._starting = starting
-    starting.join(options.get("start_limit_s", _START_LIMIT_S))
+    limit_s = options.get("start_limit_s", _START_LIMIT_S)
+    client._start(limit_s, client._run_in_job_of_rank_0, rendezvous, used_library, options)
 
 
 def _call(used_library, handle):
@@ -412,10 +455,7 @@ def _call_nothing():
 
 @library.LogFunction
 def _log_function(_, level, message):
-    try:
-        log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.ERROR, "%s", message.decode(errors="replace"))
-    except Exception:  # the log itself failed: there is no place to report it
-        pass
+    guarded_log.log(_LEVELS[level] if 0 <= level < len(_LEVELS) else logging.ERROR, "%s", message.decode(errors="replace"))
 
 
 def _torch_cuda():
@@ -443,7 +483,7 @@ def _note_torch(options):
             return None
         return cuda, device, cuda.current_stream().cuda_stream
     except Exception as error:
-        say_once("which GPU torch uses is not known, the library looks for it: %s", error)
+        ignore(error, "which GPU torch uses is not known, the library looks for it: %s", error)
         return None
 
 
@@ -507,7 +547,7 @@ def _device_of_id(device_id):
     try:
         return _device(operator.index(device_id), _torch_cuda(), given)
     except Exception as error:
-        say_once("device_id %r is not known, the library looks for the GPU: %s", device_id, error)
+        ignore(error, "device_id %r is not known, the library looks for the GPU: %s", device_id, error)
         return None
 
 

@@ -18,7 +18,9 @@ import os
 import sys
 import threading
 
-log = logging.getLogger("perseus")
+from perseus import signals, visible_log
+
+log = visible_log.Log(logging.getLogger("perseus"))
 _starts = 0  # clients started in this process with the present store; all ranks start equally many
 _started_with = None  # that store: a restart within the process brings another one
 _LONGEST_PAUSE_S = 2.0
@@ -58,7 +60,8 @@ class Rendezvous:
                 if self._is_told(key):
                     return self._store.get(key).decode()
         except Exception as error:
-            log.warning("the job before the restart is not known: %s", error)
+            signals.pass_on(error)
+            log.log(logging.WARNING, "the job before the restart is not known: %s", error)
         return ""
 
     def retract(self):
@@ -92,7 +95,8 @@ class Rendezvous:
         try:
             self._store.set(self._key, job)
         except Exception as error:
-            log.warning("the job's id cannot be sent to the other ranks: %s", error)
+            signals.pass_on(error)
+            log.log(logging.WARNING, "the job's id cannot be sent to the other ranks: %s", error)
 
     def poll(self, stopped):
         """Returns the job's id as soon as rank 0 publishes it; "" if rank 0 has no job or `stopped` is set."""
@@ -104,7 +108,8 @@ class Rendezvous:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             return self._store.get(self._key).decode()
         except Exception as error:
-            log.warning("the job's id cannot be read from rank 0: %s", error)
+            signals.pass_on(error)
+            log.log(logging.WARNING, "the job's id cannot be read from rank 0: %s", error)
             return ""
 
     def _is_told(self, key):
@@ -134,5 +139,6 @@ def _store_and_rank():
         module = distributed()
         return (module.distributed_c10d._get_default_store(), module.get_rank()) if module is not None else (None, None)
     except Exception as error:
-        log.warning("torch.distributed has no store to share the job's id: %s", error)
+        signals.pass_on(error)
+        log.log(logging.WARNING, "torch.distributed has no store to share the job's id: %s", error)
         return None, None

@@ -21,6 +21,7 @@ _COLUMNS = 100  # of the timeline
 _LETTERS = {"forward": "F", "backward": "B", "input_gradient": "I", "weight_gradient": "W", "recompute": "R"}
 _KNOWN = 0.3  # a power with a larger relative standard deviation is not shown
 
+_last = None  # the summary of a client that has ended
 _waits_in = 0  # the process in which a loop waits for its first training step
 
 
@@ -31,8 +32,7 @@ def start(**options):
     if options.get("server"):
         client.say_once("measure.start(): the server is ignored; use client.start()")
     started = client.start(**{**options, "server": "", "advice_only": True})
-    atexit.unregister(_print)
-    atexit.register(_print)  # after the client's own, so it runs before
+    started.before_stop = _print  # also at exit
     return started
 
 
@@ -43,15 +43,17 @@ def loop(model, microbatches=1, **options):
 
     global _waits_in
     _waits_in = os.getpid() if client.current() is None else 0
-    atexit.unregister(_print)
-    atexit.register(_print)
+    atexit.unregister(_print_that_none_came)
+    atexit.register(_print_that_none_came)
     return plain.install(model, microbatches, start, **options)
 
 
 def summary():
-    """Returns the client's status, perseus_status() as a dict."""
+    """Returns the client's status, perseus_status() as a dict; after client.stop(), the last one."""
     running = client.current()
-    return running.status() if running is not None else {"error": "no training step came, or measure.start() was not called"}
+    if running is not None:
+        return running.status()
+    return _last or {"error": "no training step came, or measure.start() was not called"}
 
 
 def report():
@@ -115,9 +117,14 @@ def _timeline(step):
 
 
 def _print():
+    global _last
     try:
-        running = client.current()
-        if running.active if running is not None else _waits_in == os.getpid():
-            print(report(), end="", file=sys.stderr)
+        _last = summary()
+        print(text_of(_last), end="", file=sys.stderr)
     except Exception as error:
-        client.say_once("the report of the measurement failed: %r", error)
+        client.ignore(error, "the report of the measurement failed: %r", error)
+
+
+def _print_that_none_came():
+    if client.current() is None and _waits_in == os.getpid():
+        _print()

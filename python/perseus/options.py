@@ -35,7 +35,7 @@ _LARGEST = 2**31 - 1  # of a C int
 def collect(arguments, environment=os.environ, remark=None):
     """Returns given(), with the place of this rank among all."""
     options = given(arguments, environment, remark)
-    _place(options, environment)
+    _place(options, environment, remark)
     return options
 
 
@@ -63,13 +63,13 @@ def given(arguments, environment=os.environ, remark=None):
 
 def is_set(name, environment=os.environ):
     """Of PERSEUS_DISABLE, PERSEUS_STRICT."""
-    return environment.get(name, "0") not in ("", "0")
+    return environment.get(name, "").lower() not in _FALSE
 
 
 def undetermined_degrees(options, environment=os.environ):
     """Returns the degrees without which options and the number of ranks leave the place of a rank open."""
     missing = [name for name in _DEGREES if name not in options]
-    world = options.get("world_size") or _whole(environment, "WORLD_SIZE")
+    world = options.get("world_size") or whole(environment, "WORLD_SIZE")
     if world is None:
         return missing if "pp_degree" in missing else []
     return missing if len(missing) > 1 and math.prod(options.get(name, 1) for name in _DEGREES) != world else []
@@ -142,11 +142,14 @@ def _read(name, path):
         raise ValueError(f"option {name}: {path}: {error}") from None
 
 
-def _place(options, environment):
+def _place(options, environment, remark):
     """Completes ranks and degrees from each other and from RANK and WORLD_SIZE."""
-    world = options.pop("world_size", None) or _whole(environment, "WORLD_SIZE") or None
-    if "rank" not in options and _whole(environment, "RANK") is not None:
-        options["rank"] = _whole(environment, "RANK")
+    for name in ("RANK", "WORLD_SIZE") if remark is not None else ():
+        if environment.get(name) and whole(environment, name) is None:
+            remark(f"{name} is {environment[name]!r}, ignored: no whole number")
+    world = options.pop("world_size", None) or whole(environment, "WORLD_SIZE") or None
+    if "rank" not in options and whole(environment, "RANK") is not None:
+        options["rank"] = whole(environment, "RANK")
     if world is not None:
         # A missing pp_degree is the remaining factor of the world's size; if pp_degree is given, dp_degree is.
         for degree, others in (("pp_degree", ("dp_degree", "tp_degree")), ("dp_degree", ("pp_degree", "tp_degree"))):
@@ -164,6 +167,7 @@ def _place(options, environment):
     options.setdefault("pp_rank", rank // (tp * dp))
 
 
-def _whole(environment, name):
+def whole(environment, name):
+    """Of a variable of torchrun; None: not set, or no number."""
     text = environment.get(name, "")
     return int(text) if text.isdecimal() else None

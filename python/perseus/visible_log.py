@@ -14,6 +14,8 @@ import logging
 import os
 import sys
 
+from perseus import signals
+
 LEVELS = {"off": logging.CRITICAL + 1, "warning": logging.WARNING, "info": logging.INFO}
 _MARKS = ((logging.ERROR, "error: "), (logging.WARNING, "warning: "))
 
@@ -31,8 +33,8 @@ class LastHandler(logging.Handler):
                 return
             mark = next((mark for level, mark in _MARKS if record.levelno >= level), "")
             print(f"perseus: {mark}{self.format(record)}", file=sys.stderr, flush=True)
-        except Exception:  # the log itself failed: there is no place to report it
-            pass
+        except Exception as error:  # the log itself failed: there is no place to report it
+            signals.pass_on(error)
 
     def _taken(self, record):
         """A handler below root's level gets the record all the same: only a handler's own level counts."""
@@ -45,11 +47,24 @@ class LastHandler(logging.Handler):
         return False
 
 
+class Log:
+    """Logs for the client: no error of a handler of the program reaches training."""
+
+    def __init__(self, logger):
+        self._logger = logger
+
+    def log(self, level, message, *arguments, **how):
+        try:
+            self._logger.disabled = False  # logging.config disables loggers that it does not know
+            self._logger.log(level, message, *arguments, **how)
+        except Exception as error:  # the log itself failed: there is no place to report it
+            signals.pass_on(error)
+
+
 def prepare(logger):
     """Attaches the handler, unless it is there. Returns what is wrong with PERSEUS_LOG; "" if nothing is."""
     if not any(isinstance(handler, LastHandler) for handler in logger.handlers):
         logger.addHandler(LastHandler(logger))
-    logger.disabled = False  # logging.config disables loggers that it does not know
     wanted = os.environ.get("PERSEUS_LOG", "").lower()
     if wanted in LEVELS:
         logger.setLevel(LEVELS[wanted])

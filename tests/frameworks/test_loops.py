@@ -8,6 +8,7 @@ import importlib
 import io
 import logging
 import pickle
+import signal
 import sys
 import types
 import unittest
@@ -103,9 +104,9 @@ class Copies(Recorded):
     def check(self, other):
         """It computes the same, reports nothing and can be followed."""
         torch.testing.assert_close(other(batch(1)), self.model(batch(1)))
-        seen = len(self.log)
+        seen = self.computations(), self.steps().count("train")
         train(other, 1)
-        self.assertEqual(len(self.log), seen)
+        self.assertEqual((self.computations(), self.steps().count("train")), seen)
         self.assertEqual(self.lines, [])
 
     def test_saved(self):
@@ -142,6 +143,11 @@ class Copies(Recorded):
             without = torch.export.export(Net(), (batch(1),), strict=strict)
             self.assertEqual([str(node) for node in exported.graph.nodes], [str(node) for node in without.graph.nodes])
             torch.testing.assert_close(exported.module()(batch(1)), self.model(batch(1)))
+
+    def test_traced_by_fx(self):
+        graph = torch.fx.symbolic_trace(torch.nn.Sequential(self.model))
+        torch.testing.assert_close(graph(batch(1)), self.model(batch(1)))
+        self.assertEqual(self.lines, [])
 
     def test_its_output_is_saved_without_a_warning(self):
         with mock.patch("warnings.warn") as warned:
@@ -385,6 +391,23 @@ class Shapes(Recorded):
         self.assertEqual(self.computations(), 4 * WHOLE)
         self.assertEqual(self.lines, [])
 
+    def test_a_parameter_among_the_outputs(self):
+        """As the logit_scale of CLIP: no hook stays on it."""
+
+        def make():
+            model = Model()
+            model.scale = torch.nn.Parameter(torch.ones(()))
+            model.returns = lambda output: {"logits": output, "scale": model.scale}
+            return model
+
+        def loss_of(model, i):
+            output = model(batch(i))
+            return (output["logits"] * output["scale"]).sum()
+
+        self.fits(make=make, steps=8, loss_of=loss_of)
+        self.assertEqual(self.computations(), 8 * WHOLE)
+        self.assertEqual(self.lines, [])
+
     def test_more_microbatches_than_said(self):
         self.fits(1, microbatches=3)
         self.assertEqual(len(self.lines), 1)
@@ -463,6 +486,89 @@ class Shapes(Recorded):
         self.assertEqual(self.lines, [])
 
 
+class Wrong(Recorded):
+    """What is passed by mistake: one line, and nothing else."""
+
+    def refused(self, install, words):
+        self.lines.clear()
+        client._said.clear()
+        self.assertIsNone(install())
+        self.assertEqual(len(self.lines), 1, self.lines)
+        self.assertIn(words, self.lines[0])
+
+    def test_arguments(self):
+        model = Model()
+        self.refused(lambda: plain.install(model, model="gpt"), "multiple values for argument 'model'")
+        self.refused(lambda: plain.install(model, 1, microbatches=4), "multiple values for argument 'microbatches'")
+        self.refused(lambda: measure.loop(model, start=4), "multiple values for argument 'start'")
+        self.refused(plain.install, "missing a required argument: 'model'")
+        self.assertEqual(train(model), train(Model()))
+        self.assertEqual(self.log, [])
+
+    def test_a_class(self):
+        call = torch.nn.Module._compiled_call_impl
+        self.refused(lambda: plain.install(torch.nn.Module), "Module cannot be followed")
+        plain.uninstall(torch.nn.Module)
+        self.assertIs(torch.nn.Module._compiled_call_impl, call)
+
+    def test_no_microbatches_are_one(self):
+        model = Model()
+        self.install(model, None)
+        train(model)
+        self.assertEqual(self.steps(), 4 * ["train"])
+        self.assertEqual(self.lines, [])
+
+    def test_a_log_that_raises(self):
+        def fail(record):
+            raise RuntimeError(record.getMessage())
+
+        handler = logging.Handler()
+        handler.emit = fail
+        logging.getLogger().addHandler(handler)
+        self.addCleanup(logging.getLogger().removeHandler, handler)
+        model = Model()
+        self.assertIsNone(plain.install(model, foo=4))
+        self.install(model)
+        train(model, 30, loss_of=lambda model, i: model.forward(batch(i)).sum())
+
+    def test_installed_again_after_the_program_stopped_the_client(self):
+        model = Model()
+        self.install(model)
+        train(model)
+        self.options.clear()
+        self.install(model, job_name="phase 2")
+        train(model)
+        self.assertEqual(self.options["job_name"], "phase 2")
+        self.assertEqual(self.lines, [])
+
+
+class Preempted(Exception):
+    pass
+
+
+class Handlers(Recorded):
+    """What a signal's handler raises within any hook ends the loop."""
+
+    def test_each_raises(self):
+        def handler(*_):
+            raise Preempted
+
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, handler))
+        raising = lambda *_: signal.raise_signal(signal.SIGUSR1)  # noqa: E731
+        hooks = {"_end": client, "_set_speed": client, "_step_end": client, "trains": plain.Loop, "_weigh": plain.Loop}
+        for name, owner in {**hooks, "_differentiable": plain, "_backward_begins": plain.Loop, "_judge": plain.Loop}.items():
+            with self.subTest(name):
+                model = Model()
+                self.install(model)
+                train(model)
+                with mock.patch.object(owner, name, raising), self.assertRaises(Preempted):
+                    if owner is not client:  # which the first step starts
+                        model = Model()
+                        self.install(model)
+                    train(model)
+                self.assertEqual(self.lines, [])
+
+
 class Trainers(Recorded):
     """Callbacks of trainers, called as these call them. The trainers themselves: test_trainers.py."""
 
@@ -479,6 +585,7 @@ class Trainers(Recorded):
         """As auto_find_batch_size does: the first training does not end."""
         callback, model = self.adapter("transformers", transformers="TrainerCallback"), Model()
         self.addCleanup(plain.uninstall, model)
+        before = len(installation._listeners)
         for accumulated in (8, 16):
             arguments = types.SimpleNamespace(gradient_accumulation_steps=accumulated)
             callback.on_train_begin(arguments, None, None, model=model)
@@ -489,7 +596,7 @@ class Trainers(Recorded):
         self.assertEqual(self.computations(), 3 * (8 + 16) * WHOLE)
         self.assertEqual(self.lines, [])
         self.assertNotIn("_compiled_call_impl", vars(model))
-        self.assertLessEqual(watching, 2)
+        self.assertLessEqual(watching, before + 2)
 
     def test_transformers_with_torch_compile(self):
         """Its Trainer lets Accelerate compile the model, and gives the callback the one inside."""
@@ -537,6 +644,41 @@ class Trainers(Recorded):
                 losses.append(loss.item())
         callback and callback.on_train_end()
         return losses
+
+    def test_transformers_with_a_setting_of_its_own(self):
+        """That of the trainer, and one that is no option."""
+        make = type(self.adapter("transformers", transformers="TrainerCallback"))
+        arguments = types.SimpleNamespace(gradient_accumulation_steps=2)
+        for options, steps in (({"microbatches": 4}, 2), ({"model": "gpt"}, 0)):
+            self.log.clear()
+            model, callback = Model(), make(**options)
+            self.addCleanup(plain.uninstall, model)
+            callback.on_train_begin(arguments, None, None, model=model)
+            train(model, 2, 4)
+            callback.on_train_end(arguments, None, None, model=model)
+            self.assertEqual(self.steps(), steps * ["train"])
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("multiple values for argument 'model'", self.lines[0])
+
+    def test_two_callbacks_of_lightning(self):
+        callback = self.adapter("lightning", **{"lightning.pytorch": "Callback"})
+        second, model = type(callback)(microbatches=3), Model()
+        trainer = types.SimpleNamespace(accumulate_grad_batches=1)
+        for one in (callback, second):
+            one.on_train_start(trainer, model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i in range(10):
+            for one in (callback, second):
+                one.on_train_batch_start()
+            loss = model(batch(i)).sum()
+            for one in (callback, second):
+                one.on_before_backward(None, model, loss)
+            loss.backward()
+            optimizer.step()
+        for one in (callback, second):
+            one.on_train_end()
+        self.assertEqual(self.computations(), 10 * WHOLE)
+        self.assertEqual(self.lines, ["Model is followed already: this PerseusCallback does nothing"])
 
     def test_lightning_with_two_optimizers(self):
         def losses_of(model, step):
@@ -602,6 +744,28 @@ class Pipelines(Recorded):
         self.assertEqual(self.steps(), 3 * ["train"])
         self.assertEqual(len(self.lines), 1)
 
+    def test_another_schedule_within_the_loss(self):
+        """A teacher's, as for distillation: its computations are not the student's."""
+        teacher = self.schedule("GPipe")
+        loss = lambda output, target: (teacher.step(self.batch(), target=self.batch()), (output - target).sum())[1]  # noqa: E731
+        student = make_schedule("1F1B", 0, 1, self.MICROBATCHES, lambda _: Net(), lambda _: loss)[0]
+        torch_pipelining.install(student)
+        torch_pipelining.install(teacher)
+        optimizer = torch.optim.SGD(Net().parameters(), lr=0.1)
+        for _ in range(25):
+            student.step(self.batch(), target=self.batch())
+            optimizer.step()
+        self.assertEqual(self.steps(), 25 * ["train"])
+        self.assertEqual(self.computations(), 25 * self.MICROBATCHES * WHOLE)
+        self.assertEqual(self.lines, ["ScheduleGPipe runs within a step of another: it is not measured"])
+
+    def test_with_the_option_schedule(self):
+        schedule = self.schedule()
+        torch_pipelining.install(schedule, schedule="gpipe")
+        schedule.step(self.batch(), target=self.batch())
+        self.assertEqual(self.options["schedule"], "gpipe")
+        self.assertEqual(self.lines, [])
+
     def test_evaluation_before_training(self):
         if not hasattr(torch.distributed.pipelining.Schedule1F1B, "eval"):
             self.skipTest("this torch has no eval()")
@@ -612,6 +776,29 @@ class Pipelines(Recorded):
         self.assertEqual(self.options, {})
         schedule.step(self.batch(), target=self.batch())
         self.assertEqual(self.steps(), ["train"])
+
+
+class Evaluation(Recorded):
+    """Without no_grad(): a step that turns out to be one is begun anew as evaluation."""
+
+    def test_with_gradients_is_no_iteration(self):
+        model = Model()
+        self.install(model, 2)
+        for _ in range(3):
+            train(model, 2, 2)
+            for i in range(4):
+                model(batch(i)).sum().item()
+        self.assertEqual([*self.steps(), "evaluate"], 3 * (2 * ["train"] + 4 * ["train", "evaluate"]))
+        self.assertEqual(self.lines, [])
+
+    def test_a_forward_that_raises_is_no_iteration(self):
+        model = Model()
+        self.install(model)
+        train(model, 2)
+        with self.assertRaises(RuntimeError):
+            model(torch.ones(2, 77))
+        train(model, 2)
+        self.assertEqual(self.steps(), 2 * ["train"] + ["train", "evaluate"] + 2 * ["train"])
 
 
 class Silence(Recorded):
@@ -630,18 +817,68 @@ class Silence(Recorded):
                 self.assertIn("no training step of Model was seen in 20 optimizer steps since install()", self.lines[0])
                 self.assertIn("calls of model.forward()", self.lines[0])
 
+    def minute(self):
+        """Returns the time that watches see, and the only timer that they share."""
+        now = types.SimpleNamespace(s=100.0)
+        self.enterContext(mock.patch.multiple(installation, _timer=None, _watches=[]))
+        self.enterContext(mock.patch.object(installation, "time", types.SimpleNamespace(monotonic=lambda: now.s)))
+        return now, self.enterContext(mock.patch.object(installation.threading, "Timer"))
+
     def test_a_minute(self):
-        with mock.patch.object(installation.threading, "Timer") as timer:
-            model = Model()
-            loop = self.install(model)
-            seconds, say, arguments = timer.call_args.args
-            self.assertEqual(seconds, 60)
-            say(*arguments)
-            self.assertEqual(len(self.lines), 1)
-            loop.uninstall()
+        now, timer = self.minute()
+        model = Model()
+        loop = self.install(model)
+        seconds, run = timer.call_args.args
+        self.assertEqual(seconds, 60)
+        now.s += 60
+        run()
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("no training step of Model was seen in 60 s since install()", self.lines[0])
+        loop.uninstall()
+        self.install(model)
+        train(model, 1)
+        timer.return_value.cancel.assert_called_with()
+
+    def test_of_many_models_takes_one_thread(self):
+        now, timer = self.minute()
+        models = [Model() for _ in range(300)]
+        for model in models:
             self.install(model)
-            train(model, 1)
-            timer.return_value.cancel.assert_called_with()
+            now.s += 0.1
+        timer.return_value.start.assert_called_once_with()
+        train(models[1], 1)
+        now.s = 160
+        timer.call_args.args[1]()
+        self.assertEqual(len(self.lines), 1)
+        self.assertAlmostEqual(timer.call_args.args[0], 0.2)  # the second one trains
+
+    def test_where_no_thread_can_start(self):
+        _, timer = self.minute()
+        timer.return_value.start.side_effect = RuntimeError("can't start new thread")
+        model = Model()
+        self.install(model)
+        train(model, 30, loss_of=lambda model, i: model.forward(batch(i)).sum())
+        self.assertEqual(len(self.lines), 1)
+        self.assertIn("in 20 optimizer steps since install()", self.lines[0])
+
+    def test_a_copy_that_trains_on(self):
+        """Also if the model that was followed is gone: one line."""
+        for keeps in (True, False):
+            with self.subTest(keeps=keeps):
+                self.lines.clear()
+                client._said.clear()
+                client.start()
+                with mock.patch.object(client, "current", lambda: client):
+                    model = Net()
+                    self.install(model)
+                    train(model, 30)
+                    self.assertEqual(self.lines, [])
+                    best = copy.deepcopy(model)
+                    if not keeps:
+                        del model
+                    train(best, 50)
+                self.assertEqual(len(self.lines), 1, self.lines)
+                self.assertIn("no training step of Net was seen in the last 20 optimizer steps: what trains now", self.lines[0])
 
     def test_a_loop_that_is_measured_ends_without_a_training_step(self):
         measure.loop(Model())

@@ -1,5 +1,7 @@
 """perseus.client: its calls of the library, and that none of its errors reaches the training loop."""
 
+import logging
+import logging.config
 import os
 import signal
 import subprocess
@@ -36,6 +38,15 @@ class Model:
 
 class Preempted(Exception):
     pass
+
+
+class Holder:
+    """Of handlers that are no functions."""
+
+    def handle(self, number, frame):
+        raise Preempted
+
+    __call__ = handle
 
 
 def raises_preempted(*_):
@@ -105,6 +116,31 @@ class Calls(RecordedTest):
                             call()
         self.assertEqual(client._said, set())
 
+    def test_it_passes_from_every_call(self):
+        client.start()
+        raising = lambda *_: signal.raise_signal(signal.SIGUSR1)  # noqa: E731
+        calls = {
+            "_set_speed": controller.set_speed, "_begin": profiler.begin, "_end": profiler.end,
+            "_step_end": lambda _: client.on_step_end(), "say_once": lambda _: profiler.begin(["no name"]),
+        }  # fmt: skip
+        for handler in (raises_preempted, lambda number, frame: raises_preempted(), Holder().handle, Holder()):
+            self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, handler))
+            for name, call in calls.items():
+                with mock.patch.object(client, name, raising), self.assertRaises(Preempted):
+                    call("forward")
+            with mock.patch.object(client, "_begin", raising), self.assertRaises(Preempted):
+                client.on_instruction_begin("forward")
+        self.assertEqual(client._said, set())
+
+    def test_an_error_of_a_function_that_got_a_frame_is_swallowed(self):
+        client.start()
+
+        def fail(*_):
+            raise ValueError(sys._getframe())
+
+        with mock.patch.object(client, "_begin", fail), self.assertLogs("perseus", "WARNING"):
+            profiler.begin("forward")
+
     def test_a_kind_that_cannot_be_compared_is_ignored(self):
         client.start()
         with self.assertLogs("perseus", "WARNING") as logged:
@@ -170,6 +206,59 @@ class Starting(RecordedTest):
                 self.assertIsNone(client.current())
                 profiler.begin("forward")
                 self.assertEqual(set(self.calls()), {"stop"})
+
+    def test_a_signals_handler_interrupts_the_wait_for_the_server(self):
+        """Its exception comes at once, and the client starts all the same: the program may train on."""
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, raises_preempted))
+        answers, run = threading.Event(), client.Client._run
+
+        def slow(*arguments):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGUSR1)  # as most signals of other processes
+            self.assertTrue(answers.wait(60))
+            run(*arguments)
+
+        with mock.patch.object(client.Client, "_run", slow), self.assertRaises(Preempted):
+            client.start()
+        self.assertEqual((client.current().active, client.current().reason), (False, "starting"))
+        with self.assertLogs("perseus", "INFO"):
+            answers.set()
+            client.current()._settled.wait()
+        self.assertTrue(client.current().active)
+        client.stop()
+        self.assertEqual(self.calls(), ["stop"])
+
+    def test_one_that_comes_before_leaves_no_client(self):
+        self.addCleanup(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, raises_preempted))
+        with mock.patch.object(client.library, "load", lambda: signal.raise_signal(signal.SIGUSR1)):
+            with self.assertRaises(Preempted):
+                client.start()
+        self.assertIsNone(client.current())
+        self.assertTrue(client.start().active)
+
+    def test_without_another_thread(self):
+        error = RuntimeError("can't start new thread")
+        with mock.patch.object(threading.Thread, "start", side_effect=error):
+            self.assertTrue(client.start().active)
+
+    def test_a_log_that_raises(self):
+        def fail(record):
+            raise RuntimeError(record.getMessage())
+
+        handler = logging.Handler()
+        handler.emit = fail
+        client.log.addHandler(handler)
+        self.addCleanup(client.log.removeHandler, handler)
+        self.assertTrue(client.start().active)
+        profiler.begin("no name")
+        client.stop()
+        self.assertFalse(client.start(microbatches="many").active)
+
+    def test_a_logger_that_the_program_disabled_meanwhile(self):
+        client.start()
+        logging.config.dictConfig({"version": 1})
+        self.assertTrue(client.log.disabled)
+        with self.assertLogs("perseus", "WARNING"):
+            profiler.begin("no name")
 
     def test_wrong_options_are_inert(self):
         with self.assertLogs("perseus", "ERROR") as logged:

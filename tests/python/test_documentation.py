@@ -34,7 +34,7 @@ def blocks(page):
 
 
 class Tensor:
-    requires_grad = True
+    requires_grad, grad_fn = True, object()
 
     def __init__(self, torch):
         self._torch, self._hooks = torch, []
@@ -88,7 +88,7 @@ class Documentation(RecordedTest):
         super().setUp()
         self.addCleanup(megatron.uninstall)
         self.addCleanup(deepspeed.uninstall)
-        self.addCleanup(atexit.unregister, measure._print)
+        self.addCleanup(atexit.unregister, measure._print_that_none_came)
         self.torch = torch_stand_in()
         self.enterContext(mock.patch.dict(sys.modules, torch=self.torch))
         parallel_state.ranks = {"pipeline_model": (1, 4)}

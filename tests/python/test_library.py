@@ -71,6 +71,9 @@ class Loading(unittest.TestCase):
         self.assertIn("/nowhere/libperseus.so", self.reason(PERSEUS_LIBRARY="/nowhere/libperseus.so"))
         self.assertIn("PERSEUS_LIBRARY is not set", self.reason(PERSEUS_LIBRARY=""))
 
+    def test_no_library_where_warnings_are_errors(self):
+        self.assertIn("False", self.reason(PERSEUS_LIBRARY="/nowhere/libperseus.so", PYTHONWARNINGS="error"))
+
     def test_another_library(self):
         self.assertIn("has no perseus_", self.reason(PERSEUS_LIBRARY="libc.so.6"))
 

@@ -103,6 +103,13 @@ class Process(unittest.TestCase):
         self.assertIn("\n" + (12 * "F" + 38 * "B") + (12 * "F" + 38 * "B") + "\n", printed)
         self.assertNotIn("server:", printed)
 
+    def test_prints_the_report_when_the_program_stops_the_client(self):
+        program = PROGRAM + "client.stop()\nprint('stopped', file=sys.stderr)\nprint(measure.report(), file=sys.stderr)\n"
+        run = subprocess.run([sys.executable, "-c", "import sys\n" + program], capture_output=True, text=True, check=True)
+        before, _, after = run.stderr.partition("stopped\n")
+        self.assertRegex(before, r"perseus: rank 0: \d+ iterations, the last 0.008 s")
+        self.assertEqual(after.strip(), before[before.index("perseus: rank 0") :].strip())
+
     def test_a_forked_process_prints_no_report(self):
         """The loop's own process does, though no training step came."""
         program = (

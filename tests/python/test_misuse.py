@@ -134,6 +134,20 @@ class Options(RecordedTest):
             self.refused(lambda: install(server="host"), "is no URL")
             self.refused(lambda: install(tp_degree=0), "0 is below 1")
 
+    def test_arguments_of_install_that_do_not_fit(self):
+        schedule = schedule_of_2()
+        for install in (torch_pipelining.install, plain.install):
+            self.refused(install, "missing a required argument")
+        self.refused(lambda: torch_pipelining.install(schedule, schedule), "too many positional arguments")
+        self.refused(lambda: plain.install(Model(), model="gpt"), "multiple values for argument 'model'")
+        self.refused(lambda: measure.loop(Model(), start=4), "multiple values for argument 'start'")
+
+    def test_the_option_schedule_is_no_schedule(self):
+        schedule = schedule_of_2()
+        torch_pipelining.install(schedule, schedule="gpipe")
+        schedule.step()
+        self.assertEqual(self.options()["schedule"], "gpipe")
+
     def test_of_install_that_only_the_first_step_shows(self):
         def step():
             schedule = schedule_of_2()

@@ -5,7 +5,7 @@ import unittest
 from pathlib import Path
 
 from perseus import library
-from perseus.options import collect, fill
+from perseus.options import collect, fill, is_set
 
 
 class Options(unittest.TestCase):
@@ -29,6 +29,19 @@ class Options(unittest.TestCase):
         self.assertTrue(collect({"advice_only": True}, {})["advice_only"])
         self.assertFalse(collect({}, {"PERSEUS_ADVICE_ONLY": "0"})["advice_only"])
         self.assertTrue(collect({}, {"PERSEUS_NO_ENERGY": "1"})["no_energy"])
+
+    def test_switches_read_as_flags_do(self):
+        for text in ("", "0", "false", "No", "OFF"):
+            self.assertFalse(is_set("PERSEUS_STRICT", {"PERSEUS_STRICT": text}), text)
+        for text in ("1", "true", "anything"):
+            self.assertTrue(is_set("PERSEUS_STRICT", {"PERSEUS_STRICT": text}), text)
+        self.assertFalse(is_set("PERSEUS_STRICT", {}))
+
+    def test_a_rank_of_torchrun_that_is_no_number_is_named(self):
+        remarks = []
+        options = collect({}, {"RANK": "abc", "WORLD_SIZE": "2x"}, remarks.append)
+        self.assertNotIn("rank", options)
+        self.assertEqual(remarks, [f"{name}, ignored: no whole number" for name in ("RANK is 'abc'", "WORLD_SIZE is '2x'")])
 
     def test_action_table_of_the_environment_is_a_file(self):
         with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

@@ -25,10 +25,14 @@ _LOOK_AT = (
 )
 
 
+@installation.checks_arguments
 def install(engine=None, schedule=None, **options):
     """Wraps the engine; a second call changes the options. The first training step starts the client.
 
     `engine`, `schedule`: a class like PipelineEngine and the module of its instructions; default: DeepSpeed's own."""
+
+    if isinstance(schedule, str):  # the option of that name
+        schedule, options = None, {**options, "schedule": schedule}
 
     def wrap(engine, options):
         return _wrap(engine, schedule or importlib.import_module("deepspeed.runtime.pipe.schedule"), options)

@@ -5,23 +5,26 @@ Input:   an owner (an object, class or module of the framework) and the names of
 Copies:  what install() leaves in an object pickles to nothing, and a copy of the object runs as if there were no Perseus.
 Places:  when ranks, degrees or the number of processes change (a restart within the process, an elastic job), the client
          registers anew. Each time it waits for twice as many steps at the new place, since places may alternate.
-Silence: if no training step comes, one line says so, and what to look at.
+Silence: if no training step comes, or comes any more while an optimizer steps, one line says so, and what to look at.
 One job: a process has one client. It follows the model, engine or pipeline that trains first, or that replaces it; another
          one beside it is not measured.
 Errors:  if a hook or this module fails, the framework's function still runs, with its own arguments, result and
-         exceptions.
+         exceptions. What the program's handler of a signal raises passes (perseus/signals.py).
 """
 
 import collections
 import functools
+import inspect
 import itertools
+import logging
 import os
 import sys
 import threading
+import time
 import types
 import weakref
 
-from perseus import client, job_id
+from perseus import client, job_id, signals
 from perseus import options as option_values
 
 _MARK = "_perseus_installation"
@@ -34,9 +37,25 @@ _SILENCE_S, _SILENCE_COUNT = 60, 20
 _ticks = itertools.count()  # of installations and training steps
 _followed = (None, None, 0)  # the client, a reference to what it follows, the tick of its last step
 _open_step = None  # the installation whose step runs
+_BESIDE = object()  # in place of it, while a step of another installation runs within that step
 _registered = (None, None)  # the client, and the place where it is registered
 _moves, _elsewhere = 0, (None, 0)  # registrations at another place; a new place, and its steps in a row
 _listeners = ()  # to steps of optimizers
+
+
+def checks_arguments(function):
+    """Wraps an adapter's install(): arguments that do not fit its parameters are refused as wrong options are."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def install(*arguments, **options):
+        try:
+            signature.bind(*arguments, **options)
+        except TypeError as error:
+            return client.refuse(TypeError(f"{function.__module__}.install(): {error}"))
+        return function(*arguments, **options)
+
+    return install
 
 
 def install(find, options, wrap):
@@ -48,6 +67,7 @@ def install(find, options, wrap):
     try:
         options = option_values.given(options, remark=client.say_once)
     except Exception as error:
+        signals.pass_on(error)
         return client.refuse(error)
     try:
         owner = find()
@@ -60,7 +80,7 @@ def install(find, options, wrap):
         client.say_once("nothing is measured or planned: %s", error)
     except Exception as error:
         shown = repr(owner) if type(owner) in (str, int, float, type(None)) else _name(owner)
-        client.say_once("%s cannot be followed, nothing is measured or planned: %r", shown, error)
+        client.ignore(error, "%s cannot be followed, nothing is measured or planned: %r", shown, error)
     uninstall(lambda: owner)
     return None
 
@@ -83,8 +103,8 @@ class Installation:
         self._replaced = []
         self._asked_to_start, self._client, self._shapes = False, None, set()
         self._born = next(_ticks)
+        self.watch = _Watch(self._owner, _name(owner), look_at)
         _set(owner, _MARK, self)
-        self.watch = _Watch(_name(owner), look_at)
 
     def __reduce__(self):
         return type(None), ()
@@ -96,6 +116,8 @@ class Installation:
         """A second install(): its options hold from the next training step on."""
         changed = {name: value for name, value in options.items() if self._options.get(name) != value}
         self._options.update(changed)
+        if client.current() is None:  # not started, or stopped by the program
+            self._asked_to_start = False
         if not changed or not self._asked_to_start:
             return
         if self._client is not None and self._client is client.current():
@@ -143,7 +165,7 @@ class Installation:
         def step(*args, **kwargs):
             global _open_step
             if _open_step is not None:
-                return original(*args, **kwargs)
+                return self._within(original, args, kwargs)
             kind, microbatches = "train", 0
             try:
                 kind = kind_of(args, kwargs)
@@ -156,7 +178,7 @@ class Installation:
             except client.Refused:
                 raise
             except Exception as error:
-                client.say_once("before a step of %s: %r", _name(self._owner()), error)
+                client.ignore(error, "before a step of %s: %r", _name(self._owner()), error)
             client.on_step_begin(kind, microbatches)
             try:
                 _open_step = self
@@ -167,6 +189,22 @@ class Installation:
 
         return step
 
+    def _within(self, original, args, kwargs):
+        """Runs a step within another one: with the step of another installation, nothing is measured meanwhile."""
+        global _open_step
+        outer = _open_step
+        if outer is not self and outer is not _BESIDE:
+            self.watch.seen()
+            client.say_once("%s runs within a step of another: it is not measured", _name(self._owner()))
+            _open_step = _BESIDE
+        try:
+            return original(*args, **kwargs)
+        finally:
+            _open_step = outer
+
+    def is_open(self):
+        return _open_step is self
+
     def around(self, original, computation_of, ended=lambda computation: client.on_instruction_end(*computation)):
         """Returns `original` as one computation.
 
@@ -176,12 +214,13 @@ class Installation:
         def computation(*args, **kwargs):
             if _open_step is None:
                 self.watch.count("computations outside of a step")
+            if _open_step is None or _open_step is _BESIDE:
                 return original(*args, **kwargs)
             try:
                 computation = computation_of(args, kwargs)
             except Exception as error:
                 computation = None
-                client.say_once("%s has unexpected arguments, this call is not measured: %r", _name(original), error)
+                client.ignore(error, "%s has unexpected arguments, this call is not measured: %r", _name(original), error)
             if computation is None:
                 return original(*args, **kwargs)
             client.on_instruction_begin(*computation)
@@ -197,8 +236,8 @@ class Installation:
 
     def trains(self, subject, args=(), kwargs=None):
         """Before each training step of the subject: the first one starts the client. Returns whether the client follows it."""
-        global _followed
-        self.watch.end()
+        global _followed, _latest
+        self.watch.seen()
         if not self._asked_to_start:
             self._asked_to_start = True
             if client.current() is None:
@@ -210,6 +249,7 @@ class Installation:
         if followed is not None and followed is not subject and last > self._born:
             client.say_once("another %s trains, too: it is not measured, the client follows the first", _name(subject))
             return False
+        _latest = self.watch
         _followed = running, reference if followed is subject else weakref_to(subject), next(_ticks)
         return True
 
@@ -217,7 +257,8 @@ class Installation:
         """Returns None while the framework is being set up."""
         try:
             return self._place(args, kwargs), in_world()
-        except Exception:
+        except Exception as error:
+            signals.pass_on(error)
             return None
 
     def _realign(self, args, kwargs):
@@ -234,7 +275,7 @@ class Installation:
         if _elsewhere[1] < min(2**_moves, _MOST_PATIENCE):  # the same in all ranks
             return
         _moves, _elsewhere = _moves + 1, (None, 0)
-        client.log.info("this process is another rank now (%s, it was %s): the client registers anew", now, before)
+        client.guarded_log.log(logging.INFO, "this process is another rank now (%s, it was %s): the client registers anew", now, before)
         client.stop()
         self._start(args, kwargs)
 
@@ -257,6 +298,7 @@ class Installation:
             try:
                 known.update(read(args, kwargs))
             except Exception as error:
+                signals.pass_on(error)
                 errors.append(f"{error!r}: ")
         options = merged(known, self._options)
         missing = [] if "pp_degree" in known else option_values.undetermined_degrees(options)
@@ -270,13 +312,21 @@ class Installation:
                 ", ".join(missing),
             )
             options["server"] = ""
-        self._client = (self._start_by or client.start)(**options)
+        try:
+            (self._start_by or client.start)(**options)
+        except BaseException as error:
+            if signals.from_handler(error):  # the client starts all the same, or at the next step
+                self._asked_to_start = client.current() is not None
+            raise
+        finally:
+            self._client = client.current()
         place = self._place_now(args, kwargs)
         _registered = (self._client, place) if place is not None else (None, None)
 
-    def uninstall(self):
+    def uninstall(self, is_freed=False):
         """Restores all originals, except functions that other code has wrapped since: those hooks stay and do no harm."""
-        self.watch.end()
+        if not is_freed:  # then a copy may train on
+            self.watch.end()
         for owner_of, name, original, replacement in reversed(self._replaced):
             owner, hook = owner_of(), getattr(replacement, _HOOK, None)
             if hook is not None:
@@ -296,27 +346,42 @@ class Installation:
 
 class _Watch:
     """Logs one line, in rank 0, if after install() no training step comes for a minute, in some steps of an optimizer, or
-    beside some computations that belong to no step."""
+    beside some computations that belong to no step; later, if an optimizer steps without one."""
 
-    def __init__(self, name, look_at):
-        self._name, self._look_at, self._timer = name, look_at, None
-        self._counts = collections.Counter()
-        if not option_values.is_set("PERSEUS_DISABLE") and os.environ.get("RANK", "0") == "0":
-            self._timer = threading.Timer(_SILENCE_S, self._say, [f"{_SILENCE_S} s"])
-            self._timer.daemon = True
-            self._timer.start()
-            after_optimizer_steps(lambda _: self.count("optimizer steps"))
+    def __init__(self, owner, name, look_at):
+        self._owner, self._name, self._look_at = owner, name, look_at
+        self._counts, self._seen = collections.Counter(), False
+        self._over = option_values.is_set("PERSEUS_DISABLE") or option_values.whole(os.environ, "RANK") not in (None, 0)
+        if not self._over:
+            self.until_s = time.monotonic() + _SILENCE_S
+            _watches.append(self)
+            _set_timer()
+            after_optimizer_steps(lambda optimizer: self.count("optimizer steps", optimizer))
 
-    def count(self, what):
+    def count(self, what, by=None):
         """Returns whether the watch is over."""
-        if self._timer is not None:
-            self._counts[what] += 1
-            if self._counts[what] == _SILENCE_COUNT:
-                self._say(f"{_SILENCE_COUNT} {what}")
-        return self._timer is None
+        if self._over:
+            return True
+        if self._seen and self is not _latest:
+            return self._owner() is None
+        if self._seen and (by is None or client.current() is None):
+            return False
+        self._counts[what, id(by)] += 1
+        if self._counts[what, id(by)] == _SILENCE_COUNT:
+            self.say(f"{_SILENCE_COUNT} {what}")
+        return self._over
 
-    def _say(self, since):
+    def say(self, since):
+        seen = self._seen
         self.end()
+        if seen:
+            client.say_once(
+                "no training step of %s was seen in the last %s: what trains now is neither measured nor planned. If it is a "
+                "copy or another model, install() on it",
+                self._name,
+                since,
+            )
+            return
         client.say_once(
             "no training step of %s was seen in %s since install(): nothing is measured or planned. If it trains, look for %s",
             self._name,
@@ -324,10 +389,52 @@ class _Watch:
             self._look_at,
         )
 
+    def seen(self):
+        """A training step was seen."""
+        self._counts.clear()
+        if not self._seen:
+            self._seen = True
+            self._leave()
+
     def end(self):
-        timer, self._timer = self._timer, None
-        if timer is not None:
+        self._over = True
+        self._leave()
+
+    def _leave(self):
+        global _timer
+        if self in _watches:
+            _watches.remove(self)
+        timer = _timer
+        if not _watches and timer is not None:
+            _timer = None
             timer.cancel()
+
+
+_latest = None  # that of the latest training step which the client followed
+_watches = []  # that wait for their first training step, the oldest first
+_timer = None  # one for all of them: a program may follow many models
+
+
+def _set_timer():
+    global _timer
+    if _timer is not None or not _watches:
+        return
+    timer = threading.Timer(max(_watches[0].until_s - time.monotonic(), 0), _end_of_time)
+    timer.daemon = True
+    try:
+        timer.start()
+    except RuntimeError:  # no more threads: the steps of optimizers are counted all the same
+        return
+    _timer = timer
+
+
+def _end_of_time():
+    global _timer
+    _timer = None
+    for watch in list(_watches):
+        if watch.until_s <= time.monotonic():
+            watch.say(f"{_SILENCE_S} s")
+    _set_timer()
 
 
 def after_optimizer_steps(function):

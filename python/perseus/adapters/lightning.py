@@ -15,6 +15,7 @@ try:
 except ImportError:
     from pytorch_lightning import Callback
 
+from perseus import client
 from perseus.adapters import installation, plain
 
 
@@ -24,7 +25,11 @@ class PerseusCallback(Callback):
 
     def on_train_start(self, trainer, pl_module):
         self.on_train_end()  # of a run before that did not come to its end
-        options = {"microbatches": trainer.accumulate_grad_batches, **self._options}
+        if installation.installed(pl_module) is not None:
+            client.say_once("%s is followed already: this PerseusCallback does nothing", type(pl_module).__name__)
+            return
+        microbatches = self._options.get("microbatches") or trainer.accumulate_grad_batches
+        options = {**self._options, "microbatches": microbatches}
         self._loop = installation.install(lambda: pl_module, options, plain.Loop)
 
     def on_train_batch_start(self, *_):

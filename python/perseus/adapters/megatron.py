@@ -28,6 +28,7 @@ _LOOK_AT = (
 _FORWARD_BACKWARD = ("forward_backward_no_pipelining", "forward_backward_pipelining_without_interleaving", _INTERLEAVED)
 
 
+@installation.checks_arguments
 def install(schedules=None, **options):
     """Wraps the schedules; a second call changes the options. The first training step starts the client.
 

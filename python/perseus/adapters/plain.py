@@ -12,8 +12,8 @@
 - Calls without gradients between iterations are evaluation, a step each, at the highest clock; within an iteration they
   are ignored.
 - A forward that a backward runs again (activation checkpointing of the whole model) belongs to the backward.
-- A forward without a backward (an exception, an evaluation with gradients) ends the current iteration; the next
-  iteration is complete again.
+- A forward without a backward (an exception, an evaluation with gradients) ends the current iteration, which then counts as
+  evaluation; the next iteration is complete again.
 - Between two steps of the optimizer, forwards and backwards must alternate (_judge). Another number of them than
   `microbatches` is taken instead. A loop of another shape is neither measured nor planned; one line says what was seen.
 
@@ -48,7 +48,7 @@ class Loop(Installation):
 
     def __init__(self, model, options, start=None):
         """options: those of install(), microbatches among them."""
-        self.model, self._microbatches = weakref.ref(model), options.pop("microbatches")
+        self.model, self._microbatches = weakref.ref(model), options.pop("microbatches", 1)
         super().__init__(model, options, _LOOK_AT, self._known, functools.partial(_place, options), start)
         self.calls, self._hooks = None, []
         self._done = None  # backwards of this iteration; None: outside of one
@@ -73,12 +73,12 @@ class Loop(Installation):
         self.put(model, _IGNORED, [*getattr(model, _IGNORED, []), _CALL])
 
     def again(self, options):
-        self._microbatches = options.pop("microbatches")
+        self._microbatches = options.pop("microbatches", 1)
         super().again(options)
 
-    def uninstall(self):
+    def uninstall(self, is_freed=False):
         self._uninstalled = True
-        super().uninstall()
+        super().uninstall(is_freed)
         self.calls = None  # which other code may have wrapped
         for hook in self._hooks:
             hook.remove()
@@ -93,9 +93,8 @@ class Loop(Installation):
         except client.Refused:
             raise
         except Exception as error:
-            client.say_once("before the forward of %s: %r", self._name(), error)
+            client.ignore(error, "before the forward of %s: %r", self._name(), error)
             return
-        # What the handler of a signal raises while a paced job waits must reach the loop: see client.on_step_begin().
         if kind == "evaluate":
             self._evaluate()
         elif kind == "train":
@@ -117,7 +116,7 @@ class Loop(Installation):
         if not self.trains(self.model()):
             return None
         if self._open is not None:  # a forward without its backward
-            self._end_iteration()
+            self._end_iteration(is_whole=False)
         self._count("forward")
         return "train"
 
@@ -148,7 +147,7 @@ class Loop(Installation):
             self._end()
             tensors = _differentiable(output)
             if not tensors:
-                self._end_iteration()  # the forward raised, or there is nothing to train
+                self._end_iteration(is_whole=False)  # the forward raised, or there is nothing to train
                 return
             self._open = "no backward yet"
             self._forward = object()
@@ -157,7 +156,7 @@ class Loop(Installation):
             for tensor in tensors:
                 tensor.register_hook(hook)
         except Exception as error:
-            client.say_once("after the forward of %s: %r", self._name(), error)
+            client.ignore(error, "after the forward of %s: %r", self._name(), error)
 
     def _backward_begins(self, forward, _):
         """torch calls it once per output tensor and backward; it returns None, so torch keeps the gradient."""
@@ -171,7 +170,7 @@ class Loop(Installation):
                 if not self._optimizer_seen:
                     self._weigh(False)
         except Exception as error:
-            client.say_once("in the backward of %s: %r", self._name(), error)
+            client.ignore(error, "in the backward of %s: %r", self._name(), error)
 
     def _after_backward(self):
         try:
@@ -186,14 +185,14 @@ class Loop(Installation):
                     if not self._alternate:
                         self._count_anew()
         except Exception as error:
-            client.say_once("after the backward of %s: %r", self._name(), error)
+            client.ignore(error, "after the backward of %s: %r", self._name(), error)
 
     def _after_optimizer_step(self, optimizer):
         """Returns whether the loop is not followed any more."""
         try:
             model = self.model()
             if model is None and not self._uninstalled:
-                self.uninstall()
+                self.uninstall(is_freed=True)
             if self._uninstalled:
                 return True
             if self.calls is not None and vars(model).get(_CALL) is not self.calls:
@@ -206,7 +205,7 @@ class Loop(Installation):
                 self._end_iteration()
                 self._judge()
         except Exception as error:
-            client.say_once("after an optimizer's step: %r", error)
+            client.ignore(error, "after an optimizer's step: %r", error)
         return False
 
     def _count(self, kind):
@@ -259,12 +258,15 @@ class Loop(Installation):
         instruction, self._open = self._open, None
         client.on_instruction_end(instruction, self._done, 0)
 
-    def _end_iteration(self):
+    def _end_iteration(self, is_whole=True):
+        trained = is_whole and (self._done or self._open == "backward")
         if self._open in ("forward", "backward"):
             self._end()
         self._open = None
         if self._done is not None:
             self._done = None
+            if not trained:
+                client.on_step_begin("evaluate")  # within the step: it was no training step
             client.on_step_end()
 
     def _known(self, *_):
@@ -279,6 +281,7 @@ class _Calls:
 
     def __init__(self, loop, compiled):
         self._loop, self._compiled, self._is_compiling = loop, compiled, sys.modules["torch"].compiler.is_compiling
+        self._is_fx_tracing = getattr(sys.modules.get("torch.fx._symbolic_trace"), "is_fx_tracing", None)
         self._before, self._after = as_it_is(loop.before_forward), as_it_is(loop.after_forward)
         not_compiled(_Calls.__call__.__code__)
 
@@ -289,7 +292,8 @@ class _Calls:
             return caller.f_locals["self"]._call_impl(*args, **kwargs)
         call = self._compiled or model._call_impl
         replaced = self._loop.calls is not self  # by one around other code that calls this one
-        if replaced or self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
+        by_fx = self._is_fx_tracing is not None and self._is_fx_tracing()
+        if replaced or by_fx or self._is_compiling() or sys.modules["torch"]._C._get_tracing_state() is not None:
             return call(*args, **kwargs)
         self._before()
         output = None
@@ -303,11 +307,14 @@ class _Calls:
         return type(None), ()
 
 
+@installation.checks_arguments
 def install(model, microbatches=1, start=None, **options):
     """Follows the calls of the model; a second call changes the settings. The first training step starts the client unless
     it already runs. start: called in place of client.start()."""
 
     def wrap(model, options):
+        if isinstance(model, type):
+            raise TypeError("it is a class; allowed: a model")
         loop = Loop(model, options, start)
         loop.watch_calls()
         return loop
@@ -329,14 +336,15 @@ def _in_backward():
 
 
 def _differentiable(output):
-    """Returns the tensors that have a gradient, in lists, dicts and objects with attributes, at any depth."""
+    """Returns the computed tensors that have a gradient, in lists, dicts and objects with attributes, at any depth. A leaf
+    (a parameter that the model returns) is none: its hooks would stay, and run in the backward of every loss."""
     found, left = [], [output]
     for _ in range(_MOST_PARTS):
         if not left:
             break
         part = left.pop()
         if hasattr(part, "register_hook"):
-            if part.requires_grad:
+            if part.requires_grad and part.grad_fn is not None:
                 found.append(part)
         elif isinstance(part, dict):
             left += part.values()

@@ -41,7 +41,8 @@ _open_forward = None  # forward of the last stage while the schedule computes it
 _replaced_by_program = []  # not empty while a registered function runs, which may call stage methods, also in threads
 
 
-def install(schedule, **options):
+@installation.checks_arguments
+def install(schedule, /, **options):
     """Wraps the schedule and its stages; a second call changes the options. The first training step starts the client unless
     it already runs."""
 
@@ -143,7 +144,7 @@ def _wrap(following, schedule):
     computes_loss = callable(getattr(schedule, "_maybe_compute_loss", None))
     for stage in stages:
         _wrap_stage(following, stage, chunk_of[stage.stage_index], computes_loss)
-    following.replace(schedule, "_maybe_compute_loss", _ending_forward, needed=False)
+    following.replace(schedule, "_maybe_compute_loss", lambda original: _ending_forward(following, original), needed=False)
 
     def kind(args, kwargs):
         return "train" if getattr(schedule, "_has_backward", True) else "evaluate"
@@ -229,14 +230,15 @@ def _end_forward():
         client.on_instruction_end(*computation)
 
 
-def _ending_forward(original):
+def _ending_forward(following, original):
     """Wraps the schedule's _maybe_compute_loss, which runs after each forward and computes the loss of the last stage."""
 
     def compute_loss(*args, **kwargs):
         try:
             return original(*args, **kwargs)
         finally:
-            _end_forward()
+            if following.is_open():
+                _end_forward()
 
     return compute_loss
 

@@ -18,7 +18,8 @@ class PerseusCallback(TrainerCallback):
         self._options, self._loop = options, None
 
     def on_train_begin(self, args, state, control, model=None, **_):
-        self._loop = plain.install(model, args.gradient_accumulation_steps, **self._options)
+        microbatches = self._options.get("microbatches") or args.gradient_accumulation_steps
+        self._loop = plain.install(model, **{**self._options, "microbatches": microbatches})
 
     def on_prediction_step(self, *_, **__):
         # Comes after each batch. With DDP, evaluation calls the module inside, which no hook sees.
