@@ -50,7 +50,7 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   auto job = what_if::understand(*timeline, options.degrees);
   if (!job) return Error{job.error().code, fmt::format("{}: {}", options.files.front(), job.error().message)};
   timeline->spans.clear();
-  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}, {}};
+  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}, {}, {}};
   answer.errors = what_if::replay_errors(answer.job);
   answer.slowdown = what_if::explain(answer.job);
   answer.waiting = what_if::waiting_of(answer.job);
@@ -100,6 +100,7 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
   if (!saving) return saving.error();
   answer->saving = *saving;
   if (!options.out.empty()) {
+    answer->timeline_svg = traced_timelines(*answer, options.advise);
     if (Status written = write_output(options, *answer); !written) return written.error();
   }
   print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));

@@ -260,6 +260,14 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                            "the mean time of all "
                            "computations of a kind and the median of all transfers and collectives. Shares overlap."});
   page.sections.push_back({"What waiting costs", {waiting_picture(answer)}, {}, heat_map(answer), ""});
+  page.sections.push_back(
+      {"Timeline",
+       {answer.timeline_svg},
+       {},
+       {},
+       "The slowest pipeline of the median step, as measured and as replayed with its measured "
+       "computations and transfers. Colors are the power of each computation at the highest clock, of "
+       "the profile or the modeled GPU."});
   page.sections.push_back({"Steps", {step_picture(answer)}, {}, {}, ""});
   page.sections.push_back({"Computations",
                            {},

@@ -25,6 +25,7 @@ struct TraceAnswer {
   std::vector<what_if::Waiting> waiting;
   std::vector<what_if::OtherPlan> others;
   AdviceTable saving;
+  std::string timeline_svg;  ///< a pipeline as measured and as replayed
 };
 
 /// "dp 0, stage 0"

@@ -9,6 +9,7 @@
 #include "io/formats/format_profile_csv.h"
 #include "io/formats/pipeline_constants.h"
 #include "io/formats/profile_csv.h"
+#include "io/report/timeline_svg.h"
 #include "planning/model/blocking_power.h"
 #include "planning/model/make_schedule.h"
 #include "planning/partitioner/gpu_model.h"
@@ -80,7 +81,56 @@ std::vector<double> stragglers_of(const TraceAnswer& answer) {
   return {1.05, 1.1, 1.2};
 }
 
+/// Bars that end at `end` after `origin`, in the DAG's order; powers are those of the profile's highest clocks.
+template <class EndOf>
+report::Timeline timeline_with(const model::ComputationDag& dag, const what_if::PipelineStep& step,
+                               const model::Profile& profile, EndOf end_of) {
+  report::Timeline timeline;
+  timeline.bars.resize(dag.computations.size());
+  for (int r = 0; r < dag.num_ranks(); ++r) {
+    for (std::size_t k = 0; k < dag.rank_order[r].size(); ++k) {
+      const what_if::TracedOp& op = step.ranks[r].ops[k];
+      const int i = dag.rank_order[r][k];
+      const model::Measurement& fastest =
+          profile.find(op.action.stage, name_of(op.action.instruction))->measurements.front();
+      report::TimelineBar& bar = timeline.bars[i];
+      bar.end = Seconds(end_of(i, op));
+      bar.start = bar.end - Seconds(op.duration_s);
+      bar.power = fastest.energy / fastest.time;
+      bar.energy = bar.power * Seconds(op.duration_s);
+      timeline.makespan = std::max(timeline.makespan, bar.end);
+      timeline.effective_energy += bar.energy - dag.blocking_power_of(i) * Seconds(op.duration_s);
+    }
+  }
+  timeline.energy = timeline.effective_energy + dag.total_blocking_power() * timeline.makespan;
+  return timeline;
+}
+
 }  // namespace
+
+std::string traced_timelines(const TraceAnswer& answer, const AdviseOptions& options) {
+  std::vector<const what_if::TracedStep*> steps;
+  for (const what_if::TracedStep& step : answer.job.steps) steps.push_back(&step);
+  std::ranges::sort(steps, {}, [](const auto* step) { return step->time_s(); });
+  const what_if::TracedStep& step = *steps[steps.size() / 2];
+  const auto slowest = std::ranges::max_element(step.pipelines, {}, &what_if::measured_span);
+  model::ComputationDag dag = answer.job.dag_of(*slowest);
+  dag.blocking_power = Watts(*options.pipeline.blocking_power_w);
+  dag.accelerators.assign(dag.num_ranks(), answer.job.tensor_parallel);
+  double origin = step.end_s;
+  for (const what_if::RankStep& rank : slowest->ranks) origin = std::min(origin, rank.ops.front().start_s);
+  const int number = static_cast<int>(slowest - step.pipelines.begin());
+  const std::vector<double> end = what_if::replay_pipeline(answer.job, *slowest, number, what_if::measured_times());
+  const model::Profile& profile = *options.pipeline.traced_profile;
+  std::string svg;
+  report::write_timeline_svg(
+      dag,
+      {{fmt::format("step {}, pipeline {}, as measured", step.number, number),
+        timeline_with(dag, *slowest, profile, [&](int, const what_if::TracedOp& op) { return op.end_s() - origin; })},
+       {"as replayed", timeline_with(dag, *slowest, profile, [&](int i, const what_if::TracedOp&) { return end[i]; })}},
+      [&](std::string_view piece) { svg += piece; });
+  return svg;
+}
 
 Status set_traced_pipeline(const TraceAnswer& answer, const std::string& profile, const std::string& gpu,
                            AdviseOptions& options) {

@@ -22,6 +22,8 @@ namespace perseus::cli {
 /// `gpu`: the modeled one, if `profile` is empty.
 Status set_traced_pipeline(const TraceAnswer& answer, const std::string& profile, const std::string& gpu,
                            AdviseOptions& options);
+/// The slowest pipeline of the median step, as measured and as replayed.
+std::string traced_timelines(const TraceAnswer& answer, const AdviseOptions& options);
 /// Names and contents.
 Result<std::vector<std::pair<std::string, std::string>>> traced_files(const AdviseOptions& options);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "evaluation/what_if/other_plans.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
 
@@ -28,6 +29,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto job = what_if::understand(*timeline)) {
     const what_if::Slowdown slowdown = what_if::explain(*job);
+    for (const what_if::OtherPlan& other : what_if::other_plans(*job, slowdown))
+      PERSEUS_CHECK(other.pipeline_s > 0, "a time of a pipeline");
     PERSEUS_CHECK(slowdown.as_run_s >= 0 && !job->steps.empty(), "a time of a step");
   }
   return 0;

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "planning/model/make_schedule.h"
@@ -14,6 +16,7 @@ namespace perseus::testing {
 namespace {
 
 namespace json = boost::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 /// Two pipelines of four ranks, of which one worker takes half as long again.
