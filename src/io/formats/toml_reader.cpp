@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -76,7 +77,8 @@ int line_beyond_ascii(std::string_view text) {
   const bool one_line_texts = text.find("\"\"\"") == text.npos && text.find("'''") == text.npos;
   int line = 1;
   bool in_comment = false, escaped = false;
-  char quote = 0;  // of the text that we are in
+  char quote = 0;     // of the text that we are in
+  char before = ' ';  // a text does not begin right after a number or a key
   for (const char c : text) {
     if (c == '\n') {
       ++line;
@@ -91,7 +93,8 @@ int line_beyond_ascii(std::string_view text) {
       continue;
     }
     in_comment = c == '#';
-    if (one_line_texts && (c == '"' || c == '\'')) quote = c;
+    if (one_line_texts && (c == '"' || c == '\'') && std::isalnum(static_cast<unsigned char>(before)) == 0) quote = c;
+    before = c;
     if (!in_comment && static_cast<unsigned char>(c) >= 0x80) return line;
   }
   return 0;
