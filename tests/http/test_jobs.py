@@ -39,7 +39,7 @@ class JobCase(ServedCase):
 
 class Profiling(JobCase):
     def check_cost(self, training, view):
-        """The server's account of profiling equals the iterations that the ranks ran."""
+        """The server's account of profiling equals the iterations that the ranks reported."""
         phase = training.times[: len(training.times)]
         highest_s = training.highest_s()
         windows = [time for time, in_window in zip(training.times, training.kinds) if in_window]
@@ -48,7 +48,9 @@ class Profiling(JobCase):
         self.assertLessEqual(len(windows), cost["iterations"])
         self.assertLessEqual(cost["iterations"], len(phase))
         extra_s = sum(time - highest_s for time in windows)
-        self.assertAlmostEqual(cost["time_s"], extra_s, delta=0.01 * highest_s * len(windows))
+        self.assertAlmostEqual(cost["time_s"], training.reported_extra_s(), delta=1e-6)
+        # Noise of 0.3 % in the shortest iteration at the highest clock counts in each window.
+        self.assertAlmostEqual(cost["time_s"], extra_s, delta=0.02 * highest_s * len(windows))
         self.assertAlmostEqual(cost["worst_slowdown_pct"], 100 * (max(windows) / highest_s - 1), delta=2)
         return 100 * extra_s / highest_s / cost["iterations"]
 
@@ -75,7 +77,11 @@ class Profiling(JobCase):
         # The plan, measured, is as fast as the highest clocks and needs less energy.
         training.run(6)
         self.assertLessEqual(training.times[-1], 1.01 * training.highest_s())
-        saved = training.view()["savings"]
+        # A few noisy iterations may not tell what the plan saves: then there is no measured figure yet.
+        for _ in range(10):
+            if "measured_all_max" in (saved := training.view()["savings"]):
+                break
+            training.run(6)
         self.assertLess(saved["measured"]["energy_j"], saved["measured_all_max"]["energy_j"])
 
         # Another run of the model, with more pipelines and microbatches, finds the profile.

@@ -40,6 +40,7 @@ class Training:
         self.clocks = sorted({clock for _, _, clock in self.truth}, reverse=True)
         self.orders = [order_1f1b(stage, 4, microbatches) for stage in range(4)]
         self.noise = random.Random(seed)
+        self.reported = {}  # by window: whether all clocks are the highest, and the times that each rank reported
         self.iteration = 0
         self.version = [0] * (4 * dp)
         self.next = [None] * (4 * dp)  # plan of each rank, until its first iteration
@@ -165,6 +166,9 @@ class Training:
                   "iteration_time_s": [one["iteration_time_s"][0] for one in ran],
                   "iteration_energy_j": [one["iteration_energy_j"][0] for one in ran],
                   "throttled": [one["throttled"] for one in ran]}
+        _, reported = self.reported.setdefault(plan["window"], [True, []])
+        self.reported[plan["window"]][0] &= set(clocks) <= {0, self.clocks[0]}
+        reported.append(joined["iteration_time_s"])
         for member in ("time_s", "energy_j"):
             joined[member] = {name: [one[member][name] for one in ran] for name in times}
         self.ask("POST", "/iterations", joined)
@@ -172,6 +176,17 @@ class Training:
     def highest_s(self):
         """Runs an iteration with everything at the highest clock."""
         return self.pipeline([[self.clocks[0]] * len(order) for order in self.orders])[0]
+
+    def reported_extra_s(self):
+        """What windows cost against the shortest one at the highest clock before them, by the noisy times that were reported."""
+        highest_s, extra_s = 0.0, 0.0
+        for _, (is_highest, of_ranks) in sorted(self.reported.items()):
+            time_s = max(statistics.fmean(times) for times in of_ranks)
+            if is_highest and (highest_s == 0 or time_s < highest_s):
+                highest_s = time_s
+            if highest_s > 0:
+                extra_s += len(of_ranks[0]) * (time_s - highest_s)
+        return extra_s
 
     def mean_time_s(self, last):
         return statistics.fmean(self.times[-last:])
