@@ -28,6 +28,9 @@ class Realizer {
   /// Makespans for `lanes` sets of durations at once: time_s[i][k] is that of computation i in set k.
   void makespans(const std::vector<const double*>& time_s, std::size_t lanes, double* makespan_s);
 
+  /// Ends of the last makespans(): all lanes of computation 0, then those of 1, ...
+  [[nodiscard]] const std::vector<double>& ends_s() const { return ends_s_; }
+
  private:
   const model::ComputationDag& dag_;
   model::Neighbors<double> before_;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "planning/model/build_dag.h"
 #include "planning/model/default_plan.h"
 #include "planning/model/derived_instructions.h"
+#include "planning/model/neighbors.h"
 #include "planning/model/reference_plans.h"
 #include "planning/planner/realize.h"
 
@@ -20,7 +22,13 @@ constexpr long kBuildCost = 100;  // of a DAG, per computation
 class Lanes {
  public:
   Lanes(const model::ComputationDag& dag, const DrawnTypes& draws)
-      : dag_(dag), realizer_(dag), lanes_(draws.size() + 1), time_s_(dag.types.size()), energy_j_(dag.types.size()) {
+
+      : dag_(dag),
+        realizer_(dag),
+        before_(model::neighbors_before_s(dag)),
+        lanes_(draws.size() + 1),
+        time_s_(dag.types.size()),
+        energy_j_(dag.types.size()) {
     for (std::size_t type = 0; type < dag.types.size(); ++type) {
       for (std::size_t option = 0; option < dag.types[type].options.size(); ++option) {
         for (std::size_t lane = 0; lane < lanes_; ++lane) {
@@ -69,12 +77,39 @@ class Lanes {
     for (std::size_t k = 0; k + 1 < lanes_; ++k) squares += (values[k] - mean) * (values[k] - mean);
     return {mean, std::sqrt(squares / std::max(count - 1, 1.0))};
   }
+  /// Gives each computation that decides the end of a draw's iteration, where that is later than at maximum clock, a
+  /// clock higher by `steps`. False: no draw is later.
+  bool raise_deciding(model::Plan& plan, const std::vector<double>& highest_s, int steps) {
+    const std::vector<double> makespan_s = makespans_s(plan);
+    const std::vector<double>& end_s = realizer_.ends_s();
+    const auto end_of = [&](int i, std::size_t lane) { return end_s[static_cast<std::size_t>(i) * lanes_ + lane]; };
+    std::vector<bool> raised(plan.size());
+    for (std::size_t lane = 0; lane + 1 < lanes_; ++lane) {
+      if (makespan_s[lane] <= model::kSameTime * highest_s[lane]) continue;
+      int i = 0;
+      for (int other = 1; other < static_cast<int>(plan.size()); ++other) {
+        if (end_of(other, lane) > end_of(i, lane)) i = other;
+      }
+      while (i >= 0) {
+        raised[static_cast<std::size_t>(i)] = plan[i] > 0;
+        int decides = -1;
+        double latest_s = 0;
+        for (const model::Neighbor<double>& before : before_.of(i)) {
+          const double ready_s = end_of(before.computation, lane) + before.latency;
+          if (ready_s <= latest_s) continue;
+          latest_s = ready_s;
+          decides = before.computation;
+        }
+        i = decides;
+      }
+    }
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+      if (raised[i]) plan[i] = static_cast<std::uint16_t>(std::max(0, plan[i] - steps));
+    }
+    return std::ranges::find(raised, true) != raised.end();
+  }
   [[nodiscard]] long cost() const { return static_cast<long>(lanes_ * (dag_.computations.size() + 1)); }
 
- private:
-  [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
-    return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
-  }
   std::vector<double> makespans_s(const model::Plan& plan) {
     std::vector<const double*> times(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i) times[i] = times_s(plan, i);
@@ -83,23 +118,20 @@ class Lanes {
     return makespan_s;
   }
 
+ private:
+  [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
+    return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
+  }
   const model::ComputationDag& dag_;
   planner::Realizer realizer_;
+  model::Neighbors<double> before_;
   std::size_t lanes_;
   std::vector<std::vector<double>> time_s_, energy_j_;  // [type][option * lanes + lane]
 };
 
-constexpr int kBetween = 8;
-
-/// Maximum clock, and plans between it and a plan of whose clocks each is a share of the way toward it.
-std::vector<model::Plan> plans_toward_highest(const model::Plan& plan) {
-  std::vector<model::Plan> all;
-  for (int share = kBetween - 1; share >= 0; --share) {
-    model::Plan& between = all.emplace_back(plan);
-    for (auto& option : between) option = static_cast<std::uint16_t>((option * share + kBetween / 2) / kBetween);
-  }
-  return all;
-}
+// Rounds that raise clocks by one step; later ones raise them to the highest, so that the rounds end soon.
+constexpr int kFineRounds = 128;
+constexpr int kOffered = 16;  ///< every so many rounds, the plan on the way is offered
 
 }  // namespace
 
@@ -142,18 +174,23 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
     const bool limited = std::ranges::any_of(
         frontier.points, [](const model::FrontierPoint& point) { return point.clock_limit_cost > Joules(0); });
     const auto fastest = std::ranges::min_element(frontier.points, {}, &model::FrontierPoint::time);
-    // Where clocks arrive late or have to stay, only a plan without changes is known to be what it claims.
-    for (model::Plan& plan : plans_toward_highest(limited ? highest : fastest->plan)) {
+    const auto offer = [&](const model::Plan& plan) {
       const planner::Realizer::Outcome outcome = realizer.realize(plan);
-      model::FrontierPoint point{outcome.time,
-                                 outcome.effective_energy + waiting * outcome.time,
-                                 outcome.effective_energy,
-                                 {},
-                                 std::move(plan)};
+      model::FrontierPoint point{
+          outcome.time, outcome.effective_energy + waiting * outcome.time, outcome.effective_energy, {}, plan};
       expect(point);
       frontier.points.push_back(std::move(point));
+    };
+    // Where clocks arrive late or have to stay, only a plan without changes is known to be what it claims.
+    model::Plan plan = limited ? highest : fastest->plan;
+    const std::vector<double> highest_s = lanes.makespans_s(highest);
+    const auto steps = [](int round) { return round < kFineRounds ? 1 : std::numeric_limits<std::uint16_t>::max(); };
+    for (int round = 1; lanes.raise_deciding(plan, highest_s, steps(round)); ++round) {
+      if (round % kOffered == 0) offer(plan);
       if (check.stop(lanes.cost())) return planning_stopped();
     }
+    offer(plan);
+    offer(highest);
   }
   planner::keep_pareto(frontier.points);
   return frontier;
