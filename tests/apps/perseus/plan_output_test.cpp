@@ -222,7 +222,7 @@ TEST(PlanOutput, VerifySeesAForgedFrontierAForgedReportAndAnotherProfile) {
     const Outcome forged = run_perseus({"verify", plans, "--certificates", "3", "--profile", sample_profile()});
     std::ofstream(plans + "/" + name) << before;
     EXPECT_EQ(forged.exit_code, 1) << name << ": " << to << "\n" << forged.text();
-    if (name != "plans.json") EXPECT_THAT(forged.out, HasSubstr(name)) << to;
+    if (name != "plans.json") { EXPECT_THAT(forged.out, HasSubstr(name)) << to; }
   };
   const std::string csv = content_of(plans + "/frontier.csv");
   forge("frontier.csv", lines_of(csv)[3] + "\n", "");
