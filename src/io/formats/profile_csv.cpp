@@ -101,11 +101,10 @@ Result<Row> read_row(CsvTable& table) {
   } else {
     table.fail(ProfileColumn::instruction, allowed_instructions());
   }
-  if (!model::is_constant_time(row.instruction)) {
-    row.clock = table.integer(ProfileColumn::frequency, 1, kMaxFrequency_mhz);
-  }
+  const bool constant = model::is_constant_time(row.instruction);
+  if (!constant) { row.clock = table.integer(ProfileColumn::frequency, 1, kMaxFrequency_mhz); }
   row.time = table.number(ProfileColumn::time, kTimes);
-  row.energy = table.number(ProfileColumn::energy, kEnergies);
+  row.energy = table.number(ProfileColumn::energy, constant ? kEnergies : kSpentEnergies);
   row.time_stddev = spread_in(table, ProfileColumn::time_stddev, kTimeSpreads);
   row.energy_stddev = spread_in(table, ProfileColumn::energy_stddev, kEnergies);
   if (!table.field(ProfileColumn::samples).empty()) {

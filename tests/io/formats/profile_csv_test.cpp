@@ -169,7 +169,7 @@ TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndAllowedValues) {
   for (const char* bad : {"inf", "-1", "0", "0.0", "1e7", "x", "", "1 2", "1,", "0x1"}) {
     EXPECT_THAT(error_of(good + "0,forward,1395," + bad + ",3\n"), HasSubstr("p.csv:5: ")) << bad;
   }
-  for (const char* bad : {"-1", "nan", "inf", "1e16", "j"}) {
+  for (const char* bad : {"-1", "0", "nan", "inf", "1e16", "j"}) {
     EXPECT_THAT(error_of(good + "0,forward,1395,1," + bad + "\n"), HasSubstr("p.csv:5: energy: '")) << bad;
   }
   for (const char* bad : {"0", "-5", "1410.5", "1e9", "MHz", "99999999999999999999"}) {
