@@ -149,7 +149,7 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
                            "standard deviation, are over the GPUs that the model allows, each planned by itself"
                          : "+-: one standard deviation, by the spread of the profile's measurements"};
   all.emplace_back(gpus == gpus_of(pipeline.dag)
-                       ? "one pipeline: none waits for a slower one; --gpus N for more"
+                       ? "one pipeline: none waits for a slower one"
                        : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
                          "slower one saves is not counted");
   if (options.switch_latency_s > 0) {

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <system_error>
 
 #include "advise.h"
 #include "command.h"
@@ -45,6 +47,12 @@ Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
 Result<TraceAnswer> answer_of(const TraceOptions& options) {
   const auto names = names_of(options.names);
   if (!names) return names.error();
+  std::set<std::filesystem::path> seen;
+  for (const std::string& file : options.files) {
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(file, ignored)).second)
+      return Error{ErrorCode::usage, fmt::format("{}: given twice; allowed: one timeline per rank", file)};
+  }
   auto timeline = trace::read_trace(options.files, *names);
   if (!timeline) return timeline.error();
   auto job = what_if::understand(*timeline, options.degrees);
@@ -54,7 +62,11 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   answer.errors = what_if::replay_errors(answer.job);
   answer.slowdown = what_if::explain(answer.job);
   answer.waiting = what_if::waiting_of(answer.job);
-  answer.others = what_if::other_plans(answer.job, answer.slowdown);
+  if (believable(answer)) {
+    answer.others = what_if::other_plans(answer.job, answer.slowdown);
+  } else {
+    answer.slowdown.causes.clear();
+  }
   return answer;
 }
 
@@ -65,7 +77,7 @@ std::string text_of(const TraceAnswer& answer) {
     text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
   text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
   text += "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
-  text += "\nWhat Perseus would save:\n" + answer.saving.text;
+  if (believable(answer)) text += "\nWhat Perseus would save:\n" + answer.saving.text;
   if (answer.others.size() < 2) return text;
   return text + "\nWhat else would help:\n" + report::text_of(other_rows(answer), output_columns());
 }
@@ -79,6 +91,7 @@ Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
   auto out = OutputDirectory::create(options.out, is_ours);
   if (!out) return out.error();
   for (const auto& [name, text] : *files) {
+    if (!believable(answer)) break;
     OutputFile file(*out, name);
     file.append(text);
     if (Status written = file.close(); !written) return written;
@@ -96,9 +109,11 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
   if (!answer) return answer.error();
   Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, options.advise);
   if (!planned) return planned.error();
-  const auto saving = advise_job(options.advise);
-  if (!saving) return saving.error();
-  answer->saving = *saving;
+  if (believable(*answer)) {
+    const auto saving = advise_job(options.advise);
+    if (!saving) return saving.error();
+    answer->saving = *saving;
+  }
   if (!options.out.empty()) {
     answer->timeline_svg = traced_timelines(*answer, options.advise);
     if (Status written = write_output(options, *answer); !written) return written.error();

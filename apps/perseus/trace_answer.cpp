@@ -20,6 +20,11 @@ using what_if::SlowdownCause;
 using what_if::Waiting;
 
 constexpr std::size_t kMostRankRows = 64;
+constexpr double kMostReplayError = 0.1;
+constexpr const char* kDoubt =
+    "the replay is too far from the timeline for an answer: is --pipeline-parallel right, is each file of another "
+    "rank, "
+    "and have they one clock?";
 
 std::string seconds(double s) { return report::text_of(Seconds(s)); }
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -31,7 +36,7 @@ std::string cause_text(const SlowdownCause& cause) {
     case CauseKind::stage:
       return fmt::format("stage {}: {:.2f} times the mean stage", cause.stage, cause.factor);
     case CauseKind::lengths:
-      return "computations of one rank that vary: lengths of sequences";
+      return "computations that vary: lengths of sequences, or a rank that is slow at times";
     case CauseKind::links:
       return "transfers slower than their median: links";
     case CauseKind::collectives:
@@ -109,6 +114,8 @@ report::TextRows heat_map(const TraceAnswer& answer) {
 
 }  // namespace
 
+bool believable(const TraceAnswer& answer) { return answer.errors.with_links <= kMostReplayError; }
+
 std::string worker_text(const SlowdownCause& cause) {
   return fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
 }
@@ -179,6 +186,10 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   const double waiting = mean_waiting(answer);
   facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds(waiting),
                                           percent(waiting / s.measured_s))});
+  if (!believable(answer)) {
+    facts.push_back({"doubt", kDoubt});
+    return facts;
+  }
   facts.push_back({"who", s.causes.empty() ? fmt::format("no cause explains {:.0f} %", 100 * what_if::kLeastShare)
                                            : cause_text(s.causes.front())});
   return facts;
@@ -238,7 +249,8 @@ json::object trace_json(const TraceAnswer& answer) {
       {"times", std::move(types)},
       {"links", std::move(links)},
       {"others", std::move(others)},
-      {"saving", answer.saving.json},
+      {"doubt", believable(answer) ? json::value(nullptr) : json::value(kDoubt)},
+      {"saving", believable(answer) ? json::value(answer.saving.json) : json::value(nullptr)},
       {"steps", std::move(steps)}};
 }
 
@@ -282,6 +294,7 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
          other_rows(answer),
          "The usual times of the job in the DAG of each, without transfers. Schedules with two stages "
          "per rank halve each stage; those that split backward halve it."});
+  if (!believable(answer)) return page;
   std::vector<report::ReportFact> assumptions;
   for (const std::string& assumption : answer.saving.assumptions) assumptions.push_back({"assumed", assumption});
   page.sections.push_back({"What Perseus would save", {}, std::move(assumptions), answer.saving.rows, ""});

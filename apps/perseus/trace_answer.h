@@ -28,6 +28,8 @@ struct TraceAnswer {
   std::string timeline_svg;  ///< a pipeline as measured and as replayed
 };
 
+/// False: the replay differs so much from the timeline that neither causes nor savings are said.
+bool believable(const TraceAnswer& answer);
 /// "dp 0, stage 0"
 std::string worker_text(const what_if::SlowdownCause& cause);
 report::TextRows cause_rows(const TraceAnswer& answer);

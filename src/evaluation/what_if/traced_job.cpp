@@ -78,6 +78,14 @@ class Understanding {
       }
       places_.push_back({std::max(place.data, 0), std::max(place.rank, 0), std::max(place.tensor, 0), 0});
     }
+    std::set<std::pair<int, int>> seen;
+    for (const trace::ThreadPlace& place : places_) seen.emplace(place.data, place.rank);
+    const int expected = ranks * per_stage / degrees_.tensor_parallel;
+    if (timeline_.world_size > 0 && std::ssize(seen) != expected)
+      return invalid(
+          fmt::format("timelines of {} of {} ranks (the files say a world size of {}); expected all, or one "
+                      "of each tensor-parallel group and their degree",
+                      seen.size(), expected, timeline_.world_size));
     return Ok{};
   }
 

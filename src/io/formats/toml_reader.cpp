@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -70,34 +69,22 @@ int line_of_broken_header(std::string_view text) {
   }
 }
 
-/// The first line (from 1) with a non-ASCII character outside comments and texts; or 0. toml++ 3.3 may treat that
-/// character as part of a key and then reads beyond its table of letters. In a file with texts of several lines, texts
-/// count as well: where such a text ends is the parser's business.
-int line_beyond_ascii(std::string_view text) {
-  const bool one_line_texts = text.find("\"\"\"") == text.npos && text.find("'''") == text.npos;
-  int line = 1;
-  bool in_comment = false, escaped = false;
-  char quote = 0;     // of the text that we are in
-  char before = ' ';  // a text does not begin right after a number or a key
-  for (const char c : text) {
-    if (c == '\n') {
-      ++line;
-      in_comment = escaped = false;
-      quote = 0;
-    }
-    if (in_comment) continue;
-    if (quote != 0) {
-      const bool ends = c == quote && !escaped;
-      escaped = quote == '"' && c == '\\' && !escaped;
-      if (ends) quote = 0;
-      continue;
-    }
-    in_comment = c == '#';
-    if (one_line_texts && (c == '"' || c == '\'') && std::isalnum(static_cast<unsigned char>(before)) == 0) quote = c;
-    before = c;
-    if (!in_comment && static_cast<unsigned char>(c) >= 0x80) return line;
-  }
-  return 0;
+bool is_ascii(std::string_view text) {
+  return std::ranges::all_of(text, [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
+std::string_view line_at(std::string_view text, std::size_t line) {
+  for (; line > 1 && text.find('\n') != text.npos; --line) text.remove_prefix(text.find('\n') + 1);
+  return text.substr(0, text.find('\n'));
+}
+
+/// toml++ 3.3 reads beyond its table of letters where it meets a character that is not ASCII outside texts and
+/// comments, also while it looks for the end of what is wrong. So a file is read with '~', which is allowed in these
+/// only, in place of such characters first.
+std::string with_tildes(std::string text) {
+  std::ranges::replace_if(
+      text, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }, '~');
+  return text;
 }
 
 }  // namespace
@@ -107,17 +94,17 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& file) {
     return Error{ErrorCode::invalid_input,
                  fmt::format("{}:{}: '[' without a name; allowed: [table] or [[table]]", file, line)};
   }
-  if (const int line = line_beyond_ascii(text); line > 0) {
-    return Error{
-        ErrorCode::invalid_input,
-        fmt::format("{}:{}: a character that is not ASCII; allowed: ASCII, and anything in texts of one line and in "
-                    "comments",
-                    file, line)};
-  }
-  toml::parse_result parsed = toml::parse(text);
+  toml::parse_result parsed = toml::parse(with_tildes(std::string(text)));
+  const bool valid = static_cast<bool>(parsed);
+  if (valid && !is_ascii(text)) parsed = toml::parse(text);
   if (!parsed) {
     const toml::parse_error& error = parsed.error();
     const auto line = error.source().begin.line;
+    if (!valid && !is_ascii(line_at(text, line)))
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}:{}: a character that is not ASCII; allowed: ASCII, and anything in texts and in "
+                               "comments",
+                               file, line)};
     const bool repeats = error.description().find("redefine") != std::string_view::npos;
     const std::string_view value = repeats ? "" : bare_value(text, error.source().begin);
     return Error{ErrorCode::invalid_input,

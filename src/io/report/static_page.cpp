@@ -69,9 +69,12 @@ void write_static_page(const StaticPage& page, const Sink& sink) {
   out << report_style() << kOwnStyle;
   out << fmt::format("</style>\n</head>\n<body>\n<header>\n<p class=\"kicker\">{}</p>\n<h1>{}</h1>\n",
                      escape_markup(page.kicker), escape_markup(page.title));
-  out << "<ul class=\"inputs\">\n";
-  for (const ReportFact& fact : page.facts) out << fact_line(fact);
-  out << "</ul>\n</header>\n<main>\n";
+  if (!page.facts.empty()) {
+    out << "<ul class=\"inputs\">\n";
+    for (const ReportFact& fact : page.facts) out << fact_line(fact);
+    out << "</ul>\n";
+  }
+  out << "</header>\n<main>\n";
   int drawings = 0;
   for (const PageSection& section : page.sections) {
     out << "<section>";

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <boost/json.hpp>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -58,6 +59,25 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
   EXPECT_GT(answer.at("saving").at("advice").at(0).at("saving_pct").to_number<double>(), 1);
 }
 
+TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
+  const ScratchFolder scratch;
+  json::value events = json::parse(slow_worker_timeline());
+  for (json::value& event : events.as_array()) {  // one host's clock is 5 s late
+    if (event.at("tid") == 2) event.at("ts") = event.at("ts").to_number<double>() + 5e6;
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
+  const Outcome text = run_perseus({"trace", timeline, "--names", names, "--out", out});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("doubt: the replay is too far from the timeline for an answer"));
+  EXPECT_THAT(text.out, ::testing::Not(::testing::AnyOf(HasSubstr("who:"), HasSubstr("save"), HasSubstr("else"))));
+  EXPECT_FALSE(std::filesystem::exists(out + "/profile.csv"));
+  const Outcome answered = run_perseus({"trace", timeline, "--names", names, "--json"});
+  const json::object answer = json::parse(answered.out).as_object();
+  EXPECT_TRUE(answer.at("saving").is_null());
+  EXPECT_TRUE(answer.at("causes").as_array().empty());
+}
+
 TEST(TraceCommand, SaysWhatIsWrong) {
   const ScratchFolder scratch;
   const std::string names = scratch.file("names.toml", kSyntheticNames);
@@ -76,6 +96,7 @@ TEST(TraceCommand, SaysWhatIsWrong) {
        65,
        "n.toml:2: [events] unknown key 'fwd'; allowed: forward"},
       {{"trace", timeline, "--names", names, "--gpu", "X"}, 64, "X"},
+      {{"trace", timeline, "--names", names, timeline}, 64, "t.json: given twice; allowed: one timeline per rank"},
   };
   for (const auto& [words, exit_code, message] : cases) {
     const Outcome outcome = run_perseus(words);

@@ -67,7 +67,13 @@ TEST(TracedJob, SaysWhatItExpected) {
   const auto timeline = trace::parse_trace({files[1]}, {});
   const auto half = understand(*timeline);
   ASSERT_FALSE(half.ok());
-  EXPECT_THAT(half.error().message, ::testing::HasSubstr("2 steps, none complete; expected one with every microbatch"));
+  EXPECT_THAT(half.error().message,
+              ::testing::HasSubstr("timelines of 1 of 2 ranks (the files say a world size of 2); expected all"));
+  for (std::size_t at = 0; (at = files[1].second.find("Backward 0", at)) != std::string::npos;)
+    files[1].second.replace(at, 10, "Something!");
+  const auto none = understand(trace::parse_trace(files, {}).value());
+  ASSERT_FALSE(none.ok());
+  EXPECT_THAT(none.error().message, ::testing::HasSubstr("2 steps, none complete; expected one with every microbatch"));
   const auto other = understand(*timeline, {3, 1});
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message,

@@ -207,12 +207,13 @@ TEST(ScenarioToml, TextsMayHaveAnyCharacters) {
   const Result<model::Scenario> scenario = parse_scenario(text, "s.toml");
   ASSERT_TRUE(scenario.ok()) << scenario.error().message;
   EXPECT_EQ(scenario->name, "Größe \" é # ü");
-  for (const std::string broken : {"é = 1\n", "name = 0\"é\"\n", "name = \"a\"é\n", "name = 'a\\' é\n",
-                                   "name = \"\"\"\n\"\"\"\nx = {\"é\" = 1}\n", "name = \"a\nb\"\né = 1\n"}) {
+  for (const std::string broken : {"é = 1\n", "name = 0\"é\"\n", "name = 0$\"x\xEF\xBB\x88\"\n", "name = 0$=\"é\"\n",
+                                   "name = \"a\"é\n", "name = 'a\\' é\n", "name = \"\"\"\n\"\"\"\nx = {é = 1}\n"}) {
     const Result<model::Scenario> refused = parse_scenario(broken + head, "s.toml");
     ASSERT_FALSE(refused.ok()) << broken;
     EXPECT_NE(refused.error().message.find("not ASCII"), std::string::npos) << refused.error().message;
   }
+  EXPECT_FALSE(parse_scenario("name = \"a\nb\"\né = 1\n" + head, "s.toml").ok());
 }
 
 TEST(ScenarioToml, AMissingFileIsNotFound) {
