@@ -108,7 +108,8 @@ class Process(unittest.TestCase):
         run = subprocess.run([sys.executable, "-c", "import sys\n" + program], capture_output=True, text=True, check=True)
         before, _, after = run.stderr.partition("stopped\n")
         self.assertRegex(before, r"perseus: rank 0: \d+ iterations, the last 0.008 s")
-        self.assertEqual(after.strip(), before[before.index("perseus: rank 0") :].strip())
+        self.assertTrue(after.startswith("perseus: rank 0"), after)
+        self.assertIn(after.strip(), before)  # which has what the client logs on a busy machine, too
 
     def test_a_forked_process_prints_no_report(self):
         """The loop's own process does, though no training step came."""
