@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -17,6 +16,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/split.h"
+#include "io/formats/number.h"
 #include "io/trace/event_splitter.h"
 
 namespace perseus::trace {
@@ -47,20 +48,12 @@ struct TraceEvent {
 std::optional<double> number_of(std::string_view text) {
   while (!text.empty() && (text.front() == '"' || text.front() == ' ')) text.remove_prefix(1);
   while (!text.empty() && (text.back() == '"' || text.back() == ' ' || text.back() == '\n')) text.remove_suffix(1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return text.starts_with('+') ? std::nullopt : formats::number_in<double>(text);
 }
 
 int field_of(std::string_view text) {
   const auto value = number_of(text);
   return value && *value >= 0 && *value <= std::numeric_limits<int>::max() ? static_cast<int>(*value) : -1;
-}
-
-std::string_view trimmed(std::string_view token) {
-  while (!token.empty() && std::strchr(" \n\r\t", token.back()) != nullptr) token.remove_suffix(1);
-  return token;
 }
 
 class TraceReader {

@@ -22,7 +22,6 @@ constexpr long kBuildCost = 100;  // of a DAG, per computation
 class Lanes {
  public:
   Lanes(const model::ComputationDag& dag, const DrawnTypes& draws)
-
       : dag_(dag),
         realizer_(dag),
         before_(model::neighbors_before_s(dag)),

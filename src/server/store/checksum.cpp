@@ -16,8 +16,9 @@ void Checksum::take(char type, const void* bytes, std::size_t size) {
 Checksum& Checksum::add(std::string_view text) { return take('t', text.data(), text.size()), *this; }
 Checksum& Checksum::add(std::int64_t number) { return take('i', &number, sizeof number), *this; }
 Checksum& Checksum::add(double number) { return take('d', &number, sizeof number), *this; }
-Checksum& Checksum::add(const std::optional<double>& number) { return number ? add(*number) : add_null(); }
-Checksum& Checksum::add_null() { return take('n', nullptr, 0), *this; }
+Checksum& Checksum::add(const std::optional<double>& number) {
+  return number ? add(*number) : (take('n', nullptr, 0), *this);
+}
 
 std::int64_t checksum_of_event(std::string_view job, std::int64_t sequence, std::string_view body) {
   return Checksum().add(job).add(sequence).add(body).value();

@@ -22,7 +22,6 @@ class Checksum {
   Checksum& add(std::int64_t number);
   Checksum& add(double number);
   Checksum& add(const std::optional<double>& number);
-  Checksum& add_null();
   [[nodiscard]] std::int64_t value() const { return crc_; }
 
  private:

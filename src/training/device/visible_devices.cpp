@@ -41,13 +41,6 @@ std::optional<LocalRank> local_rank(const ReadVariable& variable) {
   return std::nullopt;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
-  while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 std::vector<std::string_view> entries_of(std::string_view list) {
   std::vector<std::string_view> entries = split(list, ',');
   std::ranges::transform(entries, entries.begin(), trimmed);
