@@ -221,6 +221,8 @@ bool SimulatedGpu::locked() {
   return shared_->file->change([](State& state, Marks&) { return state.locked != 0; });
 }
 
+bool SimulatedGpu::locked_while_stopped() const { return shared_->file->last().locked != 0; }
+
 Joules SimulatedGpu::energy() {
   return shared_->file->change([](State& state, Marks&) { return Joules(state.energy_j); });
 }

@@ -115,6 +115,8 @@ class SimulatedGpu {
   // Exact values.
   [[nodiscard]] Megahertz clock();
   [[nodiscard]] bool locked();  ///< its clock is locked and was not given back
+  /// locked() while all its processes are stopped: one of them may hold the file's lock.
+  [[nodiscard]] bool locked_while_stopped() const;
   [[nodiscard]] Joules energy();
   /// Until that moment of the recent past (on the time source).
   [[nodiscard]] Joules energy(double until_s);

@@ -190,6 +190,8 @@ void StateFile::Transaction::commit() const {
   in_force.store(1 - in_force.load(std::memory_order_relaxed), std::memory_order_release);
 }
 
+const State& StateFile::last() const { return content_.states[content_.in_force.load(std::memory_order_acquire)]; }
+
 std::uint32_t StateFile::changes() const { return content_.changes.load(); }
 
 void StateFile::tell_change() {

@@ -54,6 +54,9 @@ class StateFile {
     }
   }
 
+  /// As the last change left it, without the lock: while all processes that change it are stopped.
+  [[nodiscard]] const State& last() const;
+
   /// For waiting until the device reaches a state: read the count, check, then wait for another count.
   [[nodiscard]] std::uint32_t changes() const;
   void tell_change();

@@ -76,28 +76,17 @@ std::vector<pid_t> processes_of(const ScratchFolder& scratch, const std::string&
   return found;
 }
 
-std::vector<std::string> locked_gpus(const ScratchFolder& scratch) {
+/// Names of small_demo()'s GPUs whose clock is locked.
+std::vector<std::string> locked_gpus(const ScratchFolder& scratch, bool while_stopped = false) {
   std::vector<std::string> locked;
   std::error_code none_yet;
   for (const auto& entry : fs::directory_iterator(scratch.path("work"), none_yet)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with("gpu_")) continue;
     const auto gpu = simulated_gpu::SimulatedGpu::attach(entry.path().string());
-    if (gpu && (*gpu)->locked()) locked.push_back(name);
+    if (gpu && (while_stopped ? (*gpu)->locked_while_stopped() : (*gpu)->locked())) locked.push_back(name);
   }
   return locked;
-}
-
-/// GPUs of small_demo() on whose clock there is a lease: read without the GPU's mutex, which a stopped process may
-/// hold.
-std::vector<std::string> leased_gpus(const ScratchFolder& scratch) {
-  std::vector<std::string> leased;
-  std::error_code none_yet;
-  for (const auto& entry : fs::directory_iterator(scratch.path("work/leases"), none_yet)) {
-    if (fs::file_size(entry.path(), none_yet) == 0) continue;
-    leased.push_back(std::string("gpu_") + entry.path().string().back());  // the UUID ends with the worker's number
-  }
-  return leased;
 }
 
 /// Disables the plan guard: iterations take a few ms, and a busy test suite disturbs their times.
@@ -174,19 +163,19 @@ RunOptions while_a_clock_is_locked(
     std::function<void(const std::vector<pid_t>& workers, const std::vector<pid_t>& helpers)> what) {
   return once_clocks_are_locked(scratch, [&scratch, what = std::move(what)](pid_t demo) {
     std::vector<pid_t> workers, helpers;
-    const auto stopped_with_a_lease = [&] {
+    const auto stopped_with_a_locked_clock = [&] {
       if (locked_gpus(scratch).empty()) return has_ended(demo);
       stop_all({demo});  // it reports helpers that it sees stopped
       stop_all(workers = processes_of(scratch, "perseus-replay"));
       stop_all(helpers = processes_of(scratch, "perseus-clockd"));
-      if (!leased_gpus(scratch).empty()) return true;
+      if (!locked_gpus(scratch, true).empty()) return true;
       signal_all(helpers, SIGCONT);
       signal_all(workers, SIGCONT);
       kill(demo, SIGCONT);
       return false;
     };
-    EXPECT_TRUE(comes_true(stopped_with_a_lease));
-    EXPECT_FALSE(leased_gpus(scratch).empty()) << "the demo was over before";
+    EXPECT_TRUE(comes_true(stopped_with_a_locked_clock));
+    EXPECT_FALSE(locked_gpus(scratch, true).empty()) << "the demo was over before";
     what(workers, helpers);
     kill(demo, SIGCONT);
   });
@@ -498,9 +487,9 @@ TEST(Demo, AStoppedHelperEndsTheDemoWithAMessage) {
   const ScratchFolder scratch;
   const Outcome outcome = run_perseus(
       small_demo(scratch, 60), while_a_clock_is_locked(scratch, [&](const auto& workers, const auto& helpers) {
-        const std::vector<std::string> leased = leased_gpus(scratch);
-        ASSERT_FALSE(leased.empty());
-        const auto stays_stopped = processes_of(scratch, "perseus-clockd", leased.front());
+        const std::vector<std::string> locked = locked_gpus(scratch, true);
+        ASSERT_FALSE(locked.empty());
+        const auto stays_stopped = processes_of(scratch, "perseus-clockd", locked.front());
         ASSERT_FALSE(stays_stopped.empty());
         for (const pid_t helper : helpers) {
           if (std::ranges::find(stays_stopped, helper) == stays_stopped.end()) kill(helper, SIGCONT);
