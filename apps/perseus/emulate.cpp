@@ -26,6 +26,8 @@
 #include "simulation/emulator/drawn_stragglers.h"
 #include "simulation/emulator/scaling.h"
 #include "slowdown.h"
+#include "trace_input.h"
+#include "traced_pipeline.h"
 #include "transfer_count.h"
 
 namespace perseus::cli {
@@ -33,6 +35,7 @@ namespace {
 
 struct EmulateOptions {
   std::string scenario;
+  TraceInput trace;
   std::optional<std::uint64_t> seed;
   std::vector<std::string> methods;
   std::string slowdown;  ///< empty: the scenario's
@@ -60,10 +63,44 @@ Status check_methods(const std::vector<std::string>& methods) {
   return Ok{};
 }
 
-Result<std::vector<model::Profile>> read_profiles(const model::Scenario& scenario) {
+/// The traced job in place of the scenario's pipelines and transfers: replicas, order, microbatches, latencies. The
+/// scenario keeps the profile, which is scaled to the timeline, and the tensor-parallel degree.
+Result<UnderstoodTrace> take_trace(TraceInput input, model::Scenario& scenario) {
+  if (scenario.kinds.size() != 1)
+    return Error{ErrorCode::usage, fmt::format("--trace: {} [[pipelines]] in the scenario; allowed: one, whose profile "
+                                               "is scaled to the timeline",
+                                               scenario.kinds.size())};
+  input.degrees.tensor_parallel = scenario.tensor_parallel;
+  auto trace = read_trace_input(input);
+  if (!trace) return trace.error();
+  if (Status good = check_believable(*trace, input); !good) return good.error();
+  model::ScenarioKind& kind = scenario.kinds.front();
+  const auto schedule = model::schedule_named(trace->job.schedule().name);
+  if (!schedule)
+    return Error{ErrorCode::usage, fmt::format("{}: its order is that of no named schedule; 'perseus plan --trace' "
+                                               "takes any order",
+                                               input.files.front())};
+  kind.schedule = *schedule;
+  kind.chunks = trace->job.stages / trace->job.ranks;
+  kind.microbatches = trace->job.microbatches;
+  kind.pipelines = trace->job.pipelines;
+  if (trace->job.tensor_parallel != scenario.tensor_parallel)
+    return Error{ErrorCode::invalid_input,
+                 fmt::format("{}: {} tensor-parallel ranks; the scenario's [cluster] tensor_parallel is {}",
+                             input.files.front(), trace->job.tensor_parallel, scenario.tensor_parallel)};
+  trace->job.tensor_parallel = 1;  // the emulator multiplies by the scenario's
+  scenario.timing.transfer_latency = latency_of(*trace);
+  scenario.timing.blocking_transfers = !scenario.timing.transfer_latency.is_zero();
+  scenario.timing.serial_transfers = false;
+  return trace;
+}
+
+Result<std::vector<model::Profile>> read_profiles(const model::Scenario& scenario,
+                                                  const std::optional<UnderstoodTrace>& trace) {
   std::vector<model::Profile> profiles;
   for (const model::ScenarioKind& kind : scenario.kinds) {
-    Result<model::Profile> profile = formats::read_profile_csv(kind.profile);
+    Result<model::Profile> profile =
+        trace ? scaled_profile(*trace, kind.profile) : formats::read_profile_csv(kind.profile);
     if (!profile) return Error{profile.error().code, fmt::format("{}: {}", kind.where, profile.error().message)};
     for (const std::string& doubt : model::profile_doubts(*profile, scenario.blocking_power))
       note(fmt::format("{}: {}", kind.profile, doubt));
@@ -159,8 +196,9 @@ Status check_transfers(const model::Scenario& scenario, const std::vector<model:
   return Ok{};
 }
 
-Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const EmulateOptions& options) {
-  const Result<std::vector<model::Profile>> profiles = read_profiles(scenario);
+Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const EmulateOptions& options,
+                                         const std::optional<UnderstoodTrace>& trace) {
+  const Result<std::vector<model::Profile>> profiles = read_profiles(scenario, trace);
   if (!profiles) return profiles.error();
   if (Status counted = check_transfers(scenario, *profiles, options.transfer_latency.has_value()); !counted) {
     return counted.error();
@@ -190,6 +228,7 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.scaling = *std::move(rows);
   }
   report.facts = facts_of(scenario, kinds, num_stragglers);
+  if (trace) report.facts.insert(report.facts.begin(), {"timeline", origin_of(*trace, options.trace)});
   add_noise(scenario, *profiles, report.facts);
   report.origin = origin_facts();
   return report;
@@ -205,6 +244,12 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
     if (!slowdown) return slowdown.error();
     scenario->slowdown = *slowdown;
   }
+  std::optional<UnderstoodTrace> trace;
+  if (!options.trace.files.empty()) {
+    auto taken = take_trace(options.trace, *scenario);
+    if (!taken) return taken.error();
+    trace = *std::move(taken);
+  }
   if (options.transfer_latency) scenario->timing.transfer_latency = *options.transfer_latency;
   if (options.blocking_transfers) scenario->timing.blocking_transfers = true;
   if (options.serial_transfers) scenario->timing.serial_transfers = true;
@@ -216,7 +261,7 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
   if (!options.out.empty()) {
     if (Status writable = check_emulation(options.out); !writable) return writable.error();
   }
-  const Result<EmulationReport> report = emulate_scenario(*scenario, options);
+  const Result<EmulationReport> report = emulate_scenario(*scenario, options, trace);
   if (!report) return report.error();
   if (!options.out.empty()) {
     const Status written = write_emulation(options.out, *report);
@@ -242,6 +287,7 @@ void add_emulate(CLI::App& app, Command& command) {
                    "Cluster, pipelines, stragglers, failures and the sizes of a scaling sweep; see docs/emulator.md "
                    "and data/sample_scenario.toml")
       ->required();
+  add_trace_option(*emulate, options->trace, "Options");
   add_slowdown_option(*emulate, options->slowdown);
   add_transfer_latency(*emulate, "Latency of transfers between ranks, as in 'perseus plan' (default: the scenario's)",
                        [options](const model::TransferLatency& latency) { options->transfer_latency = latency; });
@@ -267,7 +313,8 @@ void add_emulate(CLI::App& app, Command& command) {
   add_json_flag(*emulate, command);
   emulate->footer(help_footer(kFileErrors,
                               "  perseus emulate data/sample_scenario.toml --out emulation\n"
-                              "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"));
+                              "  perseus emulate data/sample_scenario.toml --seed 8 --methods exact,envpipe --json\n"
+                              "  perseus emulate scenario.toml --trace timeline.json.gz\n"));
   emulate->callback(
       [options, &command] { command.run = [options, &command] { return run_emulate(*options, command.json); }; });
 }

@@ -22,6 +22,7 @@
 #include "planning/partitioner/gpu_model.h"
 #include "server/profiling/modeled_profile.h"
 #include "server/profiling/pooled_profile.h"
+#include "traced_pipeline.h"
 #include "transfer_count.h"
 
 namespace perseus::cli {
@@ -32,7 +33,7 @@ int chunks_of(const PipelineOptions& options) {
 }
 
 Result<model::Schedule> schedule_for(const PipelineOptions& options, int num_stages) {
-  if (options.traced_schedule) return *options.traced_schedule;
+  if (options.traced) return options.traced->schedule;
   if (!options.action_table.empty()) return formats::read_action_table(options.action_table);
   const int chunks = chunks_of(options);
   if (num_stages % chunks != 0) {
@@ -220,7 +221,21 @@ void add_pipeline_options(CLI::App& app, PipelineOptions& options, const std::st
   add_replacing_files(app, options, declared);
 }
 
-Result<PipelineOptions> with_constants(PipelineOptions options) {
+namespace {
+
+Result<PipelineOptions> with_trace(PipelineOptions options) {
+  auto trace = read_trace_input(options.trace);
+  if (!trace) return trace.error();
+  if (Status good = check_believable(*trace, options.trace); !good) return good.error();
+  if (Status set = set_traced_pipeline(*trace, options.profile, {}, options); !set) return set.error();
+  options.traced->origin = origin_of(*trace, options.trace);
+  return options;
+}
+
+}  // namespace
+
+Result<PipelineOptions> with_files(PipelineOptions options) {
+  if (!options.trace.files.empty() && !options.traced) return with_trace(std::move(options));
   if (options.constants.empty() || options.other_links) return options;
   const auto constants = formats::read_pipeline_constants(options.constants);
   if (!constants) return constants.error();
@@ -264,13 +279,13 @@ Status take_profile(const model::Profile& profile, const PipelineOptions& option
 }  // namespace
 
 Result<Measurements> read_measurements(const PipelineOptions& given) {
-  Result<PipelineOptions> completed = with_constants(given);
+  Result<PipelineOptions> completed = with_files(given);
   if (!completed) return completed.error();
   Measurements measured;
   measured.options = *std::move(completed);
   const PipelineOptions& options = measured.options;
   Result<model::Profile> profile =
-      options.traced_profile ? *options.traced_profile : formats::read_profile_csv(options.profile);
+      options.traced ? options.traced->profile : formats::read_profile_csv(options.profile);
   if (!profile) return profile.error();
   const std::optional<Watts> blocking_power =
       options.blocking_power_w ? std::optional(Watts(*options.blocking_power_w)) : std::nullopt;
@@ -287,6 +302,7 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
       measured.facts.begin(),
       {{"profile", file_name(options.profile)},
        {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? kGuessed : "")}});
+  if (options.traced && !options.traced->origin.empty()) measured.facts.push_back({"timeline", options.traced->origin});
   if (!options.transfer_latency.is_zero()) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits"
@@ -312,8 +328,10 @@ Result<planner::LatencySets> other_latencies(const PipelineOptions& options, con
 
 Result<Pipeline> read_pipeline(const PipelineOptions& given) {
   if (given.profile.empty() == given.dag.empty()) {
-    return Error{ErrorCode::usage, given.dag.empty() ? "a profile or --dag FILE.json is needed"
-                                                     : "a profile and --dag exclude each other"};
+    return Error{ErrorCode::usage, !given.dag.empty()          ? "a profile and --dag exclude each other"
+                                   : given.trace.files.empty() ? "a profile or --dag FILE.json is needed"
+                                                               : "--trace: a measured profile of the same kind of GPU "
+                                                                 "is needed before it"};
   }
   if (!given.dag.empty()) return pipeline_from_dag(given);
   Result<Measurements> measured = read_measurements(given);

@@ -19,8 +19,15 @@
 #include "planning/planner/robust_frontier.h"
 #include "server/profiling/expected_frontier.h"
 #include "server/profiling/pooled_profile.h"
+#include "trace_input.h"
 
 namespace perseus::cli {
+
+struct TracedPipeline {
+  model::Profile profile;
+  model::Schedule schedule;
+  std::string origin;  ///< the timeline, for reports; empty: reported elsewhere
+};
 
 struct PipelineOptions {
   std::string profile;
@@ -40,9 +47,9 @@ struct PipelineOptions {
   std::optional<double> noise_pct;  ///< of a single sample of the profile; nullopt: estimated from the profile
   /// Of the GPU whose other clocks a model adds to a profile of one clock; empty: none. For advice only.
   std::string modeled_gpu = {};
-  /// In place of the files `profile`, which then only names it, and of the schedule: of a traced job.
-  std::optional<model::Profile> traced_profile = {};
-  std::optional<model::Schedule> traced_schedule = {};
+  TraceInput trace = {};  ///< instead of the schedule and the transfers; `profile` is scaled to its times
+  /// Of `trace`, once it is read; `profile` only names it then.
+  std::optional<TracedPipeline> traced = {};
 };
 
 struct Pipeline {
@@ -64,9 +71,9 @@ constexpr const char* kPipelineGroup = "The pipeline";
 /// one name, for its help; empty: none.
 void add_pipeline_options(CLI::App& subcommand, PipelineOptions& options, const std::string& also_schedules = "");
 Result<Pipeline> read_pipeline(const PipelineOptions& options);
-/// The options with the values from --constants in their place. The file is read once: it may be a pipe.
-Result<PipelineOptions> with_constants(PipelineOptions options);
-/// The latencies of the DAG's dependencies with each set of other links of options with_constants().
+/// The options with the values from --constants and --trace in their place. Files are read once: they may be pipes.
+Result<PipelineOptions> with_files(PipelineOptions options);
+/// The latencies of the DAG's dependencies with each set of other links of options with_files().
 Result<planner::LatencySets> other_latencies(const PipelineOptions& options, const model::ComputationDag& dag);
 /// Prints the blocking power that is assumed because no --blocking-power was given.
 void note_assumed_blocking(Watts assumed);
@@ -78,7 +85,7 @@ constexpr const char* kBestSchedule = "best";
 
 /// The content of the options besides the schedule, for commands that try several.
 struct Measurements {
-  PipelineOptions options;                 ///< with the values from --constants in their place
+  PipelineOptions options;                 ///< with the values from --constants and --trace in their place
   model::Profile profile;                  ///< pooled
   std::vector<model::Profile> draws = {};  ///< alternatives that a noisy profile leaves possible; none where the
                                            ///< profile counts as exact

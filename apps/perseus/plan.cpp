@@ -148,7 +148,7 @@ Result<int> search_configurations(const PlanOptions& options, const model::Defau
     return Error{ErrorCode::usage,
                  "--bound-only, --straggler: not supported with several configurations; plan one configuration"};
   }
-  const Result<PipelineOptions> pipeline = with_constants(options.pipeline);
+  const Result<PipelineOptions> pipeline = with_files(options.pipeline);
   if (!pipeline) return pipeline.error();
   SearchPlanner planner;
   planner.rule = rule;
@@ -253,6 +253,8 @@ Status check_effect(const CLI::App& plan, const PlanOptions& options) {
     }
     return Ok{};
   };
+  if (options.search.tensor_parallel && options.search.memory_model.empty() && options.pipeline.trace.files.empty())
+    return Error{ErrorCode::usage, "--tensor-parallel: has no effect without --memory-model or --trace"};
   if (options.bound_only && !is_search(options.pipeline, options.search)) {
     return refuse({"--method", "--tau", "--effort", "--deadlines", "--switch-latency", "--min-dwell", "--slowdown",
                    "--straggler"},
@@ -323,7 +325,11 @@ void add_plan(CLI::App& app, Command& command) {
       "; several, separated by commas; or best: all of them. The frontier of several schedules is that of "
       "their union");
   add_search_options(*plan, options->search);
-
+  auto* trace = add_trace_option(*plan, options->pipeline.trace, kPipelineGroup);
+  for (const char* const replaced :
+       {"--schedule", "--microbatches", "--chunks", "--transfer-latency", "--blocking-transfers", "--serial-transfers",
+        "--action-table", "--constants", "--dag", "--ranks", "--reference-schedule", "--microbatch-profile"})
+    trace->excludes(plan->get_option(replaced));
   add_planner_options(*plan, *options);
   add_output_options(*plan, *options);
   add_json_flag(*plan, command);
@@ -335,10 +341,12 @@ void add_plan(CLI::App& app, Command& command) {
                   "  perseus plan gpt3.csv --schedule best --memory memory.csv --memory-limit 80 --out plans\n"
                   "  perseus plan gpt3.csv --recompute best --measured-with recomputation\n"
                   "  perseus plan gpt3.csv --schedule best --stage-layers 12 --slowdown 0.3%\n"
+                  "  perseus plan gpt3.csv --trace timeline.json.gz --out plans\n"
                   "  perseus plan gpt3.csv --bound-only > bound.csv\n"));
   plan->callback([options, plan, &command] {
     command.run = [options, plan, &command]() -> Result<int> {
       if (const Status effective = check_effect(*plan, *options); !effective) return effective.error();
+      options->pipeline.trace.degrees.tensor_parallel = options->search.tensor_parallel.value_or(1);
       return run_plan(*options, command.json);
     };
   });

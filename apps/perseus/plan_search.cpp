@@ -274,9 +274,11 @@ void print_search(const SearchReport& report, const std::string& out, double too
 
 Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions& options, const SearchPlanner& planner,
                             bool as_json) {
-  if (pipeline.profile.empty() || !pipeline.dag.empty() || !pipeline.action_table.empty()) {
+  if (pipeline.profile.empty() || !pipeline.dag.empty() || !pipeline.action_table.empty() ||
+      (pipeline.traced && !model::schedule_named(pipeline.schedule))) {
     return Error{ErrorCode::usage,
-                 "several configurations need a profile, and schedules that have a name: no --dag, no --action-table"};
+                 "several configurations need a profile, and schedules that have a name: no --dag, no --action-table, "
+                 "no timeline of another order"};
   }
   Result<Measurements> measured = read_measurements(pipeline);
   if (!measured) return measured.error();

@@ -78,11 +78,12 @@ void add_memory_options(CLI::App& app, SearchOptions& options) {
       ->type_name("N")
       ->needs(model)
       ->group(kGroup);
-  app.add_option("--tensor-parallel", options.tensor_parallel,
-                 "GPUs that share each layer, for --memory-model (default: that of the list)")
+  app.add_option(
+         "--tensor-parallel", options.tensor_parallel,
+         "GPUs that share each layer, for --memory-model (default: that of the list) and --trace (default: those "
+         "that the timeline shows)")
       ->check(whole_number_within(1, 1024))
       ->type_name("N")
-      ->needs(model)
       ->group(kGroup);
   app.add_option("--precision", options.precision,
                  "Precision for --memory-model: bf16 (2 bytes for each activation) or tf32 (4 bytes) "

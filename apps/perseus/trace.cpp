@@ -4,20 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <memory>
-#include <set>
-#include <system_error>
 
 #include "advise.h"
 #include "command.h"
 #include "exit_codes.h"
 #include "io/formats/boost_json_text.h"
-#include "io/formats/file.h"
-#include "io/trace/read_trace.h"
 #include "origin.h"
 #include "output_directory.h"
+#include "planning/model/blocking_power.h"
 #include "terminal_size.h"
 #include "trace_answer.h"
 #include "traced_pipeline.h"
@@ -26,41 +22,15 @@ namespace perseus::cli {
 namespace {
 
 struct TraceOptions {
-  std::vector<std::string> files;
-  std::string names, profile, gpu = "H100-SXM", out;
-  what_if::JobDegrees degrees;
+  TraceInput input;
+  std::string profile, gpu = "H100-SXM", out;
   AdviseOptions advise;
 };
 
-Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
-  if (given.empty()) return std::optional<trace::TraceNames>();
-  for (const trace::TraceNames& ready : trace::ready_names()) {
-    if (ready.name == given) return std::optional(ready);
-  }
-  const auto text = formats::read_file(given);
-  if (!text) return text.error();
-  auto names = trace::parse_trace_names(*text, given);
-  if (!names) return names.error();
-  return std::optional(*std::move(names));
-}
-
 Result<TraceAnswer> answer_of(const TraceOptions& options) {
-  const auto names = names_of(options.names);
-  if (!names) return names.error();
-  std::set<std::filesystem::path> seen;
-  for (const std::string& file : options.files) {
-    std::error_code ignored;
-    if (!seen.insert(std::filesystem::weakly_canonical(file, ignored)).second)
-      return Error{ErrorCode::usage, fmt::format("{}: given twice; allowed: one timeline per rank", file)};
-  }
-  auto timeline = trace::read_trace(options.files, *names);
-  if (!timeline) return timeline.error();
-  auto job = what_if::understand(*timeline, options.degrees);
-  if (!job) return Error{job.error().code, fmt::format("{}: {}", options.files.front(), job.error().message)};
-  timeline->spans.clear();
-  TraceAnswer answer{*std::move(timeline), *std::move(job), {}, {}, {}, {}, {}, {}};
-  answer.errors = what_if::replay_errors(answer.job);
-  answer.slowdown = what_if::explain(answer.job);
+  auto understood = read_trace_input(options.input);
+  if (!understood) return understood.error();
+  TraceAnswer answer{{*std::move(understood)}, {}, {}, {}, {}};
   answer.waiting = what_if::waiting_of(answer.job);
   if (believable(answer)) {
     answer.others = what_if::other_plans(answer.job, answer.slowdown);
@@ -86,7 +56,7 @@ Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
   const auto is_ours = [](std::string_view name) {
     return name == "profile.csv" || name == "constants.json" || name == "schedule.csv" || name == "report.html";
   };
-  const auto files = traced_files(options.advise);
+  const auto files = traced_files(options.advise.pipeline);
   if (!files) return files.error();
   auto out = OutputDirectory::create(options.out, is_ours);
   if (!out) return out.error();
@@ -96,7 +66,7 @@ Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
     file.append(text);
     if (Status written = file.close(); !written) return written;
   }
-  std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.files, ", "))}};
+  std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.input.files, ", "))}};
   std::ranges::move(origin_facts(), std::back_inserter(inputs));
   const Status written = write_output_file(*out, "report.html", [&](const report::Sink& sink) {
     report::write_static_page(trace_page(answer, inputs), sink);
@@ -107,15 +77,20 @@ Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
 Result<int> run_trace(TraceOptions& options, bool as_json) {
   auto answer = answer_of(options);
   if (!answer) return answer.error();
-  Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, options.advise);
+  PipelineOptions& pipeline = options.advise.pipeline;
+  Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, pipeline);
   if (!planned) return planned.error();
+  if (!pipeline.blocking_power_w)
+    pipeline.blocking_power_w = model::guessed_blocking_power(pipeline.traced->profile).value();
+  options.advise.gpus = answer->job.pipelines * answer->job.ranks * answer->job.tensor_parallel;
+  options.advise.stragglers = stragglers_of(*answer);
   if (believable(*answer)) {
     const auto saving = advise_job(options.advise);
     if (!saving) return saving.error();
     answer->saving = *saving;
   }
   if (!options.out.empty()) {
-    answer->timeline_svg = traced_timelines(*answer, options.advise);
+    answer->timeline_svg = traced_timelines(*answer, pipeline);
     if (Status written = write_output(options, *answer); !written) return written.error();
   }
   print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));
@@ -131,21 +106,12 @@ void add_trace(CLI::App& app, Command& command) {
       "trace", "Explain timelines of a real job: what waiting costs, who makes the job wait, what Perseus would save");
   auto options = std::make_shared<TraceOptions>();
   trace
-      ->add_option("FILE", options->files,
+      ->add_option("FILE", options->input.files,
                    "Timelines of one job: Chrome traces or Perfetto JSON, plain or gzipped; one, or one per rank")
       ->required();
+  add_trace_names_options(*trace, options->input, "Options");
   trace
-      ->add_option("--names", options->names,
-                   "Which events are which computations: shared, torch, megatron, or a mapping in TOML, see "
-                   "docs/traces.md (default: the one of the three that knows the first event)")
-      ->type_name("NAME|FILE");
-  trace
-      ->add_option("--pipeline-parallel", options->degrees.pipeline_parallel,
-                   "Ranks of a pipeline, where files say only which rank of all they are (default: all ranks)")
-      ->check(whole_number_within(1, 1 << 16))
-      ->type_name("N");
-  trace
-      ->add_option("--tensor-parallel", options->degrees.tensor_parallel,
+      ->add_option("--tensor-parallel", options->input.degrees.tensor_parallel,
                    "Tensor-parallel ranks of a stage, where files say only which rank of all they are")
       ->capture_default_str()
       ->check(whole_number_within(1, 1 << 16))

@@ -20,11 +20,6 @@ using what_if::SlowdownCause;
 using what_if::Waiting;
 
 constexpr std::size_t kMostRankRows = 64;
-constexpr double kMostReplayError = 0.1;
-constexpr const char* kDoubt =
-    "the replay is too far from the timeline for an answer: is --pipeline-parallel right, is each file of another "
-    "rank, "
-    "and have they one clock?";
 
 std::string seconds(double s) { return report::text_of(Seconds(s)); }
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -114,8 +109,6 @@ report::TextRows heat_map(const TraceAnswer& answer) {
 
 }  // namespace
 
-bool believable(const TraceAnswer& answer) { return answer.errors.with_links <= kMostReplayError; }
-
 std::string worker_text(const SlowdownCause& cause) {
   return fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
 }
@@ -187,7 +180,7 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds(waiting),
                                           percent(waiting / s.measured_s))});
   if (!believable(answer)) {
-    facts.push_back({"doubt", kDoubt});
+    facts.push_back({"doubt", kTraceDoubt});
     return facts;
   }
   facts.push_back({"who", s.causes.empty() ? fmt::format("no cause explains {:.0f} %", 100 * what_if::kLeastShare)
@@ -249,7 +242,7 @@ json::object trace_json(const TraceAnswer& answer) {
       {"times", std::move(types)},
       {"links", std::move(links)},
       {"others", std::move(others)},
-      {"doubt", believable(answer) ? json::value(nullptr) : json::value(kDoubt)},
+      {"doubt", believable(answer) ? json::value(nullptr) : json::value(kTraceDoubt)},
       {"saving", believable(answer) ? json::value(answer.saving.json) : json::value(nullptr)},
       {"steps", std::move(steps)}};
 }

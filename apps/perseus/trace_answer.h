@@ -12,24 +12,18 @@
 
 #include "advise.h"
 #include "evaluation/what_if/other_plans.h"
-#include "evaluation/what_if/slowdown_causes.h"
 #include "io/report/static_page.h"
+#include "trace_input.h"
 
 namespace perseus::cli {
 
-struct TraceAnswer {
-  trace::TraceSpans timeline;  ///< without its spans
-  what_if::TracedJob job;
-  what_if::ReplayErrors errors;
-  what_if::Slowdown slowdown;
+struct TraceAnswer : UnderstoodTrace {
   std::vector<what_if::Waiting> waiting;
   std::vector<what_if::OtherPlan> others;
   AdviceTable saving;
   std::string timeline_svg;  ///< a pipeline as measured and as replayed
 };
 
-/// False: the replay differs so much from the timeline that neither causes nor savings are said.
-bool believable(const TraceAnswer& answer);
 /// "dp 0, stage 0"
 std::string worker_text(const what_if::SlowdownCause& cause);
 report::TextRows cause_rows(const TraceAnswer& answer);

@@ -25,35 +25,12 @@ model::Measurement scaled(model::Measurement m, double factor, int accelerators)
   return m;
 }
 
-/// The measured curves, scaled so that the highest clock takes the traced time. Another number of stages is stretched.
-Result<model::Profile> scaled_profile(const TraceAnswer& answer, const std::string& path) {
-  const auto measured = formats::read_profile_csv(path);
-  if (!measured) return measured.error();
+model::Profile one_clock_profile(const UnderstoodTrace& trace, const partitioner::GpuModel& gpu) {
   model::Profile profile;
-  const int stages = answer.job.stages, tensor = answer.job.tensor_parallel;
-  profile.accelerators.assign(stages, tensor);
-  for (const what_if::TypeTimes& type : answer.slowdown.types) {
-    const int like = type.stage * measured->num_stages() / stages;
-    const model::ProfileEntry* entry = measured->find(like, name_of(type.instruction));
-    if (entry == nullptr)
-      return Error{ErrorCode::usage, fmt::format("{}: no {} of stage {}; expected the instructions of the timeline",
-                                                 path, name_of(type.instruction), like)};
-    model::ProfileEntry own{type.stage, entry->instruction, {}};
-    const double factor = type.usual_s / entry->measurements.front().time.value();
-    const int per_accelerator = std::max(1, tensor / measured->accelerators[like]);
-    for (const model::Measurement& m : entry->measurements)
-      own.measurements.push_back(scaled(m, factor, per_accelerator));
-    profile.entries.push_back(std::move(own));
-  }
-  return profile;
-}
-
-model::Profile one_clock_profile(const TraceAnswer& answer, const partitioner::GpuModel& gpu) {
-  model::Profile profile;
-  const int tensor = answer.job.tensor_parallel;
-  profile.accelerators.assign(answer.job.stages, tensor);
+  const int tensor = trace.job.tensor_parallel;
+  profile.accelerators.assign(trace.job.stages, tensor);
   const Watts power = std::min(gpu.power_limit, gpu.static_power + gpu.dynamic_power);
-  for (const what_if::TypeTimes& type : answer.slowdown.types) {
+  for (const what_if::TypeTimes& type : trace.slowdown.types) {
     model::Measurement m;
     m.clock = gpu.highest;
     m.time = Seconds(type.usual_s);
@@ -61,24 +38,6 @@ model::Profile one_clock_profile(const TraceAnswer& answer, const partitioner::G
     profile.entries.push_back({type.stage, std::string(name_of(type.instruction)), {m}});
   }
   return profile;
-}
-
-model::TransferLatency latency_of(const TraceAnswer& answer) {
-  const auto& links = answer.slowdown.links;
-  if (links.empty() || answer.job.stages != answer.job.ranks) return {};
-  std::vector<model::BoundaryLatency> boundaries(answer.job.ranks - 1);
-  for (const what_if::TransferTimes& link : links)
-    (link.forward ? boundaries[link.boundary].forward : boundaries[link.boundary].backward) = Seconds(link.median_s);
-  return model::TransferLatency(std::move(boundaries));
-}
-
-/// Time of the pipeline with the slowest worker over that of the others.
-std::vector<double> stragglers_of(const TraceAnswer& answer) {
-  for (const what_if::SlowdownCause& cause : answer.slowdown.causes) {
-    const std::vector<double>& times = answer.slowdown.pipeline_s;
-    if (cause.kind == what_if::CauseKind::worker) return {times[cause.worker.pipeline] / lower_median(times)};
-  }
-  return {1.05, 1.1, 1.2};
 }
 
 /// Bars that end at `end` after `origin`, in the DAG's order; powers are those of the profile's highest clocks.
@@ -108,20 +67,59 @@ report::Timeline timeline_with(const model::ComputationDag& dag, const what_if::
 
 }  // namespace
 
-std::string traced_timelines(const TraceAnswer& answer, const AdviseOptions& options) {
+Result<model::Profile> scaled_profile(const UnderstoodTrace& trace, const std::string& path) {
+  const auto measured = formats::read_profile_csv(path);
+  if (!measured) return measured.error();
+  model::Profile profile;
+  const int stages = trace.job.stages, tensor = trace.job.tensor_parallel;
+  profile.accelerators.assign(stages, tensor);
+  for (const what_if::TypeTimes& type : trace.slowdown.types) {
+    const int like = type.stage * measured->num_stages() / stages;
+    const model::ProfileEntry* entry = measured->find(like, name_of(type.instruction));
+    if (entry == nullptr)
+      return Error{ErrorCode::usage, fmt::format("{}: no {} of stage {}; expected the instructions of the timeline",
+                                                 path, name_of(type.instruction), like)};
+    model::ProfileEntry own{type.stage, entry->instruction, {}};
+    const double factor = type.usual_s / entry->measurements.front().time.value();
+    const int per_accelerator = std::max(1, tensor / measured->accelerators[like]);
+    for (const model::Measurement& m : entry->measurements)
+      own.measurements.push_back(scaled(m, factor, per_accelerator));
+    profile.entries.push_back(std::move(own));
+  }
+  return profile;
+}
+
+model::TransferLatency latency_of(const UnderstoodTrace& trace) {
+  const auto& links = trace.slowdown.links;
+  if (links.empty() || trace.job.stages != trace.job.ranks) return {};
+  std::vector<model::BoundaryLatency> boundaries(trace.job.ranks - 1);
+  for (const what_if::TransferTimes& link : links)
+    (link.forward ? boundaries[link.boundary].forward : boundaries[link.boundary].backward) = Seconds(link.median_s);
+  return model::TransferLatency(std::move(boundaries));
+}
+
+std::vector<double> stragglers_of(const UnderstoodTrace& trace) {
+  for (const what_if::SlowdownCause& cause : trace.slowdown.causes) {
+    const std::vector<double>& times = trace.slowdown.pipeline_s;
+    if (cause.kind == what_if::CauseKind::worker) return {times[cause.worker.pipeline] / lower_median(times)};
+  }
+  return {1.05, 1.1, 1.2};
+}
+
+std::string traced_timelines(const UnderstoodTrace& trace, const PipelineOptions& pipeline) {
   std::vector<const what_if::TracedStep*> steps;
-  for (const what_if::TracedStep& step : answer.job.steps) steps.push_back(&step);
+  for (const what_if::TracedStep& step : trace.job.steps) steps.push_back(&step);
   std::ranges::sort(steps, {}, [](const auto* step) { return step->time_s(); });
   const what_if::TracedStep& step = *steps[steps.size() / 2];
   const auto slowest = std::ranges::max_element(step.pipelines, {}, &what_if::measured_span);
-  model::ComputationDag dag = answer.job.dag_of(*slowest);
-  dag.blocking_power = Watts(*options.pipeline.blocking_power_w);
-  dag.accelerators.assign(dag.num_ranks(), answer.job.tensor_parallel);
+  model::ComputationDag dag = trace.job.dag_of(*slowest);
+  dag.blocking_power = Watts(*pipeline.blocking_power_w);
+  dag.accelerators.assign(dag.num_ranks(), trace.job.tensor_parallel);
   double origin = step.end_s;
   for (const what_if::RankStep& rank : slowest->ranks) origin = std::min(origin, rank.ops.front().start_s);
   const int number = static_cast<int>(slowest - step.pipelines.begin());
-  const std::vector<double> end = what_if::replay_pipeline(answer.job, *slowest, number, what_if::measured_times());
-  const model::Profile& profile = *options.pipeline.traced_profile;
+  const std::vector<double> end = what_if::replay_pipeline(trace.job, *slowest, number, what_if::measured_times());
+  const model::Profile& profile = pipeline.traced->profile;
   std::string svg;
   report::write_timeline_svg(
       dag,
@@ -132,44 +130,41 @@ std::string traced_timelines(const TraceAnswer& answer, const AdviseOptions& opt
   return svg;
 }
 
-Status set_traced_pipeline(const TraceAnswer& answer, const std::string& profile, const std::string& gpu,
-                           AdviseOptions& options) {
-  PipelineOptions& pipeline = options.pipeline;
+Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& profile, const std::string& gpu,
+                           PipelineOptions& pipeline) {
+  TracedPipeline traced{{}, trace.job.schedule(), {}};
   if (profile.empty()) {
     const auto modeled = partitioner::gpu_named(gpu);
     if (!modeled) return modeled.error();
     pipeline.modeled_gpu = gpu;
     pipeline.profile = fmt::format("the timeline's times, {} at its highest clock", gpu);
-    pipeline.traced_profile = one_clock_profile(answer, *modeled);
+    traced.profile = one_clock_profile(trace, *modeled);
     pipeline.blocking_power_w = modeled->blocking_power.value();
   } else {
-    auto own = scaled_profile(answer, profile);
+    auto own = scaled_profile(trace, profile);
     if (!own) return own.error();
     pipeline.profile = profile + ", scaled to the timeline's times";
-    pipeline.blocking_power_w = model::guessed_blocking_power(*own).value();
-    pipeline.traced_profile = *std::move(own);
+    traced.profile = *std::move(own);
   }
-  pipeline.traced_schedule = answer.job.schedule();
-  pipeline.schedule = answer.job.schedule().name;
-  pipeline.microbatches = answer.job.microbatches;
-  pipeline.transfer_latency = latency_of(answer);
+  pipeline.traced = std::move(traced);
+  pipeline.schedule = trace.job.schedule().name;
+  pipeline.microbatches = trace.job.microbatches;
+  pipeline.chunks = trace.job.stages / trace.job.ranks;
+  pipeline.transfer_latency = latency_of(trace);
   pipeline.blocking_transfers = !pipeline.transfer_latency.is_zero();
-  options.gpus = answer.job.pipelines * answer.job.ranks * answer.job.tensor_parallel;
-  options.stragglers = stragglers_of(answer);
   return Ok{};
 }
 
-Result<std::vector<std::pair<std::string, std::string>>> traced_files(const AdviseOptions& options) {
-  const PipelineOptions& p = options.pipeline;
+Result<std::vector<std::pair<std::string, std::string>>> traced_files(const PipelineOptions& pipeline) {
   formats::PipelineConstants constants;
-  constants.schedule = model::schedule_named(p.schedule);
-  constants.microbatches = p.microbatches;
-  constants.costs = {Watts(*p.blocking_power_w), p.transfer_latency, p.blocking_transfers, false};
+  constants.schedule = model::schedule_named(pipeline.schedule);
+  constants.microbatches = pipeline.microbatches;
+  constants.costs = {Watts(*pipeline.blocking_power_w), pipeline.transfer_latency, pipeline.blocking_transfers, false};
   std::vector<std::pair<std::string, std::string>> files{
-      {"profile.csv", formats::format_profile_csv(*p.traced_profile)},
+      {"profile.csv", formats::format_profile_csv(pipeline.traced->profile)},
       {"constants.json", formats::format_pipeline_constants(constants)}};
   if (!constants.schedule) {
-    auto table = formats::format_action_table(*p.traced_schedule);
+    auto table = formats::format_action_table(pipeline.traced->schedule);
     if (!table) return table.error();
     files.emplace_back("schedule.csv", *std::move(table));
   }

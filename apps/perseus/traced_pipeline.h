@@ -4,7 +4,7 @@
 // Method:  a computation takes the usual pipeline's median. With a measured profile of the same kind of GPU, its curves
 //          are scaled to these times; without, a computation draws the modeled GPU's power at its highest clock, and
 //          the model gives the other clocks with their range (server/profiling/modeled_profile.h).
-// Output:  the options of `perseus advise` for this job; its files for --out: profile.csv, constants.json and, where
+// Output:  the options of a pipeline for this job; its files for `trace --out`: profile.csv, constants.json and, where
 //          the order has no name, schedule.csv.
 // Errors:  those of reading the profile; an unknown GPU; usage: a profile without one of the job's instructions.
 // Threads: pure but for the files.
@@ -14,17 +14,22 @@
 #include <utility>
 #include <vector>
 
-#include "advise.h"
-#include "trace_answer.h"
+#include "pipeline.h"
+#include "trace_input.h"
 
 namespace perseus::cli {
 
-/// `gpu`: the modeled one, if `profile` is empty.
-Status set_traced_pipeline(const TraceAnswer& answer, const std::string& profile, const std::string& gpu,
-                           AdviseOptions& options);
+/// Sets profile, schedule and transfers. `gpu`: the modeled one, if `profile` is empty.
+Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& profile, const std::string& gpu,
+                           PipelineOptions& pipeline);
+/// The measured curves, scaled so that the highest clock takes the traced time. Another number of stages is stretched.
+Result<model::Profile> scaled_profile(const UnderstoodTrace& trace, const std::string& path);
+model::TransferLatency latency_of(const UnderstoodTrace& trace);
+/// Time of the pipeline with the slowest worker over that of the others; some, where no worker is slow.
+std::vector<double> stragglers_of(const UnderstoodTrace& trace);
 /// The slowest pipeline of the median step, as measured and as replayed.
-std::string traced_timelines(const TraceAnswer& answer, const AdviseOptions& options);
+std::string traced_timelines(const UnderstoodTrace& trace, const PipelineOptions& pipeline);
 /// Names and contents.
-Result<std::vector<std::pair<std::string, std::string>>> traced_files(const AdviseOptions& options);
+Result<std::vector<std::pair<std::string, std::string>>> traced_files(const PipelineOptions& pipeline);
 
 }  // namespace perseus::cli

@@ -59,6 +59,45 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
   EXPECT_GT(answer.at("saving").at("advice").at(0).at("saving_pct").to_number<double>(), 1);
 }
 
+/// Of `perseus plan`.
+json::array points_of(const std::vector<std::string>& words) {
+  const Outcome outcome = run_perseus(words);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  return outcome.exit_code == 0 ? json::parse(outcome.out).at("points").as_array() : json::array();
+}
+
+TEST(TraceCommand, PlansAndEmulatesTheJobWithoutFilesBetween) {
+  const ScratchFolder scratch;
+  const std::string timeline = scratch.file("t.json", slow_worker_timeline());
+  const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
+  ASSERT_EQ(
+      run_perseus({"trace", timeline, "--names", names, "--profile", sample_profile(), "--out", out, "--effort", "low"})
+          .exit_code,
+      0);
+  const std::string constants = out + "/constants.json";
+  const json::array by_files =
+      points_of({"plan", out + "/profile.csv", "--constants", constants, "--effort", "low", "--json"});
+  const json::array directly =
+      points_of({"plan", sample_profile(), "--trace", timeline, "--names", names, "--effort", "low", "--json"});
+  ASSERT_EQ(directly.size(), by_files.size());
+  for (std::size_t p = 0; p < directly.size(); ++p) {
+    for (const char* const figure : {"time_s", "energy_j"})
+      EXPECT_NEAR(directly[p].at(figure).to_number<double>(), by_files[p].at(figure).to_number<double>(), 1e-3);
+  }
+  const Outcome plan =
+      run_perseus({"plan", sample_profile(), "--trace", timeline, "--names", names, "--effort", "low"});
+  EXPECT_THAT(plan.out, HasSubstr("timeline: t.json, 2 steps, replayed within 0.000 %"));
+
+  const std::string scenario = scratch.file("s.toml",
+                                            "iterations = 3\n[cluster]\nblocking_power_w = 90\n[[pipelines]]\n"
+                                            "name = \"all\"\nprofile = \"" +
+                                                sample_profile() + "\"\nmicrobatches = 1\ncount = 1\n");
+  const Outcome emulated = run_perseus({"emulate", scenario, "--trace", timeline, "--names", names});
+  ASSERT_EQ(emulated.exit_code, 0) << emulated.err;
+  EXPECT_THAT(emulated.out, HasSubstr("cluster: 8 GPUs, 2 pipelines, tensor parallel 1\n"
+                                      "pipelines 'all': 2 x 4 GPUs, 1f1b, 4 microbatches, 2.1000 s at maximum clock"));
+}
+
 TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   const ScratchFolder scratch;
   json::value events = json::parse(slow_worker_timeline());
@@ -76,6 +115,9 @@ TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   const json::object answer = json::parse(answered.out).as_object();
   EXPECT_TRUE(answer.at("saving").is_null());
   EXPECT_TRUE(answer.at("causes").as_array().empty());
+  const Outcome planned = run_perseus({"plan", sample_profile(), "--trace", timeline, "--names", names});
+  EXPECT_EQ(planned.exit_code, 65);
+  EXPECT_THAT(planned.err, HasSubstr("t.json: median error of the replay"));
 }
 
 TEST(TraceCommand, SaysWhatIsWrong) {
@@ -97,6 +139,13 @@ TEST(TraceCommand, SaysWhatIsWrong) {
        "n.toml:2: [events] unknown key 'fwd'; allowed: forward"},
       {{"trace", timeline, "--names", names, "--gpu", "X"}, 64, "X"},
       {{"trace", timeline, "--names", names, timeline}, 64, "t.json: given twice; allowed: one timeline per rank"},
+      {{"plan", "--trace", timeline}, 64, "--trace: a measured profile of the same kind of GPU is needed"},
+      {{"plan", sample_profile(), "--names", names}, 64, "--names requires --trace"},
+      {{"plan", sample_profile(), "--tensor-parallel", "2"}, 64, "has no effect without --memory-model or --trace"},
+      {{"emulate", (std::filesystem::path(sample_profile()).parent_path() / "sample_scenario.toml").string(), "--trace",
+        timeline},
+       64,
+       "--trace: 2 [[pipelines]] in the scenario"},
   };
   for (const auto& [words, exit_code, message] : cases) {
     const Outcome outcome = run_perseus(words);

@@ -1,0 +1,96 @@
+#include "trace_input.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "command.h"
+#include "io/formats/file.h"
+#include "io/trace/read_trace.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr double kMostReplayError = 0.1;
+
+Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
+  if (given.empty()) return std::optional<trace::TraceNames>();
+  for (const trace::TraceNames& ready : trace::ready_names()) {
+    if (ready.name == given) return std::optional(ready);
+  }
+  const auto text = formats::read_file(given);
+  if (!text) return text.error();
+  auto names = trace::parse_trace_names(*text, given);
+  if (!names) return names.error();
+  return std::optional(*std::move(names));
+}
+
+}  // namespace
+
+const char* const kTraceDoubt =
+    "the replay is too far from the timeline for an answer: is --pipeline-parallel right, is each file of another "
+    "rank, and have they one clock?";
+
+bool believable(const UnderstoodTrace& understood) { return understood.errors.with_links <= kMostReplayError; }
+
+Status check_believable(const UnderstoodTrace& understood, const TraceInput& input) {
+  if (believable(understood)) return Ok{};
+  return Error{ErrorCode::invalid_input, fmt::format("{}: median error of the replay {:.1f} %; {}", input.files.front(),
+                                                     100 * understood.errors.with_links, kTraceDoubt)};
+}
+
+std::string origin_of(const UnderstoodTrace& understood, const TraceInput& input) {
+  return fmt::format("{}, {} steps, replayed within {:.3f} %",
+                     std::filesystem::path(input.files.front()).filename().string(), understood.job.steps.size(),
+                     100 * understood.errors.with_links);
+}
+
+void add_trace_names_options(CLI::App& app, TraceInput& input, const std::string& group) {
+  app.add_option("--names", input.names,
+                 "Which events are which computations: shared, torch, megatron, or a mapping in TOML, see "
+                 "docs/traces.md (default: the one of the three that knows the first event)")
+      ->type_name("NAME|FILE")
+      ->group(group);
+  app.add_option("--pipeline-parallel", input.degrees.pipeline_parallel,
+                 "Ranks of a pipeline, where files say only which rank of all they are (default: all ranks)")
+      ->check(whole_number_within(1, 1 << 16))
+      ->type_name("N")
+      ->group(group);
+}
+
+CLI::Option* add_trace_option(CLI::App& app, TraceInput& input, const std::string& group) {
+  auto* trace = app.add_option("--trace", input.files,
+                               "Timelines of the job, as 'perseus trace' reads them: the measured profile is scaled to "
+                               "their times; replaces schedule, microbatches and transfers")
+                    ->type_name("FILE...")
+                    ->group(group);
+  add_trace_names_options(app, input, group);
+  for (const char* const option : {"--names", "--pipeline-parallel"}) app.get_option(option)->needs(trace);
+  return trace;
+}
+
+Result<UnderstoodTrace> read_trace_input(const TraceInput& input) {
+  const auto names = names_of(input.names);
+  if (!names) return names.error();
+  std::set<std::filesystem::path> seen;
+  for (const std::string& file : input.files) {
+    std::error_code ignored;
+    if (!seen.insert(std::filesystem::weakly_canonical(file, ignored)).second)
+      return Error{ErrorCode::usage, fmt::format("{}: given twice; allowed: one timeline per rank", file)};
+  }
+  auto timeline = trace::read_trace(input.files, *names);
+  if (!timeline) return timeline.error();
+  auto job = what_if::understand(*timeline, input.degrees);
+  if (!job) return Error{job.error().code, fmt::format("{}: {}", input.files.front(), job.error().message)};
+  timeline->spans = {};
+  UnderstoodTrace understood{*std::move(timeline), *std::move(job), {}, {}};
+  understood.errors = what_if::replay_errors(understood.job);
+  understood.slowdown = what_if::explain(understood.job);
+  return understood;
+}
+
+}  // namespace perseus::cli
