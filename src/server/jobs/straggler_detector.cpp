@@ -18,7 +18,12 @@ std::optional<double> StragglerDetector::reference() const {
   return lower_median(std::move(ratios));  // with two pipelines, the faster one is the reference
 }
 
-std::optional<double> StragglerDetector::report(int pipeline, double measured_over_planned) {
+std::optional<double> StragglerDetector::report(int pipeline, double measured_over_planned,
+                                                std::optional<ReportedBy> by) {
+  auto& counted = pipelines_[pipeline].counted;
+  // The same rank counts from 0 again once its process starts anew.
+  if (by && counted && by->rank != counted->rank && by->iteration <= counted->iteration) return std::nullopt;
+  counted = by;
   if (!(measured_over_planned > 0) || !std::isfinite(measured_over_planned)) return std::nullopt;
   Pipeline& own = pipelines_[pipeline];
   own.last.push_back(measured_over_planned);

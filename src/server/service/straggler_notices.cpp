@@ -152,7 +152,8 @@ void StragglerNotices::detect(LiveJob& live, const jobs::ReportIterations& reque
       if (notice.in_force && notice.detected) live.detector->assume(notice.pipeline, notice.degree);
     }
   }
-  const auto degree = live.detector->report(pipeline, upper_median(over_planned));
+  const auto by = last ? std::optional(jobs::ReportedBy{request.rank, *last}) : std::nullopt;
+  const auto degree = live.detector->report(pipeline, upper_median(over_planned), by);
   if (!degree) return;
   jobs::SetStraggler notice{job.id, {}, Seconds(0), *degree};
   notice.target.pipeline = pipeline;
