@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "io/formats/number.h"
@@ -24,6 +25,28 @@ std::vector<std::string_view> needed_names(std::span<const CsvColumn> known) {
 /// `name`, or `name (or otherwise)`.
 std::string with_alternative(const CsvColumn& column) {
   return column.otherwise.empty() ? std::string(column.name) : fmt::format("{} (or {})", column.name, column.otherwise);
+}
+
+/// What a spreadsheet or an editor did to a file whose header has no known columns; empty: nothing known.
+std::string header_hint(const std::vector<std::string_view>& fields, std::span<const CsvColumn> known) {
+  const std::string_view first = fields.front();
+  if (first.starts_with("\xff\xfe") || first.starts_with("\xfe\xff") || first.find('\0') != std::string_view::npos)
+    return "the file is UTF-16; save it as UTF-8";
+  if (first.starts_with("sep=")) return "remove this line: fields are separated by commas";
+  for (const char separator : {';', '\t', '|'}) {
+    if (fields.size() == 1 && first.find(separator) != std::string_view::npos)
+      return fmt::format("fields are separated by {}; allowed: commas, and points in numbers",
+                         separator == '\t' ? std::string("tabs") : fmt::format("'{}'", separator));
+  }
+  for (const std::string_view field : fields) {
+    for (const CsvColumn& column : known) {
+      const std::string_view start = field.substr(0, column.name.size());
+      const auto same = [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; };
+      if (field != column.name && std::ranges::equal(start, column.name, same))
+        return fmt::format("'{}' is not '{}': names are in lower case and without units", field, column.name);
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -63,7 +86,9 @@ Status CsvTable::read_header(std::span<const CsvColumn> known, OtherColumns othe
     if (known[column].needed && !has(column)) missing.push_back(with_alternative(known[column]));
   }
   if (missing.empty()) return Ok{};
-  return error_here(fmt::format("missing columns: {}; found: {}", fmt::join(missing, ", "), fmt::join(fields, ", ")));
+  const std::string hint = header_hint(fields, known);
+  return error_here(fmt::format("missing columns: {}; found: {}{}{}", fmt::join(missing, ", "), fmt::join(fields, ", "),
+                                hint.empty() ? "" : ": ", hint));
 }
 
 Result<bool> CsvTable::next() {
@@ -103,9 +128,11 @@ double CsvTable::number(std::size_t column, const CsvRange& range) {
 void CsvTable::fail(std::size_t column, std::string_view allowed) {
   if (error_) return;
   const std::string_view value = field(column), name = known_[column].name;
-  error_ = error_here(value.empty()
-                          ? fmt::format("{}: is missing; allowed: {}", name, allowed)
-                          : fmt::format("{}: '{}'; allowed: {}", name, value.substr(0, kShownCharacters), allowed));
+  error_ = error_here(
+      value.empty()
+          ? fmt::format("{}: is missing; allowed: {}", name, allowed)
+          : fmt::format("{}: '{}'; allowed: {}{}", name, value.substr(0, kShownCharacters), allowed,
+                        value.find("\xc2\xa0") == std::string_view::npos ? "" : ", without a non-breaking space"));
 }
 
 Error CsvTable::no_rows(std::string_view needed) const {

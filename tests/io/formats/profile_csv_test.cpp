@@ -185,6 +185,19 @@ TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndAllowedValues) {
   EXPECT_THAT(error_of(good + "\"0\"1,forward\n"), HasSubstr("p.csv:5: text after a closing quote"));
 }
 
+TEST(ProfileCsv, NamesWhatASpreadsheetDidToAFile) {
+  EXPECT_THAT(error_of("stage;instruction;frequency;time;energy\n0;forward;1400;0,1;30\n"),
+              HasSubstr("fields are separated by ';'; allowed: commas, and points in numbers"));
+  EXPECT_THAT(error_of("stage\tinstruction\tfrequency\ttime\tenergy\n"), HasSubstr("fields are separated by tabs"));
+  EXPECT_THAT(error_of("sep=,\nstage,instruction,frequency,time,energy\n"), HasSubstr("p.csv:1"));
+  EXPECT_THAT(error_of("sep=,\nstage,instruction,frequency,time,energy\n"), HasSubstr("remove this line"));
+  EXPECT_THAT(error_of(std::string("\xff\xfes\0t\0a\0", 8)), HasSubstr("the file is UTF-16; save it as UTF-8"));
+  EXPECT_THAT(error_of("stage,instruction,Frequency (MHz),time,energy\n"),
+              HasSubstr("'Frequency (MHz)' is not 'frequency': names are in lower case and without units"));
+  EXPECT_THAT(error_of("stage,instruction,frequency,time,energy\n0,forward,1400,0.1\xc2\xa0,30\n"),
+              HasSubstr("without a non-breaking space"));
+}
+
 TEST(ProfileCsv, StagesMustBeWholeAndComplete) {
   EXPECT_THAT(error_of(good + "3,forward,1,1,1\n3,backward,1,1,1\n"),
               HasSubstr("p.csv: stages 0..3 expected, stage 1 has no rows"));
