@@ -2,9 +2,8 @@
 //
 // Problem: iteration times are noisy, profiles are off by the same few percent everywhere, and a plan that changes
 //          with every outlier is worse than none.
-// Input:   per pipeline, at intervals, its measured over its planned iteration time (without waiting for others). All
-// of
-//          its ranks may report an iteration: it counts once.
+// Input:   per pipeline, at intervals, its measured over its planned iteration time (without waiting for others).
+//          All of its ranks may report an iteration: it counts once.
 // Output:  the new degree of a pipeline, rarely. The median of a pipeline's last reports is compared with the median
 //          of all pipelines. It becomes a straggler above `enter`, stops being one below `leave`, and changes its
 //          degree by more than `change`, each only after `reports` reports in a row (hysteresis). Needs two pipelines
