@@ -14,6 +14,7 @@
 #include "origin.h"
 #include "output_directory.h"
 #include "planning/model/blocking_power.h"
+#include "searched_jobs.h"
 #include "terminal_size.h"
 #include "trace_answer.h"
 #include "traced_pipeline.h"
@@ -24,6 +25,7 @@ namespace {
 struct TraceOptions {
   TraceInput input;
   std::string profile, gpu = "H100-SXM", out;
+  std::vector<int> stage_layers;
   AdviseOptions advise;
 };
 
@@ -31,9 +33,13 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
   auto understood = read_trace_input(options.input);
   if (!understood) return understood.error();
   TraceAnswer answer{{*std::move(understood)}, {}, {}, {}, {}};
+  const std::vector<int> layers = layers_per_stage(options.stage_layers, answer.job.stages);
+  if (!layers.empty() && std::ssize(layers) != answer.job.stages)
+    return Error{ErrorCode::usage, fmt::format("--stage-layers: {} numbers; allowed: one, or one for each of {} stages",
+                                               layers.size(), answer.job.stages)};
   answer.waiting = what_if::waiting_of(answer.job);
   if (believable(answer)) {
-    answer.others = what_if::other_plans(answer.job, answer.slowdown);
+    answer.others = what_if::other_plans(answer.job, answer.slowdown, layers);
   } else {
     answer.slowdown.causes.clear();
   }
@@ -82,7 +88,7 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
   if (!planned) return planned.error();
   if (!pipeline.blocking_power_w)
     pipeline.blocking_power_w = model::guessed_blocking_power(pipeline.traced->profile).value();
-  options.advise.gpus = answer->job.pipelines * answer->job.ranks * answer->job.tensor_parallel;
+  options.advise.gpus = gpus_of(*answer);
   options.advise.stragglers = stragglers_of(*answer);
   if (believable(*answer)) {
     const auto saving = advise_job(options.advise);
@@ -125,6 +131,12 @@ void add_trace(CLI::App& app, Command& command) {
       ->capture_default_str()
       ->excludes(profile)
       ->type_name("GPU");
+  trace
+      ->add_option("--stage-layers", options->stage_layers,
+                   "Layers of each stage, or one number for all: also show what moving layers one by one would help")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...");
   trace
       ->add_option("--out", options->out,
                    "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "

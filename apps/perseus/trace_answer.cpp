@@ -8,6 +8,7 @@
 
 #include "base/median.h"
 #include "io/report/format.h"
+#include "io/report/heat_map.h"
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
 
@@ -30,8 +31,13 @@ std::string cause_text(const SlowdownCause& cause) {
       return fmt::format("worker {}: {:.2f} times as slow as its peers", worker_text(cause), cause.factor);
     case CauseKind::stage:
       return fmt::format("stage {}: {:.2f} times the mean stage", cause.stage, cause.factor);
-    case CauseKind::lengths:
-      return "computations that vary: lengths of sequences, or a rank that is slow at times";
+    case CauseKind::drift:
+      return fmt::format("drift: computations of the last step take {:.2f} times those of the first", cause.factor);
+    case CauseKind::long_sequences:
+      return fmt::format("long sequences: microbatches of up to {:.2f} times the mean, on all ranks alike",
+                         cause.factor);
+    case CauseKind::variation:
+      return "computations that vary by themselves: a rank that is slow at times";
     case CauseKind::links:
       return "transfers slower than their median: links";
     case CauseKind::collectives:
@@ -75,13 +81,16 @@ double mean_waiting(const TraceAnswer& answer) {
 std::string step_picture(const TraceAnswer& answer) {
   report::ChartSeries measured{"as measured", report::look_of("perseus"), report::SeriesKind::marks, {}};
   report::ChartSeries replayed{"replayed", report::look_of("exact"), report::SeriesKind::marks, {}};
+  report::ChartSeries between{"until the next step", report::look_of("envpipe"), report::SeriesKind::marks, {}};
   for (std::size_t i = 0; i < answer.job.steps.size(); ++i) {
     const what_if::TracedStep& step = answer.job.steps[i];
+    if (const auto gap = what_if::time_until_next(answer.job, i))
+      between.points.push_back({static_cast<double>(step.number), *gap});
     measured.points.push_back({static_cast<double>(step.number), step.time_s()});
     replayed.points.push_back({static_cast<double>(step.number), answer.slowdown.step_s[i]});
   }
   return report::line_chart({"Steps", "step", "time of a step [s]"},
-                            {report::ChartPanel{"", {std::move(measured), std::move(replayed)}}});
+                            {report::ChartPanel{"", {std::move(measured), std::move(replayed), std::move(between)}}});
 }
 
 std::string waiting_picture(const TraceAnswer& answer) {
@@ -97,17 +106,22 @@ std::string waiting_picture(const TraceAnswer& answer) {
 }
 
 /// Per data-parallel rank and rank: the share of a step that it waits.
-report::TextRows heat_map(const TraceAnswer& answer) {
-  report::TextRows rows{{"waiting"}, {}};
-  for (int r = 0; r < answer.job.ranks; ++r) rows.header.push_back(fmt::format("rank {}", r));
+std::string heat_picture(const TraceAnswer& answer) {
+  report::HeatMap map;
+  for (int r = 0; r < answer.job.ranks; ++r) map.columns.push_back(fmt::format("rank {}", r));
   for (const Waiting& w : answer.waiting) {
-    if (w.worker.rank == 0) rows.rows.push_back({fmt::format("dp {}", w.worker.pipeline)});
-    rows.rows.back().push_back(percent(w.waiting_s / answer.slowdown.measured_s));
+    if (w.worker.rank == 0) {
+      map.rows.push_back(fmt::format("dp {}", w.worker.pipeline));
+      map.shares.emplace_back();
+    }
+    map.shares.back().push_back(w.waiting_s / answer.slowdown.measured_s);
   }
-  return rows;
+  return report::heat_map("Share of a step that a rank waits", map);
 }
 
 }  // namespace
+
+int gpus_of(const UnderstoodTrace& trace) { return trace.job.pipelines * trace.job.ranks * trace.job.tensor_parallel; }
 
 std::string worker_text(const SlowdownCause& cause) {
   return fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
@@ -154,6 +168,10 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
                                        answer.timeline.other_events, answer.timeline.names)});
   facts.push_back({"job", fmt::format("{} pipeline{} of {} ranks and {} stages, {} microbatches", job.pipelines,
                                       job.pipelines == 1 ? "" : "s", job.ranks, job.stages, job.microbatches)});
+  facts.push_back({"GPUs", fmt::format("{}, {}", gpus_of(answer),
+                                       job.tensor_parallel == 1
+                                           ? "one a rank (--tensor-parallel N: one rank of each N is in the timeline)"
+                                           : fmt::format("tensor parallel {}", job.tensor_parallel))});
   long others = 0;
   for (std::size_t o = 1; o < job.orders.size(); ++o) others += job.orders[o].pipelines;
   facts.push_back({"schedule", others == 0
@@ -164,23 +182,35 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
       {"steps", fmt::format("{} complete, {} incomplete and left out{}", job.steps.size(), job.incomplete_steps,
                             answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned)
                                                         : std::string())});
+  if (answer.timeline.unpaired_events > 0)
+    facts.push_back({"alone", fmt::format("{} ends without a begin or begins without an end: their steps lack them",
+                                          answer.timeline.unpaired_events)});
   facts.push_back({"replay", fmt::format("median error of a step {:.3f} %{}, {:.3f} % by computing alone",
                                          100 * answer.errors.with_links, job.has_transfers ? " with links" : "",
                                          100 * answer.errors.computing_alone)});
   facts.push_back({"step", fmt::format("{} as measured, {} replayed, {} ideal", seconds(s.measured_s),
                                        seconds(s.as_run_s), seconds(s.ideal_s))});
+  if (s.between_s)
+    facts.push_back({"between steps", fmt::format("{}, {} more than a step", seconds(*s.between_s),
+                                                  percent(*s.between_s / s.measured_s))});
   if (!s.links.empty()) {
     std::string links;
-    for (const what_if::TransferTimes& l : s.links)
-      links += fmt::format("{}{}->{} {} (at most {})", links.empty() ? "" : ", ", l.boundary + (l.forward ? 0 : 1),
-                           l.boundary + (l.forward ? 1 : 0), seconds(l.median_s), seconds(l.longest_s));
+    bool sized = false;
+    for (const what_if::TransferTimes& l : s.links) {
+      links += fmt::format("{}{}->{} {} (at most {}{})", links.empty() ? "" : ", ", l.boundary + (l.forward ? 0 : 1),
+                           l.boundary + (l.forward ? 1 : 0), seconds(l.median_s), seconds(l.longest_s),
+                           l.bytes_per_s ? fmt::format("; {} + {:.3g} GB/s", seconds(l.latency_s), *l.bytes_per_s / 1e9)
+                                         : std::string());
+      sized |= l.bytes_per_s.has_value();
+    }
+    if (!sized) links += "; latency alone: no unequal sizes of messages are in the timeline";
     facts.push_back({"links", links});
   }
   const double waiting = mean_waiting(answer);
   facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds(waiting),
                                           percent(waiting / s.measured_s))});
   if (!believable(answer)) {
-    facts.push_back({"doubt", kTraceDoubt});
+    facts.push_back({"doubt", doubt_about(answer)});
     return facts;
   }
   facts.push_back({"who", s.causes.empty() ? fmt::format("no cause explains {:.0f} %", 100 * what_if::kLeastShare)
@@ -195,7 +225,8 @@ json::object trace_json(const TraceAnswer& answer) {
   for (const SlowdownCause& c : s.causes) {
     json::object cause{{"kind", what_if::name_of(c.kind)}, {"without_s", c.without_s}, {"share", c.share}};
     if (c.kind == CauseKind::worker) cause["data_rank"] = c.worker.pipeline;
-    if (c.stage >= 0) cause["stage"] = c.stage, cause["factor"] = c.factor;
+    if (c.stage >= 0) cause["stage"] = c.stage;
+    if (c.factor != 1) cause["factor"] = c.factor;
     causes.push_back(std::move(cause));
   }
   for (const Waiting& w : answer.waiting)
@@ -220,31 +251,38 @@ json::object trace_json(const TraceAnswer& answer) {
     links.push_back({{"boundary", l.boundary},
                      {"direction", l.forward ? "forward" : "backward"},
                      {"median_s", l.median_s},
-                     {"longest_s", l.longest_s}});
-  return {
-      {"events", answer.timeline.events},
-      {"other_events", answer.timeline.other_events},
-      {"names", answer.timeline.names},
-      {"pipelines", job.pipelines},
-      {"ranks", job.ranks},
-      {"stages", job.stages},
-      {"tensor_parallel", job.tensor_parallel},
-      {"microbatches", job.microbatches},
-      {"schedule", job.schedule().name},
-      {"orders", job.orders.size()},
-      {"incomplete_steps", job.incomplete_steps},
-      {"replay_error", {{"with_links", answer.errors.with_links}, {"computing_alone", answer.errors.computing_alone}}},
-      {"measured_s", s.measured_s},
-      {"as_run_s", s.as_run_s},
-      {"ideal_s", s.ideal_s},
-      {"causes", std::move(causes)},
-      {"waiting", std::move(waiting)},
-      {"times", std::move(types)},
-      {"links", std::move(links)},
-      {"others", std::move(others)},
-      {"doubt", believable(answer) ? json::value(nullptr) : json::value(kTraceDoubt)},
-      {"saving", believable(answer) ? json::value(answer.saving.json) : json::value(nullptr)},
-      {"steps", std::move(steps)}};
+                     {"longest_s", l.longest_s},
+                     {"latency_s", l.latency_s},
+                     {"bytes_per_s", l.bytes_per_s ? json::value(*l.bytes_per_s) : json::value(nullptr)}});
+  return {{"events", answer.timeline.events},
+          {"other_events", answer.timeline.other_events},
+          {"names", answer.timeline.names},
+          {"pipelines", job.pipelines},
+          {"ranks", job.ranks},
+          {"stages", job.stages},
+          {"tensor_parallel", job.tensor_parallel},
+          {"microbatches", job.microbatches},
+          {"schedule", job.schedule().name},
+          {"orders", job.orders.size()},
+          {"incomplete_steps", job.incomplete_steps},
+          {"unpaired_events", answer.timeline.unpaired_events},
+          {"replay_error",
+           {{"with_links", answer.errors.with_links},
+            {"computing_alone", answer.errors.computing_alone},
+            {"early", answer.errors.early}}},
+          {"gpus", gpus_of(answer)},
+          {"measured_s", s.measured_s},
+          {"between_steps_s", s.between_s ? json::value(*s.between_s) : json::value(nullptr)},
+          {"as_run_s", s.as_run_s},
+          {"ideal_s", s.ideal_s},
+          {"causes", std::move(causes)},
+          {"waiting", std::move(waiting)},
+          {"times", std::move(types)},
+          {"links", std::move(links)},
+          {"others", std::move(others)},
+          {"doubt", believable(answer) ? json::value(nullptr) : json::value(doubt_about(answer))},
+          {"saving", believable(answer) ? json::value(answer.saving.json) : json::value(nullptr)},
+          {"steps", std::move(steps)}};
 }
 
 report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<report::ReportFact>& inputs) {
@@ -264,7 +302,7 @@ report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<repor
                            "A cause explains the part of (replayed - ideal) that its removal saves. The ideal step has "
                            "the mean time of all "
                            "computations of a kind and the median of all transfers and collectives. Shares overlap."});
-  page.sections.push_back({"What waiting costs", {waiting_picture(answer)}, {}, heat_map(answer), ""});
+  page.sections.push_back({"What waiting costs", {heat_picture(answer), waiting_picture(answer)}, {}, {}, ""});
   page.sections.push_back(
       {"Timeline",
        {answer.timeline_svg},

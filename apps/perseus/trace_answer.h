@@ -24,6 +24,8 @@ struct TraceAnswer : UnderstoodTrace {
   std::string timeline_svg;  ///< a pipeline as measured and as replayed
 };
 
+/// Of the whole job.
+int gpus_of(const UnderstoodTrace& trace);
 /// "dp 0, stage 0"
 std::string worker_text(const what_if::SlowdownCause& cause);
 report::TextRows cause_rows(const TraceAnswer& answer);

@@ -15,7 +15,7 @@
 namespace perseus::cli {
 namespace {
 
-constexpr double kMostReplayError = 0.1;
+constexpr double kMostReplayError = 0.1, kMostEarly = 0.02;
 
 Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
   if (given.empty()) return std::optional<trace::TraceNames>();
@@ -31,16 +31,26 @@ Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
 
 }  // namespace
 
-const char* const kTraceDoubt =
-    "the replay is too far from the timeline for an answer: is --pipeline-parallel right, is each file of another "
-    "rank, and have they one clock?";
+bool believable(const UnderstoodTrace& understood) {
+  return understood.errors.with_links <= kMostReplayError && understood.errors.early <= kMostEarly;
+}
 
-bool believable(const UnderstoodTrace& understood) { return understood.errors.with_links <= kMostReplayError; }
+std::string doubt_about(const UnderstoodTrace& understood) {
+  const what_if::ReplayErrors& errors = understood.errors;
+  if (errors.early > kMostEarly)
+    return fmt::format(
+        "dp {}, rank {} computes up to {:.1f} % of a step before its input from rank {} was computed: "
+        "have both ranks one clock, and are waits within computations named (receive)?",
+        errors.early_rank.pipeline, errors.early_rank.rank, 100 * errors.early, errors.before_early.rank);
+  return fmt::format(
+      "the replay is {:.1f} % from the timeline, too far for an answer: is --pipeline-parallel right, is "
+      "each file of another rank, and have they one clock?",
+      100 * errors.with_links);
+}
 
 Status check_believable(const UnderstoodTrace& understood, const TraceInput& input) {
   if (believable(understood)) return Ok{};
-  return Error{ErrorCode::invalid_input, fmt::format("{}: median error of the replay {:.1f} %; {}", input.files.front(),
-                                                     100 * understood.errors.with_links, kTraceDoubt)};
+  return Error{ErrorCode::invalid_input, fmt::format("{}: {}", input.files.front(), doubt_about(understood))};
 }
 
 std::string origin_of(const UnderstoodTrace& understood, const TraceInput& input) {

@@ -37,7 +37,7 @@ Result<UnderstoodTrace> read_trace_input(const TraceInput& input);
 /// False: the replay differs so much from the timeline that nothing may be concluded from it.
 bool believable(const UnderstoodTrace& understood);
 /// Why it is not.
-extern const char* const kTraceDoubt;
+std::string doubt_about(const UnderstoodTrace& understood);
 /// The same as an error that names the first file.
 Status check_believable(const UnderstoodTrace& understood, const TraceInput& input);
 /// "t.json.gz, 44 steps, replayed within 0.018 %"

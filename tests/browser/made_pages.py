@@ -1,5 +1,6 @@
 """The pages that perseus writes: reports and results of its commands, on small inputs."""
 
+import json
 import os
 import subprocess
 
@@ -56,6 +57,23 @@ def trace_of_runs(stages=2, microbatches=4, clocks=(1000, 900, 800, 700, 600)):
     return "\n".join(ops) + "\n", "\n".join(iterations) + "\n"
 
 
+def timeline(pipelines=2, steps=3, microbatches=4):
+    """A timeline for perseus trace: GPipe on two ranks; rank 1 of pipeline 1 takes half as long again."""
+    events = [{"ph": "M", "name": "thread_name", "pid": d, "tid": r, "args": {"name": f"PP rank {r}, TP rank 0, compute"}}
+              for d in range(pipelines) for r in range(2)]
+    for step in range(steps):
+        for d in range(pipelines):
+            done, free = {}, [2.0 * step] * 2
+            for kind, ranks, base_s in (("forward", (0, 1), 0.1), ("backward", (1, 0), 0.2)):
+                for m in range(microbatches):
+                    for r in ranks:
+                        begin = max(free[r], done.get((kind, m), 0))
+                        free[r] = done[kind, m] = begin + base_s * (1.5 if (d, r) == (1, 1) else 1)
+                        events.append({"ph": "X", "name": f"{kind}-compute", "pid": d, "tid": r, "ts": 1e6 * begin,
+                                       "dur": 1e6 * (free[r] - begin), "args": {"step": step, "mb_id": m, "model_chunk": 0}})
+    return json.dumps(events)
+
+
 def make(program, folder):
     """Writes the pages into the folder. Returns {name: path}."""
     def run(*arguments):
@@ -78,11 +96,14 @@ def make(program, folder):
     for name, text in zip(("ops.csv", "iters.csv"), trace_of_runs()):
         with open(os.path.join(folder, name), "w") as file:
             file.write(text)
+    with open(os.path.join(folder, "timeline.json"), "w") as file:
+        file.write(timeline())
+    run("trace", "timeline.json", "--effort", "low", "--out", "traced", "--no-progress")
     run("calibrate", "ops.csv", "iters.csv", "--out", "fitted")
     run("site", "plan", os.path.join(ROOT, "data/sample_site.toml"), "--out", "site")
     run("demo", "--known-profile", "--stages", "2", "-m", "2", "--iterations", "2", "--time-scale", "1", "--out", "demo")
     pages = {"report": "plans/report.html", "configurations": "search/configurations.html", "comparison": "comparison/comparison.html",
              "emulation": "emulation/emulation.html",
-             "reproduction": "reproduction/index.html", "partition": "partition.html", "calibration": "fitted/report.html",
+             "reproduction": "reproduction/index.html", "partition": "partition.html", "calibration": "fitted/report.html", "trace": "traced/report.html",
              "site plan": "site/site.html", "demo": "demo/report.html"}
     return {name: os.path.join(folder, page) for name, page in pages.items()}

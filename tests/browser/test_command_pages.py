@@ -16,7 +16,7 @@ from chromium import Browser, run_tests  # noqa: E402
 
 PAPER_PX = 718  # A4 without its margins, at 96 dpi; letter is wider
 PHONE = {"width": 390, "height": 844, "phone": True}
-DRAWN = ("configurations", "comparison", "emulation", "reproduction", "partition", "calibration", "site plan")
+DRAWN = ("configurations", "comparison", "emulation", "reproduction", "partition", "calibration", "site plan", "trace")
 TIMELINES = ("demo",)  # drawings without values to point at
 
 
@@ -44,6 +44,7 @@ class PagesTest(unittest.TestCase):
     def test_headlines(self):
         headlines = {"reproduction": r"^the fastest plans save -?[\d.]+ %, those of the published method -?[\d.]+ %$",
                      "partition": r"^4 stages, ",
+                     "trace": r"^ranks wait [\d.]+ % of a step; worker dp 1, stage 1: 1.50 times as slow as its peers$",
                      "calibration": r"^predicts new plans within [\d.]+ % of time and [\d.]+ % of energy$", "site plan": "^a hall$",
                      "demo": r"^-?[\d.]+ % less energy, -?[\d.]+ % slower; with a straggler -?[\d.]+ % less$"}
         for name, pattern in headlines.items():

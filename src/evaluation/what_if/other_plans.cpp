@@ -1,5 +1,8 @@
 #include "evaluation/what_if/other_plans.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -13,6 +16,9 @@ namespace perseus::what_if {
 namespace {
 
 using model::Instruction;
+
+constexpr double kLeastGain = 0.005;
+constexpr int kMostMoved = 32;  ///< layers
 
 /// Seconds of a rank's forward and backward.
 using RankTimes = std::vector<std::map<Instruction, double>>;
@@ -50,9 +56,50 @@ bool recomputes(const model::Schedule& schedule) {
          std::ranges::find(schedule.ranks.front(), Instruction::recompute, &model::Action::instruction);
 }
 
+double sum_of(const std::map<Instruction, double>& times) {
+  double sum = 0;
+  for (const auto& [instruction, seconds] : times) sum += seconds;
+  return sum;
+}
+
+/// Adds each layer that shortens the pipeline when it leaves the longest stage.
+template <class Add>
+void move_layers(const model::Schedule& schedule, RankTimes times, std::vector<int> layers, double shortest_s,
+                 const Add& add) {
+  std::map<Instruction, double> layer;
+  for (std::size_t s = 0; s < times.size(); ++s) {
+    for (const auto& [instruction, seconds] : times[s]) {
+      const auto [least, is_new] = layer.try_emplace(instruction, seconds / layers[s]);
+      if (!is_new) least->second = std::min(least->second, seconds / layers[s]);
+    }
+  }
+  for (int moved = 0; moved < kMostMoved; ++moved) {
+    const auto longest = std::ranges::max_element(times, {}, sum_of) - times.begin();
+    if (layers[longest] < 2) return;
+    std::optional<std::size_t> best;
+    for (std::size_t to = 0; to < times.size(); ++to) {
+      if (static_cast<std::ptrdiff_t>(to) == longest) continue;
+      RankTimes changed = times;
+      for (const auto& [instruction, seconds] : layer) {
+        changed[longest][instruction] -= seconds;
+        changed[to][instruction] += seconds;
+      }
+      const auto seconds = makespan_of(schedule, changed);
+      if (seconds && *seconds < (1 - kLeastGain) * shortest_s) best = to, shortest_s = *seconds;
+    }
+    if (!best) return;
+    --layers[longest], ++layers[*best];
+    for (const auto& [instruction, seconds] : layer) {
+      times[longest][instruction] -= seconds;
+      times[*best][instruction] += seconds;
+    }
+    add(fmt::format("layers {}", fmt::join(layers, ",")), shortest_s);
+  }
+}
+
 }  // namespace
 
-std::vector<OtherPlan> other_plans(const TracedJob& job, const Slowdown& slowdown) {
+std::vector<OtherPlan> other_plans(const TracedJob& job, const Slowdown& slowdown, const std::vector<int>& layers) {
   if (job.stages != job.ranks || slowdown.types.size() != 2 * static_cast<std::size_t>(job.stages)) return {};
   RankTimes times(job.ranks), equal(job.ranks);
   for (const TypeTimes& type : slowdown.types) {
@@ -64,9 +111,10 @@ std::vector<OtherPlan> other_plans(const TracedJob& job, const Slowdown& slowdow
   if (!traced) return {};
   std::vector<OtherPlan> all;
   const auto add = [&](std::string name, std::optional<double> seconds) {
-    if (seconds && *seconds < 0.995 * *traced) all.push_back({std::move(name), *seconds});
+    if (seconds && *seconds < (1 - kLeastGain) * *traced) all.push_back({std::move(name), *seconds});
   };
   add("equal stages", makespan_of(job.schedule(), equal));
+  if (std::ssize(layers) == job.stages) move_layers(job.schedule(), times, layers, *traced, add);
   for (const std::string& name : model::schedule_names()) {
     const auto schedule = model::make_schedule(name, {job.ranks, job.microbatches, model::usual_chunks(name)});
     if (schedule && !recomputes(*schedule)) add("schedule " + name, makespan_of(*schedule, times));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "base/median.h"
@@ -130,6 +131,41 @@ double measured_span(const PipelineStep& step) {
   return last - first;
 }
 
+namespace {
+
+/// Sets `errors.early` and its ranks.
+void find_early(const TracedJob& job, ReplayErrors& errors) {
+  std::map<std::tuple<int, int, int>, std::vector<double>> early;  // by pipeline, rank of the input, rank
+  for (const TracedStep& step : job.steps) {
+    for (int d = 0; d < job.pipelines; ++d) {
+      const PipelineStep& p = step.pipelines[d];
+      const model::ComputationDag& dag = job.dag_of(p);
+      std::vector<const TracedOp*> ops(dag.computations.size());
+      for (int r = 0; r < job.ranks; ++r) {
+        for (std::size_t k = 0; k < dag.rank_order[r].size(); ++k) ops[dag.rank_order[r][k]] = &p.ranks[r].ops[k];
+      }
+      std::map<std::pair<int, int>, double> most;
+      for (const model::Dependency& dependency : dag.dependencies) {
+        const std::pair ranks(dag.computations[dependency.before].rank, dag.computations[dependency.after].rank);
+        if (ranks.first == ranks.second) continue;
+        const double by = ops[dependency.before]->end_s() - ops[dependency.after]->start_s;
+        const auto [found, is_new] = most.try_emplace(ranks, by);
+        found->second = std::max(found->second, by);
+      }
+      const double span = measured_span(p);
+      for (const auto& [ranks, by] : most) early[{d, ranks.first, ranks.second}].push_back(span > 0 ? by / span : 0);
+    }
+  }
+  for (auto& [ranks, all] : early) {
+    const double usual = median(std::move(all));
+    const auto [pipeline, before, after] = ranks;
+    if (usual > errors.early)
+      errors.early = usual, errors.early_rank = {pipeline, after}, errors.before_early = {pipeline, before};
+  }
+}
+
+}  // namespace
+
 ReplayErrors replay_errors(const TracedJob& job) {
   std::vector<double> with_links, alone;
   const StepTimes measured = measured_times(), computing = computing_alone();
@@ -145,7 +181,11 @@ ReplayErrors replay_errors(const TracedJob& job) {
     }
   }
   if (alone.empty()) return {};
-  return {median(with_links), median(alone)};
+  ReplayErrors errors;
+  errors.with_links = median(with_links);
+  errors.computing_alone = median(alone);
+  find_early(job, errors);
+  return errors;
 }
 
 }  // namespace perseus::what_if

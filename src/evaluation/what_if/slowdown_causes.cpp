@@ -8,11 +8,15 @@
 #include <utility>
 
 #include "base/median.h"
+#include "evaluation/what_if/shared_factors.h"
 
 namespace perseus::what_if {
 namespace {
 
 using model::Instruction;
+
+constexpr std::size_t kMostSizes = 64;  ///< of messages, that are told apart
+constexpr double kLeastUnequal = 1.2;   ///< the largest message over the smallest
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -68,18 +72,54 @@ std::vector<TypeTimes> type_times(const TracedJob& job) {
   return result;
 }
 
+/// Sets the parts of a link's time; `transfers`: sizes, -1 if not known, and times.
+void fit_link(std::vector<std::pair<double, double>> transfers, TransferTimes& link) {
+  link.latency_s = link.median_s;
+  std::ranges::sort(transfers);
+  if (transfers.front().first < 0 || transfers.back().first < kLeastUnequal * transfers.front().first) return;
+  std::vector<std::pair<double, double>> groups;  // of like sizes: mean size, median time
+  const std::size_t per_group = std::max<std::size_t>(1, transfers.size() / kMostSizes);
+  for (std::size_t first = 0; first < transfers.size(); first += per_group) {
+    const std::size_t end = std::min(transfers.size(), first + per_group);
+    std::vector<double> times;
+    double bytes = 0;
+    for (std::size_t i = first; i < end; ++i) {
+      bytes += transfers[i].first / static_cast<double>(end - first);
+      times.push_back(transfers[i].second);
+    }
+    groups.emplace_back(bytes, median(std::move(times)));
+  }
+  std::vector<double> slopes, rests;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t j = i + 1; j < groups.size(); ++j) {
+      if (groups[j].first > groups[i].first)
+        slopes.push_back((groups[j].second - groups[i].second) / (groups[j].first - groups[i].first));
+    }
+  }
+  const double slope = median(std::move(slopes));
+  if (slope <= 0) return;
+  for (const auto& [bytes, time] : groups) rests.push_back(time - slope * bytes);
+  link.latency_s = std::max(0.0, median(std::move(rests)));
+  link.bytes_per_s = 1 / slope;
+}
+
 std::vector<TransferTimes> link_times(const TracedJob& job) {
-  std::map<std::pair<int, bool>, std::vector<double>> transfers;
+  std::map<std::pair<int, bool>, std::vector<std::pair<double, double>>> transfers;
   for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
     for (const TracedOp& op : rank.ops) {
       const bool forward = op.action.instruction == Instruction::forward;
       if (op.receive_s > 0)
-        transfers[{forward ? op.action.stage - 1 : op.action.stage, !forward}].push_back(op.receive_s);
+        transfers[{forward ? op.action.stage - 1 : op.action.stage, !forward}].emplace_back(op.receive_bytes,
+                                                                                            op.receive_s);
     }
   });
   std::vector<TransferTimes> links;
-  for (const auto& [link, times] : transfers)
+  for (const auto& [link, all] : transfers) {
+    std::vector<double> times;
+    for (const auto& [bytes, time] : all) times.push_back(time);
     links.push_back({link.first, !link.second, median(times), *std::ranges::max_element(times)});
+    fit_link(all, links.back());
+  }
   return links;
 }
 
@@ -92,14 +132,12 @@ struct Key {
 
 class Explaining {
  public:
-  explicit Explaining(const TracedJob& job) : job_(job), measured_(measured_times()) {
+  explicit Explaining(const TracedJob& job) : job_(job), measured_(measured_times()), shared_(shared_factors(job)) {
     std::map<trace::SpanKind, std::vector<double>> collectives;
     std::map<Instruction, std::vector<double>> computations;
     std::vector<double> transfers;
-    for_each_rank(job, [&](const RankStep& rank, TracedWorker w) {
+    for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
       for (const TracedOp& op : rank.ops) {
-        times_[key_of(op, w)].push_back(op.duration_s);
-        computations[op.action.instruction].push_back(op.duration_s);
         if (op.receive_s > 0) transfers.push_back(op.receive_s);
         if (op.send_s > 0) transfers.push_back(op.send_s);
       }
@@ -108,8 +146,18 @@ class Explaining {
       }
     });
     for (const auto& [kind, all] : collectives) ideal_collective_[kind] = median(all);
-    for (const auto& [instruction, all] : computations) ideal_compute_[instruction] = mean(all);
     if (!transfers.empty()) ideal_transfer_ = median(transfers);
+    for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
+      for (int d = 0; d < job.pipelines; ++d) {
+        for (int r = 0; r < job.ranks; ++r) {
+          for (const TracedOp& op : job.steps[s].pipelines[d].ranks[r].ops) {
+            times_[key_of(op, {d, r})].push_back(op.duration_s / shared_factor(op, {d, r}, s));
+            computations[op.action.instruction].push_back(op.duration_s / shared_.drift_of(s));
+          }
+        }
+      }
+    }
+    for (const auto& [instruction, all] : computations) ideal_compute_[instruction] = mean(all);
     for (const auto& [key, all] : times_) usual_[key] = median(all);
   }
 
@@ -122,6 +170,11 @@ class Explaining {
       result.step_s.push_back(replay_step(job_, step, measured_));
     }
     result.as_run_s = mean(result.step_s);
+    std::vector<double> between;
+    for (std::size_t s = 0; s < job_.steps.size(); ++s) {
+      if (const auto gap = time_until_next(job_, s)) between.push_back(*gap);
+    }
+    if (!between.empty()) result.between_s = mean(between);
     for (int d = 0; d < job_.pipelines; ++d) {
       std::vector<double> spans;
       for (const TracedStep& step : job_.steps) spans.push_back(measured_span(step.pipelines[d]));
@@ -138,7 +191,7 @@ class Explaining {
         cause.without_s = result.as_run_s;
         cause.share = lost > 0 ? (result.measured_s - result.as_run_s) / lost : 0;
       } else {
-        cause.without_s = replayed(without(cause));
+        cause.without_s = replayed_without(cause);
         cause.share = lost > 0 ? (result.as_run_s - cause.without_s) / lost : 0;
       }
       if (cause.share >= kLeastShare) result.causes.push_back(cause);
@@ -199,8 +252,10 @@ class Explaining {
       if (fastest[s] > (1 + kLeastExcess) * mean_stage)
         all.push_back({CauseKind::stage, {-1, -1}, s, fastest[s] / mean_stage});
     }
+    if (!shared_.drift.empty()) all.push_back({CauseKind::drift, {-1, -1}, -1, shared_.drift.back()});
+    if (!shared_.length.empty()) all.push_back({CauseKind::long_sequences, {-1, -1}, -1, shared_.longest});
     for (const CauseKind kind :
-         {CauseKind::lengths, CauseKind::links, CauseKind::collectives, CauseKind::pauses, CauseKind::gaps})
+         {CauseKind::variation, CauseKind::links, CauseKind::collectives, CauseKind::pauses, CauseKind::gaps})
       all.push_back({kind});
     return all;
   }
@@ -212,7 +267,15 @@ class Explaining {
                             ranks.begin());
   }
 
-  StepTimes without(const SlowdownCause& cause) const {
+  /// Mean step time without a cause.
+  [[nodiscard]] double replayed_without(const SlowdownCause& cause) const {
+    std::vector<double> all;
+    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s)
+      all.push_back(replay_step(job_, job_.steps[s], without(cause, s)));
+    return mean(all);
+  }
+
+  [[nodiscard]] StepTimes without(const SlowdownCause& cause, int step) const {
     StepTimes times = measured_;
     switch (cause.kind) {
       case CauseKind::worker:
@@ -222,8 +285,20 @@ class Explaining {
           return is_it ? ideal_compute_.at(op.action.instruction) : op.duration_s;
         };
         break;
-      case CauseKind::lengths:
-        times.compute = [this](const TracedOp& op, TracedWorker w) { return usual_.at(key_of(op, w)); };
+      case CauseKind::drift:
+        times.compute = [this, step](const TracedOp& op, TracedWorker) {
+          return op.duration_s / shared_.drift_of(step);
+        };
+        break;
+      case CauseKind::long_sequences:
+        times.compute = [this, step](const TracedOp& op, TracedWorker w) {
+          return op.duration_s / shared_.length_of(step, w.pipeline, op.action.microbatch);
+        };
+        break;
+      case CauseKind::variation:
+        times.compute = [this, step](const TracedOp& op, TracedWorker w) {
+          return usual_.at(key_of(op, w)) * shared_factor(op, w, step);
+        };
         break;
       case CauseKind::links:
         make_links_ideal(times);
@@ -240,8 +315,14 @@ class Explaining {
     return times;
   }
 
+  /// Of drift and sequences.
+  [[nodiscard]] double shared_factor(const TracedOp& op, TracedWorker w, int step) const {
+    return shared_.drift_of(step) * shared_.length_of(step, w.pipeline, op.action.microbatch);
+  }
+
   const TracedJob& job_;
   StepTimes measured_;
+  SharedFactors shared_;
   std::map<Key, std::vector<double>> times_;
   std::map<Key, double> usual_;
   std::map<Instruction, double> ideal_compute_;
@@ -257,8 +338,12 @@ std::string_view name_of(CauseKind kind) {
       return "worker";
     case CauseKind::stage:
       return "stage";
-    case CauseKind::lengths:
-      return "lengths";
+    case CauseKind::drift:
+      return "drift";
+    case CauseKind::long_sequences:
+      return "long_sequences";
+    case CauseKind::variation:
+      return "variation";
     case CauseKind::links:
       return "links";
     case CauseKind::collectives:
@@ -269,6 +354,11 @@ std::string_view name_of(CauseKind kind) {
       return "gaps";
   }
   return "";
+}
+
+std::optional<double> time_until_next(const TracedJob& job, std::size_t step) {
+  if (step + 1 >= job.steps.size() || job.steps[step + 1].number != job.steps[step].number + 1) return std::nullopt;
+  return std::max(0.0, job.steps[step + 1].start_s - job.steps[step].end_s);
 }
 
 Slowdown explain(const TracedJob& job) { return Explaining(job).run(); }

@@ -22,6 +22,7 @@ using trace::SpanKind;
 
 constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
 constexpr const char* kGeneric = "generic";
+constexpr int kShownSteps = 3;  ///< whose faults an error names
 
 Error invalid(std::string message) { return {ErrorCode::invalid_input, std::move(message)}; }
 
@@ -45,18 +46,19 @@ class Understanding {
     if (Status status = place_threads(); !status) return status.error();
     Steps steps = sorted_steps();
     find_shape(steps);
+    std::string lacks;  // of the first steps
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
-      } else {
-        ++job_.incomplete_steps;
+      } else if (job_.incomplete_steps++ < kShownSteps) {
+        lacks += fmt::format("; step {}: {}", number, step.error().message);
       }
     }
     if (job_.steps.empty())
       return invalid(fmt::format(
           "{} steps, none complete; expected one with every microbatch of {} stages and {} microbatches on {} ranks of "
-          "{} pipelines",
-          steps.size(), job_.stages, job_.microbatches, job_.ranks, job_.pipelines));
+          "{} pipelines{}",
+          steps.size(), job_.stages, job_.microbatches, job_.ranks, job_.pipelines, lacks));
     if (Status status = add_dags(); !status) return status.error();
     return std::move(job_);
   }
@@ -174,8 +176,15 @@ class Understanding {
     return is_v_shaped_ ? 2 * job_.ranks - 1 - rank : s.chunk * job_.ranks + rank;
   }
 
-  std::optional<TracedStep> step_of(int number, const Ranks& ranks) {
-    if (static_cast<int>(ranks.size()) != job_.pipelines * job_.ranks) return std::nullopt;
+  /// Error: what the step lacks.
+  Result<TracedStep> step_of(int number, const Ranks& ranks) {
+    for (int d = 0; d < job_.pipelines; ++d) {
+      for (int r = 0; r < job_.ranks; ++r) {
+        const auto found = ranks.find({d, r});
+        if (found == ranks.end() || found->second.computing.empty())
+          return invalid(fmt::format("no computation of dp {}, rank {}", d, r));
+      }
+    }
     TracedStep step{number, HUGE_VAL, -HUGE_VAL, std::vector<PipelineStep>(job_.pipelines)};
     for (const auto& [place, spans] : ranks) {
       for (const std::vector<Span>* all : {&spans.computing, &spans.communicating}) {
@@ -189,7 +198,7 @@ class Understanding {
     std::vector<int> orders;
     for (const PipelineStep& pipeline : step.pipelines) {
       const auto order = order_of(pipeline);
-      if (!order) return std::nullopt;
+      if (!order) return invalid(fmt::format("dp {}: {}", &pipeline - step.pipelines.data(), order.error().message));
       orders.push_back(*order);
     }
     for (int d = 0; d < job_.pipelines; ++d) {
@@ -259,18 +268,21 @@ class Understanding {
                                            op.action.instruction == Instruction::pure_backward;
         if (of_kind && op.action.stage != without) ops.push_back(&op);
       }
-      std::vector<double> times;
+      std::vector<const Span*> transfers;
       for (const Span& s : spans) {
-        if (s.kind == kind) times.push_back(s.duration_s);
+        if (s.kind == kind) transfers.push_back(&s);
       }
-      if (times.size() != ops.size() || times.empty()) continue;
+      if (transfers.size() != ops.size() || transfers.empty()) continue;
       job_.has_transfers = true;
-      for (std::size_t i = 0; i < ops.size(); ++i) (sends ? ops[i]->send_s : ops[i]->receive_s) = times[i];
+      for (std::size_t i = 0; i < ops.size(); ++i) {
+        (sends ? ops[i]->send_s : ops[i]->receive_s) = transfers[i]->duration_s;
+        if (!sends) ops[i]->receive_bytes = transfers[i]->bytes;
+      }
     }
   }
 
-  /// The order of this pipeline; nothing: a computation is missing or there twice.
-  std::optional<int> order_of(const PipelineStep& pipeline) {
+  /// The order of this pipeline. Error: a computation is missing or there twice.
+  Result<int> order_of(const PipelineStep& pipeline) {
     model::Schedule schedule{kGeneric, job_.stages, job_.microbatches, {}, {}};
     for (const RankStep& rank : pipeline.ranks) {
       auto& actions = schedule.ranks.emplace_back();
@@ -279,7 +291,7 @@ class Understanding {
     for (std::size_t o = 0; o < job_.orders.size(); ++o) {
       if (job_.orders[o].schedule.ranks == schedule.ranks) return static_cast<int>(o);
     }
-    if (!schedule.validate()) return std::nullopt;
+    if (Status valid = schedule.validate(); !valid) return valid.error();
     for (const std::string& name : model::schedule_names()) {
       const auto known = model::make_schedule(name, {job_.ranks, job_.microbatches, job_.stages / job_.ranks});
       if (known && known->ranks == schedule.ranks) {

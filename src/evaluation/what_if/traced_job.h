@@ -28,9 +28,10 @@ struct TracedOp {
   model::Action action;
   double start_s = 0;
   double duration_s = 0;
-  double receive_s = 0;  ///< transfer of its input
-  double send_s = 0;     ///< transfer of its result, for which its rank waits
-  double pause_s = 0;    ///< garbage collection within it, part of the duration
+  double receive_s = 0;       ///< transfer of its input
+  double receive_bytes = -1;  ///< of that transfer; -1: the timeline does not say
+  double send_s = 0;          ///< transfer of its result, for which its rank waits
+  double pause_s = 0;         ///< garbage collection within it, part of the duration
   [[nodiscard]] double end_s() const { return start_s + duration_s; }
 };
 

@@ -71,6 +71,7 @@ class TraceReader {
     first_span_ = timeline_.spans.size();
     first_thread_ = timeline_.threads.size();
     thread_numbers_.clear();
+    parts_.clear();
     open_.clear();
     EventSplitter splitter;
     const auto visit = [this](std::string_view key, std::string_view object) {
@@ -83,26 +84,47 @@ class TraceReader {
       if (Status status = splitter.feed(*piece, visit); !status) return in_file(status.error());
     }
     if (Status status = splitter.finish(); !status) return in_file(status.error());
+    for (const auto& [thread, open] : open_) timeline_.unpaired_events += std::ssize(open);
     keep_first_category();
     for (std::size_t t = first_thread_; t < timeline_.threads.size(); ++t) complete(timeline_.threads[t]);
     return Ok{};
   }
 
   Result<TraceSpans> take() {
+    if (timeline_.events == 0)
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}: no event; expected a list of events or an object with traceEvents", file_)};
     if (timeline_.spans.empty()) {
       std::string known;
       for (const auto& [pattern, kind] : names_.events) known += (known.empty() ? "" : ", ") + pattern;
       if (known.empty()) known = "a mapping with --names FILE";
-      return Error{ErrorCode::invalid_input,
-                   fmt::format("{}: none of {} events has a name of a computation; expected {}", file_,
-                               timeline_.events, known)};
+      return Error{
+          ErrorCode::invalid_input,
+          fmt::format("{}: none of {} events has a name of a computation{}; expected {}", file_, timeline_.events,
+                      timeline_.unpaired_events == 0
+                          ? ""
+                          : fmt::format(", and {} begin or end alone", timeline_.unpaired_events),
+                      known)};
     }
+    if (const auto missing = missing_place(); !missing.empty())
+      return Error{ErrorCode::invalid_input, fmt::format("{}: [places] {}", names_.name, missing)};
     assign_steps();
     timeline_.names = names_.name;
     return std::move(timeline_);
   }
 
  private:
+  /// The first place of a given mapping that never occurs; ready mappings name what some recorders leave out.
+  [[nodiscard]] std::string missing_place() const {
+    if (std::ranges::find(ready_names(), names_.name, &TraceNames::name) != ready_names().end()) return {};
+    for (std::size_t f = 0; f < kNumFields; ++f) {
+      if (!names_.places[f].empty() && !occurs_[f])
+        return fmt::format("{}: no event of {} has a whole number at '{}'", field_names()[f], file_, names_.places[f]);
+    }
+    if (names_.thread.empty() || thread_occurs_) return {};
+    return fmt::format("thread: no thread of {} is named like '{}'", file_, names_.thread);
+  }
+
   Error in_file(const Error& error) const {
     return error.message.starts_with(file_) ? error : Error{error.code, fmt::format("{}: {}", file_, error.message)};
   }
@@ -232,7 +254,10 @@ class TraceReader {
         continue;
       }
       for (const auto& [name, field] : args_) {
-        if (key == std::string_view(name)) event.args[field] = field_of(trimmed(inner.raw_json_token()));
+        if (key == std::string_view(name)) {
+          event.args[field] = field_of(trimmed(inner.raw_json_token()));
+          occurs_[field] |= event.args[field] >= 0;
+        }
       }
     }
     return simdjson::SUCCESS;
@@ -257,7 +282,8 @@ class TraceReader {
     Span span;
     span.start_s = *event.ts / 1e6;
     span.duration_s = static_cast<float>(event.dur.value_or(0) / 1e6);
-    span.thread = thread_of(event);
+    const int thread = thread_of(event);
+    span.thread = part_of(thread, event.args);
     span.kind = name.kind;
     const auto value = [&](SpanField field) {
       const auto f = static_cast<std::size_t>(field);
@@ -267,9 +293,11 @@ class TraceReader {
     span.microbatch = static_cast<std::int16_t>(std::min(value(SpanField::microbatch), kMostNumber));
     span.stage = static_cast<std::int16_t>(std::min(value(SpanField::stage), kMostNumber));
     span.chunk = static_cast<std::int8_t>(std::min(value(SpanField::chunk), 127));
+    span.bytes = static_cast<float>(value(SpanField::bytes));
     const auto category = std::ranges::find(names_.categories, event.category) - names_.categories.begin();
     if (event.phase == "B") {
-      open_[span.thread].push_back({span, name.known, static_cast<int>(category)});
+      open_[thread].push_back(
+          {span, name.known, static_cast<int>(category), std::hash<std::string_view>()(event.name)});
       return Ok{};
     }
     keep(span, static_cast<int>(category));
@@ -277,11 +305,18 @@ class TraceReader {
   }
 
   Status end(const TraceEvent& event) {
-    auto& open = open_[thread_of(event)];
-    if (open.empty()) return in_event(event.name, "ph E; expected a B of the same thread before it");
     if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
-    Open last = open.back();
-    open.pop_back();
+    auto& open = open_[thread_of(event)];
+    const auto begin = std::find_if(open.rbegin(), open.rend(), [&](const Open& o) {
+      return event.name.empty() || o.name == std::hash<std::string_view>()(event.name);
+    });
+    if (begin == open.rend()) {
+      ++timeline_.unpaired_events;
+      return Ok{};
+    }
+    timeline_.unpaired_events += begin - open.rbegin();  // began within it and never ended
+    Open last = *begin;
+    open.erase(std::prev(begin.base()), open.end());
     const double duration = *event.ts / 1e6 - last.span.start_s;
     if (duration < 0) return in_event(event.name, fmt::format("ts {}; expected an end after its begin", *event.ts));
     last.span.duration_s = static_cast<float>(duration);
@@ -340,22 +375,43 @@ class TraceReader {
         thread_numbers_.try_emplace(std::move(key), static_cast<int>(timeline_.threads.size()));
     if (is_new) {
       timeline_.threads.emplace_back();
-      raw_.push_back({std::string(event.pid), std::string(event.tid), {}});
+      raw_.push_back({std::string(event.pid), std::string(event.tid), {}, found->second, kNoFields});
+    }
+    return found->second;
+  }
+  /// The part of a thread whose events name the same rank in their arguments.
+  int part_of(int thread, FieldValues args) {
+    args[static_cast<std::size_t>(SpanField::step)] = thread;
+    std::fill(args.begin() + static_cast<int>(SpanField::step) + 1, args.end(), -1);
+    if (std::all_of(args.begin(), args.begin() + static_cast<int>(SpanField::step), [](int v) { return v < 0; }))
+      return thread;
+    const auto [found, is_new] = parts_.try_emplace(args, static_cast<int>(timeline_.threads.size()));
+    if (is_new) {
+      timeline_.threads.emplace_back();
+      RawThread part = raw_[static_cast<std::size_t>(thread)];
+      part.args = args;
+      raw_.push_back(std::move(part));
     }
     return found->second;
   }
   void complete(ThreadPlace& place) {
     const RawThread& raw = raw_[static_cast<std::size_t>(&place - timeline_.threads.data())];
     FieldValues named = kNoFields;
-    if (!matches(names_.thread, raw.name, named)) named = kNoFields;
+    if (!matches(names_.thread, raw_[static_cast<std::size_t>(raw.base)].name, named)) named = kNoFields;
+    for (const int field : named) thread_occurs_ |= field >= 0;
     const auto value = [&](SpanField field) {
       const auto f = static_cast<std::size_t>(field);
-      if (named[f] >= 0) return named[f];
       const std::string& where = names_.places[f];
-      return where == "pid"    ? field_of(raw.pid)
-             : where == "tid"  ? field_of(raw.tid)
-             : where == "file" ? rank_of_file_
-                               : -1;
+      if (named[f] >= 0) {
+        occurs_[f] = true;
+        return named[f];
+      }
+      const int found = where == "pid"    ? field_of(raw.pid)
+                        : where == "tid"  ? field_of(raw.tid)
+                        : where == "file" ? rank_of_file_
+                                          : raw.args[f];
+      occurs_[f] |= found >= 0;
+      return found;
     };
     place = {value(SpanField::data), value(SpanField::rank), value(SpanField::tensor), value(SpanField::global)};
   }
@@ -384,9 +440,12 @@ class TraceReader {
     Span span;
     bool known;
     int category;
+    std::size_t name;  ///< hash
   };
   struct RawThread {
     std::string pid, tid, name;
+    int base = 0;      ///< the thread whose name it has
+    FieldValues args;  ///< places among the arguments of its events
   };
 
   std::size_t most_spans_;
@@ -397,8 +456,10 @@ class TraceReader {
   std::string_view last_name_;
   const Named* last_ = nullptr;
   TraceSpans timeline_;
-  std::vector<std::int8_t> categories_;  ///< of spans
-  std::vector<RawThread> raw_;           ///< of timeline_.threads
+  std::vector<std::int8_t> categories_;    ///< of spans
+  std::vector<RawThread> raw_;             ///< of timeline_.threads
+  std::array<bool, kNumFields> occurs_{};  ///< somewhere, as a whole number
+  bool thread_occurs_ = false;
   std::map<int, int> step_numbers_;
   simdjson::ondemand::parser parser_;
   // Of the file that is being read.
@@ -407,6 +468,7 @@ class TraceReader {
   int rank_of_file_ = 0;
   std::size_t first_span_ = 0, first_thread_ = 0;
   std::unordered_map<std::string, int> thread_numbers_;
+  std::map<FieldValues, int> parts_;  ///< of threads, by the ranks that their events name
   std::unordered_map<int, std::vector<Open>> open_;
 };
 

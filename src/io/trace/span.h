@@ -55,6 +55,7 @@ constexpr bool is_collective(SpanKind kind) {
 struct Span {
   double start_s = 0;
   float duration_s = 0;
+  float bytes = -1;  ///< of a transfer; -1: the timeline does not say
   std::int32_t step = -1;
   std::int32_t thread = 0;
   std::int16_t microbatch = -1;
@@ -63,6 +64,7 @@ struct Span {
   SpanKind kind = SpanKind::forward;
   [[nodiscard]] double end_s() const { return start_s + duration_s; }
 };
+static_assert(sizeof(Span) == 32);  // hundreds of thousands are in memory
 
 /// Where a thread of the timeline runs; -1: the timeline does not say.
 struct ThreadPlace {
@@ -75,9 +77,10 @@ struct ThreadPlace {
 struct TraceSpans {
   std::vector<Span> spans;
   std::vector<ThreadPlace> threads;
-  std::string names;      ///< of the mapping that was used
-  long events = 0;        ///< in the files
-  long other_events = 0;  ///< of no kind that the mapping names
+  std::string names;         ///< of the mapping that was used
+  long events = 0;           ///< in the files
+  long other_events = 0;     ///< of no kind that the mapping names
+  long unpaired_events = 0;  ///< ends without a begin, begins without an end
   int files = 0;
   int world_size = 0;  ///< 0: unknown
   int thinned = 1;     ///< one of that many steps was kept, to bound memory

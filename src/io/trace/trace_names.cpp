@@ -13,10 +13,10 @@ namespace perseus::trace {
 namespace {
 
 // In the order of the enumeration.
-constexpr std::array<std::string_view, kNumFields> kFieldNames = {"data", "rank",       "tensor", "global",
-                                                                  "step", "microbatch", "chunk",  "stage"};
-constexpr std::array<std::string_view, kNumFields + 1> kPlaceKeys = {"data",       "rank",  "tensor", "global", "step",
-                                                                     "microbatch", "chunk", "stage",  "thread"};
+constexpr std::array<std::string_view, kNumFields> kFieldNames = {"data",       "rank",  "tensor", "global", "step",
+                                                                  "microbatch", "chunk", "stage",  "bytes"};
+constexpr std::array<std::string_view, kNumFields + 1> kPlaceKeys = {
+    "data", "rank", "tensor", "global", "step", "microbatch", "chunk", "stage", "bytes", "thread"};
 constexpr std::array<std::string_view, 3> kRootKeys = {"categories", "places", "events"};
 
 constexpr std::string_view kShared = R"([places]
@@ -44,33 +44,33 @@ constexpr std::string_view kTorch = R"(categories = ["gpu_user_annotation", "use
 [places]
 global = "file"
 [events]
-forward = ["Forward {microbatch}", "{stage}F{microbatch}", "PP:F{stage}:{microbatch}"]
-backward = ["Backward {microbatch}", "{stage}B{microbatch}"]
-input_gradient = ["{stage}I{microbatch}"]
-weight_gradient = ["{stage}W{microbatch}"]
+forward = ["Forward {microbatch}", "{stage}F{microbatch}", "PP:{stage}F{microbatch}"]
+backward = ["Backward {microbatch}", "{stage}B{microbatch}", "PP:{stage}B{microbatch}"]
+input_gradient = ["{stage}I{microbatch}", "PP:{stage}I{microbatch}"]
+weight_gradient = ["{stage}W{microbatch}", "PP:{stage}W{microbatch}"]
+other_reduce = ["PP:{stage}REDUCE_GRAD"]
 receive = ["gloo:recv"]
 optimizer = ["Optimizer.step#{}"]
 step = ["ProfilerStep#{step}"]
 )";
 constexpr std::string_view kMegatron = R"([places]
 global = "file"
-step = "args.iteration"
-microbatch = "args.microbatch"
-chunk = "args.model_chunk"
+step = "args.megatron.iteration"
 [events]
-forward = ["forward-step", "forward_step"]
-backward = ["backward-step", "backward_step"]
-forward_send = ["forward-send", "send_forward"]
-forward_receive = ["forward-recv", "recv_forward"]
-backward_send = ["backward-send", "send_backward"]
-backward_receive = ["backward-recv", "recv_backward"]
+forward = ["megatron.microbatch.forward", "forward-compute"]
+backward = ["megatron.microbatch.backward", "backward-compute"]
+forward_send = ["megatron.p2p.send_forward", "{}.send_forward", "forward-send"]
+forward_receive = ["megatron.p2p.recv_forward", "{}.recv_forward", "forward-recv"]
+backward_send = ["megatron.p2p.send_backward", "{}.send_backward", "backward-send"]
+backward_receive = ["megatron.p2p.recv_backward", "{}.recv_backward", "backward-recv"]
 parameter_gather = ["params-all-gather"]
-gradient_reduce = ["all-grads-sync", "grads-reduce-scatter"]
+gradient_reduce = ["megatron.grad_sync.finish", "all-grads-sync"]
 embedding_reduce = ["embedding-grads-all-reduce"]
-other_reduce = ["layernorm-grads-all-reduce"]
+other_reduce = ["non-tensor-parallel-grads-all-reduce"]
 gradient_clip = ["optimizer-clip-main-grad"]
-optimizer = ["optimizer", "optimizer-inner-step"]
-step = ["iteration {step}"]
+optimizer = ["optimizer"]
+garbage_collection = ["megatron.train.gc_collect"]
+step = ["megatron.train.iteration"]
 )";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kReady = {
     {{"shared", kShared}, {"torch", kTorch}, {"megatron", kMegatron}}};
@@ -84,6 +84,8 @@ std::optional<int> leading_number(std::string_view& text) {
 }
 
 }  // namespace
+
+std::span<const std::string_view> field_names() { return kFieldNames; }
 
 const std::vector<TraceNames>& ready_names() {
   static const std::vector<TraceNames> all = [] {

@@ -2,12 +2,16 @@
 //
 // Format, TOML; docs/traces.md shows it:
 //
-//   categories = ["gpu_user_annotation", "user_annotation"]   # a file's first that occurs counts; default: any
-//   [places]
-//   data = "pid"                     # "pid", "tid", "args.NAME" or "file" (the rank that the file names, or its
-//   number) step = "args.step"               # the same for rank, tensor, global, step, microbatch, chunk, stage thread
-//   = "PP rank {rank}, TP rank {tensor}, {}"    # a pattern of thread names [events] forward = ["forward-compute",
-//   "Forward {microbatch}"]      # a kind of span and the patterns of its events' names
+//   categories = ["gpu_user_annotation", "user_annotation"]  # a file's first that occurs counts; default: any
+//
+//   [places]                    # "pid", "tid", "args.NAME" or "file": the rank that the file names, or its number;
+//   data = "pid"                # of data, rank, tensor, global, step, microbatch, chunk, stage,
+//                               # bytes (of a transfer)
+//
+//   thread = "PP rank {rank}, TP rank {tensor}, {}"  # a pattern of thread names
+//
+//   [events]                    # kinds of spans, and patterns of the names of their events
+//   forward = ["forward-compute", "Forward {microbatch}"]
 //
 // A pattern matches a whole name; {microbatch} and the other names of places match digits, {} matches anything.
 // Errors:  "file:line: [table] key: VALUE; allowed: ...".
@@ -17,6 +21,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,10 +32,13 @@
 
 namespace perseus::trace {
 
-enum class SpanField : std::uint8_t { data, rank, tensor, global, step, microbatch, chunk, stage };
-inline constexpr int kNumFields = 8;
+enum class SpanField : std::uint8_t { data, rank, tensor, global, step, microbatch, chunk, stage, bytes };
+inline constexpr int kNumFields = 9;
 using FieldValues = std::array<int, kNumFields>;  ///< -1: not there
-inline constexpr FieldValues kNoFields{-1, -1, -1, -1, -1, -1, -1, -1};
+inline constexpr FieldValues kNoFields{-1, -1, -1, -1, -1, -1, -1, -1, -1};
+
+/// Names of the places, in the order of the fields.
+std::span<const std::string_view> field_names();
 
 struct TraceNames {
   std::string name;

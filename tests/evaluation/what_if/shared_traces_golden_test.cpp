@@ -63,7 +63,7 @@ TEST(SharedTraces, TheLastStageExplainsSt) {
   EXPECT_EQ(job.steps.size(), 32U);
   const ReplayErrors errors = replay_errors(job);
   EXPECT_LT(errors.with_links, 0.001);
-  EXPECT_LT(errors.computing_alone, 0.0026);
+  EXPECT_NEAR(errors.computing_alone, 0.002516, 1e-6);  // the data says -0.25 %: rounded
   const Slowdown slowdown = explain(job);
   EXPECT_NEAR(slowdown.as_run_s, 2.1727, 0.003 * 2.1727);
   EXPECT_NEAR(slowdown.ideal_s, 1.8433, 0.002 * 1.8433);

@@ -64,7 +64,11 @@ RC_GTEST_PROP(TracedJobs, NameTheSlowWorkerAndOnlyIt, ()) {
   RC_ASSERT(slowdown.causes.front().kind == CauseKind::worker);
   RC_ASSERT(slowdown.causes.front().worker == slow);
   RC_ASSERT(std::abs(slowdown.causes.front().factor / factor - 1) < 0.03);
-  for (std::size_t c = 1; c < slowdown.causes.size(); ++c) RC_ASSERT(slowdown.causes[c].kind != CauseKind::worker);
+  for (std::size_t c = 1; c < slowdown.causes.size(); ++c) {
+    RC_ASSERT(slowdown.causes[c].kind != CauseKind::worker);
+    RC_ASSERT(slowdown.causes[c].kind != CauseKind::drift);
+    RC_ASSERT(slowdown.causes[c].kind != CauseKind::long_sequences);
+  }
 }
 
 RC_GTEST_PROP(TracedJobs, BlameNoWorkerForLongSequencesOrUnequalStages, ()) {
@@ -77,13 +81,68 @@ RC_GTEST_PROP(TracedJobs, BlameNoWorkerForLongSequencesOrUnequalStages, ()) {
                                       return times(a, d, step) * length * (a.stage == slow_stage ? 1.6 : 1);
                                     }});
   const Slowdown slowdown = explain(job);
-  bool names_stage = false;
+  bool names_stage = false, names_sequences = false;
   for (const SlowdownCause& cause : slowdown.causes) {
     RC_ASSERT(cause.kind != CauseKind::worker);
+    RC_ASSERT(cause.kind != CauseKind::drift);
+    names_sequences |= cause.kind == CauseKind::long_sequences;
     if (cause.kind == CauseKind::stage) RC_ASSERT(cause.stage == slow_stage);
     names_stage |= cause.kind == CauseKind::stage;
   }
   RC_ASSERT(names_stage);
+  RC_ASSERT(names_sequences);
+}
+
+RC_GTEST_PROP(TracedJobs, NameTheDriftAndNoWorker, ()) {
+  const int pipelines = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(1, 5), steps = *rc::gen::inRange(5, 12);
+  const double growth = *rc::gen::inRange(10, 60) / 100.0;
+  auto times = noisy(0.04, *rc::gen::arbitrary<unsigned>());
+  const auto schedule = model::make_schedule("1f1b", {ranks, 2 * ranks, 1});
+  const TracedJob job = understood({*schedule, pipelines, steps, [=](const model::Action& a, int d, int step) mutable {
+                                      return times(a, d, step) * (1 + growth * step / (steps - 1));
+                                    }});
+  const Slowdown slowdown = explain(job);
+  RC_ASSERT(!slowdown.causes.empty());
+  RC_ASSERT(slowdown.causes.front().kind == CauseKind::drift);
+  RC_ASSERT(std::abs(slowdown.causes.front().factor / (1 + growth) - 1) < 0.03);
+  RC_ASSERT(std::abs(slowdown.causes.front().share - 1) < 0.25);
+  for (const SlowdownCause& cause : slowdown.causes) {
+    RC_ASSERT(cause.kind != CauseKind::worker);
+    RC_ASSERT(cause.kind != CauseKind::stage);
+    RC_ASSERT(cause.kind != CauseKind::long_sequences);
+  }
+}
+
+RC_GTEST_PROP(TracedJobs, NameLongSequencesOfAnyLengthsFirst, ()) {
+  const int pipelines = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(2, 5), steps = *rc::gen::inRange(3, 8);
+  const int microbatches = 4 * ranks;
+  const auto seed = *rc::gen::arbitrary<unsigned>();
+  auto times = noisy(0.04, seed);
+  std::mt19937 random(seed);
+  std::vector<double> lengths(static_cast<std::size_t>(steps * pipelines * microbatches));
+  for (double& length : lengths) length = 1 + 0.8 * std::generate_canonical<double, 53>(random);
+  const auto schedule = model::make_schedule("1f1b", {ranks, microbatches, 1});
+  const TracedJob job =
+      understood({*schedule, pipelines, steps, [=](const model::Action& a, int d, int step) mutable {
+                    return times(a, d, step) * lengths[(step * pipelines + d) * microbatches + a.microbatch];
+                  }});
+  const Slowdown slowdown = explain(job);
+  RC_ASSERT(!slowdown.causes.empty());
+  RC_ASSERT(slowdown.causes.front().kind == CauseKind::long_sequences);
+  for (const SlowdownCause& cause : slowdown.causes) {
+    RC_ASSERT(cause.kind != CauseKind::worker);
+    RC_ASSERT(cause.kind != CauseKind::stage);
+  }
+}
+
+RC_GTEST_PROP(TracedJobs, NameNeitherWhereRanksVaryByThemselves, ()) {
+  const int pipelines = *rc::gen::inRange(1, 4), ranks = *rc::gen::inRange(1, 5), steps = *rc::gen::inRange(1, 8);
+  const auto schedule = model::make_schedule("1f1b", {ranks, 4 * ranks, 1});
+  const TracedJob job = understood({*schedule, pipelines, steps, noisy(0.5, *rc::gen::arbitrary<unsigned>())});
+  for (const SlowdownCause& cause : explain(job).causes) {
+    RC_ASSERT(cause.kind != CauseKind::drift);
+    RC_ASSERT(cause.kind != CauseKind::long_sequences);
+  }
 }
 
 RC_GTEST_PROP(TracedJobs, ReplayTransfers, ()) {

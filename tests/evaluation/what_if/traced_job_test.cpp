@@ -10,6 +10,9 @@
 namespace perseus::what_if {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
 std::string event(std::string_view name, int rank, double start_us, double us) {
   return fmt::format(R"({{"ph":"X","cat":"user_annotation","name":"{}","pid":{},"tid":0,"ts":{},"dur":{}}})", name,
                      rank, start_us, us);
@@ -62,22 +65,61 @@ TEST(TracedJob, LeavesIncompleteStepsOutAndCountsThem) {
   EXPECT_EQ(job->incomplete_steps, 1);
 }
 
+/// Clocks of hosts differ: rank 1's is late, or early.
+TEST(TracedJob, NoticesClocksThatAreEarlyAsThoseThatAreLate) {
+  const TracedJob job = understand(trace::parse_trace(torch_files(), {}).value()).value();
+  EXPECT_LT(replay_errors(job).early, 0.01);
+  for (const double off_s : {-100e-6, 100e-6}) {
+    TracedJob shifted = job;
+    for (TracedStep& step : shifted.steps) {
+      for (TracedOp& op : step.pipelines[0].ranks[1].ops) op.start_s += off_s;
+    }
+    const ReplayErrors errors = replay_errors(shifted);
+    EXPECT_NEAR(errors.early, 100.0 / 600, 0.05) << off_s;
+    EXPECT_EQ(errors.early_rank.rank, off_s < 0 ? 1 : 0);
+  }
+}
+
+TEST(Slowdowns, TellLatencyAndBandwidthOfALinkApart) {
+  TracedJob job = understand(trace::parse_trace(torch_files(), {}).value()).value();
+  const auto set_sizes = [&](double unequal) {
+    double bytes = 1e6;
+    for (TracedStep& step : job.steps) {
+      TracedOp& op = step.pipelines[0].ranks[1].ops[0];
+      op.receive_bytes = bytes;
+      op.receive_s = 20e-6 + bytes / 50e9;
+      bytes *= unequal;
+    }
+  };
+  set_sizes(4);
+  const TransferTimes unequal = explain(job).links.at(0);
+  EXPECT_EQ(unequal.boundary, 0);
+  EXPECT_TRUE(unequal.forward);
+  EXPECT_NEAR(unequal.latency_s, 20e-6, 1e-9);
+  EXPECT_NEAR(unequal.bytes_per_s.value(), 50e9, 1e6);
+  set_sizes(1);
+  const TransferTimes equal = explain(job).links.at(0);
+  EXPECT_FALSE(equal.bytes_per_s);
+  EXPECT_NEAR(equal.latency_s, 40e-6, 1e-9);
+}
+
 TEST(TracedJob, SaysWhatItExpected) {
   auto files = torch_files();
   const auto timeline = trace::parse_trace({files[1]}, {});
   const auto half = understand(*timeline);
   ASSERT_FALSE(half.ok());
   EXPECT_THAT(half.error().message,
-              ::testing::HasSubstr("timelines of 1 of 2 ranks (the files say a world size of 2); expected all"));
+              HasSubstr("timelines of 1 of 2 ranks (the files say a world size of 2); expected all"));
   for (std::size_t at = 0; (at = files[1].second.find("Backward 0", at)) != std::string::npos;)
     files[1].second.replace(at, 10, "Something!");
   const auto none = understand(trace::parse_trace(files, {}).value());
   ASSERT_FALSE(none.ok());
-  EXPECT_THAT(none.error().message, ::testing::HasSubstr("2 steps, none complete; expected one with every microbatch"));
+  EXPECT_THAT(none.error().message, AllOf(HasSubstr("2 steps, none complete; expected one with every microbatch"),
+                                          HasSubstr("; step 0: dp 0: ")));
   const auto other = understand(*timeline, {3, 1});
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message,
-              ::testing::HasSubstr("2 ranks; expected a multiple of pipeline_parallel 3 x tensor_parallel 1"));
+              HasSubstr("2 ranks; expected a multiple of pipeline_parallel 3 x tensor_parallel 1"));
 }
 
 }  // namespace

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
 
 #include "io/trace/event_splitter.h"
@@ -86,6 +88,44 @@ TEST(ReadTrace, PairsBeginsAndEnds) {
   EXPECT_EQ(timeline->names, "torch");
 }
 
+TEST(ReadTrace, CountsBeginsAndEndsThatAreAlone) {
+  const auto timeline = parsed(
+      R"([{"ph":"E","name":"Forward 7","pid":1,"tid":1,"ts":0},
+          {"ph":"B","name":"Forward 0","pid":1,"tid":1,"ts":1},{"ph":"B","name":"lost","pid":1,"tid":1,"ts":2},
+          {"ph":"E","name":"elsewhere","pid":1,"tid":1,"ts":3},{"ph":"E","name":"Forward 0","pid":1,"tid":1,"ts":5},
+          {"ph":"B","name":"Forward 1","pid":1,"tid":1,"ts":6}])");
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  ASSERT_EQ(timeline->spans.size(), 1U);
+  EXPECT_FLOAT_EQ(timeline->spans.front().duration_s, 4e-6F);
+  EXPECT_EQ(timeline->unpaired_events, 4);
+}
+
+TEST(ReadTrace, PlacesRanksByArgumentsAndNamesAPlaceThatNeverOccurs) {
+  const std::string events =
+      R"([{"ph":"X","name":"f","pid":"host","tid":1,"ts":1,"dur":1,"args":{"pp":0,"it":2,"size":1048576}},
+          {"ph":"X","name":"f","pid":"host","tid":1,"ts":2,"dur":1,"args":{"pp":3,"it":2}}])";
+  const auto read = [&](const std::string& places) {
+    return parse_trace({{"t.json", events}},
+                       parse_trace_names("[places]\n" + places + "\n[events]\nforward = [\"f\"]", "n.toml").value());
+  };
+  const auto timeline = read("rank = \"args.pp\"\nstep = \"args.it\"\nbytes = \"args.size\"");
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  EXPECT_EQ(timeline->threads[timeline->spans[0].thread].rank, 0);
+  EXPECT_EQ(timeline->threads[timeline->spans[1].thread].rank, 3);
+  EXPECT_EQ(timeline->spans[0].bytes, 1048576);
+  EXPECT_EQ(timeline->spans[1].bytes, -1);
+  const std::pair<const char*, const char*> cases[] = {
+      {"step = \"args.iteration\"", "n.toml: [places] step: no event of t.json has a whole number at 'args.iteration'"},
+      {"data = \"pid\"", "n.toml: [places] data: no event of t.json has a whole number at 'pid'"},
+      {"thread = \"rank {rank}\"", "n.toml: [places] thread: no thread of t.json is named like 'rank {rank}'"},
+  };
+  for (const auto& [places, message] : cases) {
+    const auto missing = read(places);
+    ASSERT_FALSE(missing.ok()) << places;
+    EXPECT_EQ(missing.error().message, message);
+  }
+}
+
 TEST(ReadTrace, MatchesTorchFilesByTheirRanksAndSteps) {
   const auto file = [](int rank) {
     return fmt::format(
@@ -127,7 +167,8 @@ TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
 
 TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"", "t.json: none of 0 events has a name of a computation; expected a mapping with --names FILE"},
+      {"", "t.json: no event; expected a list of events or an object with traceEvents"},
+      {"[]", "t.json: no event; expected a list of events"},
       {"x", "t.json: it begins with 'x'; expected a list of events"},
       {"[{\"ph\": \"X\"", "t.json: it ends within an event"},
       {R"([{"ph":"X","name":"forward-compute","ts":"soon","dur":1}])",
@@ -136,7 +177,8 @@ TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
        "t.json: event 1 (forward-compute): dur -3; expected a number of microseconds from 0"},
       {R"([{"ph":"X","name":"forward-compute","dur":3}])", "t.json: event 1 (forward-compute): no ts; expected"},
       {R"([{"ph":"X","name":"forward-compute","ts":3}])", "t.json: event 1 (forward-compute): no dur; expected"},
-      {R"([{"ph":"E","name":"x","ts":3}])", "t.json: event 1 (x): ph E; expected a B of the same thread before it"},
+      {R"([{"ph":"E","name":"x","ts":3}])",
+       "t.json: none of 1 events has a name of a computation, and 1 begin or end alone; expected"},
       {R"([{"ph":"X",, "name":"x"}])", "t.json: event 1"},
       {R"([{"ph":"X","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
       {R"([{"ph":"X","name":"my_forward","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
@@ -159,6 +201,38 @@ TEST(TraceNames, MatchPatterns) {
   EXPECT_FALSE(matches("Forward {microbatch}", "Forward x", fields));
   EXPECT_FALSE(matches("Forward {microbatch}", "Forward 1 of 2", fields));
   EXPECT_FALSE(matches("Forward {microbatch", "Forward 1", fields));
+}
+
+/// As the sources of PyTorch 2.6, of its later versions (PP:) and of Megatron-LM 0.20 write them.
+TEST(TraceNames, KnowTheNamesOfPublicRecorders) {
+  const struct {
+    const char* mapping;
+    const char* name;
+    SpanKind kind;
+  } cases[] = {
+      {"torch", "Forward 3", SpanKind::forward},
+      {"torch", "PP:1F3", SpanKind::forward},
+      {"torch", "PP:12B0", SpanKind::backward},
+      {"torch", "PP:0I2", SpanKind::input_gradient},
+      {"torch", "PP:0W2", SpanKind::weight_gradient},
+      {"megatron", "megatron.microbatch.forward", SpanKind::forward},
+      {"megatron", "backward-compute", SpanKind::backward},
+      {"megatron", "megatron.p2p.recv_forward", SpanKind::forward_receive},
+      {"megatron", "megatron.core.pipeline_parallel.p2p_communication.P2PCommunicator.send_backward",
+       SpanKind::backward_send},
+      {"megatron", "megatron.train.iteration", SpanKind::step},
+  };
+  for (const auto& [mapping, name, kind] : cases) {
+    const auto names = std::find_if(ready_names().begin(), ready_names().end(),
+                                    [m = mapping](const TraceNames& n) { return n.name == m; });
+    ASSERT_NE(names, ready_names().end());
+    std::optional<SpanKind> found;
+    for (const auto& [pattern, of] : names->events) {
+      FieldValues fields = kNoFields;
+      if (!found && matches(pattern, name, fields)) found = of;
+    }
+    EXPECT_EQ(found, kind) << name;
+  }
 }
 
 TEST(TraceNames, NameLineKeyAndValue) {
