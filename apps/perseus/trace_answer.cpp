@@ -191,8 +191,8 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   facts.push_back({"step", fmt::format("{} as measured, {} replayed, {} ideal", seconds(s.measured_s),
                                        seconds(s.as_run_s), seconds(s.ideal_s))});
   if (s.between_s)
-    facts.push_back({"between steps", fmt::format("{}, {} more than a step", seconds(*s.between_s),
-                                                  percent(*s.between_s / s.measured_s))});
+    facts.push_back({"between steps", fmt::format("{} from the end of a step to the next, {} of a step",
+                                                  seconds(*s.between_s), percent(*s.between_s / s.measured_s))});
   if (!s.links.empty()) {
     std::string links;
     bool sized = false;
