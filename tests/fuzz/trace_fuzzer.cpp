@@ -1,5 +1,5 @@
-// Any text is a timeline or an error that names the file; what was read is in range, and understanding it ends. The
-// first half of a text with a line "---" is a mapping of names.
+// Any text is a timeline or an error that names the file, or the mapping's place that is not in it; what was read is in
+// range, and understanding it ends. The first half of a text with a line "---" is a mapping of names.
 #include <cmath>
 #include <cstdint>
 
@@ -19,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const auto timeline = trace::parse_trace({{"fuzz", text}}, names, 1000);
   if (!timeline) {
-    PERSEUS_CHECK(timeline.error().message.starts_with("fuzz:"), "the error names the file");
+    const std::string& message = timeline.error().message;
+    PERSEUS_CHECK(message.starts_with("fuzz:") || message.starts_with("names: [places]"), "the error names the file");
     return 0;
   }
   for (const trace::Span& s : timeline->spans) {
@@ -29,8 +30,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto job = what_if::understand(*timeline)) {
     const what_if::Slowdown slowdown = what_if::explain(*job);
-    for (const what_if::OtherPlan& other : what_if::other_plans(*job, slowdown))
+    const std::vector<int> layers(static_cast<std::size_t>(job->stages), 3);
+    for (const what_if::OtherPlan& other : what_if::other_plans(*job, slowdown, layers))
       PERSEUS_CHECK(other.pipeline_s > 0, "a time of a pipeline");
+    PERSEUS_CHECK(std::isfinite(what_if::replay_errors(*job).early), "a share of a step");
     PERSEUS_CHECK(slowdown.as_run_s >= 0 && !job->steps.empty(), "a time of a step");
   }
   return 0;
