@@ -1,4 +1,4 @@
-// Prints the tables of docs/partition.md: the paper's partitions against ours from first principles, the head latency
+// Prints the tables behind docs/partition.md: the paper's partitions against ours from first principles, the head latency
 // that the paper's rows imply, and the roofline against measured profiles.
 //
 // usage: partition_report partition.csv [data folder, default: ../shared/data]

@@ -1,5 +1,5 @@
 // The paper's table of minimum-imbalance partitions: the algorithm agrees with every row that is consistent in itself,
-// and the first-principles latencies with most of them. docs/partition.md has the rows.
+// and the first-principles latencies with most of them. bench/partition_report prints the rows.
 #include <gtest/gtest.h>
 
 #include <algorithm>
