@@ -47,8 +47,7 @@ struct NotedVersions {
   int of_newest = 0;  ///< ranks that named it
 };
 
-/// A job with the data that only this process has, by topic. docs/server.md lists which part of the service each
-/// belongs to.
+/// A job with the data that only this process has, by topic; docs/server.md, "A job in memory".
 struct LiveJob {
   jobs::Job job;
   std::int64_t committed = 0;     ///< events of `job` that are durable
