@@ -9,7 +9,7 @@
 //          do not change with every report.
 // Input:   energies and powers above 0. What is not a number, or further from planned than kPlausible, is ignored.
 // Output:  factor(): what to multiply planned power with (jobs), or to divide a limit by (meter). Whatever is reported,
-//          a job is taken for kLeast of its plan at least; a meter raises a limit by 1 / kLeastMetered at most, and one
+//          a job counts as its plan at least; a meter raises a limit by 1 / kLeastMetered at most, and one
 //          without readings for kStale by nothing.
 // Errors:  none.
 // Cost:    O(1).
@@ -26,7 +26,7 @@ namespace perseus::site {
 
 class PowerCorrection {
  public:
-  static constexpr double kLeast = 0.8, kMost = 1.25, kPlausible = 2;
+  static constexpr double kLeast = 1, kMost = 1.25, kPlausible = 2;
   static constexpr double kSureIterations = 8, kMemory = 20;
   static constexpr double kUpBand = 0.002, kDownBand = 0.01;
 

@@ -6,8 +6,17 @@
 
 namespace perseus::jobs {
 
-double drawn_over_planned(const Job& job, const Frontiers& frontiers, double most) {
-  const double last = job.grant ? job.grant->correction : 1;
+double BelievedPower::factor(double wanted, Watts all_max) const {
+  return std::clamp(std::max(1.0, wanted), least / all_max, most / all_max);
+}
+
+BelievedPower believed_power(bool bounded, Watts all_max, Watts accelerators) {
+  if (bounded && accelerators > Watts(0)) return {kLeastOfAccelerators * accelerators, accelerators};
+  return {all_max, std::max(accelerators, kMostCorrection * all_max)};
+}
+
+double drawn_over_planned(const Job& job, const Frontiers& frontiers, Watts all_max, const BelievedPower& believed) {
+  const double last = believed.factor(job.grant ? job.grant->correction : 1, all_max);
   const EnergyMeasured* const measured = job.plan_measured();
   if (!measured || measured->iterations < kLeastMeasured) return last;
   const auto planned = iteration_cost(job, frontiers, CountedRanks::as_they_are);
@@ -16,9 +25,7 @@ double drawn_over_planned(const Job& job, const Frontiers& frontiers, double mos
   const double by_energy = Joules(measured->energy_j) / planned->energy;
   const double by_power =
       drawn ? *drawn / power_with_waits(job, planned->energy, planned->time, planned->waiting) : by_energy;
-  // So far below, the profile is of another job (profile_misfit()): that frees no watts.
-  const double ratio = std::max(by_energy, by_power);
-  const double now = ratio < kLeastCorrection ? 1 : std::min(ratio, most);
+  const double now = believed.factor(std::max(by_energy, by_power), all_max);
   return now > last || now < last - kCorrectionDeadBand ? now : last;
 }
 

@@ -99,10 +99,11 @@ double uncertainty(const EnergyMeasured& highest, const EnergyMeasured* plan) {
   return kSureStddevs * std::hypot(highest.stddev_j, plan_j) / highest.energy_j;
 }
 
-/// As far as grants are corrected by what is drawn: further away, the profile is of another job.
+/// Profiles err, but not so much: further away, the profile is of another job.
 bool explains(Joules estimated, double measured_j) {
+  constexpr double least = 0.8, most = 1.25;
   const double ratio = measured_j / estimated.value();
-  return ratio >= kLeastCorrection && ratio <= kMostCorrection;
+  return ratio >= least && ratio <= most;
 }
 
 /// By how much longer iterations waited under the plan than at the highest clock, for no reason of the plan: it slows

@@ -69,10 +69,12 @@ std::optional<Watts> reported_power(const LiveJob& live) {
   return cost ? jobs::measured_power(live.job, cost->waiting) : std::nullopt;
 }
 
-/// The most that ranks may report and be believed: they could also count as much without a profile.
-Watts most_believed(const jobs::SiteDocument& document, const jobs::Job& job, const jobs::PowerChoices* choices) {
-  const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power;
-  return choices == nullptr ? accelerators : std::max(accelerators, jobs::kMostCorrection * choices->all_max);
+/// Why a job does not count as its profile says; empty: it does.
+std::string why_bounded(Watts all_max, const jobs::BelievedPower& believed) {
+  const Watts counted = std::clamp(all_max, believed.least, believed.most);
+  if (counted == all_max) return "";
+  return fmt::format("at maximum clock {:.6g} W by its profile; allowed by accelerator_w: {:.6g} to {:.6g} W",
+                     all_max.value(), believed.least.value(), believed.most.value());
 }
 
 /// Waits may slow the job to this part of its full speed; 0: no waits.
@@ -100,10 +102,15 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
                                           paced_to_rate(document, job, known.tier.least_rate));
     known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
+    const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power;
+    const Watts all_max = known.choices ? known.choices->all_max : accelerators;
+    const jobs::BelievedPower believed = jobs::believed_power(job.spec.tier_bounded, all_max, accelerators);
     known.reported = reported_power(live);
-    known.most = most_believed(document, job, known.choices.get());
-    const double most = known.choices ? known.most / known.choices->all_max : jobs::kMostCorrection;
-    known.correction = jobs::drawn_over_planned(job, live.frontiers.all(), most);
+    if (known.reported) known.reported = std::min(*known.reported, believed.most);
+    known.correction = known.choices ? jobs::drawn_over_planned(job, live.frontiers.all(), all_max, believed)
+                       : job.grant   ? job.grant->correction
+                                     : 1;
+    known.bounded = why_bounded(all_max, believed);
     known.sequence = job.sequence;
     known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }
@@ -125,18 +132,18 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
   if (counting == accelerators) powered.swing = known.swing;
   const double share = static_cast<double>(counting) / accelerators;
   const Watts planned_max =
-      share * (known.choices ? known.choices->all_max : accelerators * document.accelerator_power);
+      share * (known.choices ? known.choices->all_max : accelerators * document.accelerator_power / known.correction);
   powered.has_grant = job.grant && job.grant->granted_w;
   const Watts granted = powered.has_grant ? share * Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
   powered.counted = counted_as(job, planned_max, powered.has_grant, granted, now_s) * known.correction;
-  if (known.reported) powered.counted = std::max(powered.counted, std::min(*known.reported, known.most));
+  if (known.reported) powered.counted = std::max(powered.counted, *known.reported);
   const bool keeps = jobs::keeps_budgets(job) && answers_in_time(job, now_s);
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned && have_all_registered(job)) powered.choices = known.choices;
   if (cannot_train(job)) {
-    powered.counted = powered.granted =
-        share * idle_power(known.choices.get(), accelerators, document.accelerator_power);
+    powered.counted = powered.granted = share * idle_power(job.spec.tier_bounded ? nullptr : known.choices.get(),
+                                                           accelerators, document.accelerator_power);
     powered.choices = nullptr;
   }
   if (!powered.choices && !powered.has_grant) powered.granted = powered.counted;
@@ -159,6 +166,8 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const LiveJo
     shown->reported = known.reported;
     shown->priority = known.tier.priority;
     if (!known.tier.reason.empty()) add_reason(known.tier.reason);
+    if (!known.bounded.empty()) add_reason(known.bounded);
+    if (of_another_team_.contains(job.id)) add_reason("watts are reserved under its name for another team");
     const auto elsewhere = reserved_in_.find(job.id);
     if (elsewhere != reserved_in_.end()) add_reason(fmt::format("its watts were reserved in '{}'", elsewhere->second));
   }

@@ -56,7 +56,7 @@ class PoweredJobs {
     double until_s = 0;  ///< a policy changes
     double correction = 1;
     std::optional<Watts> reported;
-    Watts most;  ///< that is believed of it
+    std::string bounded;  ///< why it counts as another power than its profile's; empty: it does not
     std::shared_ptr<const jobs::PowerChoices> choices;
     std::shared_ptr<const JobSwing> swing;
   };

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "server/jobs/deployment.h"
+#include "server/jobs/drawn_power.h"
 #include "server/service/profile_power.h"
 #include "server/service/registration_checks.h"
 #include "server/service/stored_profiles.h"
@@ -85,6 +86,7 @@ void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, Done<Know
 
 void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done<KnownPower> done) {
   jobs_.with(request.like_job, [weak = weak_from_this(), accelerators = request.accelerators,
+                                each = site_.documents().current()->accelerator_power,
                                 done = std::move(done)](const Result<LiveJob*>& live) {
     const auto self = weak.lock();
     if (!self) return;
@@ -94,7 +96,7 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done
     for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(jobs::ruling_frontier(job, p));
     const double correction = job.grant ? job.grant->correction : 1;
     self->store_.read<KnownPower>(
-        [keys, accelerators, correction,
+        [keys, accelerators, correction, each, bounded = job.spec.tier_bounded,
          whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<KnownPower> {
           KnownPower most{nullptr, correction, Watts(0)};
           for (const std::string& key : keys) {
@@ -103,6 +105,10 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, Done
             if (most.choices && choices->all_max <= most.choices->all_max) continue;
             most.choices = std::make_shared<const jobs::PowerChoices>(*std::move(choices));
           }
+          if (!most.choices) return most;
+          const Watts all_max = most.choices->all_max;
+          most.correction =
+              jobs::believed_power(bounded, all_max, accelerators * each).factor(most.correction, all_max);
           return most;
         },
         done);

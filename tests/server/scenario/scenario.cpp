@@ -10,6 +10,7 @@
 
 #include "base/error_table.h"
 #include "io/formats/number.h"
+#include "server/service/learned_profile.h"
 #include "tests/server/scenario/scenario_facts.h"
 #include "tests/server/scenario/scenario_site.h"
 #include "tests/server/scenario/scenario_step.h"
@@ -104,13 +105,25 @@ class Player {
     return known == job_ids_.end() ? name : known->second;
   }
 
+  /// A profile with so many times the energies, its last column.
+  static std::string scaled(const std::string& csv, double energies) {
+    if (energies == 1) return csv;
+    std::stringstream lines(csv);
+    std::string text, line;
+    for (std::getline(lines, text); std::getline(lines, line);) {
+      const std::size_t energy = line.rfind(',') + 1;
+      text += fmt::format("\n{}{:.6f}", line.substr(0, energy), energies * std::stod(line.substr(energy)));
+    }
+    return text + "\n";
+  }
+
   [[nodiscard]] Result<jobs::NamedProfile> read_profile(const ScenarioStep& step) const {
     if (step.words.size() < 3) return wrong_step("profile|upload NAME FILE.csv microbatches=M ...");
     std::ifstream file(folder_ + "/" + step.words[2]);
     if (!file) return wrong_step(fmt::format("cannot read {}", step.words[2]));
     std::stringstream content;
     content << file.rdbuf();
-    jobs::NamedProfile profile{step.words[1], content.str(), {}, ""};
+    jobs::NamedProfile profile{step.words[1], scaled(content.str(), step.number("energies", 1)), {}, ""};
     profile.shape.schedule = step.text("schedule", "1f1b");
     profile.shape.microbatches = step.whole("microbatches", 4);
     if (step.find("blocking_power")) profile.shape.blocking_power = Watts(step.number("blocking_power", 0));
@@ -152,6 +165,11 @@ class Player {
     if (step.find("model_name")) request.facts["model_name"] = step.text("model_name");
     if (step.find("protocol")) request.facts["protocol"] = step.text("protocol");
     request.tier = tier_in(step);
+    if (const auto token = step.find("token")) {
+      request.tier_bounded = true;
+      request.facts[std::string(service::kOwnerFact)] = *token;
+      if (const auto team = step.find("team")) request.facts[std::string(service::kTeamFact)] = *team;
+    }
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);
     const int microbatches = step.whole("microbatches", 6);
