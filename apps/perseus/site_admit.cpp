@@ -30,7 +30,7 @@ constexpr std::int64_t kMostAccelerators = 1 << 20;
 constexpr ErrorCode kWaits = ErrorCode::conflict, kRefused = ErrorCode::too_large;
 
 struct AdmitArguments {
-  std::string job, domain, profile, like_job;
+  std::string job, team, domain, profile, like_job;
   std::vector<std::string> hosts;
   std::int64_t accelerators = 0;
   std::optional<double> accelerator_w, least_rate;
@@ -40,8 +40,10 @@ struct AdmitArguments {
 
 std::string body_of(const AdmitArguments& arguments) {
   json::object body{{"job", arguments.job}, {"accelerators", arguments.accelerators}};
-  for (const auto& [member, text] :
-       {std::pair{"domain", arguments.domain}, {"profile", arguments.profile}, {"like_job", arguments.like_job}}) {
+  for (const auto& [member, text] : {std::pair{"team", arguments.team},
+                                     {"domain", arguments.domain},
+                                     {"profile", arguments.profile},
+                                     {"like_job", arguments.like_job}}) {
     if (!text.empty()) body[member] = text;
   }
   if (!arguments.hosts.empty()) body["hosts"] = json::array(arguments.hosts.begin(), arguments.hosts.end());
@@ -171,6 +173,10 @@ void add_site_admit(CLI::App& group, Command& command) {
   auto* admit = group.add_subcommand("admit", "Reserve the watts of a job before it starts, and wait for them");
   const auto arguments = std::make_shared<AdmitArguments>();
   admit->add_option("--job", arguments->job, "Name that the job will register with")->type_name("NAME")->required();
+  admit
+      ->add_option("--team", arguments->team,
+                   "Team of the token that will register it, or the id of a token without one (default: any)")
+      ->type_name("NAME");
   auto* domain = admit->add_option("--domain", arguments->domain, "Domain of the site (default: around the hosts)");
   domain->type_name("NAME");
   admit->add_option("--host", arguments->hosts, "Host on which it will run; repeatable")

@@ -6,6 +6,7 @@
 
 #include "base/json_writer.h"
 #include "io/formats/described_json.h"
+#include "server/jobs/job.h"
 
 namespace perseus::jobs {
 namespace {
@@ -15,14 +16,14 @@ constexpr std::size_t kMostHosts = 100'000;
 constexpr double kMostAcceleratorWatts = 1e5;
 
 struct AdmissionBody {
-  std::string job, domain, profile, like_job;
+  std::string job, team, domain, profile, like_job;
   std::vector<std::string> hosts;
   int accelerators = 0;
   std::optional<double> accelerator_w, least_rate;
   bool dry_run = false;
 };
 struct ReservationBody {
-  std::string job, domain, by;
+  std::string job, team, domain, by;
   std::vector<std::string> hosts;
   int accelerators = 0;
   double power_w = 0, since_s = 0, expires_s = 0;
@@ -34,6 +35,7 @@ template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, AdmissionBody>
 void describe(F& f, S& s) {
   f.always("job", s.job);
+  f("team", s.team);
   f("domain", s.domain);
   f("hosts", s.hosts);
   f.always("accelerators", s.accelerators);
@@ -47,6 +49,7 @@ template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, ReservationBody>
 void describe(F& f, S& s) {
   f.always("job", s.job);
+  f("team", s.team);
   f("domain", s.domain);
   f("hosts", s.hosts);
   f.always("accelerators", s.accelerators);
@@ -94,7 +97,8 @@ Result<AdmissionRequest> parse_admission_request(std::string_view text, const st
   std::optional<Watts> accelerator_power;
   if (body->accelerator_w) accelerator_power = Watts(*body->accelerator_w);
   return AdmissionRequest{body->job,     body->domain,   body->hosts,      body->accelerators, accelerator_power,
-                          body->profile, body->like_job, body->least_rate, body->dry_run};
+                          body->profile, body->like_job, body->least_rate, body->dry_run,      {},
+                          body->team};
 }
 
 Result<std::vector<Reservation>> reservations_in(std::string_view text, const std::string& name) {
@@ -102,8 +106,8 @@ Result<std::vector<Reservation>> reservations_in(std::string_view text, const st
   if (!body) return body.error();
   std::vector<Reservation> reservations;
   for (const ReservationBody& one : body->reservations) {
-    reservations.push_back(
-        {one.job, one.domain, one.hosts, one.accelerators, Watts(one.power_w), one.since_s, one.expires_s, one.by});
+    reservations.push_back({one.job, one.domain, one.hosts, one.accelerators, Watts(one.power_w), one.since_s,
+                            one.expires_s, one.by, one.team});
   }
   return reservations;
 }
@@ -111,10 +115,17 @@ Result<std::vector<Reservation>> reservations_in(std::string_view text, const st
 std::string reservations_text(const std::vector<Reservation>& reservations) {
   ReservationsBody body;
   for (const Reservation& one : reservations) {
-    body.reservations.push_back(
-        {one.job, one.domain, one.by, one.hosts, one.accelerators, one.power.value(), one.since_s, one.expires_s});
+    body.reservations.push_back({one.job, one.team, one.domain, one.by, one.hosts, one.accelerators, one.power.value(),
+                                 one.since_s, one.expires_s});
   }
   return json_text(body);
+}
+
+bool Reservation::is_for(const Job& registered) const {
+  if (registered.spec.name != job) return false;
+  if (team.empty() || !registered.spec.tier_bounded) return true;
+  const auto own = registered.spec.facts.find(std::string(kTeamFact));
+  return own != registered.spec.facts.end() && own->second == team;
 }
 
 int domain_of(const SiteDocument& document, const Reservation& reservation) {

@@ -30,7 +30,8 @@ struct AdmissionRequest {
   std::string like_job;                    ///< a job of the same training, whose frontier says the power
   std::optional<double> least_rate;        ///< that it will register with
   bool dry_run = false;
-  std::string by = {};  ///< the token that asks
+  std::string by = {};    ///< the token that asks
+  std::string team = {};  ///< as Reservation::team
 };
 
 /// Watts kept for a job that has not started yet.
@@ -43,10 +44,12 @@ struct Reservation {
   double since_s = 0;  ///< when it got these watts
   double expires_s = 0;
   std::string by;
+  std::string team = {};  ///< whose tokens register its job (kTeamFact), or operators; empty: any token
 
+  [[nodiscard]] bool is_for(const Job& registered) const;
   [[nodiscard]] bool is_same(const Reservation& other) const {
-    return job == other.job && domain == other.domain && hosts == other.hosts && accelerators == other.accelerators &&
-           power == other.power;
+    return job == other.job && team == other.team && domain == other.domain && hosts == other.hosts &&
+           accelerators == other.accelerators && power == other.power;
   }
 };
 

@@ -89,6 +89,7 @@ std::string site_rows_json(const service::SitePowerView& view, const SiteRows& r
       f.always("expires_s", one.reservation.expires_s);
       f.always("ready", one.ready);
       f("over", one.over);
+      f("team", one.reservation.team);
       f("by", one.reservation.by);
     }};
   };

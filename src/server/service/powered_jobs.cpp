@@ -190,6 +190,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
                             const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found;
   found.reading = !read_all();
+  of_another_team_.clear();
   std::vector<int>& accelerators = found.accelerators;
   accelerators.resize(document.site.domains.size());
   for (const model::DescribedDomain& domain : document.site.domains) {
@@ -209,7 +210,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
     found.site.jobs.push_back(powered(document, *live, now_s));
     const PoweredJob& job = found.site.jobs.back();
     accelerators[job.domain] += site::in_own_nodes(jobs::counted_accelerators(live->job), document.site);
-    reserved.take(live->job, job.domain, job.counted);
+    if (!reserved.take(live->job, job.domain, job.counted)) of_another_team_.insert(id);
   }
   for (std::size_t k = 0; k < reservations.size(); ++k) {
     const ReservedPower& one = reserved.all()[k];

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,7 @@ class PoweredJobs {
   JobCache& jobs_;
   std::map<std::string, KnownJob> known_;           ///< by job, under this document
   std::map<std::string, std::string> reserved_in_;  ///< by job that has started elsewhere: the domain
+  std::set<std::string> of_another_team_;           ///< jobs under whose name its watts are reserved
   SwingLibrary swings_;
 };
 

@@ -14,10 +14,15 @@ ReservedPowers::ReservedPowers(const jobs::SiteDocument& document, std::span<con
   }
 }
 
-void ReservedPowers::take(const jobs::Job& job, int domain, Watts counted) {
+bool ReservedPowers::take(const jobs::Job& job, int domain, Watts counted) {
+  bool is_its_own = true;
   const auto [begin, end] = of_name_.equal_range(job.spec.name);
   for (auto found = begin; found != end; ++found) {
     ReservedPower& one = all_[found->second];
+    if (!reservations_[found->second].is_for(job)) {
+      is_its_own = false;
+      continue;
+    }
     const bool uses = jobs::counted_accelerators(job) == job.spec.degrees.world_size() &&
                       job.joined_s >= reservations_[found->second].since_s;
     if (uses && domain != one.domain) one.moved = job.id;
@@ -27,6 +32,7 @@ void ReservedPowers::take(const jobs::Job& job, int domain, Watts counted) {
     one.counted = std::max(Watts(0), one.counted - counted);
     one.accelerators = std::max(0, one.accelerators - jobs::counted_accelerators(job));
   }
+  return is_its_own;
 }
 
 }  // namespace perseus::service

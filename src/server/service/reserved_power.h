@@ -3,9 +3,9 @@
 // Problem: a reservation holds the watts of a job until it has started; from then on the job itself counts. A job that
 //          starts again has its former run, which counts until it has ended.
 // Input:   the reservations, and the running jobs with what they count as.
-// Output:  per reservation, in their order: its domain, and the watts and accelerators that jobs of its name in its
-//          domain do not count for already. `used`: all ranks of such a job have registered, one of them since it got
-//          its watts.
+// Output:  per reservation, in their order: its domain, and the watts and accelerators that jobs of its name and team
+//          in its domain do not count for already. `used`: all ranks of such a job have registered, one of them since
+//          it got its watts.
 // Errors:  none.
 // Cost:    O(log reservations) per job.
 // Threads: one.
@@ -34,7 +34,8 @@ class ReservedPowers {
  public:
   ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations);
 
-  void take(const jobs::Job& job, int domain, Watts counted);
+  /// False: watts are reserved under its name for another team.
+  bool take(const jobs::Job& job, int domain, Watts counted);
   [[nodiscard]] const std::vector<ReservedPower>& all() const { return all_; }
 
  private:

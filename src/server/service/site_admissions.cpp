@@ -19,6 +19,7 @@ constexpr std::size_t kLongestName = 256;
 
 Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequest& request) {
   if (Status named = check_text("body: job", request.job, kLongestName); !named) return named;
+  if (Status named = check_text("body: team", request.team, kLongestName); !named) return named;
   for (const std::string& host : request.hosts) {
     if (Status named = check_text("body: hosts", host, kLongestName); !named) return named;
   }
@@ -63,7 +64,7 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, Done<Admission> done)
                                     ? power->choices->all_max * power->correction
                                     : request.accelerators * request.accelerator_power.value_or(power->accelerator);
           asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
-                                       0,           request.by};
+                                       0,           request.by,     request.team};
           still->decide(asked);
         });
       });

@@ -131,7 +131,7 @@ AdmissionStep admission_step(const ScenarioStep& step, const std::map<std::strin
     f.always("job", step.words.size() > 1 ? step.words[1] : "");
     for (const ScenarioStep::Option& option : step.options) {
       const std::string& name = option.name;
-      if (name == "domain" || name == "profile") {
+      if (name == "domain" || name == "profile" || name == "team") {
         f.always(name, option.value);
       } else if (name == "like_job") {
         const auto known = job_ids.find(option.value);
