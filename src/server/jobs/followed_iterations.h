@@ -23,6 +23,8 @@ namespace perseus::jobs {
 
 class FollowedIterations {
  public:
+  static constexpr std::size_t kMostKept = 4096;
+
   struct Whole {
     std::int64_t iteration = 0;
     std::int64_t version = 0;  ///< of the plan
@@ -58,7 +60,6 @@ class FollowedIterations {
 
  private:
   static constexpr std::int64_t kSettling = 2;  ///< iterations that a switch to the highest clock may still affect
-  static constexpr std::size_t kMostKept = 4096;
   static constexpr std::int64_t kNotOnePlan = -1;
   struct Partial {
     std::vector<bool> reported;  ///< by rank

@@ -11,11 +11,11 @@ constexpr std::int64_t kTogether = 64;  // iterations that ranks may be apart: r
                                         // batches
 constexpr double kLeastTime_s = 1e-3;
 
+}  // namespace
+
 std::int64_t iterations_in(double seconds, double fastest_s) {
   return static_cast<std::int64_t>(std::clamp(seconds, 0.0, 1e9) / std::max(fastest_s, kLeastTime_s));
 }
-
-}  // namespace
 
 bool JobProgress::agrees(const Said& now, double fastest_s) const {
   if (!doubted_) return false;

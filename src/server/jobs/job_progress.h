@@ -20,6 +20,8 @@
 
 namespace perseus::jobs {
 
+std::int64_t iterations_in(double seconds, double fastest_s);
+
 class JobProgress {
  public:
   /// Iterations that a rank may be ahead of what time allows, or behind the others, before its report is rejected.

@@ -64,6 +64,16 @@ void IterationReports::take(LiveJob& live, jobs::ReportIterations request, Done<
   }
   const bool counts = job.ranks[request.rank]->restarts == job.restarts, numbered = request.last_iteration.has_value();
   std::vector<std::string> rejected;
+  if (const auto count = std::ssize(request.iteration_time);
+      counts && numbered &&
+      !live.reports.note_reported(live.job, live.frontiers.all(), request.rank, *request.last_iteration, count,
+                                  clock_.now_s())) {
+    rejected.push_back(
+        fmt::format("iteration_time_s: {} values; since the job registered {} iterations are possible: "
+                    "these do not count",
+                    count, live.reports.possible));
+    request.last_iteration.reset();
+  }
   if (request.last_iteration && counts &&
       !live.reports.note_progress(live.job, live.frontiers.all(), request.rank, *request.last_iteration,
                                   *request.last_iteration, clock_.now_s())) {

@@ -18,8 +18,9 @@ std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live) {
     return jobs::counted_as_reported(job, live.frontiers.all(), live.reports.followed);
   // The first report of a client that names its process also names the plan that it followed.
   if (live.no_plan_followed() || (job.names_processes && !live.reports.without_plan)) return {};
-  const auto since =
-      jobs::counted(job, live.frontiers.all(), live.reports.progress ? live.reports.progress->finished() : 0);
+  const std::int64_t finished = live.reports.progress ? live.reports.progress->finished() : 0;
+  const std::int64_t possible = std::max<std::int64_t>(0, live.reports.possible - job.total.iterations);
+  const auto since = jobs::counted(job, live.frontiers.all(), std::min(finished, job.counted_to + possible));
   return since ? std::vector{*since} : std::vector<jobs::IterationsCounted>{};
 }
 

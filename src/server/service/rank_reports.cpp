@@ -7,9 +7,7 @@
 
 namespace perseus::service {
 
-bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank,
-                                std::int64_t iteration, std::int64_t finished, double now_s) {
-  if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
+double RankReports::note_time(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s) {
   const auto cost = jobs::iteration_cost(job, frontiers);
   // Plans are slower than the possible minimum, but by less than this factor; steps of fewer microbatches are shorter.
   double far_below = 0.25;
@@ -17,7 +15,27 @@ bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& fro
     far_below *= static_cast<double>(std::ranges::min(jobs::shapes_of(job))) / std::max(1, job.plan->shape);
   }
   const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
-  return progress->report(rank, iteration, finished, now_s, fastest_s);
+  constexpr auto kept_back = static_cast<std::int64_t>(jobs::FollowedIterations::kMostKept);
+  possible = std::max(possible, kept_back + jobs::iterations_in(now_s - job.created_s, fastest_s));
+  return fastest_s;
+}
+
+bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank,
+                                std::int64_t iteration, std::int64_t finished, double now_s) {
+  if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
+  return progress->report(rank, iteration, finished, now_s, note_time(job, frontiers, now_s));
+}
+
+bool RankReports::note_reported(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t last,
+                                std::int64_t count, double now_s) {
+  note_time(job, frontiers, now_s);
+  if (reported_.size() <= static_cast<std::size_t>(rank)) reported_.resize(static_cast<std::size_t>(rank) + 1);
+  Reported& of_rank = reported_[rank];
+  const std::int64_t further = last - of_rank.last;  // 0: a repeated report
+  const std::int64_t iterations = of_rank.iterations + (further < 0 ? count : std::min(further, count));
+  if (iterations > possible) return false;
+  of_rank = {iterations, last};
+  return true;
 }
 
 std::int64_t RankReports::next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
@@ -39,6 +57,7 @@ void RankReports::forget_iterations() {
   progress.reset();
   followed = {};
   measured = {};
+  for (Reported& of_rank : reported_) of_rank.last = -1;
 }
 
 }  // namespace perseus::service

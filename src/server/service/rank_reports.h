@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "server/jobs/deployment.h"
 #include "server/jobs/followed_iterations.h"
@@ -27,6 +28,8 @@ struct RankReports {
   jobs::IterationEnergyMeter energies;
   jobs::FollowedIterations followed;
   jobs::MeasuredIterations measured;
+  /// Iterations that the time since the job registered allows, and as many as wait here for reports of all ranks.
+  std::int64_t possible = 0;
   bool without_plan = false;                ///< a rank reported iterations without naming the plan
   std::optional<double> uncounted_since_s;  ///< arrival of the first iteration that is not in the log
 
@@ -36,6 +39,9 @@ struct RankReports {
   /// number is implausible for the elapsed time, and no other rank confirms it.
   bool note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t iteration,
                      std::int64_t finished, double now_s);
+  /// The rank reports `count` iterations up to `last`. False: more than `possible` of it; they do not count.
+  bool note_reported(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t last,
+                     std::int64_t count, double now_s);
   /// The first iteration that no rank can have begun when it receives a plan made now: from the last iteration that a
   /// rank reported, the time since then, and a margin for delivery. 0 (at once) without reports.
   [[nodiscard]] std::int64_t next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
@@ -49,6 +55,16 @@ struct RankReports {
   void counted_to(std::int64_t last_iteration);
   /// The job's ranks have restarted: iterations count from 0.
   void forget_iterations();
+
+ private:
+  struct Reported {
+    std::int64_t iterations = 0, last = -1;
+  };
+
+  /// The least time of an iteration that is possible now.
+  double note_time(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s);
+
+  std::vector<Reported> reported_;  ///< by rank
 };
 
 }  // namespace perseus::service
