@@ -73,6 +73,7 @@ AlertFacts alert_facts(const SiteDomainView& domain) {
   if (domain.limit) facts.counted = std::max(domain.counted, domain.reported);
   facts.metered = domain.meter;
   facts.metered_limit = domain.metered;
+  facts.meter_refused = domain.meter_refused;
   facts.missing = domain.missing;
   facts.limits_unread = domain.limits_unread;
   return facts;

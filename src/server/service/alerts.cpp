@@ -73,6 +73,12 @@ Verdict site_over_limit(const AlertFacts& facts, double /*now_s*/) {
     if (!power || !limit) return 0.0;
     return *limit > Watts(0) ? *power / *limit : *power > Watts(0) ? kPowerBegins : 0.0;
   };
+  if (facts.meter_refused) {
+    return {Level::holds,
+            fmt::format("the meter reads {:.4g} kW, which cannot be true: the reading is refused",
+                        facts.meter_refused->value() / 1000),
+            true};
+  }
   const double metered = ratio(facts.metered, facts.metered_limit), counted = ratio(facts.counted, facts.limit);
   const Level level = level_of(std::max(metered, counted), kSiteBegins, kSiteEnds);
   if (metered > counted) {

@@ -40,6 +40,7 @@ struct AlertFacts {
   bool power_measured = false;
   std::optional<Watts> counted, limit;          ///< of a domain's accelerators
   std::optional<Watts> metered, metered_limit;  ///< of a domain, as metered
+  std::optional<Watts> meter_refused;           ///< the last reading, which cannot be true
   Watts missing;                                ///< of a domain
   std::string limits_unread;                    ///< of a domain: which, and what is allowed; empty: none
   std::optional<double> silent_since_s;         ///< of a job

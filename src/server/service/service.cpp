@@ -314,7 +314,9 @@ void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done
     if (!text) return done(text.error());
     const jobs::SiteDocument* const site = parts_->site->documents().current();
     if (site == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
-    parts_->site->meters().take(*site, readings, done);
+    std::vector<Watts> most;
+    for (const SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
+    parts_->site->meters().take(*site, most, readings, done);
   });
 }
 void Service::admit(jobs::AdmissionRequest request, Done<Admission> done) {

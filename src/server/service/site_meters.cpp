@@ -113,7 +113,8 @@ void SiteMeters::adopt(const Corrections& stored) {
   }
 }
 
-void SiteMeters::take(const jobs::SiteDocument& document, std::vector<jobs::MeterReading> readings, Done<Ok> done) {
+void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts> most,
+                      std::vector<jobs::MeterReading> readings, Done<Ok> done) {
   const double now_s = clock_.now_s();
   Readings next = readings_;
   // Domains that the site does not have any more.
@@ -125,6 +126,16 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::vector<jobs::Mete
       return done(Error{ErrorCode::usage,
                         fmt::format("{}domain: '{}'; allowed: the name of a domain of the site", at, reading.domain)});
     }
+    const auto domain = std::ranges::find(document.site.domains, reading.domain, &model::DescribedDomain::name);
+    const Watts allowed = kFar * most[static_cast<std::size_t>(domain - document.site.domains.begin())];
+    if (allowed > Watts(0) && reading.power > allowed) {
+      refused_[reading.domain] = {now_s, reading.power.value()};
+      return done(Error{ErrorCode::usage,
+                        fmt::format("{}power_w: {:g}; allowed: at most {:g}, twice what '{}' draws with all its "
+                                    "accelerators at accelerator_w, or its greatest limit",
+                                    at, reading.power.value(), allowed.value(), reading.domain)});
+    }
+    refused_.erase(reading.domain);
     const double at_s = reading.at_s == 0 ? now_s : reading.at_s;
     std::vector<Reading>& list = next[reading.domain];
     if (at_s > now_s + kAhead_s) {
@@ -176,6 +187,12 @@ std::optional<Watts> SiteMeters::last(const std::string& domain, double now_s) c
     if (one.at_s >= now_s - kFresh_s) fresh.emplace_back(one.power_w);
   }
   return fresh.empty() ? std::nullopt : std::optional(median_of(fresh));
+}
+
+std::optional<Watts> SiteMeters::refused(const std::string& domain, double now_s) const {
+  const auto known = refused_.find(domain);
+  if (known == refused_.end() || known->second.at_s < now_s - kFresh_s) return std::nullopt;
+  return Watts(known->second.power_w);
 }
 
 std::vector<double> SiteMeters::factors(const jobs::SiteDocument& document, double now_s) const {

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,16 +32,21 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
  public:
   static constexpr double kFresh_s = 300, kAhead_s = 5, kRead_s = 5;
   static constexpr std::size_t kKept = 3;
+  static constexpr double kFar = 2;
 
   SiteMeters(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
       : options_(options), store_(store), clock_(clock) {}
 
   /// Reads what is stored, on this thread: for the start.
   Status open(store::Store& from);
-  void take(const jobs::SiteDocument& document, std::vector<jobs::MeterReading> readings, Done<Ok> done);
+  /// `most`: per domain, what a meter reads at most; refused are readings beyond kFar times that.
+  void take(const jobs::SiteDocument& document, std::span<const Watts> most, std::vector<jobs::MeterReading> readings,
+            Done<Ok> done);
   void tick(double now_s);
 
   [[nodiscard]] std::optional<Watts> last(const std::string& domain, double now_s) const;
+  /// The last reading, if it was refused.
+  [[nodiscard]] std::optional<Watts> refused(const std::string& domain, double now_s) const;
   [[nodiscard]] std::vector<double> factors(const jobs::SiteDocument& document, double now_s) const;
   /// If the domain's last kKept readings are fresh and after `since_s`, and no correction has used the last one.
   void correct(const std::string& domain, Watts expected, double since_s, double now_s);
@@ -50,6 +56,7 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
     double at_s = 0, power_w = 0;
   };
   using Readings = std::map<std::string, std::vector<Reading>>;
+  using Refused = std::map<std::string, Reading>;
   using Corrections = std::map<std::string, site::MeterCorrection>;
 
   static Readings readings_in(std::string_view text);
@@ -62,6 +69,7 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
   StoreAccess& store_;
   const Clock& clock_;
   Readings readings_;        ///< by domain, in order of time
+  Refused refused_;          ///< by domain
   Corrections corrections_;  ///< by domain
   double next_read_s_ = 0;
 };

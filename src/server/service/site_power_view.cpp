@@ -106,6 +106,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
     SiteDomainView& domain = view.domains[d];
     domain.name = domains[d].name;
     domain.meter = meters.last(domain.name, now_s);
+    domain.meter_refused = meters.refused(domain.name, now_s);
     domain.limits_unread = domains[d].limits_unread;
     domain.meter_factor = meter_factors[d];
     if (domains[d].parent >= 0) domain.parent = domains[domains[d].parent].name;

@@ -65,13 +65,15 @@ struct SiteDomainView {
   std::optional<Watts> guard;  ///< that the window of its meter needs; nothing: it has none
   double price = 0;
   std::vector<TierGives> gives;
-  std::optional<Watts> meter;  ///< the site meter's last reading
+  std::optional<Watts> meter;          ///< the site meter's last reading
+  std::optional<Watts> meter_refused;  ///< a reading since that cannot be true
   // See site_speed.h.
   Watts planned, baseline, planned_of_reporting;  ///< sums over jobs
   double meter_factor = 1;                        ///< that the metered limit is divided by
   Watts metered_planned;                          ///< what is planned, as a meter would read it
   Watts metered_baseline;                         ///< the baseline as a meter would read it
-  std::vector<TierLoss> tiers;                    ///< by least rate
+  Watts most_metered;  ///< with all accelerators at maximum clock, as a meter would read it, or the greatest limit
+  std::vector<TierLoss> tiers;  ///< by least rate
 };
 struct SitePowerView {
   double now_s = 0;

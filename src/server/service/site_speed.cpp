@@ -50,9 +50,11 @@ double rate_lost_of(const std::vector<TierLoss>& tiers) {
 
 void add_speeds(const jobs::SiteDocument& document, const std::vector<int>& accelerators, SitePowerView& view) {
   const model::SiteDescription& site = document.site;
+  std::vector<Watts> most(site.domains.size());
   for (const SiteJobView& job : view.jobs) {
     for (int d = job.domain; d >= 0; d = site.domains[d].parent) {
       SiteDomainView& domain = view.domains[d];
+      most[d] += std::max(job.counted, job.accelerators * document.accelerator_power);
       domain.planned += job.planned;
       domain.baseline += job.baseline;
       if (job.reported) domain.planned_of_reporting += job.planned;
@@ -63,6 +65,12 @@ void add_speeds(const jobs::SiteDocument& document, const std::vector<int>& acce
   for (std::size_t d = 0; d < view.domains.size(); ++d) {
     view.domains[d].metered_planned = site::as_metered(view.domains[d].planned, site, constants[d]);
     view.domains[d].metered_baseline = site::as_metered(view.domains[d].baseline, site, constants[d]);
+    view.domains[d].most_metered = site::as_metered(most[d], site, constants[d]);
+    for (const model::LimitStep& step : site.domains[d].limits) {
+      if (step.limit != model::kNoLimit) {
+        view.domains[d].most_metered = std::max(view.domains[d].most_metered, step.limit);
+      }
+    }
   }
 }
 

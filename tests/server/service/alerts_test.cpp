@@ -206,6 +206,12 @@ TEST_F(AlertsTest, ADomainThatStaysAboveItsLimit) {
   facts.metered = Watts(77'000);
   pass(400);
   EXPECT_EQ(changes.back(), "resolved site_over_limit site/hall");
+  facts.meter_refused = Watts(5e6);
+  pass(1);
+  EXPECT_EQ(text(), "the meter reads 5000 kW, which cannot be true: the reading is refused");
+  facts.meter_refused.reset();
+  pass(400);
+  EXPECT_EQ(changes.back(), "resolved site_over_limit site/hall");
 }
 
 TEST_F(AlertsTest, ADomainThatLacksWatts) {
