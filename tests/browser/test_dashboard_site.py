@@ -82,7 +82,9 @@ class SitePage(StandInTest):
         self.assertRegex(prices, r"1 % more in hall \(0\.6 kW\) shortens iterations by 0\.\d+ % on average\.")
         self.assertIn("More watts in row b bring nothing: its limit does not bind.", prices)
         self.change(missing_w=2500)
-        self.wait_for_text("hall lacks 2.5 kW for the least rates of its jobs.", ".prices")
+        self.wait_for_text("hall lacks 2.5 kW for what no grant controls.", ".prices")
+        self.change(gives=[{"least_rate": 0.75, "jobs": 2}])
+        self.wait_for_text("hall lacks 2.5 kW for its jobs to keep their least rates.", ".prices")
 
     def test_reservations(self):
         self.site()

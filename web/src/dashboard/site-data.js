@@ -81,7 +81,10 @@ const worth = {
 function priceWords(domain, power) {
   if (domain.limit_w == null) return `${domain.name} has no limit.`;
   const value = pricePerKilowatt(domain, power);
-  if (domain.missing_w > 0) return `${domain.name} lacks ${kilowatts(domain.missing_w)} for the least rates of its jobs.`;
+  if (domain.missing_w > 0) {
+    const what = domain.gives?.length > 0 ? 'its jobs to keep their least rates' : 'what no grant controls';
+    return `${domain.name} lacks ${kilowatts(domain.missing_w)} for ${what}.`;
+  }
   if (value === 0) return `More watts in ${domain.name} bring nothing: its limit does not bind.`;
   const more_w = domain.limit_w / 100; // a kW is much for a small site, and little for a large one
   return `1 % more in ${domain.name} (${kilowatts(more_w)}) ${(worth[power.objective] ?? worth.slowdown)(percent((value * more_w) / 1000))}.`;
