@@ -988,7 +988,7 @@ class Operations(ServerCase):
                     self.assertEqual((done.returncode, done.stdout), (64, ""))
                     self.assertRegex(done.stderr, f"^perseus: PERSEUS_WORKERS: '{value}' is not a number from 1")
         printed = subprocess.run([PERSEUS, "serve", "--print-config"], capture_output=True, text=True, check=True).stdout
-        self.assertIn(printed, (ROOT / "docs/serve.md").read_text(), "docs/serve.md shows the settings as they are")
+        self.assertIn(printed, (ROOT / "docs/settings.md").read_text(), "docs/settings.md shows the settings as they are")
 
     def test_tls(self):
         key, certificate = self.folder.name + "/key.pem", self.folder.name + "/certificate.pem"
