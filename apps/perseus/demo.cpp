@@ -261,10 +261,19 @@ void add_demo(CLI::App& app, Command& command) {
   add_process_options(*demo, *options);
   demo->add_option("--story", options->story,
                    "saving: one job, and its energy; power: three jobs under the watt limit of a site that falls by 30 "
-                   "% and comes back, and the server killed meanwhile")
+                   "%, the server killed during a ramp, then a job killed")
       ->capture_default_str()
       ->check(CLI::IsMember({"saving", "power"}).description(""))
       ->type_name("NAME")
+      ->group(kRun);
+  demo->add_option("--server-kills", options->server_kills,
+                   "Ramps of the story 'power'; at a random moment of each the server is killed")
+      ->capture_default_str()
+      ->check(whole_number_within(1, 100))
+      ->type_name("N")
+      ->group(kRun);
+  demo->add_option("--seed", options->seed, "Random seed of these moments (default: another one each time)")
+      ->type_name("N")
       ->group(kRun);
   demo->add_option("--out", options->out,
                    "Write the results to this directory, whole or not at all: report.html, summary.json, and of the "

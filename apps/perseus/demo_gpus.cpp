@@ -141,6 +141,10 @@ std::vector<HelperProcess> DemoGpus::stopped_helpers() const {
   return stopped;
 }
 
+void DemoGpus::kill_helpers() const {
+  for (const FoundHelper& helper : helpers()) kill(helper.pid, SIGKILL);
+}
+
 void DemoGpus::continue_stopped_helpers() const {
   for (const HelperProcess& helper : stopped_helpers()) kill(helper.pid, SIGCONT);
 }

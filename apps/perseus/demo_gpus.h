@@ -55,6 +55,7 @@ class DemoGpus {
   /// arguments.
   [[nodiscard]] std::vector<HelperProcess> stopped_helpers() const;
   void continue_stopped_helpers() const;
+  void kill_helpers() const;
 
  private:
   struct FoundHelper {

@@ -34,6 +34,8 @@ struct DemoOptions {
   std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch, helper;
   std::string story = "saving";  ///< or "power"
+  int server_kills = 1;          ///< of the story 'power': ramps, each with an end of the server
+  std::optional<unsigned> seed;  ///< of their moments
   std::string job_name;          ///< empty: named for the profile
   int first_gpu = 0;             ///< number of the job's first GPU among those of all jobs of the demo
 };

@@ -6,6 +6,7 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <csignal>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -153,6 +154,11 @@ void DemoTraining::tidy() {
   continue_stopped();
   replay_.reset();
   continue_stopped();  // processes that were stopped by a signal
+}
+
+void DemoTraining::kill() {
+  for (const pid_t pid : replay_->pids()) ::kill(pid, SIGKILL);
+  replay_.reset();
 }
 
 void DemoTraining::continue_stopped() const {

@@ -46,6 +46,8 @@ class DemoTraining {
   Result<replay::JobIteration> end();
   /// Ends all processes, however the demo ended.
   void tidy();
+  /// Ends them by SIGKILL.
+  void kill();
 
   [[nodiscard]] int ranks() const { return job_.dag.num_ranks(); }
   [[nodiscard]] int workers() const { return ranks() * o_.replicas; }

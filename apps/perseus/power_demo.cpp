@@ -15,10 +15,11 @@
 namespace perseus::cli {
 namespace {
 
-std::vector<report::ReportFact> facts_of(const DemoOptions& o) {
+std::vector<report::ReportFact> facts_of(const DemoOptions& o, const PowerMeasurement& m) {
   return {{"GPUs", "simulated"},
           {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
           {"profile of the server", o.known_profile ? "given" : "measured in vivo"},
+          {"server killed", fmt::format("{} times, at random moments of seed {}", m.server_kills, m.seed)},
           {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)}};
 }
 
@@ -41,7 +42,7 @@ Result<int> run_power_demo(const DemoOptions& options, bool as_json) {
     if (!tidy && (!failed || InterruptGuard::interrupted())) failed = tidy.error();
     if (!failed && !InterruptGuard::interrupted()) {
       measured->clocks_given_back = is_tidy;
-      measured->facts = facts_of(options);
+      measured->facts = facts_of(options, *measured);
       measured->origin = std::move(origin);
       holds = story_holds(*measured);
       const Result<bool> whole = write_power_output(options.out, *measured);

@@ -1,18 +1,19 @@
-// Runs `perseus demo --story power`: three jobs on simulated GPUs under the limit of a site that falls by 30 % and
-// comes back, and the server killed while it is low.
+// Runs `perseus demo --story power`: three jobs on simulated GPUs under the limit of a site that falls by 30 %, at once
+// and as ramps; the server killed at random moments of the ramps; then one of the jobs killed under the low limit.
 //
-// Problem: show that a site keeps its limit whatever happens to the server, judged by a meter that asks neither the
-//          server nor the clients.
+// Problem: show that a site keeps its limit whatever happens to the server, and that the watts of a dead job are used,
+//          judged by a meter that asks neither the server nor the clients.
 // Method:  see docs/demo.md, "The power story".
 // Input:   options, a scratch folder.
 // Output:  the meter's readings, events, and the verdict.
 // Errors:  as DemoRun; but the end of the server that the story kills is none.
-// Cost:    some ninety seconds.
+// Cost:    some two minutes, and half a minute for each further end of the server.
 // Threads: one.
 #pragma once
 
 #include <boost/json/value.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,17 +31,26 @@ struct StoryEvent {
   std::string what;
 };
 
-struct StoryLimit {
-  double from_s = 0;
-  double limit_w = 0;
-};
-
 /// A limit's fall, until the jobs keep it.
 struct StoryFall {
-  std::string name;
   double at_s = 0;
   double acted_s = 0;  ///< all ranks had confirmed plans under the limit, and had ended the iteration of that moment
   bool in_time = false;
+};
+
+/// A limit that falls as a ramp, and the server's end meanwhile.
+struct StoryRamp {
+  double from_s = 0, until_s = 0, killed_s = 0, serves_again_s = 0;
+};
+
+/// The end of one of the jobs: all its processes at once, its helpers too.
+struct StoryKill {
+  std::string job;
+  double at_s = 0;
+  double before_w = 0, after_w = 0;  ///< what the other jobs drew, by the meter
+  double unlimited_w = 0;            ///< what they drew without a limit
+  double used_s = 0, at_most_s = 0;  ///< until they had the watts, 0: never; allowed
+  [[nodiscard]] bool in_time() const { return used_s > 0 && used_s <= at_most_s; }
 };
 
 /// What the server said of the site.
@@ -50,7 +60,8 @@ struct ServerReading {
 
 struct StoryJobFigures {
   std::string shape, description;
-  int gpus = 0, iterations = 0, iterations_without_server = 0;
+  int gpus = 0, iterations = 0;
+  int iterations_without_server = 0;                   ///< the least of all ends of the server
   double high_s = 0, low_s = 0, without_server_s = 0;  ///< mean iteration times
 };
 
@@ -62,12 +73,15 @@ struct PowerMeasurement {
   std::vector<replay::EnergyReading> readings;
   std::vector<ServerReading> server;
   std::vector<StoryEvent> events;
-  std::vector<StoryLimit> limits;
-  std::vector<StoryFall> falls;
-  std::vector<replay::JudgedLimit> judged;
+  std::vector<replay::LimitPoint> limits;
+  std::optional<StoryFall> fall;
+  std::vector<StoryRamp> ramps;
+  std::optional<StoryKill> kill;
+  std::vector<replay::JudgedTime> judged;
   std::vector<replay::WindowVerdict> verdicts;
-  double killed_s = 0, serves_again_s = 0;
-  bool rose_again = false;
+  unsigned seed = 0;  ///< of the moments at which the server is killed
+  int server_kills = 0;
+  int returns = 0;  ///< of the limit, after which the jobs had their watts again
   std::vector<StoryJobFigures> jobs;
   boost::json::value proof;
   bool clocks_given_back = false;
@@ -78,6 +92,8 @@ struct PowerMeasurement {
 bool limits_kept(const PowerMeasurement& m);
 bool acted_in_time(const PowerMeasurement& m);
 bool trained_on(const PowerMeasurement& m);
+bool rose_again(const PowerMeasurement& m);
+bool watts_used(const PowerMeasurement& m);
 bool story_holds(const PowerMeasurement& m);
 /// What the server keeps so that the meter's means keep the limit: less the swing, and less 1 %.
 double limit_of_server_w(const PowerMeasurement& m, double limit_w);

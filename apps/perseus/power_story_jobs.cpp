@@ -69,6 +69,12 @@ Status StoryJob::look(int limit_ms) {
   }
 }
 
+void StoryJob::kill() {
+  killed = true;
+  training.kill();
+  gpus.kill_helpers();
+}
+
 std::vector<StoryIteration> StoryJob::between(double from_s, double until_s) const {
   std::vector<StoryIteration> found;
   for (const StoryIteration& iteration : iterations) {

@@ -37,6 +37,7 @@ class StoryJob {
   DemoTraining training;
   std::vector<StoryIteration> iterations;
   bool follows_plan = false;  ///< in the last iteration, on all ranks
+  bool killed = false;
 
   [[nodiscard]] int num_gpus() const { return training.workers(); }
   [[nodiscard]] Seconds longest_computation() const;
@@ -44,6 +45,8 @@ class StoryJob {
   [[nodiscard]] Watts all_max_power() const;
   /// Takes the iterations that have ended.
   Status look(int limit_ms);
+  /// Ends all processes at once, helpers too, as a scheduler or a lost node does.
+  void kill();
   /// Iterations that began and ended between these moments.
   [[nodiscard]] std::vector<StoryIteration> between(double from_s, double until_s) const;
 };

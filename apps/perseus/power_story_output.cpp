@@ -30,18 +30,33 @@ std::string watts(double power_w) { return fmt::format("{:.1f} W", power_w); }
 std::string seconds(double time_s) { return fmt::format("{:.1f} s", time_s); }
 std::string time_of(double time_s) { return time_s > 0 ? report::text_of(Seconds(time_s)) : std::string("-"); }
 
-json::object json_of(const replay::JudgedLimit& limit, const replay::WindowVerdict& v) {
-  return {{"name", limit.name},         {"limit_w", limit.limit.value()}, {"from_s", limit.from_s},
-          {"until_s", limit.until_s},   {"windows", v.windows},           {"over", v.over},
-          {"greatest_w", v.greatest_w}, {"begins_s", v.begins_s},         {"mean_w", v.mean_w}};
+json::object json_of(const replay::JudgedTime& time, const replay::WindowVerdict& v) {
+  return {{"name", time.name},    {"from_s", time.from_s},  {"until_s", time.until_s},
+          {"windows", v.windows}, {"over", v.over},         {"power_w", v.power_w},
+          {"limit_w", v.limit_w}, {"begins_s", v.begins_s}, {"mean_w", v.mean_w}};
 }
 
 json::object summary_of(const PowerMeasurement& m) {
-  json::array limits, falls, jobs;
-  for (std::size_t k = 0; k < m.judged.size(); ++k) limits.push_back(json_of(m.judged[k], m.verdicts[k]));
-  for (const StoryFall& fall : m.falls) {
-    falls.push_back(
-        json::object{{"name", fall.name}, {"at_s", fall.at_s}, {"acted_s", fall.acted_s}, {"in_time", fall.in_time}});
+  json::array limit, judged, ramps, jobs;
+  for (const replay::LimitPoint& point : m.limits)
+    limit.push_back(json::object{{"at_s", point.at_s}, {"limit_w", point.limit_w}});
+  for (std::size_t k = 0; k < m.judged.size(); ++k) judged.push_back(json_of(m.judged[k], m.verdicts[k]));
+  for (const StoryRamp& ramp : m.ramps) {
+    ramps.push_back(json::object{{"from_s", ramp.from_s},
+                                 {"until_s", ramp.until_s},
+                                 {"killed_s", ramp.killed_s},
+                                 {"serves_again_s", ramp.serves_again_s}});
+  }
+  json::value fall, kill;
+  if (m.fall) fall = {{"at_s", m.fall->at_s}, {"acted_s", m.fall->acted_s}, {"in_time", m.fall->in_time}};
+  if (m.kill) {
+    kill = {{"job", m.kill->job},
+            {"at_s", m.kill->at_s},
+            {"others_before_w", m.kill->before_w},
+            {"others_after_w", m.kill->after_w},
+            {"others_unlimited_w", m.kill->unlimited_w},
+            {"used_after_s", m.kill->used_s},
+            {"at_most_s", m.kill->at_most_s}};
   }
   for (const StoryJobFigures& job : m.jobs) {
     jobs.push_back(json::object{{"name", job.shape},
@@ -57,7 +72,8 @@ json::object summary_of(const PowerMeasurement& m) {
           {"limits_kept", limits_kept(m)},
           {"acted_in_time", acted_in_time(m)},
           {"trained_on", trained_on(m)},
-          {"rose_again", m.rose_again},
+          {"rose_again", rose_again(m)},
+          {"watts_used", watts_used(m)},
           {"clocks_given_back", m.clocks_given_back},
           {"most_over_w", most_over_w(m)},
           {"window_s", m.window_s},
@@ -70,24 +86,19 @@ json::object summary_of(const PowerMeasurement& m) {
           {"swing_w", m.swing_w},
           {"server_limit_w", limit_of_server_w(m, m.limit_w)},
           {"server_low_limit_w", limit_of_server_w(m, m.low_limit_w)},
-          {"killed_s", m.killed_s},
-          {"serves_again_s", m.serves_again_s},
-          {"limits", std::move(limits)},
-          {"falls", std::move(falls)},
+          {"seed", m.seed},
+          {"limit", std::move(limit)},
+          {"judged", std::move(judged)},
+          {"fall", std::move(fall)},
+          {"ramps", std::move(ramps)},
+          {"kill", std::move(kill)},
           {"jobs", std::move(jobs)},
           {"took_s", m.took_s}};
 }
 
-/// The limit at that time; 0: none yet.
-double limit_at(const PowerMeasurement& m, double at_s) {
-  double limit_w = 0;
-  for (const StoryLimit& limit : m.limits) limit_w = limit.from_s <= at_s ? limit.limit_w : limit_w;
-  return limit_w;
-}
-
 bool is_judged(const PowerMeasurement& m, double from_s, double until_s) {
   return std::ranges::any_of(
-      m.judged, [&](const auto& limit) { return from_s >= limit.from_s - 1e-6 && until_s <= limit.until_s + 1e-6; });
+      m.judged, [&](const auto& time) { return from_s >= time.from_s - 1e-6 && until_s <= time.until_s + 1e-6; });
 }
 
 std::size_t window_steps(const PowerMeasurement& m) {
@@ -99,17 +110,15 @@ double mean_w(const PowerMeasurement& m, std::size_t from, std::size_t until) {
   return (b.energy_j - a.energy_j) / (b.at_s - a.at_s);
 }
 
-bool was_killed(const PowerMeasurement& m) { return m.killed_s > 0; }
-
 std::string power_csv(const PowerMeasurement& m) {
   std::string csv = "time_s,energy_j,power_w,window_w,limit_w,judged\n";
   const std::size_t steps = window_steps(m);
   for (std::size_t k = 1; k < m.readings.size(); ++k) {
-    const double at_s = m.readings[k].at_s, limit_w = limit_at(m, at_s);
+    const double at_s = m.readings[k].at_s, limit_w = replay::limit_at(m.limits, at_s);
     const bool whole = k >= steps;
     csv += fmt::format("{:.4f},{:.3f},{:.2f},{},{},{}\n", at_s, m.readings[k].energy_j, mean_w(m, k - 1, k),
                        whole ? fmt::format("{:.3f}", mean_w(m, k - steps, k)) : "",
-                       limit_w > 0 ? fmt::format("{:.0f}", limit_w) : "",
+                       limit_w > 0 ? fmt::format("{:.2f}", limit_w) : "",
                        whole && is_judged(m, m.readings[k - steps].at_s, at_s) ? 1 : 0);
   }
   return csv;
@@ -133,32 +142,32 @@ std::string chart(const PowerMeasurement& m) {
     if (k >= steps) window.points.push_back({m.readings[k].at_s, mean_w(m, k - steps, k)});
   }
   for (const ServerReading& r : m.server) counted.points.push_back({r.at_s, r.counted_w});
-  for (std::size_t k = 0; k < m.limits.size(); ++k) {
-    const double until_s = k + 1 < m.limits.size() ? m.limits[k + 1].from_s : m.readings.back().at_s;
-    limit.points.push_back({m.limits[k].from_s, m.limits[k].limit_w});
-    limit.points.push_back({until_s, m.limits[k].limit_w});
-  }
+  for (const replay::LimitPoint& point : m.limits) limit.points.push_back({point.at_s, point.limit_w});
+  if (!m.limits.empty()) limit.points.push_back({m.readings.back().at_s, m.limits.back().limit_w});
+  report::ChartSeries killed{"server killed", report::look_of("min-energy"), report::SeriesKind::marks};
+  for (const StoryRamp& ramp : m.ramps)
+    killed.points.push_back({ramp.killed_s, replay::limit_at(m.limits, ramp.killed_s)});
   return report::line_chart({"Power of all GPUs", "s", "W"}, {{"",
-                                                               {limit, window, counted, second},
-                                                               was_killed(m) ? std::optional(m.killed_s) : std::nullopt,
-                                                               "server killed"}});
+                                                               {killed, limit, window, counted, second},
+                                                               m.kill ? std::optional(m.kill->at_s) : std::nullopt,
+                                                               "a job killed"}});
 }
 
 report::TextRows window_rows(const PowerMeasurement& m) {
-  report::TextRows t{{"limit", "W", "judged from", "to", "windows", "over", "greatest mean", "left", "mean"}, {}};
+  report::TextRows t{{"time", "from", "to", "windows", "over", "closest: at", "limit", "mean", "left"}, {}};
   for (std::size_t k = 0; k < m.judged.size(); ++k) {
-    const replay::JudgedLimit& limit = m.judged[k];
+    const replay::JudgedTime& time = m.judged[k];
     const replay::WindowVerdict& v = m.verdicts[k];
-    t.rows.push_back({limit.name, fmt::format("{:.0f}", limit.limit.value()), seconds(limit.from_s),
-                      seconds(limit.until_s), std::to_string(v.windows), std::to_string(v.over), watts(v.greatest_w),
-                      watts(limit.limit.value() - v.greatest_w), watts(v.mean_w)});
+    t.rows.push_back({time.name, seconds(time.from_s), seconds(time.until_s), std::to_string(v.windows),
+                      std::to_string(v.over), seconds(v.begins_s), watts(v.limit_w), watts(v.power_w),
+                      watts(v.limit_w - v.power_w)});
   }
   return t;
 }
 
 report::TextRows job_rows(const PowerMeasurement& m) {
   report::TextRows t{
-      {"job", "GPUs", "iterations", "without a server", "time, the limit", "the low one", "without a server"}, {}};
+      {"job", "GPUs", "iterations", "without a server", "time, high limit", "low limit", "without a server"}, {}};
   for (const StoryJobFigures& job : m.jobs) {
     t.rows.push_back({fmt::format("{} ({})", job.shape, job.description), std::to_string(job.gpus),
                       std::to_string(job.iterations), std::to_string(job.iterations_without_server),
@@ -191,7 +200,7 @@ std::string verdict_text(const PowerMeasurement& m) {
   if (!limits_kept(m)) {
     const double over_w = most_over_w(m);
     return over_w > 0 ? fmt::format("NOT kept: a window's mean is {} above its limit", watts(over_w))
-                      : std::string("not proven: a limit has no whole window");
+                      : std::string("not proven: there is a time without a whole window");
   }
   return fmt::format("kept: in no window of {:g} s is the meter's mean above the limit; the closest is {} below",
                      m.window_s, watts(-most_over_w(m)));
@@ -199,23 +208,34 @@ std::string verdict_text(const PowerMeasurement& m) {
 
 std::vector<report::ReportFact> verdict(const PowerMeasurement& m) {
   const auto yes = [](bool holds) { return holds ? "yes" : "NO"; };
-  std::string acted;
-  for (const StoryFall& fall : m.falls)
-    acted += fmt::format("{}{} after {}", acted.empty() ? "" : ", ", fall.name, seconds(fall.acted_s - fall.at_s));
-  return {{"limits", verdict_text(m)},
-          {"acted in time", fmt::format("{}: {}; allowed: {}", yes(acted_in_time(m)), acted, seconds(m.reaction_s))},
-          {"training", was_killed(m) ? fmt::format("{}: every job trained on while the server was dead for {}",
-                                                   yes(trained_on(m)), seconds(m.serves_again_s - m.killed_s))
-                                     : std::string("NO: the story ended before the server was killed")},
-          {"watts came back", yes(m.rose_again)},
-          {"clocks given back", yes(m.clocks_given_back)}};
+  double least_s = 0;
+  for (const StoryRamp& ramp : m.ramps) {
+    const double dead_s = ramp.serves_again_s - ramp.killed_s;
+    least_s = least_s > 0 ? std::min(least_s, dead_s) : dead_s;
+  }
+  return {
+      {"limits", verdict_text(m)},
+      {"acted in time", m.fall ? fmt::format("{}: after {}; allowed: {}", yes(acted_in_time(m)),
+                                             seconds(m.fall->acted_s - m.fall->at_s), seconds(m.reaction_s))
+                               : std::string("NO")},
+      {"training", !m.ramps.empty() ? fmt::format("{}: every job trained on while the server was dead, for {} and more",
+                                                  yes(trained_on(m)), seconds(least_s))
+                                    : std::string("NO: the story ended before the server was killed")},
+      {"watts came back", yes(rose_again(m))},
+      {"watts of the killed job",
+       m.kill && m.kill->used_s > 0
+           ? fmt::format("{}: the others drew {} before, and {} within {} (without a limit: {}); allowed: {}",
+                         yes(watts_used(m)), watts(m.kill->before_w), watts(m.kill->after_w), seconds(m.kill->used_s),
+                         watts(m.kill->unlimited_w), seconds(m.kill->at_most_s))
+           : std::string("NO: not used")},
+      {"clocks given back", yes(m.clocks_given_back)}};
 }
 
 std::vector<report::ReportFact> facts_of(const PowerMeasurement& m) {
   std::vector<report::ReportFact> facts = m.facts;
   facts.push_back(
       {"power", fmt::format("{} at maximum clock; {} with plans and no limit", watts(m.all_max_w), watts(m.drawn_w))});
-  facts.push_back({"limits", fmt::format("{:.0f} W, then {:.0f} W without notice", m.limit_w, m.low_limit_w)});
+  facts.push_back({"limits", fmt::format("{:.0f} W, and {:.0f} W, 30 % less", m.limit_w, m.low_limit_w)});
   facts.push_back({"window", fmt::format("{:g} s, ten iterations of the slowest job or more", m.window_s)});
   facts.push_back(
       {"reserve", fmt::format("the server keeps {:.0f} W and {:.0f} W: 1 % less, up to which it corrects no "
@@ -225,7 +245,8 @@ std::vector<report::ReportFact> facts_of(const PowerMeasurement& m) {
 }
 
 report::StaticPage page_of(const PowerMeasurement& m) {
-  report::StaticPage page{"Perseus demo", "A limit that falls, and a server that dies", facts_of(m), {}};
+  report::StaticPage page{
+      "Perseus demo", "A limit that falls, a server that dies, and a job that dies", facts_of(m), {}};
   page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
   page.sections.push_back(
       {"",
@@ -241,10 +262,10 @@ report::StaticPage page_of(const PowerMeasurement& m) {
        {},
        {},
        window_rows(m),
-       "A window is judged if it lies within one limit. After a fall, windows are judged from when the server "
-       "counted no more than the limit and every job had ended the iteration of that moment, but at the latest from "
-       "the "
-       "allowed time on: a plan lease and two iterations."});
+       "Every window counts whose begin lies after the limit without notice has acted: when the server counted no more "
+       "than it and every job had ended the iteration of that moment, at the latest after a plan lease and two "
+       "iterations. Its limit is the mean of the limit over the window. It is in the row of the time in which it "
+       "ends."});
   std::vector<report::ReportFact> events;
   for (const StoryEvent& event : m.events) events.push_back({seconds(event.at_s), event.what});
   page.sections.push_back({"Events", {}, std::move(events), {}, ""});
