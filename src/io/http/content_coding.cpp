@@ -45,6 +45,7 @@ std::string gzipped(std::string_view text, int level) {
   stream.avail_out = static_cast<uInt>(result.size());
   const int done = deflate(&stream, Z_FINISH);
   result.resize(stream.total_out);
+  result.shrink_to_fit();
   deflateEnd(&stream);
   PERSEUS_CHECK(done == Z_STREAM_END, "deflateBound() is enough");
   return result;

@@ -281,7 +281,7 @@ class Api {
   http::KnownHosts hosts_;
   /// Immutable text, plain and compressed, with its entity tags.
   struct Page {
-    explicit Page(const std::string& text);
+    explicit Page(std::string text);
     std::shared_ptr<const std::string> plain, compressed;
     std::string plain_tag, compressed_tag;
   };

@@ -14,9 +14,9 @@
 
 namespace perseus::routes {
 
-Api::Page::Page(const std::string& text)
-    : plain(std::make_shared<const std::string>(text)),
-      compressed(std::make_shared<const std::string>(http::gzipped(text))),
+Api::Page::Page(std::string text)
+    : plain(std::make_shared<const std::string>(std::move(text))),
+      compressed(std::make_shared<const std::string>(http::gzipped(*plain))),
       plain_tag(report::entity_tag(*plain)),
       compressed_tag(report::entity_tag(*compressed)) {}
 

@@ -6,66 +6,66 @@
 
 namespace perseus::service {
 
-std::size_t HeldCalls::count_of(const Counts& counts, const std::string& key) {
-  const auto found = counts.find(key);
-  return found == counts.end() ? 0 : found->second;
-}
-
-void HeldCalls::give_back(Counts& counts, const std::string& key, std::size_t count) {
-  const auto found = counts.find(key);
-  if (found != counts.end() && (found->second -= count) == 0) counts.erase(found);
-}
-
 std::optional<std::string> HeldCalls::full(const Caller& caller) const {
   const std::string& token = caller.identity.token;
+  const auto owner = owners_.find(token);
+  const std::size_t waits = (owner == owners_.end() ? 0 : owner->second.waits) + caller.waits;
   if (caller.kind == Kind::wait) {
-    if (token.empty() || count_of(waits_of_token_, token) + caller.waits <= limits_.waits_per_token)
-      return std::nullopt;
-    return fmt::format("waits for plans of the token {}: {}; allowed: {}", token,
-                       count_of(waits_of_token_, token) + caller.waits, limits_.waits_per_token);
+    if (token.empty() || waits <= limits_.waits_per_token) return std::nullopt;
+    return fmt::format("waits for plans of the token {}: {}; allowed: {}", token, waits, limits_.waits_per_token);
   }
-  if (!token.empty() && count_of(streams_of_token_, token) >= limits_.streams_per_token) {
+  if (!token.empty() && (owner == owners_.end() ? 0 : owner->second.streams) >= limits_.streams_per_token) {
     return fmt::format("event streams of the token {}: {}; allowed: {}", token, limits_.streams_per_token,
                        limits_.streams_per_token);
   }
-  const std::string address = http::counted_address(caller.address);
-  if (!address.empty() && count_of(streams_of_address_, address) >= limits_.streams_per_address) {
-    return fmt::format("event streams from {}: {}; allowed: {}", address, limits_.streams_per_address,
+  const std::string text = http::counted_address(caller.address);
+  const auto address = addresses_.find(text);
+  if (!text.empty() && (address == addresses_.end() ? 0 : address->second.streams) >= limits_.streams_per_address) {
+    return fmt::format("event streams from {}: {}; allowed: {}", text, limits_.streams_per_address,
                        limits_.streams_per_address);
   }
   return std::nullopt;
 }
 
 HeldCalls::Id HeldCalls::add(const Caller& caller, std::function<void()> end) {
+  Owner& owner = owners_.try_emplace(caller.identity.token, Owner{caller.identity}).first->second;
+  ++owner.calls;
+  Held held{&owner, nullptr, 0, std::move(end)};
   if (caller.kind == Kind::wait) {
-    waits_of_token_[caller.identity.token] += caller.waits;
+    owner.waits += held.waits = caller.waits;
   } else {
-    ++streams_of_token_[caller.identity.token];
-    ++streams_of_address_[http::counted_address(caller.address)];
+    const std::string text = http::counted_address(caller.address);
+    held.address = &addresses_.try_emplace(text, Address{text}).first->second;
+    ++held.address->streams;
+    ++owner.streams;
   }
-  calls_.emplace(++last_, Held{caller, std::move(end)});
+  calls_.emplace(++last_, std::move(held));
   return last_;
 }
 
-void HeldCalls::forget(const Caller& caller) {
-  if (caller.kind == Kind::wait) return give_back(waits_of_token_, caller.identity.token, caller.waits);
-  give_back(streams_of_token_, caller.identity.token);
-  give_back(streams_of_address_, http::counted_address(caller.address));
+void HeldCalls::forget(const Held& held) {
+  Owner& owner = *held.owner;
+  owner.waits -= held.waits;
+  if (held.address != nullptr) {
+    --owner.streams;
+    if (--held.address->streams == 0) addresses_.erase(std::string(held.address->text));
+  }
+  if (--owner.calls == 0) owners_.erase(std::string(owner.identity.token));
 }
 
 void HeldCalls::remove(Id id) {
   const auto found = calls_.find(id);
   if (found == calls_.end()) return;
-  forget(found->second.caller);
+  forget(found->second);
   calls_.erase(found);
 }
 
 void HeldCalls::end_unless(const std::function<bool(const Identity&)>& holds) {
   std::vector<std::function<void()>> ended;
   std::erase_if(calls_, [&](auto& call) {
-    if (holds(call.second.caller.identity)) return false;
-    forget(call.second.caller);
+    if (holds(call.second.owner->identity)) return false;
     ended.push_back(std::move(call.second.end));
+    forget(call.second);
     return true;
   });
   for (const auto& end : ended) end();

@@ -6,7 +6,7 @@
 // Output:  end_unless() ends all calls whose identity is no longer valid; full() gives the reason if a caller has
 //          reached its limit.
 // Errors:  none.
-// Cost:    one entry of a hash table per open call; end_unless() visits all of them.
+// Cost:    80 bytes per open call, since thousands wait; end_unless() visits all of them.
 // Threads: io thread.
 // Source:  docs/decisions/0034.
 #pragma once
@@ -51,18 +51,27 @@ class HeldCalls {
   void end_unless(const std::function<bool(const Identity&)>& holds);
 
  private:
+  struct Owner {
+    Identity identity;
+    std::size_t calls = 0, waits = 0, streams = 0;
+  };
+  struct Address {
+    std::string text;
+    std::size_t streams = 0;
+  };
   struct Held {
-    Caller caller;
+    Owner* owner;
+    Address* address;   ///< of a stream; null: a wait
+    std::size_t waits;  ///< of a wait
     std::function<void()> end;
   };
-  using Counts = std::unordered_map<std::string, std::size_t>;
-  static std::size_t count_of(const Counts& counts, const std::string& key);
-  static void give_back(Counts& counts, const std::string& key, std::size_t count = 1);
-  void forget(const Caller& caller);
+  static_assert(sizeof(Held) <= 64, "thousands wait: what calls share belongs to Owner");
+  void forget(const Held& held);
 
   HeldLimits limits_;
   std::unordered_map<Id, Held> calls_;
-  Counts waits_of_token_, streams_of_token_, streams_of_address_;
+  std::unordered_map<std::string, Owner> owners_;  ///< by token
+  std::unordered_map<std::string, Address> addresses_;
   Id last_ = 0;
 };
 

@@ -74,25 +74,24 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
 
 void WaitingRanks::park(LiveJob& live, jobs::WaitId id, Waiter waiter) {
   if (waiter.deadline_s) deadlines_.emplace(*waiter.deadline_s, id);
-  job_of_.emplace(id, live.job.id);
+  job_of_.emplace(id, &live);
   live.calls.waiters.emplace(id, std::move(waiter));
 }
 
 bool WaitingRanks::cancel(jobs::WaitId wait) {
   if (to_begin_.erase(wait) > 0) return true;  // not known: its job is being read
   const auto job = job_of_.find(wait);
-  const LiveJob* const live = job == job_of_.end() ? nullptr : jobs_.in_memory(job->second);
-  const bool renews = live != nullptr && renewal_of(*live).has_value();
+  const bool renews = job != job_of_.end() && renewal_of(*job->second).has_value();
   take(wait);
   return renews;
 }
 
 void WaitingRanks::closed(jobs::WaitId wait) {
   const auto job = job_of_.find(wait);
-  LiveJob* const live = job == job_of_.end() ? nullptr : jobs_.in_memory(job->second);
-  if (live == nullptr) return void(cancel(wait));
+  if (job == job_of_.end()) return void(cancel(wait));
+  LiveJob& live = *job->second;
   const auto waiter = take(wait);
-  ended(*live, waiter->rank, waiter->epoch);
+  ended(live, waiter->rank, waiter->epoch);
 }
 
 void WaitingRanks::ended(LiveJob& live, int rank, std::int64_t epoch) {
@@ -159,11 +158,11 @@ void WaitingRanks::stop() {
 std::optional<Waiter> WaitingRanks::take(jobs::WaitId id) {
   const auto job = job_of_.find(id);
   if (job == job_of_.end()) return std::nullopt;
-  LiveJob* live = jobs_.in_memory(job->second);
-  PERSEUS_CHECK(live != nullptr && live->calls.waiters.contains(id), "a wait without its job");
-  Waiter waiter = std::move(live->calls.waiters.at(id));
-  live->calls.waiters.erase(id);
-  live->calls.heard(waiter.rank, clock_.now_s());
+  RankCalls& calls = job->second->calls;
+  auto waits = calls.waiters.extract(id);
+  PERSEUS_CHECK(!waits.empty(), "a wait without its job");
+  Waiter waiter = std::move(waits.mapped());
+  calls.heard(waiter.rank, clock_.now_s());
   forget(id, waiter);
   return waiter;
 }
@@ -176,12 +175,12 @@ void WaitingRanks::forget(jobs::WaitId id, const Waiter& waiter) {
 void WaitingRanks::end(jobs::WaitId id) {
   const auto waiter_of = job_of_.find(id);
   if (waiter_of == job_of_.end()) return;
-  LiveJob* const live = jobs_.in_memory(waiter_of->second);
+  LiveJob& live = *waiter_of->second;
   auto waiter = take(id);
   if (!waiter->asks_once) {
-    return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0, renewal_of(*live).has_value()});
+    return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0, renewal_of(live).has_value()});
   }
-  end_at_highest_clock(*live, id, *std::move(waiter));
+  end_at_highest_clock(live, id, *std::move(waiter));
 }
 
 void WaitingRanks::end_at_highest_clock(LiveJob& live, jobs::WaitId id, Waiter waiter) {

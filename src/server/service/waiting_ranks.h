@@ -70,7 +70,7 @@ class WaitingRanks {
   const Clock& clock_;
   JobAccess& access_;
   RankPlans& plans_;
-  std::unordered_map<jobs::WaitId, std::string> job_of_;
+  std::unordered_map<jobs::WaitId, LiveJob*> job_of_;  ///< a job that waits is not forgotten, see job_removed()
   std::unordered_map<jobs::WaitId, Done<jobs::PlanAnswer>> to_begin_;  ///< their job is being read
   std::set<std::pair<double, jobs::WaitId>> deadlines_;
   jobs::WaitId next_ = 1;
