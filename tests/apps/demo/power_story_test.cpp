@@ -162,7 +162,7 @@ RunOptions with_errors_in(const std::string& path) {
 
 /// Waits until the demo has printed that, or has ended.
 void wait_for_words(const std::string& path, const std::string& words, pid_t demo) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(3);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::minutes(10);
   while (content_of(path).find(words) == std::string::npos && kill(demo, 0) == 0) {
     ASSERT_LT(std::chrono::steady_clock::now(), until) << content_of(path);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
