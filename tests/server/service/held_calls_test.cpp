@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace perseus::service {
 namespace {
 
@@ -47,6 +50,21 @@ TEST(HeldCalls, AnEndedCallReleasesItsSlot) {
   held.end_unless([](const Identity&) { return false; });
   EXPECT_EQ(ended, 1);
   EXPECT_FALSE(held.full(wait));
+}
+
+TEST(HeldCalls, TheOwnerOfACallLastsAsLongAsTheCall) {
+  HeldCalls held;
+  HeldCalls::Caller nothing = caller("aaaa", "192.0.2.1", HeldKind::wait);
+  nothing.waits = 0;
+  held.add(nothing, [] {});
+  const HeldCalls::Id wait = held.add(caller("aaaa", "192.0.2.2", HeldKind::wait), [] {});
+  const HeldCalls::Id stream = held.add(caller("aaaa", "192.0.2.2", HeldKind::stream), [] {});
+  held.remove(wait);
+  held.remove(stream);
+  held.add(caller("bbbb", "192.0.2.2", HeldKind::wait), [] {});
+  std::multiset<std::string> tokens;
+  held.end_unless([&](const Identity& identity) { return tokens.insert(identity.token), true; });
+  EXPECT_THAT(tokens, ::testing::ElementsAre("aaaa", "bbbb"));
 }
 
 }  // namespace
