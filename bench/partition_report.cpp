@@ -1,5 +1,5 @@
-// Prints the tables behind docs/partition.md: the paper's partitions against ours from first principles, the head latency
-// that the paper's rows imply, and the roofline against measured profiles.
+// Prints the tables behind docs/partition.md: the paper's partitions against ours from first principles, the head
+// latency that the paper's rows imply, and the roofline against measured profiles.
 //
 // usage: partition_report partition.csv [data folder, default: ../shared/data]
 #include <fmt/format.h>
