@@ -137,7 +137,7 @@ int main(int count, char** arguments) {
   if (count > 4) {
     testing::PostgresServer server{testing::PostgresServer::Flush::at_every_commit};
     auto store = store::open_postgres_store(server.new_database(), executor.post());
-    PERSEUS_CHECK(store.ok(), "the database opens");
+    PERSEUS_CHECK(store.ok() && (*store)->become_writer("")->is_us, "the database opens");
     bench::measure(**store, executor, jobs, minutes, hours);
     return 0;
   }

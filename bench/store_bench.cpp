@@ -43,7 +43,11 @@ struct Sqlite {
 
 struct Postgres {
   [[nodiscard]] Open open() const {
-    return [this](store::Post post) { return store::open_postgres_store(database, std::move(post)); };
+    return [this](store::Post post) {
+      auto store = store::open_postgres_store(database, std::move(post));
+      if (store) PERSEUS_CHECK((*store)->become_writer("")->is_us, "the store before resigned");
+      return store;
+    };
   }
   PostgresServer server{PostgresServer::Flush::at_every_commit};
   std::string database = server.new_database();

@@ -34,9 +34,9 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
             "localhost, 127.0.0.0/8 and [::1]",
             settings.listen)};
   }
-  const auto url = http::parse_url(server.url);
-  if (!url) return Error{ErrorCode::usage, "--server: " + url.error().message};
-  if (!url->password.empty()) {
+  const auto urls = http::parse_urls(server.url);
+  if (!urls) return Error{ErrorCode::usage, "--server: " + urls.error().message};
+  if (std::ranges::any_of(*urls, [](const http::Url& url) { return !url.password.empty(); })) {
     return Error{ErrorCode::usage,
                  "--server: the URL contains a password; allowed: a URL without one, since each rank sends its own "
                  "token (PERSEUS_TOKEN)"};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/asio/ip/host_name.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <cstdlib>
@@ -14,6 +15,7 @@
 #include "io/report/dashboard.h"
 #include "openapi_text.h"
 #include "serve_options.h"
+#include "server/routes/standby.h"
 #include "server/service/store_access.h"
 #include "server/store/sqlite_file.h"
 #include "server_store.h"
@@ -47,27 +49,68 @@ ServerProcess::ServerProcess(ServeConfig config, const ServeOptions& given, rlim
 Status ServerProcess::start() {
   ignore_other_signals();
   using Step = Status (ServerProcess::*)();
-  constexpr std::array<Step, 7> steps{
-      &ServerProcess::take_address, &ServerProcess::open_log, &ServerProcess::open_store, &ServerProcess::load_tokens,
-      &ServerProcess::open_service, &ServerProcess::make_api, &ServerProcess::listen};
+  constexpr std::array<Step, 5> steps{&ServerProcess::take_address, &ServerProcess::open_log,
+                                      &ServerProcess::open_store, &ServerProcess::listen,
+                                      &ServerProcess::serve_or_stand_by};
   for (const Step step : steps) {
     if (Status done = (this->*step)(); !done) return done;
   }
-  arm_ticker();
   reload_on_hangup();
   stop_on_signal();
   return Ok{};
 }
 
 int ServerProcess::run() {
-  announce();
   feed_watchdog();
-  manager_.ready("serving on " + where_);
   io_.run();
+  if (watch_) watch_->resign();
+  const bool resigned = !watch_ || watch_->has_resigned_within(in_milliseconds(kLastAnswers_s));
   log_.info("stopped");
   // Such threads cannot be ended in any other way. Everything acknowledged is durable.
-  if (service_->has_busy_thread()) std::_Exit(exit_code_);
+  if (!resigned || (service_ && service_->has_busy_thread())) std::_Exit(exit_code_);
   return exit_code_;
+}
+
+Status ServerProcess::serve_or_stand_by() {
+  const auto writer = store_->become_writer(own_url());
+  if (!writer) return writer.error();
+  writer_ = *writer;
+  if (!config_.database.empty()) {
+    watch_ = std::make_unique<store::WriterWatch>(*store_, writer_, own_url(), post_from("writer"),
+                                                  [this](const store::Writer& now) { writer_changed(now); });
+  }
+  if (writer_.is_us) return serve();
+  announce_standby();
+  manager_.ready("standing by on " + where_);
+  return Ok{};
+}
+
+Status ServerProcess::serve() {
+  using Step = Status (ServerProcess::*)();
+  constexpr std::array<Step, 3> steps{&ServerProcess::load_tokens, &ServerProcess::open_service,
+                                      &ServerProcess::make_api};
+  for (const Step step : steps) {
+    if (Status done = (this->*step)(); !done) return done;
+  }
+  arm_ticker();
+  announce();
+  manager_.ready("serving on " + where_);
+  return Ok{};
+}
+
+void ServerProcess::writer_changed(const store::Writer& writer) {
+  writer_ = writer;
+  Status serving = Ok{};
+  if (writer_.is_us && !api_) serving = serve();
+  if (!writer_.is_us && api_) {
+    serving = Error{ErrorCode::unavailable,
+                    fmt::format("{} has taken over; this server ends, and stands by once it is started again",
+                                writer_.address)};
+  }
+  if (serving) return;
+  log_.error(serving.error().message);
+  exit_code_ = entry_of(serving.error().code).exit_code;
+  io_.stop();
 }
 
 /// Before anything is written: another server may listen there.
@@ -164,6 +207,8 @@ routes::ApiOptions ServerProcess::options_of_api() {
 Status ServerProcess::make_api() {
   if (config_.database.empty()) disk_.emplace(config_.data, *workers_);
   api_ = std::make_unique<routes::Api>(*service_, *tokens_, clock_, options_of_api());
+  service_->on_earlier_wake([this] { arm_ticker(); });
+  api_->on_earlier_wake([this] { arm_ticker(); });
   return Ok{};
 }
 
@@ -175,25 +220,38 @@ void ServerProcess::count_served(const http::ServedRequest& served) {
   served.status == unavailable ? log_.debug(text) : log_.error(text);
 }
 
+void ServerProcess::answer(http::HttpRequest request, http::Responder responder) {
+  if (api_) return api_->handle(std::move(request), std::move(responder));
+  responder.send(routes::standby_answer(request, writer_.address));
+}
+
 Status ServerProcess::listen() {
   http::HttpServerOptions options = http_options(config_);
   options.is_reader = routes::Api::is_reader;
   options.tls = tls_;
   options.served = [this](const http::ServedRequest& served) { count_served(served); };
-  options.refuse = [this](const http::HttpRequest& head) { return api_->refuse(head); };
+  options.refuse = [this](const http::HttpRequest& head) { return api_ ? api_->refuse(head) : std::nullopt; };
   http_ =
       std::make_unique<http::HttpServer>(io_, options, [this](http::HttpRequest request, http::Responder responder) {
-        api_->handle(std::move(request), std::move(responder));
+        answer(std::move(request), std::move(responder));
       });
   for (const std::string& missing : own_address_->missing) {
     log_.warn(fmt::format("not listening on {}, which {} also means", missing, address_.host));
   }
   const auto port = http_->listen(*std::move(own_address_));
   if (!port) return port.error();
-  where_ = http::format_host_port({address_.host, *port});
-  service_->on_earlier_wake([this] { arm_ticker(); });
-  api_->on_earlier_wake([this] { arm_ticker(); });
+  address_.port = *port;
+  where_ = http::format_host_port(address_);
   return Ok{};
+}
+
+std::string ServerProcess::url() const { return fmt::format("{}://{}", tls_ ? "https" : "http", where_); }
+
+std::string ServerProcess::own_url() const {
+  const bool any = address_.host == "0.0.0.0" || address_.host == "::";
+  if (!any) return url();
+  return fmt::format("{}://{}", tls_ ? "https" : "http",
+                     http::format_host_port({boost::asio::ip::host_name(), address_.port}));
 }
 
 void ServerProcess::arm_ticker() {
@@ -219,7 +277,7 @@ void ServerProcess::feed_watchdog() {
 }
 
 void ServerProcess::announce() {
-  print(fmt::format("perseus: serving on {}://{}\n", tls_ ? "https" : "http", where_));
+  print(fmt::format("perseus: serving on {}\n", url()));
   log_.info(fmt::format("serving on {}{}", where_, tokens_->required() ? "" : ", without tokens"));
   if (!tokens_->required()) {
     log_.info(
@@ -227,6 +285,13 @@ void ServerProcess::announce() {
         "infrastructure --token " +
         tokens_->first_secret());
   }
+  warn_of_few_files();
+}
+
+void ServerProcess::announce_standby() {
+  const std::string line = fmt::format("standing by on {}: {} serves", url(), writer_.address);
+  print(fmt::format("perseus: {}\n", line));
+  log_.info(line);
   warn_of_few_files();
 }
 
@@ -241,6 +306,7 @@ void ServerProcess::stop_on_signal() {
 
 void ServerProcess::drain() {
   manager_.stopping();
+  if (!api_) return io_.stop();
   api_->drain();
   hangups_.cancel();
   const auto one_done = [&io = io_, left = std::make_shared<int>(2)] {
@@ -251,6 +317,7 @@ void ServerProcess::drain() {
       log_.error("reports of iterations that were not counted yet are lost: " + kept.error().message);
       exit_code_ = entry_of(ErrorCode::unavailable).exit_code;
     }
+    if (watch_) watch_->resign();  // nothing is left to write: another server need not wait for open connections
     one_done();
   });
   http_->drain(in_milliseconds(config_.grace_s), one_done);
@@ -289,8 +356,10 @@ Result<RereadConfig> ServerProcess::reread_settings() {
 void ServerProcess::apply(const RereadConfig& reread) {
   config_ = reread.config;
   http_->set_limits(http_options(config_));
-  api_->set_limits(api_options(config_));
-  service_->set_limits(service_options(config_));
+  if (api_) {
+    api_->set_limits(api_options(config_));
+    service_->set_limits(service_options(config_));
+  }
   log_.info(fmt::format("settings reloaded; changed: {}",
                         reread.changed.empty() ? "none" : fmt::format("{}", fmt::join(reread.changed, ", "))));
   if (!reread.kept.empty()) {
@@ -306,7 +375,7 @@ void ServerProcess::reload() {
   } else {
     log_.error("settings not reloaded, all keep their values: " + reread.error().message);
   }
-  refresh_tokens();
+  if (tokens_) refresh_tokens();
   if (config_.tls_certificate.empty()) return;
   const auto tls = http::server_tls(config_.tls_certificate, config_.tls_key);
   if (tls) http_->use_certificate(*tls);

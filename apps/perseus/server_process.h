@@ -2,8 +2,11 @@
 //
 // Problem: each part may use those before it, and all run on one I/O thread; a reload changes them while they run.
 // Input:   the settings; their flags and file, for a reload.
-// Output:  a server until SIGTERM, SIGINT or SIGQUIT; SIGHUP reloads settings, tokens, certificate and log.
-// Errors:  of start(): those of the address, the store, the tokens and the certificate; nothing runs then.
+// Output:  a server until SIGTERM, SIGINT or SIGQUIT; SIGHUP reloads settings, tokens, certificate and log. While
+//          another server may write to the database, a standby: it has an address, a log and a store, and no other
+//          part.
+// Errors:  of start(): those of the address, the store, the tokens and the certificate; nothing runs then. A server
+//          after which another one has taken over ends, with the exit code of `unavailable`.
 // Threads: the I/O thread; the parts have their own.
 #pragma once
 
@@ -29,6 +32,7 @@
 #include "server/service/service.h"
 #include "server/service/tokens.h"
 #include "server/service/worker_pool.h"
+#include "server/store/writer_watch.h"
 #include "server_log.h"
 #include "service_manager.h"
 
@@ -57,10 +61,20 @@ class ServerProcess {
   Status take_address();
   Status open_log();
   Status open_store();
+  Status listen();
+  Status serve_or_stand_by();
+
+  // Steps of serve(), in this order.
+  Status serve();
   Status load_tokens();
   Status open_service();
   Status make_api();
-  Status listen();
+
+  void writer_changed(const store::Writer& writer);
+  [[nodiscard]] std::string url() const;
+  /// For other servers: a host that they may resolve.
+  [[nodiscard]] std::string own_url() const;
+  void answer(http::HttpRequest request, http::Responder responder);
 
   /// Posts work to the I/O thread, and measures it under that name.
   store::Post post_from(std::string_view whom);
@@ -68,6 +82,7 @@ class ServerProcess {
   void count_served(const http::ServedRequest& served);
   void refresh_tokens();
   void announce();
+  void announce_standby();
 
   /// Calls tick() when the service or the API has work.
   void arm_ticker();
@@ -102,7 +117,9 @@ class ServerProcess {
   std::unique_ptr<service::WorkerPool> workers_;
   std::unique_ptr<service::Service> service_;
   std::optional<DiskWatch> disk_;
-  std::unique_ptr<routes::Api> api_;
+  std::unique_ptr<routes::Api> api_;  ///< none: the server stands by
+  store::Writer writer_;
+  std::unique_ptr<store::WriterWatch> watch_;
   std::unique_ptr<http::HttpServer> http_;
   std::string where_;  ///< host and port, once it listens
   boost::asio::steady_timer ticker_{io_};

@@ -24,13 +24,18 @@ struct TokenOptions {
 };
 constexpr double kDay_s = 86400;
 
-/// Writes directly into the database, of a server that has not started yet or shares it.
+/// Writes directly into the database of a server that does not run.
 Status change_store(const TokenOptions& options,
                     const std::function<void(store::Store&, store::Store::Done<Ok>)>& change) {
   boost::asio::io_context io(1);
   const auto store = open_server_store(options.data, options.database,
                                        [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
   if (!store) return store.error();
+  const auto writer = (*store)->become_writer("perseus token");
+  if (!writer) return writer.error();
+  if (!writer->is_us) {
+    return Error{ErrorCode::conflict, writer->address + " serves this database: use --server " + writer->address};
+  }
   std::optional<Status> changed;
   const auto busy = boost::asio::make_work_guard(io);
   change(**store, [&](const Status& done) {
@@ -38,6 +43,7 @@ Status change_store(const TokenOptions& options,
     io.stop();
   });
   io.run();
+  (*store)->resign();
   return *changed;
 }
 

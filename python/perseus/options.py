@@ -85,8 +85,9 @@ def fill(struct, options):
 
 def _value(name, value):
     value = _of_kind(name, value)
-    if name == "server" and value and not _is_url(value):
-        raise ValueError(f"option server: {_without_user(value)!r} is no URL; allowed: http://HOST:PORT, https://HOST:PORT")
+    if name == "server" and value and not all(_is_url(url) for url in _urls(value)):
+        raise ValueError(f"option server: {_without_user(value)!r} is no URL; allowed: http://HOST:PORT, https://HOST:PORT, "
+                         "several with commas between")
     if name in _DEGREES and value < 1:
         raise ValueError(f"option {name}: {value} is below 1")
     return value
@@ -123,9 +124,14 @@ def _is_url(text):
     return match is not None and int(match[1] or 0) < 2**16
 
 
+def _urls(text):
+    """A comma may also be part of a password or a path."""
+    return re.split(r",(?=https?://)", text)
+
+
 def _without_user(text):
     """The part of a URL before '@' may be a token."""
-    return re.sub(r"(?<=://)[^/]*@", "", text)
+    return re.sub(r"(?<=://)[^/]*?@", "", text) if "," not in text else ",".join(map(_without_user, _urls(text)))
 
 
 def _flag(text):

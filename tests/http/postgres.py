@@ -78,7 +78,7 @@ def locked_tables(database):
     session = subprocess.Popen([programs() / "psql", "-h", database.folder, "-U", "perseus", "-d", "test", "-q", "-A", "-t",
                                 "-v", "ON_ERROR_STOP=1"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/", **database.user)
-    session.stdin.write("BEGIN; LOCK TABLE perseus.jobs, perseus.events, perseus.blobs, perseus.claim, perseus.tokens; SELECT 'locked';\n")
+    session.stdin.write("BEGIN; LOCK TABLE perseus.jobs, perseus.events, perseus.blobs, perseus.tokens, perseus.writer; SELECT 'locked';\n")
     session.stdin.flush()
     assert session.stdout.readline() == "locked\n"
     try:

@@ -36,7 +36,7 @@ def until(condition, limit_s=240):
 class Server:
     """A server for one test, in that folder or on that PostgreSQL database."""
 
-    def __init__(self, data: str, *arguments: str, listen: str = "127.0.0.1:0", prefix=()):
+    def __init__(self, data: str, *arguments: str, listen: str = "127.0.0.1:0", prefix=(), stands_by=False):
         if "--plan-deadlines" not in arguments:
             arguments += ("--plan-deadlines", "40")  # enough for the tests
         store = "--database" if data.startswith("postgresql:") else "--data"
@@ -47,9 +47,11 @@ class Server:
             text=True,
         )
         line = self.process.stdout.readline()
-        if not line.startswith("perseus: serving on "):
+        if line.startswith("perseus: standing by on ") and not stands_by:
+            line = self.process.stdout.readline()  # it takes over from a server that was killed
+        if not line.startswith("perseus: standing by on " if stands_by else "perseus: serving on "):
             raise RuntimeError(line + self.process.stderr.read())
-        self.url = line.split()[-1]
+        self.url = line.split()[4].rstrip(":") if stands_by else line.split()[-1]
         self.address = self.url.split("//")[1]
         self.log = []
         self.reader = threading.Thread(target=lambda: self.log.extend(self.process.stderr), daemon=True)

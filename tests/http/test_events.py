@@ -5,14 +5,11 @@ usage: test_events.py PERSEUS [unittest's arguments]
 """
 
 import json
-import signal
 import sys
-import unittest
 import urllib.parse
 
-import postgres
 import served
-from served import Server, until
+from served import until
 from test_jobs import JobCase
 from training import BLOCKING_W, Training
 
@@ -106,23 +103,6 @@ class Events(JobCase):
         table = self.server.cli("event", "list", "--job", "run-1", "--kind", "job_registered").stdout
         self.assertRegex(table, r"AGE +JOB +NAME +BY +EVENT\n\d+ s +\S+ +run-1 +client +job of 1 x 4 x 1 ranks")
         self.assertEqual(len(json.loads(self.server.cli("event", "list", "-o", "json").stdout)["events"]), 3)
-
-    @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
-    def test_another_server_on_the_database_lists_them_too(self):
-        database = postgres.Postgres()
-        self.addCleanup(database.close)
-        servers = [Server(database.url) for _ in range(2)]
-        for server in servers:
-            self.addCleanup(server.stop, signal.SIGKILL)
-        body = {"name": "gpt", "degrees": {"dp": 1, "pp": 4, "tp": 1}, "profile_online": True, "pipeline": PIPELINE}
-        job = servers[0].ask("POST", "/v1/jobs", body)[1]["job"]
-
-        def kinds(server):
-            return [event["kind"] for event in server.ask("GET", "/v1/events/recent")[1]["events"]]
-
-        until(lambda: kinds(servers[1]) == ["job_registered"])
-        servers[0].ask("PUT", f"/v1/jobs/{job}/policies/power_cap", {"average_w": 1000.0})
-        until(lambda: kinds(servers[1]) == ["policy_set", "job_registered"])  # though it has not read the job
 
 
 if __name__ == "__main__":

@@ -262,18 +262,19 @@ class CountsAfterRestarts(JobCase):
 
 @unittest.skipUnless(postgres.programs(), "no PostgreSQL")
 class CountsAfterRestartsOnPostgres(CountsAfterRestarts):
-    def test_histories_of_two_servers_add_up(self):
+    def test_histories_of_a_server_and_its_standby_add_up(self):
         self.push()
         job = self.job(profile="sample")
         training = Training(self.server, job)
         training.register()
         self.assertTrue(training.poll(0, wait_s=60))
         training.run(10)
-        other = Server(self.data)
+        other = Server(self.data, stands_by=True)
         try:
-            training.server = other
-            training.run(7)
             self.server.stop(signal.SIGTERM)
+            training.server = other
+            until(lambda: other.ask("GET", "/readyz")[0] == 200)
+            training.run(7)
             self.assertEqual(sum(bucket["iterations"] for bucket in self.history(job, server=other)), 17)
         finally:
             other.stop(signal.SIGTERM)
@@ -465,32 +466,6 @@ class RegisteringTwice(JobCase):
             self.assertEqual(status, 400, answer)
             self.assertIn("allowed: 16 to 128 visible ASCII characters", answer["detail"])
         self.assertEqual(self.jobs(), [])
-
-
-@unittest.skipUnless(postgres.programs(), "no PostgreSQL")
-class RegisteringAtTwoServers(unittest.TestCase):
-    def test_at_the_same_moment(self):
-        database = postgres.Postgres()
-        servers = [Server(database.url) for _ in range(2)]
-        try:
-            for key in range(8):
-                answers = []
-
-                def register(server, key=key, answers=answers):
-                    answers.append(server.ask("POST", "/v1/jobs", RegisteringTwice.BODY,
-                                              headers={"Idempotency-Key": f"at-the-same-moment-{key}"}))
-
-                threads = [threading.Thread(target=register, args=(server,)) for server in servers * 4]
-                for thread in threads:
-                    thread.start()
-                for thread in threads:
-                    thread.join()
-                self.assertEqual({status for status, _ in answers}, {200}, answers)
-                self.assertEqual(len({answer["job"] for _, answer in answers}), 1, answers)
-        finally:
-            for server in servers:
-                server.stop()
-            database.close()
 
 
 class ExistingClients(JobCase):

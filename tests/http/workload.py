@@ -68,7 +68,8 @@ class Client:
         except (OSError, http.client.HTTPException) as problem:
             self.connection.close()
             raise Lost from problem
-        if reply.status == 503:  # the server stops, or its database is unreachable: retry
+        if reply.status == 503:  # the server stops or stands by, or its database is unreachable: retry, also elsewhere
+            self.address = None
             raise Lost
         return reply.status, json.loads(content)
 

@@ -372,6 +372,7 @@ TEST_P(AnyStore, LeavesWithEverythingCommitted) {
   if (std::string(GetParam().name) == "memory") GTEST_SKIP() << "a store that forgets";
   int answered = 0;
   for (int i = 0; i < 50; ++i) store_->append(to("a", i, {"{}"}), [&](const Result<store::Appended>&) { ++answered; });
+  store_->resign();
   store_.reset();
   while (answered < 50) executor_.run_one();
   store_ = open();

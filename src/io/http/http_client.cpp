@@ -51,6 +51,7 @@ using Request = http::request<http::string_body>;
 struct Head {
   int status = 0;
   std::string content_type, etag, retry_after;
+  bool standby = false;
 };
 using OnHead = std::function<bool(const Head&)>;
 using OnBytes = std::function<bool(std::string_view)>;
@@ -78,7 +79,8 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
   if (const error_code problem = waited.wait()) return {problem, parser.got_some()};
   const auto& head = parser.get();
   const Head read{static_cast<int>(head.result_int()), std::string(head[http::field::content_type]),
-                  std::string(head[http::field::etag]), std::string(head[http::field::retry_after])};
+                  std::string(head[http::field::etag]), std::string(head[http::field::retry_after]),
+                  head.find(kStandbyHeader) != head.end()};
   const bool endless = on_head(read);
   if (endless) beast::get_lowest_layer(stream).expires_never();
   std::array<char, 8192> bytes;
@@ -100,7 +102,7 @@ Outcome exchange(Stream& stream, Waited& waited, std::chrono::steady_clock::time
 
 }  // namespace
 
-/// A connection to one server, or none at present.
+/// A connection to one of the servers, or none at present.
 class HttpConnection::Transport {
  public:
   explicit Transport(HttpPeer peer) : peer_(std::move(peer)) {}
@@ -113,6 +115,8 @@ class HttpConnection::Transport {
             fmt::format("{}://{}: {}", url_.tls ? "https" : "http", format_host_port(url_.address), why)};
   }
 
+  /// With the server of the last call. With the next one if it cannot be reached or stands by; after a call that was
+  /// cut off, from the next call on.
   Status talk(const HttpCall& call, const std::string& last_id, const OnHead& on_head, const OnBytes& on_bytes,
               bool endless, bool keep, const std::stop_token& stop) {
     bool reusable = false;
@@ -120,26 +124,20 @@ class HttpConnection::Transport {
     const auto tidy = std::unique_ptr<bool, std::function<void(bool*)>>(&reusable, [this](const bool* keeps) {
       if (!*keeps) close();
     });
-    const auto url = parse_url(peer_.url);
-    if (!url) return url.error();
-    url_ = *url;
-    const Request request = request_of(call, last_id, keep);
+    const auto urls = parse_urls(peer_.url);
+    if (!urls) return urls.error();
     if (!io_) io_ = std::make_unique<asio::io_context>(1);
     Waited waited(*io_, stop);
     const auto ends = std::chrono::steady_clock::now() + peer_.timeout;
-    const bool kept = connected();
-    if (Status made = connect(waited, ends); !made) return made;
-    Outcome outcome = exchange_by(waited, ends, request, endless, on_head, on_bytes);
-    const bool closed_meanwhile = kept && outcome.problem && !outcome.answered && !stop.stop_requested() &&
-                                  outcome.problem != beast::error::timeout;
-    if (closed_meanwhile) {
+    for (std::size_t others = urls->size() - 1;; --others) {
+      url_ = (*urls)[at_ % urls->size()];
+      const Asked asked = ask(waited, {ends, others, endless}, request_of(call, last_id, keep), on_head, on_bytes, stop);
+      reusable = keep && asked.reusable;
+      if (asked.status && !asked.not_begun) return Ok{};
       drop_streams();
-      if (Status made = connect(waited, ends); !made) return made;
-      outcome = exchange_by(waited, ends, request, endless, on_head, on_bytes);
+      ++at_;
+      if (others == 0 || !asked.not_begun || stop.stop_requested()) return asked.status;
     }
-    if (outcome.problem) return failure(outcome.problem);
-    reusable = keep && outcome.reusable;
-    return Ok{};
   }
 
   void close() {
@@ -149,6 +147,43 @@ class HttpConnection::Transport {
 
  private:
   using Until = std::chrono::steady_clock::time_point;
+  struct Patience {
+    Until ends;
+    std::size_t others;  ///< servers left to ask
+    bool endless;
+    /// A host that does not answer must leave time for the others.
+    [[nodiscard]] Until connected_by() const {
+      constexpr std::chrono::seconds longest{3};
+      return others == 0 ? ends : std::min(ends, std::chrono::steady_clock::now() + longest);
+    }
+  };
+  struct Asked {
+    Status status;
+    bool not_begun = false;  ///< the server was not reached, or stands by: another one may be asked
+    bool reusable = false;
+  };
+
+  Asked ask(Waited& waited, const Patience& patience, const Request& request, const OnHead& on_head,
+            const OnBytes& on_bytes, const std::stop_token& stop) {
+    bool passed_over = false;
+    const OnHead head = [&](const Head& of) {
+      passed_over = of.standby && patience.others > 0;
+      return !passed_over && on_head(of);
+    };
+    const OnBytes bytes = [&](std::string_view some) { return !passed_over && on_bytes(some); };
+    const bool kept = connected();
+    if (Status made = connect(waited, patience.connected_by()); !made) return {made, true};
+    Outcome outcome = exchange_by(waited, patience.ends, request, patience.endless, head, bytes);
+    const bool closed_meanwhile = kept && outcome.problem && !outcome.answered && !stop.stop_requested() &&
+                                  outcome.problem != beast::error::timeout;
+    if (closed_meanwhile) {
+      drop_streams();
+      if (Status made = connect(waited, patience.connected_by()); !made) return {made, true};
+      outcome = exchange_by(waited, patience.ends, request, patience.endless, head, bytes);
+    }
+    if (outcome.problem) return {failure(outcome.problem)};
+    return {Ok{}, passed_over, outcome.reusable};
+  }
 
   void drop_streams() {
     secure_.reset();
@@ -232,7 +267,8 @@ class HttpConnection::Transport {
   }
 
   HttpPeer peer_;
-  Url url_;
+  Url url_;             ///< of the server of the last call
+  std::size_t at_ = 0;  ///< its place in the list, modulo the list's length
   std::unique_ptr<asio::io_context> io_;  ///< none before the first call: making it may fail
   TlsContext tls_;
   std::optional<beast::tcp_stream> plain_;

@@ -1,6 +1,7 @@
 // Blocking HTTP requests: single ones, or several on a kept connection.
 //
-// Input:   a server's URL, optionally a bearer token, and the request.
+// Input:   a server's URL, or several of servers of which one serves and the others stand by; optionally a bearer
+//          token; the request.
 // Output:  the whole answer, whatever its status; or server-sent events one after another.
 // Errors:  unavailable with the URL and the reason (no server, time-out, invalid certificate, stop requested); usage
 //          for an invalid URL.
@@ -22,7 +23,7 @@
 namespace perseus::http {
 
 struct HttpPeer {
-  std::string url;      ///< "http://127.0.0.1:7787"
+  std::string url;      ///< "http://127.0.0.1:7787"; several with commas between
   std::string token;    ///< none: no Authorization header
   std::string ca_file;  ///< certificates to trust instead of the system's
   std::chrono::milliseconds timeout{60000};

@@ -41,6 +41,9 @@ struct HttpResponse {
   NamedValues headers;                      ///< beyond Content-Type, Content-Length, Date and Connection
 };
 
+/// Of an answer of 503: another server serves, and this one has done nothing.
+inline constexpr const char* kStandbyHeader = "Perseus-Standby";
+
 HttpResponse json_response(int status, std::string body);
 /// {"detail": MESSAGE, "error": {"code", "message"}}, the code of that status in base/error_table.h, usage for others.
 HttpResponse error_response(int status, std::string_view message);

@@ -173,13 +173,44 @@ Result<Url> parse_url(std::string_view url) {
   return parsed;
 }
 
-std::string without_user(std::string_view url) {
+namespace {
+
+/// A comma may also be part of a password or a path.
+std::vector<std::string_view> urls_of(std::string_view list) {
+  std::vector<std::string_view> urls;
+  for (std::size_t from = 0;;) {
+    const std::size_t comma = std::min(list.find(",http://", from), list.find(",https://", from));
+    urls.push_back(list.substr(from, comma - from));
+    if (comma == std::string_view::npos) return urls;
+    from = comma + 1;
+  }
+}
+
+std::string one_without_user(std::string_view url) {
   const std::size_t scheme_end = url.find("://");
   const std::size_t begin = scheme_end == std::string_view::npos ? 0 : scheme_end + 3;
   const std::string_view authority = url.substr(begin, url.find('/', begin) - begin);
   const std::size_t at = authority.rfind('@');
   if (at == std::string_view::npos) return std::string(url);
   return std::string(url.substr(0, begin)) + std::string(url.substr(begin + at + 1));
+}
+
+}  // namespace
+
+Result<std::vector<Url>> parse_urls(std::string_view urls) {
+  std::vector<Url> parsed;
+  for (const std::string_view url : urls_of(urls)) {
+    auto one = parse_url(url);
+    if (!one) return one.error();
+    parsed.push_back(*std::move(one));
+  }
+  return parsed;
+}
+
+std::string without_user(std::string_view urls) {
+  std::string shown;
+  for (const std::string_view url : urls_of(urls)) shown += (shown.empty() ? "" : ",") + one_without_user(url);
+  return shown;
 }
 
 }  // namespace perseus::http

@@ -62,7 +62,9 @@ struct Url {
 };
 /// http:// or https://, a host, optionally a port and a path.
 Result<Url> parse_url(std::string_view url);
-/// The URL for logs and errors, without the part before '@', which may be a token.
-std::string without_user(std::string_view url);
+/// One or several, with commas between.
+Result<std::vector<Url>> parse_urls(std::string_view urls);
+/// One URL or several for logs and errors, without the part before '@', which may be a token.
+std::string without_user(std::string_view urls);
 
 }  // namespace perseus::http

@@ -25,6 +25,9 @@ constexpr std::array kPostgresMigrations = {
        CREATE INDEX holds_key ON holds(key);
        CREATE TABLE unused(key text COLLATE "C" PRIMARY KEY, since_s double precision NOT NULL);
        CREATE TABLE claim(work text COLLATE "C" PRIMARY KEY, owner text NOT NULL, until_s double precision NOT NULL);
+       -- The server that may write: each one has a greater number than those before it.
+       CREATE TABLE writer(number bigint NOT NULL, address text NOT NULL, until timestamptz NOT NULL);
+       INSERT INTO writer VALUES(1, '', '-infinity');
        CREATE TABLE tokens(hash text COLLATE "C" PRIMARY KEY, role text NOT NULL, job text NOT NULL,
                            name text NOT NULL, created_s double precision NOT NULL, expires_s double precision NOT NULL,
                            team text NOT NULL, crc bigint NOT NULL);

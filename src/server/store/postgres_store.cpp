@@ -14,6 +14,7 @@
 #include "server/store/postgres_connection.h"
 #include "server/store/postgres_history.h"
 #include "server/store/postgres_listener.h"
+#include "server/store/postgres_right.h"
 #include "server/store/postgres_schema.h"
 #include "server/store/postgres_transaction.h"
 #include "server/store/stored_log.h"
@@ -58,8 +59,12 @@ class PostgresStore final : public Store {
       : connection_string_(connection),
         origin_(random_name()),
         writer_(opened_and_migrated()),
+        right_(connection),
         listener_(connection, origin_, post),
         group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {}
+
+  Result<Writer> become_writer(const std::string& address) override { return right_.take(address); }
+  void resign() override { right_.give_back(); }
 
   void append(Append append, Done<Appended> done) override {
     auto pending = std::make_shared<PendingAppend>(PendingAppend{std::move(append)});
@@ -287,6 +292,7 @@ class PostgresStore final : public Store {
         transaction_.emplace(*writer_, origin_);
         for (const GroupCommit::Write& write : writes) write.run();
         transaction_->flush();
+        right_.check(*writer_);
         committing = true;
         transaction_->commit();
         return std::nullopt;
@@ -330,6 +336,7 @@ class PostgresStore final : public Store {
   std::string origin_;                              ///< distinguishes our own notifications from others'
   std::unique_ptr<PostgresConnection> writer_;      // for the writer thread only
   std::optional<PostgresTransaction> transaction_;  // for the writer thread only
+  PostgresRight right_;
   std::mutex reader_mutex_;
   std::unique_ptr<PostgresConnection> reader_;
   PostgresListener listener_;

@@ -109,6 +109,14 @@ struct TokenRow {
   bool operator==(const TokenRow&) const = default;
 };
 
+/// Which server may write.
+struct Writer {
+  bool is_us = false;
+  std::string address;  ///< of the one that may
+};
+/// The right to write lasts this long without being renewed.
+inline constexpr double kRight_s = 3;
+
 class Store {
  public:
   template <class T>
@@ -118,6 +126,13 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
   virtual ~Store() = default;
+
+  // The right to write, of one server at a time; other servers' writes fail with `unavailable`. On SQLite, of the one
+  // that has the file open.
+  /// Takes the right, or renews it; `address` is what other servers get meanwhile. Blocks as a read does.
+  virtual Result<Writer> become_writer(const std::string& address) { return Writer{true, address}; }
+  /// Gives the right to the next that asks.
+  virtual void resign() {}
 
   // Jobs.
   virtual void append(Append append, Done<Appended> done) = 0;

@@ -13,7 +13,9 @@ Result<std::unique_ptr<store::Store>> open_postgres(const std::string& folder, s
     database_of_folder = folder;
     database = shared_server().new_database();
   }
-  return store::open_postgres_store(database, std::move(post));
+  auto opened = store::open_postgres_store(database, std::move(post));
+  if (opened) PERSEUS_CHECK((*opened)->become_writer("")->is_us, "the store before resigned");
+  return opened;
 }
 
 std::vector<Kind> kinds() {

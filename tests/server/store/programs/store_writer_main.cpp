@@ -50,5 +50,6 @@ int main(int argc, char** argv) {
   const auto store = std::string_view(argv[1]) == "postgres" ? store::open_postgres_store(argv[2], executor.post())
                                                              : store::open_sqlite_store(argv[2], executor.post());
   if (!store) return 3;
+  if (const auto writer = (*store)->become_writer(""); !writer || !writer->is_us) return 4;
   store::append_until_killed(**store, executor);
 }

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Two `perseus serve` on one real PostgreSQL: the test kills one after the other, ranks continue with the other one.
+"""Two `perseus serve` on one real PostgreSQL, of which one serves and the other stands by: the test kills or stops the one
+that serves, and ranks continue with the other one.
 
 Before one kill in five, the database, a server, or a server's network to the database stands still for up to 13 s.
 
-usage: test_replicas.py PERSEUS [KILLS [SEED]]   KILLS: default PERSEUS_KILLS, or else 12; exit 77 without PostgreSQL
+usage: test_standby.py PERSEUS [KILLS [SEED]]   KILLS: default PERSEUS_KILLS, or else 12; exit 77 without PostgreSQL
 """
 
 import collections
 import contextlib
+import http.client
 import os
 import random
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -18,18 +21,15 @@ import time
 import postgres
 import served
 from served import Server, until
-from workload import DP, PP, Addresses, Client, Workload, profile_body
+from workload import PP, Addresses, Client, Workload, profile_body
 
 
-def until_it_has_heard(check):
-    """A server receives another server's change a moment later; lost changes stay lost."""
-    end = time.monotonic() + 60
-    while time.monotonic() < end:
-        try:
-            return check()
-        except AssertionError:
-            time.sleep(0.05)
-    return check()
+def serves(server):
+    """Not a standby, which answers that another server serves, and not a process that has ended."""
+    try:
+        return "stands by" not in str(server.ask("GET", "/readyz")[1])
+    except (OSError, http.client.HTTPException):
+        return False
 
 
 class Harm:
@@ -39,12 +39,12 @@ class Harm:
         self.database, self.links, self.replicas, self.draw = database, links, replicas, draw
         self.outages, self.counts = [], collections.Counter()
 
-    def one(self):
-        one, lost = self.draw.randrange(2), self.draw.random() < 0.5
+    def one(self, active):
+        lost = self.draw.random() < 0.5
         what, kind = self.draw.choice([
             (lambda: postgres.stopped_backends(self.database), "database frozen"),
-            (lambda: postgres.stopped(self.replicas[one].process), "server frozen"),
-            (lambda: self.links[one].parted(lost), "server parted"),
+            (lambda: postgres.stopped(self.replicas[active].process), "server frozen"),
+            (lambda: self.links[active].parted(lost), "server parted"),
             (self.both_parted, "both parted"),
         ])
         begin = time.time()
@@ -59,40 +59,59 @@ class Harm:
             yield
 
 
+def the_one_that_serves(replicas, links):
+    """A server after which another one took over has ended, or is about to: it is started again."""
+    def found():
+        for one in range(2):
+            if replicas[one].process.poll() is not None:
+                assert replicas[one].stop() == 69, "a server ended for no reason"
+                replicas[one] = Server(links[one].url, stands_by=True)
+        serving = [one for one in range(2) if serves(replicas[one])]
+        return [serving[0]] if len(serving) == 1 else None
+    return until(found)[0]
+
+
 def kill_one_after_the_other(database, kills, seed):
     draw = random.Random(seed)
     addresses = Addresses()
     links = [postgres.Link(database), postgres.Link(database)]
-    replicas = [Server(link.url) for link in links]
+    replicas = [Server(links[0].url), Server(links[1].url, stands_by=True)]
     addresses.set(server.address for server in replicas)
     load = Workload(addresses, seed)
     client = Client(addresses, draw)
     harm = Harm(database, links, replicas, random.Random(seed + 1))
+    taken = {signal.SIGKILL: [], signal.SIGTERM: []}
     try:
         for _ in range(kills):
             time.sleep(draw.uniform(0.1, 0.6))  # the moment is the test's subject
+            active = the_one_that_serves(replicas, links)
             if harm.draw.random() < 0.2:
-                harm.one()
-            victim = draw.randrange(2)
-            replicas[victim].stop(signal.SIGKILL)
-            addresses.set([replicas[1 - victim].address])
+                harm.one(active)
+                active = the_one_that_serves(replicas, links)
+            how = draw.choice([signal.SIGKILL, signal.SIGKILL, signal.SIGTERM])
+            began = time.monotonic()
+            replicas[active].process.send_signal(how)
+            until(lambda: serves(replicas[1 - active]))
+            taken[how].append(time.monotonic() - began)
+            replicas[active].stop(signal.SIGKILL)
+            addresses.set([replicas[1 - active].address])
             done = load.done
             until(lambda: load.done >= done + 20)  # all ranks continue with the other one
             load.pause()
-            until_it_has_heard(lambda: load.check(client, draw))
-            replicas[victim] = Server(links[victim].url)
-            addresses.set([replicas[victim].address])  # the new server has the same state
             load.check(client, draw)
+            replicas[active] = Server(links[active].url, stands_by=True)
             addresses.set(server.address for server in replicas)
             load.resume()
         load.pause()
-        for server in replicas:
-            addresses.set([server.address])
-            until(lambda: load.settled(client), limit_s=600)
-            until_it_has_heard(lambda: load.check(client, draw, everything=True))
+        active = the_one_that_serves(replicas, links)
+        addresses.set([replicas[active].address])
+        until(lambda: load.settled(client), limit_s=600)
+        load.check(client, draw, everything=True)
         print(f"{kills} kills, seed {seed}: {len(load.jobs)} jobs, {load.done} calls, {load.lost} cut off; "
               f"{dict(harm.counts)}")
-        print(load.lateness(replicas[0], harm.outages))
+        for how, times in taken.items():
+            print(f"the other one serves after {how.name}: {', '.join(f'{t:.1f}' for t in sorted(times))} s")
+        print(load.lateness(replicas[active], harm.outages))
     finally:
         load.stop()
         for server in replicas:
@@ -101,36 +120,45 @@ def kill_one_after_the_other(database, kills, seed):
             link.close()
 
 
-def what_one_is_told_the_other_says(url):
-    """A rank waits at one server, the other receives the straggler notice; then the first dies and the rank tries the
-    other."""
-    one, other = Server(url), Server(url)
+def a_server_that_wakes_up_too_late_writes_nothing(url):
+    """It stands still in the middle of its work for longer than its right lasts; what was acknowledged stays."""
+    one, other = Server(url), Server(url, stands_by=True)
     assert one.ask("PUT", "/v1/profiles/both", profile_body(7))[0] == 200
-    job = other.ask("POST", "/v1/jobs", {"degrees": {"dp": DP, "pp": PP, "tp": 1}, "profile": "both"})[1]["job"]
-    for rank in range(DP * PP):
-        status, answer = (one, other)[rank % 2].ask(
-            "POST", f"/v1/jobs/{job}/ranks",
-            {"rank": rank, "dp_rank": rank // PP, "pp_rank": rank % PP, "tp_rank": 0, "accelerator": f"both-{rank}"})
-        assert (status, answer) == (200, {"registered": rank + 1, "expected": DP * PP, "epoch": 0}), answer
-    path = f"/v1/jobs/{job}/ranks/0/plan"
-    plan = one.ask("GET", path)[1]
-    assert plan["kind"] == "plan" and plan == other.ask("GET", path)[1]
-    answers = []
-    waiting = threading.Thread(target=lambda: answers.append(one.ask("GET", f"{path}?have={plan['version']}")[1]))
-    waiting.start()
-    until(lambda: b"perseus_waiting_ranks 1" in one.ask("GET", "/metrics", raw=True)[1])
-    assert other.ask("POST", "/v1/stragglers", {"accelerator": "both-5", "degree": 1.2})[0] == 200
-    waiting.join()
-    assert answers[0]["version"] > plan["version"] and answers[0]["iteration_time_s"] > plan["iteration_time_s"], answers
-    one.stop(signal.SIGKILL)
-    assert other.ask("GET", path)[1] == answers[0]
-    # The other server looks up a token made at one server, too.
-    one = Server(url)
-    token = one.ask("POST", "/v1/tokens", {"role": "infrastructure"}, one.first_secret())[1]["token"]
-    until(lambda: other.ask("GET", "/v1/jobs")[0] == 401)
-    assert other.ask("GET", "/v1/jobs", token=token)[0] == 200
+    job = one.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": PP, "tp": 1}, "profile": "both"})[1]["job"]
+    with postgres.stopped(one.process):
+        until(lambda: serves(other))
+        rank = {"rank": 0, "dp_rank": 0, "pp_rank": 0, "tp_rank": 0}
+        assert other.ask("POST", f"/v1/jobs/{job}/ranks", rank)[0] == 200
+        assert other.ask("PUT", "/v1/profiles/both", profile_body(8))[0] == 200
+    assert one.process.wait(served.STOP_S) == 69
+    assert f"{other.url} has taken over" in "".join(one.log), one.log
     one.stop()
+    assert other.ask("GET", f"/v1/jobs/{job}")[1]["ranks"]["registered"] == 1
+    assert other.ask("GET", "/v1/profiles/both")[1]["profile_csv"] == profile_body(8)["profile_csv"]
     other.stop()
+
+
+def a_standby_names_the_server_that_serves(url):
+    one, other = Server(url), Server(url, stands_by=True)
+    status, answer = other.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}})
+    assert status == 503 and one.url in answer["detail"], answer
+    assert other.ask("GET", "/readyz")[0] == 503
+    assert other.ask("GET", "/healthz")[0] == 200
+    assert b"perseus_standby 1" in other.ask("GET", "/metrics", raw=True)[1]
+    # Clients with a list find the one that serves.
+    job = one.ask("POST", "/v1/jobs", {"degrees": {"dp": 1, "pp": 1, "tp": 1}})[1]["job"]
+    other.url = f"{other.url},{one.url}"
+    assert job in other.cli("job", "list", "--json").stdout
+    # A token is made at the server, or in the database of servers that do not run.
+    made = [served.PROGRAM, "token", "create", "--role", "infrastructure", "--database", url]
+    refused = subprocess.run(made, capture_output=True, text=True)
+    assert refused.returncode == 75 and f"--server {one.url}" in refused.stderr, refused
+    assert other.stop() == 0 and one.stop() == 0
+    token = subprocess.run(made, capture_output=True, text=True, check=True).stdout.strip()
+    one = Server(url)
+    assert one.ask("GET", "/v1/jobs")[0] == 401
+    assert one.ask("GET", "/v1/jobs", token=token)[0] == 200
+    one.stop()
 
 
 def the_database_goes_and_comes_back(database):
@@ -208,7 +236,8 @@ def main():
         a_frozen_database_blocks_no_request(database, postgres.stopped_backends)
         a_frozen_database_blocks_no_request(database, postgres.locked_tables)
         kill_one_after_the_other(database, kills, seed)
-        what_one_is_told_the_other_says(database.url)
+        a_server_that_wakes_up_too_late_writes_nothing(database.url)
+        a_standby_names_the_server_that_serves(database.url)
     finally:
         database.close()
 
