@@ -69,7 +69,9 @@ Result<int> run_relay(const http::HttpPeer& server, const RelaySettings& setting
 void add_relay(CLI::App& app, Command& command) {
   auto* relay = app.add_subcommand("relay", "Connect all ranks of this host to the server over one connection");
   const auto server = std::make_shared<http::HttpPeer>();
-  relay->add_option("--server", server->url, "URL of the server")->type_name("URL")->required();
+  relay->add_option("--server", server->url, "URL of the server, or several with commas between")
+      ->type_name("URL")
+      ->required();
   relay->add_option("--ca", server->ca_file, "Certificates to trust instead of the system's (PEM)")->type_name("FILE");
   const auto settings = std::make_shared<RelaySettings>();
   relay

@@ -165,7 +165,7 @@ ConfigKeys listening_and_storage_settings() {
        "host names of the server besides localhost, separated by commas; none: any name, once tokens are required",
        hosts},
       {"data", "DIR", "", "directory of the SQLite database; created if it does not exist", text(&C::data), true},
-      {"database", "URL", "", "PostgreSQL database for several servers, postgresql://...; replaces `data`",
+      {"database", "URL", "", "PostgreSQL database, for a server with a standby, postgresql://...; replaces `data`",
        text(&C::database), true},
       {"tls_certificate", "FILE", "", "PEM certificate chain; turns HTTPS on", text(&C::tls_certificate), true},
       {"tls_key", "FILE", "", "PEM private key of the certificate", text(&C::tls_key), true},

@@ -1,7 +1,5 @@
 #include "serve_options.h"
 
-#include "server/jobs/identity.h"
-
 namespace perseus::cli {
 
 http::HttpServerOptions http_options(const ServeConfig& config) {
@@ -16,8 +14,6 @@ http::HttpServerOptions http_options(const ServeConfig& config) {
 service::ServiceOptions service_options(const ServeConfig& config) {
   constexpr double day_s = 86400;
   service::ServiceOptions options;
-  options.owner = config.database.empty() ? "server" : jobs::random_hex_id();
-  options.site_poll_s = config.database.empty() ? 0 : 5;
   options.idle_expiry_s = config.idle_expiry_s;
   options.keep_finished_s = config.keep_finished_days * day_s;
   options.keep_finished_bytes = std::int64_t{config.keep_finished_mb} * 1'000'000;

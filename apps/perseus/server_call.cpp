@@ -37,7 +37,9 @@ Error error_of(const http::HttpPeer& peer, const http::HttpReply& reply) {
 std::shared_ptr<http::HttpPeer> add_server_options(CLI::App& subcommand) {
   auto peer = std::make_shared<http::HttpPeer>();
   peer->url = "http://127.0.0.1:7787";
-  subcommand.add_option("--server", peer->url, "URL of the server (default http://127.0.0.1:7787)")
+  subcommand
+      .add_option("--server", peer->url,
+                  "URL of the server, or several with commas between (default http://127.0.0.1:7787)")
       ->envname("PERSEUS_SERVER")
       ->type_name("URL");
   subcommand.add_option("--token", peer->token, "API token, if the server requires one")

@@ -103,9 +103,9 @@ void ServerProcess::writer_changed(const store::Writer& writer) {
   Status serving = Ok{};
   if (writer_.is_us && !api_) serving = serve();
   if (!writer_.is_us && api_) {
-    serving = Error{ErrorCode::unavailable,
-                    fmt::format("{} has taken over; this server ends, and stands by once it is started again",
-                                writer_.address)};
+    serving = Error{
+        ErrorCode::unavailable,
+        fmt::format("{} has taken over; this server ends, and stands by once it is started again", writer_.address)};
   }
   if (serving) return;
   log_.error(serving.error().message);
@@ -178,8 +178,8 @@ void ServerProcess::refresh_tokens() {
 Status ServerProcess::open_service() {
   workers_ = std::make_unique<service::WorkerPool>(config_.workers, post_from("workers"));
   service::ServiceOptions options = service_options(config_);
-  options.tokens_changed = [this] { refresh_tokens(); };
   options.log = [this](const std::string& line) { log_.info(line); };
+  if (watch_) options.may_renew = [this] { return watch_->is_sure(); };
   auto service = service::Service::open(std::move(options), *store_, clock_, *workers_);
   if (!service) return service.error();
   service_ = *std::move(service);

@@ -438,7 +438,7 @@ def fill_site(cluster, jobs=12, minutes=180, racks=0):
                 "granted_w": granted, **({"price": price} if price else {}),
                 **({"rate_lost": sum(job["rate_lost"] for job in known) / len(known)} if known else {}), **more}
 
-    cluster.site = {"allocates": True, "objective": "slowdown", "jobs": running,
+    cluster.site = {"objective": "slowdown", "jobs": running,
                     "domains": [domain("hall", None, 60_000, 0.0012, metered_w=76_500), domain("row a", "hall", None), domain("row b", "hall", 31_000),
                                  *(domain(f"rack {k:03d}", "row b", 5000 + k, 0.0001 * (k % 5)) for k in range(racks))]}
     begin_s = int(now_s) // 60 * 60

@@ -57,7 +57,6 @@ class World {
     store_ = std::make_unique<store::MemoryStore>(
         [this](std::function<void()> work) { asio::post(io_, std::move(work)); }, database_);
     service::ServiceOptions options;
-    options.owner = "fuzz";
     options.plan_deadlines = 5;
     options.max_ranks = 64;
     options.max_computations = 1000;

@@ -304,10 +304,12 @@ class Webhook(AlertCase):
         servers[0].stop()  # after everything that it had to send
         self.server = training.server = servers[1]
         self.wait_for(lambda: self.server.ask("GET", "/readyz")[0] == 200)
+        training.view()  # it has the job in memory, and raises the alert again
+        self.wait_for(lambda: self.alerts()["alerts"])
         self.lose_control(training, 3, control=None)
-        self.wait_for(lambda: len(receiver.states()) > 1)
+        self.wait_for(lambda: receiver.states()[-1] == "resolved")
         self.server.stop()
-        self.assertEqual(receiver.states(), ["firing", "resolved"])
+        self.assertIn(receiver.states(), (["firing", "resolved"], ["firing", "firing", "resolved"]), "again if it still held")
 
 
 if __name__ == "__main__":

@@ -5,11 +5,13 @@ usage: test_events.py PERSEUS [unittest's arguments]
 """
 
 import json
+import signal
 import sys
+import unittest
 import urllib.parse
 
 import served
-from served import until
+from served import Server, until
 from test_jobs import JobCase
 from training import BLOCKING_W, Training
 

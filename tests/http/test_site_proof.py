@@ -129,7 +129,6 @@ class Proof(test_site.SiteCase):
         self.start(2)
         now_s = time.time()
         self.put([{"limit_w": 1e6}])
-        until(lambda: self.power()["allocates"])
         baseline = self.hall()["baseline_w"]
         metered = 0.75 * baseline * 1.25 / 0.8
         self.put([{"limit_w": 1e6}, {"from_s": now_s + 3600, "limit_w": metered}, {"from_s": now_s + 7200, "limit_w": 10},

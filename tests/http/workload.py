@@ -9,6 +9,7 @@ import http.client
 import json
 import random
 import threading
+import time
 
 from served import PROFILE
 
@@ -70,6 +71,7 @@ class Client:
             raise Lost from problem
         if reply.status == 503:  # the server stops or stands by, or its database is unreachable: retry, also elsewhere
             self.address = None
+            time.sleep(0.02)
             raise Lost
         return reply.status, json.loads(content)
 

@@ -112,6 +112,7 @@ class Options(RecordedTest):
 
     def test_no_token_of_a_url_is_printed(self):
         self.refused(lambda: client.start(server="http://user:secret@host:port"), "'http://host:port' is no URL")
+        self.refused(lambda: client.start(server="http://u:secret@a:1,http://u:secret@b:x"), "'http://a:1,http://b:x' is no URL")
 
     def test_a_server_of_the_environment_that_is_no_url(self):
         with mock.patch.dict(os.environ, PERSEUS_SERVER="host:7787"):

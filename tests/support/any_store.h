@@ -52,9 +52,6 @@ class AnyStore : public ::testing::TestWithParam<Kind> {
   Result<store::Appended> append(store::Append append) {
     return executor_.outcome<store::Appended>([&](auto done) { store_->append(std::move(append), done); });
   }
-  bool claim(const std::string& owner, double now_s, double lease_s) {
-    return *executor_.outcome<bool>([&](auto done) { store_->claim("work", owner, now_s, lease_s, done); });
-  }
   void put_blob(const std::string& key, const std::string& bytes, std::vector<std::string> holds = {}) {
     const store::Blob blob{key, bytes, std::move(holds)};
     ASSERT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->put_blob(blob, done); }).ok());
@@ -333,18 +330,6 @@ TEST_P(AnyStore, AddsOldMinutesOfDomainsToTheirHours) {
   age_history(14'400, 10'800);
   EXPECT_THAT(*store_->site_history(0, 20'000),
               ElementsAre(young, young_row, hour("hall", 10'800, 1, 2), hour("row a", 10'800, 1, 1)));
-}
-
-TEST_P(AnyStore, GivesWorkToOneOwnerUntilItsLeaseIsOver) {
-  EXPECT_TRUE(claim("one", 100, 10));
-  EXPECT_FALSE(claim("two", 105, 10));
-  EXPECT_TRUE(claim("one", 109, 10));  // renewed
-  EXPECT_FALSE(claim("two", 111, 10));
-  EXPECT_TRUE(claim("two", 119, 10));
-  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "one", done); }).ok());
-  EXPECT_FALSE(claim("one", 120, 10));  // the release came from another owner
-  EXPECT_TRUE(executor_.outcome<Ok>([&](auto done) { store_->release("work", "two", done); }).ok());
-  EXPECT_TRUE(claim("one", 120, 10));
 }
 
 TEST_P(AnyStore, KeepsTokens) {

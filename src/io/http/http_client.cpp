@@ -131,7 +131,8 @@ class HttpConnection::Transport {
     const auto ends = std::chrono::steady_clock::now() + peer_.timeout;
     for (std::size_t others = urls->size() - 1;; --others) {
       url_ = (*urls)[at_ % urls->size()];
-      const Asked asked = ask(waited, {ends, others, endless}, request_of(call, last_id, keep), on_head, on_bytes, stop);
+      const Asked asked =
+          ask(waited, {ends, others, endless}, request_of(call, last_id, keep), on_head, on_bytes, stop);
       reusable = keep && asked.reusable;
       if (asked.status && !asked.not_begun) return Ok{};
       drop_streams();
@@ -267,8 +268,8 @@ class HttpConnection::Transport {
   }
 
   HttpPeer peer_;
-  Url url_;             ///< of the server of the last call
-  std::size_t at_ = 0;  ///< its place in the list, modulo the list's length
+  Url url_;                               ///< of the server of the last call
+  std::size_t at_ = 0;                    ///< its place in the list, modulo the list's length
   std::unique_ptr<asio::io_context> io_;  ///< none before the first call: making it may fail
   TlsContext tls_;
   std::optional<beast::tcp_stream> plain_;

@@ -163,6 +163,10 @@ Result<Url> parse_url(std::string_view url) {
     rest.remove_prefix(at + 1);
   }
   const auto parts = split_host(rest);
+  if (parts && parts->host.find(',') != std::string_view::npos) {
+    return Error{ErrorCode::usage,
+                 fmt::format("'{}' is not a URL: between URLs a comma is followed by the next", rest)};
+  }
   if (parts && !parts->port) {
     parsed.address = {std::string(parts->host), static_cast<std::uint16_t>(parsed.tls ? 443 : 80)};
     return parsed;

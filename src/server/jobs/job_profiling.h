@@ -138,10 +138,10 @@ class JobProfiling {
   /// Why the log cannot be continued; empty: it can.
   [[nodiscard]] const std::string& broken() const { return broken_; }
 
-  bool deciding = false;               ///< the next window is being computed
-  std::stop_source search;             ///< stops that computation, if it is this server's
-  double planner_s = 0;                ///< this server's planner time since profiling or the server started
-  std::optional<double> look_again_s;  ///< another server computes it: when to check again
+  bool deciding = false;    ///< the next window is being computed
+  std::stop_source search;  ///< stops that computation, if it is this server's
+  double planner_s = 0;     ///< this server's planner time since profiling or the server started
+  double look_again_s = 0;  ///< not before; after a failure of the store
 
  private:
   JobProfiling(std::int64_t since, model::Schedule schedule, profiling::OnlineProfiler profiler);

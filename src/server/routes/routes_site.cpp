@@ -9,12 +9,11 @@
 namespace perseus::routes {
 
 void Api::show_site(Call call) {
-  service_.site([call](const Result<std::string>& text) {
-    if (!text) return call.fail(text.error());
-    http::HttpResponse response = http::json_response(200, *text);
-    response.headers.emplace_back("ETag", jobs::site_tag(*text));
-    call.send(std::move(response));
-  });
+  const Result<std::string> text = service_.site();
+  if (!text) return call.fail(text.error());
+  http::HttpResponse response = http::json_response(200, *text);
+  response.headers.emplace_back("ETag", jobs::site_tag(*text));
+  call.send(std::move(response));
 }
 
 void Api::put_site(Call call, jobs::SiteDocument body) {
@@ -33,15 +32,14 @@ void Api::site_power(Call call) {
   Parameters parameters(call.request);
   const auto since = parameters.text("since");
   if (const auto error = parameters.error()) return call.fail(*error);
-  if (!since) return service_.site_power(then<service::SitePowerView>(call, site_power_json));
-  if (service_.has_site() && site_changes_.is_fresh(clock_.now_s())) {
+  if (since && service_.has_site() && site_changes_.is_fresh(clock_.now_s())) {
     return call.send(http::json_response(200, site_changes_.answer(*since)));
   }
-  service_.site_power([this, call, since](const Result<service::SitePowerView>& view) {
-    if (!view) return call.fail(view.error());
-    site_changes_.take(*view);
-    call.send(http::json_response(200, site_changes_.answer(*since)));
-  });
+  const Result<service::SitePowerView> view = service_.site_power();
+  if (!view) return call.fail(view.error());
+  if (!since) return call.send(http::json_response(200, site_power_json(*view)));
+  site_changes_.take(*view);
+  call.send(http::json_response(200, site_changes_.answer(*since)));
 }
 
 }  // namespace perseus::routes

@@ -98,7 +98,6 @@ std::string site_rows_json(const service::SitePowerView& view, const SiteRows& r
     f.always("now_s", view.now_s);
     f("version", rows.version);
     f("since", rows.since);
-    f.always("allocates", view.allocates);
     f.always("objective", name_of(view.objective));
     f.always("domains", JsonList{rows.domains, made});
     f.always("jobs", JsonList{rows.jobs, made});

@@ -14,8 +14,9 @@ http::HttpResponse standby_answer(const http::HttpRequest& request, std::string_
                                }));
   }
   if (request.path == "/metrics") {
-    http::HttpResponse metrics = http::json_response(
-        200, "# HELP perseus_standby Another server on this database serves.\n# TYPE perseus_standby gauge\nperseus_standby 1\n");
+    http::HttpResponse metrics = http::json_response(200,
+                                                     "# HELP perseus_standby Another server on this database "
+                                                     "serves.\n# TYPE perseus_standby gauge\nperseus_standby 1\n");
     metrics.content_type = "text/plain; version=0.0.4; charset=utf-8";
     return metrics;
   }

@@ -2,7 +2,7 @@
 //
 // Problem: thousands of jobs must not occupy the I/O thread at once.
 // Input:   the jobs in memory; the time. A job that this server has not read is not looked at. The domains of the
-//          site, on the server that allocates.
+//          site.
 // Output:  alerts(): see server/service/alerts.h.
 // Errors:  none.
 // Cost:    O(pipelines and ranks without clock control) per job; kJobsAtOnce of them per call, every job once in a
@@ -39,7 +39,7 @@ class AlertWatch {
   [[nodiscard]] std::optional<double> next_wake() const;
   [[nodiscard]] const Alerts& alerts() const { return alerts_; }
   [[nodiscard]] Alerts& alerts() { return alerts_; }
-  /// What this server's allocation has led to; nothing: there is no site, or another server allocates. May be empty.
+  /// What the division of the watts has led to; nothing: there is no site. May be empty.
   std::function<std::optional<SitePowerView>()> site;
 
  private:

@@ -19,10 +19,8 @@ constexpr double kWrongEstimate = 20;  // planning that takes this many times th
 
 Characterizations::Characterizations(const ServiceOptions& options, StoreAccess& store, const Clock& clock,
                                      Executor& executor)
-    : owner_(options.owner),
-      log_(options.log),
+    : log_(options.log),
       late_after_s_(options.maximum_clock_after_s),
-      lease_s_(options.lease_s),
       planners_(options.planners),
       quick_above_s_(options.quick_above_s),
       slice_s_(options.refinement_slice_s),
@@ -98,32 +96,23 @@ void Characterizations::forget(const std::string& key, const std::string& wanter
     return;
   }
   if (work.planning) work.planning->request_stop();  // planned() ends the work
-  if (!work.queued && !work.look_again_s) return;    // the pending answer will find that no job needs it
+  if (!work.queued) return;                          // the pending answer will find that no job needs it
   queue_.remove(key);
   work_.erase(found);
 }
 
-void Characterizations::stop(std::function<void()> released) {
+void Characterizations::stop() {
   stopping_ = true;
   others_.clear();
-  auto missing = std::make_shared<int>(1);
-  const auto one_less = [missing, released = std::move(released)] {
-    if (--*missing == 0 && released) released();
-  };
   for (auto& [key, work] : work_) {
     if (work.planning) work.planning->request_stop();
-    if (!work.claimed) continue;
-    ++*missing;
-    release(key, work, one_less);
   }
-  one_less();
 }
 
 // ---- From the store
 
 void Characterizations::start(const std::string& key) {
   Work& work = work_[key];
-  work.look_again_s.reset();
   work.reading = true;
   if (known(key)) return read_frontier(key, key, "");
   const bool quick_will_do = !work.quick && !jobs::is_quick_frontier_key(key);
@@ -213,7 +202,7 @@ void Characterizations::start_next() {
       }
       work_[next->key].queued = false;
       if (kind == PlanningQueue::Kind::refinement) refining_.push_back(turn);
-      claim_and_compute(next->key, turn);
+      compute(next->key, turn);
     }
   }
   for (const Turn& turn : refining_) {
@@ -228,32 +217,6 @@ void Characterizations::turn_is_over(const Turn& turn, double planner_s) {
   queue_.done(turn.owner, planner_s, clock_.now_s());
   planner_s_ += planner_s;
   start_next();
-}
-
-void Characterizations::claim_and_compute(const std::string& key, const Turn& turn) {
-  const double now_s = clock_.now_s();
-  store_.claim("characterize/" + key, owner_, now_s, lease_s_,
-               [weak = weak_from_this(), key, turn, now_s](const Result<bool>& claimed) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 const auto found = self->work_.find(key);
-                 PERSEUS_CHECK(found != self->work_.end(), "a claim without its work");
-                 Work& work = found->second;
-                 if (claimed && *claimed) {
-                   work.claimed = true;
-                   work.renew_s = now_s + self->lease_s_ / 3;
-                   if (!self->stopping_ && !work.wanters.empty()) return self->compute(key, turn);
-                   self->release(key, work);
-                 }
-                 if (!claimed) {
-                   self->finish(key, claimed.error());
-                 } else if (work.wanters.empty()) {
-                   self->work_.erase(found);
-                 } else {
-                   work.look_again_s = now_s + self->lease_s_ / 4;
-                 }
-                 self->turn_is_over(turn, 0);
-               });
 }
 
 void Characterizations::compute(const std::string& key, const Turn& turn) {
@@ -273,7 +236,6 @@ void Characterizations::compute(const std::string& key, const Turn& turn) {
 void Characterizations::compute(const std::string& key, const Turn& turn, std::string text) {
   Work& work = work_[key];
   if (stopping_ || work.wanters.empty()) {
-    if (work.claimed) release(key, work);
     if (work.wanters.empty()) work_.erase(key);
     return turn_is_over(turn, 0);
   }
@@ -329,14 +291,12 @@ void Characterizations::planned(const std::string& key, Planned planned) {
   if (stopping_) return;
   if (was_stopped) {
     // Another job may have requested it again meanwhile.
-    release(key, work);
     return enqueue(key);
   }
   if (planned.error && planned.turn_is_over && !planned.over_budget) {
     // The refinement restarts with twice the time: all attempts before the last one together take less than twice its
     // time.
     work.slice_s = 2 * planned.planner_s;
-    release(key, work);
     return enqueue(key);
   }
   if (planned.error && planned.over_budget) {
@@ -358,7 +318,6 @@ void Characterizations::save(const std::string& key, Frontier frontier, std::str
                     if (frontier->key == key) return self->finish(key, frontier);
                     const auto found = self->work_.find(key);
                     if (found == self->work_.end()) return;
-                    self->release(key, found->second);
                     self->offer_quick(key, frontier);
                     self->enqueue(key);
                   });
@@ -386,7 +345,6 @@ void Characterizations::remember(const Frontier& frontier) {
 void Characterizations::finish(const std::string& key, Result<Frontier> result) {
   const auto found = work_.find(key);
   if (found == work_.end()) return;
-  if (found->second.claimed) release(key, found->second);
   const Work work = std::move(found->second);
   work_.erase(found);
   if (result) {
@@ -398,16 +356,10 @@ void Characterizations::finish(const std::string& key, Result<Frontier> result) 
   for (const auto& then : work.readers) then();
 }
 
-void Characterizations::release(const std::string& key, Work& work, std::function<void()> released) {
-  work.claimed = false;
-  store_.release("characterize/" + key, owner_, std::move(released));
-}
-
 void Characterizations::log_late(const Work& work) const {
   if (!log_ || work.wanters.empty()) return;
   std::string state = "it is being read";
   if (work.planning) state = "it is being planned";
-  if (work.look_again_s) state = "another server is planning it";
   if (work.queued) state = fmt::format("{} wait for a planner", queue_.waiting(PlanningQueue::Kind::first));
   const std::size_t others = work.wanters.size() - 1;
   log_(fmt::format("job {}{}: no plan after {:g} s ({}); its ranks run at the highest clock until then",
@@ -417,28 +369,19 @@ void Characterizations::log_late(const Work& work) const {
 
 void Characterizations::tick(double now_s) {
   if (stopping_) return;
-  std::vector<std::string> again;
   for (auto& [key, work] : work_) {
     if (work.late_s && *work.late_s <= now_s) {
       work.late_s = std::numeric_limits<double>::infinity();
       log_late(work);
     }
-    if (work.look_again_s && *work.look_again_s <= now_s) again.push_back(key);
-    if (work.claimed && work.renew_s <= now_s) {
-      work.renew_s = now_s + lease_s_ / 3;
-      store_.claim("characterize/" + key, owner_, now_s, lease_s_, [](const Result<bool>&) {});
-    }
   }
-  for (const std::string& key : again) start(key);
   start_next();  // an owner may be within its quota again
 }
 
 std::optional<double> Characterizations::next_wake() const {
   std::optional<double> next;
   for (const auto& [key, work] : work_) {
-    for (const auto& due : {work.claimed ? work.renew_s : work.look_again_s, work.late_s}) {
-      if (due && *due < next.value_or(std::numeric_limits<double>::infinity())) next = due;
-    }
+    if (work.late_s && *work.late_s < next.value_or(std::numeric_limits<double>::infinity())) next = work.late_s;
   }
   return next;
 }

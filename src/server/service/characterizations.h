@@ -3,14 +3,13 @@
 // A pipeline that takes long to plan gets a quick frontier first, under its own key (quick_frontier_key()). It is
 // refined when no other planning waits, within a budget of planner seconds.
 //
-// Problem: planning takes up to minutes and must not be repeated: not for two jobs with the same pipeline, not by two
-//          servers on one database, not after a restart; and one job's planning must not block the others'.
+// Problem: planning takes up to minutes and must not be repeated: not for two jobs with the same pipeline, not after a
+//          restart; and one job's planning must not block the others'.
 // Input:   a key whose input is in the store ("input/KEY"), and the wanter.
 // Output:  to all wanters: the quick frontier if there is one, then the full one; each is then also in the store
 //          ("frontier/KEY"). On the io thread; inside want() only while the store does not answer.
 // Errors:  `unavailable`: the store does not answer, retry; others: the reason why this input has no (full) frontier.
-//          Work claimed by another server is awaited: its result is looked up every quarter of a lease, and the lease
-//          ends if that server dies. Planning without wanters is stopped.
+//          Planning without wanters is stopped.
 // Cost:    a lookup; planning and reading run on the executor.
 // Threads: io thread only.
 // Source:  docs/decisions/0033.
@@ -64,8 +63,8 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   /// and with what to call when the work ends. The keys differ from those of frontiers.
   void in_turn(const std::string& key, const std::string& owner, std::function<void(TurnOver)> begin);
 
-  /// Stops all planning, releases its claims, and starts no more; then calls `released`.
-  void stop(std::function<void()> released);
+  /// Stops all planning, and starts no more.
+  void stop();
 
   /// Applies budget and quota to later planning.
   void set_limits(const ServiceOptions& options);
@@ -99,13 +98,10 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
     bool reading = false;                        ///< a read of the store is under way
     std::vector<std::function<void()>> readers;  ///< call them when that is over
     bool queued = false;
-    bool claimed = false;
     std::optional<std::stop_source> planning;  ///< stops the planner
-    std::optional<double> look_again_s;        ///< another server is planning it
     std::optional<double> late_s;              ///< without a frontier by then, the log says so
-    double renew_s = 0;
-    Frontier quick;      ///< already delivered
-    double slice_s = 0;  ///< planner seconds of its next refinement before others have their turn
+    Frontier quick;                            ///< already delivered
+    double slice_s = 0;                        ///< planner seconds of its next refinement before others have their turn
   };
   /// One planning: its kind of turn and its owner.
   struct Turn {
@@ -127,7 +123,6 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   void read_frontier(const std::string& key, const std::string& blob_key, std::string bytes);
   void enqueue(const std::string& key);
   void start_next();
-  void claim_and_compute(const std::string& key, const Turn& turn);
   void compute(const std::string& key, const Turn& turn);
   void compute(const std::string& key, const Turn& turn, std::string text);
   void turn_is_over(const Turn& turn, double planner_s);
@@ -136,13 +131,10 @@ class Characterizations : public std::enable_shared_from_this<Characterizations>
   void offer_quick(const std::string& key, const Frontier& quick);
   void finish(const std::string& key, Result<Frontier> result);
   void remember(const Frontier& frontier);
-  void release(const std::string& key, Work& work, std::function<void()> released = {});
   void log_late(const Work& work) const;
 
-  std::string owner_;
   std::function<void(const std::string&)> log_;
   double late_after_s_;
-  double lease_s_;
   int planners_;
   double budget_s_ = 0, quick_above_s_, slice_s_;
   StoreAccess& store_;

@@ -13,6 +13,9 @@ namespace perseus::service {
 
 namespace {
 
+/// A server that starts on the data of one that was planning for a job, or profiling it, goes on after so long.
+constexpr double kWorkAgain_s = 20;
+
 constexpr double kMeasureAgain_s = 60;  // between attempts to begin
 constexpr double kSeenShare = 0.125;    // of the idle time: how often the log records that a job is not idle
 
@@ -156,13 +159,12 @@ std::optional<double> FollowUps::next_wake(const LiveJob& live, double now_s) co
   if (jobs::is_profiled(job)) {
     const double over_s = job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
-    if (live.profiling && live.profiling->look_again_s) next = std::min(next, *live.profiling->look_again_s);
+    if (live.profiling && live.profiling->look_again_s > now_s) next = std::min(next, live.profiling->look_again_s);
   }
   if (jobs::awaits_latencies(job, now_s, options_.latency_wait_s))
     next = std::min(next, job.joined_s + options_.latency_wait_s);
-  // A server that starts on this data must continue the work.
   const bool at_work = !job.characterizing.empty() || jobs::is_profiled(job);
-  if (at_work) next = std::min(next, now_s + options_.lease_s);
+  if (at_work) next = std::min(next, now_s + kWorkAgain_s);
   return next;
 }
 

@@ -19,14 +19,9 @@ LiveJob* JobAccess::known(const std::string& id, int rank, std::int64_t version)
 }
 
 void JobAccess::find_rank(const std::string& id, int rank, std::int64_t version, JobCache::Found then) {
-  with(id, [this, id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
-    if (!live || (*live)->knows(rank, version)) return then(live);
-    const bool possible = rank >= 0 && rank < static_cast<int>((*live)->job.ranks.size());
-    const auto answered = [id, rank, then](const Result<LiveJob*>& now) {
-      if (!now || (*now)->has_rank(rank)) return then(now);
-      then(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", id, rank)});
-    };
-    possible ? jobs_.with_changes(id, answered) : answered(live);
+  with(id, [id, rank, version, then = std::move(then)](const Result<LiveJob*>& live) {
+    if (!live || (*live)->knows(rank, version) || (*live)->has_rank(rank)) return then(live);
+    then(Error{ErrorCode::not_found, fmt::format("job {}: rank {} is not registered", id, rank)});
   });
 }
 

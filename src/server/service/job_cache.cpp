@@ -19,12 +19,7 @@ Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format(
 }  // namespace
 
 JobCache::JobCache(StoreAccess& store, const Clock& clock, JobHooks hooks)
-    : store_(store),
-      clock_(clock),
-      hooks_(std::move(hooks)),
-      wakes_(hooks_, index_),
-      shadows_(hooks_, wakes_, clock),
-      changes_(std::make_shared<ReplicaChanges>(*this, store)) {}
+    : store_(store), clock_(clock), hooks_(std::move(hooks)), wakes_(hooks_, index_), shadows_(hooks_, wakes_, clock) {}
 
 Status JobCache::open(store::Store& store) {
   auto rows = store.jobs();
@@ -44,7 +39,7 @@ LiveJob* JobCache::in_memory(const std::string& id) {
 
 LiveJob* JobCache::current(const std::string& id) {
   LiveJob* const live = in_memory(id);
-  // An append to a job that another server has changed conflicts; the job is then read again.
+  // While an append is in progress, memory is ahead of the store; a failed one makes it stale.
   return live != nullptr && live->stale_ && !live->outbox_.is_appending() ? nullptr : live;
 }
 
@@ -56,20 +51,16 @@ void JobCache::load(const std::string& id, Found then) {
 
 void JobCache::read(const std::string& id) {
   const LiveJob* const live = in_memory(id);
-  const bool tail = live != nullptr && live->takes_tail();
-  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : live->committed;
-  store_.read<JobLog>(
-      [id, after, tail](store::Store& store) {
-        return tail ? read_tail(store, id, after) : read_log(store, id, after);
-      },
-      [weak = weak_from_this(), id](Result<JobLog> log) {
-        if (const auto self = weak.lock()) self->was_read(id, std::move(log));
-      });
+  const std::int64_t durable = live == nullptr ? 0 : live->committed;
+  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : durable;
+  store_.read<JobLog>([id, after](store::Store& store) { return read_log(store, id, after); },
+                      [weak = weak_from_this(), id, durable](Result<JobLog> log) {
+                        if (const auto self = weak.lock()) self->was_read(id, durable, std::move(log));
+                      });
 }
 
-void JobCache::was_read(const std::string& id, Result<JobLog> read_now) {
-  if (changed_while_read_.erase(id) > 0 && read_now) return read(id);
-  auto found = take(id, std::move(read_now));
+void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobLog> read_now) {
+  auto found = take(id, durable, std::move(read_now));
   if (!found) return read(id);
   std::vector<Found> waiting = std::move(loading_[id]);
   loading_.erase(id);
@@ -78,10 +69,9 @@ void JobCache::was_read(const std::string& id, Result<JobLog> read_now) {
     if (*found && **found == nullptr) found = Result<LiveJob*>(no_job(id));
     then(*found);
   }
-  changes_->query(id);
 }
 
-std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, Result<JobLog> read) {
+std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64_t durable, Result<JobLog> read) {
   LiveJob* live = in_memory(id);
   if (!read) {
     if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.begin(*live);
@@ -90,7 +80,6 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, Result<Job
     return Result<LiveJob*>(read.error());
   }
   if (live != nullptr && live->outbox_.is_appending()) return Result<LiveJob*>(live);
-  if (read->is_tail && !fold_tail(live, *read)) return std::nullopt;
   if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
     return Result<LiveJob*>(later_version(id));
   if (read->job.state == jobs::JobState::none) {
@@ -100,7 +89,10 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, Result<Job
     forget(id);
     return Result<LiveJob*>(no_job(id));
   }
-  if (live != nullptr && read->job.sequence < live->committed) {  // the read preceded our last append
+  // Otherwise the log was changed behind the server, and what it is now holds.
+  const bool precedes_last_append =
+      live != nullptr && durable < live->committed && read->job.sequence < live->committed;
+  if (precedes_last_append) {
     if (live->stale_) return std::nullopt;
     return Result<LiveJob*>(live);
   }
@@ -122,27 +114,10 @@ std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, Result<Job
   return Result<LiveJob*>(live);
 }
 
-/// Makes a whole log of the tail and the job in memory. False: the tail does not continue the job, so read it whole.
-bool JobCache::fold_tail(LiveJob* live, JobLog& tail) {
-  if (live == nullptr) return false;
-  live->reads_whole_ = true;
-  if (!live->takes_tail_now() || tail.events.empty()) return false;
-  if (tail.events.front().sequence != live->committed + 1) return false;
-  tail.restarts_before = live->job.restarts;
-  jobs::Job job = std::move(live->job);
-  for (const SequencedEvent& event : tail.events) {
-    if (Status folded = jobs::apply(job, event.event); folded) continue;
-    live->job = std::move(job);
-    return false;
-  }
-  tail.job = std::move(job);
-  return true;
-}
-
 /// Replaces memory by the stored job. Events beyond the previously durable ones are news.
 void JobCache::install(LiveJob& live, JobLog read) {
   const std::int64_t before = live.committed;
-  const bool starts_anew = read.job.restarts != read.restarts_before.value_or(live.job.restarts);
+  const bool starts_anew = read.job.restarts != live.job.restarts;
   live.job = std::move(read.job);
   if (before == 0 || starts_anew) {
     live.forget_iterations();
@@ -150,7 +125,6 @@ void JobCache::install(LiveJob& live, JobLog read) {
   }
   live.committed = live.job.sequence;
   live.stale_ = false;
-  live.reads_whole_ = false;
   live.store_is_late_ = false;
   live.shown.forget_durable();
   live.settled = false;
@@ -178,26 +152,6 @@ void JobCache::forget(const std::string& id) {
   hooks_.removed(live);
 }
 
-void JobCache::on_foreign(const std::string& id, std::int64_t sequence) {
-  // The read in progress may be outdated: it would count as complete.
-  if (loading_.contains(id)) changed_while_read_.insert(id);
-  LiveJob* const live = in_memory(id);
-  if (sequence == 0) {
-    index_.erase(id);
-    if (live == nullptr || !live->outbox_.is_appending()) forget(id);  // otherwise the append conflicts
-    return;
-  }
-  if (live != nullptr) {
-    if (sequence <= live->committed) return;
-    live->stale_ = true;
-    if (live->outbox_.is_appending()) return;  // the append conflicts
-  } else {
-    index_.try_emplace(id, store::JobIndexRow{id, "", "", 0, 0, std::nullopt, 0, ""});
-    if (sequence <= index_.find(id)->second.last_sequence) return;
-  }
-  load(id, [](const auto&) {});  // the next request for the job sees the error
-}
-
 // ---- Changing
 
 void JobCache::execute(const std::string& id, JobCommand command) {
@@ -222,7 +176,7 @@ void JobCache::touch(LiveJob& live) {
   run(live, {});
 }
 
-void JobCache::run(LiveJob& live, JobCommand command, bool has_news) {
+void JobCache::run(LiveJob& live, JobCommand command, bool is_durable) {
   // A write that would only queue up is rejected before it changes anything.
   if (command.done && store_.writes_late()) return answer(command, StoreAccess::not_answered());
   JobOutbox::Entry entry{std::move(command), {}, {}, {}};
@@ -231,11 +185,8 @@ void JobCache::run(LiveJob& live, JobCommand command, bool has_news) {
   if (!decided) {
     if (live.stale_ && !was_stale) {  // its folded events must be undone
       if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
-    } else if (!has_news && live.committed > 0 && entry.command.done) {
-      return with_changes(live.job.id, [this, again = entry.command](const Result<LiveJob*>& found) {
-        if (!found) return answer(again, found.error());
-        run(**found, again, true);
-      });
+    } else if (!is_durable && live.committed > 0 && entry.command.done && !live.outbox_.all_durable()) {
+      return decide_again_once_durable(live, std::move(entry.command));
     }
     return answer(entry.command, decided);
   }
@@ -326,9 +277,7 @@ void JobCache::append_is_late(const std::string& id) {
   LiveJob* const live = in_memory(id);
   if (live == nullptr || !live->outbox_.is_appending()) return;
   const std::vector<JobCommand> unknown = live->outbox_.take_commands();
-  const std::vector<Found> asking = changes_->take_waiting(id);
   for (const JobCommand& command : unknown) answer(command, StoreAccess::not_answered());
-  for (const Found& then : asking) then(StoreAccess::not_answered());
 }
 
 void JobCache::appended(const std::string& id, Result<store::Appended> result) {
@@ -337,9 +286,7 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
   if (!result || *result == store::Appended::conflict) {
     std::ranges::move(live->outbox_.take_waiting(), std::back_inserter(entries));
-    live->stale_ = true;
-    result ? again(id, std::move(entries)) : fail(*live, std::move(entries), result.error());
-    return changes_->query(id);
+    return result ? was_changed(*live, std::move(entries)) : fail(*live, std::move(entries), result.error());
   }
   live->store_is_late_ = false;
   std::vector<SequencedEvent> events;
@@ -356,31 +303,34 @@ void JobCache::appended(const std::string& id, Result<store::Appended> result) {
   for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
   live = in_memory(id);
   if (live == nullptr) return;
-  if (live->stale_ &&
-      !live->outbox_.is_appending()) {  // later commands were decided on a job that differs from the store's
-    again(id, live->outbox_.take_waiting());
-  } else {
-    flush(*live);
-    shadows_.end(*live);
+  if (live->stale_ && !live->outbox_.is_appending()) {  // later commands were decided on what must be undone
+    const Error undone{ErrorCode::unavailable, fmt::format("job {}: it is being read again: try again", id)};
+    return fail(*live, live->outbox_.take_waiting(), undone);
   }
-  changes_->query(id);
+  flush(*live);
+  shadows_.end(*live);
 }
 
-/// Another server committed first: its events are read, and the same commands decide again.
-void JobCache::again(const std::string& id, std::vector<JobOutbox::Entry> entries) {
-  std::vector<JobCommand> commands;
-  for (JobOutbox::Entry& entry : entries) {
-    if (entry.command.decide || entry.command.done) commands.push_back(std::move(entry.command));
-  }
-  load(id, [this, id, commands = std::move(commands)](const Result<LiveJob*>& found) {
-    for (const JobCommand& command : commands) {
-      LiveJob* const live = in_memory(id);
-      if (found && live != nullptr) {
-        run(*live, command);
-      } else {
-        answer(command, found ? no_job(id) : found.error());
-      }
-    }
+/// A refusal may rest on events that are not durable yet: it is decided again after their append.
+void JobCache::decide_again_once_durable(LiveJob& live, JobCommand command) {
+  const auto again = [weak = weak_from_this(), id = live.job.id, command](const Status& durable) {
+    if (!durable) return answer(command, durable);
+    const auto self = weak.lock();
+    LiveJob* const now = self ? self->in_memory(id) : nullptr;
+    if (now == nullptr) return answer(command, no_job(id));
+    self->run(*now, command, true);
+  };
+  live.outbox_.add({{{}, again}, {}, {}, {}});
+  flush(live);
+}
+
+/// Somebody has changed the database behind the server: the job is what it is there, or gone.
+void JobCache::was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries) {
+  live.stale_ = true;
+  load(live.job.id, [id = live.job.id, entries = std::move(entries)](const Result<LiveJob*>& found) {
+    const Error changed{ErrorCode::unavailable,
+                        fmt::format("job {}: its log is not the one that this server knew: try again", id)};
+    for (const JobOutbox::Entry& entry : entries) answer(entry.command, found ? changed : found.error());
   });
 }
 

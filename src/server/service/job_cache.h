@@ -1,17 +1,17 @@
 // The jobs in memory, and the only path by which they change: decide, fold, append to the store, then answer.
 //
-// Problem: an answered change must be durable; several servers may change the same job; a commit takes milliseconds
-//          while thousands of ranks register at once; a store that hangs must not delay requests for known data.
+// Problem: an answered change must be durable; a commit takes milliseconds while thousands of ranks register at once; a
+//          store that hangs must not delay requests for known data.
 // Input:   commands: functions from a job to the events that a request makes.
 // Output:  `done` after the commit of these events and of every event that they were decided on. Each job has one
 //          append in progress; later events are folded into memory at once and go to the store together afterwards
-//          (group commit). If another server committed first, the job is read again and the commands decide again.
+//          (group commit).
 // Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
 //          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
 //          unknown. While the store does not accept what time has made due, the job has a shadow, see shown_job.h.
-// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor; changes by another
-//          server, O(their events). The first change that a client waits for, while no other is in progress, copies
-//          the job, O(ranks), unless it is only a rank or a count.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
+//          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
+//          count.
 // Threads: io thread only.
 // Source:  docs/decisions/0008, 0032.
 #pragma once
@@ -20,7 +20,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -32,7 +31,6 @@
 #include "server/service/job_shadows.h"
 #include "server/service/job_wakes.h"
 #include "server/service/live_job.h"
-#include "server/service/replica_changes.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {
@@ -52,9 +50,6 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
     if (LiveJob* live = current(id)) return then(Result<LiveJob*>(live));
     load(id, std::move(then));
   }
-  /// The same, after reading what other servers have written. Call before rejecting a request: another replica may
-  /// have committed newer events.
-  void with_changes(const std::string& id, Found then) { changes_->with_changes(id, std::move(then)); }
   /// The job in memory, though the store may have newer events.
   [[nodiscard]] LiveJob* in_memory(const std::string& id);
   void execute(const std::string& id, JobCommand command);
@@ -63,8 +58,6 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
   void touch(LiveJob& live);
   /// Applies the same to the ranks' view while the store cannot accept it.
   void touch_shadow(LiveJob& live) { shadows_.touch(live); }
-  /// Another server appended (0: removed the job).
-  void on_foreign(const std::string& id, std::int64_t sequence);
   void forget_finished(std::size_t keep);
   /// Removes the job and its log permanently. unavailable while an append is in progress.
   void remove(const std::string& id, std::function<void(const Status&)> done);
@@ -102,13 +95,15 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
  private:
   LiveJob* current(const std::string& id);
   void read(const std::string& id);
-  void was_read(const std::string& id, Result<JobLog> read);
+  /// `durable`: the job's durable events when the read began.
+  void was_read(const std::string& id, std::int64_t durable, Result<JobLog> read);
   /// The answer for the waiting callbacks: the job, an error, or nothing, to read again.
-  std::optional<Result<LiveJob*>> take(const std::string& id, Result<JobLog> read);
-  static bool fold_tail(LiveJob* live, JobLog& tail);
+  std::optional<Result<LiveJob*>> take(const std::string& id, std::int64_t durable, Result<JobLog> read);
   void install(LiveJob& live, JobLog read);
   void forget(const std::string& id);
-  void run(LiveJob& live, JobCommand command, bool has_news = false);
+  /// `is_durable`: all that a refusal may rest on.
+  void run(LiveJob& live, JobCommand command, bool is_durable = false);
+  void decide_again_once_durable(LiveJob& live, JobCommand command);
   Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
   void follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s);
   Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);
@@ -116,7 +111,7 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
   void appended(const std::string& id, Result<store::Appended> result);
   void append_is_slow(const std::string& id);
   void append_is_late(const std::string& id);
-  void again(const std::string& id, std::vector<JobOutbox::Entry> entries);
+  void was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries);
   void fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error);
   void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
   [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
@@ -125,12 +120,10 @@ class JobCache : public std::enable_shared_from_this<JobCache> {
   const Clock& clock_;
   JobHooks hooks_;
   std::unordered_map<std::string, std::vector<Found>> loading_;
-  std::set<std::string> changed_while_read_;  ///< by other servers, among those in loading_
   JobIndex index_;
   std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
   JobWakes wakes_;
   JobShadows shadows_;
-  std::shared_ptr<ReplicaChanges> changes_;
 };
 
 }  // namespace perseus::service

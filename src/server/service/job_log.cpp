@@ -15,15 +15,4 @@ Result<JobLog> read_log(store::Store& store, const std::string& id, std::int64_t
   return read;
 }
 
-Result<JobLog> read_tail(store::Store& store, const std::string& id, std::int64_t after) {
-  const auto stored = store.read(id, after);
-  if (!stored) return stored.error();
-  JobLog tail;
-  tail.is_tail = true;
-  for (const store::StoredEvent& item : *stored) {
-    tail.events.push_back({item.sequence, jobs::event_in_log(item.body)});
-  }
-  return tail;
-}
-
 }  // namespace perseus::service

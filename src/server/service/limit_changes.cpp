@@ -95,15 +95,6 @@ Status LimitChanges::open(store::Store& from) {
   return Ok{};
 }
 
-void LimitChanges::read() {
-  store_.read<std::optional<std::string>>([](store::Store& from) { return from.blob(kKey); },
-                                          [weak = weak_from_this()](const Result<std::optional<std::string>>& text) {
-                                            const auto self = weak.lock();
-                                            if (!self || !text) return;
-                                            for (const LimitChange& one : changes_in(*text)) self->on_(event_of(one));
-                                          });
-}
-
 void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by) {
   const double now_s = clock_.now_s();
   std::vector<std::string> names;

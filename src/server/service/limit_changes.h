@@ -1,9 +1,9 @@
 // Changes of the limits of a site, as events: the watts before and after, from when on, and who made them.
 //
 // Problem: jobs have logs, and a site has one document, which says nothing of earlier ones.
-// Input:   the documents before and after a change that this server stored.
+// Input:   the documents before and after a change.
 // Output:  calls of `on` with an event (kLimitChanged, of job "site/DOMAIN") per domain whose limit differs at any time
-//          from now on: with those made before the start, and by other servers (read()). An event may come twice.
+//          from now on: with those made before the start.
 // Errors:  a change that cannot be stored is an event of this server until its end.
 // Cost:    O(limits) per change; the last kMost are stored, in one blob.
 // Threads: io thread.
@@ -33,8 +33,6 @@ class LimitChanges : public std::enable_shared_from_this<LimitChanges> {
 
   /// Reads what is stored, on this thread: for the start.
   Status open(store::Store& from);
-  /// Reads what other servers have stored.
-  void read();
   /// Null: there is no document.
   void note(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by);
 

@@ -86,14 +86,8 @@ struct LiveJob {
   [[nodiscard]] bool is_pending(std::string_view blob) const { return outbox_.is_pending(blob); }
 
  private:
-  friend class ReplicaChanges;
   friend class JobShadows;
   friend class JobCache;
-  /// `job` is what the store had at `committed`, so that it can be brought up to date with the newer events alone.
-  [[nodiscard]] bool takes_tail_now() const {
-    return committed > 0 && job.sequence == committed && job.unknown_events == 0 && outbox_.all_durable();
-  }
-  [[nodiscard]] bool takes_tail() const { return takes_tail_now() && !reads_whole_; }
   /// The job's ranks have restarted.
   void forget_iterations() {
     reports.forget_iterations();
@@ -102,7 +96,6 @@ struct LiveJob {
 
   JobOutbox outbox_;
   bool stale_ = false;          ///< memory may differ from the store
-  bool reads_whole_ = false;    ///< the log is read whole the next time
   bool store_is_late_ = false;  ///< see store_is_late()
 };
 

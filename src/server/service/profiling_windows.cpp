@@ -24,17 +24,10 @@ void ProfilingWindows::go_on(LiveJob& live) {
     return write(live.job.id, nullptr, windows, {jobs::ProfilingFailed{profiling.broken()}});
   }
   if (profiling.windows() != windows) return;  // an append is in progress
-  if (profiling.look_again_s && now_s < *profiling.look_again_s) return;
-  profiling.look_again_s.reset();
+  if (now_s < profiling.look_again_s) return;
   if (!profiling.window_complete() && !overdue(live.job, now_s)) return;
   profiling.deciding = true;
-  store_.claim("profile/" + live.job.id, options_.owner, now_s, options_.lease_s,
-               [weak = weak_from_this(), id = live.job.id, found = live.profiling](const Result<bool>& claimed) {
-                 const auto self = weak.lock();
-                 if (!self) return;
-                 if (claimed && *claimed) return self->decide_window(id, found);
-                 self->look_again(id, *found, claimed ? self->options_.lease_s / 4 : kRetryAfter_s);
-               });
+  decide_window(live.job.id, live.profiling);
 }
 
 std::optional<jobs::ProfilingFailed> ProfilingWindows::prepare(LiveJob& live) const {
@@ -48,15 +41,10 @@ std::optional<jobs::ProfilingFailed> ProfilingWindows::prepare(LiveJob& live) co
   return std::nullopt;
 }
 
-void ProfilingWindows::look_again(const std::string& id, jobs::JobProfiling& profiling, double after_s) {
+void ProfilingWindows::look_again(const std::string& id, jobs::JobProfiling& profiling) {
   profiling.deciding = false;
-  profiling.look_again_s = clock_.now_s() + after_s;
+  profiling.look_again_s = clock_.now_s() + kRetryAfter_s;
   if (LiveJob* now = jobs_.in_memory(id)) jobs_.set_wake(*now, clock_.now_s());
-}
-
-void ProfilingWindows::release(const std::string& id, jobs::JobProfiling& profiling) {
-  profiling.deciding = false;
-  store_.release("profile/" + id, options_.owner);
 }
 
 void ProfilingWindows::stop() {
@@ -87,7 +75,7 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
   const LiveJob* live = jobs_.in_memory(id);
   const bool same = live != nullptr && live->profiling == profiling && jobs::is_profiled(live->job) &&
                     profiling->windows() == static_cast<int>(live->job.windows.size());
-  if (!same) return release(id, *profiling);
+  if (!same) return void(profiling->deciding = false);
   const jobs::Job& job = live->job;
   auto question = profiling->question(job, why_overdue(job), options_.max_computations, options_.plan_deadlines);
   const bool judges = question.trial && !question.trial->results.empty();
@@ -99,9 +87,7 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
        question = std::move(question)](const Result<std::optional<std::string>>& text) mutable {
         const auto self = weak.lock();
         if (!self) return;
-        if (!text && text.error().code == ErrorCode::unavailable) {
-          return self->look_again(id, *profiling, kRetryAfter_s);
-        }
+        if (!text && text.error().code == ErrorCode::unavailable) { return self->look_again(id, *profiling); }
         (judges ? question.trial->input : question.before) = text && *text ? **text : "";
         self->submit_search(id, profiling, std::move(question));
       });
@@ -110,7 +96,7 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
 void ProfilingWindows::submit_search(const std::string& id, const Profiling& profiling,
                                      jobs::ProfilingQuestion question) {
   const LiveJob* const live = jobs_.in_memory(id);
-  if (live == nullptr) return release(id, *profiling);  // the job has ended since
+  if (live == nullptr) return void(profiling->deciding = false);  // the job has ended since
   profiling->search = std::stop_source();
   const Search search{profiling->search.get_token(), options_.planning_budget_s - profiling->planner_s,
                       options_.planning_budget_s};
@@ -155,7 +141,7 @@ void ProfilingWindows::search_ended(const std::string& id, const Profiling& prof
                                     const Search::Found& found) {
   if (const LiveJob* now = jobs_.in_memory(id)) profiling->give_back(now->job);
   if (found.decided) return write(id, profiling, window, *found.decided);
-  release(id, *profiling);
+  profiling->deciding = false;
   if (LiveJob* now = jobs_.in_memory(id)) jobs_.set_wake(*now, clock_.now_s());
 }
 
@@ -173,7 +159,6 @@ void ProfilingWindows::write(const std::string& id, const Profiling& profiling, 
                    if (profiling) profiling->deciding = false;
                    const auto self = weak.lock();
                    if (!self) return;
-                   self->store_.release("profile/" + id, self->options_.owner);
                    if (done && *judged) self->profiles_.note_trial(id, **judged, *ended);
                  }});
 }

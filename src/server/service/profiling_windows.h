@@ -60,8 +60,8 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
   [[nodiscard]] bool overdue(const jobs::Job& job, double now_s) const;
   /// Names the late ranks; empty: none.
   [[nodiscard]] std::string why_overdue(const jobs::Job& job) const;
-  void look_again(const std::string& id, jobs::JobProfiling& profiling, double after_s);
-  void release(const std::string& id, jobs::JobProfiling& profiling);
+  /// The store does not answer.
+  void look_again(const std::string& id, jobs::JobProfiling& profiling);
   void decide_window(const std::string& id, const Profiling& profiling);
   void submit_search(const std::string& id, const Profiling& profiling, jobs::ProfilingQuestion question);
   void search_ended(const std::string& id, const Profiling& profiling, int window, const Search::Found& found);

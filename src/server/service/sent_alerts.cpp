@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/json_writer.h"
@@ -63,17 +64,30 @@ Result<std::vector<jobs::Alert>> read_sent(store::Store& store) {
 
 }  // namespace
 
-void SentAlerts::note(const jobs::Alert& alert) {
-  if (alert.resolved_s) {
-    const auto last = raised_s_.find(blob_of(alert));
-    if (last != raised_s_.end() && last->second > alert.raised_s) return;  // it was raised again meanwhile
-    if (last != raised_s_.end()) raised_s_.erase(last);
-    return store_.remove_blob(blob_of(alert), [](const Result<Ok>&) {});
+void SentAlerts::enable(bool enabled) {
+  if (std::exchange(enabled_, enabled) == enabled || !enabled) return;
+  for (const auto& [blob, alert] : raised_) raise(alert);
+}
+
+void SentAlerts::changed(const jobs::Alert& alert) {
+  if (!alert.resolved_s) {
+    raised_.insert_or_assign(blob_of(alert), alert);
+    if (enabled_) raise(alert);
+  } else if (raised_.erase(blob_of(alert)) > 0 && enabled_) {
+    send(alert);
   }
-  raised_s_[blob_of(alert)] = alert.raised_s;
+}
+
+void SentAlerts::raise(const jobs::Alert& alert) {
+  send(alert);
   const StoredAlert stored{
       std::string(name_of(alert.kind)), alert.job, alert.name, alert.text, alert.since_s, alert.raised_s};
   store_.put_blob({blob_of(alert), json_text(stored)}, [](const Result<Ok>&) {});
+}
+
+void SentAlerts::delivered(const jobs::Alert& end) {
+  if (raised_.contains(blob_of(end))) return;  // it was raised again meanwhile
+  store_.remove_blob(blob_of(end), [](const Result<Ok>&) {});
 }
 
 void SentAlerts::tick(double now_s) {
@@ -86,7 +100,11 @@ void SentAlerts::tick(double now_s) {
                                           constexpr double again_s = 60;
                                           if (!sent) self->next_s_ = self->clock_.now_s() + again_s;
                                           if (!sent) return;
-                                          for (const jobs::Alert& alert : *sent) self->check(alert);
+                                          for (jobs::Alert alert : *sent) {
+                                            if (self->raised_.contains(blob_of(alert))) continue;
+                                            alert.resolved_s = self->clock_.now_s();
+                                            self->send(alert);
+                                          }
                                         });
 }
 

@@ -1,10 +1,10 @@
-// The alerts handed to the webhook whose end has not reached the receiver, kept in the store.
+// The alerts that the webhook is to send, and those sent whose end has not reached the receiver, kept in the store.
 //
-// Problem: raised alerts are in memory only. If a server stops and a condition ends before it runs again, the receiver
-//          would never get the alert's end.
-// Input:   note(): each alert handed to the webhook, and each end that the receiver has taken.
-// Output:  kBetweenLooks_s after the start, when ranks have called again, and as often later: check() with each alert
-//          whose end was not sent. One that is raised somewhere is not forgotten; check() decides that.
+// Problem: raised alerts are in memory only. If a server stops and a condition ends before it, or its standby, runs
+//          again, the receiver would never get the alert's end.
+// Input:   changed(): each alert as it is raised and resolved; delivered(): each end that the receiver has taken.
+// Output:  send() with each alert and its end. kBetweenLooks_s after the start, when ranks have called again, and as
+//          often later, with the end of each one in the store that is not raised any more.
 // Errors:  a write that fails is not repeated: the end of that alert may be missing. A failed read is repeated.
 // Cost:    a blob per alert that has no end.
 // Threads: io thread.
@@ -29,19 +29,23 @@ class SentAlerts : public std::enable_shared_from_this<SentAlerts> {
   SentAlerts(StoreAccess& store, const Clock& clock)
       : store_(store), clock_(clock), next_s_(clock.now_s() + kBetweenLooks_s) {}
 
-  void note(const jobs::Alert& alert);
-  void enable(bool enabled) { enabled_ = enabled; }
+  /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
+  void enable(bool enabled);
+  void changed(const jobs::Alert& alert);
+  void delivered(const jobs::Alert& end);
   void tick(double now_s);
   [[nodiscard]] std::optional<double> next_wake() const { return enabled_ ? std::optional(next_s_) : std::nullopt; }
 
-  std::function<void(const jobs::Alert&)> check;
+  std::function<void(const jobs::Alert&)> send;
 
  private:
+  void raise(const jobs::Alert& alert);
+
   StoreAccess& store_;
   const Clock& clock_;
   bool enabled_ = false;
   double next_s_;
-  std::map<std::string, double> raised_s_;  ///< by blob: of the alert in it, as far as this server put it there
+  std::map<std::string, jobs::Alert> raised_;  ///< by blob
 };
 
 }  // namespace perseus::service

@@ -61,7 +61,6 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       forecasts(std::make_shared<SiteForecasts>(*site, *jobs, clock, executor)),
       admissions(std::make_shared<SiteAdmissions>(options, *site, *jobs, *store, clock, executor)),
       watch(*jobs, clock, options.alert_after_s),
-      claims(std::make_shared<AlertClaims>(options.owner, *store, clock)),
       sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
       workers(executor) {}
 
@@ -98,7 +97,7 @@ Status Service::Parts::read(store::Store& from) {
   return Ok{};
 }
 
-void Service::Parts::connect(store::Store& to) {
+void Service::Parts::connect() {
   const auto earlier = [this] {
     if (earlier_wake) earlier_wake();
   };
@@ -106,20 +105,16 @@ void Service::Parts::connect(store::Store& to) {
   site->documents().changed = [this](const auto* before, const auto* after, const std::string& by) {
     limit_changes->note(before, after, by);
   };
-  site->documents().changed_elsewhere = [this] { limit_changes->read(); };
   reactions.log = options.log;
   watch.alerts().changed = [this](const jobs::Alert& alert) {
     if (options.log) options.log(line_of(alert));
-    claims->changed(alert);
+    sent_alerts->changed(alert);
   };
-  claims->send = [this](const jobs::Alert& alert) {
-    if (alert.resolved_s) return webhook->send(format_alert_message(alert), alert);
-    webhook->send(format_alert_message(alert));
-    sent_alerts->note(alert);
+  sent_alerts->send = [this](const jobs::Alert& alert) {
+    alert.resolved_s ? webhook->send(format_alert_message(alert), alert) : webhook->send(format_alert_message(alert));
   };
-  sent_alerts->check = [this](const jobs::Alert& alert) { claims->end_if_forgotten(alert); };
   use(options.alert_receiver);
-  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = claims->earlier_wake = earlier;
+  store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
   watch.site = site_history->reading = [this] { return site->allocated_now(); };
   subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
   forecasts->earlier_wake = earlier;
@@ -130,16 +125,11 @@ void Service::Parts::connect(store::Store& to) {
     recent->job_removed(gone);
     subscriptions->job_removed(gone);
   };
-  to.on_foreign({[weak = std::weak_ptr(jobs)](const std::string& job, std::int64_t sequence) {
-                   if (const auto live = weak.lock()) live->on_foreign(job, sequence);
-                 },
-                 options.tokens_changed});
 }
 
 void Service::Parts::use(const AlertReceiver& receiver) {
   options.alert_receiver = receiver;
   webhook->set_receiver(receiver);
-  claims->enable(!receiver.url.empty());
   sent_alerts->enable(!receiver.url.empty());
 }
 
@@ -154,10 +144,9 @@ Service::~Service() {
 Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::Store& store, const Clock& clock,
                                                Executor& executor) {
   if (!options.random_id) options.random_id = jobs::random_hex_id;
-  if (options.owner.empty()) options.owner = options.random_id();
   auto parts = std::make_unique<Parts>(std::move(options), store, clock, executor);
   if (Status opened = parts->read(store); !opened) return opened.error();
-  parts->connect(store);
+  parts->connect();
   return std::unique_ptr<Service>(new Service(std::move(parts)));
 }
 
@@ -308,16 +297,13 @@ void Service::set_site(jobs::SiteDocument document, std::optional<std::string> e
   parts_->site->documents().set(std::move(document), std::move(expected), std::move(done), by);
 }
 void Service::clear_site(Done<Ok> done, const std::string& by) { parts_->site->documents().clear(std::move(done), by); }
-void Service::site(Done<std::string> done) { parts_->site->documents().read(std::move(done)); }
+Result<std::string> Service::site() const { return parts_->site->documents().text(); }
 void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done) {
-  parts_->site->documents().read([this, readings = std::move(readings), done](const Result<std::string>& text) {
-    if (!text) return done(text.error());
-    const jobs::SiteDocument* const site = parts_->site->documents().current();
-    if (site == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
-    std::vector<Watts> most;
-    for (const SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
-    parts_->site->meters().take(*site, most, readings, done);
-  });
+  const jobs::SiteDocument* const site = parts_->site->documents().current();
+  if (site == nullptr) return done(no_site());
+  std::vector<Watts> most;
+  for (const SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
+  parts_->site->meters().take(*site, most, std::move(readings), std::move(done));
 }
 void Service::admit(jobs::AdmissionRequest request, Done<Admission> done) {
   parts_->admissions->admit(std::move(request), std::move(done));
@@ -325,7 +311,7 @@ void Service::admit(jobs::AdmissionRequest request, Done<Admission> done) {
 void Service::release_admission(const std::string& job, Done<Ok> done, const std::string& by) {
   parts_->admissions->release(job, by, std::move(done));
 }
-void Service::site_power(Done<SitePowerView> done) { parts_->site->view(std::move(done)); }
+Result<SitePowerView> Service::site_power() { return parts_->site->view(); }
 bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
 bool Service::has_domain(std::string_view name) const {
   const jobs::SiteDocument* const document = parts_->site->documents().current();
@@ -352,13 +338,12 @@ void Service::tick() {
   parts_->upkeep->tick(now_s);
   parts_->stored_bytes->tick(now_s);
   parts_->watch.tick(now_s);
-  parts_->claims->tick(now_s);
   parts_->sent_alerts->tick(now_s);
   parts_->held_plans.tick(now_s);
   parts_->site->tick(now_s);
   parts_->site_history->tick(now_s);
   parts_->forecasts->tick(now_s);
-  for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->note(alert);
+  for (const jobs::Alert& alert : parts_->webhook->take_delivered_ends()) parts_->sent_alerts->delivered(alert);
   for (const std::string& line : parts_->webhook->take_lines()) {
     if (parts_->options.log) parts_->options.log("webhook of alerts: " + line);
   }
@@ -368,9 +353,8 @@ std::optional<double> Service::next_wake() const {
   std::optional<double> next;
   for (const auto& due : {parts_->jobs->next_wake(), parts_->store->next_wake(), parts_->characterizations->next_wake(),
                           parts_->subscriptions->next_wake(), parts_->waiting.next_wake(), parts_->upkeep->next_wake(),
-                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->claims->next_wake(),
-                          parts_->sent_alerts->next_wake(), parts_->held_plans.next_wake(), parts_->site->next_wake(),
-                          parts_->forecasts->next_wake()}) {
+                          parts_->history->next_wake(), parts_->watch.next_wake(), parts_->sent_alerts->next_wake(),
+                          parts_->held_plans.next_wake(), parts_->site->next_wake(), parts_->forecasts->next_wake()}) {
     if (due && (!next || *due < *next)) next = due;
   }
   return next;
@@ -407,7 +391,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
   parts_->waiting.stop();
   std::vector<std::string> jobs;
   for (const auto& [id, live] : parts_->jobs->live()) jobs.push_back(id);
-  auto missing = std::make_shared<std::size_t>(jobs.size() + 5);
+  auto missing = std::make_shared<std::size_t>(jobs.size() + 4);
   auto failed = std::make_shared<std::optional<Error>>();
   const auto one_less = [missing, failed, kept = std::move(kept)](const Result<Ok>& done) {
     if (!done) *failed = done.error();
@@ -418,7 +402,7 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
     LiveJob* const live = parts_->jobs->in_memory(id);
     live != nullptr ? parts_->reports.keep(*live, one_less) : one_less(Ok{});
   }
-  parts_->characterizations->stop([one_less] { one_less(Ok{}); });
+  parts_->characterizations->stop();
   parts_->history->keep(one_less);
   parts_->site_history->keep(one_less);
   finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);

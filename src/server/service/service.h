@@ -136,9 +136,9 @@ class Service {
   void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
                 const std::string& by = {});
   void clear_site(Done<Ok> done, const std::string& by = {});
-  /// The document as JSON.
-  void site(Done<std::string> done);
-  void site_power(Done<SitePowerView> done);
+  /// The document as JSON. not_found: there is no site.
+  [[nodiscard]] Result<std::string> site() const;
+  Result<SitePowerView> site_power();
   /// See service/site_meters.h. not_found: there is no site.
   void take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done);
   [[nodiscard]] bool has_site() const;

@@ -6,7 +6,6 @@
 #include <functional>
 #include <memory>
 
-#include "server/service/alert_claims.h"
 #include "server/service/alert_watch.h"
 #include "server/service/characterizations.h"
 #include "server/service/follow_ups.h"
@@ -36,7 +35,7 @@ struct Service::Parts {
   JobHooks hooks();
   /// Reads the store, on this thread: for the start.
   Status read(store::Store& from);
-  void connect(store::Store& to);
+  void connect();
   void use(const AlertReceiver& receiver);
 
   ServiceOptions options;
@@ -76,7 +75,6 @@ struct Service::Parts {
   std::shared_ptr<SiteAdmissions> admissions;
   EnergyCounters energy;
   AlertWatch watch;
-  std::shared_ptr<AlertClaims> claims;
   std::shared_ptr<SentAlerts> sent_alerts;
   std::shared_ptr<AlertWebhook> webhook = std::make_shared<AlertWebhook>();
   Executor& workers;

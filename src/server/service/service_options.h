@@ -12,7 +12,6 @@
 namespace perseus::service {
 
 struct ServiceOptions {
-  std::string owner;                      ///< of claims: stable across restarts for a single server, otherwise random
   double idle_expiry_s = 7 * 24 * 3600;   ///< jobs without requests for this long expire
   double keep_finished_s = 0;             ///< ended jobs are removed after this time; 0: never
   std::int64_t keep_finished_bytes = 0;   ///< size of all logs above which ended jobs are removed; 0: no limit
@@ -24,7 +23,6 @@ struct ServiceOptions {
   int max_ranks = 1 << 17;                ///< of a job
   int max_computations = 1 << 17;         ///< of a pipeline's iteration
   double rank_lease_s = 60;               ///< another process may take over a rank that has been silent for this long
-  double lease_s = 20;                    ///< of a claimed characterization, or search for a profiling window
   double profiling_window_s = 600;        ///< a profiling window ends after this time without all reports
   double profiling_tolerance_pct = 0.15;  ///< allowed expected energy loss of the plan of an online profile
   int profiling_iterations = 100;         ///< profiling ends after this many, with what it has
@@ -43,11 +41,10 @@ struct ServiceOptions {
   double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
   int finished_jobs_in_memory = 100;  ///< others are read again when requested
   double alert_after_s = 0;           ///< a condition raises an alert after this time; 0: no alerts
-  double site_poll_s = 0;             ///< how often the site is read again, for other servers' changes; 0: never
   AlertReceiver alert_receiver = {};  ///< of the alerts of this server; none: they are not sent
   std::function<std::string()> random_id;       ///< 128 random bits in hex; empty: getrandom(2)
+  std::function<bool()> may_renew;              ///< false: another server may have taken over; empty: it never does
   std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/jobs/job_lines.h
-  std::function<void()> tokens_changed;         ///< another server on this database made or revoked tokens
 };
 
 }  // namespace perseus::service

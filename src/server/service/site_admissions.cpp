@@ -47,27 +47,21 @@ std::string_view name_of(Admission::State state) {
 }
 
 void SiteAdmissions::admit(jobs::AdmissionRequest request, Done<Admission> done) {
-  site_.documents().read(
-      [weak = weak_from_this(), request = std::move(request), done = std::move(done)](const Result<std::string>& text) {
-        const auto self = weak.lock();
-        if (!self) return;
-        if (!text) return done(text.error());
-        const jobs::SiteDocument* const document = self->site_.documents().current();
-        if (document == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
-        if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
-        self->find_power(request, [weak, request, done](const Result<KnownPower>& power) {
-          const auto still = weak.lock();
-          if (!still) return;
-          if (!power) return done(power.error());
-          const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
-          const Watts all_max = power->choices
-                                    ? power->choices->all_max * power->correction
-                                    : request.accelerators * request.accelerator_power.value_or(power->accelerator);
-          asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
-                                       0,           request.by,     request.team};
-          still->decide(asked);
-        });
-      });
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return done(no_site());
+  if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
+  find_power(request, [weak = weak_from_this(), request, done = std::move(done)](const Result<KnownPower>& power) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!power) return done(power.error());
+    const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
+    const Watts all_max = power->choices
+                              ? power->choices->all_max * power->correction
+                              : request.accelerators * request.accelerator_power.value_or(power->accelerator);
+    asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
+                                 0,           request.by,     request.team};
+    self->decide(asked);
+  });
 }
 
 // ---- What it can draw
@@ -141,13 +135,8 @@ void SiteAdmissions::decide(const AskedPtr& asked) {
     };
     return site_.reservations().change(change, ended);
   }
-  site_.reservations().read([weak = weak_from_this(), asked, ended](const Result<Ok>& read) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (!read) return ended(read);
-    const auto then = [ended](const Result<std::optional<List>>& next) { next ? ended(Ok{}) : ended(next.error()); };
-    self->decide_among(asked, self->site_.reservations().at(self->clock_.now_s()), then);
-  });
+  const auto then = [ended](const Result<std::optional<List>>& next) { next ? ended(Ok{}) : ended(next.error()); };
+  decide_among(asked, site_.reservations().at(clock_.now_s()), then);
 }
 
 void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const Done<std::optional<List>>& then) {
@@ -217,8 +206,7 @@ void SiteAdmissions::decided(const AskedPtr& asked) {
   if (asked->found) return explain(asked);
   auto found = jobs_before(answer.reservation);
   const bool started = found && has_used(*found, answer.reservation.job);
-  const bool kept = !answer.reserved || site_.is_kept(answer.reservation);
-  answer.ready = started || (found && kept && fits_now(found->site));
+  answer.ready = started || (found && fits_now(found->site));
   if (asked->is_new && options_.log) {
     options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
                              answer.reservation.power.value(), answer.domain, answer.reservation.job,

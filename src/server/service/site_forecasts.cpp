@@ -10,12 +10,7 @@
 namespace perseus::service {
 
 void SiteForecasts::forecast(double hours, Done<SiteForecast> done) {
-  if (site_.documents().current() == nullptr) {
-    return site_.documents().read([done = std::move(done)](const Result<std::string>& text) {
-      if (!text) return done(text.error());
-      done(Error{ErrorCode::unavailable, "the site has just changed: repeat the request"});
-    });
-  }
+  if (site_.documents().current() == nullptr) return done(no_site());
   const bool fresh = hours == hours_ && clock_.now_s() < last_.now_s + kAge_s &&
                      of_ == jobs::format_site_document(*site_.documents().current());
   if (fresh) return done(last_);

@@ -1,7 +1,7 @@
 // The history of the site's domains: what their limits allowed, what was planned and what was drawn, minute by minute.
 //
 // Problem: a utility wants a proof of what a site did under an event, an operator the course of a day.
-// Input:   views of the site, read every kReading_s while this server allocates; each counts for its minute. The root
+// Input:   views of the site, read every kReading_s; each counts for its minute. The root
 //          and the domains with a limit are recorded.
 // Output:  a minute is written once it is over, and in an orderly stop; under a name of its own per server and start,
 //          so that a write whose outcome is unknown is repeated without counting twice. proof(): the store's rows, with

@@ -105,14 +105,6 @@ std::string SiteMeters::corrections_text() const {
   return json_text(stored);
 }
 
-/// What was read from the store may be older than what this server has corrected since.
-void SiteMeters::adopt(const Corrections& stored) {
-  for (const auto& [domain, correction] : stored) {
-    site::MeterCorrection& known = corrections_[domain];
-    if (!known.last_read() || *known.last_read() < *correction.last_read()) known = correction;
-  }
-}
-
 void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts> most,
                       std::vector<jobs::MeterReading> readings, Done<Ok> done) {
   const double now_s = clock_.now_s();
@@ -157,26 +149,6 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
                     if (self && put) self->readings_ = next;
                     done(put);
                   });
-}
-
-void SiteMeters::tick(double now_s) {
-  if (options_.site_poll_s <= 0 || now_s < next_read_s_) return;
-  next_read_s_ = now_s + kRead_s;
-  using Texts = std::pair<std::optional<std::string>, std::optional<std::string>>;
-  store_.read<Texts>(
-      [](store::Store& from) -> Result<Texts> {
-        auto readings = from.blob(kReadingsKey);
-        if (!readings) return readings.error();
-        auto corrections = from.blob(kCorrectionsKey);
-        if (!corrections) return corrections.error();
-        return Texts{*std::move(readings), *std::move(corrections)};
-      },
-      [weak = weak_from_this()](const Result<Texts>& texts) {
-        const auto self = weak.lock();
-        if (!self || !texts) return;
-        if (texts->first) self->readings_ = readings_in(*texts->first);
-        if (texts->second) self->adopt(corrections_in(*texts->second));
-      });
 }
 
 std::optional<Watts> SiteMeters::last(const std::string& domain, double now_s) const {

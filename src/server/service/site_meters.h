@@ -1,6 +1,6 @@
 // Readings of a site's meters, and by how much they correct the limits of their domains.
 //
-// Problem: any server may get a reading, only the one that divides the watts corrects, and both may be restarted.
+// Problem: readings and corrections must survive a restart.
 // Input:   readings; what a domain is expected to draw, while no grant changes in it.
 // Output:  last(): the median of the last three readings, none of them older than kFresh_s. factors(): per domain, what
 //          its limit as metered is to be divided by (planning/site/power_correction.h).
@@ -23,26 +23,23 @@
 #include "planning/site/power_correction.h"
 #include "server/jobs/meter_readings.h"
 #include "server/jobs/site_document.h"
-#include "server/service/service_options.h"
 #include "server/service/store_access.h"
 
 namespace perseus::service {
 
 class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
  public:
-  static constexpr double kFresh_s = 300, kAhead_s = 5, kRead_s = 5;
+  static constexpr double kFresh_s = 300, kAhead_s = 5;
   static constexpr std::size_t kKept = 3;
   static constexpr double kFar = 2;
 
-  SiteMeters(const ServiceOptions& options, StoreAccess& store, const Clock& clock)
-      : options_(options), store_(store), clock_(clock) {}
+  SiteMeters(StoreAccess& store, const Clock& clock) : store_(store), clock_(clock) {}
 
   /// Reads what is stored, on this thread: for the start.
   Status open(store::Store& from);
   /// `most`: per domain, what a meter reads at most; refused are readings beyond kFar times that.
   void take(const jobs::SiteDocument& document, std::span<const Watts> most, std::vector<jobs::MeterReading> readings,
             Done<Ok> done);
-  void tick(double now_s);
 
   [[nodiscard]] std::optional<Watts> last(const std::string& domain, double now_s) const;
   /// The last reading, if it was refused.
@@ -63,15 +60,12 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
   static Corrections corrections_in(std::string_view text);
   [[nodiscard]] std::string readings_text(const Readings& readings) const;
   [[nodiscard]] std::string corrections_text() const;
-  void adopt(const Corrections& stored);
 
-  const ServiceOptions& options_;
   StoreAccess& store_;
   const Clock& clock_;
   Readings readings_;        ///< by domain, in order of time
   Refused refused_;          ///< by domain
   Corrections corrections_;  ///< by domain
-  double next_read_s_ = 0;
 };
 
 }  // namespace perseus::service

@@ -9,7 +9,6 @@
 namespace perseus::service {
 namespace {
 
-constexpr const char* kWork = "site/allocate";
 constexpr const char* kBy = "site";
 
 bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w; }
@@ -23,10 +22,11 @@ SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache
       jobs_(jobs),
       clock_(clock),
       executor_(executor),
-      documents_(std::make_shared<SiteDocuments>(options, store, clock)),
-      meters_(std::make_shared<SiteMeters>(options, store, clock)),
-      reservations_(std::make_shared<Reservations>(options, store, clock)),
-      powered_jobs_(options, jobs) {
+      documents_(std::make_shared<SiteDocuments>(store)),
+      meters_(std::make_shared<SiteMeters>(store, clock)),
+      reservations_(std::make_shared<Reservations>(options, store)),
+      powered_jobs_(options, jobs),
+      opened_s_(clock.now_s()) {
   documents_->applied = [this] { document_applied(); };
   documents_->removed = [this] { release_all(); };
 }
@@ -38,7 +38,7 @@ void SitePower::document_applied() {
   next_ahead_s_ = 0;
   ++runs_;
   dividing_ = false;
-  next_s_ = next_claim_s_ = clock_.now_s();
+  next_s_ = clock_.now_s();
   if (earlier_wake) earlier_wake();
 }
 
@@ -47,35 +47,23 @@ void SitePower::document_applied() {
 void SitePower::noticed(const LiveJob& live) {
   if (current() != nullptr) return changed();
   const bool granted = live.job.live() && live.job.grant && live.job.grant->granted_w;
-  if (!granted) return;
-  // Another server has a site, or it was cleared and this job still has a grant.
-  documents_->read([weak = weak_from_this()](const Result<std::string>& there) {
-    const auto self = weak.lock();
-    if (self && !there && there.error().code == ErrorCode::not_found) self->release_all();
-  });
+  if (granted) release_all();  // the site was cleared, and this job still has a grant
 }
 
 void SitePower::changed() {
-  if (current() == nullptr || !allocates(clock_.now_s()) || next_s_ <= clock_.now_s()) return;
+  if (current() == nullptr || next_s_ <= clock_.now_s()) return;
   next_s_ = clock_.now_s();
   if (earlier_wake) earlier_wake();
 }
 
 std::optional<double> SitePower::next_wake() const {
-  const std::optional<double> read = documents_->next_wake();
-  if (current() == nullptr) return read;
-  return read ? std::min(*read, next_s_) : next_s_;
+  return current() != nullptr ? std::optional(next_s_) : std::nullopt;
 }
 
 void SitePower::tick(double now_s) {
-  documents_->tick(now_s);
-  meters_->tick(now_s);
-  if (current() != nullptr) reservations_->tick(now_s);
   if (current() == nullptr || now_s < next_s_) return;
   next_s_ = now_s + kTick_s;
   powered_jobs_.forget_removed();
-  if (now_s >= next_claim_s_) claim(now_s);
-  if (!allocates(now_s)) return;
   if (now_s >= next_correction_s_) correct_by_meters(now_s);
   allocate(now_s);
 }
@@ -97,24 +85,13 @@ void SitePower::correct_by_meters(double now_s) {
   }
 }
 
-void SitePower::claim(double now_s) {
-  next_claim_s_ = now_s + kLease_s / 3;
-  store_.claim(kWork, options_.owner, now_s, kLease_s, [weak = weak_from_this(), now_s](const Result<bool>& got) {
-    const auto self = weak.lock();
-    if (!self || !got || !*got) return;
-    if (!self->allocates(now_s)) self->allocating_s_ = now_s;
-    self->mine_until_s_ = now_s + kLease_s;
-    self->changed();
-  });
-}
-
 // ---- Granting
 
 std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found =
       powered_jobs_.find(*current(), now_s, now_s + kPlanned_s, meters_->factors(*current(), now_s), reservations);
   // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
-  if (found.reading && now_s < allocating_s_ + kReading_s) return std::nullopt;
+  if (found.reading && now_s < opened_s_ + kReading_s) return std::nullopt;
   return found;
 }
 
@@ -145,7 +122,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
   if (run != runs_) return;
   dividing_ = false;
   const double now_s = clock_.now_s();
-  if (current() == nullptr || !allocates(now_s)) return;
+  if (current() == nullptr) return;
   // What counts may have changed meanwhile.
   auto now = find_jobs(now_s, reservations_->at(now_s));
   if (!now) return;
@@ -171,7 +148,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
     const bool dwelt = !job.has_grant || now_s >= live->job.granted_s + current()->dwell.value();
     // One that cannot be heard goes on under the ceiling of its last grant.
     const bool is_silent = live != nullptr && live->job.silent;
-    power.may_rise = dwelt && !is_silent && reservations_->is_fresh(now_s);
+    power.may_rise = dwelt && !is_silent;
   }
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
@@ -248,26 +225,17 @@ void SitePower::release_all() {
   }
 }
 
-void SitePower::view(Done<SitePowerView> done) {
-  documents_->read([weak = weak_from_this(), done = std::move(done)](const Result<std::string>& text) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (!text) return done(text.error());
-    if (self->current() == nullptr) return done(Error{ErrorCode::internal, "the stored site cannot be read"});
-    done(self->view_now());
-  });
+Result<SitePowerView> SitePower::view() {
+  return current() != nullptr ? Result<SitePowerView>(view_now()) : Result<SitePowerView>(no_site());
 }
 
 SitePowerView SitePower::view_now() {
   const double now_s = clock_.now_s();
-  SitePowerView view =
-      site_power_view(*current(), powered_jobs_, jobs_, *meters_, reservations_->at(now_s), now_s, last_);
-  view.allocates = allocates(now_s);
-  return view;
+  return site_power_view(*current(), powered_jobs_, jobs_, *meters_, reservations_->at(now_s), now_s, last_);
 }
 
 std::optional<SitePowerView> SitePower::allocated_now() {
-  const bool allocated = current() != nullptr && allocates(clock_.now_s()) && !last_.price.empty();
+  const bool allocated = current() != nullptr && !last_.price.empty();
   return allocated ? std::optional(view_now()) : std::nullopt;
 }
 
@@ -297,10 +265,6 @@ std::optional<PoweredSite> SitePower::jobs_now() {
 
 std::optional<FoundJobs> SitePower::jobs_with(const std::vector<jobs::Reservation>& reservations) {
   return current() != nullptr ? find_jobs(clock_.now_s(), reservations) : std::nullopt;
-}
-
-bool SitePower::is_kept(const jobs::Reservation& reservation) const {
-  return allocates(clock_.now_s()) || reservations_->is_known_to_all(reservation, clock_.now_s());
 }
 
 std::vector<SiteDomainView> SitePower::domains_now() {

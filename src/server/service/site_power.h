@@ -36,8 +36,7 @@ namespace perseus::service {
 
 class SitePower : public std::enable_shared_from_this<SitePower> {
  public:
-  static constexpr double kTick_s = 1, kLease_s = 15, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60,
-                          kSettled_s = 30;
+  static constexpr double kTick_s = 1, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60, kSettled_s = 30;
   /// Plans keep the limits of so much time; what falls later is sent ahead. A tick more than the time to the next plan.
   static constexpr double kPlanned_s = 2 * kTick_s;
 
@@ -47,19 +46,17 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   SiteDocuments& documents() { return *documents_; }
   SiteMeters& meters() { return *meters_; }
   Reservations& reservations() { return *reservations_; }
-  void view(Done<SitePowerView> done);
-  /// Of the document that this server has read last; empty: none.
+  Result<SitePowerView> view();
+  /// Empty: there is no document.
   std::vector<SiteDomainView> domains_now();
-  /// What this server's allocation has led to; nothing while another server allocates, or before the first division.
+  /// What the allocation has led to; nothing before the first division.
   std::optional<SitePowerView> allocated_now();
-  /// One job under the limits of this server's document; nothing without a document, or for a job that has ended.
+  /// One job under the limits of the document; nothing without a document, or for a job that has ended.
   std::optional<jobs::JobView::SitePart> job_now(const std::string& job);
   /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
   std::optional<PoweredSite> jobs_now();
   /// The same with these reservations instead of the stored ones.
   std::optional<FoundJobs> jobs_with(const std::vector<jobs::Reservation>& reservations);
-  /// True if no server grants the watts of this stored reservation to others any more.
-  [[nodiscard]] bool is_kept(const jobs::Reservation& reservation) const;
   /// Events of a job may change the allocation.
   void noticed(const LiveJob& live);
   void tick(double now_s);
@@ -73,8 +70,6 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   SitePowerView view_now();
   void changed();
   void document_applied();
-  void claim(double now_s);
-  [[nodiscard]] bool allocates(double now_s) const { return now_s < mine_until_s_; }
   void allocate(double now_s);
   void release_all();
   /// Compares the meters with what is planned, where no job's power changes.
@@ -99,9 +94,8 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   std::shared_ptr<SiteMeters> meters_;
   std::shared_ptr<Reservations> reservations_;
   PoweredJobs powered_jobs_;
-  double next_s_ = 0, next_claim_s_ = 0;
-  double mine_until_s_ = 0;  ///< end of the claim
-  double allocating_s_ = 0;  ///< when this server got the claim
+  double opened_s_;
+  double next_s_ = 0;
   bool dividing_ = false;
   std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
   SiteShares last_;         ///< for the view

@@ -77,7 +77,6 @@ struct SiteDomainView {
 };
 struct SitePowerView {
   double now_s = 0;
-  bool allocates = false;  ///< this server; prices and missing watts are known there only
   model::SiteObjective objective{};
   double weight = 0;  ///< of all jobs: prices are about their sum, see price_pct_per_kw()
   std::vector<SiteDomainView> domains;

@@ -66,23 +66,12 @@ void StoreAccess::put_blob(store::Blob blob, Done<Ok> done) {
 void StoreAccess::remove_blob(std::string key, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.remove_blob(std::move(key), std::move(then)); });
 }
-void StoreAccess::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
-  write(std::move(done),
-        [&](Done<bool> then) { store_.claim(std::move(work), std::move(owner), now_s, lease_s, std::move(then)); });
-}
 void StoreAccess::put_token(store::TokenRow token, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.put_token(std::move(token), std::move(then)); });
 }
 void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
   write(std::move(done), [&](Done<Ok> then) { store_.revoke_token(std::move(hash), std::move(then)); });
 }
-void StoreAccess::release(std::string work, std::string owner, std::function<void()> released) {
-  store_.release(std::move(work), std::move(owner),
-                 watched<Ok>(writes, [released = std::move(released)](const Result<Ok>&) {
-                   if (released) released();
-                 }));
-}
-
 void StoreAccess::tick(double now_s) {
   std::vector<std::function<void()>> over;
   const auto take = [&](Kind kind, Calls& calls, double after_s, Calls* given_up) {

@@ -64,9 +64,6 @@ class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
   void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done);
   void put_blob(store::Blob blob, Done<Ok> done);
   void remove_blob(std::string key, Done<Ok> done);
-  void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done);
-  /// Calls `released` whatever the outcome.
-  void release(std::string work, std::string owner, std::function<void()> released = {});
   void put_token(store::TokenRow token, Done<Ok> done);
   void revoke_token(std::string hash, Done<Ok> done);
 

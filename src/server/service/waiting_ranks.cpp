@@ -19,7 +19,16 @@ std::optional<double> renewal_of(const LiveJob& live) {
   return plan && plan->budget ? std::optional(share * plan->budget->lease_s) : std::nullopt;
 }
 
+/// Another server may have taken over and given the rank's watts to others: nothing may renew the lease of its plan.
+Error not_sure() {
+  return {ErrorCode::unavailable, "the database does not say whether this server still has the right to write"};
+}
+
 }  // namespace
+
+bool WaitingRanks::may_answer(const LiveJob& live) const {
+  return !renewal_of(live) || !options_.may_renew || options_.may_renew();
+}
 
 jobs::WaitId WaitingRanks::wait(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
   const jobs::WaitId id = next_++;
@@ -57,6 +66,7 @@ jobs::WaitId WaitingRanks::begin(LiveJob& live, const jobs::WaitForPlan& request
   }
   if (has_version) has_version(live, request.rank, request.have_version);
   if (access_.revive_if_expired(live)) return done(job_is_revived(request.job)), 0;
+  if (!may_answer(live)) return done(not_sure()), 0;
   if (auto answer = plans_.plan_for(live, request.rank, request.have_version)) return done(*std::move(answer)), 0;
   if (stopping_) return done(Error{ErrorCode::unavailable, "the server is stopping: try again"}), 0;
   if (request.max_wait_s && !(*request.max_wait_s > 0)) {
@@ -109,7 +119,8 @@ void WaitingRanks::answer(LiveJob& live) {
       continue;
     }
     live.calls.heard(waiter->second.rank, clock_.now_s());
-    answers.emplace_back(std::move(waiter->second.done), *std::move(answer));
+    answers.emplace_back(std::move(waiter->second.done),
+                         may_answer(live) ? *std::move(answer) : Result<jobs::PlanAnswer>(not_sure()));
     forget(waiter->first, waiter->second);
     waiter = live.calls.waiters.erase(waiter);
   }
@@ -178,6 +189,7 @@ void WaitingRanks::end(jobs::WaitId id) {
   LiveJob& live = *waiter_of->second;
   auto waiter = take(id);
   if (!waiter->asks_once) {
+    if (!may_answer(live)) return waiter->done(not_sure());
     return waiter->done(jobs::PlanAnswer{nullptr, waiter->rank, 0, renewal_of(live).has_value()});
   }
   end_at_highest_clock(live, id, *std::move(waiter));

@@ -58,6 +58,7 @@ class WaitingRanks {
   std::function<void()> earlier_wake;
 
  private:
+  [[nodiscard]] bool may_answer(const LiveJob& live) const;
   jobs::WaitId begin(LiveJob& live, const jobs::WaitForPlan& request, jobs::WaitId id, Done<jobs::PlanAnswer> done);
   void park(LiveJob& live, jobs::WaitId id, Waiter waiter);
   std::optional<Waiter> take(jobs::WaitId id);

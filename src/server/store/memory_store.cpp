@@ -6,37 +6,15 @@
 namespace perseus::store {
 
 MemoryStore::MemoryStore(Post post, std::shared_ptr<MemoryDatabase> database)
-    : post_(std::move(post)), database_(std::move(database)) {
-  database_->stores.push_back(this);
-}
-
-MemoryStore::~MemoryStore() { std::erase(database_->stores, this); }
+    : post_(std::move(post)), database_(std::move(database)) {}
 
 template <class T, class Work>
 void MemoryStore::write(Done<T> done, Work work) {
-  post_([alive = std::weak_ptr(foreign_), database = database_, done = std::move(done),
-         work = std::move(work)]() mutable {
-    const auto& failure = database->failure ? database->failure : database->write_failure;
-    if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
-  });
-}
-
-void MemoryStore::tell_others(const std::string& job, std::int64_t sequence) {
-  for (const MemoryStore* other : database_->stores) {
-    if (other == this) continue;
-    other->post_([weak = std::weak_ptr(other->foreign_), job, sequence] {
-      if (const auto foreign = weak.lock(); foreign && foreign->appended) foreign->appended(job, sequence);
-    });
-  }
-}
-
-void MemoryStore::tell_others_of_tokens() {
-  for (const MemoryStore* other : database_->stores) {
-    if (other == this) continue;
-    other->post_([weak = std::weak_ptr(other->foreign_)] {
-      if (const auto foreign = weak.lock(); foreign && foreign->tokens_changed) foreign->tokens_changed();
-    });
-  }
+  post_(
+      [alive = std::weak_ptr(alive_), database = database_, done = std::move(done), work = std::move(work)]() mutable {
+        const auto& failure = database->failure ? database->failure : database->write_failure;
+        if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
+      });
 }
 
 std::optional<Error> MemoryStore::cannot_read() const {
@@ -62,7 +40,6 @@ void MemoryStore::append(Append append, Done<Appended> done) {
     job.index.last_sequence = static_cast<std::int64_t>(job.events.size());
     for (Blob& blob : append.blobs) put(std::move(blob));
     for (const std::string& key : append.holds) database_->holds.emplace("job/" + append.job, key);
-    tell_others(append.job, job.index.last_sequence);
     return Appended::committed;
   });
 }
@@ -103,7 +80,7 @@ Result<std::vector<JobIndexRow>> MemoryStore::jobs() {
 
 void MemoryStore::remove_job(std::string job, Done<Ok> done) {
   write<Ok>(std::move(done), [this, job = std::move(job)]() mutable {
-    if (database_->jobs.erase(job) > 0) tell_others(job, 0);
+    database_->jobs.erase(job);
     release_all("job/" + job);
     std::erase_if(database_->history, [&](const auto& row) { return std::get<0>(row.first) == job; });
     return Ok{};
@@ -259,35 +236,17 @@ void MemoryStore::sweep(Sweep sweep, Done<bool> done) {
   });
 }
 
-void MemoryStore::claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) {
-  write<bool>(std::move(done), [this, work = std::move(work), owner = std::move(owner), now_s, lease_s]() mutable {
-    MemoryDatabase::Claim& claim = database_->claims[work];
-    if (!claim.owner.empty() && claim.owner != owner && claim.until_s > now_s) return false;
-    claim = {owner, now_s + lease_s};
-    return true;
-  });
-}
-
-void MemoryStore::release(std::string work, std::string owner, Done<Ok> done) {
-  write<Ok>(std::move(done), [this, work = std::move(work), owner = std::move(owner)]() mutable {
-    const auto found = database_->claims.find(work);
-    if (found != database_->claims.end() && found->second.owner == owner) database_->claims.erase(found);
-    return Ok{};
-  });
-}
-
 void MemoryStore::put_token(TokenRow token, Done<Ok> done) {
   write<Ok>(std::move(done), [this, token = std::move(token)]() mutable {
     std::string hash = token.hash;
     database_->tokens[std::move(hash)] = std::move(token);
-    tell_others_of_tokens();
     return Ok{};
   });
 }
 
 void MemoryStore::revoke_token(std::string hash, Done<Ok> done) {
   write<Ok>(std::move(done), [this, hash = std::move(hash)]() mutable {
-    if (database_->tokens.erase(hash) > 0) tell_others_of_tokens();
+    database_->tokens.erase(hash);
     return Ok{};
   });
 }
@@ -318,8 +277,6 @@ Result<std::vector<HeldBlob>> MemoryStore::held_blobs() {
   }
   return held;
 }
-
-void MemoryStore::on_foreign(Foreign foreign) { *foreign_ = std::move(foreign); }
 
 Status MemoryStore::backup(const std::string& path) {
   return Error{ErrorCode::usage, path + ": a store in memory has nothing to back up"};

@@ -22,17 +22,11 @@
 
 namespace perseus::store {
 
-class MemoryStore;
-
 struct MemoryDatabase {
   struct StoredJob {
     JobIndexRow index;
     std::vector<StoredEvent> events;
     std::string damage = {};  ///< damage injected by a test; empty: none
-  };
-  struct Claim {
-    std::string owner;
-    double until_s = 0;
   };
   std::map<std::string, StoredJob, std::less<>> jobs;
   std::map<std::string, std::string, std::less<>> blobs;
@@ -43,18 +37,15 @@ struct MemoryDatabase {
   std::set<std::pair<std::string, std::string>> holds;  ///< a job ("job/ID") or blob, and the blob that it holds
   std::map<std::string, double> unused_since;           ///< blobs found unused by a sweep
   std::set<std::string, std::less<>> damaged_blobs;     ///< damage injected by a test
-  std::map<std::string, Claim, std::less<>> claims;
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
   std::optional<Error> write_failure;  ///< of writes only, as on a full disk
   bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
-  std::vector<MemoryStore*> stores;
 };
 
 class MemoryStore final : public Store {
  public:
   explicit MemoryStore(Post post, std::shared_ptr<MemoryDatabase> database = std::make_shared<MemoryDatabase>());
-  ~MemoryStore() override;
 
   void append(Append append, Done<Appended> done) override;
   Result<std::vector<StoredEvent>> read(std::string_view job, std::int64_t after) override;
@@ -72,12 +63,9 @@ class MemoryStore final : public Store {
   Result<std::vector<std::string>> blob_keys(std::string_view prefix) override;
   void remove_blob(std::string key, Done<Ok> done) override;
   void sweep(Sweep sweep, Done<bool> done) override;
-  void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override;
-  void release(std::string work, std::string owner, Done<Ok> done) override;
   void put_token(TokenRow token, Done<Ok> done) override;
   void revoke_token(std::string hash, Done<Ok> done) override;
   Result<std::vector<TokenRow>> tokens() override;
-  void on_foreign(Foreign foreign) override;
   Result<std::int64_t> size_bytes() override;
   Result<std::vector<HeldBlob>> held_blobs() override;
   Status backup(const std::string& path) override;
@@ -87,16 +75,13 @@ class MemoryStore final : public Store {
   template <class T, class Work>
   void write(Done<T> done, Work work);
   [[nodiscard]] std::optional<Error> cannot_read() const;
-  /// Notifies every other store of the database.
-  void tell_others(const std::string& job, std::int64_t sequence);
-  void tell_others_of_tokens();
   void put(Blob blob);
   void age_site_history(const AgeHistory& age);
   void release_all(const std::string& holder);
 
   Post post_;
   std::shared_ptr<MemoryDatabase> database_;
-  std::shared_ptr<Foreign> foreign_ = std::make_shared<Foreign>();  // not shared: alive while this store is
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>();  // not shared
 };
 
 }  // namespace perseus::store

@@ -158,17 +158,6 @@ PostgresRows PostgresConnection::run(const char* sql, std::span<const PostgresVa
                                 lengths.data(), formats.data(), as_bytes ? 1 : 0));
 }
 
-std::vector<std::string> PostgresConnection::notices() {
-  struct Free {
-    void operator()(PGnotify* notice) const { PQfreemem(notice); }
-  };
-  if (PQconsumeInput(connection_.get()) == 0) fail(nullptr);
-  std::vector<std::string> payloads;
-  while (const std::unique_ptr<PGnotify, Free> notice{PQnotifies(connection_.get())})
-    payloads.emplace_back(notice->extra);
-  return payloads;
-}
-
 PostgresRows PostgresConnection::checked(PGresult* result) {
   PostgresRows rows(result);
   const ExecStatusType status = PQresultStatus(result);

@@ -96,11 +96,7 @@ class PostgresConnection {
     return run(sql, std::span(values.begin(), values.size()));
   }
 
-  /// For poll(); -1 if the connection is lost.
-  [[nodiscard]] int socket() const { return PQsocket(connection_.get()); }
   [[nodiscard]] bool lost() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
-  /// The payloads that arrived on the subscribed channels.
-  std::vector<std::string> notices();
 
  private:
   struct Finish {

@@ -9,8 +9,8 @@ Result<Writer> PostgresRight::take(const std::string& address) {
   for (bool reconnected = false;;) {
     try {
       if (connection_ == nullptr) {
-        connection_ = std::make_unique<PostgresConnection>(connection_string_);
         reconnected = true;
+        connection_ = std::make_unique<PostgresConnection>(connection_string_);
       }
       return ask(address);
     } catch (const PostgresFailure& failure) {
@@ -23,8 +23,8 @@ Result<Writer> PostgresRight::take(const std::string& address) {
 Writer PostgresRight::ask(const std::string& address) {
   static_assert(kRight_s == 3);
   const std::int64_t number = number_;
-  const PostgresRows renewed = connection_->run(
-      "UPDATE writer SET until = clock_timestamp() + interval '3 s' WHERE number = $1", {number});
+  const PostgresRows renewed =
+      connection_->run("UPDATE writer SET until = clock_timestamp() + interval '3 s' WHERE number = $1", {number});
   if (renewed.affected() > 0) return {true, address};
   // Locks the row before reading it, so of two servers the second sees the first one's change.
   const PostgresRows taken = connection_->run(
@@ -48,8 +48,7 @@ void PostgresRight::give_back() {
 }
 
 void PostgresRight::check(PostgresConnection& transaction) const {
-  const PostgresRows ours =
-      transaction.run("SELECT FROM writer WHERE number = $1 FOR SHARE", {std::int64_t{number_}});
+  const PostgresRows ours = transaction.run("SELECT FROM writer WHERE number = $1 FOR SHARE", {std::int64_t{number_}});
   if (ours.size() == 0) {
     throw PostgresFailure{{ErrorCode::unavailable, "database: another server has the right to write"}};
   }

@@ -24,7 +24,6 @@ constexpr std::array kPostgresMigrations = {
        CREATE TABLE holds(holder text COLLATE "C" NOT NULL, key text COLLATE "C" NOT NULL, PRIMARY KEY(holder, key));
        CREATE INDEX holds_key ON holds(key);
        CREATE TABLE unused(key text COLLATE "C" PRIMARY KEY, since_s double precision NOT NULL);
-       CREATE TABLE claim(work text COLLATE "C" PRIMARY KEY, owner text NOT NULL, until_s double precision NOT NULL);
        -- The server that may write: each one has a greater number than those before it.
        CREATE TABLE writer(number bigint NOT NULL, address text NOT NULL, until timestamptz NOT NULL);
        INSERT INTO writer VALUES(1, '', '-infinity');

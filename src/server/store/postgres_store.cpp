@@ -4,7 +4,6 @@
 
 #include <array>
 #include <mutex>
-#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -13,7 +12,6 @@
 #include "server/store/group_commit.h"
 #include "server/store/postgres_connection.h"
 #include "server/store/postgres_history.h"
-#include "server/store/postgres_listener.h"
 #include "server/store/postgres_right.h"
 #include "server/store/postgres_schema.h"
 #include "server/store/postgres_transaction.h"
@@ -21,11 +19,6 @@
 
 namespace perseus::store {
 namespace {
-
-std::string random_name() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
 
 /// Every event after that one, or the first damaged item as an error.
 Result<std::vector<StoredEvent>> read_log(PostgresConnection& connection, const std::string& job, std::int64_t after) {
@@ -57,10 +50,8 @@ class PostgresStore final : public Store {
  public:
   PostgresStore(const std::string& connection, Post post)
       : connection_string_(connection),
-        origin_(random_name()),
         writer_(opened_and_migrated()),
         right_(connection),
-        listener_(connection, origin_, post),
         group_(std::move(post), [this](std::span<const GroupCommit::Write> writes) { return commit(writes); }) {}
 
   Result<Writer> become_writer(const std::string& address) override { return right_.take(address); }
@@ -103,13 +94,11 @@ class PostgresStore final : public Store {
 
   void remove_job(std::string job, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, job = std::move(job)] {
-      // The index row first, since appends lock it.
-      const PostgresRows removed = transaction_->run("DELETE FROM jobs WHERE job = $1", {std::string_view(job)});
+      transaction_->run("DELETE FROM jobs WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM events WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM packs WHERE job = $1", {std::string_view(job)});
       transaction_->run("DELETE FROM holds WHERE holder = 'job/' || $1", {std::string_view(job)});
       transaction_->run("DELETE FROM history WHERE job = $1", {std::string_view(job)});
-      if (removed.affected() > 0) transaction_->notify("removed", 0, job);
     });
   }
 
@@ -187,26 +176,6 @@ class PostgresStore final : public Store {
     group_.add<bool>([this, sweep = std::move(sweep)] { return transaction_->sweep(sweep); }, std::move(done));
   }
 
-  void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override {
-    group_.add<bool>(
-        [this, work = std::move(work), owner = std::move(owner), now_s, lease_s] {
-          // An upsert locks the row before reading it, so of two servers the second sees the first one's change.
-          const PostgresRows taken = transaction_->run(
-              "INSERT INTO claim VALUES($1, $2, $3) ON CONFLICT (work) DO UPDATE SET owner = $2, until_s = $3 "
-              "WHERE claim.owner = $2 OR claim.until_s <= $4",
-              {std::string_view(work), std::string_view(owner), now_s + lease_s, now_s});
-          return taken.affected() > 0;
-        },
-        std::move(done));
-  }
-
-  void release(std::string work, std::string owner, Done<Ok> done) override {
-    group_.add_work(std::move(done), [this, work = std::move(work), owner = std::move(owner)] {
-      transaction_->run("DELETE FROM claim WHERE work = $1 AND owner = $2",
-                        {std::string_view(work), std::string_view(owner)});
-    });
-  }
-
   void put_token(TokenRow token, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, token = std::move(token)] {
       transaction_->run(
@@ -217,14 +186,12 @@ class PostgresStore final : public Store {
           {std::string_view(token.hash), std::string_view(token.role), std::string_view(token.job),
            std::string_view(token.name), token.created_s, token.expires_s, std::string_view(token.team),
            checksum_of(token)});
-      transaction_->notify("tokens", 0, "");
     });
   }
 
   void revoke_token(std::string hash, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, hash = std::move(hash)] {
-      const PostgresRows revoked = transaction_->run("DELETE FROM tokens WHERE hash = $1", {std::string_view(hash)});
-      if (revoked.affected() > 0) transaction_->notify("tokens", 0, "");
+      transaction_->run("DELETE FROM tokens WHERE hash = $1", {std::string_view(hash)});
     });
   }
 
@@ -266,8 +233,6 @@ class PostgresStore final : public Store {
     });
   }
 
-  void on_foreign(Foreign foreign) override { listener_.set_foreign(std::move(foreign)); }
-
   Status backup(const std::string& path) override {
     return Error{ErrorCode::usage, path + ": a PostgreSQL database is backed up with pg_dump"};
   }
@@ -289,7 +254,7 @@ class PostgresStore final : public Store {
       try {
         if (writer_ == nullptr) writer_ = std::make_unique<PostgresConnection>(connection_string_);
         writer_->script("BEGIN ISOLATION LEVEL READ COMMITTED");
-        transaction_.emplace(*writer_, origin_);
+        transaction_.emplace(*writer_);
         for (const GroupCommit::Write& write : writes) write.run();
         transaction_->flush();
         right_.check(*writer_);
@@ -319,10 +284,8 @@ class PostgresStore final : public Store {
     for (bool reconnected = false;;) {
       try {
         if (reader_ == nullptr) {
-          // While the listener cannot reach the database, the caller need not wait for it either.
-          if (!listener_.hears()) return Error{ErrorCode::unavailable, "database: the connection is lost"};
-          reader_ = std::make_unique<PostgresConnection>(connection_string_);
           reconnected = true;
+          reader_ = std::make_unique<PostgresConnection>(connection_string_);
         }
         return work(*reader_);
       } catch (const PostgresFailure& failure) {
@@ -333,13 +296,11 @@ class PostgresStore final : public Store {
   }
 
   std::string connection_string_;
-  std::string origin_;                              ///< distinguishes our own notifications from others'
   std::unique_ptr<PostgresConnection> writer_;      // for the writer thread only
   std::optional<PostgresTransaction> transaction_;  // for the writer thread only
   PostgresRight right_;
   std::mutex reader_mutex_;
   std::unique_ptr<PostgresConnection> reader_;
-  PostgresListener listener_;
   GroupCommit group_;  // last: its thread uses the writer
 };
 

@@ -1,12 +1,8 @@
-// The store of clusters with several servers: one PostgreSQL database, any number of servers on it.
+// The store of clusters with a standby: one PostgreSQL database, of whose servers one writes (postgres_right.h).
 //
-// One connection writes (group_commit.h), one reads, and one listens for the other servers' notifications; after a
-// lost connection it reads everything again. Appends lock their jobs' rows in the order of the ids, and check the
-// sequence before they write; claims are upserts, so of two servers one waits for the other. Durability is the
-// database's: where synchronous_commit is off, our sessions turn it on.
+// One connection writes (group_commit.h), one reads, and one asks for the right to write. Durability is the database's:
+// where synchronous_commit is off, our sessions turn it on.
 //
-// Problem: each server serves any rank of any job, so all servers must agree on every job's log, divide work, and
-//          learn of each other's changes.
 // Input:   a connection string in libpq's form ("postgresql://user@host/database", "host=... dbname=..."), of a
 //          database whose schema `perseus` belongs to this program; opening creates the schema or migrates it.
 // Output:  as in store.h.

@@ -72,8 +72,6 @@ bool PostgresTransaction::pack_job(const std::string& job) {
 /// Freed space stays with PostgreSQL; its autovacuum reuses it.
 bool PostgresTransaction::sweep(const Sweep& sweep) {
   constexpr std::int64_t at_once = 100;  // other writers need their turn
-  // Otherwise a job that another server commits meanwhile would not count as a holder of its blobs.
-  run("LOCK TABLE blobs IN SHARE ROW EXCLUSIVE MODE", {});
   run("DELETE FROM unused WHERE EXISTS (SELECT FROM holds WHERE holds.key = unused.key) "
       "OR NOT EXISTS (SELECT FROM blobs WHERE blobs.key = unused.key)",
       {});
@@ -92,10 +90,6 @@ bool PostgresTransaction::sweep(const Sweep& sweep) {
   return over.size() == at_once;
 }
 
-void PostgresTransaction::notify(std::string_view what, std::int64_t sequence, std::string_view job) {
-  notices_.push_back(fmt::format("{} {} {} {}", origin_, what, sequence, job));
-}
-
 void PostgresTransaction::flush() {
   if (!appends_.empty()) write_appends();
   appends_.clear();
@@ -104,9 +98,6 @@ void PostgresTransaction::flush() {
 
 void PostgresTransaction::commit() {
   flush();
-  if (!notices_.empty()) {
-    connection_.run("SELECT pg_notify('perseus', notice) FROM unnest($1::text[]) notice", {array_literal(notices_)});
-  }
   connection_.script("COMMIT");
 }
 
@@ -183,7 +174,6 @@ void PostgresTransaction::write_index(const std::map<std::string, LockedJob>& jo
     summaries.push_back(index.summary);
     bytes.push_back(index.bytes);
     checksums.push_back(checksum_of(index));
-    notify("appended", index.last_sequence, id);
   }
   if (ids.empty()) return;
   connection_.run(

@@ -2,7 +2,7 @@
 //
 // Problem: an append of its own costs seven round trips; thousands of them wait together.
 // Input:   operations in their order; any other operation first executes the appends before it.
-// Output:  appends with their outcomes; notices to the other servers, sent when (and if) the transaction commits.
+// Output:  appends with their outcomes.
 // Errors:  PostgresFailure; the caller rolls back.
 // Cost:    seven round trips for a batch of appends.
 // Threads: one.
@@ -29,9 +29,7 @@ struct PendingAppend {
 
 class PostgresTransaction {
  public:
-  /// `origin` names this server in its notices.
-  PostgresTransaction(PostgresConnection& connection, const std::string& origin)
-      : connection_(connection), origin_(origin) {}
+  explicit PostgresTransaction(PostgresConnection& connection) : connection_(connection) {}
 
   /// `pending` must live until the transaction ends.
   void append(PendingAppend& pending);
@@ -43,8 +41,6 @@ class PostgresTransaction {
   void write_history(const std::vector<HistoryRow>& rows);
   bool age_history(const AgeHistory& age);
   void write_site_history(const std::vector<SiteRow>& rows);
-  /// Notifies the other servers when (and if) the transaction commits.
-  void notify(std::string_view what, std::int64_t sequence, std::string_view job);
 
   /// Executes the appends.
   void flush();
@@ -63,10 +59,8 @@ class PostgresTransaction {
   void write_index(const std::map<std::string, LockedJob>& jobs);
 
   PostgresConnection& connection_;
-  const std::string& origin_;
   std::vector<PendingAppend*> appends_;
   std::size_t pending_bytes_ = 0;
-  std::vector<std::string> notices_;
 };
 
 }  // namespace perseus::store

@@ -1,7 +1,7 @@
 // What a domain of a site was allowed, what was planned for it and what it drew within a minute or an hour, as sums
 // over readings that add up.
 //
-// Input:   readings of the server that allocates, taken at equal intervals; each server writes its own rows, under a
+// Input:   readings taken at equal intervals; each server writes its own rows, under a
 //          name of its own (`source`).
 // Output:  add() is commutative and associative, so rows of several servers, and minutes of an hour, add up in any
 //          order. In a database the figures are one text, `NAME=SUM` separated by spaces; unknown names are skipped, so

@@ -48,13 +48,6 @@ void configure(SQLite::Database& database) {
   database.exec("PRAGMA synchronous = FULL");
 }
 
-/// The lock excludes other servers, so a claim may end with its server and needs no disk flush.
-void add_claims(SQLite::Database& database) {
-  database.exec("PRAGMA temp_store = MEMORY");
-  database.exec(
-      "CREATE TEMP TABLE claim(work TEXT PRIMARY KEY, owner TEXT NOT NULL, until_s REAL NOT NULL) WITHOUT ROWID");
-}
-
 /// Checks the application of the file and its integrity.
 std::optional<Error> check(const std::string& path, SQLite::Database& database) {
   const int version = database.execAndGet("PRAGMA user_version").getInt();
@@ -89,7 +82,7 @@ std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database
   for (int i = version; i < kSqliteVersion; ++i) database.exec(kSqliteMigrations[i]);
   database.exec(fmt::format("PRAGMA user_version = {}; PRAGMA application_id = {}", kSqliteVersion, kApplicationId));
   transaction.commit();
-  add_claims(database);
+  database.exec("PRAGMA temp_store = MEMORY");
   return std::nullopt;
 }
 

@@ -19,7 +19,7 @@ namespace perseus::store {
 /// True if the file's header names this program.
 bool is_sqlite_store(SQLite::Database& database);
 
-/// For a file that can be written: checks it, migrates it, and adds the table of claims.
+/// For a file that can be written: checks and migrates it.
 std::optional<Error> check_and_migrate(const std::string& path, SQLite::Database& database);
 
 /// For a file that cannot be written.

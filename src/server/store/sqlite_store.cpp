@@ -121,17 +121,6 @@ class SqliteStore final : public Store {
     group_.add<bool>([this, sweep = std::move(sweep)] { return tables().sweep(sweep); }, std::move(done));
   }
 
-  void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) override {
-    group_.add<bool>([this, work = std::move(work), owner = std::move(owner), now_s,
-                      lease_s] { return tables().claim(work, owner, now_s, lease_s); },
-                     std::move(done));
-  }
-
-  void release(std::string work, std::string owner, Done<Ok> done) override {
-    group_.add_work(std::move(done),
-                    [this, work = std::move(work), owner = std::move(owner)] { tables().release(work, owner); });
-  }
-
   void put_token(TokenRow token, Done<Ok> done) override {
     group_.add_work(std::move(done), [this, token = std::move(token)] { tables().put_token(token); });
   }
@@ -163,8 +152,6 @@ class SqliteStore final : public Store {
     return reading<std::vector<HeldBlob>>(
         [](SqliteConnection& connection) { return SqliteTables(connection).held_blobs(); });
   }
-
-  void on_foreign(Foreign) override {}  // the lock excludes others
 
   /// Uses a connection of its own: reads need not wait for it.
   Status backup(const std::string& path) override { return back_up_sqlite(path_, path); }

@@ -229,22 +229,6 @@ int SqliteTables::pragma(const char* sql) {
   return static_cast<int>(value);
 }
 
-// Claims.
-
-bool SqliteTables::claim(const std::string& work, const std::string& owner, double now_s, double lease_s) {
-  SQLite::Statement& taken = connection_.bound(
-      "INSERT INTO claim VALUES(?1, ?2, ?3) ON CONFLICT(work) DO UPDATE SET owner = ?2, until_s = ?3 "
-      "WHERE owner = ?2 OR until_s <= ?4",
-      work, owner, now_s + lease_s, now_s);
-  const bool is_ours = taken.exec() > 0;
-  taken.reset();
-  return is_ours;
-}
-
-void SqliteTables::release(const std::string& work, const std::string& owner) {
-  connection_.run("DELETE FROM claim WHERE work = ? AND owner = ?", work, owner);
-}
-
 // Tokens.
 
 void SqliteTables::put_token(const TokenRow& token) {

@@ -46,8 +46,6 @@ class SqliteTables {
   std::vector<SiteRow> site_history(std::int64_t from_s, std::int64_t to_s);
 
   // Claims.
-  bool claim(const std::string& work, const std::string& owner, double now_s, double lease_s);
-  void release(const std::string& work, const std::string& owner);
 
   // Tokens.
   void put_token(const TokenRow& token);

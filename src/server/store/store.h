@@ -1,10 +1,10 @@
-// The server's durable storage: per job an append-only log of events, plus blobs, claims and tokens.
+// The server's durable storage: per job an append-only log of events, plus blobs and tokens.
 //
 // A row is stored with a checksum and returned only if it is unchanged; otherwise the call fails with `internal`, the
 // message names the damaged item, and everything else continues to work.
 //
-// Problem: an answer may be sent only after its content is durable, several servers may share one database, and one
-//          commit per request would cost a disk flush each. So every write is asynchronous: writes that wait during a
+// Problem: an answer may be sent only after its content is durable, and one commit per request would cost a disk flush
+//          each. So every write is asynchronous: writes that wait during a
 //          commit go to disk together, in the order of the calls, in one transaction (group commit); `done` comes
 //          after it.
 // Input:   bodies are one JSON text each, UTF-8, not parsed; keys and names are UTF-8 without NUL; times are seconds
@@ -16,7 +16,7 @@
 //          the database rejects (invalid_input) does not affect other writes.
 // Cost:    a write: some microseconds and its share of a disk flush; a read: a lookup. jobs() is one scan of the
 //          index, so that a server is ready without folding every log.
-// Threads: any. `done` and the foreign-change callbacks run where Post runs them, each write's once, in order. Reads
+// Threads: any. `done` runs where Post runs it, each write's once, in order. Reads
 //          block as long as the database does, so the server's io thread must not call them: it uses
 //          server/service/store_access.h. The destructor commits all waiting writes, and posts their `done`s.
 #pragma once
@@ -93,8 +93,7 @@ struct Sweep {
   double grace_s = 0;  ///< only blobs unused, and not put again, for this long
 };
 
-/// conflict: another writer committed first (or the job was removed), and nothing was written; read the tail, fold,
-/// decide again.
+/// conflict: the log does not end at the expected sequence (or the job was removed), and nothing was written.
 enum class Appended { committed, conflict };
 
 /// A bearer token by its hash; the server defines the roles.
@@ -174,27 +173,10 @@ class Store {
   /// Also returns space to the file system, a little at a time. True: call again, there is more to do.
   virtual void sweep(Sweep sweep, Done<bool> done) = 0;
 
-  // Work that exactly one server does at a time, such as a characterization.
-  /// True if `owner` has the work until now_s + lease_s: it was free, its lease was over, or it is already the owner's
-  /// (so claiming again renews). Clocks of servers may differ: a lease must be much longer than that.
-  virtual void claim(std::string work, std::string owner, double now_s, double lease_s, Done<bool> done) = 0;
-  /// No effect if the work is not the owner's.
-  virtual void release(std::string work, std::string owner, Done<Ok> done) = 0;
-
   // Tokens, by hash.
   virtual void put_token(TokenRow token, Done<Ok> done) = 0;
   virtual void revoke_token(std::string hash, Done<Ok> done) = 0;
   virtual Result<std::vector<TokenRow>> tokens() = 0;
-
-  // Notifications of other servers' changes. Set both before any other call.
-  struct Foreign {
-    /// A job's log has grown to that sequence; 0: the job was removed. Also called for every job after the connection
-    /// to the database was lost and is back, since notices may have been missed.
-    std::function<void(std::string job, std::int64_t sequence)> appended;
-    /// Tokens were put or revoked (or may have been): read tokens() again.
-    std::function<void()> tokens_changed;
-  };
-  virtual void on_foreign(Foreign foreign) = 0;
 
   /// Why writes are not possible, if the store was opened on a full or read-only file system; "": writes are
   /// possible. Until there is space, writes fail with `unavailable`; each one checks again.

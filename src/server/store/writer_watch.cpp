@@ -9,6 +9,10 @@ namespace {
 using std::chrono::milliseconds;
 constexpr milliseconds kRenew{1000}, kAsk{250};
 
+std::chrono::steady_clock::time_point sure_until(std::chrono::steady_clock::time_point asked) {
+  return asked + milliseconds(static_cast<int>(1000 * kRight_s));
+}
+
 }  // namespace
 
 WriterWatch::WriterWatch(Store& store, Writer first, std::string address, Post post, Told told)
@@ -17,6 +21,7 @@ WriterWatch::WriterWatch(Store& store, Writer first, std::string address, Post p
       address_(std::move(address)),
       post_(std::move(post)),
       told_(std::move(told)),
+      sure_until_(sure_until(std::chrono::steady_clock::now())),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
 bool WriterWatch::has_resigned_within(milliseconds limit) {
@@ -30,7 +35,9 @@ void WriterWatch::work(const std::stop_token& stop) {
     return wake_.wait_for(lock, stop, time, [&] { return stop.stop_requested(); });
   };
   while (!stopped_within(last_.is_us ? kRenew : kAsk)) {
+    const auto asked = std::chrono::steady_clock::now();
     const auto now = store_.become_writer(address_);
+    if (now && now->is_us) sure_until_ = sure_until(asked);
     if (!now || stop.stop_requested() || (now->is_us == last_.is_us && now->address == last_.address)) continue;
     last_ = *now;
     post_([told = told_, now = *now] { told(now); });

@@ -8,6 +8,7 @@
 // Source:  docs/decisions/0066.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -26,6 +27,8 @@ class WriterWatch {
   /// `first`: the store's last answer, which is not told. The store must outlive it.
   WriterWatch(Store& store, Writer first, std::string address, Post post, Told told);
 
+  /// False: the database has not confirmed the right for kRight_s, and another server may have it.
+  [[nodiscard]] bool is_sure() const { return std::chrono::steady_clock::now() < sure_until_.load(); }
   /// Gives the right back, and tells nothing any more.
   void resign() { thread_.request_stop(); }
   /// Waits until it has been given back. False: the database does not answer, and the thread cannot be joined.
@@ -42,6 +45,7 @@ class WriterWatch {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   bool resigned_ = false;
+  std::atomic<std::chrono::steady_clock::time_point> sure_until_;
   std::jthread thread_;  // last: it uses all other members
 };
 

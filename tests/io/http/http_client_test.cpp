@@ -88,6 +88,34 @@ TEST_F(HttpClientTest, FollowsEventsUntilItHasEnough) {
   EXPECT_EQ(last_id, "7");
 }
 
+/// Of a list of servers, the one that serves is found, and asked first from then on.
+TEST_F(HttpClientTest, PassesOverServersThatAreGoneOrStandBy) {
+  std::vector<std::string> asked;
+  std::string serves = "/b";
+  start([&](const HttpRequest& request, const Responder& responder) {
+    asked.push_back(request.path);
+    HttpResponse answer =
+        request.path.starts_with(serves) ? json_response(200, "{}") : error_response(503, "stands by");
+    if (answer.status == 503) answer.headers.emplace_back(kStandbyHeader, "1");
+    responder.send(std::move(answer));
+  });
+  peer_.url = fmt::format("http://127.0.0.1:1,{0}/a,{0}/b", peer_.url);  // nobody listens on port 1
+  HttpConnection connection(peer_);
+  const auto status = [&] { return connection.call({"POST", "/jobs", "{}"}).value().status; };
+  EXPECT_EQ(status(), 200);
+  EXPECT_EQ(status(), 200);
+  EXPECT_THAT(asked, ElementsAre("/a/jobs", "/b/jobs", "/b/jobs"));
+  asked.clear();
+  serves = "/a";
+  EXPECT_EQ(status(), 200);
+  EXPECT_THAT(asked, ElementsAre("/b/jobs", "/a/jobs"));
+  serves = "nobody";
+  const auto nobody = connection.call({"GET", "/jobs", ""});
+  EXPECT_FALSE(nobody.ok() && nobody->status == 200);
+  serves = "/b";
+  EXPECT_EQ(status(), 200);
+}
+
 TEST_F(HttpClientTest, FollowsEventsUntilTheStreamEnds) {
   start([](const HttpRequest&, const Responder& responder) {
     responder.open_stream();

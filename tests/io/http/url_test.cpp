@@ -77,5 +77,18 @@ TEST(Url, HasHostPortPathAndToken) {
   }
 }
 
+TEST(Url, SeveralHaveCommasBetween) {
+  const auto urls = parse_urls("http://a:1,https://u:x,y@b/p,http://[::1]:3").value();
+  ASSERT_EQ(urls.size(), 3U);
+  EXPECT_EQ(urls[0].address.host, "a");
+  EXPECT_EQ(urls[1].password, "x,y") << "a comma may be part of a password";
+  EXPECT_EQ(urls[1].path, "/p");
+  EXPECT_EQ(urls[2].address.port, 3);
+  for (const char* const bad : {"", "http://a,", "http://a,b", ",http://a", "http://a,,http://b", "http://a,http://"}) {
+    EXPECT_FALSE(parse_urls(bad).ok()) << bad;
+  }
+  EXPECT_EQ(without_user("http://u:x,y@a:1,https://t@b/p"), "http://a:1,https://b/p");
+}
+
 }  // namespace
 }  // namespace perseus::http

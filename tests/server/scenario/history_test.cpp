@@ -13,9 +13,8 @@ using ::testing::SizeIs;
 
 constexpr double kDaySeconds = 86400;
 
-service::ServiceOptions with_ages(const std::string& owner = "") {
+service::ServiceOptions with_ages() {
   service::ServiceOptions options;
-  options.owner = owner;
   options.keep_minutes_s = kDaySeconds;
   options.keep_hours_s = 365 * kDaySeconds;
   return options;
@@ -129,22 +128,6 @@ TEST_F(HistoryScenario, AStopLosesNothingAndAKillAtMostTheMinutesThatAreNotWritt
   report(target, job, 7);
   target.restart();
   EXPECT_EQ(sum(history(target, job, store::kMinute_s).value()).iterations, 5);
-}
-
-TEST_F(HistoryScenario, TwoServersOnOneDatabaseAddUp) {
-  const auto database = std::make_shared<store::MemoryDatabase>();
-  InProcess one(with_ages("one"), database);
-  const std::string job = registered(one);
-  InProcess other(with_ages("other"), database);
-  report(one, job, 2);
-  report(other, job, 3);
-  one.go_to(61);
-  other.go_to(61);
-  for (InProcess* server : {&one, &other}) {
-    const auto view = history(*server, job, store::kMinute_s).value();
-    EXPECT_EQ(sum(view).iterations, 5);
-    EXPECT_THAT(view.buckets, SizeIs(1));
-  }
 }
 
 TEST_F(HistoryScenario, ADatabaseThatHangsDelaysNoReport) {

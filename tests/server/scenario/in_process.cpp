@@ -14,7 +14,6 @@ using namespace service;
 
 InProcess::InProcess(service::ServiceOptions options, std::shared_ptr<store::MemoryDatabase> database)
     : options_(std::move(options)), database_(std::move(database)) {
-  if (options_.owner.empty()) options_.owner = "the only server";
   restart();
 }
 
@@ -253,7 +252,7 @@ Status InProcess::release_admission(const std::string& job) {
   return status_of(answer<Ok>([&](auto done) { service_->release_admission(job, done); }));
 }
 Result<std::string> InProcess::site_power() {
-  const auto view = answer<service::SitePowerView>([&](auto done) { service_->site_power(done); });
+  const auto view = service_->site_power();
   if (!view) return view.error();
   return routes::site_power_json(*view);
 }

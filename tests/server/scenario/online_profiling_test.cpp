@@ -269,39 +269,6 @@ TEST_F(OnlineProfiling, AClientThatReportsNoWindowGetsEachWindowOnce) {
   for (const int rank : {0, 1, 2, 3}) EXPECT_EQ(window_of(ask(rank)), 1);
 }
 
-TEST(OnlineProfilingOnTwoServers, TheOneFindsTheWindowThatTheOtherDiedOver) {
-  const auto database = std::make_shared<store::MemoryDatabase>();
-  service::ServiceOptions options;
-  options.owner = "one";
-  InProcess one(options, database);
-  options.owner = "other";
-  InProcess other(options, database);
-  const auto both = [&] {
-    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
-  };
-  const jobs::Degrees degrees{1, 2, 1};
-  const std::string job = one.register_job(online_job(degrees)).value().job;
-  Training training(one, job, degrees, online_microbatches);
-  ASSERT_TRUE(training.register_ranks().ok());
-  both();
-  ASSERT_EQ(training.run_window().value(), 2);
-  both();
-  EXPECT_EQ(other.job(job)->profiling->windows, 2);
-  one.hold_work(true);  // has claimed the work, and does not run it
-  ASSERT_EQ(training.run_window().value(), 2);
-  both();
-  EXPECT_EQ(other.job(job)->profiling->windows, 2);
-  for (const double now_s : {20, 40, 70, 80}) other.go_to(now_s);
-  both();
-  EXPECT_EQ(other.job(job)->profiling->windows, 3);
-  EXPECT_EQ(one.job(job)->profiling->windows, 3);
-  one.hold_work(false);  // it was only slow: its result comes too late
-  both();
-  EXPECT_EQ(one.job(job)->profiling->windows, 3);
-  EXPECT_EQ(one.job(job)->sequence, other.job(job)->sequence);
-  EXPECT_EQ(training.run_window().value(), 2) << "and on it goes";
-}
-
 TEST(OnlineProfilingBudget, ASearchOverItsBudgetEndsProfilingWithTheKnownClocks) {
   service::ServiceOptions options;
   options.planning_budget_s = 1e-9;
@@ -331,7 +298,6 @@ TEST_F(OnlineProfiling, ASearchIsPlannersWorkAndEndsWithItsJob) {
   ASSERT_TRUE(target.finish_job(job).ok());
   target.hold_work(false);
   EXPECT_EQ(target.service().counts().planning.front().running, 0);
-  EXPECT_THAT(target.database().claims, ::testing::IsEmpty());
   EXPECT_EQ(view(job).header.state, "finished");
 }
 

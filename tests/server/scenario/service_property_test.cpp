@@ -318,65 +318,6 @@ class Story {
 
 RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
 
-// Two servers on one database, neither of which knows the other's pending changes.
-RC_GTEST_PROP(Service, TwoServersOnOneDatabaseAgree, ()) {
-  Faces dice;
-  const auto database = database_with({{"short", 3}, {"long", 4}});
-  service::ServiceOptions options;
-  options.owner = "one";
-  InProcess one(options, database);
-  options.owner = "other";
-  InProcess other(options, database);
-  jobs::RegisterJob request;
-  request.degrees = {3, 2, 1};
-  request.profile = "short";
-  const auto registered = one.register_job(request);
-  RC_ASSERT(registered.ok());
-  other.settle();
-  const std::string job = registered->job;
-  std::set<int> ranks;
-  double seconds = 0;
-  for (int step = 0; step < 25; ++step) {
-    // Both get a request before either receives the other's change.
-    std::vector<std::shared_ptr<std::optional<bool>>> answers;
-    for (InProcess* server : {&one, &other}) {
-      auto answered = answers.emplace_back(std::make_shared<std::optional<bool>>());
-      if (dice.below(2) == 0) {
-        jobs::RegisterRank rank;
-        rank.job = job;
-        rank.rank = dice.below(6);
-        rank.dp_rank = rank.rank / 2;
-        rank.pp_rank = rank.rank % 2;
-        server->service().register_rank(
-            rank, [answered, &ranks, number = rank.rank](const Result<jobs::RegisterRankAnswer>& r) {
-              *answered = r.ok();
-              if (r) ranks.insert(number);
-            });
-      } else {
-        jobs::SetStraggler straggler{job, {}, Seconds(dice.below(3) * 10), 1 + 0.1 * dice.below(3)};
-        straggler.target.pipeline = dice.below(3);
-        server->service().set_straggler(straggler,
-                                        [answered](const Result<jobs::StragglerSet>& r) { *answered = r.ok(); });
-      }
-    }
-    for (int i = 0; i < 20; ++i) one.step(dice.below(3)), other.step(dice.below(3));
-    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
-    for (const auto& answered : answers) RC_ASSERT(answered->has_value() && **answered);
-    seconds += dice.below(8);
-    one.go_to(seconds), other.go_to(seconds);
-    for (int i = 0; i < 4; ++i) one.settle(), other.settle();
-    const jobs::Job story = folded(*database, job);
-    for (InProcess* server : {&one, &other}) {
-      const auto view = server->job(job);
-      RC_ASSERT(view.ok());
-      RC_ASSERT(view->sequence == story.sequence);
-      RC_ASSERT(view->plan->version == story.plan->version);
-    }
-    for (const int rank : ranks) RC_ASSERT(story.ranks[rank].has_value());
-    check_deployed_point(*database, story, one.now_s());
-  }
-}
-
 TEST(StateMachine, OnlyLiveJobsChange) {
   for (std::size_t kind = 0; kind < kNumEventKinds; ++kind) {
     EXPECT_FALSE(jobs::next_state(jobs::JobState::finished, kind)) << jobs::kind_name(kind);

@@ -47,12 +47,9 @@ class AdmittedJobs {
   }
 
   void check() {
-    std::optional<service::SitePowerView> view;
-    server_.service().site_power([&](const Result<service::SitePowerView>& now) {
-      if (now) view = *now;
-    });
+    const auto view = server_.service().site_power();
+    RC_ASSERT(view.ok());
     server_.settle();
-    RC_ASSERT(view.has_value());
     for (std::size_t d = 0; d < view->domains.size(); ++d) {
       Watts ready = view->domains[d].counted;
       for (const service::SiteReservationView& one : view->reservations) {

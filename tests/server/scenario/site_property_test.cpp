@@ -190,13 +190,9 @@ class RandomSite {
   }
 
   service::SitePowerView view() {
-    std::optional<service::SitePowerView> view;
-    server_.service().site_power([&](const Result<service::SitePowerView>& found) {
-      RC_ASSERT(found.ok());
-      view = *found;
-    });
+    const auto view = server_.service().site_power();
+    RC_ASSERT(view.ok());
     server_.settle();
-    RC_ASSERT(view.has_value());
     return *view;
   }
 

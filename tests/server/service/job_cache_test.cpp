@@ -1,4 +1,4 @@
-// Jobs that another server changes: only the newer events are read and folded.
+// Changes of a job while the store commits others, and after it has failed.
 #include "server/service/job_cache.h"
 
 #include <gmock/gmock.h>
@@ -9,68 +9,62 @@
 namespace perseus::service {
 namespace {
 
-using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::JobsInMemory;
 
-/// Two servers on one database; the second one has the job in memory.
 class JobCacheTest : public ::testing::Test {
  protected:
-  JobCacheTest() {
-    first_.create("job");
-    look(second_);
-  }
-  const jobs::Job* look(JobsInMemory& server) {
-    const jobs::Job* seen = nullptr;
-    server.jobs().with("job", [&](const Result<LiveJob*>& live) { seen = live ? &(*live)->job : nullptr; });
-    server.settle();
-    return seen;
+  JobCacheTest() { base_.create("job"); }
+  /// Adds a policy; refused where there is one.
+  testing::Answer<Ok> set_first_policy() {
+    testing::Answer<Ok> answer;
+    base_.jobs().execute("job", {[](const jobs::Job& job, double) -> Result<Decision> {
+                                   if (!job.policies.empty()) return Error{ErrorCode::conflict, "there is one"};
+                                   return Decision{{jobs::PolicySet{jobs::PowerCap{Watts(900)}}}, {}};
+                                 },
+                                 answer.take()});
+    return answer;
   }
 
-  std::shared_ptr<store::MemoryDatabase> database_ = std::make_shared<store::MemoryDatabase>();
-  JobsInMemory first_{database_}, second_{database_};
+  JobsInMemory base_;
 };
 
-TEST_F(JobCacheTest, AnotherServersEventsAreFoldedWithoutTheEarlierOnes) {
-  std::vector<std::int64_t> news;
-  second_.committed = [&](LiveJob&, const std::vector<SequencedEvent>& events) {
-    for (const SequencedEvent& event : events) news.push_back(event.sequence);
-  };
-  // The earlier events cannot be read any longer: only a tail can.
-  for (store::StoredEvent& event : database_->jobs.at("job").events) event.body = "unreadable";
-  first_.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(900)}}, jobs::JobSeen{}});
-  const jobs::Job* const seen = look(second_);
-  ASSERT_NE(seen, nullptr);
-  EXPECT_EQ(*seen, first_.live("job").job);
-  EXPECT_THAT(news, ElementsAre(4, 5));
+TEST_F(JobCacheTest, ARefusalWaitsUntilWhatItRestsOnIsDurable) {
+  const auto first = set_first_policy(), second = set_first_policy();
+  EXPECT_FALSE(second.given()) << "the first change may fail";
+  base_.settle();
+  EXPECT_TRUE(first->ok());
+  ASSERT_TRUE(second.given());
+  EXPECT_EQ(second->error().message, "there is one");
+  const auto third = set_first_policy();
+  EXPECT_TRUE(third.given() && !third->ok()) << "nothing is under way: at once";
 }
 
-TEST_F(JobCacheTest, AJobThatWasRemovedAndMadeAgainIsReadWhole) {
-  database_->jobs.erase("job");
-  JobsInMemory third(database_);
-  third.create("job");  // as many events, of another job
-  third.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(900)}}});
-  second_.jobs().on_foreign("job", 0);
-  second_.jobs().on_foreign("job", 4);
-  second_.settle();
-  const jobs::Job* const seen = look(second_);
-  ASSERT_NE(seen, nullptr);
-  EXPECT_EQ(*seen, third.live("job").job);
+TEST_F(JobCacheTest, WhatTheStoreRefusesIsUndoneAndWhatRestedOnItIsAnError) {
+  base_.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
+  const auto first = set_first_policy(), second = set_first_policy();
+  base_.settle();
+  EXPECT_EQ(first->error().message, "the disk is full");
+  EXPECT_EQ(second->error().message, "the disk is full");
+  base_.database().write_failure.reset();
+  const auto again = set_first_policy();
+  base_.settle();
+  EXPECT_TRUE(again->ok());
+  EXPECT_EQ(base_.live("job").job.policies.size(), 1U);
 }
 
-TEST_F(JobCacheTest, ChangesInProgressAreDecidedAgainOnTheNewerJob) {
-  first_.append("job", {jobs::PolicySet{jobs::PowerCap{Watts(900)}}});
-  std::vector<std::size_t> policies;  // that each decision saw
-  second_.jobs().execute("job", {[&](const jobs::Job& job, double) {
-                                   policies.push_back(job.policies.size());
-                                   return Result<Decision>(Decision{{jobs::JobSeen{}}, {}});
-                                 },
-                                 {}});
-  second_.settle();
-  EXPECT_EQ(policies.back(), 1U);
-  EXPECT_EQ(second_.live("job").job.sequence, 5);
-  const jobs::Job* const seen = look(first_);
-  ASSERT_NE(seen, nullptr);
-  EXPECT_EQ(*seen, second_.live("job").job);
+TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
+  base_.append("job", {jobs::JobSeen{}});
+  base_.database().jobs.at("job").events.pop_back();  // as from a backup
+  base_.database().jobs.at("job").index.last_sequence -= 1;
+  const auto refused = set_first_policy();
+  base_.settle();
+  EXPECT_EQ(refused->error().code, ErrorCode::unavailable);
+  EXPECT_THAT(refused->error().message, HasSubstr("its log is not the one that this server knew"));
+  const auto again = set_first_policy();
+  base_.settle();
+  EXPECT_TRUE(again->ok());
+  EXPECT_EQ(base_.live("job").job.sequence, 4);
 }
 
 }  // namespace

@@ -123,8 +123,8 @@ TEST_F(JobReactionsTest, TimeAppliesDueEventsAndRetriesRejectedAppends) {
 }
 
 TEST_F(JobReactionsTest, AJobThatCannotBeReadNowIsWokenAgain) {
-  base.jobs().on_foreign("job", 99);
   base.database().failure = Error{ErrorCode::unavailable, "the disk is full"};
+  base.append("job", {jobs::JobSeen{}});
   reactions.wake("job");
   base.settle();
   EXPECT_EQ(base.jobs().next_wake(), now_s() + kRetryAfter_s);

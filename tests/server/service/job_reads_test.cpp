@@ -178,7 +178,6 @@ TEST_F(JobReadsAfterARestart, TheViewOfAnEndedJobToo) {
 
 TEST_F(JobReadsAfterARestart, AViewDoesNotWaitForPlanning) {
   database->blobs.erase("frontier/" + job().input_of[0]);
-  database->claims["characterize/" + job().input_of[0]] = {"another server", now_s() + 100};
   EXPECT_EQ(next_view()->per_iteration, std::nullopt);
 }
 

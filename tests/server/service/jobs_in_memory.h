@@ -23,10 +23,7 @@ class JobsInMemory : public service::Executor {
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
         access_(std::make_shared<service::StoreAccess>(store_, clock_, *this, 10)),
-        jobs_(std::make_shared<service::JobCache>(*access_, clock_, hooks())) {
-    store_.on_foreign(
-        {[this](const std::string& job, std::int64_t sequence) { jobs_->on_foreign(job, sequence); }, {}});
-  }
+        jobs_(std::make_shared<service::JobCache>(*access_, clock_, hooks())) {}
 
   void submit(Kind /*kind*/, Work work) override {
     queue_.push_back([work = std::move(work)] { work()(); });

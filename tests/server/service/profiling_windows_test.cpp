@@ -64,7 +64,6 @@ TEST_F(ProfilingWindowsTest, TheNextWindowFollowsOnceAllRanksHaveReported) {
   EXPECT_THAT(report(1, 0)->rejected, IsEmpty());
   go_on();
   EXPECT_EQ(handed_out(), 2U);
-  EXPECT_THAT(base.database().claims, IsEmpty()) << "released after the decision";
 }
 
 TEST_F(ProfilingWindowsTest, ARepeatedOrLateReportChangesNothing) {
@@ -89,16 +88,6 @@ TEST_F(ProfilingWindowsTest, AReportOfAWindowThatWasNotHandedOutIsRejected) {
   impossible.time_s = {{"forward", {{0.1}, {0.1}, {0.1}}}};
   EXPECT_THAT(send(0, impossible).error().message, HasSubstr("time_breakdown lacks backward"));
   EXPECT_THAT(job().results, IsEmpty());
-}
-
-TEST_F(ProfilingWindowsTest, OnlyOneServerDecides) {
-  base.database().claims["profile/job"] = {"another server", now_s() + options.lease_s};
-  go_on();
-  EXPECT_EQ(handed_out(), 0U);
-  go_on();
-  base.clock().advance(options.lease_s);
-  go_on();
-  EXPECT_EQ(handed_out(), 1U) << "the other server has stopped";
 }
 
 TEST_F(ProfilingWindowsTest, ARankWithoutEnergiesEndsProfiling) {

@@ -71,32 +71,6 @@ TEST_F(RecentEventsTest, AServerThatStartsReadsThePast) {
   EXPECT_EQ(other.page()->events.size(), 2U) << "each event once";
 }
 
-TEST_F(RecentEventsTest, EventsOfAJobThatOnlyAnotherServerHasAreReadToo) {
-  one.base.create("a");
-  Server other(database);
-  other.open();
-  EXPECT_EQ(other.listed(), Texts{"a job_registered "});
-  one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5)}, "alice"});
-  other.base.settle();  // receives the notice
-  other.base.clock().advance(RecentEvents::kBetweenReads_s);
-  EXPECT_EQ(other.listed(), (Texts{"a policy_set alice", "a job_registered "}));
-}
-
-TEST_F(RecentEventsTest, EventsBetweenTheReadOnesAndTheFirstInMemoryAreReadToo) {
-  one.base.create("a");
-  Server other(database);
-  other.open();
-  EXPECT_EQ(other.listed(), Texts{"a job_registered "});
-  one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5)}, "alice"});
-  one.append("a", jobs::PolicyCleared{"power_cap", "bob"});
-  const jobs::Event last{one.base.clock().now_s(), jobs::PolicyCleared{"power_cap", "bob"}};
-  other.base.settle();
-  const auto row = other.base.jobs().index().find("a");
-  other.recent->take("a", {{row->second.last_sequence, last}});  // the job was loaded here before this event
-  other.base.clock().advance(RecentEvents::kBetweenReads_s);
-  EXPECT_EQ(other.listed(), (Texts{"a policy_cleared bob", "a policy_set alice", "a job_registered "}));
-}
-
 TEST_F(RecentEventsTest, PagesHaveEachEventOnce) {
   one.base.create("a");
   for (int k = 0; k < 7; ++k) one.append("a", jobs::PolicySet{jobs::PowerCap{Watts(5.0 + k)}, fmt::format("{}", k)});

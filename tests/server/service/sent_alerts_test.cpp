@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "server/service/alert_claims.h"
 #include "tests/server/service/jobs_in_memory.h"
 
 namespace perseus::service {
@@ -17,35 +16,32 @@ using jobs::Alert;
 
 class SentAlertsTest : public ::testing::Test {
  protected:
-  /// Connected as the service does it.
   struct Server {
-    Server(const std::string& name, std::shared_ptr<store::MemoryDatabase> database)
-        : base(std::move(database)),
-          claims(std::make_shared<AlertClaims>(name, base.access_to_store(), base.clock())),
-          sent_alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock())) {
-      claims->send = [this](const Alert& alert) {
+    explicit Server(std::shared_ptr<store::MemoryDatabase> database, bool enabled = true)
+        : base(std::move(database)), alerts(std::make_shared<SentAlerts>(base.access_to_store(), base.clock())) {
+      alerts->send = [this](const Alert& alert) {
         sent.push_back((alert.resolved_s ? "resolved " : "firing ") + alert.job + " " + alert.text);
-        sent_alerts->note(alert);
+        if (alert.resolved_s) alerts->delivered(alert);  // at once
       };
-      sent_alerts->check = [this](const Alert& alert) { claims->end_if_forgotten(alert); };
-      claims->enable(true);
-      sent_alerts->enable(true);
+      alerts->enable(enabled);
     }
     void raise(const std::string& job) {
-      claims->changed({jobs::AlertKind::over_power, job, "gpt", "much power", 5, 10, {}});
+      alerts->changed({jobs::AlertKind::over_power, job, "gpt", "much power", 5, 10, {}});
+      base.settle();
+    }
+    void resolve(const std::string& job) {
+      alerts->changed({jobs::AlertKind::over_power, job, "gpt", "much power", 5, 10, 20.0});
       base.settle();
     }
     void pass(double seconds) {
       for (double passed = 0; passed < seconds; passed += 10) {
         base.clock().advance(10);
-        claims->tick(base.clock().now_s());
-        sent_alerts->tick(base.clock().now_s());
+        alerts->tick(base.clock().now_s());
         base.settle();
       }
     }
     testing::JobsInMemory base;
-    std::shared_ptr<AlertClaims> claims;
-    std::shared_ptr<SentAlerts> sent_alerts;
+    std::shared_ptr<SentAlerts> alerts;
     std::vector<std::string> sent;
   };
   using Sent = std::vector<std::string>;
@@ -55,12 +51,12 @@ class SentAlertsTest : public ::testing::Test {
 
 TEST_F(SentAlertsTest, AfterARestartTheEndOfAnAlertThatIsGoneIsSentOnce) {
   {
-    Server before("server", database);
+    Server before(database);
     before.raise("a");
     before.raise("b");
     EXPECT_EQ(before.sent.size(), 2U);
   }
-  Server after("server", database);
+  Server after(database);
   after.pass(600);
   after.raise("b");  // it still holds
   EXPECT_EQ(after.sent, Sent{"firing b much power"});
@@ -69,31 +65,49 @@ TEST_F(SentAlertsTest, AfterARestartTheEndOfAnAlertThatIsGoneIsSentOnce) {
   EXPECT_EQ(database->blobs.size(), 1U);
 }
 
-TEST_F(SentAlertsTest, AnAlertOfAServerThatRunsIsNotForgotten) {
-  Server one("one", database), other("other", database);
-  one.raise("a");
-  for (int k = 0; k < 500; ++k) {
-    one.pass(10);
-    other.pass(10);
+TEST_F(SentAlertsTest, AnAlertThatIsRaisedIsNotForgotten) {
+  Server server(database);
+  server.raise("a");
+  server.pass(5000);
+  EXPECT_EQ(server.sent, Sent{"firing a much power"});
+}
+
+TEST_F(SentAlertsTest, AnAlertThatComesBackIsSentAgain) {
+  Server server(database);
+  for (int k = 0; k < 2; ++k) {
+    server.raise("a");
+    server.resolve("a");
   }
-  EXPECT_EQ(one.sent, Sent{"firing a much power"});
-  EXPECT_EQ(other.sent, Sent{});
+  EXPECT_EQ(server.sent,
+            (Sent{"firing a much power", "resolved a much power", "firing a much power", "resolved a much power"}));
+}
+
+TEST_F(SentAlertsTest, WithoutAReceiverNothingIsSentUntilThereIsOne) {
+  Server server(database, false);
+  server.raise("a");
+  server.raise("b");
+  server.resolve("b");
+  server.pass(5000);
+  EXPECT_EQ(server.sent, Sent{});
+  EXPECT_TRUE(database->blobs.empty());
+  server.alerts->enable(true);
+  server.base.settle();
+  EXPECT_EQ(server.sent, Sent{"firing a much power"});
 }
 
 TEST_F(SentAlertsTest, AnAlertThatEndedLeavesNothingInTheStore) {
-  Server server("server", database);
+  Server server(database);
   server.raise("a");
   EXPECT_EQ(database->blobs.size(), 1U);
-  server.claims->changed({jobs::AlertKind::over_power, "a", "gpt", "much power", 5, 10, 20.0});
-  server.base.settle();
+  server.resolve("a");
   EXPECT_TRUE(database->blobs.empty());
   server.pass(5000);
   EXPECT_EQ(server.sent.size(), 2U);
 }
 
 TEST_F(SentAlertsTest, WhileTheStoreDoesNotAnswerItLooksAgain) {
-  { Server("server", database).raise("a"); }
-  Server after("server", database);
+  { Server(database).raise("a"); }
+  Server after(database);
   database->failure = Error{ErrorCode::unavailable, "no answer"};
   after.pass(SentAlerts::kBetweenLooks_s + 100);
   EXPECT_EQ(after.sent, Sent{});

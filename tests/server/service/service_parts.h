@@ -62,7 +62,6 @@ struct ServiceParts {
   std::vector<std::string> log;  ///< lines of the server's log
   service::ServiceOptions options = [this] {
     service::ServiceOptions made;
-    made.owner = "this server";
     made.log = [this](const std::string& line) { log.push_back(line); };
     return made;
   }();

@@ -32,7 +32,6 @@ class Running {
     store_ = *std::move(opened);
     workers_ = std::make_unique<service::WorkerPool>(2, post_);
     service::ServiceOptions options;
-    options.owner = "server";
     options.plan_deadlines = 20;
     auto service = service::Service::open(options, *store_, clock_, *workers_);
     PERSEUS_CHECK(service.ok(), "the service opens");

@@ -80,7 +80,7 @@ TEST_F(TokensTest, StayRequiredWhenTheLastOneIsGone) {
   EXPECT_FALSE(tokens_.required());
   const NewToken boss = make("infrastructure");
   EXPECT_TRUE(tokens_.required());
-  database_->tokens.clear();  // another server removed it
+  database_->tokens.clear();  // an operator removed it in the database
   EXPECT_TRUE(tokens_.load().ok());
   EXPECT_TRUE(tokens_.required());
   EXPECT_EQ(tokens_.identify("", 1000).error().code, ErrorCode::unauthorized);

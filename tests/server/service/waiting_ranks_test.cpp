@@ -64,6 +64,32 @@ TEST_F(WaitingRanksTest, ALaterProcessEndsItsPredecessorsWaitAndNoOther) {
   EXPECT_FALSE(other.given());
 }
 
+/// Another server may have taken over: under a power budget, no answer may make the plan's lease longer.
+TEST_F(WaitingRanksTest, WithoutTheRightToWriteNoLeaseIsRenewed) {
+  bool sure = true;
+  options.may_renew = [&] { return sure; };
+  const auto ask = [&](double wait_s, std::int64_t have = 0) {
+    Answer<jobs::PlanAnswer> answer;
+    waiting.wait({.job = "job", .rank = 0, .have_version = have, .iteration = std::nullopt, .max_wait_s = wait_s},
+                 answer.take());
+    base.settle();
+    return answer;
+  };
+  sure = false;
+  EXPECT_TRUE(ask(0)->ok()) << "no budget: the answer renews nothing";
+  live().job.plan.emplace().budget.emplace().lease_s = 30;
+  ASSERT_FALSE(ask(0)->ok());
+  EXPECT_EQ(ask(0)->error().code, ErrorCode::unavailable);
+  EXPECT_FALSE(ask(5, 7)->ok()) << "a plan renews it, too";
+  sure = true;
+  const auto parked = ask(5);
+  EXPECT_FALSE(parked.given());
+  sure = false;
+  base.clock().advance(5);
+  waiting.tick(now_s());
+  EXPECT_FALSE(parked->ok());
+}
+
 TEST_F(WaitingRanksTest, ACanceledWaitIsNotAnswered) {
   const auto answer = wait(0);
   waiting.cancel(last_);

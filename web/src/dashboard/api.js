@@ -42,7 +42,7 @@
 // GET /v1/history?step=minute|hour|day&from=S    of all jobs
 //                         { step_s, next_s, buckets: [{ start_s, iterations, compared_iterations, energy_j, planned_energy_j }] }
 // GET /v1/site/power?since=VERSION
-//                         { now_s, version, since, gone: [job], allocates, objective, domains: [{ name, parent, limit_w, metered_limit_w, guard_w,
+//                         { now_s, version, since, gone: [job], objective, domains: [{ name, parent, limit_w, metered_limit_w, guard_w,
 //                           granted_w, counted_w, reported_w, reserved_w, metered_w, planned_w, baseline_w, missing_w, price, rate_lost }],
 //                           jobs: [{ job, name, domain, least_rate, priority, accelerators, state, reason, granted_w, counted_w,
 //                           reported_w, planned_w, baseline_w, rate, rate_lost }],

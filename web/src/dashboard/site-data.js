@@ -136,5 +136,4 @@ export function tiersOf(jobs) {
 export const tierName = (leastRate) => (leastRate > 0 ? `at least ${percent(100 * leastRate)}` : 'no least rate');
 
 /** One sentence on the site. */
-export const summaryOf = ({ domains, jobs, allocates }) => `${count(domains.length, 'domain')}, ${count(jobs.length, 'job')}` +
-  (allocates ? '' : '; another server grants: it knows prices and missing watts');
+export const summaryOf = ({ domains, jobs }) => `${count(domains.length, 'domain')}, ${count(jobs.length, 'job')}`;
