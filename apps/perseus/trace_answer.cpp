@@ -34,8 +34,10 @@ std::string cause_text(const SlowdownCause& cause) {
     case CauseKind::drift:
       return fmt::format("drift: computations of the last step take {:.2f} times those of the first", cause.factor);
     case CauseKind::long_sequences:
-      return fmt::format("long sequences: microbatches of up to {:.2f} times the mean, on all ranks alike",
-                         cause.factor);
+      return fmt::format(
+          "long sequences, or pipelines that are slow as a whole: microbatches of up to {:.2f} times the mean, on all "
+          "ranks alike",
+          cause.factor);
     case CauseKind::variation:
       return "computations that vary by themselves: a rank that is slow at times";
     case CauseKind::links:
@@ -213,7 +215,7 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
     facts.push_back({"doubt", doubt_about(answer)});
     return facts;
   }
-  facts.push_back({"who", s.causes.empty() ? fmt::format("no cause explains {:.0f} %", 100 * what_if::kLeastShare)
+  facts.push_back({"who", s.causes.empty() ? fmt::format("nobody: an ideal step takes {}", seconds(s.ideal_s))
                                            : cause_text(s.causes.front())});
   return facts;
 }

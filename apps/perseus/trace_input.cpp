@@ -15,7 +15,7 @@
 namespace perseus::cli {
 namespace {
 
-constexpr double kMostReplayError = 0.1, kMostEarly = 0.02;
+constexpr double kMostReplayError = 0.1, kMostEarly = 0.02, kMostLonger = 0.05;
 
 Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
   if (given.empty()) return std::optional<trace::TraceNames>();
@@ -32,7 +32,8 @@ Result<std::optional<trace::TraceNames>> names_of(const std::string& given) {
 }  // namespace
 
 bool believable(const UnderstoodTrace& understood) {
-  return understood.errors.with_links <= kMostReplayError && understood.errors.early <= kMostEarly;
+  return understood.errors.with_links <= kMostReplayError && understood.errors.early <= kMostEarly &&
+         understood.slowdown.as_run_s <= (1 + kMostLonger) * understood.slowdown.measured_s;
 }
 
 std::string doubt_about(const UnderstoodTrace& understood) {
@@ -42,6 +43,9 @@ std::string doubt_about(const UnderstoodTrace& understood) {
         "dp {}, rank {} computes up to {:.1f} % of a step before its input from rank {} was computed: "
         "have both ranks one clock, and are waits within computations named (receive)?",
         errors.early_rank.pipeline, errors.early_rank.rank, 100 * errors.early, errors.before_early.rank);
+  if (errors.with_links <= kMostReplayError)
+    return fmt::format("steps take {:.4g} s in their mean and {:.4g} s replayed: does each one have one order?",
+                       understood.slowdown.measured_s, understood.slowdown.as_run_s);
   return fmt::format(
       "the replay is {:.1f} % from the timeline, too far for an answer: is --pipeline-parallel right, is "
       "each file of another rank, and have they one clock?",

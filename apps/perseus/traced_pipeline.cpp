@@ -151,7 +151,7 @@ Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& prof
   pipeline.microbatches = trace.job.microbatches;
   pipeline.chunks = trace.job.stages / trace.job.ranks;
   pipeline.transfer_latency = latency_of(trace);
-  pipeline.blocking_transfers = !pipeline.transfer_latency.is_zero();
+  pipeline.blocking_transfers = trace.job.senders_wait && !pipeline.transfer_latency.is_zero();
   return Ok{};
 }
 

@@ -32,6 +32,7 @@ model::Profile any_profile(const model::Schedule& schedule) {
 std::string synthetic_timeline(const SyntheticJob& job) {
   model::PipelineCosts costs;
   costs.transfer_latency.common = Seconds(job.transfer_s);
+  costs.blocking_transfers = job.sends == SyntheticJob::Sends::waits;
   const model::ComputationDag dag = build_dag(any_profile(job.schedule), job.schedule, costs).value();
   const auto before = model::neighbors_before_s(dag);
   std::string text = "[";
@@ -63,6 +64,10 @@ std::string synthetic_timeline(const SyntheticJob& job) {
           if (job.transfer_s > 0 && a.stage != (forward ? 0 : job.schedule.num_stages - 1))
             event(forward ? "forward_receive" : "backward_receive", d, r, start - job.transfer_s, job.transfer_s, step,
                   a.stage, a.microbatch);
+          if (job.sends != SyntheticJob::Sends::none && job.transfer_s > 0 &&
+              a.stage != (forward ? job.schedule.num_stages - 1 : 0))
+            event(forward ? "forward_send" : "backward_send", d, r, start + seconds[i], job.transfer_s, step, a.stage,
+                  a.microbatch);
         }
       }
     }

@@ -29,6 +29,8 @@ recompute = ["recompute"]
 pure_backward = ["pure_backward"]
 forward_receive = ["forward_receive"]
 backward_receive = ["backward_receive"]
+forward_send = ["forward_send"]
+backward_send = ["backward_send"]
 gradient_reduce = ["gradient_reduce"]
 )";
 
@@ -37,6 +39,8 @@ struct SyntheticJob {
   int pipelines = 1, steps = 1;
   std::function<double(const model::Action&, int pipeline, int step)> seconds;
   double transfer_s = 0;  ///< of each result to another rank, in the timeline if > 0; schedules of one chunk
+  /// The sender's side: none, its sends while it computes on, or sends that it waits for.
+  enum class Sends { none, beside, waits } sends = Sends::none;
 };
 
 std::string synthetic_timeline(const SyntheticJob& job);

@@ -80,6 +80,7 @@ class Sharing {
       return shared;
     const auto high = all.begin() + static_cast<std::ptrdiff_t>(0.95 * static_cast<double>(all.size() - 1));
     std::ranges::nth_element(all, high);
+    if (*high < 1 + kLeastSpread) return shared;  // a few: a rank that is slow at times shows the same
     shared.longest = *high;
     shared.length = std::move(length);
     return shared;

@@ -16,6 +16,7 @@ namespace {
 using model::Instruction;
 
 constexpr std::size_t kMostSizes = 64;  ///< of messages, that are told apart
+constexpr double kLeastLost = 0.005;    ///< of a step: below, nobody is named
 constexpr double kLeastUnequal = 1.2;   ///< the largest message over the smallest
 
 double mean(const std::vector<double>& values) {
@@ -185,11 +186,12 @@ class Explaining {
     make_collectives_ideal(ideal);
     ideal.compute = [this](const TracedOp& op, TracedWorker) { return ideal_compute_.at(op.action.instruction); };
     result.ideal_s = replayed(ideal);
-    const double lost = result.as_run_s - result.ideal_s;
+    const double lost = result.as_run_s - result.ideal_s, all_lost = result.measured_s - result.ideal_s;
+    if (std::max(lost, all_lost) < kLeastLost * result.as_run_s) return result;
     for (SlowdownCause& cause : candidates()) {
       if (cause.kind == CauseKind::gaps) {
         cause.without_s = result.as_run_s;
-        cause.share = lost > 0 ? (result.measured_s - result.as_run_s) / lost : 0;
+        cause.share = all_lost > 0 ? (result.measured_s - result.as_run_s) / all_lost : 0;
       } else {
         cause.without_s = replayed_without(cause);
         cause.share = lost > 0 ? (result.as_run_s - cause.without_s) / lost : 0;

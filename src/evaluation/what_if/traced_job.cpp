@@ -20,6 +20,7 @@ using model::Instruction;
 using trace::Span;
 using trace::SpanKind;
 
+constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
 constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
 constexpr const char* kGeneric = "generic";
 constexpr int kShownSteps = 3;  ///< whose faults an error names
@@ -59,11 +60,34 @@ class Understanding {
           "{} steps, none complete; expected one with every microbatch of {} stages and {} microbatches on {} ranks of "
           "{} pipelines{}",
           steps.size(), job_.stages, job_.microbatches, job_.ranks, job_.pipelines, lacks));
+    find_whether_senders_wait();
     if (Status status = add_dags(); !status) return status.error();
     return std::move(job_);
   }
 
  private:
+  void find_whether_senders_wait() {
+    long waits = 0, computes = 0;
+    const auto for_each_rank = [this](auto f) {
+      for (TracedStep& step : job_.steps) {
+        for (PipelineStep& pipeline : step.pipelines) std::ranges::for_each(pipeline.ranks, f);
+      }
+    };
+    for_each_rank([&](const RankStep& rank) {
+      for (std::size_t k = 0; k + 1 < rank.ops.size(); ++k) {
+        const TracedOp& op = rank.ops[k];
+        if (op.send_s > 0) ++(rank.ops[k + 1].start_s < op.end_s() + op.send_s / 2 ? computes : waits);
+      }
+    });
+    // A rank may also do nothing after a send because it waits for an input.
+    job_.senders_wait =
+        waits > 0 && static_cast<double>(computes) < kMostBeside * static_cast<double>(waits + computes);
+    if (job_.senders_wait) return;
+    for_each_rank([](RankStep& rank) {
+      for (TracedOp& op : rank.ops) op.send_s = 0;
+    });
+  }
+
   Status place_threads() {
     int world = timeline_.world_size;
     for (const trace::ThreadPlace& place : timeline_.threads) world = std::max(world, place.global + 1);

@@ -30,7 +30,7 @@ struct TracedOp {
   double duration_s = 0;
   double receive_s = 0;       ///< transfer of its input
   double receive_bytes = -1;  ///< of that transfer; -1: the timeline does not say
-  double send_s = 0;          ///< transfer of its result, for which its rank waits
+  double send_s = 0;          ///< transfer of its result, if ranks wait for their sends
   double pause_s = 0;         ///< garbage collection within it, part of the duration
   [[nodiscard]] double end_s() const { return start_s + duration_s; }
 };
@@ -73,6 +73,7 @@ struct TracedJob {
   std::vector<TracedStep> steps;    ///< complete ones
   int incomplete_steps = 0;
   bool has_transfers = false;
+  bool senders_wait = false;  ///< sends end before their rank computes again
   [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }
   [[nodiscard]] const model::ComputationDag& dag_of(const PipelineStep& p) const { return orders[p.order].dag; }
 };

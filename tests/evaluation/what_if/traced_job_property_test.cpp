@@ -50,6 +50,18 @@ RC_GTEST_PROP(TracedJobs, HaveTheScheduleThatRan, ()) {
   RC_ASSERT(replay_errors(job).computing_alone < 1e-6);
 }
 
+/// Ranks that compute on while they send do not wait for it; without sends nothing says that they do.
+RC_GTEST_PROP(TracedJobs, TellWhetherSendersWait, ()) {
+  using Sends = SyntheticJob::Sends;
+  const Sends sends = *rc::gen::element(Sends::none, Sends::beside, Sends::waits);
+  const int ranks = *rc::gen::inRange(2, 5);
+  const auto schedule = model::make_schedule("1f1b", {ranks, 2 * ranks, 1});
+  const double transfer_s = *rc::gen::inRange(1, 40) / 1000.0;
+  const TracedJob job = understood({*schedule, 1, 2, noisy(0.1, *rc::gen::arbitrary<unsigned>()), transfer_s, sends});
+  RC_ASSERT(job.senders_wait == (sends == Sends::waits));
+  RC_ASSERT(replay_errors(job).with_links < 1e-6);
+}
+
 RC_GTEST_PROP(TracedJobs, NameTheSlowWorkerAndOnlyIt, ()) {
   const int pipelines = *rc::gen::inRange(2, 5), ranks = *rc::gen::inRange(2, 6);
   const TracedWorker slow{*rc::gen::inRange(0, pipelines), *rc::gen::inRange(0, ranks)};
