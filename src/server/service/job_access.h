@@ -37,7 +37,7 @@ class JobAccess {
   void execute(const std::string& id, JobCommand command);
 
   /// Calls `then` with the job once this server knows the rank and the plan of that version: at once if it does,
-  /// whatever the state of the store. Otherwise it reads what other servers have written.
+  /// whatever the state of the store. Otherwise it reads the job first.
   template <class Then>
   void with_rank(const std::string& id, int rank, std::int64_t version, Then then) {
     if (LiveJob* const live = known(id, rank, version)) return then(Result<LiveJob*>(live));

@@ -16,7 +16,7 @@ namespace perseus::service {
 struct JobHooks {
   /// The next event that follows from the job and the time alone; called until there is none.
   std::function<std::optional<jobs::EventBody>(LiveJob&, double now_s)> next_follow_up;
-  /// Called when events became durable here or arrived from another server.
+  /// Called when events became durable, or were read again.
   std::function<void(LiveJob&, const std::vector<SequencedEvent>&)> committed;
   /// Called with events that this server wrote, once they are durable. May be empty.
   std::function<void(const std::vector<SequencedEvent>&)> written = {};

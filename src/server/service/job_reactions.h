@@ -1,6 +1,6 @@
 // Reactions to a job's new events, and to the times at which something is due for it: which part acts, in which order.
 //
-// Input:   committed(): events that became durable here or arrived from another server; wake(): the job's time.
+// Input:   committed(): events that became durable, or were read again; wake(): the job's time.
 // Output:  calls to the parts of the service: subscriptions, waiting ranks, frontiers, profiling, switch latency,
 //          shapes.
 // Errors:  a job that cannot be read now is woken again later.

@@ -1,6 +1,6 @@
 // Measures a job online: hands out profiling windows, takes their results, ends with a profile.
 //
-// Problem: the search for the next window takes seconds; of several servers, one does it; a restart continues it.
+// Problem: the search for the next window takes seconds; a restart continues it.
 // Input:   jobs that are profiled, as their events arrive; reports of ranks.
 // Output:  the events of the next window, of the measured profile, or of the failure.
 // Errors:  usage: a report of a window that was not handed out; invalid_input: one that lacks what was to be measured.
@@ -35,7 +35,7 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
         characterizations_(characterizations),
         profiles_(profiles) {}
 
-  /// Computes the next step after a finished window, on the executor, under a claim.
+  /// Computes the next step after a finished window, on the executor.
   void go_on(LiveJob& live);
   /// The profiling window of a report; nothing: none.
   static std::optional<int> window_of(const LiveJob& live, const jobs::ReportIterations& request);

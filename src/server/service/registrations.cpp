@@ -99,7 +99,7 @@ void Registrations::create_job(const std::string& id, const jobs::RegisterJob& r
                                const Done<jobs::RegisterJobAnswer>& done) {
   const auto decide = [decision = std::move(decision), request](const jobs::Job& job, double) -> Result<Decision> {
     if (job.state == jobs::JobState::none) return decision;
-    // The same key arrived twice at once, here or at another server.
+    // The same key arrived twice at once.
     if (Status same = check_same_request(job, request); !same) return same.error();
     return Decision{};
   };

@@ -6,7 +6,7 @@
 //          have. waits, refused: see admission_decision.h. The same request again renews the reservation. One for
 //          other watts replaces it if it is admitted; otherwise the reservation stays.
 // Errors:  not_found: there is no site; an unknown job or profile. usage: a wrong name. unavailable: the jobs are still
-//          being read, or another server is admitting a job. too_large: too many reservations. Those of the store.
+//          being read. too_large: too many reservations. Those of the store.
 // Cost:    a change of the reservations, unless nothing changes; admission_decision.h on the executor.
 // Threads: io thread.
 // Source:  docs/decisions/0056.

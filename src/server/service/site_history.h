@@ -37,7 +37,7 @@ class SiteHistory : public std::enable_shared_from_this<SiteHistory> {
   SiteHistory(StoreAccess& store, const Clock& clock, std::string source)
       : store_(store), clock_(clock), source_(std::move(source)) {}
 
-  /// What this server's allocation has led to; nothing: there is nothing to record. Never empty.
+  /// What the division of the watts has led to; nothing: there is nothing to record. Never empty.
   std::function<std::optional<SitePowerView>()> reading;
   void proof(const SiteProofQuery& query, Done<SiteProof> done);
 

@@ -17,9 +17,7 @@ bool has_grant(const jobs::Job& job) { return job.grant && job.grant->granted_w;
 
 SitePower::SitePower(const ServiceOptions& options, StoreAccess& store, JobCache& jobs, const Clock& clock,
                      Executor& executor)
-    : options_(options),
-      store_(store),
-      jobs_(jobs),
+    : jobs_(jobs),
       clock_(clock),
       executor_(executor),
       documents_(std::make_shared<SiteDocuments>(store)),

@@ -85,8 +85,6 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   void divided(std::uint64_t run, Divided result);
   void grant(const PoweredJob& job, Watts watts, double now_s);
 
-  const ServiceOptions& options_;
-  StoreAccess& store_;
   JobCache& jobs_;
   const Clock& clock_;
   Executor& executor_;

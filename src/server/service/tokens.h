@@ -68,7 +68,7 @@ class Tokens {
   Status load();
   /// From now on uses the store asynchronously, as the io thread must.
   void serve(std::shared_ptr<StoreAccess> access) { access_ = std::move(access); }
-  /// Reads the tokens again after another server has changed them. The tokens in memory apply until then, and if the
+  /// Reads the tokens again, as on a reload. The tokens in memory apply until then, and if the
   /// read fails.
   void refresh(std::function<void(const Error&)> failed);
   [[nodiscard]] bool required() const { return required_; }
@@ -84,7 +84,7 @@ class Tokens {
   void put(const store::TokenRow& token, std::function<void(Status)> done);
   /// `id`: the hash or at least its first 8 digits.
   void revoke(const std::string& id, std::function<void(Status)> done);
-  /// Called when tokens were made or revoked, here or by another server.
+  /// Called when tokens were made or revoked.
   void on_change(std::function<void()> changed) { changed_ = std::move(changed); }
 
  private:
@@ -100,7 +100,7 @@ class Tokens {
 
   store::Store& store_;
   std::shared_ptr<StoreAccess> access_;  ///< null: uses the store itself
-  std::uint64_t changes_ = 0;            ///< made here or reported by other servers
+  std::uint64_t changes_ = 0;            ///< made here or read again
   const bool local_;
   bool required_;
   bool setting_known_ = false;  ///< the store has the setting
