@@ -152,6 +152,7 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
                        ? "one pipeline: none waits for a slower one"
                        : "waiting for a slower pipeline: percent of the pipelines that wait, and their sums; what the "
                          "slower one saves is not counted");
+  if (options.pipeline.traced) all.push_back(options.pipeline.traced->assumption);
   if (options.switch_latency_s > 0) {
     all.push_back(fmt::format("a clock takes effect {:g} s after it was requested", options.switch_latency_s));
   }

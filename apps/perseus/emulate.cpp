@@ -90,7 +90,7 @@ Result<UnderstoodTrace> take_trace(TraceInput input, model::Scenario& scenario) 
                              input.files.front(), trace->job.tensor_parallel, scenario.tensor_parallel)};
   trace->job.tensor_parallel = 1;  // the emulator multiplies by the scenario's
   scenario.timing.transfer_latency = latency_of(*trace);
-  scenario.timing.blocking_transfers = !scenario.timing.transfer_latency.is_zero();
+  scenario.timing.blocking_transfers = senders_wait(*trace);
   scenario.timing.serial_transfers = false;
   return trace;
 }
@@ -228,14 +228,16 @@ Result<EmulationReport> emulate_scenario(const model::Scenario& scenario, const 
     report.scaling = *std::move(rows);
   }
   report.facts = facts_of(scenario, kinds, num_stragglers);
-  if (trace) report.facts.insert(report.facts.begin(), {"timeline", origin_of(*trace, options.trace)});
+  if (trace)
+    report.facts.insert(report.facts.begin(),
+                        {{"timeline", origin_of(*trace, options.trace)}, {"assumed", assumption_of(*trace)}});
   add_noise(scenario, *profiles, report.facts);
   report.origin = origin_facts();
   return report;
 }
 
 Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
-  Result<model::Scenario> scenario = formats::read_scenario(options.scenario);
+  Result<model::Scenario> scenario = formats::read_scenario(options.scenario, !options.trace.files.empty());
   if (!scenario) return scenario.error();
   if (options.seed) scenario->seed = *options.seed;
   if (!options.methods.empty()) scenario->methods = options.methods;

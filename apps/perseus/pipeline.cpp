@@ -302,7 +302,10 @@ Result<Measurements> read_measurements(const PipelineOptions& given) {
       measured.facts.begin(),
       {{"profile", file_name(options.profile)},
        {"blocking power", fmt::format("{:g} W{}", blocking.value(), measured.default_blocking ? kGuessed : "")}});
-  if (options.traced && !options.traced->origin.empty()) measured.facts.push_back({"timeline", options.traced->origin});
+  if (options.traced && !options.traced->origin.empty()) {
+    measured.facts.push_back({"timeline", options.traced->origin});
+    measured.facts.push_back({"assumed", options.traced->assumption});
+  }
   if (!options.transfer_latency.is_zero()) {
     measured.facts.push_back({"transfer latency", fmt::format("{}{}", model::text_of(options.transfer_latency),
                                                               options.blocking_transfers ? ", the sender waits"

@@ -26,7 +26,8 @@ namespace perseus::cli {
 struct TracedPipeline {
   model::Profile profile;
   model::Schedule schedule;
-  std::string origin;  ///< the timeline, for reports; empty: reported elsewhere
+  std::string assumption;
+  std::string origin;  ///< the timeline, for reports; empty: reported elsewhere, with the assumption
 };
 
 struct PipelineOptions {

@@ -1,6 +1,7 @@
 #include "trace_answer.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <boost/json/array.hpp>
@@ -21,35 +22,77 @@ using what_if::SlowdownCause;
 using what_if::Waiting;
 
 constexpr std::size_t kMostRankRows = 64;
+constexpr std::ptrdiff_t kMostNumbers = 3;  ///< of steps
 
 std::string seconds(double s) { return report::text_of(Seconds(s)); }
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
-std::string cause_text(const SlowdownCause& cause) {
+/// "3, 7 and 2 more"
+std::string numbers_text(const std::vector<int>& numbers) {
+  const auto shown = std::min<std::ptrdiff_t>(std::ssize(numbers), kMostNumbers);
+  return fmt::format("{}{}", fmt::join(numbers.begin(), numbers.begin() + shown, ", "),
+                     shown < std::ssize(numbers) ? fmt::format(" and {} more", std::ssize(numbers) - shown) : "");
+}
+
+/// ", mostly dp 0, stage 1 in step 3", as far as it is known.
+std::string mostly(const SlowdownCause& cause) {
+  std::string where;
+  if (cause.link) {
+    const auto& [boundary, forward, pipeline] = *cause.link;
+    where = fmt::format("{}->{}{}", boundary + (forward ? 0 : 1), boundary + (forward ? 1 : 0),
+                        pipeline < 0 ? "" : fmt::format(" of dp {}", pipeline));
+  } else if (cause.collective) {
+    where = trace::name_of(*cause.collective);
+  } else if (cause.stage >= 0 && (cause.kind == CauseKind::variation || cause.kind == CauseKind::pauses)) {
+    where = fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
+  }
+  if (!cause.steps.empty())
+    where += fmt::format("{}in step{} {}", where.empty() ? "" : " ", cause.steps.size() == 1 ? "" : "s",
+                         numbers_text(cause.steps));
+  return where.empty() ? where : ", mostly " + where;
+}
+
+std::string cause_text(const SlowdownCause& cause, const what_if::TracedJob& job) {
   switch (cause.kind) {
     case CauseKind::worker:
-      return fmt::format("worker {}: {:.2f} times as slow as its peers", worker_text(cause), cause.factor);
+      return fmt::format("worker dp {}, stage {}: {:.2f} times as slow as its peers{}", cause.worker.pipeline,
+                         cause.stage, cause.factor, mostly(cause));
+    case CauseKind::pipeline:
+      return fmt::format("pipeline dp {}: all its ranks are {:.2f} times as slow as their peers{}",
+                         cause.worker.pipeline, cause.factor, mostly(cause));
     case CauseKind::stage:
-      return fmt::format("stage {}: {:.2f} times the mean stage", cause.stage, cause.factor);
+      return fmt::format("stage {}: {:.2f} times the usual stage{}", cause.stage, cause.factor, mostly(cause));
+    case CauseKind::steps:
+      return fmt::format("step{} {}: {}{:.2f} times the usual step", cause.steps.size() == 1 ? "" : "s",
+                         numbers_text(cause.steps), cause.steps.size() == 1 ? "" : "up to ", cause.factor);
     case CauseKind::drift:
       return fmt::format("drift: computations of the last step take {:.2f} times those of the first", cause.factor);
     case CauseKind::long_sequences:
-      return fmt::format(
-          "long sequences, or pipelines that are slow as a whole: microbatches of up to {:.2f} times the mean, on all "
-          "ranks alike",
-          cause.factor);
+      return fmt::format("long sequences: microbatches of up to {:.2f} times the mean, on all ranks alike{}",
+                         cause.factor, mostly(cause));
     case CauseKind::variation:
-      return "computations that vary by themselves: a rank that is slow at times";
+      return "computations that vary by themselves" + mostly(cause);
     case CauseKind::links:
-      return "transfers slower than their median: links";
+      return "transfers slower than their median" + mostly(cause);
     case CauseKind::collectives:
-      return "collectives slower than their median";
+      return "collectives slower than their median" + mostly(cause);
     case CauseKind::pauses:
-      return "garbage collection";
+      return "garbage collection" + mostly(cause);
     case CauseKind::gaps:
-      return "gaps that no dependency explains: loading, launches";
+      return (job.has_transfers ? "gaps that no dependency explains: loading, launches"
+                                : "gaps: transfers, loading or launches, the timeline does not say which") +
+             mostly(cause);
   }
   return "";
+}
+
+std::string clock_text(const what_if::ClockOffset& clock) {
+  return fmt::format("dp {}{} is {:.1f} ms {} {}", clock.pipeline,
+                     clock.rank < 0 ? "" : fmt::format(", rank {}", clock.rank), 1e3 * std::abs(clock.late_s),
+                     clock.late_s > 0 ? "late" : "early",
+                     clock.aligned     ? "by the ends of collectives: aligned"
+                     : clock.rank >= 0 ? "by the ends of collectives, or its peer is wrong: not aligned"
+                                       : "by the begins of its steps, which may be loading: not aligned");
 }
 
 /// Waiting of each stage: means over pipelines.
@@ -125,14 +168,10 @@ std::string heat_picture(const TraceAnswer& answer) {
 
 int gpus_of(const UnderstoodTrace& trace) { return trace.job.pipelines * trace.job.ranks * trace.job.tensor_parallel; }
 
-std::string worker_text(const SlowdownCause& cause) {
-  return fmt::format("dp {}, stage {}", cause.worker.pipeline, cause.stage);
-}
-
 report::TextRows cause_rows(const TraceAnswer& answer) {
   report::TextRows rows{{"cause", "step without it", "explains"}, {}};
   for (const SlowdownCause& cause : answer.slowdown.causes)
-    rows.rows.push_back({cause_text(cause), seconds(cause.without_s), percent(cause.share)});
+    rows.rows.push_back({cause_text(cause, answer.job), seconds(cause.without_s), percent(cause.share)});
   return rows;
 }
 
@@ -166,7 +205,7 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   const what_if::Slowdown& s = answer.slowdown;
   std::vector<report::ReportFact> facts;
   facts.push_back({"read", fmt::format("{} events of {} file{}, {} of other kinds; names: {}", answer.timeline.events,
-                                       answer.timeline.files, answer.timeline.files == 1 ? "" : "s",
+                                       answer.timeline.files.size(), answer.timeline.files.size() == 1 ? "" : "s",
                                        answer.timeline.other_events, answer.timeline.names)});
   facts.push_back({"job", fmt::format("{} pipeline{} of {} ranks and {} stages, {} microbatches", job.pipelines,
                                       job.pipelines == 1 ? "" : "s", job.ranks, job.stages, job.microbatches)});
@@ -184,6 +223,8 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
       {"steps", fmt::format("{} complete, {} incomplete and left out{}", job.steps.size(), job.incomplete_steps,
                             answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned)
                                                         : std::string())});
+  for (const std::string& fault : job.faults) facts.push_back({"left out", fault});
+  for (const what_if::ClockOffset& clock : job.clocks) facts.push_back({"clock", clock_text(clock)});
   if (answer.timeline.unpaired_events > 0)
     facts.push_back({"alone", fmt::format("{} ends without a begin or begins without an end: their steps lack them",
                                           answer.timeline.unpaired_events)});
@@ -207,6 +248,8 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
     }
     if (!sized) links += "; latency alone: no unequal sizes of messages are in the timeline";
     facts.push_back({"links", links});
+  } else if (job.ranks > 1) {
+    facts.push_back({"links", "none in the timeline: what transfers cost cannot be told from loading and launches"});
   }
   const double waiting = mean_waiting(answer);
   facts.push_back({"waiting", fmt::format("{} of a step, {}, in the mean of all ranks", seconds(waiting),
@@ -216,18 +259,24 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
     return facts;
   }
   facts.push_back({"who", s.causes.empty() ? fmt::format("nobody: an ideal step takes {}", seconds(s.ideal_s))
-                                           : cause_text(s.causes.front())});
+                                           : cause_text(s.causes.front(), job)});
   return facts;
 }
 
 json::object trace_json(const TraceAnswer& answer) {
   const what_if::TracedJob& job = answer.job;
   const what_if::Slowdown& s = answer.slowdown;
-  json::array causes, waiting, steps, types, links, others;
+  json::array causes, waiting, steps, types, links, others, clocks;
   for (const SlowdownCause& c : s.causes) {
     json::object cause{{"kind", what_if::name_of(c.kind)}, {"without_s", c.without_s}, {"share", c.share}};
-    if (c.kind == CauseKind::worker) cause["data_rank"] = c.worker.pipeline;
+    if (c.worker.pipeline >= 0) cause["data_rank"] = c.worker.pipeline;
     if (c.stage >= 0) cause["stage"] = c.stage;
+    if (c.link) {
+      cause["boundary"] = c.link->boundary, cause["direction"] = c.link->forward ? "forward" : "backward";
+      if (c.link->pipeline >= 0) cause["data_rank"] = c.link->pipeline;
+    }
+    if (c.collective) cause["collective"] = trace::name_of(*c.collective);
+    if (!c.steps.empty()) cause["steps"] = json::array(c.steps.begin(), c.steps.end());
     if (c.factor != 1) cause["factor"] = c.factor;
     causes.push_back(std::move(cause));
   }
@@ -256,6 +305,11 @@ json::object trace_json(const TraceAnswer& answer) {
                      {"longest_s", l.longest_s},
                      {"latency_s", l.latency_s},
                      {"bytes_per_s", l.bytes_per_s ? json::value(*l.bytes_per_s) : json::value(nullptr)}});
+  for (const what_if::ClockOffset& clock : job.clocks)
+    clocks.push_back({{"data_rank", clock.pipeline},
+                      {"rank", clock.rank < 0 ? json::value(nullptr) : json::value(clock.rank)},
+                      {"late_s", clock.late_s},
+                      {"aligned", clock.aligned}});
   return {{"events", answer.timeline.events},
           {"other_events", answer.timeline.other_events},
           {"names", answer.timeline.names},
@@ -267,6 +321,8 @@ json::object trace_json(const TraceAnswer& answer) {
           {"schedule", job.schedule().name},
           {"orders", job.orders.size()},
           {"incomplete_steps", job.incomplete_steps},
+          {"left_out", json::array(job.faults.begin(), job.faults.end())},
+          {"clocks", std::move(clocks)},
           {"unpaired_events", answer.timeline.unpaired_events},
           {"replay_error",
            {{"with_links", answer.errors.with_links},
@@ -290,12 +346,12 @@ json::object trace_json(const TraceAnswer& answer) {
 report::StaticPage trace_page(const TraceAnswer& answer, const std::vector<report::ReportFact>& inputs) {
   const what_if::Slowdown& s = answer.slowdown;
   const double waiting = mean_waiting(answer) / s.measured_s;
-  report::StaticPage page{
-      "Perseus trace",
-      s.causes.empty() ? fmt::format("ranks wait {} of a step", percent(waiting))
-                       : fmt::format("ranks wait {} of a step; {}", percent(waiting), cause_text(s.causes.front())),
-      inputs,
-      {}};
+  report::StaticPage page{"Perseus trace",
+                          s.causes.empty() ? fmt::format("ranks wait {} of a step", percent(waiting))
+                                           : fmt::format("ranks wait {} of a step; {}", percent(waiting),
+                                                         cause_text(s.causes.front(), answer.job)),
+                          inputs,
+                          {}};
   page.sections.push_back({"The job", {}, trace_facts(answer), {}, ""});
   page.sections.push_back({"Who",
                            {},

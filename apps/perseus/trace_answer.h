@@ -26,8 +26,6 @@ struct TraceAnswer : UnderstoodTrace {
 
 /// Of the whole job.
 int gpus_of(const UnderstoodTrace& trace);
-/// "dp 0, stage 0"
-std::string worker_text(const what_if::SlowdownCause& cause);
 report::TextRows cause_rows(const TraceAnswer& answer);
 /// Per rank, or per stage (means over pipelines) where there are more than kMostRankRows ranks.
 report::TextRows waiting_rows(const TraceAnswer& answer);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -38,18 +39,24 @@ bool believable(const UnderstoodTrace& understood) {
 
 std::string doubt_about(const UnderstoodTrace& understood) {
   const what_if::ReplayErrors& errors = understood.errors;
+  if (understood.job.all_in_one && understood.job.ranks > 1)
+    return fmt::format(
+        "the replay is {:.1f} % from the timeline: without --pipeline-parallel, all {} ranks are one pipeline",
+        100 * std::max(errors.with_links, errors.early), understood.job.ranks);
   if (errors.early > kMostEarly)
     return fmt::format(
-        "dp {}, rank {} computes up to {:.1f} % of a step before its input from rank {} was computed: "
+        "dp {}, rank {} computes up to {:.1f} ms ({:.1f} % of a step) before its input from rank {} was computed: "
         "have both ranks one clock, and are waits within computations named (receive)?",
-        errors.early_rank.pipeline, errors.early_rank.rank, 100 * errors.early, errors.before_early.rank);
+        errors.early_rank.pipeline, errors.early_rank.rank, 1e3 * errors.early_s, 100 * errors.early,
+        errors.before_early.rank);
   if (errors.with_links <= kMostReplayError)
     return fmt::format("steps take {:.4g} s in their mean and {:.4g} s replayed: does each one have one order?",
                        understood.slowdown.measured_s, understood.slowdown.as_run_s);
   return fmt::format(
       "the replay is {:.1f} % from the timeline, too far for an answer: is --pipeline-parallel right, is "
-      "each file of another rank, and have they one clock?",
-      100 * errors.with_links);
+      "each file of another rank, have they one clock{}?",
+      100 * errors.with_links,
+      understood.job.has_transfers ? "" : ", and are transfers, which the timeline lacks, short");
 }
 
 Status check_believable(const UnderstoodTrace& understood, const TraceInput& input) {

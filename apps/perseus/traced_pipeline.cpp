@@ -98,10 +98,22 @@ model::TransferLatency latency_of(const UnderstoodTrace& trace) {
   return model::TransferLatency(std::move(boundaries));
 }
 
+bool senders_wait(const UnderstoodTrace& trace) { return trace.job.senders_wait && !latency_of(trace).is_zero(); }
+
+std::string assumption_of(const UnderstoodTrace& trace) {
+  return fmt::format(
+      "computations{} take their median times in the timeline, each stage as on its usual worker: what varies from "
+      "step "
+      "to step or with the microbatch is not in this{}",
+      trace.job.has_transfers ? " and transfers" : "",
+      trace.job.has_transfers || trace.job.ranks == 1 ? "" : "; transfers take no time, since the timeline has none");
+}
+
 std::vector<double> stragglers_of(const UnderstoodTrace& trace) {
   for (const what_if::SlowdownCause& cause : trace.slowdown.causes) {
     const std::vector<double>& times = trace.slowdown.pipeline_s;
-    if (cause.kind == what_if::CauseKind::worker) return {times[cause.worker.pipeline] / lower_median(times)};
+    if (cause.kind == what_if::CauseKind::worker || cause.kind == what_if::CauseKind::pipeline)
+      return {times[cause.worker.pipeline] / lower_median(times)};
   }
   return {1.05, 1.1, 1.2};
 }
@@ -115,7 +127,7 @@ std::string traced_timelines(const UnderstoodTrace& trace, const PipelineOptions
   model::ComputationDag dag = trace.job.dag_of(*slowest);
   dag.blocking_power = Watts(*pipeline.blocking_power_w);
   dag.accelerators.assign(dag.num_ranks(), trace.job.tensor_parallel);
-  double origin = step.end_s;
+  double origin = step.end_s();
   for (const what_if::RankStep& rank : slowest->ranks) origin = std::min(origin, rank.ops.front().start_s);
   const int number = static_cast<int>(slowest - step.pipelines.begin());
   const std::vector<double> end = what_if::replay_pipeline(trace.job, *slowest, number, what_if::measured_times());
@@ -132,7 +144,7 @@ std::string traced_timelines(const UnderstoodTrace& trace, const PipelineOptions
 
 Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& profile, const std::string& gpu,
                            PipelineOptions& pipeline) {
-  TracedPipeline traced{{}, trace.job.schedule(), {}};
+  TracedPipeline traced{{}, trace.job.schedule(), assumption_of(trace), {}};
   if (profile.empty()) {
     const auto modeled = partitioner::gpu_named(gpu);
     if (!modeled) return modeled.error();
@@ -151,7 +163,7 @@ Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& prof
   pipeline.microbatches = trace.job.microbatches;
   pipeline.chunks = trace.job.stages / trace.job.ranks;
   pipeline.transfer_latency = latency_of(trace);
-  pipeline.blocking_transfers = trace.job.senders_wait && !pipeline.transfer_latency.is_zero();
+  pipeline.blocking_transfers = senders_wait(trace);
   return Ok{};
 }
 

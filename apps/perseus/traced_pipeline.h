@@ -25,7 +25,11 @@ Status set_traced_pipeline(const UnderstoodTrace& trace, const std::string& prof
 /// The measured curves, scaled so that the highest clock takes the traced time. Another number of stages is stretched.
 Result<model::Profile> scaled_profile(const UnderstoodTrace& trace, const std::string& path);
 model::TransferLatency latency_of(const UnderstoodTrace& trace);
-/// Time of the pipeline with the slowest worker over that of the others; some, where no worker is slow.
+/// Ranks wait for their sends.
+bool senders_wait(const UnderstoodTrace& trace);
+/// What the times above leave out.
+std::string assumption_of(const UnderstoodTrace& trace);
+/// Time of the slow pipeline, or that of the slowest worker, over that of the others; some, where none is slow.
 std::vector<double> stragglers_of(const UnderstoodTrace& trace);
 /// The slowest pipeline of the median step, as measured and as replayed.
 std::string traced_timelines(const UnderstoodTrace& trace, const PipelineOptions& pipeline);

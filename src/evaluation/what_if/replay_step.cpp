@@ -135,7 +135,8 @@ namespace {
 
 /// Sets `errors.early` and its ranks.
 void find_early(const TracedJob& job, ReplayErrors& errors) {
-  std::map<std::tuple<int, int, int>, std::vector<double>> early;  // by pipeline, rank of the input, rank
+  std::map<std::tuple<int, int, int>, std::vector<std::pair<double, double>>>
+      early;  // by pipeline, rank of the input, rank
   for (const TracedStep& step : job.steps) {
     for (int d = 0; d < job.pipelines; ++d) {
       const PipelineStep& p = step.pipelines[d];
@@ -153,14 +154,16 @@ void find_early(const TracedJob& job, ReplayErrors& errors) {
         found->second = std::max(found->second, by);
       }
       const double span = measured_span(p);
-      for (const auto& [ranks, by] : most) early[{d, ranks.first, ranks.second}].push_back(span > 0 ? by / span : 0);
+      for (const auto& [ranks, by] : most)
+        early[{d, ranks.first, ranks.second}].emplace_back(span > 0 ? by / span : 0, by);
     }
   }
   for (auto& [ranks, all] : early) {
-    const double usual = median(std::move(all));
+    const auto [usual, usual_s] = lower_median(std::move(all));
     const auto [pipeline, before, after] = ranks;
     if (usual > errors.early)
-      errors.early = usual, errors.early_rank = {pipeline, after}, errors.before_early = {pipeline, before};
+      errors.early = usual, errors.early_s = usual_s, errors.early_rank = {pipeline, after},
+      errors.before_early = {pipeline, before};
   }
 }
 

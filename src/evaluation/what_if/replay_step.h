@@ -46,8 +46,8 @@ double measured_span(const PipelineStep& step);
 struct ReplayErrors {
   double with_links = 0, computing_alone = 0;  ///< medians over steps and pipelines of |replayed / measured - 1|
   /// How much earlier than its input was computed some computation of `early_rank` starts, in the median of all steps
-  /// and over the pipeline's time; the largest of all ranks. Ranks with one clock have none.
-  double early = 0;
+  /// over the pipeline's time and in seconds; the largest of all ranks. Ranks with one clock have none.
+  double early = 0, early_s = 0;
   TracedWorker early_rank, before_early;  ///< and the rank of its input
 };
 ReplayErrors replay_errors(const TracedJob& job);

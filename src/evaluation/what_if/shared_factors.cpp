@@ -18,24 +18,14 @@ constexpr double kShortest_s = 1e-12;
 constexpr double kSignificant = 2.33;     ///< standard deviations: 1 %
 constexpr std::size_t kMostPoints = 200;  ///< of a trend
 constexpr std::size_t kLeastMicrobatches = 16;
+constexpr double kSure = 5;           ///< standard errors of a pipeline's factor
 constexpr double kLeastVariance = 6;  ///< of the shared factor, over the one that noise of the ranks explains
-
-template <class Visit>
-void for_each_op(const TracedJob& job, Visit visit) {
-  for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
-    for (int d = 0; d < job.pipelines; ++d) {
-      for (const RankStep& rank : job.steps[s].pipelines[d].ranks) {
-        for (const TracedOp& op : rank.ops) visit(s, d, op);
-      }
-    }
-  }
-}
 
 class Sharing {
  public:
-  explicit Sharing(const TracedJob& job) : job_(job) {
+  Sharing(const TracedJob& job, const std::vector<bool>& left_out) : job_(job), left_out_(left_out) {
     std::map<std::tuple<int, Instruction, int>, std::vector<double>> times;
-    for_each_op(job, [&](int, int d, const TracedOp& op) {
+    for_each_op([&](int, int d, const TracedOp& op) {
       times[{op.action.stage, op.action.instruction, d}].push_back(std::max(op.duration_s, kShortest_s));
     });
     std::map<std::pair<int, Instruction>, std::vector<double>> pipelines;
@@ -55,26 +45,19 @@ class Sharing {
     SharedFactors shared;
     Lengths length = lengths();
     shared.drift = trend(length);
-    double sum = 0, count = 0;
-    for (std::size_t s = 0; s < length.size(); ++s) {
-      for (auto& pipeline : length[s]) {
-        for (double& of_microbatch : pipeline) {
-          of_microbatch /= shared.drift_of(static_cast<int>(s));
-          sum += of_microbatch, ++count;
-        }
-      }
-    }
+    for_each_of(length, [&](int s, int, double& of_microbatch) { of_microbatch /= shared.drift_of(s); });
+    shared.pipeline = slow_pipelines(length);
+    double sum = 0, count = 0, variance = 0;
+    for_each_of(length, [&](int, int d, double& of_microbatch) {
+      of_microbatch /= shared.pipeline_of(d);
+      sum += of_microbatch, ++count;
+    });
     std::vector<double> all;
-    double variance = 0;
-    for (auto& step : length) {
-      for (auto& pipeline : step) {
-        for (double& of_microbatch : pipeline) {
-          of_microbatch *= count / sum;
-          variance += (of_microbatch - 1) * (of_microbatch - 1) / count;
-          all.push_back(of_microbatch);
-        }
-      }
-    }
+    for_each_of(length, [&](int, int, double& of_microbatch) {
+      of_microbatch *= count / sum;
+      variance += (of_microbatch - 1) * (of_microbatch - 1) / count;
+      all.push_back(of_microbatch);
+    });
     if (all.size() < kLeastMicrobatches || variance < kLeastSpread * kLeastSpread ||
         variance < kLeastVariance * noise())
       return shared;
@@ -87,11 +70,31 @@ class Sharing {
   }
 
  private:
+  template <class Visit>
+  void for_each_op(Visit visit) const {
+    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s) {
+      if (left_out_[s]) continue;
+      for (int d = 0; d < job_.pipelines; ++d) {
+        for (const RankStep& rank : job_.steps[s].pipelines[d].ranks) {
+          for (const TracedOp& op : rank.ops) visit(s, d, op);
+        }
+      }
+    }
+  }
+  template <class Visit>
+  void for_each_of(Lengths& length, Visit visit) const {
+    for (int s = 0; s < static_cast<int>(length.size()); ++s) {
+      for (int d = 0; d < job_.pipelines && !left_out_[s]; ++d) {
+        for (double& of_microbatch : length[s][d]) visit(s, d, of_microbatch);
+      }
+    }
+  }
+
   [[nodiscard]] Lengths lengths() const {
     std::vector<std::vector<std::vector<std::vector<double>>>> ratios(
         job_.steps.size(), {static_cast<std::size_t>(job_.pipelines),
                             std::vector<std::vector<double>>(static_cast<std::size_t>(job_.microbatches))});
-    for_each_op(job_, [&](int s, int d, const TracedOp& op) {
+    for_each_op([&](int s, int d, const TracedOp& op) {
       ratios[s][d][op.action.microbatch].push_back(std::max(op.duration_s, kShortest_s) /
                                                    usual_.at({op.action.stage, op.action.instruction, d}));
     });
@@ -99,22 +102,68 @@ class Sharing {
     for (std::size_t s = 0; s < ratios.size(); ++s) {
       for (auto& pipeline : ratios[s]) {
         auto& of_pipeline = length[s].emplace_back();
-        for (auto& of_microbatch : pipeline) of_pipeline.push_back(lower_median(std::move(of_microbatch)));
+        for (auto& of_microbatch : pipeline)
+          of_pipeline.push_back(left_out_[s] ? 1 : lower_median(std::move(of_microbatch)));
       }
     }
     return length;
   }
 
+  /// Factors of the pipelines; empty: none is slow as a whole.
+  [[nodiscard]] std::vector<double> slow_pipelines(const Lengths& length) const {
+    if (job_.pipelines < 2 || job_.ranks < 2) return {};  // of one rank: a slow worker
+    struct Level {
+      std::vector<double> over_usual;  ///< of the same step, per step
+      double within = 0, steps = 0;    ///< variances of its microbatches and of its steps
+    };
+    std::vector<Level> levels(job_.pipelines);
+    for (std::size_t s = 0; s < length.size(); ++s) {
+      if (left_out_[s]) continue;
+      std::vector<double> middles;
+      for (const auto& of_pipeline : length[s]) middles.push_back(median(of_pipeline));
+      const double usual = lower_median(middles);
+      for (int d = 0; d < job_.pipelines; ++d) {
+        levels[d].over_usual.push_back(middles[d] / usual);
+        levels[d].within += relative_variance(length[s][d]);
+      }
+    }
+    double variance = 0;  // of a pipeline's median
+    for (Level& level : levels) {
+      const auto steps = static_cast<double>(level.over_usual.size());
+      const double microbatches = std::max(1, job_.microbatches - 1);
+      variance = std::max({variance, 1.57 * level.within / steps / microbatches / steps,
+                           1.57 * relative_variance(level.over_usual) / std::max(1.0, steps - 1)});
+    }
+    const double least = std::max(kLeastGrowth, kSure * std::sqrt(2 * variance));
+    std::vector<double> factors;
+    bool found = false;
+    for (const Level& level : levels) {
+      const double factor = median(level.over_usual);
+      factors.push_back(factor > 1 + least ? factor : 1);
+      found |= factor > 1 + least;
+    }
+    return found ? factors : std::vector<double>();
+  }
+
+  static double relative_variance(const std::vector<double>& values) {
+    double sum = 0, squares = 0;
+    for (const double v : values) sum += v, squares += v * v;
+    const auto count = static_cast<double>(values.size());
+    return std::max(0.0, squares * count / (sum * sum) - 1);
+  }
+
   /// Growth over the steps, from 1 on; empty: none.
-  static std::vector<double> trend(const Lengths& length) {
+  [[nodiscard]] std::vector<double> trend(const Lengths& length) const {
     const std::size_t steps = length.size(), group = (steps + kMostPoints - 1) / kMostPoints;
     std::vector<std::pair<double, double>> points;  // mean number of a group of steps, its level
     for (std::size_t first = 0; first < steps; first += group) {
       const std::size_t end = std::min(steps, first + group);
       std::vector<double> all;
       for (std::size_t s = first; s < end; ++s) {
+        if (left_out_[s]) continue;
         for (const auto& pipeline : length[s]) all.insert(all.end(), pipeline.begin(), pipeline.end());
       }
+      if (all.empty()) continue;
       points.emplace_back(static_cast<double>(first + end - 1) / 2, median(std::move(all)));
     }
     std::vector<double> slopes;
@@ -144,7 +193,7 @@ class Sharing {
       double count = 0, sum = 0, squares = 0;
     };
     std::map<std::tuple<int, int, int>, Sums> microbatches;  // by step, pipeline, number
-    for_each_op(job_, [&](int s, int d, const TracedOp& op) {
+    for_each_op([&](int s, int d, const TracedOp& op) {
       const double own = op.duration_s / own_.at({op.action.stage, op.action.instruction, d});
       Sums& sums = microbatches[{s, d, op.action.microbatch}];
       ++sums.count, sums.sum += own, sums.squares += own * own;
@@ -159,11 +208,14 @@ class Sharing {
   }
 
   const TracedJob& job_;
+  const std::vector<bool>& left_out_;
   std::map<std::tuple<int, Instruction, int>, double> own_, usual_;  ///< by stage, instruction, pipeline
 };
 
 }  // namespace
 
-SharedFactors shared_factors(const TracedJob& job) { return Sharing(job).run(); }
+SharedFactors shared_factors(const TracedJob& job, const std::vector<bool>& left_out) {
+  return Sharing(job, left_out).run();
+}
 
 }  // namespace perseus::what_if

@@ -1,11 +1,14 @@
-// What computations of different ranks share: times that grow with the step (drift), and times of a microbatch that are
-// long on all ranks of its pipeline (sequences).
+// What computations of different ranks share: times that grow with the step (drift), times of a pipeline that is slow
+// as a whole, and times of a microbatch that are long on all ranks of its pipeline (sequences).
 //
-// Problem: neither is the fault of a GPU, but both make its computations slower than others.
+// Problem: none is the fault of one GPU, but each makes its computations slower than others.
 // Method:  a computation's time over the usual one of its stage and instruction; of a microbatch, the lower median over
 //          all ranks of its pipeline: a slow worker is not in it. A trend over steps counts if its sign is significant
-//          (Kendall, 1 %) and it grows by kLeastGrowth; its slope is that of Theil and Sen. Factors of microbatches
-//          count if they vary by kLeastSpread and twice as much as the ranks' own variation explains.
+//          (Kendall, 1 %) and it grows by kLeastGrowth; its slope is that of Theil and Sen. A pipeline is slow if it is
+//          slower than the usual one of the same step by kLeastGrowth, in the median of the steps, and by kSure
+//          standard errors of that. Factors of microbatches, without both, count if they vary by kLeastSpread and twice
+//          as much as the ranks' own variation explains.
+// Input:   a job; which of its steps to leave out.
 // Output:  empty vectors where there is no such factor.
 // Errors:  none.
 // Cost:    O(computations log computations).
@@ -21,18 +24,25 @@ namespace perseus::what_if {
 inline constexpr double kLeastGrowth = 0.05, kLeastSpread = 0.03;
 
 struct SharedFactors {
-  std::vector<double> drift;  ///< per step; 1 in the first
-  /// Per step, pipeline and microbatch; the mean is 1. Without the drift.
+  std::vector<double> drift;     ///< per step; 1 in the first
+  std::vector<double> pipeline;  ///< per pipeline; 1: not slow as a whole
+  /// Per step, pipeline and microbatch; the mean is 1. Without the other two.
   std::vector<std::vector<std::vector<double>>> length;
   double longest = 1;  ///< 95 % of the microbatches are not longer
 
   /// Of step number `step` of the job's steps.
   [[nodiscard]] double drift_of(int step) const { return drift.empty() ? 1 : drift[step]; }
-  [[nodiscard]] double length_of(int step, int pipeline, int microbatch) const {
-    return length.empty() ? 1 : length[step][pipeline][microbatch];
+  [[nodiscard]] double pipeline_of(int d) const { return pipeline.empty() ? 1 : pipeline[d]; }
+  [[nodiscard]] double length_of(int step, int d, int microbatch) const {
+    return length.empty() ? 1 : length[step][d][microbatch];
+  }
+  /// All of them.
+  [[nodiscard]] double of(int step, int d, int microbatch) const {
+    return drift_of(step) * pipeline_of(d) * length_of(step, d, microbatch);
   }
 };
 
-SharedFactors shared_factors(const TracedJob& job);
+/// `left_out`: per step.
+SharedFactors shared_factors(const TracedJob& job, const std::vector<bool>& left_out);
 
 }  // namespace perseus::what_if

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 #include "base/median.h"
@@ -18,6 +19,7 @@ using model::Instruction;
 constexpr std::size_t kMostSizes = 64;  ///< of messages, that are told apart
 constexpr double kLeastLost = 0.005;    ///< of a step: below, nobody is named
 constexpr double kLeastUnequal = 1.2;   ///< the largest message over the smallest
+constexpr std::size_t kFewSteps = 4;    ///< one of so many
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -131,11 +133,36 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
+/// Sums of what places cost. The largest counts if it holds clearly more than its part.
+template <class Place>
+class Costs {
+ public:
+  void add(const Place& place, double cost) {
+    sums_[place] += std::max(0.0, cost);
+    all_ += std::max(0.0, cost);
+  }
+  [[nodiscard]] std::optional<Place> most() const {
+    if (sums_.empty()) return std::nullopt;
+    const auto largest = std::ranges::max_element(sums_, {}, [](const auto& sum) { return sum.second; });
+    const bool holds_most = largest->second > (1 + 1 / static_cast<double>(sums_.size())) / 2 * all_;
+    return holds_most || sums_.size() == 1 ? std::optional(largest->first) : std::nullopt;
+  }
+
+ private:
+  std::map<Place, double> sums_;
+  double all_ = 0;
+};
+
 class Explaining {
  public:
-  explicit Explaining(const TracedJob& job) : job_(job), measured_(measured_times()), shared_(shared_factors(job)) {
+  explicit Explaining(const TracedJob& job) : job_(job), measured_(measured_times()) {
+    for (const TracedStep& step : job.steps) step_s_.push_back(replay_step(job, step, measured_));
+    usual_step_s_ = lower_median(step_s_);
+    for (const double seconds : step_s_) is_long_.push_back(seconds > kLong * usual_step_s_);
+    shared_ = shared_factors(job, is_long_);
     std::map<trace::SpanKind, std::vector<double>> collectives;
     std::map<Instruction, std::vector<double>> computations;
+    std::map<Key, std::vector<double>> times;
     std::vector<double> transfers;
     for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
       for (const TracedOp& op : rank.ops) {
@@ -149,32 +176,33 @@ class Explaining {
     for (const auto& [kind, all] : collectives) ideal_collective_[kind] = median(all);
     if (!transfers.empty()) ideal_transfer_ = median(transfers);
     for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
+      if (is_long_[s]) continue;
       for (int d = 0; d < job.pipelines; ++d) {
         for (int r = 0; r < job.ranks; ++r) {
           for (const TracedOp& op : job.steps[s].pipelines[d].ranks[r].ops) {
-            times_[key_of(op, {d, r})].push_back(op.duration_s / shared_factor(op, {d, r}, s));
+            times[key_of(op, {d, r})].push_back(op.duration_s / shared_.of(s, d, op.action.microbatch));
             computations[op.action.instruction].push_back(op.duration_s / shared_.drift_of(s));
           }
         }
       }
     }
     for (const auto& [instruction, all] : computations) ideal_compute_[instruction] = mean(all);
-    for (const auto& [key, all] : times_) usual_[key] = median(all);
+    for (const auto& [key, all] : times) usual_[key] = median(all);
+    slow_.assign(job.pipelines, std::vector<bool>(job.stages));
   }
 
   Slowdown run() {
     Slowdown result;
     result.types = type_times(job_);
     result.links = link_times(job_);
-    for (const TracedStep& step : job_.steps) {
-      result.measured_s += step.time_s() / static_cast<double>(job_.steps.size());
-      result.step_s.push_back(replay_step(job_, step, measured_));
-    }
-    result.as_run_s = mean(result.step_s);
-    std::vector<double> between;
+    std::vector<double> measured, between;
     for (std::size_t s = 0; s < job_.steps.size(); ++s) {
+      measured.push_back(job_.steps[s].time_s());
       if (const auto gap = time_until_next(job_, s)) between.push_back(*gap);
     }
+    result.measured_s = mean(measured);
+    result.step_s = step_s_;
+    result.as_run_s = mean(step_s_);
     if (!between.empty()) result.between_s = mean(between);
     for (int d = 0; d < job_.pipelines; ++d) {
       std::vector<double> spans;
@@ -185,18 +213,30 @@ class Explaining {
     make_links_ideal(ideal);
     make_collectives_ideal(ideal);
     ideal.compute = [this](const TracedOp& op, TracedWorker) { return ideal_compute_.at(op.action.instruction); };
-    result.ideal_s = replayed(ideal);
+    std::vector<double> ideals;
+    for (std::size_t s = 0; s < job_.steps.size(); ++s) {
+      if (!is_long_[s]) ideals.push_back(replay_step(job_, job_.steps[s], ideal));
+    }
+    result.ideal_s = mean(ideals);
     const double lost = result.as_run_s - result.ideal_s, all_lost = result.measured_s - result.ideal_s;
     if (std::max(lost, all_lost) < kLeastLost * result.as_run_s) return result;
-    for (SlowdownCause& cause : candidates()) {
-      if (cause.kind == CauseKind::gaps) {
-        cause.without_s = result.as_run_s;
-        cause.share = all_lost > 0 ? (result.measured_s - result.as_run_s) / all_lost : 0;
-      } else {
-        cause.without_s = replayed_without(cause);
-        cause.share = lost > 0 ? (result.as_run_s - cause.without_s) / lost : 0;
+    std::vector<SlowdownCause> all = candidates();
+    const auto slow_ones = std::ranges::count_if(all, is_slow_one);
+    const std::vector<double> none_slow = slow_ones > 1 ? replayed([&](int) { return mended(nullptr); }) : step_s_;
+    for (SlowdownCause& cause : all) {
+      std::vector<double> without = replayed_without(cause), with = step_s_;
+      cause.without_s = mean(without);
+      if (cause.kind == CauseKind::gaps) with = measured;
+      if (slow_ones > 1 && is_slow_one(cause)) {  // as if it were the only one
+        with = replayed([&](int) { return mended(&cause); });
+        without = none_slow;
       }
-      if (cause.share >= kLeastShare) result.causes.push_back(cause);
+      const double of = cause.kind == CauseKind::gaps ? all_lost : lost;
+      cause.share = of > 0 ? (mean(with) - mean(without)) / of : 0;
+      if (cause.share < kLeastShare) continue;
+      find_steps(with, without, cause);
+      find_place(cause);
+      result.causes.push_back(std::move(cause));
     }
     std::ranges::stable_sort(result.causes, std::greater(), &SlowdownCause::share);
     return result;
@@ -206,11 +246,18 @@ class Explaining {
   static Key key_of(const TracedOp& op, TracedWorker w) {
     return {w.pipeline, w.rank, op.action.stage, op.action.instruction};
   }
+  static bool is_slow_one(const SlowdownCause& cause) {
+    return cause.kind == CauseKind::worker || cause.kind == CauseKind::pipeline;
+  }
 
-  double replayed(const StepTimes& times) const {
-    std::vector<double> all;
-    for (const TracedStep& step : job_.steps) all.push_back(replay_step(job_, step, times));
-    return mean(all);
+  /// Per step; long ones as they ran. `times(step)`.
+  template <class Times>
+  [[nodiscard]] std::vector<double> replayed(Times times) const {
+    std::vector<double> all = step_s_;
+    for (int s = 0; s < static_cast<int>(all.size()); ++s) {
+      if (!is_long_[s]) all[s] = replay_step(job_, job_.steps[s], times(s));
+    }
+    return all;
   }
 
   void make_links_ideal(StepTimes& times) const {
@@ -230,30 +277,34 @@ class Explaining {
     return sum;
   }
 
-  std::vector<SlowdownCause> candidates() const {
+  std::vector<SlowdownCause> candidates() {
     std::vector<SlowdownCause> all;
-    std::vector<double> fastest(job_.stages);  // of the workers of a stage
+    std::vector<double> peers;  // the usual worker of each stage
     std::vector<std::vector<double>> excess(job_.pipelines, std::vector<double>(job_.stages));  // logarithms
     for (int s = 0; s < job_.stages; ++s) {
       std::vector<double> times;
       for (int d = 0; d < job_.pipelines; ++d) times.push_back(std::max(usual(d, s), 1e-12));
-      fastest[s] = *std::ranges::min_element(times);
-      const double peers = lower_median(times);
-      for (int d = 0; d < job_.pipelines; ++d) excess[d][s] = std::log(times[d] / peers);
+      peers.push_back(lower_median(times));
+      for (int d = 0; d < job_.pipelines; ++d) excess[d][s] = std::log(times[d] / peers[s]);
     }
-    for (int d = 0; d < job_.pipelines && job_.pipelines > 1; ++d) {
-      const double of_pipeline = job_.stages > 1 ? lower_median(excess[d]) : 0;  // its sequences
+    for (int d = 0; d < job_.pipelines; ++d) {
+      if (shared_.pipeline_of(d) > 1) all.push_back({CauseKind::pipeline, {d, -1}, -1, shared_.pipeline_of(d)});
+      // A fast worker makes none of the others slow.
+      const double of_pipeline = job_.stages > 1 ? std::max(0.0, lower_median(excess[d])) : 0;
       for (int s = 0; s < job_.stages; ++s) {
         const double factor = std::exp(excess[d][s] - of_pipeline);
         if (factor < 1 + kLeastExcess) continue;
+        slow_[d][s] = true;
         all.push_back({CauseKind::worker, {d, rank_of(s)}, s, factor});
       }
     }
-    const double mean_stage = mean(fastest);
+    const double usual_stage = lower_median(peers);
     for (int s = 0; s < job_.stages; ++s) {
-      if (fastest[s] > (1 + kLeastExcess) * mean_stage)
-        all.push_back({CauseKind::stage, {-1, -1}, s, fastest[s] / mean_stage});
+      if (peers[s] > (1 + kLeastExcess) * usual_stage)
+        all.push_back({CauseKind::stage, {-1, -1}, s, peers[s] / usual_stage});
     }
+    if (std::ranges::count(is_long_, true) > 0)
+      all.push_back({CauseKind::steps, {-1, -1}, -1, *std::ranges::max_element(step_s_) / usual_step_s_});
     if (!shared_.drift.empty()) all.push_back({CauseKind::drift, {-1, -1}, -1, shared_.drift.back()});
     if (!shared_.length.empty()) all.push_back({CauseKind::long_sequences, {-1, -1}, -1, shared_.longest});
     for (const CauseKind kind :
@@ -269,12 +320,28 @@ class Explaining {
                             ranks.begin());
   }
 
-  /// Mean step time without a cause.
-  [[nodiscard]] double replayed_without(const SlowdownCause& cause) const {
-    std::vector<double> all;
-    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s)
-      all.push_back(replay_step(job_, job_.steps[s], without(cause, s)));
-    return mean(all);
+  /// Step times without a cause.
+  [[nodiscard]] std::vector<double> replayed_without(const SlowdownCause& cause) const {
+    if (cause.kind == CauseKind::gaps) return step_s_;
+    if (cause.kind != CauseKind::steps) return replayed([&](int s) { return without(cause, s); });
+    std::vector<double> all = step_s_;
+    for (std::size_t s = 0; s < all.size(); ++s) {
+      if (is_long_[s]) all[s] = usual_step_s_;
+    }
+    return all;
+  }
+
+  /// As measured, but no worker and no pipeline is slow, except one.
+  [[nodiscard]] StepTimes mended(const SlowdownCause* except) const {
+    StepTimes times = measured_;
+    times.compute = [this, except](const TracedOp& op, TracedWorker w) {
+      const int stage = op.action.stage;
+      const bool its_pipeline = except != nullptr && w.pipeline == except->worker.pipeline;
+      if (slow_[w.pipeline][stage] && !(its_pipeline && stage == except->stage))
+        return ideal_compute_.at(op.action.instruction);
+      return op.duration_s / (its_pipeline && except->stage < 0 ? 1 : shared_.pipeline_of(w.pipeline));
+    };
+    return times;
   }
 
   [[nodiscard]] StepTimes without(const SlowdownCause& cause, int step) const {
@@ -285,6 +352,11 @@ class Explaining {
         times.compute = [this, cause](const TracedOp& op, TracedWorker w) {
           const bool is_it = op.action.stage == cause.stage && (cause.kind == CauseKind::stage || w == cause.worker);
           return is_it ? ideal_compute_.at(op.action.instruction) : op.duration_s;
+        };
+        break;
+      case CauseKind::pipeline:
+        times.compute = [cause](const TracedOp& op, TracedWorker w) {
+          return op.duration_s / (w.pipeline == cause.worker.pipeline ? cause.factor : 1);
         };
         break;
       case CauseKind::drift:
@@ -299,7 +371,7 @@ class Explaining {
         break;
       case CauseKind::variation:
         times.compute = [this, step](const TracedOp& op, TracedWorker w) {
-          return usual_.at(key_of(op, w)) * shared_factor(op, w, step);
+          return usual_.at(key_of(op, w)) * shared_.of(step, w.pipeline, op.action.microbatch);
         };
         break;
       case CauseKind::links:
@@ -311,25 +383,86 @@ class Explaining {
       case CauseKind::pauses:
         times.compute = [](const TracedOp& op, TracedWorker) { return op.duration_s - op.pause_s; };
         break;
+      case CauseKind::steps:
       case CauseKind::gaps:
         break;
     }
     return times;
   }
 
-  /// Of drift and sequences.
-  [[nodiscard]] double shared_factor(const TracedOp& op, TracedWorker w, int step) const {
-    return shared_.drift_of(step) * shared_.length_of(step, w.pipeline, op.action.microbatch);
+  /// The fewest steps that hold half of what the cause costs, if they are few.
+  void find_steps(const std::vector<double>& with, const std::vector<double>& without, SlowdownCause& cause) const {
+    std::vector<std::pair<double, int>> costs;
+    double all = 0, held = 0;
+    for (std::size_t s = 0; s < with.size(); ++s) {
+      costs.emplace_back(std::max(0.0, with[s] - without[s]), job_.steps[s].number);
+      all += costs.back().first;
+    }
+    std::ranges::sort(costs, std::greater());
+    const std::size_t few = cause.kind == CauseKind::steps ? costs.size() : costs.size() / kFewSteps;
+    const double part = cause.kind == CauseKind::steps ? 1 - 1e-9 : 0.5;
+    for (std::size_t s = 0; s < costs.size() && held < part * all; ++s) {
+      held += costs[s].first;
+      cause.steps.push_back(costs[s].second);
+    }
+    if (cause.steps.size() > few) cause.steps.clear();
+    std::ranges::sort(cause.steps);
+  }
+
+  /// The worker, link or kind of collective that most of the cause is in.
+  void find_place(SlowdownCause& cause) const {
+    const bool computes = cause.kind == CauseKind::variation || cause.kind == CauseKind::pauses;
+    if (!computes && cause.kind != CauseKind::links && cause.kind != CauseKind::collectives) return;
+    Costs<std::tuple<int, int, int>> workers;  // pipeline, rank, stage
+    Costs<TracedLink> links, boundaries;
+    Costs<trace::SpanKind> collectives;
+    for (int s = 0; s < static_cast<int>(job_.steps.size()); ++s) {
+      if (is_long_[s]) continue;
+      const StepTimes times = without(cause, s);
+      for (int d = 0; d < job_.pipelines; ++d) {
+        for (int r = 0; r < job_.ranks; ++r) {
+          const RankStep& rank = job_.steps[s].pipelines[d].ranks[r];
+          const TracedWorker worker{d, r};
+          for (const TracedOp& op : rank.ops) {
+            const int stage = op.action.stage;
+            const bool forward = op.action.instruction == Instruction::forward;
+            if (computes) workers.add({d, r, stage}, op.duration_s - times.compute(op, worker));
+            for (const auto& [seconds, ideal, boundary] :
+                 {std::tuple(op.receive_s, times.receive(op, worker), forward ? stage - 1 : stage),
+                  std::tuple(op.send_s, times.send(op, worker), forward ? stage : stage - 1)}) {
+              if (seconds <= 0) continue;
+              links.add({boundary, forward, d}, seconds - ideal);
+              boundaries.add({boundary, forward, -1}, seconds - ideal);
+            }
+          }
+          for (const auto* list : {&rank.before, &rank.after}) {
+            for (const TracedCollective& c : *list) collectives.add(c.kind, c.duration_s - times.collective(c, worker));
+          }
+        }
+      }
+    }
+    if (cause.kind == CauseKind::links) {
+      cause.link = links.most();
+      if (!cause.link) cause.link = boundaries.most();
+    } else if (cause.kind == CauseKind::collectives) {
+      cause.collective = collectives.most();
+    } else if (const auto most = workers.most()) {
+      const auto [pipeline, rank, stage] = *most;
+      cause.worker = {pipeline, rank}, cause.stage = stage;
+    }
   }
 
   const TracedJob& job_;
   StepTimes measured_;
+  std::vector<double> step_s_;  ///< replayed
+  double usual_step_s_ = 0;
+  std::vector<bool> is_long_;  ///< per step: left out of all causes but one
   SharedFactors shared_;
-  std::map<Key, std::vector<double>> times_;
   std::map<Key, double> usual_;
   std::map<Instruction, double> ideal_compute_;
   std::map<trace::SpanKind, double> ideal_collective_;
   double ideal_transfer_ = 0;
+  std::vector<std::vector<bool>> slow_;  ///< by pipeline and stage: the workers among the candidates
 };
 
 }  // namespace
@@ -338,8 +471,12 @@ std::string_view name_of(CauseKind kind) {
   switch (kind) {
     case CauseKind::worker:
       return "worker";
+    case CauseKind::pipeline:
+      return "pipeline";
     case CauseKind::stage:
       return "stage";
+    case CauseKind::steps:
+      return "steps";
     case CauseKind::drift:
       return "drift";
     case CauseKind::long_sequences:
@@ -360,7 +497,7 @@ std::string_view name_of(CauseKind kind) {
 
 std::optional<double> time_until_next(const TracedJob& job, std::size_t step) {
   if (step + 1 >= job.steps.size() || job.steps[step + 1].number != job.steps[step].number + 1) return std::nullopt;
-  return std::max(0.0, job.steps[step + 1].start_s - job.steps[step].end_s);
+  return std::max(0.0, job.steps[step + 1].start_s() - job.steps[step].end_s());
 }
 
 Slowdown explain(const TracedJob& job) { return Explaining(job).run(); }

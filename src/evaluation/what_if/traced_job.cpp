@@ -1,6 +1,7 @@
 #include "evaluation/what_if/traced_job.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "evaluation/what_if/clock_offsets.h"
 #include "planning/model/build_dag.h"
 #include "planning/model/make_schedule.h"
 
@@ -23,7 +25,9 @@ using trace::SpanKind;
 constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
 constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
 constexpr const char* kGeneric = "generic";
-constexpr int kShownSteps = 3;  ///< whose faults an error names
+constexpr int kShownSteps = 3;           ///< whose faults are named
+constexpr double kMostOverlap = 0.1;     ///< of two computations of a rank, over the shorter one
+constexpr double kLeastMedian_s = 1e-6;  ///< of computations: below, times are hardly microseconds
 
 Error invalid(std::string message) { return {ErrorCode::invalid_input, std::move(message)}; }
 
@@ -45,21 +49,24 @@ class Understanding {
 
   Result<TracedJob> run() {
     if (Status status = place_threads(); !status) return status.error();
+    if (Status status = check_unit(); !status) return status.error();
     Steps steps = sorted_steps();
     find_shape(steps);
-    std::string lacks;  // of the first steps
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
       } else if (job_.incomplete_steps++ < kShownSteps) {
-        lacks += fmt::format("; step {}: {}", number, step.error().message);
+        job_.faults.push_back(fmt::format("step {}: {}", number, step.error().message));
       }
     }
     if (job_.steps.empty())
       return invalid(fmt::format(
           "{} steps, none complete; expected one with every microbatch of {} stages and {} microbatches on {} ranks of "
-          "{} pipelines{}",
-          steps.size(), job_.stages, job_.microbatches, job_.ranks, job_.pipelines, lacks));
+          "{} pipelines{}; {}",
+          steps.size(), job_.stages, job_.microbatches, job_.ranks, job_.pipelines,
+          job_.all_in_one ? " (without --pipeline-parallel, all ranks are one pipeline)" : "",
+          fmt::join(job_.faults, "; ")));
+    job_.clocks = align_clocks(job_);
     find_whether_senders_wait();
     if (Status status = add_dags(); !status) return status.error();
     return std::move(job_);
@@ -88,6 +95,20 @@ class Understanding {
     });
   }
 
+  Status check_unit() const {
+    std::vector<double> times;
+    for (const Span& s : timeline_.spans) {
+      if (is_compute(s.kind)) times.push_back(s.duration_s);
+    }
+    if (times.empty()) return Ok{};
+    if (const double middle = median(std::move(times)); middle < kLeastMedian_s)
+      return invalid(
+          fmt::format("computations take {:.3g} microseconds in their median; expected at least 1: are ts and "
+                      "dur in microseconds?",
+                      1e6 * middle));
+    return Ok{};
+  }
+
   Status place_threads() {
     int world = timeline_.world_size;
     for (const trace::ThreadPlace& place : timeline_.threads) world = std::max(world, place.global + 1);
@@ -98,20 +119,29 @@ class Understanding {
                                  ranks, degrees_.tensor_parallel));
     for (trace::ThreadPlace place : timeline_.threads) {
       if (place.global >= 0) {  // pipeline-parallel ranks are outermost, tensor-parallel ones innermost
+        job_.all_in_one |= place.rank < 0 && world > 1 && !degrees_.pipeline_parallel;
         if (place.rank < 0) place.rank = place.global / per_stage;
         if (place.data < 0) place.data = place.global % per_stage / degrees_.tensor_parallel;
         if (place.tensor < 0) place.tensor = place.global % degrees_.tensor_parallel;
       }
-      places_.push_back({std::max(place.data, 0), std::max(place.rank, 0), std::max(place.tensor, 0), 0});
+      places_.push_back({std::max(place.data, 0), std::max(place.rank, 0), std::max(place.tensor, 0), 0, place.file});
     }
     std::set<std::pair<int, int>> seen;
-    for (const trace::ThreadPlace& place : places_) seen.emplace(place.data, place.rank);
+    std::map<int, int> file_of;  // a rank's first
+    std::string same;
+    for (std::size_t t = 0; t < places_.size(); ++t) {
+      seen.emplace(places_[t].data, places_[t].rank);
+      const int global = timeline_.threads[t].global, file = places_[t].file;
+      const int first = file_of.try_emplace(global, file).first->second;
+      if (global >= 0 && first != file && same.empty())
+        same = fmt::format("; {} and {} are both of rank {}", timeline_.files[first], timeline_.files[file], global);
+    }
     const int expected = ranks * per_stage / degrees_.tensor_parallel;
     if (timeline_.world_size > 0 && std::ssize(seen) != expected)
       return invalid(
           fmt::format("timelines of {} of {} ranks (the files say a world size of {}); expected all, or one "
-                      "of each tensor-parallel group and their degree",
-                      seen.size(), expected, timeline_.world_size));
+                      "of each tensor-parallel group and their degree{}",
+                      seen.size(), expected, timeline_.world_size, same));
     return Ok{};
   }
 
@@ -154,7 +184,7 @@ class Understanding {
     if (job_.tensor_parallel > 1) {
       const auto same = std::ranges::find_if(computing, [&](const Span& other) {
         return other.kind == s.kind && other.microbatch == s.microbatch && other.stage == s.stage &&
-               other.chunk == s.chunk && other.thread != s.thread;
+               other.chunk == s.chunk && places_[other.thread].tensor != places_[s.thread].tensor;
       });
       if (same != computing.end()) {
         same->duration_s = std::max(same->duration_s, s.duration_s);
@@ -200,6 +230,54 @@ class Understanding {
     return is_v_shaped_ ? 2 * job_.ranks - 1 - rank : s.chunk * job_.ranks + rank;
   }
 
+  /// The fault of a pipeline in a step: two files with the same computation, one that is missing, or else `message`.
+  [[nodiscard]] Error fault_in(const Ranks& ranks, int pipeline, const std::string& message) const {
+    std::set<std::tuple<int, int, bool>> seen;  // stage, microbatch, forward
+    for (const auto& [place, spans] : ranks) {
+      if (place.first != pipeline) continue;
+      std::map<std::tuple<SpanKind, int, int>, int> file_of;
+      for (const Span& s : spans.computing) {
+        const int stage = stage_of(s, place.second), file = places_[s.thread].file;
+        if (s.kind != SpanKind::weight_gradient && s.kind != SpanKind::recompute)
+          seen.emplace(stage, s.microbatch, s.kind == SpanKind::forward);
+        const int first = file_of.try_emplace({s.kind, stage, s.microbatch}, file).first->second;
+        if (first != file)
+          return invalid(fmt::format(
+              "{} and {} both have {} of microbatch {} of dp {}, rank {}; expected one file of each rank",
+              timeline_.files[first], timeline_.files[file], name_of(s.kind), s.microbatch, place.first, place.second));
+      }
+    }
+    const bool too_many = seen.size() > 2 * static_cast<std::size_t>(job_.stages) * job_.microbatches;
+    for (int stage = 0; stage < job_.stages && !too_many; ++stage) {
+      for (int m = 0; m < job_.microbatches; ++m) {
+        for (const bool forward : {true, false}) {
+          if (!seen.contains({stage, m, forward}))
+            return invalid(fmt::format("dp {}: no {} of microbatch {} on stage {}", pipeline,
+                                       forward ? "forward" : "backward", m, stage));
+        }
+      }
+    }
+    return invalid(fmt::format("dp {}: {}", pipeline, message));
+  }
+
+  /// Computations of one rank at the same time; empty: none.
+  static std::string overlap_in(const RankStep& rank, int number) {
+    for (std::size_t k = 0; k + 1 < rank.ops.size(); ++k) {
+      const TracedOp &op = rank.ops[k], &next = rank.ops[k + 1];
+      const double both = std::min(op.end_s(), next.end_s()) - next.start_s;
+      if (op.action == next.action)
+        return fmt::format("rank {}: {} of microbatch {} twice", number, name_of(op.action.instruction),
+                           op.action.microbatch);
+      if (both > kMostOverlap * std::min(op.duration_s, next.duration_s))
+        return fmt::format(
+            "rank {}: {} of microbatch {} begins {:.3g} ms before {} of microbatch {} ends; expected one "
+            "computation at a time",
+            number, name_of(next.action.instruction), next.action.microbatch, 1e3 * (op.end_s() - next.start_s),
+            name_of(op.action.instruction), op.action.microbatch);
+    }
+    return {};
+  }
+
   /// Error: what the step lacks.
   Result<TracedStep> step_of(int number, const Ranks& ranks) {
     for (int d = 0; d < job_.pipelines; ++d) {
@@ -209,20 +287,17 @@ class Understanding {
           return invalid(fmt::format("no computation of dp {}, rank {}", d, r));
       }
     }
-    TracedStep step{number, HUGE_VAL, -HUGE_VAL, std::vector<PipelineStep>(job_.pipelines)};
+    TracedStep step{number, std::vector<PipelineStep>(job_.pipelines)};
     for (const auto& [place, spans] : ranks) {
-      for (const std::vector<Span>* all : {&spans.computing, &spans.communicating}) {
-        for (const Span& s : *all) {
-          step.start_s = std::min(step.start_s, s.start_s);
-          step.end_s = std::max(step.end_s, s.end_s());
-        }
-      }
-      step.pipelines[place.first].ranks.push_back(rank_of(spans, place.second));
+      auto& pipeline = step.pipelines[place.first].ranks;
+      pipeline.push_back(rank_of(spans, place.second));
+      if (const std::string fault = overlap_in(pipeline.back(), place.second); !fault.empty())
+        return fault_in(ranks, place.first, fault);
     }
     std::vector<int> orders;
-    for (const PipelineStep& pipeline : step.pipelines) {
-      const auto order = order_of(pipeline);
-      if (!order) return invalid(fmt::format("dp {}: {}", &pipeline - step.pipelines.data(), order.error().message));
+    for (int d = 0; d < job_.pipelines; ++d) {
+      const auto order = order_of(step.pipelines[d]);
+      if (!order) return fault_in(ranks, d, order.error().message);
       orders.push_back(*order);
     }
     for (int d = 0; d < job_.pipelines; ++d) {
@@ -237,6 +312,12 @@ class Understanding {
     for (const Span& s : spans.computing)
       step.ops.push_back({{instruction_of(s.kind), stage_of(s, rank), s.microbatch}, s.start_s, s.duration_s});
     if (step.ops.empty()) return step;
+    for (const std::vector<Span>* all : {&spans.computing, &spans.communicating}) {
+      for (const Span& s : *all) {
+        step.start_s = std::min(step.start_s, s.start_s);
+        step.end_s = std::max(step.end_s, s.end_s());
+      }
+    }
     for (const Span& s : spans.communicating) {
       if (s.kind == SpanKind::receive) wait_for(s, step.ops);
     }
@@ -358,6 +439,22 @@ class Understanding {
 };
 
 }  // namespace
+
+double TracedStep::start_s() const {
+  double first = HUGE_VAL;
+  for (const PipelineStep& p : pipelines) {
+    for (const RankStep& rank : p.ranks) first = std::min(first, rank.start_s);
+  }
+  return first;
+}
+
+double TracedStep::end_s() const {
+  double last = -HUGE_VAL;
+  for (const PipelineStep& p : pipelines) {
+    for (const RankStep& rank : p.ranks) last = std::max(last, rank.end_s);
+  }
+  return last;
+}
 
 Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees& degrees) {
   return Understanding(timeline, degrees).run();

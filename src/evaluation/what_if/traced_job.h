@@ -3,20 +3,24 @@
 // Problem: a timeline is a heap of named intervals. Which computation waits for which?
 // Method:  spans are sorted per step and rank; a rank's order of computations is compared with the named schedules;
 //          build_dag() gives the dependencies. The transfers of a rank belong to its computations in the order of time.
+//          Clocks of ranks are aligned (clock_offsets.h).
 // Shape:   steps in ascending order; pipelines[d] is that of data-parallel rank d; ranks[r].ops[k] is computation
 //          rank_order[r][k] of the pipeline's order. All steps have the same pipelines, ranks and microbatches.
 // Units:   seconds. Of several tensor-parallel ranks, a computation has the longest time.
-// Errors:  invalid_input: no complete step; ranks that the timeline and the options do not place.
+// Errors:  invalid_input: no complete step; ranks that the timeline and the options do not place; times that are no
+//          microseconds.
 // Cost:    O(spans log spans).
 // Threads: plain values.
 // Source:  paper section 4.1; "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI 2025).
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
+#include "evaluation/what_if/clock_offsets.h"
 #include "io/trace/span.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/profile.h"
@@ -43,9 +47,10 @@ struct TracedCollective {
 
 /// One rank of one pipeline in one step.
 struct RankStep {
-  std::vector<TracedOp> ops;                    ///< in execution order
-  std::vector<TracedCollective> before, after;  ///< the computations, in the order of time
-  double communicating_s = 0;                   ///< transfers and collectives while it does not compute
+  double start_s = HUGE_VAL, end_s = -HUGE_VAL;  ///< of all its spans
+  std::vector<TracedOp> ops;                     ///< in execution order
+  std::vector<TracedCollective> before, after;   ///< the computations, in the order of time
+  double communicating_s = 0;                    ///< transfers and collectives while it does not compute
 };
 
 struct PipelineStep {
@@ -55,9 +60,10 @@ struct PipelineStep {
 
 struct TracedStep {
   int number = 0;
-  double start_s = 0, end_s = 0;  ///< of all its spans
   std::vector<PipelineStep> pipelines;
-  [[nodiscard]] double time_s() const { return end_s - start_s; }
+  [[nodiscard]] double start_s() const;
+  [[nodiscard]] double end_s() const;
+  [[nodiscard]] double time_s() const { return end_s() - start_s(); }
 };
 
 /// An order of the computations of a pipeline, and its DAG: types have one option, the mean time.
@@ -72,6 +78,9 @@ struct TracedJob {
   std::vector<TracedOrder> orders;  ///< most frequent first
   std::vector<TracedStep> steps;    ///< complete ones
   int incomplete_steps = 0;
+  std::vector<std::string> faults;  ///< "step 3: ...", of the first incomplete steps
+  std::vector<ClockOffset> clocks;
+  bool all_in_one = false;  ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
   bool has_transfers = false;
   bool senders_wait = false;  ///< sends end before their rank computes again
   [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }

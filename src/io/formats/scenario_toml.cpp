@@ -46,8 +46,8 @@ constexpr auto kSweepKeys =
 
 class ScenarioReader {
  public:
-  ScenarioReader(const toml::table& root, const std::string& file, const std::string& folder)
-      : root_(root, file, "", kRootKeys), file_(file), folder_(folder) {}
+  ScenarioReader(const toml::table& root, const std::string& file, const std::string& folder, bool traced)
+      : root_(root, file, "", kRootKeys), file_(file), folder_(folder), traced_(traced) {}
 
   Result<model::Scenario> read() {
     read_root();
@@ -131,8 +131,11 @@ class ScenarioReader {
         f.fail("schedule", fmt::format("{}", fmt::join(model::schedule_names(), ", ")));
       }
       kind.chunks = static_cast<int>(f.integer_or(model::usual_chunks(kind.schedule), "chunks", {1, 1024}));
-      kind.microbatches = static_cast<int>(f.integer("microbatches", {1, 1048576}));
-      kind.pipelines = static_cast<int>(f.integer("count", {0, static_cast<double>(kMaxPipelines)}));
+      const auto integer = [&](std::string_view key, formats::NumberRange allowed) {
+        return static_cast<int>(traced_ ? f.integer_or(1, key, allowed) : f.integer(key, allowed));
+      };
+      kind.microbatches = integer("microbatches", {1, 1048576});
+      kind.pipelines = integer("count", {0, static_cast<double>(kMaxPipelines)});
       all += kind.pipelines;
       scenario_.kinds.push_back(std::move(kind));
     });
@@ -317,22 +320,24 @@ class ScenarioReader {
   const std::string& file_;
   const std::string& folder_;
   model::Scenario scenario_;
+  bool traced_;
   bool has_idle_power_ = false;
   std::optional<Error> error_;
 };
 
 }  // namespace
 
-Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder) {
+Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder,
+                                       bool traced) {
   const Result<toml::table> root = parse_toml(text, name);
   if (!root) return root.error();
-  return ScenarioReader(*root, name, folder).read();
+  return ScenarioReader(*root, name, folder, traced).read();
 }
 
-Result<model::Scenario> read_scenario(const std::string& path) {
+Result<model::Scenario> read_scenario(const std::string& path, bool traced) {
   const Result<std::string> text = read_file(path, kMaxScenarioBytes);
   if (!text) return text.error();
-  return parse_scenario(*text, path, std::filesystem::path(path).parent_path().string());
+  return parse_scenario(*text, path, std::filesystem::path(path).parent_path().string(), traced);
 }
 
 }  // namespace perseus::formats

@@ -20,7 +20,9 @@
 namespace perseus::formats {
 
 /// `name` identifies the file in messages, `folder` contains the profiles ("" for the working directory).
-Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder = "");
-Result<model::Scenario> read_scenario(const std::string& path);
+/// `traced`: a timeline gives microbatches and counts, so they may be missing.
+Result<model::Scenario> parse_scenario(std::string_view text, const std::string& name, const std::string& folder = "",
+                                       bool traced = false);
+Result<model::Scenario> read_scenario(const std::string& path, bool traced = false);
 
 }  // namespace perseus::formats

@@ -28,7 +28,10 @@ namespace ondemand = simdjson::ondemand;
 constexpr std::size_t kPieceBytes = 1U << 20U;
 constexpr std::size_t kMostNames = 100'000;  ///< remembered
 constexpr double kMost_us = 1e18;
-constexpr int kMostNumber = 32'767;  ///< of microbatches and stages
+constexpr double kLongest_us = 86.4e9;  ///< of an event: a day
+/// Largest numbers of a span.
+constexpr std::array<std::pair<SpanField, int>, 3> kMostNumbers = {
+    {{SpanField::microbatch, 32'767}, {SpanField::stage, 32'767}, {SpanField::chunk, 127}}};
 
 /// What an event's name says.
 struct Named {
@@ -43,6 +46,8 @@ struct TraceEvent {
   std::optional<double> ts, dur;
   FieldValues args = kNoFields;
   std::string_view thread_name;  ///< args.name
+  std::size_t wrong = 0;         ///< a field of args whose value is no number
+  std::string_view wrong_value;  ///< empty: none
 };
 
 std::optional<double> number_of(std::string_view text) {
@@ -51,10 +56,16 @@ std::optional<double> number_of(std::string_view text) {
   return text.starts_with('+') ? std::nullopt : formats::number_in<double>(text);
 }
 
-int field_of(std::string_view text) {
+/// -1: null or -1, as recorders write "none". Nothing: neither that nor a whole number from 0.
+std::optional<int> whole_number(std::string_view text) {
+  if (text == "null") return -1;
   const auto value = number_of(text);
-  return value && *value >= 0 && *value <= std::numeric_limits<int>::max() ? static_cast<int>(*value) : -1;
+  if (!value || *value != std::floor(*value) || *value < -1 || *value > std::numeric_limits<int>::max())
+    return std::nullopt;
+  return static_cast<int>(*value);
 }
+
+int field_of(std::string_view text) { return whole_number(text).value_or(-1); }
 
 class TraceReader {
  public:
@@ -67,7 +78,8 @@ class TraceReader {
   Status read_file(const std::string& file, Next next) {
     file_ = file;
     event_ = 0;
-    rank_of_file_ = timeline_.files++;
+    rank_of_file_ = static_cast<int>(timeline_.files.size());
+    timeline_.files.push_back(file);
     first_span_ = timeline_.spans.size();
     first_thread_ = timeline_.threads.size();
     thread_numbers_.clear();
@@ -107,22 +119,34 @@ class TraceReader {
                       known)};
     }
     if (const auto missing = missing_place(); !missing.empty())
-      return Error{ErrorCode::invalid_input, fmt::format("{}: [places] {}", names_.name, missing)};
+      return Error{ErrorCode::invalid_input, is_ready() ? fmt::format("{}: {} [places] {}", file_, names_.name, missing)
+                                                        : fmt::format("{}: [places] {}", names_.name, missing)};
     assign_steps();
     timeline_.names = names_.name;
     return std::move(timeline_);
   }
 
  private:
-  /// The first place of a given mapping that never occurs; ready mappings name what some recorders leave out.
+  /// The first place that never occurs. Of ready mappings, which name what some recorders leave out: that is there, but
+  /// no number, or whose lack leaves several threads of a process in one place.
   [[nodiscard]] std::string missing_place() const {
-    if (std::ranges::find(ready_names(), names_.name, &TraceNames::name) != ready_names().end()) return {};
+    const bool ready = is_ready();
     for (std::size_t f = 0; f < kNumFields; ++f) {
-      if (!names_.places[f].empty() && !occurs_[f])
-        return fmt::format("{}: no event of {} has a whole number at '{}'", field_names()[f], file_, names_.places[f]);
+      const std::string& place = names_.places[f];
+      if (!place.empty() && !occurs_[f] && (!ready || (place == "pid" && !raw_.front().pid.empty())))
+        return fmt::format("{}: no event of {} has a whole number at '{}'", field_names()[f], file_, place);
     }
-    if (names_.thread.empty() || thread_occurs_) return {};
+    if (names_.thread.empty() || thread_occurs_ || (ready && !several_threads_compute())) return {};
     return fmt::format("thread: no thread of {} is named like '{}'", file_, names_.thread);
+  }
+  [[nodiscard]] bool is_ready() const {
+    return std::ranges::find(ready_names(), names_.name, &TraceNames::name) != ready_names().end();
+  }
+  [[nodiscard]] bool several_threads_compute() const {
+    std::map<std::string_view, int> thread_of;  // of a process
+    return std::ranges::any_of(timeline_.spans, [&](const Span& s) {
+      return is_compute(s.kind) && thread_of.try_emplace(raw_[s.thread].pid, s.thread).first->second != s.thread;
+    });
   }
 
   Error in_file(const Error& error) const {
@@ -230,8 +254,6 @@ class TraceReader {
         if (Status status = number("ts", event.ts); !status) return status;
       } else if (key == "dur") {
         if (Status status = number("dur", event.dur); !status) return status;
-        if (*event.dur < 0)
-          return in_event(event.name, fmt::format("dur {}; expected a number of microseconds from 0", token));
       } else if (key == "args") {
         error = read_args(value, event);
       }
@@ -255,7 +277,10 @@ class TraceReader {
       }
       for (const auto& [name, field] : args_) {
         if (key == std::string_view(name)) {
-          event.args[field] = field_of(trimmed(inner.raw_json_token()));
+          const std::string_view token = trimmed(inner.raw_json_token());
+          const auto number = whole_number(token);
+          if (!number) event.wrong = field, event.wrong_value = token;
+          event.args[field] = number.value_or(-1);
           occurs_[field] |= event.args[field] >= 0;
         }
       }
@@ -279,6 +304,12 @@ class TraceReader {
     if (!event.ts) return in_event(event.name, "no ts; expected a number of microseconds");
     if (event.phase == "X" && !event.dur)
       return in_event(event.name, "no dur; expected a number of microseconds from 0");
+    if (event.phase == "X" && (*event.dur < 0 || *event.dur > kLongest_us))
+      return in_event(event.name, fmt::format("dur {}; expected a number of microseconds from 0 to {:.0f}, a day",
+                                              *event.dur, kLongest_us));
+    if (name.known && !event.wrong_value.empty())
+      return in_event(event.name, fmt::format("{} {}; expected a whole number from 0", names_.places[event.wrong],
+                                              event.wrong_value.substr(0, 40)));
     Span span;
     span.start_s = *event.ts / 1e6;
     span.duration_s = static_cast<float>(event.dur.value_or(0) / 1e6);
@@ -289,10 +320,15 @@ class TraceReader {
       const auto f = static_cast<std::size_t>(field);
       return name.fields[f] >= 0 ? name.fields[f] : event.args[f];
     };
+    for (const auto& [field, most] : kMostNumbers) {
+      if (name.known && value(field) > most)
+        return in_event(event.name, fmt::format("{} {}; expected at most {}",
+                                                field_names()[static_cast<std::size_t>(field)], value(field), most));
+    }
     span.step = value(SpanField::step);
-    span.microbatch = static_cast<std::int16_t>(std::min(value(SpanField::microbatch), kMostNumber));
-    span.stage = static_cast<std::int16_t>(std::min(value(SpanField::stage), kMostNumber));
-    span.chunk = static_cast<std::int8_t>(std::min(value(SpanField::chunk), 127));
+    span.microbatch = static_cast<std::int16_t>(value(SpanField::microbatch));
+    span.stage = static_cast<std::int16_t>(value(SpanField::stage));
+    span.chunk = static_cast<std::int8_t>(value(SpanField::chunk));
     span.bytes = static_cast<float>(value(SpanField::bytes));
     const auto category = std::ranges::find(names_.categories, event.category) - names_.categories.begin();
     if (event.phase == "B") {
@@ -318,7 +354,8 @@ class TraceReader {
     Open last = *begin;
     open.erase(std::prev(begin.base()), open.end());
     const double duration = *event.ts / 1e6 - last.span.start_s;
-    if (duration < 0) return in_event(event.name, fmt::format("ts {}; expected an end after its begin", *event.ts));
+    if (duration < 0 || 1e6 * duration > kLongest_us)
+      return in_event(event.name, fmt::format("ts {}; expected an end after its begin, at most a day", *event.ts));
     last.span.duration_s = static_cast<float>(duration);
     if (last.known) {
       keep(last.span, last.category);
@@ -413,7 +450,8 @@ class TraceReader {
       occurs_[f] |= found >= 0;
       return found;
     };
-    place = {value(SpanField::data), value(SpanField::rank), value(SpanField::tensor), value(SpanField::global)};
+    place = {value(SpanField::data), value(SpanField::rank), value(SpanField::tensor), value(SpanField::global),
+             static_cast<int>(timeline_.files.size()) - 1};
   }
 
   /// Spans without a step get that of the step span of their file's ranks that they begin in.
@@ -488,7 +526,8 @@ Result<TraceSpans> read_trace(const std::vector<std::string>& files, const std::
     const Status status = reader.read_file(file, [&]() -> Result<std::string_view> {
       const int read = gzread(opened.get(), piece.data(), static_cast<unsigned>(piece.size()));
       int error = Z_OK;
-      const char* const message = gzerror(opened.get(), &error);
+      std::string_view message = gzerror(opened.get(), &error);
+      if (message.starts_with(file + ": ")) message.remove_prefix(file.size() + 2);
       if (read < 0 || (read == 0 && error == Z_BUF_ERROR)) {
         if (error == Z_ERRNO) return cannot_read(file, std::strerror(errno));
         return Error{ErrorCode::invalid_input, fmt::format("{}: broken gzip file: {}", file, message)};

@@ -72,6 +72,7 @@ struct ThreadPlace {
   int rank = -1;    ///< of the pipeline
   int tensor = -1;  ///< tensor-parallel rank
   int global = -1;  ///< rank among all
+  int file = 0;     ///< of TraceSpans::files
 };
 
 struct TraceSpans {
@@ -81,7 +82,7 @@ struct TraceSpans {
   long events = 0;           ///< in the files
   long other_events = 0;     ///< of no kind that the mapping names
   long unpaired_events = 0;  ///< ends without a begin, begins without an end
-  int files = 0;
+  std::vector<std::string> files;
   int world_size = 0;  ///< 0: unknown
   int thinned = 1;     ///< one of that many steps was kept, to bound memory
 };

@@ -83,6 +83,45 @@ std::optional<int> leading_number(std::string_view& text) {
   return value;
 }
 
+/// What no name can match: a brace that is not closed, a place that does not exist. Empty: nothing.
+std::string fault_of(std::string_view pattern) {
+  for (std::size_t open = 0; (open = pattern.find('{', open)) != std::string_view::npos; ++open) {
+    const std::size_t close = pattern.find('}', open);
+    if (close == std::string_view::npos)
+      return fmt::format("no }} after '{}'; allowed: {{}} and the name of a place in braces", pattern.substr(open));
+    const std::string_view field = pattern.substr(open + 1, close - open - 1);
+    if (!field.empty() && std::ranges::find(kFieldNames, field) == kFieldNames.end())
+      return fmt::format("unknown place {{{}}}; allowed: {{{}}}, and {{}} for anything", field,
+                         fmt::join(kFieldNames, "}, {"));
+  }
+  return {};
+}
+
+/// Errors of [events] that the types of its values do not show.
+Status check_events(const TraceNames& names, const formats::TomlFields& events) {
+  const auto wrong = [&](std::string_view kind, const std::string& message) {
+    return Error{ErrorCode::invalid_input, fmt::format("{}: [events] {}: {}", events.where(kind), kind, message)};
+  };
+  const auto has = [&](SpanKind kind) {
+    return std::ranges::find(names.events, kind, &std::pair<std::string, SpanKind>::second) != names.events.end();
+  };
+  for (auto event = names.events.begin(); event != names.events.end(); ++event) {
+    const auto& [pattern, kind] = *event;
+    if (const std::string fault = fault_of(pattern); !fault.empty())
+      return wrong(name_of(kind), fmt::format("'{}': {}", pattern, fault));
+    const auto first = std::ranges::find(names.events, pattern, &std::pair<std::string, SpanKind>::first);
+    if (first != event)
+      return wrong(name_of(kind),
+                   fmt::format("'{}' is also in {}; allowed: each pattern once", pattern, name_of(first->second)));
+  }
+  if (!has(SpanKind::forward)) return wrong("forward", "is missing; allowed: at least one pattern");
+  if (!has(SpanKind::backward) && !has(SpanKind::input_gradient) && !has(SpanKind::pure_backward))
+    return wrong("backward",
+                 "is missing; allowed: at least one pattern, or input_gradient and weight_gradient, or recompute and "
+                 "pure_backward");
+  return Ok{};
+}
+
 }  // namespace
 
 std::span<const std::string_view> field_names() { return kFieldNames; }
@@ -117,12 +156,15 @@ Result<TraceNames> parse_trace_names(std::string_view text, const std::string& f
       if (!places.has(kFieldNames[f])) continue;
       names.places[f] = places.string(kFieldNames[f]);
       const std::string& place = names.places[f];
-      if (place != "pid" && place != "tid" && place != "file" && !place.starts_with("args."))
+      if (place != "pid" && place != "tid" && place != "file" && (!place.starts_with("args.") || place.size() == 5))
         places.fail(kFieldNames[f], "\"pid\", \"tid\", \"file\" or \"args.NAME\"");
     }
     if (places.has("thread")) names.thread = places.string("thread");
     places.reject_others();
     if (places.error()) return *places.error();
+    if (const std::string fault = fault_of(names.thread); !fault.empty())
+      return Error{ErrorCode::invalid_input,
+                   fmt::format("{}: [places] thread: '{}': {}", places.where("thread"), names.thread, fault)};
   }
   const toml::table* table = top.table("events");
   if (table == nullptr) top.fail("events", "a table [events] of kinds and names");
@@ -136,6 +178,7 @@ Result<TraceNames> parse_trace_names(std::string_view text, const std::string& f
   }
   events.reject_others();
   if (events.error()) return *events.error();
+  if (Status checked = check_events(names, events); !checked) return checked.error();
   return names;
 }
 

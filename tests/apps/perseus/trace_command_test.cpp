@@ -42,6 +42,9 @@ TEST(TraceCommand, NamesTheSlowWorkerAndWritesTheJob) {
           "job: 2 pipelines of 4 ranks and 4 stages, 4 microbatches\nGPUs: 8, one a rank (--tensor-parallel N: one "
           "rank of each N is in the timeline)\nschedule: 1f1b\n"
           "steps: 2 complete, 0 incomplete and left out\n"));
+  EXPECT_THAT(text.out, HasSubstr("links: none in the timeline: what transfers cost cannot be told"));
+  EXPECT_THAT(text.out, HasSubstr("- computations take their median times in the timeline"));
+  EXPECT_THAT(text.out, HasSubstr("; transfers take no time, since the timeline has none\n"));
   EXPECT_THAT(text.out, HasSubstr("who: worker dp 1, stage 2: 1.50 times as slow as its peers"));
   EXPECT_THAT(text.out, HasSubstr("waiting for one 1.21 times slower"));
   const Outcome planned =
@@ -92,13 +95,16 @@ TEST(TraceCommand, PlansAndEmulatesTheJobWithoutFilesBetween) {
   const Outcome plan =
       run_perseus({"plan", sample_profile(), "--trace", timeline, "--names", names, "--effort", "low"});
   EXPECT_THAT(plan.out, HasSubstr("timeline: t.json, 2 steps, replayed within 0.000 %"));
+  EXPECT_THAT(plan.out, HasSubstr("assumed: computations take their median times in the timeline"));
 
   const std::string scenario = scratch.file("s.toml",
                                             "iterations = 3\n[cluster]\nblocking_power_w = 90\n[[pipelines]]\n"
                                             "name = \"all\"\nprofile = \"" +
-                                                sample_profile() + "\"\nmicrobatches = 1\ncount = 1\n");
+                                                sample_profile() + "\"\n");
   const Outcome emulated = run_perseus({"emulate", scenario, "--trace", timeline, "--names", names});
   ASSERT_EQ(emulated.exit_code, 0) << emulated.err;
+  EXPECT_THAT(emulated.out, HasSubstr("assumed: computations take their median times in the timeline"));
+  EXPECT_EQ(run_perseus({"emulate", scenario}).exit_code, 65);
   EXPECT_THAT(emulated.out, HasSubstr("cluster: 8 GPUs, 2 pipelines, tensor parallel 1\n"
                                       "pipelines 'all': 2 x 4 GPUs, 1f1b, 4 microbatches, 2.1000 s at maximum clock"));
 }
@@ -124,17 +130,35 @@ TEST(TraceCommand, MovesLayersFromTheLongestStageOneByOne) {
   EXPECT_EQ(run_perseus({"trace", timeline, "--names", names, "--stage-layers", "9,9"}).exit_code, 64);
 }
 
+/// One pipeline's clock is 20 ms late, and a step ends 10 ms after its collectives: those tell the one, not the other.
+TEST(TraceCommand, SaysWhichClockItAlignedAndThatGapsMayBeTransfers) {
+  const ScratchFolder scratch;
+  json::value events = json::parse(slow_worker_timeline());
+  for (json::value& event : events.as_array()) {
+    if (event.at("pid") == 1) event.at("ts") = event.at("ts").to_number<double>() + 20e3;
+    if (event.at("name") == "gradient_reduce") event.at("ts") = event.at("ts").to_number<double>() + 500e3;
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  const std::string names = scratch.file("names.toml", kSyntheticNames);
+  const Outcome text = run_perseus({"trace", timeline, "--names", names, "--effort", "low"});
+  ASSERT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_THAT(text.out, HasSubstr("clock: dp 1 is 20.0 ms late by the ends of collectives: aligned\n"));
+  EXPECT_THAT(text.out, HasSubstr("gaps: transfers, loading or launches, the timeline does not say which"));
+}
+
 TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   const ScratchFolder scratch;
   json::value events = json::parse(slow_worker_timeline());
-  for (json::value& event : events.as_array()) {  // one host's clock is 5 s late
-    if (event.at("tid") == 2) event.at("ts") = event.at("ts").to_number<double>() + 5e6;
+  for (json::value& event : events.as_array()) {                  // one host's clock is 5 s late
+    const bool computes = event.at("name") != "gradient_reduce";  // else these align it
+    if (computes && event.at("tid") == 2) event.at("ts") = event.at("ts").to_number<double>() + 5e6;
   }
   const std::string timeline = scratch.file("t.json", json::serialize(events));
   const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
   const Outcome text = run_perseus({"trace", timeline, "--names", names, "--out", out});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("doubt: dp "));
+  EXPECT_THAT(text.out, HasSubstr(" computes up to 5000.0 ms ("));
   EXPECT_THAT(text.out, ::testing::Not(::testing::AnyOf(HasSubstr("who:"), HasSubstr("save"), HasSubstr("else"))));
   EXPECT_FALSE(std::filesystem::exists(out + "/profile.csv"));
   const Outcome answered = run_perseus({"trace", timeline, "--names", names, "--json"});
@@ -144,6 +168,27 @@ TEST(TraceCommand, ClaimsNothingThatItsReplayContradicts) {
   const Outcome planned = run_perseus({"plan", sample_profile(), "--trace", timeline, "--names", names});
   EXPECT_EQ(planned.exit_code, 65);
   EXPECT_THAT(planned.err, HasSubstr("t.json: dp "));
+}
+
+TEST(TraceCommand, SuggestsThePipelineDegreeThatItLacks) {
+  const ScratchFolder scratch;
+  json::value events = json::parse(slow_worker_timeline());
+  for (json::value& event : events.as_array()) {  // as torchtitan numbers ranks
+    event.at("tid") = 2 * event.at("tid").as_int64() + event.at("pid").as_int64();
+    event.at("args").as_object().erase("stage");
+  }
+  const std::string timeline = scratch.file("t.json", json::serialize(events));
+  std::string mapping(kSyntheticNames);
+  mapping.replace(mapping.find("data"), mapping.find("step") - mapping.find("data"), "global = \"tid\"\n");
+  mapping.replace(mapping.find("stage = \"args.stage\"\n"), 21, "");
+  const std::string names = scratch.file("names.toml", mapping);
+  const Outcome without = run_perseus({"plan", sample_profile(), "--trace", timeline, "--names", names});
+  EXPECT_EQ(without.exit_code, 65);
+  EXPECT_THAT(without.err, HasSubstr("t.json: the replay is "));
+  EXPECT_THAT(without.err, HasSubstr("without --pipeline-parallel, all 8 ranks are one pipeline"));
+  const Outcome with =
+      run_perseus({"trace", timeline, "--names", names, "--pipeline-parallel", "4", "--effort", "low"});
+  EXPECT_THAT(with.out, HasSubstr("job: 2 pipelines of 4 ranks and 4 stages, 4 microbatches\n"));
 }
 
 TEST(TraceCommand, SaysWhatIsWrong) {

@@ -11,6 +11,7 @@ namespace perseus::what_if {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 std::string event(std::string_view name, int rank, double start_us, double us) {
@@ -63,6 +64,36 @@ TEST(TracedJob, LeavesIncompleteStepsOutAndCountsThem) {
   ASSERT_TRUE(job.ok());
   EXPECT_EQ(job->steps.size(), 1U);
   EXPECT_EQ(job->incomplete_steps, 1);
+  EXPECT_THAT(job->faults, ElementsAre("step 1: dp 0: no backward of microbatch 0 on stage 1"));
+}
+
+TEST(TracedJob, LeavesOutStepsWhoseComputationsOverlapAndNamesFilesOfOneRank) {
+  auto files = torch_files();
+  const std::string forward = event("Forward 0", 1, 1000, 200), late = event("Forward 0", 1, 1000, 350);
+  files[1].second.replace(files[1].second.find(forward), forward.size(), late);
+  auto job = understand(trace::parse_trace(files, {}).value());
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_THAT(job->faults,
+              ElementsAre("step 1: dp 0: rank 1: backward of microbatch 0 begins 0.15 ms before forward of "
+                          "microbatch 0 ends; expected one computation at a time"));
+  files = torch_files();
+  files.emplace_back("copy.json", files[1].second);
+  job = understand(trace::parse_trace(files, {}).value());
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("rank1.json and copy.json both have forward of microbatch 0 of dp 0, rank "
+                                             "1; expected one file of each rank"));
+  job = understand(trace::parse_trace({files[1], files[2]}, {}).value());
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message, HasSubstr("; rank1.json and copy.json are both of rank 1"));
+}
+
+TEST(TracedJob, DoubtsTimesThatAreNoMicroseconds) {
+  auto timeline = trace::parse_trace(torch_files(), {}).value();
+  for (trace::Span& span : timeline.spans) span.duration_s /= 1000;
+  const auto job = understand(timeline);
+  ASSERT_FALSE(job.ok());
+  EXPECT_THAT(job.error().message,
+              HasSubstr("computations take 0.2 microseconds in their median; expected at least 1"));
 }
 
 /// Clocks of hosts differ: rank 1's is late, or early.
@@ -76,6 +107,7 @@ TEST(TracedJob, NoticesClocksThatAreEarlyAsThoseThatAreLate) {
     }
     const ReplayErrors errors = replay_errors(shifted);
     EXPECT_NEAR(errors.early, 100.0 / 600, 0.05) << off_s;
+    EXPECT_NEAR(errors.early_s, 100e-6, 5e-6) << off_s;
     EXPECT_EQ(errors.early_rank.rank, off_s < 0 ? 1 : 0);
   }
 }

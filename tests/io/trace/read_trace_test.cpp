@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -76,6 +77,8 @@ TEST(ReadTrace, ReadsGzipAndPlainFiles) {
     EXPECT_EQ(timeline->spans.size(), 1U);
   }
   EXPECT_EQ(read_trace({scratch.path("none")}, {}).error().code, ErrorCode::not_found);
+  std::filesystem::resize_file(packed, std::filesystem::file_size(packed) / 2);
+  EXPECT_EQ(read_trace({packed}, {}).error().message, packed + ": broken gzip file: unexpected end of file");
 }
 
 TEST(ReadTrace, PairsBeginsAndEnds) {
@@ -105,8 +108,10 @@ TEST(ReadTrace, PlacesRanksByArgumentsAndNamesAPlaceThatNeverOccurs) {
       R"([{"ph":"X","name":"f","pid":"host","tid":1,"ts":1,"dur":1,"args":{"pp":0,"it":2,"size":1048576}},
           {"ph":"X","name":"f","pid":"host","tid":1,"ts":2,"dur":1,"args":{"pp":3,"it":2}}])";
   const auto read = [&](const std::string& places) {
-    return parse_trace({{"t.json", events}},
-                       parse_trace_names("[places]\n" + places + "\n[events]\nforward = [\"f\"]", "n.toml").value());
+    return parse_trace(
+        {{"t.json", events}},
+        parse_trace_names("[places]\n" + places + "\n[events]\nforward = [\"f\"]\nbackward = [\"b\"]", "n.toml")
+            .value());
   };
   const auto timeline = read("rank = \"args.pp\"\nstep = \"args.it\"\nbytes = \"args.size\"");
   ASSERT_TRUE(timeline.ok()) << timeline.error().message;
@@ -124,6 +129,18 @@ TEST(ReadTrace, PlacesRanksByArgumentsAndNamesAPlaceThatNeverOccurs) {
     ASSERT_FALSE(missing.ok()) << places;
     EXPECT_EQ(missing.error().message, message);
   }
+}
+
+/// Of events that no mapping names, recorders write anything.
+TEST(ReadTrace, ReadsPastOtherEvents) {
+  const auto timeline = parsed("[" + std::string(kForward) +
+                               R"(,{"ph":"X","name":"other","ts":3,"dur":-1,"args":{"step":"x"}},
+                                   {"ph":"X","name":"forward-compute","pid":1,"tid":7,"ts":20,"dur":1,
+                                    "args":{"step":null,"mb_id":-1}}])");
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  ASSERT_EQ(timeline->spans.size(), 2U);
+  EXPECT_EQ(timeline->spans[1].step, -1);
+  EXPECT_EQ(timeline->spans[1].microbatch, -1);
 }
 
 TEST(ReadTrace, MatchesTorchFilesByTheirRanksAndSteps) {
@@ -175,6 +192,21 @@ TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
        "t.json: event 1 (forward-compute): ts \"soon\"; expected a number of microseconds"},
       {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":-3}])",
        "t.json: event 1 (forward-compute): dur -3; expected a number of microseconds from 0"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1e18}])",
+       "t.json: event 1 (forward-compute): dur 1e+18; expected a number of microseconds from 0 to 86400000000, a day"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1,"args":{"step":"x"}}])",
+       "t.json: event 1 (forward-compute): args.step \"x\"; expected a whole number from 0"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1,"args":{"step":-5}}])",
+       "t.json: event 1 (forward-compute): args.step -5; expected a whole number from 0"},
+      {R"([{"ph":"X","name":"forward-compute","pid":"host-1","tid":0,"ts":1,"dur":1}])",
+       "t.json: shared [places] data: no event of t.json has a whole number at 'pid'"},
+      {R"([{"ph":"X","name":"forward-compute","pid":1,"tid":0,"ts":1,"dur":1},
+           {"ph":"X","name":"forward-compute","pid":1,"tid":1,"ts":1,"dur":1}])",
+       "t.json: shared [places] thread: no thread of t.json is named like 'PP rank {rank}, TP rank {tensor}, {}'"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1,"args":{"step":1,"mb_id":2.5}}])",
+       "t.json: event 1 (forward-compute): args.mb_id 2.5; expected a whole number from 0"},
+      {R"([{"ph":"X","name":"forward-compute","ts":1,"dur":1,"args":{"step":1,"mb_id":40000}}])",
+       "t.json: event 1 (forward-compute): microbatch 40000; expected at most 32767"},
       {R"([{"ph":"X","name":"forward-compute","dur":3}])", "t.json: event 1 (forward-compute): no ts; expected"},
       {R"([{"ph":"X","name":"forward-compute","ts":3}])", "t.json: event 1 (forward-compute): no dur; expected"},
       {R"([{"ph":"E","name":"x","ts":3}])",
@@ -242,6 +274,18 @@ TEST(TraceNames, NameLineKeyAndValue) {
       {"[places]\ndata = \"here\"\n[events]\nforward = [\"f\"]", "n.toml:2: [places] data: 'here'; allowed: \"pid\""},
       {"[events]\nbackwards = [\"b\"]", "n.toml:2: [events] unknown key 'backwards'; allowed: forward, backward"},
       {"[events]\nforward = 3", "n.toml:2: [events] forward"},
+      {"[places]\nstep = \"args.\"\n[events]\nforward = [\"f\"]\nbackward = [\"b\"]",
+       "n.toml:2: [places] step: 'args.'; allowed: \"pid\""},
+      {"[events]\nforward = [\"F\", \"F {mb}\"]\nbackward = [\"b\"]",
+       "n.toml:2: [events] forward: 'F {mb}': unknown place {mb}; allowed: {data}, {rank}"},
+      {"[events]\nforward = [\"F {microbatch\"]\nbackward = [\"b\"]",
+       "n.toml:2: [events] forward: 'F {microbatch': no } after '{microbatch'; allowed: {} and"},
+      {"[places]\nthread = \"PP {pp}\"\n[events]\nforward = [\"f\"]\nbackward = [\"b\"]",
+       "n.toml:2: [places] thread: 'PP {pp}': unknown place {pp}; allowed: {data}"},
+      {"[events]\nforward = [\"f\"]", "n.toml:1: [events] backward: is missing; allowed: at least one pattern"},
+      {"[events]\nbackward = [\"f\"]", "n.toml:1: [events] forward: is missing; allowed: at least one pattern"},
+      {"[events]\nforward = [\"f\"]\nbackward = [\"f\"]",
+       "n.toml:3: [events] backward: 'f' is also in forward; allowed: each pattern once"},
   };
   for (const auto& [text, message] : cases) {
     const auto names = parse_trace_names(text, "n.toml");
