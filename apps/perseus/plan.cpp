@@ -315,8 +315,8 @@ void add_output_options(CLI::App& plan, PlanOptions& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, Command& command) {
-  auto* plan =
-      app.add_subcommand("plan", "Plan the frontier of a profile, from the fastest plan to the one of least energy");
+  auto* plan = app.add_subcommand(
+      "plan", "Plan the frontier of a profile, from the fastest plan to the one of least effective energy");
   auto options = std::make_shared<PlanOptions>();
   plan->add_option("PROFILE.csv", options->pipeline.profile,
                    "Profile: CSV with the columns stage,instruction,frequency,time,energy (MHz, s, J)");
