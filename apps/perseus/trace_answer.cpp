@@ -220,9 +220,11 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
                                    : fmt::format("{}; {} of {} pipelines ran in another order", job.schedule().name,
                                                  others, others + job.orders.front().pipelines)});
   facts.push_back(
-      {"steps", fmt::format("{} complete, {} incomplete and left out{}", job.steps.size(), job.incomplete_steps,
-                            answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned)
-                                                        : std::string())});
+      {"steps",
+       fmt::format(
+           "{} complete, {} incomplete and left out{}{}", job.steps.size(), job.incomplete_steps,
+           job.guesses_steps ? "; the timeline numbers none: a microbatch that comes again begins one" : "",
+           answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned) : std::string())});
   for (const std::string& fault : job.faults) facts.push_back({"left out", fault});
   for (const what_if::ClockOffset& clock : job.clocks) facts.push_back({"clock", clock_text(clock)});
   if (answer.timeline.unpaired_events > 0)
@@ -321,6 +323,7 @@ json::object trace_json(const TraceAnswer& answer) {
           {"schedule", job.schedule().name},
           {"orders", job.orders.size()},
           {"incomplete_steps", job.incomplete_steps},
+          {"guesses_steps", job.guesses_steps},
           {"left_out", json::array(job.faults.begin(), job.faults.end())},
           {"clocks", std::move(clocks)},
           {"unpaired_events", answer.timeline.unpaired_events},

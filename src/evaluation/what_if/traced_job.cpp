@@ -25,7 +25,7 @@ using trace::SpanKind;
 constexpr double kMostBeside = 0.1;    ///< share of sends beside which a rank computes that waits for its sends
 constexpr double kLeastTime_s = 1e-9;  ///< of a computation in a DAG
 constexpr const char* kGeneric = "generic";
-constexpr int kShownSteps = 3;           ///< whose faults are named
+constexpr int kShownFaults = 3;          ///< of steps that are left out
 constexpr double kMostOverlap = 0.1;     ///< of two computations of a rank, over the shorter one
 constexpr double kLeastMedian_s = 1e-6;  ///< of computations: below, times are hardly microseconds
 
@@ -55,8 +55,12 @@ class Understanding {
     for (const auto& [number, ranks] : steps) {
       if (auto step = step_of(number, ranks)) {
         job_.steps.push_back(*std::move(step));
-      } else if (job_.incomplete_steps++ < kShownSteps) {
-        job_.faults.push_back(fmt::format("step {}: {}", number, step.error().message));
+      } else {
+        ++job_.incomplete_steps;
+        const std::string& fault = step.error().message;
+        const auto same = [&](const std::string& shown) { return shown.ends_with(": " + fault); };
+        if (std::ssize(job_.faults) < kShownFaults && std::ranges::none_of(job_.faults, same))
+          job_.faults.push_back(fmt::format("step {}: {}", number, fault));
       }
     }
     if (job_.steps.empty())
@@ -158,6 +162,7 @@ class Understanding {
       const std::pair key(place.data, place.rank);
       job_.tensor_parallel = std::max({job_.tensor_parallel, place.tensor + 1, degrees_.tensor_parallel});
       if (s.step < 0) {  // a computation that comes again begins the next step
+        job_.guesses_steps |= is_compute(s.kind);
         auto& [step, seen] = open[key];
         if (is_compute(s.kind) && s.microbatch >= 0 && place.tensor == 0 &&
             !seen.emplace(s.kind, std::max<int>(s.stage, s.chunk), s.microbatch).second) {

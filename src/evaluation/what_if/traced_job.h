@@ -78,9 +78,10 @@ struct TracedJob {
   std::vector<TracedOrder> orders;  ///< most frequent first
   std::vector<TracedStep> steps;    ///< complete ones
   int incomplete_steps = 0;
-  std::vector<std::string> faults;  ///< "step 3: ...", of the first incomplete steps
+  std::vector<std::string> faults;  ///< "step 3: ...", the first different ones
   std::vector<ClockOffset> clocks;
-  bool all_in_one = false;  ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
+  bool all_in_one = false;     ///< neither timeline nor degrees say how long a pipeline is: all ranks are one
+  bool guesses_steps = false;  ///< the timeline numbers none: a microbatch that comes again begins the next
   bool has_transfers = false;
   bool senders_wait = false;  ///< sends end before their rank computes again
   [[nodiscard]] const model::Schedule& schedule() const { return orders.front().schedule; }

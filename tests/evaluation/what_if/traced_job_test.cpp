@@ -13,6 +13,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string event(std::string_view name, int rank, double start_us, double us) {
   return fmt::format(R"({{"ph":"X","cat":"user_annotation","name":"{}","pid":{},"tid":0,"ts":{},"dur":{}}})", name,
@@ -87,6 +88,15 @@ TEST(TracedJob, LeavesOutStepsWhoseComputationsOverlapAndNamesFilesOfOneRank) {
   EXPECT_THAT(job.error().message, HasSubstr("; rank1.json and copy.json are both of rank 1"));
 }
 
+TEST(TracedJob, SaysThatItGuessesSteps) {
+  auto timeline = trace::parse_trace(torch_files(), {}).value();
+  EXPECT_FALSE(understand(timeline)->guesses_steps);
+  for (trace::Span& span : timeline.spans) span.step = -1;
+  const auto job = understand(timeline);
+  EXPECT_TRUE(job->guesses_steps);
+  EXPECT_EQ(job->steps.size(), 2U);
+}
+
 TEST(TracedJob, DoubtsTimesThatAreNoMicroseconds) {
   auto timeline = trace::parse_trace(torch_files(), {}).value();
   for (trace::Span& span : timeline.spans) span.duration_s /= 1000;
@@ -147,7 +157,8 @@ TEST(TracedJob, SaysWhatItExpected) {
   const auto none = understand(trace::parse_trace(files, {}).value());
   ASSERT_FALSE(none.ok());
   EXPECT_THAT(none.error().message, AllOf(HasSubstr("2 steps, none complete; expected one with every microbatch"),
-                                          HasSubstr("; step 0: dp 0: ")));
+                                          HasSubstr("; step 0: dp 0: no backward of microbatch 0 on stage 1")));
+  EXPECT_THAT(none.error().message, Not(HasSubstr("step 1: ")));  // lacks the same
   const auto other = understand(*timeline, {3, 1});
   ASSERT_FALSE(other.ok());
   EXPECT_THAT(other.error().message,
