@@ -2,9 +2,10 @@
 //
 // Problem: given one iteration's ComputationDag, choose a clock per computation for every iteration time between the
 //          fastest possible and T*, so that effective energy is least (paper section 4.1, NP-hard).
-// Output:  Frontier: the exact curve of the linear relaxation (continuous durations along each computation's effective
-//          energy hull), and the Pareto set of realized plans, slowest first. The fastest point has the least makespan
-//          of any plan. Of at most 20,000 plans the Pareto set is the true one.
+// Output:  Frontier: the curve of the linear relaxation (continuous durations along each computation's effective energy
+//          hull), exact unless the DAG is large (planning/planner/relaxation.h), and the Pareto set of realized plans,
+//          slowest first. The fastest point has the least makespan of any plan. Of at most 20,000 plans the Pareto set
+//          is the true one.
 // Errors:  none for a valid DAG (call ComputationDag::validate() first).
 // Cost:    see bench/.
 // Threads: single-threaded; it calls `progress` on the caller's thread.

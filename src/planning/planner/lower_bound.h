@@ -2,7 +2,8 @@
 //
 // Problem: no plan of the discrete clocks can need less effective energy than the linear relaxation.
 // Input:   a valid DAG; deadlines to certify.
-// Output:  the exact piecewise linear curve; one certificate per deadline.
+// Output:  the exact piecewise linear curve, of a large DAG a little less (planning/planner/relaxation.h); one
+//          certificate per deadline.
 // Errors:  none.
 // Cost:    one parametric flow, see bench/.
 // Threads: pure function.

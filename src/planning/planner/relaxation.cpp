@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "planning/model/neighbors.h"
 
@@ -10,6 +11,13 @@ namespace perseus::planner {
 namespace {
 
 using graph::Integer;
+
+// Of DAGs with at least this many computations times ranks prices are whole steps, so many of them in the mean power.
+constexpr std::size_t kSizeOfSteps = 1 << 19;
+constexpr double kSteps = 500;
+
+// A step is no more than this part of the highest price.
+constexpr double kFewestPrices = 16;
 
 // Disjoint sets of event nodes, for contraction.
 class Sets {
@@ -72,17 +80,38 @@ Sets merged_events(const model::ComputationDag& dag) {
 
 }  // namespace
 
-Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
+Watts price_step_of(const model::ComputationDag& dag, const Kinds& kinds) {
+  if (dag.computations.size() * dag.rank_order.size() < kSizeOfSteps) return Watts(0);
+  const Seconds t_star(slowest_makespan_s(dag, kinds));
+  Joules energy = dag.total_blocking_power() * t_star;
+  for (const int kind : kinds.of_computation) energy += kinds.sets[kind].pareto.front().effective_energy;
+  return std::max(Watts(0), (energy / t_star) * (1 / kSteps));
+}
+
+Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step, Purpose purpose)
     : kind_of_computation_(kinds.of_computation), dag_(dag) {
-  const std::vector<Vertices> vertices = quantized_hulls(kinds);
+  std::vector<Vertices> vertices = quantized_hulls(kinds);
+  std::vector<Integer> ends;
+  first_deadline_ = model::longest_path(
+      model::neighbors_before<Integer>(dag_, [&](const model::Dependency& d) { return ticks(d.latency); }),
+      [&](int i) { return vertices[kind_of_computation_[i]].lengths[0]; }, ends);
+  t_star_ = seconds(first_deadline_);
+  Integer highest = 0;
+  for (const Vertices& hull : vertices) highest = std::max(highest, hull.thresholds.back());
+  const auto step = static_cast<Integer>(
+      std::min(price_step.value() / watts_per_unit_, static_cast<double>(highest) / kFewestPrices));
+  if (step > 0) coarsen(vertices, step, purpose);
   number_events();
   add_arcs(vertices);
   for (const std::vector<int>& order : dag.rank_order) {
     for (const int i : order) least_energy_ += kinds.sets[kind_of_computation_[i]].pareto.front().effective_energy;
   }
-  sweep_.emplace(network_);
-  first_deadline_ = sweep_->deadline();
-  t_star_ = deadline();
+  if (step > 0) {
+    sweep_.emplace<graph::SuccessiveLongestPaths>(network_);
+    if (deadline_ticks() < first_deadline_) pieces_.push_back({deadline_ticks(), 0});
+  } else {
+    sweep_.emplace<graph::ParametricLongestPath>(network_);
+  }
 }
 
 std::vector<Relaxation::Vertices> Relaxation::quantized_hulls(const Kinds& kinds) {
@@ -101,22 +130,61 @@ std::vector<Relaxation::Vertices> Relaxation::quantized_hulls(const Kinds& kinds
   for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
     const ChoiceSet& set = kinds.sets[k];
     Vertices& own = all.emplace_back();
-    std::vector<int>& choices = vertices_.emplace_back();
+    std::vector<Mix>& choices = choices_.emplace_back();
     for (std::size_t j = 0; j < set.hull.size(); ++j) {
       const Integer length = ticks(set.pareto[set.hull[j]].time);
       const auto price = static_cast<Integer>(std::llround(prices_w[k][j] / watts_per_unit_));
       // Vertices closer than a quantum in time or price merge into the faster one.
       if (j > 0 && (length == own.lengths.back() || price <= own.thresholds.back())) {
         own.lengths.back() = length;
-        choices.back() = set.hull[j];
+        choices.back() = {set.hull[j], set.hull[j]};
         continue;
       }
       own.lengths.push_back(length);
       own.thresholds.push_back(price);
-      choices.push_back(set.hull[j]);
+      choices.push_back({set.hull[j], set.hull[j]});
     }
   }
   return all;
+}
+
+void Relaxation::coarsen(std::vector<Vertices>& hulls, Integer step, Purpose purpose) {
+  for (std::size_t kind = 0; kind < hulls.size(); ++kind) {
+    const auto [lengths, thresholds] = std::exchange(hulls[kind], {});
+    const std::vector<Mix> choices = std::exchange(choices_[kind], {});
+    Vertices& coarse = hulls[kind];
+    const auto add = [&](Integer threshold, Integer length, Mix mix) {
+      if (!coarse.thresholds.empty() && coarse.thresholds.back() == threshold) {
+        coarse.lengths.back() = length;
+        choices_[kind].back() = mix;
+      } else if (coarse.lengths.empty() || length < coarse.lengths.back()) {
+        coarse.thresholds.push_back(threshold);
+        coarse.lengths.push_back(length);
+        choices_[kind].push_back(mix);
+      }
+    };
+    add(0, lengths[0], choices[0]);
+    if (purpose == Purpose::plans) {
+      for (std::size_t j = 1; j < lengths.size(); ++j) {
+        add(std::max(step, (thresholds[j] + step / 2) / step * step), lengths[j], choices[j]);
+      }
+      continue;
+    }
+    for (std::size_t j = 1; j < lengths.size();) {
+      // The mean length over a step within which the length changes.
+      const Integer from = thresholds[j] / step * step, to = from + step;
+      const std::size_t first = j - 1;
+      double sum = 0;
+      Integer at = from;
+      for (; j < lengths.size() && thresholds[j] < to; at = thresholds[j++]) {
+        sum += static_cast<double>(lengths[j - 1]) * static_cast<double>(thresholds[j] - at);
+      }
+      sum += static_cast<double>(lengths[j - 1]) * static_cast<double>(to - at);
+      const auto mean = static_cast<Integer>(std::floor(sum / static_cast<double>(step)));
+      add(from, std::clamp(mean, lengths[j - 1], lengths[first]), {choices[first].slower, choices[j - 1].faster});
+      add(to, lengths[j - 1], choices[j - 1]);
+    }
+  }
 }
 
 void Relaxation::number_events() {
@@ -166,7 +234,11 @@ bool Relaxation::lower_deadline(Seconds target, StopCheck& check) {
       pieces_.push_back({deadline, flow});
     }
   };
-  return sweep_->lower_deadline(ticks(std::clamp(target, Seconds(0), t_star_)), record, check);
+  const Integer latest = ticks(std::clamp(target, Seconds(0), t_star_));
+  if (auto* const paths = std::get_if<graph::SuccessiveLongestPaths>(&sweep_)) {
+    return paths->lower_deadline(latest, record, check);
+  }
+  return std::get<graph::ParametricLongestPath>(sweep_).lower_deadline(latest, record, check);
 }
 
 model::LowerBound Relaxation::curve() const {
@@ -189,7 +261,7 @@ model::BoundCertificate Relaxation::certificate() const {
   model::BoundCertificate certificate;
   certificate.deadline = deadline();
   const auto watts = [&](Integer flow) { return static_cast<double>(flow) * watts_per_unit_; };
-  for (const int arc : arc_of_computation_) certificate.computation_flow_w.push_back(watts(sweep_->flow(arc)));
+  for (const int arc : arc_of_computation_) certificate.computation_flow_w.push_back(watts(flow(arc)));
   // A dependency without an arc of its own carries all flow that leaves `before`, or all that enters `after`.
   std::vector<int> outgoing(dag_.computations.size(), 0);
   for (const model::Dependency& d : dag_.dependencies) ++outgoing[d.before];
@@ -197,7 +269,7 @@ model::BoundCertificate Relaxation::certificate() const {
     const model::Dependency& dependency = dag_.dependencies[d];
     const int only = outgoing[dependency.before] == 1 ? dependency.before : dependency.after;
     certificate.dependency_flow_w.push_back(arc_of_dependency_[d] < 0 ? certificate.computation_flow_w[only]
-                                                                      : watts(sweep_->flow(arc_of_dependency_[d])));
+                                                                      : watts(flow(arc_of_dependency_[d])));
   }
   return certificate;
 }

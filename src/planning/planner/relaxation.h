@@ -5,21 +5,27 @@
 // Input:   a valid DAG and its kinds.
 // Output:  after lower_deadline(T): event times (a window per computation that fits its relaxed duration), the dual
 //          flow, and the bound's curve over all deadlines passed so far.
+// Method:  one parametric flow. On a large DAG prices are whole multiples of a step. For a bound, the length of an arc
+//          over a step is then the mean of its hull there: each flow proves exactly what the curve says, a little less
+//          than the linear program (docs/decisions/0005). For plans, the prices of a hull are rounded: its lengths stay
+//          those of clocks.
 // Units:   ticks inside (an integer quantum of time chosen from T*, 2^-46 of it), seconds outside.
 // Errors:  none.
-// Cost:    O(1) amortized pivots of planning/graph/parametric_longest_path.h per vertex of the curve.
+// Cost:    O(1) amortized pivots of planning/graph/parametric_longest_path.h per vertex of the curve; with a step, one
+//          search of planning/graph/successive_longest_paths.h.
 // Threads: one thread per object.
 // Source:  paper section 4.1 and appendix on continuous relaxation, which uses an exponential fit instead of the hull;
 //          Phillips & Dessouky 1977.
 #pragma once
 
 #include <cmath>
-#include <optional>
+#include <variant>
 #include <vector>
 
 #include "base/stop_check.h"
 #include "base/units.h"
 #include "planning/graph/parametric_longest_path.h"
+#include "planning/graph/successive_longest_paths.h"
 #include "planning/model/certificate.h"
 #include "planning/model/computation_dag.h"
 #include "planning/model/frontier.h"
@@ -27,15 +33,29 @@
 
 namespace perseus::planner {
 
+/// The step of prices with which a DAG is relaxed: 0, any price, unless it is large.
+Watts price_step_of(const model::ComputationDag& dag, const Kinds& kinds);
+
 class Relaxation {
+  // Ahead of its uses, as its result is deduced.
+  template <class Get>
+  auto of_sweep(Get get) const {
+    const auto* const paths = std::get_if<graph::SuccessiveLongestPaths>(&sweep_);
+    return paths != nullptr ? get(*paths) : get(*std::get_if<graph::ParametricLongestPath>(&sweep_));
+  }
+
  public:
-  Relaxation(const model::ComputationDag& dag, const Kinds& kinds);
+  /// Without a step of prices both are the same. For plans, curve() and certificate() prove nothing.
+  enum class Purpose { bound, plans };
+  Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Purpose purpose = Purpose::bound)
+      : Relaxation(dag, kinds, price_step_of(dag, kinds), purpose) {}
+  Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step, Purpose purpose = Purpose::bound);
   Relaxation(const Relaxation&) = delete;
   Relaxation& operator=(const Relaxation&) = delete;
 
   /// Makespan with every computation at its least effective energy: the start of the sweep.
   [[nodiscard]] Seconds t_star() const { return t_star_; }
-  [[nodiscard]] Seconds deadline() const { return seconds(sweep_->deadline()); }
+  [[nodiscard]] Seconds deadline() const { return seconds(deadline_ticks()); }
 
   /// Continues the sweep down to T, or to T_min if that comes first; false in the second case. T only ever falls.
   /// If `check` stops the sweep, deadline() is still above T.
@@ -46,9 +66,11 @@ class Relaxation {
   }
 
   /// Earliest start and latest end of a computation in the relaxed optimum at the current deadline.
-  [[nodiscard]] graph::Integer start_ticks(int computation) const { return sweep_->time(start_node_[computation]); }
-  [[nodiscard]] graph::Integer end_ticks(int computation) const { return sweep_->time(end_node_[computation]); }
-  [[nodiscard]] graph::Integer deadline_ticks() const { return sweep_->deadline(); }
+  [[nodiscard]] graph::Integer start_ticks(int computation) const { return time(start_node_[computation]); }
+  [[nodiscard]] graph::Integer end_ticks(int computation) const { return time(end_node_[computation]); }
+  [[nodiscard]] graph::Integer deadline_ticks() const {
+    return of_sweep([](const auto& sweep) { return sweep.deadline(); });
+  }
   [[nodiscard]] graph::Integer ticks(Seconds t) const {
     return static_cast<graph::Integer>(std::llround(t.value() / seconds_per_tick_));
   }
@@ -60,42 +82,54 @@ class Relaxation {
     int slower, faster;
   };
   [[nodiscard]] Mix mix(int computation) const {
-    const auto [longer, shorter] = sweep_->position(arc_of_computation_[computation]);
-    const std::vector<int>& vertices = vertices_[kind_of_computation_[computation]];
-    return {vertices[longer], vertices[shorter]};
+    const int arc = arc_of_computation_[computation];
+    const auto [longer, shorter] = of_sweep([arc](const auto& sweep) { return sweep.position(arc); });
+    const std::vector<Mix>& choices = choices_[kind_of_computation_[computation]];
+    return {choices[longer].slower, choices[shorter].faster};
   }
   /// The price of time for a computation.
   [[nodiscard]] Watts price(int computation) const {
-    return Watts(watts_per_unit_ * static_cast<double>(sweep_->flow(arc_of_computation_[computation])));
+    return Watts(watts_per_unit_ * static_cast<double>(flow(arc_of_computation_[computation])));
   }
   /// The price of time for a computation, per tick.
   [[nodiscard]] double joules_per_tick(int computation) const {
-    return watts_per_unit_ * seconds_per_tick_ * static_cast<double>(sweep_->flow(arc_of_computation_[computation]));
+    return watts_per_unit_ * seconds_per_tick_ * static_cast<double>(flow(arc_of_computation_[computation]));
   }
   [[nodiscard]] model::BoundCertificate certificate() const;
 
   /// The curve over all deadlines passed so far, by increasing time; complete once lower_deadline() returned false.
   [[nodiscard]] model::LowerBound curve() const;
-  [[nodiscard]] long pivots() const { return sweep_->pivots(); }
+  [[nodiscard]] long pivots() const {
+    return of_sweep([](const auto& sweep) { return sweep.pivots(); });
+  }
 
  private:
   /// Vertices of a kind's hull in ticks and units of price, as its arcs have them.
   struct Vertices {
     std::vector<graph::Integer> lengths, thresholds;
   };
-  /// Chooses the quanta of time and price; sets vertices_.
+  /// Chooses the quanta of time and price; sets choices_.
   std::vector<Vertices> quantized_hulls(const Kinds& kinds);
+  /// The same hulls for flows that are multiples of `step`; changes choices_.
+  void coarsen(std::vector<Vertices>& hulls, graph::Integer step, Purpose purpose);
   /// Numbers the nodes of the network.
   void number_events();
   void add_arcs(const std::vector<Vertices>& vertices);
 
+  [[nodiscard]] graph::Integer time(int node) const {
+    return of_sweep([node](const auto& sweep) { return sweep.time(node); });
+  }
+  [[nodiscard]] graph::Integer flow(int arc) const {
+    return of_sweep([arc](const auto& sweep) { return sweep.flow(arc); });
+  }
+
   graph::ParametricNetwork network_;
-  std::optional<graph::ParametricLongestPath> sweep_;
+  std::variant<std::monostate, graph::ParametricLongestPath, graph::SuccessiveLongestPaths> sweep_;
   std::vector<int> start_node_, end_node_, arc_of_computation_;
   const std::vector<int>& kind_of_computation_;
   const model::ComputationDag& dag_;
-  std::vector<std::vector<int>> vertices_;  // per kind: the choice at each length of its arcs
-  std::vector<int> arc_of_dependency_;      // -1: contracted away
+  std::vector<std::vector<Mix>> choices_;  // per kind: at each length of its arcs, which may be a mix of choices itself
+  std::vector<int> arc_of_dependency_;     // -1: contracted away
   Seconds t_star_;
   double seconds_per_tick_ = 1;
   double watts_per_unit_ = 1;

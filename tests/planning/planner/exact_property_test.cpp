@@ -57,6 +57,16 @@ RC_GTEST_PROP(ExactFrontier, Verifies, ()) {
   RC_ASSERT(first_finding(dag, plan_exact(dag, few_deadlines(effort))) == "");
 }
 
+// Large enough for prices in steps: computations times ranks are 2^19.
+TEST(ExactFrontier, OfALargePipelineVerifies) {
+  testing::SeededDice dice(1);
+  const Result<model::Schedule> schedule = model::make_schedule("1f1b", {128, 16, 1});
+  const model::Profile profile = testing::random_profile(dice, *schedule, 4, Watts(80));
+  const Result<model::ComputationDag> dag = model::build_dag(profile, *schedule, {Watts(80), Seconds(0)});
+  ASSERT_GT(price_step_of(*dag, make_kinds(*dag)), Watts(0));
+  EXPECT_EQ(first_finding(*dag, plan_exact(*dag, few_deadlines(Effort::low))), "");
+}
+
 RC_GTEST_PROP(ExactFrontier, IsNeverBetterThanBruteForceAndItsBoundNeverWorse, ()) {
   ShrinkingDice dice;
   const model::ComputationDag dag = testing::random_dag(dice, kTiny);

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
+
 #include "oracles/brute_force.h"
 #include "oracles/curves.h"
 #include "oracles/dice.h"
@@ -11,8 +13,10 @@
 #include "oracles/published.h"
 #include "oracles/rapidcheck_assert.h"
 #include "planning/checker/certificate_check.h"
+#include "planning/planner/choices.h"
 #include "planning/planner/exact.h"
 #include "planning/planner/lower_bound.h"
+#include "planning/planner/relaxation.h"
 #include "tests/support/shared_data.h"
 
 namespace perseus::planner {
@@ -80,6 +84,39 @@ RC_GTEST_PROP(LowerBound, IsBelowBruteForceAndStartsAtItsFastest, ()) {
     const Joules claimed = bound.at(best.time * (1 + 1e-9));
     RC_ASSERT((claimed - best.effective_energy).value() <= 1e-9 * total);
   }
+}
+
+// With prices in steps: below the exact curve by no more than a step for all time, with the same ends, and proven.
+RC_GTEST_PROP(LowerBound, OfPricesInStepsProvesItself, ()) {
+  ShrinkingDice dice;
+  const model::ComputationDag dag = testing::random_dag(dice);
+  const Kinds kinds = make_kinds(dag);
+  const model::LowerBound exact = compute_lower_bound(dag).bound;
+  const Joules total = exact.vertices.back().effective_energy + dag.total_blocking_power() * exact.t_star();
+  const Watts step = (total / exact.t_star()) * (1.0 / dice.roll(1, 1000));
+  Relaxation whole(dag, kinds, step);
+  whole.lower_deadline(Seconds(0));
+  const model::LowerBound bound = whole.curve();
+  RC_ASSERT(std::abs(bound.t_min() / exact.t_min() - 1) <= 1e-9);
+  RC_ASSERT(std::abs(bound.t_star() / exact.t_star() - 1) <= 1e-9);
+  Seconds busy;
+  for (int i = 0; i < static_cast<int>(dag.computations.size()); ++i) {
+    busy += std::ranges::max(dag.type_of(i).options, {}, &model::Measurement::time).time;
+  }
+  Relaxation relaxation(dag, kinds, step);
+  std::vector<model::BoundCertificate> certificates;
+  std::vector<Seconds> falling = checker::deadlines_to_certify(bound);
+  std::ranges::reverse(falling);
+  for (const Seconds deadline : falling) {
+    const Joules loss = exact.at(deadline) - bound.at(deadline);
+    RC_ASSERT(loss >= -1e-9 * total);
+    RC_ASSERT(loss <= step * (busy + exact.t_star()) + 1e-9 * total);
+    relaxation.lower_deadline(deadline);
+    certificates.push_back(relaxation.certificate());
+    certificates.back().deadline = deadline;
+  }
+  const checker::BoundCheck check = checker::check_bound(dag, bound, certificates);
+  RC_ASSERT((check.findings.empty() ? "" : check.findings[0]) == "");
 }
 
 class LowerBoundOf : public ::testing::TestWithParam<testing::PublishedCase> {};

@@ -1,0 +1,184 @@
+#include "planning/graph/successive_longest_paths.h"
+
+#include <functional>
+
+#include "base/adjacency_lists.h"
+#include "base/result.h"
+
+namespace perseus::graph {
+
+SuccessiveLongestPaths::SuccessiveLongestPaths(const ParametricNetwork& network)
+    : network_(network),
+      nodes_(network.num_nodes + 1),
+      entry_along_(network.num_arcs()),
+      entry_against_(network.num_arcs()),
+      segment_(network.num_arcs(), 0),
+      flow_(network.num_arcs(), 0) {
+  collect_entries();
+  set_earliest_times();
+}
+
+void SuccessiveLongestPaths::collect_entries() {
+  const int num_arcs = network_.num_arcs();
+  for (int a = 0; a < num_arcs; ++a) {
+    ++nodes_[network_.head[a] + 1].first_entry;
+    ++nodes_[network_.tail[a] + 1].first_entry;
+  }
+  std::vector<int> at;
+  for (int v = 0; v < network_.num_nodes; ++v) {
+    nodes_[v + 1].first_entry += nodes_[v].first_entry;
+    at.push_back(nodes_[v].first_entry);
+  }
+  entries_.resize(2 * static_cast<std::size_t>(num_arcs));
+  for (int a = 0; a < num_arcs; ++a) {
+    const int tail = network_.tail[a], head = network_.head[a];
+    entry_along_[a] = at[head]++;
+    entry_against_[a] = at[tail]++;
+    entries_[entry_along_[a]] = {tail, a, network_.length[network_.first[a]]};
+    entries_[entry_against_[a]] = {head, ~a, -kUnlimited};
+  }
+}
+
+void SuccessiveLongestPaths::set_earliest_times() {
+  const int n = network_.num_nodes;
+  const AdjacencyLists<int> arcs_from(
+      n, network_.num_arcs(), [&](int a) { return network_.tail[a]; }, [](int a) { return a; });
+  std::vector<int> waiting(n, 0), order{network_.source};
+  for (const int head : network_.head) ++waiting[head];
+  PERSEUS_CHECK(waiting[network_.source] == 0, "no arc may enter the source");
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    const int v = order[i];
+    for (const int a : arcs_from.of(v)) {
+      const int w = network_.head[a];
+      nodes_[w].time = std::max(nodes_[w].time, nodes_[v].time + network_.length[network_.first[a]]);
+      if (--waiting[w] == 0) order.push_back(w);
+    }
+  }
+  PERSEUS_CHECK(static_cast<int>(order.size()) == n,
+                "the network has a cycle, or a node that the source does not reach");
+}
+
+SuccessiveLongestPaths::Position SuccessiveLongestPaths::position(int arc) const {
+  const int segment = segment_[arc], at = network_.first[arc] + segment;
+  if (segment == 0 || flow_[arc] > network_.threshold[at]) return {segment, segment};
+  const Integer span = time(network_.head[arc]) - time(network_.tail[arc]);
+  if (span <= network_.length[at]) return {segment, segment};
+  return {segment - 1, span >= network_.length[at - 1] ? segment - 1 : segment};
+}
+
+void SuccessiveLongestPaths::reach(int node, Integer distance, int entry) {
+  nodes_[node].search = search_;
+  nodes_[node].distance = distance;
+  nodes_[node].toward_sink = entry;
+  reached_.push_back(node);
+}
+
+bool SuccessiveLongestPaths::scan(int node, Integer distance) {
+  const Integer time = nodes_[node].time;
+  const int end = nodes_[node + 1].first_entry;
+  for (int k = nodes_[node].first_entry; k < end; ++k) {
+    const Entry& entry = entries_[k];
+    if (entry.least == -kUnlimited) continue;
+    const Node& from = nodes_[entry.from];
+    if (from.search == search_) continue;
+    const Integer slack = time - from.time - entry.least;
+    if (slack == 0) {
+      reach(entry.from, distance, k);
+      if (entry.from == network_.source) return false;
+    } else if (distance + slack <= limit_) {
+      waiting_.push_back({distance + slack, k});
+      if (ordered_) std::ranges::push_heap(waiting_, std::greater{});
+    }
+  }
+  return true;
+}
+
+void SuccessiveLongestPaths::search() {
+  ++search_;
+  found_ = true;
+  passed_ = 0;
+  slack_ = 0;
+  reached_.clear();
+  waiting_.clear();
+  ordered_ = false;
+  const auto is_reached = [this](const Waiting& w) { return nodes_[entries_[w.entry].from].search == search_; };
+  reach(network_.sink, 0, -1);
+  for (std::size_t next = 0;;) {
+    while (next < reached_.size()) {
+      if (!scan(reached_[next++], slack_)) return;
+    }
+    if (!ordered_) {
+      std::erase_if(waiting_, is_reached);
+      std::ranges::make_heap(waiting_, std::greater{});
+      ordered_ = true;
+    }
+    while (!waiting_.empty() && is_reached(waiting_.front())) {
+      std::ranges::pop_heap(waiting_, std::greater{});
+      waiting_.pop_back();
+    }
+    if (waiting_.empty()) {
+      PERSEUS_CHECK(limit_ < kUnlimited, "the sink is not reachable from the source");
+      slack_ = limit_;
+      limit_ = limit_ < kUnlimited / 8 ? 8 * limit_ : kUnlimited;
+      return;
+    }
+    const Waiting nearest = waiting_.front();
+    slack_ = nearest.distance;
+    reach(entries_[nearest.entry].from, slack_, nearest.entry);
+    if (reached_.back() == network_.source) return;
+  }
+}
+
+int SuccessiveLongestPaths::head_of(int entry) const {
+  const int arc = entries_[entry].arc;
+  return arc >= 0 ? network_.head[arc] : network_.tail[~arc];
+}
+
+Integer SuccessiveLongestPaths::capacity(int entry) const {
+  const int arc = entries_[entry].arc;
+  if (arc >= 0) {
+    const int next = network_.first[arc] + segment_[arc] + 1;
+    return next == network_.first[arc + 1] ? kUnlimited : network_.threshold[next] - flow_[arc];
+  }
+  const int at = network_.first[~arc] + segment_[~arc];
+  const Integer flow = flow_[~arc];
+  return flow - network_.threshold[flow > network_.threshold[at] ? at : at - 1];
+}
+
+void SuccessiveLongestPaths::set_flow(int arc, Integer flow) {
+  flow_[arc] = flow;
+  const int first = network_.first[arc], last = network_.first[arc + 1] - 1;
+  int at = first + segment_[arc];
+  while (at < last && network_.threshold[at + 1] <= flow) ++at;
+  while (network_.threshold[at] > flow) --at;
+  segment_[arc] = at - first;
+  entries_[entry_along_[arc]].least = network_.length[at];
+  const int taken_back = flow > network_.threshold[at] ? at : at - 1;
+  entries_[entry_against_[arc]].least = flow == 0 ? -kUnlimited : -network_.length[taken_back];
+}
+
+bool SuccessiveLongestPaths::augment() {
+  for (const int v : reached_) nodes_[v].time -= slack_ - nodes_[v].distance;
+  passed_ = 0;
+  found_ = false;
+  if (nodes_[network_.source].search != search_) return true;
+  usual_slack_ += (slack_ - usual_slack_) / (usual_slack_ == 0 ? 1 : 8);
+  limit_ = 4 * usual_slack_ + 1;
+  Integer least = kUnlimited;
+  for (int v = network_.source; v != network_.sink; v = head_of(nodes_[v].toward_sink)) {
+    least = std::min(least, capacity(nodes_[v].toward_sink));
+  }
+  if (least == kUnlimited) return false;
+  flow_value_ += least;
+  for (int v = network_.source; v != network_.sink; v = head_of(nodes_[v].toward_sink)) {
+    const int arc = entries_[nodes_[v].toward_sink].arc;
+    if (arc >= 0) {
+      set_flow(arc, flow_[arc] + least);
+    } else {
+      set_flow(~arc, flow_[~arc] - least);
+    }
+  }
+  return true;
+}
+
+}  // namespace perseus::graph

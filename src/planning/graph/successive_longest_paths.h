@@ -1,0 +1,115 @@
+// The parametric longest path again, for large networks whose thresholds are multiples of one step.
+//
+// Problem: that of planning/graph/parametric_longest_path.h. There a pivot moves part of a tree; with many equal
+//          thresholds most pivots move neither time nor price, and each costs what lies between two cuts.
+// Method:  successive longest paths. The *distance* of a node is how far the sink can come closer before the node must
+//          move: the least sum of slacks on a path of residual arcs to the sink. One search, Dijkstra's, in which arcs
+//          without slack need no queue, finds it for all nodes that must move before the source is reached; then the
+//          flow grows along that path by as much as it can carry at these lengths. There are as many searches as
+//          steps between no price and the highest one: few if the step is coarse, however many computations tie.
+// Input, output, errors: as there; position() compares with the span, so an arc at a vertex is never called a mix.
+// Cost:    per search, the nodes that move.
+// Threads: one thread per object.
+// Source:  Busacker & Gowen 1960; Edmonds & Karp 1972 (potentials).
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/stop_check.h"
+#include "planning/graph/parametric_longest_path.h"
+
+namespace perseus::graph {
+
+class SuccessiveLongestPaths {
+ public:
+  /// The network must outlive this object.
+  explicit SuccessiveLongestPaths(const ParametricNetwork& network);
+
+  [[nodiscard]] Integer deadline() const { return time(network_.sink); }
+  [[nodiscard]] Integer flow_value() const { return flow_value_; }
+  template <class OnMove>
+  bool lower_deadline(Integer target, OnMove&& move, StopCheck& check);
+
+  [[nodiscard]] Integer time(int node) const {
+    const Node& n = nodes_[node];
+    return n.search == search_ && n.distance < passed_ ? n.time - (passed_ - n.distance) : n.time;
+  }
+  [[nodiscard]] Integer flow(int arc) const { return flow_[arc]; }
+  using Position = ParametricLongestPath::Position;
+  [[nodiscard]] Position position(int arc) const;
+  /// Searches so far.
+  [[nodiscard]] long pivots() const { return search_; }
+
+ private:
+  static constexpr Integer kUnlimited = std::numeric_limits<Integer>::max() / 2;
+
+  struct Node {
+    Integer time = 0;      // after the last search that is over
+    Integer distance = 0;  // valid if the current search has reached the node
+    int search = 0;        // the last one that reached it
+    int toward_sink = -1;  // entry by which it was reached
+    int first_entry = 0;   // of entries_
+  };
+  // A residual arc into a node. Its slack is the time of that node minus that of `from` minus `least`.
+  struct Entry {
+    int from;
+    int arc;        // ~arc: against its direction
+    Integer least;  // -kUnlimited: closed, as no flow can be taken back
+  };
+  struct Waiting {
+    Integer distance;
+    int entry;
+    bool operator>(const Waiting& other) const { return distance > other.distance; }
+  };
+
+  void collect_entries();
+  void set_earliest_times();
+  void search();
+  void reach(int node, Integer distance, int entry);
+  /// False if the source is reached.
+  bool scan(int node, Integer distance);
+  /// Ends a search: moves what it reached and raises the flow; false if that could grow without limit.
+  bool augment();
+  [[nodiscard]] Integer capacity(int entry) const;
+  [[nodiscard]] int head_of(int entry) const;
+  void set_flow(int arc, Integer flow);
+
+  const ParametricNetwork& network_;
+  std::vector<Node> nodes_;  // and one more, that ends entries_
+  std::vector<Entry> entries_;
+  std::vector<int> entry_along_, entry_against_;  // per arc
+  std::vector<int> segment_;                      // per arc: the last one whose threshold its flow reaches
+  std::vector<Integer> flow_;
+  Integer flow_value_ = 0;
+
+  int search_ = 0;
+  bool found_ = false;            // a path, along which no flow has been sent yet
+  Integer slack_ = 0;             // distance of the source
+  Integer passed_ = 0;            // by how much the sink has come closer since the search
+  std::vector<int> reached_;      // nodes, nearest to the sink first
+  std::vector<Waiting> waiting_;  // entries with slack; a heap once all without are done
+  bool ordered_ = false;
+  // Distances above this one wait for the next search: a queue of all slack would cost more than a further search.
+  Integer limit_ = kUnlimited;
+  Integer usual_slack_ = 0;
+};
+
+template <class OnMove>
+bool SuccessiveLongestPaths::lower_deadline(Integer target, OnMove&& move, StopCheck& check) {
+  const long cost_of_search = 20L * network_.num_nodes;
+  while (deadline() > target) {
+    if (check.stop(cost_of_search)) return true;
+    if (found_ && passed_ == slack_ && !augment()) return false;
+    if (!found_) search();
+    const Integer step = std::min(slack_ - passed_, deadline() - target);
+    if (step > 0) {
+      passed_ += step;
+      move(deadline(), flow_value_);
+    }
+  }
+  return true;
+}
+
+}  // namespace perseus::graph
