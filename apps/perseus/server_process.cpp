@@ -80,8 +80,7 @@ Status ServerProcess::serve_or_stand_by() {
                                                   [this](const store::Writer& now) { writer_changed(now); });
   }
   if (writer_.is_us) return serve();
-  announce_standby();
-  manager_.ready("standing by on " + where_);
+  asio::post(io_, [this] { announce_standby(); });
   return Ok{};
 }
 
@@ -93,8 +92,7 @@ Status ServerProcess::serve() {
     if (Status done = (this->*step)(); !done) return done;
   }
   arm_ticker();
-  announce();
-  manager_.ready("serving on " + where_);
+  asio::post(io_, [this] { announce(); });  // from there on, signals are handled
   return Ok{};
 }
 
@@ -286,6 +284,7 @@ void ServerProcess::announce() {
         tokens_->first_secret());
   }
   warn_of_few_files();
+  manager_.ready("serving on " + where_);
 }
 
 void ServerProcess::announce_standby() {
@@ -293,6 +292,7 @@ void ServerProcess::announce_standby() {
   print(fmt::format("perseus: {}\n", line));
   log_.info(line);
   warn_of_few_files();
+  manager_.ready(line);
 }
 
 void ServerProcess::stop_on_signal() {
