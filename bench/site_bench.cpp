@@ -12,7 +12,7 @@
 #include "bench/cases.h"
 #include "planning/site/allocate.h"
 #include "planning/site/power_over_iteration.h"
-#include "server/service/site_shares.h"
+#include "server/power/site_shares.h"
 
 namespace perseus::site {
 namespace {
@@ -124,13 +124,13 @@ std::shared_ptr<const jobs::CharacterizedPipeline> pipeline_of(int number) {
 }
 
 /// Under 80 % of all power. Twelve frontiers, or as if every job had one of its own.
-service::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> window) {
+power::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> window) {
   static std::vector<std::shared_ptr<const jobs::CharacterizedPipeline>> pipelines;
   while (pipelines.size() < 12) pipelines.push_back(pipeline_of(static_cast<int>(pipelines.size())));
-  service::PoweredSite site;
+  power::PoweredSite site;
   site.domains.push_back({"site", -1});
   site.windows = {window};
-  service::SwingLibrary swings;
+  power::SwingLibrary swings;
   Watts all_max;
   for (int j = 0; j < kDividedJobs; ++j) {
     const auto& pipeline = pipelines[j % pipelines.size()];
@@ -140,15 +140,15 @@ service::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> w
     choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
     choices.all_max = choices.plans.front().power;
     choices.pipelines = {{pipeline, copies, 0}};
-    service::PoweredJob job;
+    power::PoweredJob job;
     job.id = std::to_string(j);
     job.weight = copies;
     job.choices = std::make_shared<const jobs::PowerChoices>(std::move(choices));
     job.swing = swings.of(job.choices);
     if (own_frontiers) {
-      job.swing = std::make_shared<const service::JobSwing>(
+      job.swing = std::make_shared<const power::JobSwing>(
           job.choices,
-          std::vector{service::JobSwing::Part{std::make_shared<service::PipelineSwings>(pipeline), copies, 0}});
+          std::vector{power::JobSwing::Part{std::make_shared<power::PipelineSwings>(pipeline), copies, 0}});
     }
     job.counted = job.granted = job.all_max();
     all_max += job.all_max();
@@ -159,8 +159,8 @@ service::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> w
 }
 
 void a_division(benchmark::State& state, std::optional<Seconds> window) {
-  const service::PoweredSite site = site_to_divide(false, window);
-  for (auto _ : state) benchmark::DoNotOptimize(service::shares_of(site));
+  const power::PoweredSite site = site_to_divide(false, window);
+  for (auto _ : state) benchmark::DoNotOptimize(power::shares_of(site));
   state.counters["plans"] = static_cast<double>(site.jobs[0].choices->plans.size());
 }
 BENCHMARK_CAPTURE(a_division, without_a_window, std::optional<Seconds>())->Unit(benchmark::kMillisecond);
@@ -170,9 +170,9 @@ BENCHMARK_CAPTURE(a_division, with_a_window, Seconds(1))->Unit(benchmark::kMilli
 void the_first_division(benchmark::State& state) {
   for (auto _ : state) {
     state.PauseTiming();
-    const service::PoweredSite site = site_to_divide(true, Seconds(1));
+    const power::PoweredSite site = site_to_divide(true, Seconds(1));
     state.ResumeTiming();
-    benchmark::DoNotOptimize(service::shares_of(site));
+    benchmark::DoNotOptimize(power::shares_of(site));
   }
 }
 BENCHMARK(the_first_division)->Unit(benchmark::kMillisecond)->Iterations(3);

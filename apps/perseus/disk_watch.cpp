@@ -28,14 +28,13 @@ routes::DiskHealth measure(const std::string& folder) {
 
 }  // namespace
 
-DiskWatch::DiskWatch(std::string folder, service::Executor& executor)
-    : folder_(std::move(folder)), executor_(executor) {
+DiskWatch::DiskWatch(std::string folder, work::Executor& executor) : folder_(std::move(folder)), executor_(executor) {
   last_->health = measure(folder_);
 }
 
 routes::DiskHealth DiskWatch::look() {
   if (!std::exchange(last_->measuring, true)) {
-    executor_.submit(service::Executor::Kind::store, [folder = folder_, last = last_]() -> std::function<void()> {
+    executor_.submit(work::Executor::Kind::store, [folder = folder_, last = last_]() -> std::function<void()> {
       return [last, health = measure(folder)] { *last = {health, false}; };
     });
   }

@@ -17,7 +17,7 @@ namespace perseus::cli {
 
 class DiskWatch {
  public:
-  DiskWatch(std::string folder, service::Executor& executor);
+  DiskWatch(std::string folder, work::Executor& executor);
   routes::DiskHealth look();
 
  private:
@@ -26,7 +26,7 @@ class DiskWatch {
     bool measuring = false;
   };
   std::string folder_;
-  service::Executor& executor_;
+  work::Executor& executor_;
   std::shared_ptr<Last> last_ = std::make_shared<Last>();
 };
 

@@ -12,7 +12,7 @@
 #include "io/formats/number.h"
 #include "io/formats/toml_reader.h"
 #include "secret_file.h"
-#include "server/service/alert_receiver.h"
+#include "server/alerts/alert_receiver.h"
 #include "slowdown.h"
 
 namespace perseus::cli {
@@ -52,7 +52,7 @@ Status hosts(ServeConfig& config, const std::string& value) {
 
 Status alert_webhook(ServeConfig& config, const std::string& value) {
   config.alert_webhook = value;
-  return value.empty() ? Status(Ok{}) : service::check_receiver_url(value);
+  return value.empty() ? Status(Ok{}) : alerts::check_receiver_url(value);
 }
 
 /// The file's only line.

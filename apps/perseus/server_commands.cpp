@@ -13,7 +13,7 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/file.h"
 #include "io/formats/transfer_latency_text.h"
-#include "server/service/registration_checks.h"
+#include "server/live/registration_checks.h"
 #include "server_action.h"
 #include "server_call.h"
 #include "slowdown.h"
@@ -34,7 +34,7 @@ struct ProfilePush {
 
 /// The path of a profile with a valid name, else the server would look for another path.
 Result<std::string> profile_path(const std::string& name) {
-  if (const Status valid = service::check_profile_name(name); !valid) return valid.error();
+  if (const Status valid = live::check_profile_name(name); !valid) return valid.error();
   return "/v1/profiles/" + http::percent_encode(name);
 }
 

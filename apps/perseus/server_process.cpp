@@ -16,8 +16,8 @@
 #include "openapi_text.h"
 #include "serve_options.h"
 #include "server/routes/standby.h"
-#include "server/service/store_access.h"
 #include "server/store/sqlite_file.h"
+#include "server/work/store_access.h"
 #include "server_store.h"
 #include "stop_signals.h"
 
@@ -158,7 +158,7 @@ Status ServerProcess::open_store() {
 
 Status ServerProcess::load_tokens() {
   const bool local = http::is_loopback_host(address_.host);
-  tokens_ = std::make_unique<service::Tokens>(*store_, local);
+  tokens_ = std::make_unique<access::Tokens>(*store_, local);
   if (Status loaded = tokens_->load(); !loaded) return loaded;
   if (local || !tokens_->list().empty()) return Ok{};
   return Error{
@@ -174,7 +174,7 @@ void ServerProcess::refresh_tokens() {
 }
 
 Status ServerProcess::open_service() {
-  workers_ = std::make_unique<service::WorkerPool>(config_.workers, post_from("workers"));
+  workers_ = std::make_unique<work::WorkerPool>(config_.workers, post_from("workers"));
   service::ServiceOptions options = service_options(config_);
   options.log = [this](const std::string& line) { log_.info(line); };
   if (watch_) options.may_renew = [this] { return watch_->is_sure(); };
@@ -192,8 +192,8 @@ routes::ApiOptions ServerProcess::options_of_api() {
   options.openapi = openapi_text();
   options.dashboard = report::dashboard_page();
   options.later = post_from("exchange");
-  options.read_large = [this](service::Executor::Work work) {
-    workers_->submit(service::Executor::Kind::request, std::move(work));
+  options.read_large = [this](work::Executor::Work work) {
+    workers_->submit(work::Executor::Kind::request, std::move(work));
   };
   options.audit = [this](const std::string& change) { log_.audit(change); };
   options.warn = [this](const std::string& line) { log_.warn(line); };

@@ -27,12 +27,12 @@
 #include "disk_watch.h"
 #include "io/http/http_server.h"
 #include "serve_config.h"
+#include "server/access/tokens.h"
 #include "server/routes/api.h"
 #include "server/routes/metrics.h"
 #include "server/service/service.h"
-#include "server/service/tokens.h"
-#include "server/service/worker_pool.h"
 #include "server/store/writer_watch.h"
+#include "server/work/worker_pool.h"
 #include "server_log.h"
 #include "service_manager.h"
 
@@ -113,8 +113,8 @@ class ServerProcess {
   std::shared_ptr<routes::Metrics> metrics_;
   UnsteppedClock clock_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<service::Tokens> tokens_;
-  std::unique_ptr<service::WorkerPool> workers_;
+  std::unique_ptr<access::Tokens> tokens_;
+  std::unique_ptr<work::WorkerPool> workers_;
   std::unique_ptr<service::Service> service_;
   std::optional<DiskWatch> disk_;
   std::unique_ptr<routes::Api> api_;  ///< none: the server stands by

@@ -8,7 +8,7 @@
 #include "base/json_writer.h"
 #include "command.h"
 #include "io/formats/boost_json_text.h"
-#include "server/service/tokens.h"
+#include "server/access/tokens.h"
 #include "server_action.h"
 #include "server_call.h"
 #include "server_store.h"
@@ -54,9 +54,9 @@ Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
   wanted.job = options.job;
   wanted.name = options.name;
   wanted.team = options.team;
-  if (const Status possible = service::check_token(wanted); !possible) return possible.error();
+  if (const Status possible = access::check_token(wanted); !possible) return possible.error();
   if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
-  const service::NewToken token = service::make_token(std::move(wanted), now_s);
+  const access::NewToken token = access::make_token(std::move(wanted), now_s);
   const Status put = change_store(
       options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
   if (!put) return put.error();
@@ -137,7 +137,7 @@ void add_token(CLI::App& app, Command& command) {
         return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
       }
       const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
-        service::require_tokens(store, options->required == "on", std::move(done));
+        access::require_tokens(store, options->required == "on", std::move(done));
       });
       if (!changed) return changed.error();
       return 0;

@@ -29,7 +29,7 @@ using namespace perseus::routes;
 namespace asio = boost::asio;
 using asio::ip::tcp;
 
-class OnIo final : public service::Executor {
+class OnIo final : public work::Executor {
  public:
   explicit OnIo(asio::io_context& io) : io_(io) {}
   void submit(Kind, Work work) override {
@@ -64,7 +64,7 @@ class World {
     auto opened = service::Service::open(options, *store_, clock_, executor_);
     PERSEUS_CHECK(opened.ok(), "the service starts");
     service_ = *std::move(opened);
-    tokens_ = std::make_unique<service::Tokens>(*store_);
+    tokens_ = std::make_unique<access::Tokens>(*store_);
     api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
     client_.connect({asio::ip::make_address("127.0.0.1"), api_->port()});
     client_.non_blocking(true);
@@ -116,7 +116,7 @@ class World {
   int ids_;
   std::unique_ptr<store::MemoryStore> store_;
   std::unique_ptr<service::Service> service_;
-  std::unique_ptr<service::Tokens> tokens_;
+  std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<testing::ApiOnPort> api_;
   tcp::socket client_{io_};
 };

@@ -13,7 +13,7 @@ namespace perseus::testing {
 
 class ApiOnPort {
  public:
-  ApiOnPort(boost::asio::io_context& io, service::Service& service, service::Tokens& tokens, const Clock& clock)
+  ApiOnPort(boost::asio::io_context& io, service::Service& service, access::Tokens& tokens, const Clock& clock)
       : api_(service, tokens, clock, without_bound()),
         http_(io, {}, [this](http::HttpRequest request, http::Responder responder) {
           api_.handle(std::move(request), std::move(responder));

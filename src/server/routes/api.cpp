@@ -11,9 +11,9 @@
 #include "base/json_writer.h"
 #include "server/jobs/api_bodies.h"
 #include "server/jobs/identity.h"
+#include "server/live/learned_profile.h"
 #include "server/routes/call_input.h"
 #include "server/routes/exchange.h"
-#include "server/service/learned_profile.h"
 
 namespace perseus::routes {
 namespace {
@@ -89,7 +89,7 @@ void Reply::send(http::HttpResponse response) const {
   responder.send(std::move(response));
 }
 
-Api::Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options)
+Api::Api(service::Service& service, access::Tokens& tokens, const Clock& clock, ApiOptions options)
     : service_(service),
       tokens_(tokens),
       clock_(clock),
@@ -166,7 +166,7 @@ void Api::tick() {
 }
 
 void Api::end_expired() {
-  held_.end_unless([this](const service::Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
+  held_.end_unless([this](const access::Identity& identity) { return tokens_.holds(identity, clock_.now_s()); });
 }
 
 template <auto handler>
@@ -244,15 +244,15 @@ const std::vector<Api::Route>& Api::routes() {
   return all;
 }
 
-std::optional<bool> Api::reaches(const service::Identity& identity, const std::string& job) {
-  if (identity.role != service::Role::job) return true;
+std::optional<bool> Api::reaches(const access::Identity& identity, const std::string& job) {
+  if (identity.role != access::Role::job) return true;
   if (!identity.job.empty()) return identity.job == job;
   const auto owner = service_.owner_of(job);
   if (!owner) return std::nullopt;
   return !owner->empty() && *owner == identity.token;
 }
 
-void Api::read_jobs(const service::Identity& identity, const std::set<std::string>& jobs,
+void Api::read_jobs(const access::Identity& identity, const std::set<std::string>& jobs,
                     std::function<void(Unread)> then) {
   std::vector<std::string> unknown;
   std::ranges::copy_if(jobs, std::back_inserter(unknown), [&](const auto& job) { return !reaches(identity, job); });
@@ -271,7 +271,7 @@ void Api::read_jobs(const service::Identity& identity, const std::set<std::strin
   }
 }
 
-Status Api::reached(const service::Identity& identity, const std::string& job, const Unread& unread) {
+Status Api::reached(const access::Identity& identity, const std::string& job, const Unread& unread) {
   if (const auto late = unread.find(job); late != unread.end()) return late->second;
   if (reaches(identity, job).value_or(false)) return Ok{};
   return out_of_reach(job);
@@ -289,7 +289,7 @@ void Api::if_it_reaches(Call call, const std::string& job, std::function<void(Ca
   });
 }
 
-Status Api::has_room(const service::Identity& identity) const {
+Status Api::has_room(const access::Identity& identity) const {
   const std::int64_t stored = service_.stored_bytes_of(identity.token);
   if (identity.token.empty() || stored < options_.stored_bytes_per_token) return Ok{};
   return Error{
@@ -306,7 +306,7 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
   }
   if (!call.identity.token.empty()) {
     if (Status room = has_room(call.identity); !room) return room.error();
-    const service::JobList::Owned owned = service_.owned_by(call.identity.token);
+    const views::JobList::Owned owned = service_.owned_by(call.identity.token);
     const double ranks = static_cast<double>(request.degrees.dp) * request.degrees.pp * request.degrees.tp;
     if (owned.jobs + 1 > options_.jobs_per_token) {
       return Error{ErrorCode::too_large, fmt::format("live jobs of the token {}: {}; allowed: {}", call.identity.token,
@@ -318,10 +318,10 @@ Result<jobs::RegisterJob> Api::owned(const Call& call, jobs::RegisterJob request
                                static_cast<double>(owned.ranks) + ranks, options_.ranks_per_token)};
     }
   }
-  for (const std::string_view fact : {service::kOwnerFact, service::kTeamFact}) request.facts.erase(std::string(fact));
-  if (!call.identity.token.empty()) request.facts.emplace(service::kOwnerFact, call.identity.token);
-  if (!call.identity.team.empty()) request.facts.emplace(service::kTeamFact, call.identity.team);
-  request.tier_bounded = call.identity.role == service::Role::job;
+  for (const std::string_view fact : {live::kOwnerFact, jobs::kTeamFact}) request.facts.erase(std::string(fact));
+  if (!call.identity.token.empty()) request.facts.emplace(live::kOwnerFact, call.identity.token);
+  if (!call.identity.team.empty()) request.facts.emplace(jobs::kTeamFact, call.identity.team);
+  request.tier_bounded = call.identity.role == access::Role::job;
   request.by = author_of(call.identity);
   return request;
 }
@@ -330,15 +330,15 @@ bool Api::is_audited(const Route& route) const {
   return options_.audit && route.method != "GET" && route.access != Access::rank;
 }
 
-std::function<void(int, const service::Identity&)> Api::auditor(const http::HttpRequest& request) const {
+std::function<void(int, const access::Identity&)> Api::auditor(const http::HttpRequest& request) const {
   // Percent signs keep characters that change how text is displayed out of the log.
   constexpr std::size_t longest = 300;
-  std::string path = service::without_tokens(request.path);
+  std::string path = access::without_tokens(request.path);
   const bool plain = std::ranges::all_of(path, [](char c) { return c > ' ' && c < 0x7F; });
   if (!plain) path = http::percent_encode(path);
   if (path.size() > longest) path = path.substr(0, longest) + "...";
   return [sink = options_.audit, from = request.peer, did = fmt::format("{} {}", request.method, path)](
-             int status, const service::Identity& who) {
+             int status, const access::Identity& who) {
     sink(json_object([&](JsonWriter& f) {
       f.always("token", who.token);
       f.always("name", who.name);
@@ -350,7 +350,7 @@ std::function<void(int, const service::Identity&)> Api::auditor(const http::Http
 }
 
 std::optional<http::HttpResponse> Api::refused(const Route& route, const http::HttpRequest& request,
-                                               service::Identity& who) {
+                                               access::Identity& who) {
   auto refusal = refusal_of(route, request, who);
   const bool no_token = refusal && (refusal->status == 401 || refusal->status == 429);  // has a line of its own
   if (refusal && !no_token && is_audited(route)) auditor(request)(refusal->status, who);
@@ -358,7 +358,7 @@ std::optional<http::HttpResponse> Api::refused(const Route& route, const http::H
 }
 
 std::optional<http::HttpResponse> Api::refusal_of(const Route& route, const http::HttpRequest& request,
-                                                  service::Identity& who) {
+                                                  access::Identity& who) {
   if (route.access == Access::open) return std::nullopt;
   if (request.while_draining) return response_of({ErrorCode::unavailable, "the server is stopping: try again"});
   hosts_.any = tokens_.required() && hosts_.names.empty();
@@ -380,11 +380,11 @@ std::optional<http::HttpResponse> Api::refusal_of(const Route& route, const http
     return response;
   }
   who = *identity;
-  const service::Role role = who.role;
+  const access::Role role = who.role;
   const bool for_jobs = route.access == Access::job || route.access == Access::rank;
-  if ((route.access == Access::infrastructure && role != service::Role::infrastructure) ||
-      (for_jobs && role == service::Role::read_only) ||
-      (route.access == Access::all_jobs && role == service::Role::job)) {
+  if ((route.access == Access::infrastructure && role != access::Role::infrastructure) ||
+      (for_jobs && role == access::Role::read_only) ||
+      (route.access == Access::all_jobs && role == access::Role::job)) {
     return response_of({ErrorCode::forbidden,
                         fmt::format("a token of the role {} may not {} {}", name_of(role), route.method, route.path)});
   }
@@ -417,7 +417,7 @@ std::optional<http::HttpResponse> refused_as_too_large(const Api::Route& route, 
 std::optional<http::HttpResponse> Api::refuse(const http::HttpRequest& head) {
   const Found found = route_of(head);
   if (!found.pattern) return nowhere(head, found.allowed);
-  service::Identity who;
+  access::Identity who;
   const Route& route = *found.pattern->route;
   if (auto refusal = refused(route, head, who)) return refusal;
   std::size_t length = 0;  // unknown: a chunked body is measured once it has arrived
@@ -457,7 +457,7 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   if_it_reaches(std::move(call), *job, carry_out);
 }
 
-service::Done<Ok> Api::then_ok(const Reply& reply) const {
+work::Done<Ok> Api::then_ok(const Reply& reply) const {
   return then<Ok>(reply, [](const Ok&) { return std::string("{}"); });
 }
 

@@ -22,19 +22,19 @@
 #include "base/clock.h"
 #include "io/http/cross_site.h"
 #include "io/http/http_server.h"
+#include "server/access/held_calls.h"
+#include "server/access/tokens.h"
 #include "server/jobs/view_json.h"
 #include "server/routes/large_bodies.h"
 #include "server/routes/list_pages.h"
 #include "server/routes/metrics.h"
 #include "server/routes/site_changes.h"
 #include "server/routes/wrong_tokens.h"
-#include "server/service/event_streams.h"
-#include "server/service/executor.h"
-#include "server/service/held_calls.h"
-#include "server/service/job_changes.h"
 #include "server/service/service.h"
-#include "server/service/tokens.h"
 #include "server/store/store.h"
+#include "server/views/event_streams.h"
+#include "server/views/job_changes.h"
+#include "server/work/executor.h"
 
 namespace perseus::jobs {
 struct AdmissionRequest;
@@ -82,14 +82,14 @@ struct ApiOptions {
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
   /// Reads a large body on another thread, and what that returns on the io thread; empty: at once.
-  std::function<void(service::Executor::Work)> read_large;
+  std::function<void(work::Executor::Work)> read_large;
   std::function<DiskHealth()> disk;  ///< for /readyz; empty: the database is remote
   /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
   std::function<void(const std::string&)> warn;  ///< receives lines for the log; may be empty
   std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
   std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
-  service::HeldLimits held;       ///< waits and event streams
+  access::HeldLimits held;        ///< waits and event streams
   /// Limit on the live jobs of one token, and on their ranks together.
   std::int64_t jobs_per_token = 1000, ranks_per_token = std::int64_t{1} << 20U;
   /// Limit on the logs of one token's jobs and the blobs that they hold.
@@ -117,7 +117,7 @@ struct Reply {
 /// A matched request: the values of the path's placeholders, and the identity of the caller.
 struct Call : Reply {
   http::HttpRequest request;
-  service::Identity identity;
+  access::Identity identity;
   std::vector<std::string> parts;  ///< values of {…} in the route's path, in order
 };
 
@@ -140,7 +140,7 @@ class Api {
     Body body = Body::small;
   };
 
-  Api(service::Service& service, service::Tokens& tokens, const Clock& clock, ApiOptions options);
+  Api(service::Service& service, access::Tokens& tokens, const Clock& clock, ApiOptions options);
   Api(const Api&) = delete;
   Api& operator=(const Api&) = delete;
   ~Api();
@@ -164,38 +164,37 @@ class Api {
  private:
   /// Why the request is rejected, if it is; otherwise sets the caller's identity.
   std::optional<http::HttpResponse> refusal_of(const Route& route, const http::HttpRequest& request,
-                                               service::Identity& who);
+                                               access::Identity& who);
   std::optional<http::HttpResponse> refused(const Route& route, const http::HttpRequest& request,
-                                            service::Identity& who);
+                                            access::Identity& who);
   [[nodiscard]] bool is_audited(const Route& route) const;
-  [[nodiscard]] std::function<void(int, const service::Identity&)> auditor(const http::HttpRequest& request) const;
+  [[nodiscard]] std::function<void(int, const access::Identity&)> auditor(const http::HttpRequest& request) const;
   /// Whether this identity may access the job; nothing: the job must be read first.
-  std::optional<bool> reaches(const service::Identity& identity, const std::string& job);
+  std::optional<bool> reaches(const access::Identity& identity, const std::string& job);
   /// Jobs that the store could not read, with the error.
   using Unread = std::map<std::string, Error, std::less<>>;
   /// Reads those jobs that reaches() cannot decide.
-  void read_jobs(const service::Identity& identity, const std::set<std::string>& jobs,
-                 std::function<void(Unread)> then);
+  void read_jobs(const access::Identity& identity, const std::set<std::string>& jobs, std::function<void(Unread)> then);
   /// For the parts of a request whose jobs have been read.
-  Status reached(const service::Identity& identity, const std::string& job, const Unread& unread);
+  Status reached(const access::Identity& identity, const std::string& job, const Unread& unread);
   /// Reads the job if necessary, then calls the handler or rejects the request.
   void if_it_reaches(Call call, const std::string& job, std::function<void(Call)> handler);
   void wait_for_plan(const Call& call, jobs::WaitForPlan request,
                      std::function<std::string(const jobs::PlanAnswer&)> format);
   Result<jobs::RegisterJob> owned(const Call& call, jobs::RegisterJob request) const;
   /// too_large if the caller's jobs exceed their share of the database.
-  [[nodiscard]] Status has_room(const service::Identity& identity) const;
+  [[nodiscard]] Status has_room(const access::Identity& identity) const;
   void end_expired();
   void log_wrong_tokens();
   /// Answers 429 if the caller has reached its limit of open calls of this kind.
-  bool refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits = 1) const;
+  bool refuse_if_full(const Call& call, access::HeldCalls::Kind kind, std::size_t waits = 1) const;
   /// Keeps the call open until the client disconnects or the token becomes invalid; `end` releases the stream's
   /// resources.
-  service::HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
+  access::HeldCalls::Id keep_open(const Call& call, const std::function<void()>& end);
   std::shared_ptr<const std::string> text_of(const jobs::JobEvent& event);
   template <class T>
-  service::Done<T> then(const Reply& reply, std::function<std::string(const T&)> format) const;
-  service::Done<Ok> then_ok(const Reply& reply) const;
+  work::Done<T> then(const Reply& reply, std::function<std::string(const T&)> format) const;
+  work::Done<Ok> then_ok(const Reply& reply) const;
 
   /// The handler of a route with a JSON body: answers an invalid one, passes a valid one on to `handler`.
   template <auto handler>
@@ -275,7 +274,7 @@ class Api {
   void metrics(Call call);
 
   service::Service& service_;
-  service::Tokens& tokens_;
+  access::Tokens& tokens_;
   const Clock& clock_;
   ApiOptions options_;
   http::KnownHosts hosts_;
@@ -288,11 +287,11 @@ class Api {
   static http::HttpResponse response_with(const Page& page, const http::HttpRequest& request, std::string content_type);
   Page dashboard_;
   Page openapi_;
-  service::HeldCalls held_;
+  access::HeldCalls held_;
   ListPages pages_;
   SiteChanges site_changes_;
-  service::JobChanges changes_;
-  service::EventStreams events_;
+  views::JobChanges changes_;
+  views::EventStreams events_;
   jobs::SubscriptionId all_events_ = 0;  ///< while one of these streams is open
   std::function<void()> earlier_wake_;
   /// The last event as all streams send it.
@@ -309,7 +308,7 @@ class Api {
 };
 
 template <class T>
-service::Done<T> Api::then(const Reply& reply, std::function<std::string(const T&)> format) const {
+work::Done<T> Api::then(const Reply& reply, std::function<std::string(const T&)> format) const {
   return [kept = std::make_shared<const Reply>(reply), format = std::move(format)](const Result<T>& done) {
     if (!done) return kept->fail(done.error());
     kept->answer(format(*done));

@@ -11,7 +11,7 @@ namespace {
 
 using prometheus::MetricFamily;
 using prometheus::MetricType;
-using service::JobFigures;
+using reports::JobFigures;
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
 void add(MetricFamily& family, Labels labels, double value) {
@@ -34,7 +34,7 @@ struct Sums {
   std::array<double, 2> power_w{}, all_max_power_w{};  ///< planned, measured
   std::int64_t stragglers = 0, uncontrolled = 0;
   double saved_measured_j = 0, saved_estimated_j = 0;
-  service::ClockCounts clocks;
+  live::ClockCounts clocks;
 };
 
 template <class Jobs>
@@ -52,7 +52,7 @@ Sums sums_of(const Jobs& jobs) {
   return sums;
 }
 
-void add_counters(std::vector<MetricFamily>& families, const service::EnergyCounters& energy) {
+void add_counters(std::vector<MetricFamily>& families, const reports::EnergyCounters& energy) {
   using enum MetricType;
   MetricFamily used{
       "perseus_energy_joules_total", "Energy of the iterations that ranks reported under a plan", Counter, {}};
@@ -72,7 +72,7 @@ void add_counters(std::vector<MetricFamily>& families, const service::EnergyCoun
   for (MetricFamily* family : {&used, &saved, &wasted, &iterations, &dropped}) families.push_back(std::move(*family));
 }
 
-void add_clock_counters(std::vector<MetricFamily>& families, const service::ClockCounts& clocks) {
+void add_clock_counters(std::vector<MetricFamily>& families, const live::ClockCounts& clocks) {
   using enum MetricType;
   MetricFamily failed{
       "perseus_clock_failures_total", "Clock requests of ranks that their devices did not carry out", Counter, {}};
@@ -100,7 +100,7 @@ struct JobClockFamilies {
                          "Throttled iterations since the ranks' processes began",
                          MetricType::Gauge,
                          {}};
-  void add_job(const Labels& labels, const service::ClockCounts& clocks) {
+  void add_job(const Labels& labels, const live::ClockCounts& clocks) {
     add(failed, labels, static_cast<double>(clocks.failed));
     add(late, labels, static_cast<double>(clocks.late));
     add(throttled, labels, static_cast<double>(clocks.throttled_iterations));
@@ -183,7 +183,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
   }
 }
 
-void add_site(std::vector<MetricFamily>& families, const std::vector<service::SiteDomainView>& domains) {
+void add_site(std::vector<MetricFamily>& families, const std::vector<power::SiteDomainView>& domains) {
   using enum MetricType;
   MetricFamily limit{"perseus_site_limit_watts", "What the limit of the domain leaves for accelerators now", Gauge, {}};
   MetricFamily granted{"perseus_site_granted_watts", "Sum of the grants to jobs in the domain", Gauge, {}};
@@ -192,7 +192,7 @@ void add_site(std::vector<MetricFamily>& families, const std::vector<service::Si
   MetricFamily reserved{"perseus_site_reserved_watts", "Reserved for admitted jobs that have not started", Gauge, {}};
   MetricFamily missing{
       "perseus_site_missing_watts", "What the domain lacks for the least rates of its jobs", Gauge, {}};
-  for (const service::SiteDomainView& domain : domains) {
+  for (const power::SiteDomainView& domain : domains) {
     const Labels labels{{"domain", domain.name}};
     if (domain.limit) add(limit, labels, domain.limit->value());
     add(granted, labels, domain.granted.value());

@@ -44,7 +44,7 @@ void Exchange::start(Parts parts) {
 }
 
 template <class Request, class Answer>
-void Exchange::ask(std::vector<Result<Request>> parts, void (service::Service::*call)(Request, service::Done<Answer>),
+void Exchange::ask(std::vector<Result<Request>> parts, void (service::Service::*call)(Request, work::Done<Answer>),
                    const Format<Answer>& format, std::vector<std::string>& answers) {
   answers.resize(parts.size());
   for (std::size_t i = 0; i < parts.size(); ++i) {

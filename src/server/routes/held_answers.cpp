@@ -6,7 +6,7 @@
 
 namespace perseus::routes {
 
-bool Api::refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::size_t waits) const {
+bool Api::refuse_if_full(const Call& call, access::HeldCalls::Kind kind, std::size_t waits) const {
   const auto why = held_.full({call.identity, call.request.peer, kind, waits});
   if (!why) return false;
   http::HttpResponse refusal = http::error_response(429, *why);
@@ -17,15 +17,15 @@ bool Api::refuse_if_full(const Call& call, service::HeldCalls::Kind kind, std::s
 
 void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
                         std::function<std::string(const jobs::PlanAnswer&)> format) {
-  if (refuse_if_full(call, service::HeldCalls::Kind::wait)) return;
+  if (refuse_if_full(call, access::HeldCalls::Kind::wait)) return;
   struct Held {
     Reply reply;
     std::function<std::string(const jobs::PlanAnswer&)> format;
-    service::HeldCalls::Id id = 0;
+    access::HeldCalls::Id id = 0;
     jobs::WaitId wait = 0;
   };
   const auto held = std::make_shared<Held>(Held{call, std::move(format)});
-  held->id = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait}, [this, held] {
+  held->id = held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::wait}, [this, held] {
     service_.cancel_wait(held->wait);
     held->reply.fail({ErrorCode::unauthorized, "this token was revoked or has expired"});
   });
@@ -42,12 +42,12 @@ void Api::wait_for_plan(const Call& call, jobs::WaitForPlan request,
   });
 }
 
-service::HeldCalls::Id Api::keep_open(const Call& call, const std::function<void()>& end) {
-  const service::HeldCalls::Id held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::stream},
-                                                [responder = call.responder, end] {
-                                                  end();
-                                                  responder.end_stream();
-                                                });
+access::HeldCalls::Id Api::keep_open(const Call& call, const std::function<void()>& end) {
+  const access::HeldCalls::Id held =
+      held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::stream}, [responder = call.responder, end] {
+        end();
+        responder.end_stream();
+      });
   call.responder.on_closed([this, held, end](bool) {
     held_.remove(held);
     end();

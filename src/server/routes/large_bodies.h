@@ -17,13 +17,13 @@
 #include <string>
 #include <utility>
 
-#include "server/service/executor.h"
+#include "server/work/executor.h"
 
 namespace perseus::routes {
 
 class LargeBodies : public std::enable_shared_from_this<LargeBodies> {
  public:
-  using Work = service::Executor::Work;
+  using Work = work::Executor::Work;
   /// `read` runs the work on another thread, and the function that it returns on the io thread.
   explicit LargeBodies(std::function<void(Work)> read) : read_(std::move(read)) {}
 

@@ -56,7 +56,7 @@ MetricFamily alerts(const service::ServiceCounts& service) {
   return family;
 }
 
-void add_webhook(std::vector<MetricFamily>& families, const service::WebhookCounts& webhook) {
+void add_webhook(std::vector<MetricFamily>& families, const alerts::WebhookCounts& webhook) {
   using enum MetricType;
   families.push_back(
       one(Counter, "alert_webhook_sent_total", "Messages that the webhook's receiver took", webhook.sent));

@@ -8,7 +8,7 @@ namespace perseus::routes {
 
 void Api::admit_job(Call call, jobs::AdmissionRequest body) {
   body.by = author_of(call.identity);
-  service_.admit(std::move(body), then<service::Admission>(call, admission_json));
+  service_.admit(std::move(body), then<power::Admission>(call, admission_json));
 }
 
 void Api::release_admission(Call call) {

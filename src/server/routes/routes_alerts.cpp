@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "server/alerts/alerts.h"
 #include "server/routes/call_input.h"
-#include "server/service/alerts.h"
 
 namespace perseus::routes {
 namespace {
@@ -20,11 +20,11 @@ namespace {
 constexpr std::size_t kPageAlerts = 100, kMostPageAlerts = 1000;
 constexpr std::string_view kAlertLimits = "a number of alerts from 1 to 1000";
 
-std::string alerts_json(const service::Alerts& alerts, const service::Alerts::Query& query) {
-  const service::Alerts::Page page = alerts.page(query);
+std::string alerts_json(const alerts::Alerts& alerts, const alerts::Alerts::Query& query) {
+  const alerts::Alerts::Page page = alerts.page(query);
   return json_object([&](JsonWriter& f) {
     f.always("alerts", JsonList{page.alerts, [](const jobs::Alert* alert) -> const jobs::Alert& { return *alert; }});
-    if (page.next) f.always("next", service::format_alert_cursor(*page.next));
+    if (page.next) f.always("next", alerts::format_alert_cursor(*page.next));
     if (query.after) return;
     std::vector<const jobs::Alert*> resolved;
     for (const jobs::Alert& alert : alerts.resolved()) {
@@ -49,8 +49,8 @@ void Api::list_alerts(Call call) {
   if (kind && std::ranges::find(jobs::kAlertNames, *kind) == jobs::kAlertNames.end()) {
     return call.fail(wrong_parameter("alert", *kind, fmt::format("one of {}", fmt::join(jobs::kAlertNames, ", "))));
   }
-  service::Alerts::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = service::parse_alert_cursor(*after))) {
+  alerts::Alerts::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = alerts::parse_alert_cursor(*after))) {
     return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   query.wanted = [this, kind, job, identity = call.identity](const jobs::Alert& alert) {

@@ -8,8 +8,8 @@
 #include "base/json_writer.h"
 #include "server/jobs/describe_view.h"
 #include "server/jobs/event.h"
+#include "server/power/limit_changes.h"
 #include "server/routes/call_input.h"
-#include "server/service/limit_changes.h"
 
 namespace perseus::routes {
 namespace {
@@ -19,15 +19,15 @@ constexpr std::string_view kEventLimits = "a number of events from 1 to 1000";
 
 bool is_event_kind(std::string_view text) {
   for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
-    if (jobs::kind_name(kind) == text) return service::is_notable(text);
+    if (jobs::kind_name(kind) == text) return views::is_notable(text);
   }
-  return text == jobs::kJobRemoved || text == service::kLimitChanged;
+  return text == jobs::kJobRemoved || text == power::kLimitChanged;
 }
 
-std::string events_json(const service::RecentEvents::Page& page) {
+std::string events_json(const views::RecentEvents::Page& page) {
   return json_object([&](JsonWriter& f) {
     f.always("events", page.events);
-    if (page.next) f.always("next", service::format_event_cursor(*page.next));
+    if (page.next) f.always("next", views::format_event_cursor(*page.next));
   });
 }
 
@@ -45,15 +45,15 @@ void Api::recent_events(Call call) {
   if (kind && !is_event_kind(*kind)) {
     return call.fail(wrong_parameter("kind", *kind, "a kind of event, such as policy_set"));
   }
-  service::RecentEvents::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = service::parse_event_cursor(*after))) {
+  views::RecentEvents::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = views::parse_event_cursor(*after))) {
     return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
   query.wanted = [this, kind, job, by, identity = call.identity](const jobs::JobEvent& event) {
     return (!kind || *kind == event.kind) && (!job || *job == event.job) && (!by || *by == event.by) &&
            reaches(identity, event.job) == true;
   };
-  service_.recent_events(std::move(query), then<service::RecentEvents::Page>(call, events_json));
+  service_.recent_events(std::move(query), then<views::RecentEvents::Page>(call, events_json));
 }
 
 void Api::job_events(Call call) {
@@ -65,7 +65,7 @@ void Api::job_events(Call call) {
     if (!id) return call.fail(id.error());
     after = *id;
   }
-  if (refuse_if_full(call, service::HeldCalls::Kind::stream)) return;
+  if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
   const auto end = std::make_shared<std::function<void()>>();
   const std::string job = call.parts[0];
   service_.subscribe(
@@ -79,7 +79,7 @@ void Api::job_events(Call call) {
       [this, call, end](const Result<jobs::SubscriptionId>& subscription) {
         if (!subscription) return call.fail(subscription.error());
         call.responder.open_stream();
-        const service::HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
+        const access::HeldCalls::Id held = keep_open(call, [this, id = *subscription] { service_.unsubscribe(id); });
         *end = [this, responder = call.responder, held, id = *subscription] {
           held_.remove(held);
           service_.unsubscribe(id);
@@ -89,9 +89,9 @@ void Api::job_events(Call call) {
 }
 
 void Api::all_events(Call call) {
-  if (refuse_if_full(call, service::HeldCalls::Kind::stream)) return;
+  if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
   call.responder.open_stream();
-  if (call.identity.role == service::Role::job) {  // it sees only some jobs
+  if (call.identity.role == access::Role::job) {  // it sees only some jobs
     const jobs::SubscriptionId subscription = service_.subscribe_all(
         [this, responder = call.responder, identity = call.identity](const jobs::JobEvent& event) {
           if (reaches(identity, event.job) == true) responder.event(text_of(event));
@@ -104,7 +104,7 @@ void Api::all_events(Call call) {
       if (events_.take(*text_of(event), clock_.now_s()) && earlier_wake_) earlier_wake_();
     });
   }
-  const service::EventStreams::Id id = events_.add(call.responder);
+  const views::EventStreams::Id id = events_.add(call.responder);
   keep_open(call, [this, id] {
     if (events_.empty()) return;
     events_.remove(id);

@@ -11,12 +11,12 @@
 #include "io/http/url.h"
 #include "server/jobs/describe_view.h"
 #include "server/routes/call_input.h"
-#include "server/service/job_list.h"
+#include "server/views/job_list.h"
 
 namespace perseus::routes {
 namespace {
 
-using service::JobList;
+using views::JobList;
 
 constexpr int kMostPageRanks = 1000;
 constexpr std::string_view kRankLimits = "a number of ranks from 1 to 1000";
@@ -34,14 +34,14 @@ struct HostCursor {
 
 /// A job's cursor, and "/HOST" where hosts of that job follow; each percent-encoded.
 std::string format_host_cursor(const HostCursor& cursor) {
-  const std::string job = http::percent_encode(service::format_cursor(cursor.place));
+  const std::string job = http::percent_encode(views::format_cursor(cursor.place));
   return cursor.host ? job + "/" + http::percent_encode(*cursor.host) : job;
 }
 
 std::optional<HostCursor> parse_host_cursor(const std::string& text) {
   const std::vector<std::string> parts = http::path_segments("/" + text);
   if (parts.empty() || parts.size() > 2) return std::nullopt;
-  const auto place = service::parse_cursor(parts[0]);
+  const auto place = views::parse_cursor(parts[0]);
   if (!place) return std::nullopt;
   return HostCursor{*place, parts.size() == 2 ? std::optional(parts[1]) : std::nullopt};
 }
@@ -125,7 +125,7 @@ void Api::list_hosts(Call call) {
   }
   JobList::Query query{kMostJobs, std::nullopt, {}};
   query.wanted = [&](const JobList::Place& place, const JobList::Row& row) {
-    return row.is_live && row.state != service::kDamagedState && (!only_job || *only_job == place.job) &&
+    return row.is_live && row.state != views::kDamagedState && (!only_job || *only_job == place.job) &&
            reaches(asked.identity, place.job) == true;
   };
   if (after) {

@@ -10,9 +10,9 @@
 #include "server/jobs/api_bodies.h"
 #include "server/jobs/describe_view.h"
 #include "server/jobs/identity.h"
+#include "server/live/learned_profile.h"
 #include "server/routes/call_input.h"
-#include "server/service/job_list.h"
-#include "server/service/learned_profile.h"
+#include "server/views/job_list.h"
 
 namespace perseus::routes {
 namespace {
@@ -28,14 +28,14 @@ constexpr std::string_view kPageLimits = "a number of jobs from 1 to 1000";
 /// Largest age of savings in a row: reports that are not in the log yet do not renew it.
 constexpr double kRowAge = 60;
 
-std::string page_json(service::Service& service, const service::JobList::Query& query,
-                      const jobs::EnergyFactors& factors, bool shows_site, double now_s) {
+std::string page_json(service::Service& service, const views::JobList::Query& query, const jobs::EnergyFactors& factors,
+                      bool shows_site, double now_s) {
   std::vector<std::string> old;
   for (const auto& [place, row] : service.job_list().page(query).rows) {
     if (row->made_s + kRowAge <= now_s) old.push_back(place->job);
   }
   for (const std::string& job : old) service.refresh_row(job);
-  const service::JobList::Page page = service.job_list().page(query);
+  const views::JobList::Page page = service.job_list().page(query);
   return json_object([&](JsonWriter& f) {
     f.always("server", JsonObject{[&](JsonWriter& server) {
                server.always("now_s", now_s);
@@ -43,7 +43,7 @@ std::string page_json(service::Service& service, const service::JobList::Query& 
              }});
     f("factors", factors);
     f.always("jobs", JsonList{page.rows, [](const auto& row) { return JsonRaw{row.second->text}; }});
-    if (page.next) f.always("next", service::format_cursor(*page.next));
+    if (page.next) f.always("next", views::format_cursor(*page.next));
   });
 }
 
@@ -60,18 +60,18 @@ void Api::list_jobs(Call call) {
   if (limit < 1 || limit > kMostPageRows) {
     return call.fail(wrong_parameter("limit", std::to_string(limit), kPageLimits));
   }
-  if (const auto states = service::listed_states(); state && std::ranges::find(states, *state) == states.end()) {
+  if (const auto states = views::listed_states(); state && std::ranges::find(states, *state) == states.end()) {
     return call.fail(wrong_parameter("state", *state, fmt::format("one of {}", fmt::join(states, ", "))));
   }
   const auto selector = jobs::parse_selector(selector_text.value_or(""));
   if (!selector) return call.fail(selector.error());
-  service::JobList::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = service::parse_cursor(*after))) {
+  views::JobList::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = views::parse_cursor(*after))) {
     return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
-  const bool is_job = call.identity.role == service::Role::job;
+  const bool is_job = call.identity.role == access::Role::job;
   if (is_job || state || search || !selector->empty()) {
-    query.wanted = [&](const service::JobList::Place& place, const service::JobList::Row& row) {
+    query.wanted = [&](const views::JobList::Place& place, const views::JobList::Row& row) {
       return (!state || row.state == *state) &&
              (!search || contains_without_case(row.name, *search) || contains_without_case(place.job, *search)) &&
              jobs::selects(*selector, row.labels) && (!is_job || reaches(call.identity, place.job) == true);
@@ -87,17 +87,17 @@ void Api::list_jobs(Call call) {
 }
 
 void Api::job_changes(Call call) {
-  if (refuse_if_full(call, service::HeldCalls::Kind::stream)) return;
+  if (refuse_if_full(call, access::HeldCalls::Kind::stream)) return;
   if (changes_.empty()) service_.keep_job_changes(true);
-  service::JobChanges::Sees sees;
-  if (call.identity.role == service::Role::job) {
-    sees = [identity = call.identity](const service::JobList::Change& change) {
+  views::JobChanges::Sees sees;
+  if (call.identity.role == access::Role::job) {
+    sees = [identity = call.identity](const views::JobList::Change& change) {
       if (!identity.job.empty()) return identity.job == change.job;
       return change.owner && !change.owner->empty() && *change.owner == identity.token;
     };
   }
   call.responder.open_stream();
-  const service::JobChanges::Id id = changes_.add(call.responder, std::move(sees));
+  const views::JobChanges::Id id = changes_.add(call.responder, std::move(sees));
   keep_open(call, [this, id] {
     changes_.remove(id);
     if (changes_.empty()) service_.keep_job_changes(false);
@@ -116,7 +116,7 @@ void Api::register_job(Call call, jobs::RegisterJobBody body) {
   body.job.fingerprint = key->empty() ? "" : jobs::content_key(call.request.body);
   const auto answer = then<jobs::RegisterJobAnswer>(call, json_text<jobs::RegisterJobAnswer>);
   jobs::RegisterJob repeated = body.job;
-  if (!call.identity.token.empty()) repeated.facts[std::string(service::kOwnerFact)] = call.identity.token;
+  if (!call.identity.token.empty()) repeated.facts[std::string(live::kOwnerFact)] = call.identity.token;
   auto job = owned(call, std::move(body.job));
   if (job) return service_.register_job(*std::move(job), answer);
   if (key->empty() || job.error().code != ErrorCode::too_large) return call.fail(job.error());

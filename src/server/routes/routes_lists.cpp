@@ -6,7 +6,7 @@
 #include "server/jobs/describe_view.h"
 #include "server/routes/api.h"
 #include "server/routes/call_input.h"
-#include "server/service/job_list.h"
+#include "server/views/job_list.h"
 
 namespace perseus::routes {
 namespace {
@@ -66,18 +66,18 @@ void Api::list_of_jobs(const Call& call, std::string_view list, RowsOfJob rows_o
   const auto after = parameters.text("after");
   if (const auto error = parameters.error()) return call.fail(*error);
   if (limit < 1 || limit > kMostPageJobs) return call.fail(wrong_parameter("limit", std::to_string(limit), kJobLimits));
-  service::JobList::Query query{limit, std::nullopt, {}};
-  if (after && !(query.after = service::parse_cursor(*after))) {
+  views::JobList::Query query{limit, std::nullopt, {}};
+  if (after && !(query.after = views::parse_cursor(*after))) {
     return call.fail(wrong_parameter("after", *after, "'next' of the previous page"));
   }
-  query.wanted = [&](const service::JobList::Place& place, const service::JobList::Row& row) {
-    return row.is_live && row.state != service::kDamagedState && reaches(call.identity, place.job) == true;
+  query.wanted = [&](const views::JobList::Place& place, const views::JobList::Row& row) {
+    return row.is_live && row.state != views::kDamagedState && reaches(call.identity, place.job) == true;
   };
-  const service::JobList::Page found = service_.job_list().page(query);
+  const views::JobList::Page found = service_.job_list().page(query);
   const auto page = std::make_shared<JobPage>();
   page->left = found.rows.size();
   page->rows.resize(found.rows.size());
-  if (found.next) page->next = service::format_cursor(*found.next);
+  if (found.next) page->next = views::format_cursor(*found.next);
   if (found.rows.empty()) return answer_page(call, list, *page);
   std::vector<std::string> ids;  // reading a job may change the list
   for (const auto& [place, row] : found.rows) ids.push_back(place->job);

@@ -68,7 +68,7 @@ void describe(F& f, const Check& check) {
 
 void Api::readyz(Call call) {
   std::vector<Check> checks;
-  const service::StoreHealth store = service_.store_health();
+  const work::StoreHealth store = service_.store_health();
   checks.push_back({"store", store.answers ? "" : store.problem});
   if (!store.answers) checks.back().since_s = with_decimals(store.since_s, 3);
   if (options_.disk) {

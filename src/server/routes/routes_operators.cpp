@@ -7,8 +7,8 @@
 #include "base/json_writer.h"
 #include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
+#include "server/live/registration_checks.h"
 #include "server/routes/call_input.h"
-#include "server/service/registration_checks.h"
 
 namespace perseus::routes {
 
@@ -88,16 +88,16 @@ void Api::list_tokens(Call call) {
 
 void Api::make_token(Call call, jobs::TokenBody body) {
   for (const auto& [what, text] : {std::pair{"name", body.name}, {"team", body.team}, {"job", body.job}}) {
-    if (const Status checked = service::check_text(what, text, 256); !checked) return call.fail(checked.error());
+    if (const Status checked = live::check_text(what, text, 256); !checked) return call.fail(checked.error());
   }
   store::TokenRow wanted;
   wanted.role = body.role;
   wanted.job = body.job;
   wanted.name = body.name;
   wanted.team = body.team;
-  if (const Status possible = service::check_token(wanted); !possible) return call.fail(possible.error());
+  if (const Status possible = access::check_token(wanted); !possible) return call.fail(possible.error());
   if (!tokens_.required()) {
-    if (wanted.role != name_of(service::Role::infrastructure)) {
+    if (wanted.role != name_of(access::Role::infrastructure)) {
       return call.fail({ErrorCode::conflict,
                         "role: the first token must have the role infrastructure; without it, no "
                         "other token could be created"});
@@ -116,7 +116,7 @@ void Api::make_token(Call call, jobs::TokenBody body) {
         {ErrorCode::usage, fmt::format("expires_in_s: {}; allowed: more than 0, at most 1e10", *body.expires_in_s)});
   }
   wanted.expires_s = expires_s;
-  const service::NewToken token = service::make_token(std::move(wanted), now_s);
+  const access::NewToken token = access::make_token(std::move(wanted), now_s);
   tokens_.put(token.row, [call, token](const Status& put) {
     if (!put) return call.fail(put.error());
     http::HttpResponse made = http::json_response(200, json_object([&](JsonWriter& f) {

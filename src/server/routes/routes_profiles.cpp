@@ -31,8 +31,8 @@ void Api::remove_profile(Call call) { service_.remove_profile(call.parts[0], the
 namespace {
 
 /// Tokens of the role job see what their team has learned; other roles see everything.
-bool is_for(const service::Identity& identity, const jobs::LearnedProfile& learned) {
-  return identity.role != service::Role::job || learned.team == identity.team;
+bool is_for(const access::Identity& identity, const jobs::LearnedProfile& learned) {
+  return identity.role != access::Role::job || learned.team == identity.team;
 }
 
 }  // namespace

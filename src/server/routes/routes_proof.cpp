@@ -16,7 +16,7 @@ constexpr std::size_t kMostEntries = 10'000;
 constexpr std::string_view kHours = "hours from 0.1 to 168";
 
 struct ProofCall {
-  service::SiteProofQuery query;
+  power::SiteProofQuery query;
   bool csv = false;
 };
 
@@ -49,7 +49,7 @@ void Api::site_proof(Call call) {
   const auto asked = proof_call(call.request, clock_.now_s());
   if (!asked) return call.fail(asked.error());
   service_.site_proof(asked->query, [this, call, query = asked->query,
-                                     csv = asked->csv](const Result<service::SiteProof>& proof) {
+                                     csv = asked->csv](const Result<power::SiteProof>& proof) {
     if (!proof) return call.fail(proof.error());
     if (proof->entries.empty() && !query.domain.empty() && !service_.has_domain(query.domain)) {
       return call.fail(wrong_parameter("domain", query.domain, "a domain of the site, or of its history at that time"));
@@ -74,7 +74,7 @@ void Api::site_forecast(Call call) {
   if (!domain.empty() && service_.has_site() && !service_.has_domain(domain)) {
     return call.fail(wrong_parameter("domain", domain, "a domain of the site"));
   }
-  service_.site_forecast(hours, then<service::SiteForecast>(call, [domain](const service::SiteForecast& forecast) {
+  service_.site_forecast(hours, then<power::SiteForecast>(call, [domain](const power::SiteForecast& forecast) {
                            return site_forecast_json(forecast, domain);
                          }));
 }

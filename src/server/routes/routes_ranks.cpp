@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "server/jobs/api_bodies.h"
+#include "server/live/registration_checks.h"
 #include "server/routes/call_input.h"
 #include "server/routes/exchange.h"
 #include "server/routes/plan_answers.h"
-#include "server/service/registration_checks.h"
 
 namespace perseus::routes {
 namespace {
@@ -55,8 +55,7 @@ void Api::next_plan(Call call) {
   wait.have_version = parameters.take<std::int64_t>("have", "the version of a plan").value_or(0);
   wait.iteration = parameters.take<std::int64_t>("iteration", "an iteration's number");
   wait.epoch =
-      parameters
-          .take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", service::kMostEpoch))
+      parameters.take<std::int64_t>("epoch", fmt::format("the epoch of the rank's process, 0 to {}", live::kMostEpoch))
           .value_or(0);
   wait.max_wait_s = parameters.take<double>("wait_s", "a number of seconds");
   if (const auto error = parameters.error()) return call.fail(*error);
@@ -151,8 +150,8 @@ void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread
     parts.waits.push_back(may ? Result<jobs::WaitForPlan>(std::move(wait)) : may.error());
   }
   const std::size_t waits = std::max<std::size_t>(parts.waits.size(), 1);
-  if (refuse_if_full(call, service::HeldCalls::Kind::wait, waits)) return;
-  const auto held = std::make_shared<service::HeldCalls::Id>(0);
+  if (refuse_if_full(call, access::HeldCalls::Kind::wait, waits)) return;
+  const auto held = std::make_shared<access::HeldCalls::Id>(0);
   const auto exchange = std::make_shared<Exchange>(
       service_, options_.later,
       Exchange::Formats{timed(clock_, plan_json), timed(clock_, registered_json), reported_json, response_of},
@@ -160,7 +159,7 @@ void Api::carry_out(const Call& call, ParsedExchange asked, const Unread& unread
         held_.remove(*held);
         responder.send(http::json_response(200, std::move(text)));
       });
-  *held = held_.add({call.identity, call.request.peer, service::HeldCalls::Kind::wait, waits},
+  *held = held_.add({call.identity, call.request.peer, access::HeldCalls::Kind::wait, waits},
                     [responder = call.responder, exchange] {
                       exchange->cancel();
                       responder.send(response_of({ErrorCode::unauthorized, "this token was revoked or has expired"}));

@@ -35,7 +35,7 @@ void Api::site_power(Call call) {
   if (since && service_.has_site() && site_changes_.is_fresh(clock_.now_s())) {
     return call.send(http::json_response(200, site_changes_.answer(*since)));
   }
-  const Result<service::SitePowerView> view = service_.site_power();
+  const Result<power::SitePowerView> view = service_.site_power();
   if (!view) return call.fail(view.error());
   if (!since) return call.send(http::json_response(200, site_power_json(*view)));
   site_changes_.take(*view);

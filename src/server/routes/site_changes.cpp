@@ -10,7 +10,7 @@
 
 namespace perseus::routes {
 
-void SiteChanges::take(service::SitePowerView view) {
+void SiteChanges::take(power::SitePowerView view) {
   view_ = std::move(view);
   ++version_;
   take_domains();
@@ -30,7 +30,7 @@ void SiteChanges::take_domains() {
 }
 
 void SiteChanges::take_jobs() {
-  for (const service::SiteJobView& job : view_.jobs) {
+  for (const power::SiteJobView& job : view_.jobs) {
     JobRow& row = jobs_[job.job];
     row.seen = version_;
     const bool same = row.changed >= first_ && row.of == job;

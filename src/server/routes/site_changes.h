@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "server/service/site_power_view.h"
+#include "server/power/site_power_view.h"
 
 namespace perseus::routes {
 
@@ -29,7 +29,7 @@ class SiteChanges {
   explicit SiteChanges(std::string server) : server_(std::move(server)) {}
 
   [[nodiscard]] bool is_fresh(double now_s) const { return now_s < view_.now_s + kAge_s && now_s >= view_.now_s; }
-  void take(service::SitePowerView view);
+  void take(power::SitePowerView view);
   [[nodiscard]] std::string answer(std::string_view since) const;
 
  private:
@@ -38,7 +38,7 @@ class SiteChanges {
     std::uint64_t changed = 0;  ///< version since which it has this text
   };
   struct JobRow {
-    service::SiteJobView of;
+    power::SiteJobView of;
     std::string text;
     std::uint64_t changed = 0, seen = 0;
   };
@@ -49,7 +49,7 @@ class SiteChanges {
   [[nodiscard]] std::uint64_t version_of(std::string_view since) const;
 
   std::string server_;
-  service::SitePowerView view_;
+  power::SitePowerView view_;
   std::uint64_t version_ = 0, first_ = 1;  ///< the last one; the first one whose changes are known
   std::vector<DomainRow> domains_;
   std::map<std::string, JobRow> jobs_;

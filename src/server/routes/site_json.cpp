@@ -1,19 +1,19 @@
 #include "server/routes/site_json.h"
 
 #include "base/json_writer.h"
-#include "server/service/site_speed.h"
+#include "server/power/site_speed.h"
 
 namespace perseus::routes {
 namespace {
 
-auto members(const service::TierGives& tier) {
+auto members(const power::TierGives& tier) {
   return [&tier](JsonWriter& f) {
     f.always("least_rate", tier.least_rate);
     f.always("jobs", tier.jobs);
   };
 }
 
-auto members(const service::TierLoss& tier) {
+auto members(const power::TierLoss& tier) {
   return [&tier](JsonWriter& f) {
     f.always("least_rate", tier.least_rate);
     f.always("jobs", tier.jobs);
@@ -22,7 +22,7 @@ auto members(const service::TierLoss& tier) {
   };
 }
 
-auto members(const service::SitePowerView& view, const service::SiteDomainView& domain) {
+auto members(const power::SitePowerView& view, const power::SiteDomainView& domain) {
   return [&view, &domain](JsonWriter& f) {
     f.always("name", domain.name);
     f("parent", domain.parent);
@@ -37,24 +37,24 @@ auto members(const service::SitePowerView& view, const service::SiteDomainView& 
     f("reserved_w", domain.reserved);
     f("missing_w", domain.missing);
     f("price", domain.price);
-    f("price_pct_per_kw", service::price_pct_per_kw(view.objective, domain.price, view.weight));
+    f("price_pct_per_kw", power::price_pct_per_kw(view.objective, domain.price, view.weight));
     f("metered_w", domain.meter);
     f.always("meter_factor", domain.meter_factor);
     f("planned_w", domain.planned);
     f("baseline_w", domain.baseline);
-    if (!domain.tiers.empty()) f.always("rate_lost", service::rate_lost_of(domain.tiers));
-    f("tiers", JsonList{domain.tiers, [](const service::TierLoss& tier) { return JsonObject{members(tier)}; }});
-    f("gives", JsonList{domain.gives, [](const service::TierGives& tier) { return JsonObject{members(tier)}; }});
+    if (!domain.tiers.empty()) f.always("rate_lost", power::rate_lost_of(domain.tiers));
+    f("tiers", JsonList{domain.tiers, [](const power::TierLoss& tier) { return JsonObject{members(tier)}; }});
+    f("gives", JsonList{domain.gives, [](const power::TierGives& tier) { return JsonObject{members(tier)}; }});
   };
 }
 
 }  // namespace
 
-std::string site_domain_json(const service::SitePowerView& view, const service::SiteDomainView& domain) {
+std::string site_domain_json(const power::SitePowerView& view, const power::SiteDomainView& domain) {
   return json_object(members(view, domain));
 }
 
-std::string site_job_json(const service::SitePowerView& view, const service::SiteJobView& job) {
+std::string site_job_json(const power::SitePowerView& view, const power::SiteJobView& job) {
   return json_object([&](JsonWriter& f) {
     f.always("job", job.job);
     f("name", job.name);
@@ -77,8 +77,8 @@ std::string site_job_json(const service::SitePowerView& view, const service::Sit
   });
 }
 
-std::string site_rows_json(const service::SitePowerView& view, const SiteRows& rows) {
-  const auto reservation_members = [&view](const service::SiteReservationView& one) {
+std::string site_rows_json(const power::SitePowerView& view, const SiteRows& rows) {
+  const auto reservation_members = [&view](const power::SiteReservationView& one) {
     return JsonObject{[&view, &one](JsonWriter& f) {
       f.always("job", one.reservation.job);
       f.always("domain", view.domains[one.domain].name);
@@ -106,10 +106,10 @@ std::string site_rows_json(const service::SitePowerView& view, const SiteRows& r
   });
 }
 
-std::string site_power_json(const service::SitePowerView& view) {
+std::string site_power_json(const power::SitePowerView& view) {
   std::vector<std::string> texts;
-  for (const service::SiteDomainView& domain : view.domains) texts.push_back(site_domain_json(view, domain));
-  for (const service::SiteJobView& job : view.jobs) texts.push_back(site_job_json(view, job));
+  for (const power::SiteDomainView& domain : view.domains) texts.push_back(site_domain_json(view, domain));
+  for (const power::SiteJobView& job : view.jobs) texts.push_back(site_job_json(view, job));
   SiteRows rows;
   for (const std::string& text : texts) {
     (rows.domains.size() < view.domains.size() ? rows.domains : rows.jobs).push_back(text);
@@ -117,8 +117,8 @@ std::string site_power_json(const service::SitePowerView& view) {
   return site_rows_json(view, rows);
 }
 
-std::string admission_json(const service::Admission& admission) {
-  using State = service::Admission::State;
+std::string admission_json(const power::Admission& admission) {
+  using State = power::Admission::State;
   return json_object([&](JsonWriter& f) {
     f.always("state", name_of(admission.state));
     if (admission.state == State::admitted) f.always("ready", admission.ready);
@@ -130,7 +130,7 @@ std::string admission_json(const service::Admission& admission) {
     if (admission.reserved) f.always("expires_s", admission.reservation.expires_s);
     f("from_s", admission.from_s);
     f("short_from_s", admission.short_from_s);
-    f("missing", JsonList{admission.missing, [](const service::Admission::Missing& one) {
+    f("missing", JsonList{admission.missing, [](const power::Admission::Missing& one) {
                             return JsonObject{[&one](JsonWriter& of) {
                               of.always("domain", one.domain);
                               of.always("missing_w", one.watts);

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "server/service/site_admissions.h"
-#include "server/service/site_power_view.h"
+#include "server/power/site_admissions.h"
+#include "server/power/site_power_view.h"
 
 namespace perseus::routes {
 
@@ -20,10 +20,10 @@ struct SiteRows {
 };
 
 /// All rows, without a version.
-std::string site_power_json(const service::SitePowerView& view);
-std::string site_domain_json(const service::SitePowerView& view, const service::SiteDomainView& domain);
-std::string site_job_json(const service::SitePowerView& view, const service::SiteJobView& job);
-std::string site_rows_json(const service::SitePowerView& view, const SiteRows& rows);
-std::string admission_json(const service::Admission& admission);
+std::string site_power_json(const power::SitePowerView& view);
+std::string site_domain_json(const power::SitePowerView& view, const power::SiteDomainView& domain);
+std::string site_job_json(const power::SitePowerView& view, const power::SiteJobView& job);
+std::string site_rows_json(const power::SitePowerView& view, const SiteRows& rows);
+std::string admission_json(const power::Admission& admission);
 
 }  // namespace perseus::routes

@@ -8,15 +8,15 @@
 #include <vector>
 
 #include "base/json_writer.h"
-#include "server/service/site_history.h"
-#include "server/service/site_speed.h"
+#include "server/power/site_history.h"
+#include "server/power/site_speed.h"
 
 namespace perseus::routes {
 namespace {
 
 /// Calls `visit` with the name of each power and the power.
 template <class Visit>
-void for_each_power(const service::SiteProofEntry& entry, Visit visit) {
+void for_each_power(const power::SiteProofEntry& entry, Visit visit) {
   const store::SiteFigures& sums = entry.sums;
   const auto all = [&](double sum) { return std::optional(entry.of_all(sum)); };
   visit("metered_limit_w", entry.metered_limit());
@@ -31,8 +31,8 @@ void for_each_power(const service::SiteProofEntry& entry, Visit visit) {
   visit("missing_w", all(sums.missing_w));
 }
 
-double over_s(const service::SiteProofEntry& entry) {
-  return static_cast<double>(entry.sums.over) * service::SiteHistory::kReading_s;
+double over_s(const power::SiteProofEntry& entry) {
+  return static_cast<double>(entry.sums.over) * power::SiteHistory::kReading_s;
 }
 
 double lost(const store::SiteTierSums& tier) { return tier.accelerators > 0 ? tier.lost / tier.accelerators : 0; }
@@ -57,14 +57,14 @@ std::string quoted(const std::string& text) {
 
 }  // namespace
 
-std::string site_proof_json(const service::SiteProof& proof) {
+std::string site_proof_json(const power::SiteProof& proof) {
   const auto tier_members = [](const auto& tier) {
     return JsonObject{[&tier](JsonWriter& f) {
       f.always("least_rate", tier.first);
       f.always("rate_lost", lost(tier.second));
     }};
   };
-  const auto entry_members = [&](const service::SiteProofEntry& entry) {
+  const auto entry_members = [&](const power::SiteProofEntry& entry) {
     return JsonObject{[&entry, &tier_members](JsonWriter& f) {
       f.always("start_s", entry.start_s);
       f.always("domain", entry.domain);
@@ -84,9 +84,9 @@ std::string site_proof_json(const service::SiteProof& proof) {
   });
 }
 
-std::string site_proof_csv(const service::SiteProof& proof) {
+std::string site_proof_csv(const power::SiteProof& proof) {
   std::set<double> tiers;
-  for (const service::SiteProofEntry& entry : proof.entries) {
+  for (const power::SiteProofEntry& entry : proof.entries) {
     for (const auto& [least_rate, sums] : entry.sums.tiers) tiers.insert(least_rate);
   }
   std::string text = "start_s,step_s,domain,readings";
@@ -94,7 +94,7 @@ std::string site_proof_csv(const service::SiteProof& proof) {
   text += ",over_s,rate_lost";
   for (const double least_rate : tiers) fmt::format_to(std::back_inserter(text), ",rate_lost_{}", least_rate);
   text += '\n';
-  for (const service::SiteProofEntry& entry : proof.entries) {
+  for (const power::SiteProofEntry& entry : proof.entries) {
     fmt::format_to(std::back_inserter(text), "{},{},{},{}", entry.start_s, proof.step_s, quoted(entry.domain),
                    entry.sums.readings);
     for_each_power(entry, [&](const char*, const std::optional<Watts>& power) {
@@ -115,21 +115,21 @@ std::string site_proof_csv(const service::SiteProof& proof) {
   return text;
 }
 
-std::string site_forecast_json(const service::SiteForecast& forecast, const std::string& only) {
+std::string site_forecast_json(const power::SiteForecast& forecast, const std::string& only) {
   struct Entry {
     double start_s;
     const std::string& name;
-    const service::ForecastDomain& domain;
+    const power::ForecastDomain& domain;
   };
   std::vector<Entry> entries;
-  for (const service::ForecastStep& step : forecast.steps) {
+  for (const power::ForecastStep& step : forecast.steps) {
     for (std::size_t d = 0; d < step.domains.size(); ++d) {
       if (only.empty() || forecast.domains[d] == only) {
         entries.push_back({step.from_s, forecast.domains[d], step.domains[d]});
       }
     }
   }
-  const auto tier_members = [](const service::TierLoss& tier) {
+  const auto tier_members = [](const power::TierLoss& tier) {
     return JsonObject{[&tier](JsonWriter& f) {
       f.always("least_rate", tier.least_rate);
       f.always("jobs", tier.jobs);
@@ -138,7 +138,7 @@ std::string site_forecast_json(const service::SiteForecast& forecast, const std:
   };
   const auto entry_members = [&](const Entry& entry) {
     return JsonObject{[&entry, &tier_members, &forecast](JsonWriter& f) {
-      const service::ForecastDomain& domain = entry.domain;
+      const power::ForecastDomain& domain = entry.domain;
       f.always("start_s", entry.start_s);
       f.always("domain", entry.name);
       f("metered_limit_w", domain.metered);
@@ -147,8 +147,8 @@ std::string site_forecast_json(const service::SiteForecast& forecast, const std:
       f.always("expected_w", domain.expected);
       f("missing_w", domain.missing);
       f("price", domain.price);
-      f("price_pct_per_kw", service::price_pct_per_kw(forecast.objective, domain.price, forecast.weight));
-      if (!domain.tiers.empty()) f.always("rate_lost", service::rate_lost_of(domain.tiers));
+      f("price_pct_per_kw", power::price_pct_per_kw(forecast.objective, domain.price, forecast.weight));
+      if (!domain.tiers.empty()) f.always("rate_lost", power::rate_lost_of(domain.tiers));
       f("tiers", JsonList{domain.tiers, tier_members});
     }};
   };

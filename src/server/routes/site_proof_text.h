@@ -9,14 +9,14 @@
 
 #include <string>
 
-#include "server/service/site_forecast.h"
-#include "server/service/site_proof.h"
+#include "server/power/site_forecast.h"
+#include "server/power/site_proof.h"
 
 namespace perseus::routes {
 
-std::string site_proof_json(const service::SiteProof& proof);
-std::string site_proof_csv(const service::SiteProof& proof);
+std::string site_proof_json(const power::SiteProof& proof);
+std::string site_proof_csv(const power::SiteProof& proof);
 /// `only`: the name of a domain; empty: all.
-std::string site_forecast_json(const service::SiteForecast& forecast, const std::string& only);
+std::string site_forecast_json(const power::SiteForecast& forecast, const std::string& only);
 
 }  // namespace perseus::routes

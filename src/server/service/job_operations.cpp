@@ -9,15 +9,15 @@
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/jobs/policy_target.h"
-#include "server/service/job_view.h"
-#include "server/service/registration_checks.h"
+#include "server/live/job_view.h"
+#include "server/live/registration_checks.h"
 
 namespace perseus::service {
 
-void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done) {
+void JobOperations::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done) {
   if (Status checked = jobs::check_policy(request.policy); !checked) return done(checked.error());
   if (const auto* slowdown = std::get_if<jobs::MaxSlowdown>(&request.policy)) {
-    if (Status unit = check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
+    if (Status unit = live::check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
   }
   const std::string id = request.job;
   const std::string kind(jobs::kind_of(request.policy));
@@ -29,24 +29,24 @@ void JobOperations::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged
   };
   const auto changed = [this, id, kind, done = std::move(done)](const Result<Ok>& set) {
     if (!set) return done(set.error());
-    const LiveJob* const now = jobs_.in_memory(id);
+    const live::LiveJob* const now = jobs_.in_memory(id);
     if (now == nullptr) return done(jobs::PolicyChanged{});
     done(jobs::PolicyChanged{jobs::policy_not_kept(now->job, now->frontiers.all(), kind, clock_.now_s())});
   };
-  access_.execute(id, command_for_live_job(decide, changed));
+  access_.execute(id, live::command_for_live_job(decide, changed));
 }
 
-void JobOperations::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
+void JobOperations::clear_policy(jobs::ClearPolicy request, work::Done<Ok> done) {
   const auto decide = [kind = request.kind,
                        by = request.by](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
     if (job.policies.contains(kind)) return std::vector<jobs::EventBody>{jobs::PolicyCleared{kind, by}};
     return Error{ErrorCode::not_found, fmt::format("job {} has no policy '{}'", job.id, valid_utf8(kind))};
   };
-  access_.execute(request.job, command_for_live_job(decide, std::move(done)));
+  access_.execute(request.job, live::command_for_live_job(decide, std::move(done)));
 }
 
-void JobOperations::set_tier(jobs::SetTier request, Done<Ok> done) {
-  if (Status checked = check_tier(request.tier); !checked) return done(checked.error());
+void JobOperations::set_tier(jobs::SetTier request, work::Done<Ok> done) {
+  if (Status checked = live::check_tier(request.tier); !checked) return done(checked.error());
   const auto decide = [asked = std::move(request.tier), reset = request.reset,
                        by = std::move(request.by)](const jobs::Job& job) -> Result<std::vector<jobs::EventBody>> {
     jobs::Tier tier = reset ? jobs::Tier{} : job.operator_tier;
@@ -56,11 +56,11 @@ void JobOperations::set_tier(jobs::SetTier request, Done<Ok> done) {
     if (job.operator_tier == tier) return std::vector<jobs::EventBody>{};
     return std::vector<jobs::EventBody>{jobs::TierSet{tier, by}};
   };
-  access_.execute(request.job, command_for_live_job(decide, std::move(done)));
+  access_.execute(request.job, live::command_for_live_job(decide, std::move(done)));
 }
 
-void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
-  if (Status named = check_text("reason", request.reason, 1024); !named) return done(named.error());
+void JobOperations::drop_plan(jobs::DropPlan request, work::Done<Ok> done) {
+  if (Status named = live::check_text("reason", request.reason, 1024); !named) return done(named.error());
   for (const Seconds time : {request.measured, request.promised}) {
     if (time >= Seconds(0) && time.value() <= 1e9) continue;
     return done(Error{ErrorCode::usage, fmt::format("time: {} s; allowed: 0 to 1e9", time.value())});
@@ -69,8 +69,8 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
   const int rank = request.rank;
   const std::int64_t epoch = request.epoch;
   const auto dropped = std::make_shared<bool>(false);
-  const auto decide = [request = std::move(request), dropped](const jobs::Job& job, double) -> Result<Decision> {
-    Decision decision;
+  const auto decide = [request = std::move(request), dropped](const jobs::Job& job, double) -> Result<live::Decision> {
+    live::Decision decision;
     // A late report on a plan that was replaced meanwhile, or the same report of another rank.
     const bool in_force = job.live() && job.plan && job.plan->version == request.version;
     if (!in_force) return decision;
@@ -85,19 +85,19 @@ void JobOperations::drop_plan(jobs::DropPlan request, Done<Ok> done) {
     return decision;
   };
   const auto answered = [this, id, dropped, done](const Status& status) {
-    const LiveJob* const now = jobs_.in_memory(id);
+    const live::LiveJob* const now = jobs_.in_memory(id);
     if (status && *dropped && now != nullptr) return profiles_.forget_learned_by(now->job, done);
     status ? done(Ok{}) : done(status.error());
   };
-  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, answered](const Result<LiveJob*>& live) {
+  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, answered](const Result<live::LiveJob*>& live) {
     if (!live) return answered(live.error());
-    if (Status held = check_holder((*live)->job, rank, epoch); !held) return answered(held);
+    if (Status held = live::check_holder((*live)->job, rank, epoch); !held) return answered(held);
     jobs_.execute(id, {decide, answered});
   });
 }
 
-void JobOperations::see_shape(jobs::SeeShape request, Done<Ok> done) {
-  if (Status named = check_text("varies", request.varies, 1024); !named) return done(named.error());
+void JobOperations::see_shape(jobs::SeeShape request, work::Done<Ok> done) {
+  if (Status named = live::check_text("varies", request.varies, 1024); !named) return done(named.error());
   jobs::PipelineShape shape;
   shape.microbatches = request.microbatches;
   shape.action_table = request.action_table;
@@ -109,43 +109,43 @@ void JobOperations::see_shape(jobs::SeeShape request, Done<Ok> done) {
   const std::string id = request.job;
   const int rank = request.rank;
   const std::int64_t epoch = request.epoch;
-  const auto decide = [request = std::move(request)](const jobs::Job& job, double) -> Result<Decision> {
-    Decision decision;
-    if (!job.live()) return job_is_over(job);
+  const auto decide = [request = std::move(request)](const jobs::Job& job, double) -> Result<live::Decision> {
+    live::Decision decision;
+    if (!job.live()) return live::job_is_over(job);
     if (jobs::is_news(job, request)) {
       decision.events.emplace_back(
           jobs::ShapeSeen{request.rank, request.microbatches, request.prevails, request.varies, request.action_table});
     }
     return decision;
   };
-  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, done](const Result<LiveJob*>& live) {
+  access_.with_rank(id, rank, 0, [this, id, rank, epoch, decide, done](const Result<live::LiveJob*>& live) {
     if (!live) return done(live.error());
-    if (Status held = check_holder((*live)->job, rank, epoch); !held) return done(held.error());
-    jobs_.execute(id, {decide, answer_of(done)});
+    if (Status held = live::check_holder((*live)->job, rank, epoch); !held) return done(held.error());
+    jobs_.execute(id, {decide, live::answer_of(done)});
   });
 }
 
-void JobOperations::finish(const std::string& job, const std::string& by, Done<Ok> done) {
-  access_.execute(job, {[by](const jobs::Job& now, double) -> Result<Decision> {
-                          Decision decision;
+void JobOperations::finish(const std::string& job, const std::string& by, work::Done<Ok> done) {
+  access_.execute(job, {[by](const jobs::Job& now, double) -> Result<live::Decision> {
+                          live::Decision decision;
                           if (now.state == jobs::JobState::finished) return decision;
-                          if (!now.live()) return job_is_over(now);
+                          if (!now.live()) return live::job_is_over(now);
                           decision.events.emplace_back(jobs::JobFinished{by});
                           return decision;
                         },
-                        answer_of(done)});
+                        live::answer_of(done)});
 }
 
-void JobOperations::remove(const std::string& job, Done<Ok> done) {
-  jobs_.with(job, [this, job, done = std::move(done)](const Result<LiveJob*>& live) {
+void JobOperations::remove(const std::string& job, work::Done<Ok> done) {
+  jobs_.with(job, [this, job, done = std::move(done)](const Result<live::LiveJob*>& live) {
     const bool damaged = !live && live.error().code == ErrorCode::internal;
     if (!live && !damaged) return done(live.error());
-    if (live && (*live)->job.unknown_events > 0) return done(later_version(job));
+    if (live && (*live)->job.unknown_events > 0) return done(live::later_version(job));
     if (live && (*live)->job.live()) {
       const jobs::Job& now = (*live)->job;
       return done(Error{ErrorCode::conflict, fmt::format("job {} is {}: finish it first", now.id, name_of(now.state))});
     }
-    jobs_.remove(job, answer_of(done));
+    jobs_.remove(job, live::answer_of(done));
   });
 }
 

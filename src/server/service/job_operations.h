@@ -9,31 +9,31 @@
 
 #include <string>
 
-#include "server/service/job_access.h"
-#include "server/service/stored_profiles.h"
+#include "server/live/job_access.h"
+#include "server/plans/stored_profiles.h"
 
 namespace perseus::service {
 
 class JobOperations {
  public:
-  JobOperations(JobCache& jobs, const Clock& clock, JobAccess& access, StoredProfiles& profiles)
+  JobOperations(live::JobCache& jobs, const Clock& clock, live::JobAccess& access, plans::StoredProfiles& profiles)
       : jobs_(jobs), clock_(clock), access_(access), profiles_(profiles) {}
 
-  void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
-  void set_tier(jobs::SetTier request, Done<Ok> done);
-  void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
+  void set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done);
+  void set_tier(jobs::SetTier request, work::Done<Ok> done);
+  void clear_policy(jobs::ClearPolicy request, work::Done<Ok> done);
   /// No effect for a plan that is no longer in force.
-  void drop_plan(jobs::DropPlan request, Done<Ok> done);
-  void see_shape(jobs::SeeShape request, Done<Ok> done);
-  void finish(const std::string& job, const std::string& by, Done<Ok> done);
+  void drop_plan(jobs::DropPlan request, work::Done<Ok> done);
+  void see_shape(jobs::SeeShape request, work::Done<Ok> done);
+  void finish(const std::string& job, const std::string& by, work::Done<Ok> done);
   /// Removes the job and its log permanently.
-  void remove(const std::string& job, Done<Ok> done);
+  void remove(const std::string& job, work::Done<Ok> done);
 
  private:
-  JobCache& jobs_;
+  live::JobCache& jobs_;
   const Clock& clock_;
-  JobAccess& access_;
-  StoredProfiles& profiles_;
+  live::JobAccess& access_;
+  plans::StoredProfiles& profiles_;
 };
 
 }  // namespace perseus::service

@@ -6,9 +6,9 @@
 
 namespace perseus::service {
 
-void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& events) {
+void JobReactions::committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
   bool new_version = false;
-  for (const SequencedEvent& event : events) new_version |= take(live, event);
+  for (const live::SequencedEvent& event : events) new_version |= take(live, event);
   if (new_version && live.detector) live.detector->forget_times();
   if (new_version) live.reports.energies.forget_before(live.job.version);
   if (new_version || !live.job.live()) parts_.waiting.answer(live);
@@ -20,7 +20,7 @@ void JobReactions::committed(LiveJob& live, const std::vector<SequencedEvent>& e
   parts_.list.update_if_many();
 }
 
-bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
+bool JobReactions::take(live::LiveJob& live, const live::SequencedEvent& event) {
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
   if (log) {
@@ -39,20 +39,20 @@ bool JobReactions::take(LiveJob& live, const SequencedEvent& event) {
   return is_plan || std::holds_alternative<jobs::WindowHandedOut>(body);
 }
 
-void JobReactions::removed(LiveJob& live) {
+void JobReactions::removed(live::LiveJob& live) {
   parts_.frontiers.job_removed(live);
   parts_.waiting.job_removed(live);
 }
 
 void JobReactions::wake(const std::string& id) {
-  LiveJob* const known = jobs_.in_memory(id);
+  live::LiveJob* const known = jobs_.in_memory(id);
   // Ranks are notified in time, even if the store does not accept the event.
   if (known != nullptr && known->store_is_late()) jobs_.touch_shadow(*known);
-  jobs_.with(id, [this, id](const Result<LiveJob*>& live) {
+  jobs_.with(id, [this, id](const Result<live::LiveJob*>& live) {
     const double now_s = clock_.now_s();
     if (!live) {
       const bool again = live.error().code != ErrorCode::not_found && live.error().code != ErrorCode::internal;
-      if (again) jobs_.wake_again(id, now_s + kRetryAfter_s);
+      if (again) jobs_.wake_again(id, now_s + live::kRetryAfter_s);
       return;
     }
     (*live)->retry_s.reset();
@@ -61,7 +61,7 @@ void JobReactions::wake(const std::string& id) {
     parts_.latencies.go_on(**live);
     parts_.shapes.go_on(**live);
     jobs_.touch(**live);
-    LiveJob* const still = jobs_.in_memory(id);
+    live::LiveJob* const still = jobs_.in_memory(id);
     if (still == nullptr) return;
     parts_.latencies.release_first_plan(*still);
     parts_.waiting.answer(*still);

@@ -14,42 +14,43 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/service/job_cache.h"
-#include "server/service/job_frontiers.h"
-#include "server/service/job_list_updater.h"
-#include "server/service/latency_replans.h"
-#include "server/service/profiling_windows.h"
-#include "server/service/shape_inputs.h"
-#include "server/service/subscriptions.h"
-#include "server/service/waiting_ranks.h"
+#include "server/live/job_cache.h"
+#include "server/plans/job_frontiers.h"
+#include "server/plans/latency_replans.h"
+#include "server/plans/profiling_windows.h"
+#include "server/plans/shape_inputs.h"
+#include "server/plans/waiting_ranks.h"
+#include "server/views/job_list_updater.h"
+#include "server/views/subscriptions.h"
 
 namespace perseus::service {
 
 class JobReactions {
  public:
   struct Parts {
-    Subscriptions& subscriptions;
-    WaitingRanks& waiting;
-    JobFrontiers& frontiers;
-    ProfilingWindows& windows;
-    LatencyReplans& latencies;
-    ShapeInputs& shapes;
-    JobListUpdater& list;
+    views::Subscriptions& subscriptions;
+    plans::WaitingRanks& waiting;
+    plans::JobFrontiers& frontiers;
+    plans::ProfilingWindows& windows;
+    plans::LatencyReplans& latencies;
+    plans::ShapeInputs& shapes;
+    views::JobListUpdater& list;
   };
-  JobReactions(JobCache& jobs, const Clock& clock, const Parts& parts) : jobs_(jobs), clock_(clock), parts_(parts) {}
+  JobReactions(live::JobCache& jobs, const Clock& clock, const Parts& parts)
+      : jobs_(jobs), clock_(clock), parts_(parts) {}
 
-  void committed(LiveJob& live, const std::vector<SequencedEvent>& events);
+  void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events);
   void wake(const std::string& id);
-  void removed(LiveJob& live);
+  void removed(live::LiveJob& live);
   /// Called with lines on jobs, see server/jobs/job_lines.h; empty: none.
   std::function<void(const std::string&)> log;
   [[nodiscard]] std::int64_t plans_deployed() const { return plans_deployed_; }
 
  private:
   /// True if the event gives the ranks a new version.
-  bool take(LiveJob& live, const SequencedEvent& event);
+  bool take(live::LiveJob& live, const live::SequencedEvent& event);
 
-  JobCache& jobs_;
+  live::JobCache& jobs_;
   const Clock& clock_;
   Parts parts_;
   std::int64_t plans_deployed_ = 0;

@@ -7,8 +7,8 @@
 
 #include "server/jobs/identity.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/service/learned_profile.h"
-#include "server/service/registration_checks.h"
+#include "server/live/learned_profile.h"
+#include "server/live/registration_checks.h"
 
 namespace perseus::service {
 
@@ -21,13 +21,14 @@ std::string fact_of(const std::map<std::string, std::string>& facts, std::string
 
 /// The id is the same for the same key of the same token, so two servers cannot make two jobs of it.
 std::string id_of_key(const jobs::RegisterJob& request) {
-  return "j_" +
-         jobs::content_key(fmt::format("job\n{}\n{}", fact_of(request.facts, kOwnerFact), request.idempotency_key));
+  return "j_" + jobs::content_key(
+                    fmt::format("job\n{}\n{}", fact_of(request.facts, live::kOwnerFact), request.idempotency_key));
 }
 
 Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request) {
-  const bool former = !job.spec.facts.contains(std::string(kRequestFact));
-  if (fact_of(job.spec.facts, former ? kFormerRequestFact : kRequestFact) == request.fingerprint) return Ok{};
+  const bool former = !job.spec.facts.contains(std::string(live::kRequestFact));
+  if (fact_of(job.spec.facts, former ? live::kFormerRequestFact : live::kRequestFact) == request.fingerprint)
+    return Ok{};
   return Error{ErrorCode::invalid_input,
                fmt::format("Idempotency-Key: '{}' registered job {} from another body; allowed: "
                            "the same body, or another key",
@@ -36,11 +37,11 @@ Status check_same_request(const jobs::Job& job, const jobs::RegisterJob& request
 
 }  // namespace
 
-void Registrations::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done) {
+void Registrations::registered_before(const jobs::RegisterJob& request, work::Done<jobs::RegisterJobAnswer> done) {
   const std::string id = id_of_key(request);
-  jobs_.execute(id, {[request](const jobs::Job& job, double) -> Result<Decision> {
+  jobs_.execute(id, {[request](const jobs::Job& job, double) -> Result<live::Decision> {
                        if (Status same = check_same_request(job, request); !same) return same.error();
-                       return Decision{};
+                       return live::Decision{};
                      },
                      [this, id, done = std::move(done)](const Status& status) {
                        if (!status) return done(status.error());
@@ -48,7 +49,7 @@ void Registrations::registered_before(const jobs::RegisterJob& request, Done<job
                      }});
 }
 
-void Registrations::register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
+void Registrations::register_job(jobs::RegisterJob request, work::Done<jobs::RegisterJobAnswer> done) {
   done = counted_as_owned(request, std::move(done));
   if (request.idempotency_key.empty()) {
     std::string prefix = request.id_prefix.empty() ? "j_" : request.id_prefix + "+";
@@ -63,63 +64,67 @@ void Registrations::register_job(jobs::RegisterJob request, Done<jobs::RegisterJ
 }
 
 jobs::RegisterJobAnswer Registrations::registered(const std::string& id) {
-  const LiveJob* const live = jobs_.in_memory(id);
+  const live::LiveJob* const live = jobs_.in_memory(id);
   return {id, std::string(name_of(live == nullptr ? jobs::JobState::registered : live->job.state))};
 }
 
-void Registrations::make_job(const std::string& id, jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
-  auto registered = decide_job(request, options_.max_ranks);
+void Registrations::make_job(const std::string& id, jobs::RegisterJob request,
+                             work::Done<jobs::RegisterJobAnswer> done) {
+  auto registered = live::decide_job(request, options_.max_ranks);
   if (!registered) return done(registered.error());
-  if (Status prefix = check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
-  if (!request.idempotency_key.empty()) registered->facts.emplace(kRequestFact, request.fingerprint);
-  const auto create = [registered = *registered, request, id, done](Registrations& self, Result<Decision> profiles) {
+  if (Status prefix = live::check_text("id_prefix", request.id_prefix, 200); !prefix) return done(prefix.error());
+  if (!request.idempotency_key.empty()) registered->facts.emplace(live::kRequestFact, request.fingerprint);
+  const auto create = [registered = *registered, request, id, done](Registrations& self,
+                                                                    Result<live::Decision> profiles) {
     if (!profiles) return done(profiles.error());
     profiles->events.insert(profiles->events.begin(), registered);
     self.create_job(id, request, *std::move(profiles), done);
   };
   const auto read = [request, latency_s = options_.switch_latency_s,
-                     most_computations = options_.max_computations](store::Store& from) -> Result<JobProfiles> {
+                     most_computations = options_.max_computations](store::Store& from) -> Result<plans::JobProfiles> {
     if (request.shape) {
       if (Status fits = jobs::check_shape(*request.shape, most_computations); !fits) return fits.error();
     }
-    return JobProfiles::read(from, request, latency_s);
+    return plans::JobProfiles::read(from, request, latency_s);
   };
-  store_.read<JobProfiles>(read, [weak = weak_from_this(), create, done,
-                                  limits = input_limits(options_, request.degrees.pp)](Result<JobProfiles> found) {
-    const auto self = weak.lock();
-    if (!self) return;
-    if (!found) return done(found.error());
-    if (found->given.empty() && !found->learned) return create(*self, found->complete(limits));
-    const auto complete = [profiles = *std::move(found), limits] { return profiles.complete(limits); };
-    run_off_thread(self->executor_, self->weak_from_this(), complete, create);
-  });
+  store_.read<plans::JobProfiles>(
+      read, [weak = weak_from_this(), create, done,
+             limits = plans::input_limits(options_, request.degrees.pp)](Result<plans::JobProfiles> found) {
+        const auto self = weak.lock();
+        if (!self) return;
+        if (!found) return done(found.error());
+        if (found->given.empty() && !found->learned) return create(*self, found->complete(limits));
+        const auto complete = [profiles = *std::move(found), limits] { return profiles.complete(limits); };
+        work::run_off_thread(self->executor_, self->weak_from_this(), complete, create);
+      });
 }
 
-void Registrations::create_job(const std::string& id, const jobs::RegisterJob& request, Decision decision,
-                               const Done<jobs::RegisterJobAnswer>& done) {
-  const auto decide = [decision = std::move(decision), request](const jobs::Job& job, double) -> Result<Decision> {
+void Registrations::create_job(const std::string& id, const jobs::RegisterJob& request, live::Decision decision,
+                               const work::Done<jobs::RegisterJobAnswer>& done) {
+  const auto decide = [decision = std::move(decision), request](const jobs::Job& job,
+                                                                double) -> Result<live::Decision> {
     if (job.state == jobs::JobState::none) return decision;
     // The same key arrived twice at once.
     if (Status same = check_same_request(job, request); !same) return same.error();
-    return Decision{};
+    return live::Decision{};
   };
   const auto created = [this, id, done](const Status& status) { status ? done(registered(id)) : done(status.error()); };
   if (jobs_.in_memory(id) != nullptr) return jobs_.execute(id, {decide, created});
   jobs_.create(id, {decide, created});
 }
 
-JobList::Owned Registrations::under_way(const std::string& token) const {
+views::JobList::Owned Registrations::under_way(const std::string& token) const {
   const auto found = under_way_.find(token);
-  return found == under_way_.end() ? JobList::Owned{} : found->second;
+  return found == under_way_.end() ? views::JobList::Owned{} : found->second;
 }
 
-Done<jobs::RegisterJobAnswer> Registrations::counted_as_owned(const jobs::RegisterJob& request,
-                                                              Done<jobs::RegisterJobAnswer> done) {
-  const auto owner = request.facts.find(std::string(kOwnerFact));
+work::Done<jobs::RegisterJobAnswer> Registrations::counted_as_owned(const jobs::RegisterJob& request,
+                                                                    work::Done<jobs::RegisterJobAnswer> done) {
+  const auto owner = request.facts.find(std::string(live::kOwnerFact));
   if (owner == request.facts.end()) return done;
   const std::int64_t ranks = request.degrees.world_size();
   const auto count = [self = this, token = owner->second, ranks](int sign) {
-    JobList::Owned& owned = self->under_way_[token];
+    views::JobList::Owned& owned = self->under_way_[token];
     owned.jobs += sign;
     owned.ranks += sign * ranks;
     if (owned.jobs == 0) self->under_way_.erase(token);
@@ -131,7 +136,7 @@ Done<jobs::RegisterJobAnswer> Registrations::counted_as_owned(const jobs::Regist
   };
 }
 
-void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done) {
+void Registrations::register_rank(jobs::RegisterRank request, work::Done<jobs::RegisterRankAnswer> done) {
   const std::string id = request.job;
   const int number = request.rank;
   const bool with_plan = request.with_plan;
@@ -149,17 +154,17 @@ void Registrations::register_rank(jobs::RegisterRank request, Done<jobs::Registe
                        }});
 }
 
-Result<Decision> Registrations::decide_registration(const jobs::Job& given, const jobs::RegisterRank& request) {
-  Decision decision;
+Result<live::Decision> Registrations::decide_registration(const jobs::Job& given, const jobs::RegisterRank& request) {
+  live::Decision decision;
   std::optional<jobs::Job> revived;
   if (given.state == jobs::JobState::expired) {
     decision.events.emplace_back(jobs::JobRevived{});
     revived.emplace(given).state = given.state_before_expiry;
   }
   const jobs::Job& job = revived ? *revived : given;
-  const LiveJob* const live = jobs_.in_memory(job.id);
+  const live::LiveJob* const live = jobs_.in_memory(job.id);
   const bool known = live != nullptr && live->has_rank(request.rank);
-  auto rank = decide_rank(job, request, known ? silence_of(*live, request.rank) : std::nullopt);
+  auto rank = live::decide_rank(job, request, known ? silence_of(*live, request.rank) : std::nullopt);
   if (!rank) return rank.error();
   if (!*rank) return decision;
   decision.events.emplace_back(**std::move(rank));
@@ -167,8 +172,8 @@ Result<Decision> Registrations::decide_registration(const jobs::Job& given, cons
 }
 
 void Registrations::rank_registered(const std::string& id, int rank, bool is_new, bool with_plan,
-                                    const Done<jobs::RegisterRankAnswer>& done) {
-  LiveJob* const now = jobs_.in_memory(id);
+                                    const work::Done<jobs::RegisterRankAnswer>& done) {
+  live::LiveJob* const now = jobs_.in_memory(id);
   if (now == nullptr || !now->has_rank(rank)) return done(jobs::RegisterRankAnswer{});
   if (is_new && jobs::waits_for_plans(now->job)) {
     now->calls.registered(rank, clock_.now_s());
@@ -186,7 +191,7 @@ void Registrations::rank_registered(const std::string& id, int rank, bool is_new
                 });
 }
 
-std::optional<double> Registrations::silence_of(const LiveJob& live, int rank) const {
+std::optional<double> Registrations::silence_of(const live::LiveJob& live, int rank) const {
   if (live.calls.waits(rank)) return std::nullopt;
   const double silent_s =
       clock_.now_s() - std::max({opened_s_, live.job.created_s, live.calls.last_s(rank).value_or(0)});

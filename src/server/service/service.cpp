@@ -4,51 +4,51 @@
 
 #include <algorithm>
 
+#include "server/alerts/alert_message.h"
 #include "server/jobs/identity.h"
 #include "server/jobs/view_json.h"
-#include "server/service/alert_message.h"
 #include "server/service/service_members.h"
 
 namespace perseus::service {
 namespace {
 
-Keep keep_of(const ServiceOptions& options) {
+work::Keep keep_of(const ServiceOptions& options) {
   return {options.keep_finished_s, options.keep_finished_bytes, options.keep_unused_s, options.keep_minutes_s,
           options.keep_hours_s};
 }
 
 std::string line_of(const jobs::Alert& alert) {
-  return fmt::format("{}: alert {} {}: {}", name_of_subject(alert), name_of(alert.kind),
+  return fmt::format("{}: alert {} {}: {}", alerts::name_of_subject(alert), name_of(alert.kind),
                      alert.resolved_s ? "resolved" : "raised", alert.text);
 }
 
 }  // namespace
 
-Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, Executor& executor)
+Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock& the_clock, work::Executor& executor)
     : options(std::move(given)),
       clock(the_clock),
       opened_s(clock.now_s()),
-      store(std::make_shared<StoreAccess>(the_store, clock, executor, options.store_answers_s)),
-      characterizations(std::make_shared<Characterizations>(options, *store, clock, executor)),
+      store(std::make_shared<work::StoreAccess>(the_store, clock, executor, options.store_answers_s)),
+      characterizations(std::make_shared<plans::Characterizations>(options, *store, clock, executor)),
       follow_ups(options, opened_s),
-      jobs(std::make_shared<JobCache>(*store, clock, hooks())),
+      jobs(std::make_shared<live::JobCache>(*store, clock, hooks())),
       list(*jobs, clock),
       access(*jobs, clock),
-      subscriptions(std::make_shared<Subscriptions>(*jobs, *store, clock)),
-      recent(std::make_shared<RecentEvents>(*jobs, *store, clock)),
-      limit_changes(std::make_shared<LimitChanges>(*store, clock,
-                                                   [this](jobs::JobEvent event) { recent->add(std::move(event)); })),
-      profiles(std::make_shared<StoredProfiles>(options, *store, executor, *characterizations)),
-      uploads(std::make_shared<ProfileUploads>(options, *jobs, access, executor)),
-      latencies(std::make_shared<LatencyReplans>(options, *jobs, *store, clock, executor)),
-      shapes(std::make_shared<ShapeInputs>(options, *jobs, *store, clock, executor)),
-      rank_plans(std::make_shared<RankPlans>(*jobs, *store, clock, *latencies)),
+      subscriptions(std::make_shared<views::Subscriptions>(*jobs, *store, clock)),
+      recent(std::make_shared<views::RecentEvents>(*jobs, *store, clock)),
+      limit_changes(std::make_shared<power::LimitChanges>(
+          *store, clock, [this](jobs::JobEvent event) { recent->add(std::move(event)); })),
+      profiles(std::make_shared<plans::StoredProfiles>(options, *store, executor, *characterizations)),
+      uploads(std::make_shared<plans::ProfileUploads>(options, *jobs, access, executor)),
+      latencies(std::make_shared<plans::LatencyReplans>(options, *jobs, *store, clock, executor)),
+      shapes(std::make_shared<plans::ShapeInputs>(options, *jobs, *store, clock, executor)),
+      rank_plans(std::make_shared<plans::RankPlans>(*jobs, *store, clock, *latencies)),
       waiting(options, *jobs, clock, access, *rank_plans),
-      frontiers(std::make_shared<JobFrontiers>(*jobs, clock, *characterizations)),
-      windows(
-          std::make_shared<ProfilingWindows>(options, *jobs, *store, clock, executor, *characterizations, *profiles)),
-      stragglers(std::make_shared<StragglerNotices>(*jobs, access, executor)),
-      history(std::make_shared<IterationHistory>(*store, clock, access, jobs::random_hex_id().substr(0, 16))),
+      frontiers(std::make_shared<plans::JobFrontiers>(*jobs, clock, *characterizations)),
+      windows(std::make_shared<plans::ProfilingWindows>(options, *jobs, *store, clock, executor, *characterizations,
+                                                        *profiles)),
+      stragglers(std::make_shared<reports::StragglerNotices>(*jobs, access, executor)),
+      history(std::make_shared<reports::IterationHistory>(*store, clock, access, jobs::random_hex_id().substr(0, 16))),
       reports(*jobs, clock, access, *windows, *stragglers, *history),
       registrations(
           std::make_shared<Registrations>(options, opened_s, *jobs, *store, clock, executor, access, waiting)),
@@ -56,29 +56,29 @@ Service::Parts::Parts(ServiceOptions given, store::Store& the_store, const Clock
       reads(clock, access, *frontiers, *characterizations, *rank_plans),
       reactions(*jobs, clock, {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}),
       held_plans(*jobs, clock),
-      site(std::make_shared<SitePower>(options, *store, *jobs, clock, executor)),
-      site_history(std::make_shared<SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
-      forecasts(std::make_shared<SiteForecasts>(*site, *jobs, clock, executor)),
-      admissions(std::make_shared<SiteAdmissions>(options, *site, *jobs, *store, clock, executor)),
+      site(std::make_shared<power::SitePower>(options, *store, *jobs, clock, executor)),
+      site_history(std::make_shared<power::SiteHistory>(*store, clock, jobs::random_hex_id().substr(0, 16))),
+      forecasts(std::make_shared<power::SiteForecasts>(*site, *jobs, clock, executor)),
+      admissions(std::make_shared<power::SiteAdmissions>(options, *site, *jobs, *store, clock, executor)),
       watch(*jobs, clock, options.alert_after_s),
-      sent_alerts(std::make_shared<SentAlerts>(*store, clock)),
+      sent_alerts(std::make_shared<alerts::SentAlerts>(*store, clock)),
       workers(executor) {}
 
-JobHooks Service::Parts::hooks() {
-  JobHooks hooks;
-  hooks.next_follow_up = [this](LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
-  hooks.next_wake = [this](const LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
-  hooks.committed = [this](LiveJob& live, const auto& events) {
+live::JobHooks Service::Parts::hooks() {
+  live::JobHooks hooks;
+  hooks.next_follow_up = [this](live::LiveJob& live, double now_s) { return follow_ups.next(live, now_s); };
+  hooks.next_wake = [this](const live::LiveJob& live, double now_s) { return follow_ups.next_wake(live, now_s); };
+  hooks.committed = [this](live::LiveJob& live, const auto& events) {
     recent->take(live.job.id, events);
     reactions.committed(live, events);
     site->noticed(live);
   };
   hooks.written = [this](const auto& events) { energy.take(events); };
-  hooks.shown = [this](LiveJob& live) { waiting.answer(live); };
-  hooks.removed = [this](LiveJob& live) { reactions.removed(live); };
-  hooks.summary = [this](const LiveJob& live) { return jobs::format_summary(list.summary_of(live)); };
-  hooks.writing = [this](const LiveJob& live, std::int64_t bytes) {
-    const auto owner = live.job.spec.facts.find(std::string(kOwnerFact));
+  hooks.shown = [this](live::LiveJob& live) { waiting.answer(live); };
+  hooks.removed = [this](live::LiveJob& live) { reactions.removed(live); };
+  hooks.summary = [this](const live::LiveJob& live) { return jobs::format_summary(list.summary_of(live)); };
+  hooks.writing = [this](const live::LiveJob& live, std::int64_t bytes) {
+    const auto owner = live.job.spec.facts.find(std::string(live::kOwnerFact));
     if (owner != live.job.spec.facts.end()) stored_bytes->add(owner->second, bytes);
   };
   return hooks;
@@ -90,10 +90,10 @@ Status Service::Parts::read(store::Store& from) {
   if (Status read = limit_changes->open(from); !read) return read;
   if (Status read = site->meters().open(from); !read) return read;
   if (Status read = site->reservations().open(from); !read) return read;
-  upkeep = std::make_shared<Upkeep>(
+  upkeep = std::make_shared<work::Upkeep>(
       keep_of(options), *store, clock,
       [this](const std::string& id, std::function<void(const Status&)> done) { jobs->remove(id, std::move(done)); });
-  stored_bytes = std::make_shared<StoredBytes>(*store, StoredBytes::count(from), clock.now_s());
+  stored_bytes = std::make_shared<work::StoredBytes>(*store, work::StoredBytes::count(from), clock.now_s());
   return Ok{};
 }
 
@@ -111,23 +111,26 @@ void Service::Parts::connect() {
     sent_alerts->changed(alert);
   };
   sent_alerts->send = [this](const jobs::Alert& alert) {
-    alert.resolved_s ? webhook->send(format_alert_message(alert), alert) : webhook->send(format_alert_message(alert));
+    alert.resolved_s ? webhook->send(alerts::format_alert_message(alert), alert)
+                     : webhook->send(alerts::format_alert_message(alert));
   };
   use(options.alert_receiver);
   store->earlier_wake = upkeep->earlier_wake = history->earlier_wake = earlier;
   watch.site = site_history->reading = [this] { return site->allocated_now(); };
   subscriptions->earlier_wake = waiting.earlier_wake = held_plans.earlier_wake = site->earlier_wake = earlier;
   forecasts->earlier_wake = earlier;
-  waiting.has_version = [this](LiveJob& live, int rank, std::int64_t version) { held_plans.note(live, rank, version); };
+  waiting.has_version = [this](live::LiveJob& live, int rank, std::int64_t version) {
+    held_plans.note(live, rank, version);
+  };
   latencies->first_plan_ready = rank_plans->changed =
-      frontiers->arrived = [this](LiveJob& live) { waiting.answer(live); };
+      frontiers->arrived = [this](live::LiveJob& live) { waiting.answer(live); };
   jobs->index().on_erased = [this](const store::JobIndexRow& gone) {
     recent->job_removed(gone);
     subscriptions->job_removed(gone);
   };
 }
 
-void Service::Parts::use(const AlertReceiver& receiver) {
+void Service::Parts::use(const alerts::AlertReceiver& receiver) {
   options.alert_receiver = receiver;
   webhook->set_receiver(receiver);
   sent_alerts->enable(!receiver.url.empty());
@@ -142,7 +145,7 @@ Service::~Service() {
 }
 
 Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::Store& store, const Clock& clock,
-                                               Executor& executor) {
+                                               work::Executor& executor) {
   if (!options.random_id) options.random_id = jobs::random_hex_id;
   auto parts = std::make_unique<Parts>(std::move(options), store, clock, executor);
   if (Status opened = parts->read(store); !opened) return opened.error();
@@ -152,50 +155,50 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, store::St
 
 // ---- Requests
 
-void Service::put_profile(jobs::NamedProfile profile, Done<jobs::StoredProfile> done) {
+void Service::put_profile(jobs::NamedProfile profile, work::Done<jobs::StoredProfile> done) {
   parts_->profiles->put(profile, std::move(done));
 }
-void Service::profile(const std::string& name, Done<jobs::NamedProfile> done) {
+void Service::profile(const std::string& name, work::Done<jobs::NamedProfile> done) {
   parts_->profiles->get(name, std::move(done));
 }
-void Service::profiles(Done<std::vector<std::string>> done) { parts_->profiles->names(std::move(done)); }
-void Service::remove_profile(const std::string& name, Done<Ok> done) {
+void Service::profiles(work::Done<std::vector<std::string>> done) { parts_->profiles->names(std::move(done)); }
+void Service::remove_profile(const std::string& name, work::Done<Ok> done) {
   parts_->profiles->remove(name, std::move(done));
 }
-void Service::learned_profiles(Done<std::vector<jobs::LearnedProfile>> done) {
+void Service::learned_profiles(work::Done<std::vector<jobs::LearnedProfile>> done) {
   parts_->profiles->learned(std::move(done));
 }
-void Service::forget_learned(const std::string& id, Done<Ok> done) {
+void Service::forget_learned(const std::string& id, work::Done<Ok> done) {
   parts_->profiles->forget_learned(id, std::move(done));
 }
 
-void Service::register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done) {
+void Service::register_job(jobs::RegisterJob request, work::Done<jobs::RegisterJobAnswer> done) {
   parts_->registrations->register_job(std::move(request), std::move(done));
 }
-void Service::registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done) {
+void Service::registered_before(const jobs::RegisterJob& request, work::Done<jobs::RegisterJobAnswer> done) {
   parts_->registrations->registered_before(request, std::move(done));
 }
-void Service::register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done) {
+void Service::register_rank(jobs::RegisterRank request, work::Done<jobs::RegisterRankAnswer> done) {
   parts_->registrations->register_rank(std::move(request), std::move(done));
 }
 void Service::upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
-                             Done<Ok> done, std::string by) {
+                             work::Done<Ok> done, std::string by) {
   parts_->uploads->upload(job, std::move(profile), std::move(pipelines), std::move(by), std::move(done));
 }
-void Service::report_iterations(jobs::ReportIterations request, Done<jobs::ReportedIterations> done) {
+void Service::report_iterations(jobs::ReportIterations request, work::Done<jobs::ReportedIterations> done) {
   parts_->reports.report(std::move(request), std::move(done));
 }
-void Service::drop_plan(jobs::DropPlan request, Done<Ok> done) {
+void Service::drop_plan(jobs::DropPlan request, work::Done<Ok> done) {
   parts_->operations.drop_plan(std::move(request), std::move(done));
 }
-void Service::see_shape(jobs::SeeShape request, Done<Ok> done) {
+void Service::see_shape(jobs::SeeShape request, work::Done<Ok> done) {
   parts_->operations.see_shape(std::move(request), std::move(done));
 }
 
-void Service::finish_job(const std::string& job, Done<Ok> done, const std::string& by) {
+void Service::finish_job(const std::string& job, work::Done<Ok> done, const std::string& by) {
   parts_->operations.finish(job, by, std::move(done));
 }
-void Service::remove_job(const std::string& job, Done<Ok> done, const std::string& by) {
+void Service::remove_job(const std::string& job, work::Done<Ok> done, const std::string& by) {
   parts_->recent->expect_removal(job, by);
   parts_->operations.remove(job, [recent = parts_->recent, job, done = std::move(done)](const Result<Ok>& removed) {
     recent->forget_removal(job);
@@ -203,28 +206,28 @@ void Service::remove_job(const std::string& job, Done<Ok> done, const std::strin
   });
 }
 
-jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done) {
+jobs::WaitId Service::wait_for_plan(jobs::WaitForPlan request, work::Done<jobs::PlanAnswer> done) {
   return parts_->waiting.wait(std::move(request), std::move(done));
 }
 bool Service::cancel_wait(jobs::WaitId wait) { return parts_->waiting.cancel(wait); }
 void Service::wait_closed(jobs::WaitId wait) { parts_->waiting.closed(wait); }
 void Service::rank_ended(const std::string& job, int rank, std::int64_t epoch) {
-  LiveJob* const live = parts_->jobs->in_memory(job);
+  live::LiveJob* const live = parts_->jobs->in_memory(job);
   if (live != nullptr && live->has_rank(rank)) parts_->waiting.ended(*live, rank, epoch);
 }
-void Service::set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done) {
+void Service::set_straggler(jobs::SetStraggler request, work::Done<jobs::StragglerSet> done) {
   parts_->stragglers->set(std::move(request), std::move(done));
 }
-void Service::withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done) {
+void Service::withdraw_straggler(jobs::WithdrawStraggler request, work::Done<Ok> done) {
   parts_->stragglers->withdraw(std::move(request), std::move(done));
 }
-void Service::set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done) {
+void Service::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done) {
   parts_->operations.set_policy(std::move(request), std::move(done));
 }
-void Service::clear_policy(jobs::ClearPolicy request, Done<Ok> done) {
+void Service::clear_policy(jobs::ClearPolicy request, work::Done<Ok> done) {
   parts_->operations.clear_policy(std::move(request), std::move(done));
 }
-void Service::set_tier(jobs::SetTier request, Done<Ok> done) {
+void Service::set_tier(jobs::SetTier request, work::Done<Ok> done) {
   if (const jobs::SiteDocument* const site = parts_->site->documents().current()) {
     if (Status known = jobs::check_domain(*site, request.tier.domain); !known) return done(known.error());
   }
@@ -233,13 +236,13 @@ void Service::set_tier(jobs::SetTier request, Done<Ok> done) {
 
 // ---- Reads
 
-const JobList& Service::job_list() { return parts_->list.list(); }
+const views::JobList& Service::job_list() { return parts_->list.list(); }
 void Service::refresh_row(const std::string& job) { parts_->list.refresh(job); }
 std::optional<std::string> Service::owner_of(const std::string& job) { return parts_->list.owner_of(job); }
 
-JobList::Owned Service::owned_by(const std::string& token) {
-  JobList::Owned owned = parts_->list.list().owned_by(token);
-  const JobList::Owned under_way = parts_->registrations->under_way(token);
+views::JobList::Owned Service::owned_by(const std::string& token) {
+  views::JobList::Owned owned = parts_->list.list().owned_by(token);
+  const views::JobList::Owned under_way = parts_->registrations->under_way(token);
   owned.jobs += under_way.jobs;
   owned.ranks += under_way.ranks;
   return owned;
@@ -247,40 +250,44 @@ JobList::Owned Service::owned_by(const std::string& token) {
 
 std::int64_t Service::stored_bytes_of(const std::string& token) const { return parts_->stored_bytes->of(token); }
 void Service::keep_job_changes(bool keep) { parts_->list.keep_changes(keep); }
-std::vector<JobList::Change> Service::take_job_changes() { return parts_->list.take_changes(); }
+std::vector<views::JobList::Change> Service::take_job_changes() { return parts_->list.take_changes(); }
 void Service::on_list_changed(std::function<void()> changed) { parts_->list.on_changed = std::move(changed); }
-void Service::job(const std::string& job, Done<jobs::JobView> done) {
+void Service::job(const std::string& job, work::Done<jobs::JobView> done) {
   parts_->reads.job(job, [site = parts_->site, done = std::move(done)](Result<jobs::JobView> view) {
     if (view) view->site = site->job_now(view->header.job);
     done(std::move(view));
   });
 }
 void Service::frontier(const std::string& job, int pipeline,
-                       Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done) {
+                       work::Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done) {
   parts_->reads.frontier(job, pipeline, std::move(done));
 }
-void Service::timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done) {
+void Service::timeline(const std::string& job, int pipeline, work::Done<jobs::TimelineView> done) {
   parts_->reads.timeline(job, pipeline, std::move(done));
 }
-void Service::ranks(jobs::RankQuery of, Done<jobs::RankPage> to) { parts_->reads.ranks(std::move(of), std::move(to)); }
-void Service::hosts(jobs::HostQuery of, Done<jobs::HostPage> to) { parts_->reads.hosts(std::move(of), std::move(to)); }
+void Service::ranks(jobs::RankQuery of, work::Done<jobs::RankPage> to) {
+  parts_->reads.ranks(std::move(of), std::move(to));
+}
+void Service::hosts(jobs::HostQuery of, work::Done<jobs::HostPage> to) {
+  parts_->reads.hosts(std::move(of), std::move(to));
+}
 
-void Service::history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done) {
+void Service::history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done) {
   parts_->history->history(query, std::move(done));
 }
 
-StoreHealth Service::store_health() {
+work::StoreHealth Service::store_health() {
   parts_->store->probe();
   return parts_->store->health();
 }
 
 bool Service::has_busy_thread() const { return parts_->store->is_busy() || parts_->webhook->is_running(); }
-std::shared_ptr<StoreAccess> Service::store_access() const { return parts_->store; }
+std::shared_ptr<work::StoreAccess> Service::store_access() const { return parts_->store; }
 
-const Alerts& Service::alerts() const { return parts_->watch.alerts(); }
+const alerts::Alerts& Service::alerts() const { return parts_->watch.alerts(); }
 
 void Service::subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
-                        Done<jobs::SubscriptionId> done) {
+                        work::Done<jobs::SubscriptionId> done) {
   parts_->subscriptions->subscribe(job, after, std::move(on), std::move(done));
 }
 jobs::SubscriptionId Service::subscribe_all(std::function<void(const jobs::JobEvent&)> on) {
@@ -288,39 +295,41 @@ jobs::SubscriptionId Service::subscribe_all(std::function<void(const jobs::JobEv
 }
 void Service::unsubscribe(jobs::SubscriptionId subscription) { parts_->subscriptions->unsubscribe(subscription); }
 
-void Service::recent_events(RecentEvents::Query query, Done<RecentEvents::Page> done) {
+void Service::recent_events(views::RecentEvents::Query query, work::Done<views::RecentEvents::Page> done) {
   parts_->recent->page(std::move(query), std::move(done));
 }
 
-void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
+void Service::set_site(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,
                        const std::string& by) {
   parts_->site->documents().set(std::move(document), std::move(expected), std::move(done), by);
 }
-void Service::clear_site(Done<Ok> done, const std::string& by) { parts_->site->documents().clear(std::move(done), by); }
+void Service::clear_site(work::Done<Ok> done, const std::string& by) {
+  parts_->site->documents().clear(std::move(done), by);
+}
 Result<std::string> Service::site() const { return parts_->site->documents().text(); }
-void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done) {
+void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done) {
   const jobs::SiteDocument* const site = parts_->site->documents().current();
-  if (site == nullptr) return done(no_site());
+  if (site == nullptr) return done(power::no_site());
   std::vector<Watts> most;
-  for (const SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
+  for (const power::SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
   parts_->site->meters().take(*site, most, std::move(readings), std::move(done));
 }
-void Service::admit(jobs::AdmissionRequest request, Done<Admission> done) {
+void Service::admit(jobs::AdmissionRequest request, work::Done<power::Admission> done) {
   parts_->admissions->admit(std::move(request), std::move(done));
 }
-void Service::release_admission(const std::string& job, Done<Ok> done, const std::string& by) {
+void Service::release_admission(const std::string& job, work::Done<Ok> done, const std::string& by) {
   parts_->admissions->release(job, by, std::move(done));
 }
-Result<SitePowerView> Service::site_power() { return parts_->site->view(); }
+Result<power::SitePowerView> Service::site_power() { return parts_->site->view(); }
 bool Service::has_site() const { return parts_->site->documents().current() != nullptr; }
 bool Service::has_domain(std::string_view name) const {
   const jobs::SiteDocument* const document = parts_->site->documents().current();
   return document != nullptr && document->site.has(name);
 }
-void Service::site_proof(const SiteProofQuery& query, Done<SiteProof> done) {
+void Service::site_proof(const power::SiteProofQuery& query, work::Done<power::SiteProof> done) {
   parts_->site_history->proof(query, std::move(done));
 }
-void Service::site_forecast(double hours, Done<SiteForecast> done) {
+void Service::site_forecast(double hours, work::Done<power::SiteForecast> done) {
   parts_->forecasts->forecast(hours, std::move(done));
 }
 
@@ -384,7 +393,7 @@ void Service::set_limits(const ServiceOptions& options) {
   for (const auto& [id, live] : parts_->jobs->live()) parts_->jobs->set_wake(*live, now_s);
 }
 
-void Service::drain(double store_answers_s, Done<Ok> kept) {
+void Service::drain(double store_answers_s, work::Done<Ok> kept) {
   parts_->store->set_limit(store_answers_s);
   parts_->reports.stop();
   parts_->windows->stop();
@@ -399,13 +408,13 @@ void Service::drain(double store_answers_s, Done<Ok> kept) {
     *failed ? kept(**failed) : kept(Ok{});
   };
   for (const std::string& id : jobs) {
-    LiveJob* const live = parts_->jobs->in_memory(id);
+    live::LiveJob* const live = parts_->jobs->in_memory(id);
     live != nullptr ? parts_->reports.keep(*live, one_less) : one_less(Ok{});
   }
   parts_->characterizations->stop();
   parts_->history->keep(one_less);
   parts_->site_history->keep(one_less);
-  finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);
+  alerts::finish_off_thread(parts_->webhook, parts_->workers, store_answers_s, one_less);
   one_less(Ok{});
 }
 

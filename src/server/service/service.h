@@ -28,25 +28,25 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "server/alerts/alert_webhook.h"
+#include "server/alerts/alerts.h"
 #include "server/jobs/alert.h"
 #include "server/jobs/job_history.h"
 #include "server/jobs/meter_readings.h"
 #include "server/jobs/requests.h"
 #include "server/jobs/site_document.h"
-#include "server/service/alert_webhook.h"
-#include "server/service/alerts.h"
-#include "server/service/done.h"
-#include "server/service/energy_figures.h"
-#include "server/service/executor.h"
-#include "server/service/job_list.h"
-#include "server/service/recent_events.h"
+#include "server/power/site_admissions.h"
+#include "server/power/site_forecast.h"
+#include "server/power/site_power_view.h"
+#include "server/power/site_proof.h"
+#include "server/reports/energy_figures.h"
 #include "server/service/service_options.h"
-#include "server/service/site_admissions.h"
-#include "server/service/site_forecast.h"
-#include "server/service/site_power_view.h"
-#include "server/service/site_proof.h"
-#include "server/service/store_access.h"
 #include "server/store/commit_counts.h"
+#include "server/views/job_list.h"
+#include "server/views/recent_events.h"
+#include "server/work/done.h"
+#include "server/work/executor.h"
+#include "server/work/store_access.h"
 
 namespace perseus::service {
 
@@ -66,14 +66,14 @@ struct ServiceCounts {
   std::int64_t ranks = 0;                                                ///< of live jobs
   store::CommitCounts commits;
   std::optional<std::int64_t> database_bytes;  ///< nothing: not known yet
-  EnergyCounters energy;
-  ClockCounts clocks;
-  std::vector<JobFigures> jobs_in_training;
+  reports::EnergyCounters energy;
+  live::ClockCounts clocks;
+  std::vector<reports::JobFigures> jobs_in_training;
   std::int64_t ranks_without_control = 0;                   ///< of live jobs
   double profiling_window_age_s = 0;                        ///< longest time since a job got its last profiling window
   std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
-  WebhookCounts webhook;
-  std::vector<SiteDomainView> site;  ///< of its power limits; empty: none
+  alerts::WebhookCounts webhook;
+  std::vector<power::SiteDomainView> site;  ///< of its power limits; empty: none
 };
 
 class Service {
@@ -81,115 +81,116 @@ class Service {
   /// Reads the index of all jobs, and no log. The store, clock and executor must outlive the service; work that the
   /// executor finishes after the service's end has no effect.
   static Result<std::unique_ptr<Service>> open(ServiceOptions options, store::Store& store, const Clock& clock,
-                                               Executor& executor);
+                                               work::Executor& executor);
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
   ~Service();
 
   // Named profiles.
-  void put_profile(jobs::NamedProfile profile, Done<jobs::StoredProfile> done);
-  void profile(const std::string& name, Done<jobs::NamedProfile> done);
-  void profiles(Done<std::vector<std::string>> done);
-  void remove_profile(const std::string& name, Done<Ok> done);
+  void put_profile(jobs::NamedProfile profile, work::Done<jobs::StoredProfile> done);
+  void profile(const std::string& name, work::Done<jobs::NamedProfile> done);
+  void profiles(work::Done<std::vector<std::string>> done);
+  void remove_profile(const std::string& name, work::Done<Ok> done);
   /// Learned profiles of all teams, see learned_profile.h.
-  void learned_profiles(Done<std::vector<jobs::LearnedProfile>> done);
-  void forget_learned(const std::string& id, Done<Ok> done);
+  void learned_profiles(work::Done<std::vector<jobs::LearnedProfile>> done);
+  void forget_learned(const std::string& id, work::Done<Ok> done);
 
   // Lifecycle of a job.
-  void register_job(jobs::RegisterJob request, Done<jobs::RegisterJobAnswer> done);
+  void register_job(jobs::RegisterJob request, work::Done<jobs::RegisterJobAnswer> done);
   /// The job that the same request has already created under its key. not_found: none; invalid_input: a different
   /// request used the key.
-  void registered_before(const jobs::RegisterJob& request, Done<jobs::RegisterJobAnswer> done);
-  void register_rank(jobs::RegisterRank request, Done<jobs::RegisterRankAnswer> done);
+  void registered_before(const jobs::RegisterJob& request, work::Done<jobs::RegisterJobAnswer> done);
+  void register_rank(jobs::RegisterRank request, work::Done<jobs::RegisterRankAnswer> done);
   /// A profile for a job without one, or a better one; for all its pipelines, or the given ones.
-  void upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines, Done<Ok> done,
-                      std::string by = {});
+  void upload_profile(const std::string& job, jobs::NamedProfile profile, std::vector<int> pipelines,
+                      work::Done<Ok> done, std::string by = {});
   /// Also reports a profiling window. Without `window`, a report with times of instructions belongs to the last
   /// window handed out.
-  void report_iterations(jobs::ReportIterations request, Done<jobs::ReportedIterations> done);
+  void report_iterations(jobs::ReportIterations request, work::Done<jobs::ReportedIterations> done);
   /// No effect for a plan that is no longer in force.
-  void drop_plan(jobs::DropPlan request, Done<Ok> done);
+  void drop_plan(jobs::DropPlan request, work::Done<Ok> done);
   /// No effect if the job knows it.
-  void see_shape(jobs::SeeShape request, Done<Ok> done);
-  void finish_job(const std::string& job, Done<Ok> done, const std::string& by = {});
+  void see_shape(jobs::SeeShape request, work::Done<Ok> done);
+  void finish_job(const std::string& job, work::Done<Ok> done, const std::string& by = {});
   /// Removes the job and its log permanently. conflict while the job is live.
-  void remove_job(const std::string& job, Done<Ok> done, const std::string& by = {});
+  void remove_job(const std::string& job, work::Done<Ok> done, const std::string& by = {});
 
   /// Answers when there is a plan of another version. The id cancels the call; it is 0 if the answer has already been
   /// given.
-  jobs::WaitId wait_for_plan(jobs::WaitForPlan request, Done<jobs::PlanAnswer> done);
+  jobs::WaitId wait_for_plan(jobs::WaitForPlan request, work::Done<jobs::PlanAnswer> done);
   /// False: "unchanged" would renew no lease, since the rank's plan has no budget.
   bool cancel_wait(jobs::WaitId wait);
-  /// The same, and the rank's host has closed its connection: see server/service/rank_calls.h.
+  /// The same, and the rank's host has closed its connection: see server/live/rank_calls.h.
   void wait_closed(jobs::WaitId wait);
   /// The same of a rank that waits elsewhere. No effect if this server does not know the rank, or another process
   /// holds it.
   void rank_ended(const std::string& job, int rank, std::int64_t epoch);
 
-  void set_straggler(jobs::SetStraggler request, Done<jobs::StragglerSet> done);
-  void withdraw_straggler(jobs::WithdrawStraggler request, Done<Ok> done);
-  void set_policy(jobs::SetPolicy request, Done<jobs::PolicyChanged> done);
-  void clear_policy(jobs::ClearPolicy request, Done<Ok> done);
-  void set_tier(jobs::SetTier request, Done<Ok> done);
+  void set_straggler(jobs::SetStraggler request, work::Done<jobs::StragglerSet> done);
+  void withdraw_straggler(jobs::WithdrawStraggler request, work::Done<Ok> done);
+  void set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done);
+  void clear_policy(jobs::ClearPolicy request, work::Done<Ok> done);
+  void set_tier(jobs::SetTier request, work::Done<Ok> done);
 
-  // The site: see server/service/site_power.h.
-  void set_site(jobs::SiteDocument document, std::optional<std::string> expected, Done<Ok> done,
+  // The site: see server/power/site_power.h.
+  void set_site(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,
                 const std::string& by = {});
-  void clear_site(Done<Ok> done, const std::string& by = {});
+  void clear_site(work::Done<Ok> done, const std::string& by = {});
   /// The document as JSON. not_found: there is no site.
   [[nodiscard]] Result<std::string> site() const;
-  Result<SitePowerView> site_power();
+  Result<power::SitePowerView> site_power();
   /// See service/site_meters.h. not_found: there is no site.
-  void take_meter_readings(std::vector<jobs::MeterReading> readings, Done<Ok> done);
+  void take_meter_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done);
   [[nodiscard]] bool has_site() const;
   /// Of the present site.
   [[nodiscard]] bool has_domain(std::string_view name) const;
   /// See service/site_admissions.h.
-  void admit(jobs::AdmissionRequest request, Done<Admission> done);
-  void release_admission(const std::string& job, Done<Ok> done, const std::string& by = {});
+  void admit(jobs::AdmissionRequest request, work::Done<power::Admission> done);
+  void release_admission(const std::string& job, work::Done<Ok> done, const std::string& by = {});
   /// See site_history.h and site_forecasts.h.
-  void site_proof(const SiteProofQuery& query, Done<SiteProof> done);
-  void site_forecast(double hours, Done<SiteForecast> done);
+  void site_proof(const power::SiteProofQuery& query, work::Done<power::SiteProof> done);
+  void site_forecast(double hours, work::Done<power::SiteForecast> done);
 
   // Reads.
   /// All jobs with their committed changes. The row of a live job has the reports that are not in its log yet
   /// since the last event or refresh_row().
-  [[nodiscard]] const JobList& job_list();
+  [[nodiscard]] const views::JobList& job_list();
   void refresh_row(const std::string& job);
   /// The token that registered the job, from the index; empty: none. Nothing: not known without its log.
   [[nodiscard]] std::optional<std::string> owner_of(const std::string& job);
   /// Live jobs that the token has registered, including registrations in progress.
-  [[nodiscard]] JobList::Owned owned_by(const std::string& token);
-  /// See server/service/stored_bytes.h.
+  [[nodiscard]] views::JobList::Owned owned_by(const std::string& token);
+  /// See server/work/stored_bytes.h.
   [[nodiscard]] std::int64_t stored_bytes_of(const std::string& token) const;
   /// Starts or stops recording changes of the list for take_job_changes().
   void keep_job_changes(bool keep);
-  [[nodiscard]] std::vector<JobList::Change> take_job_changes();
+  [[nodiscard]] std::vector<views::JobList::Change> take_job_changes();
   /// Called when the list has changed; job_list() is then up to date.
   void on_list_changed(std::function<void()> changed);
-  void job(const std::string& job, Done<jobs::JobView> done);
+  void job(const std::string& job, work::Done<jobs::JobView> done);
   /// not_found while there is none (also while it is being read from the store).
-  void frontier(const std::string& job, int pipeline, Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done);
-  void timeline(const std::string& job, int pipeline, Done<jobs::TimelineView> done);
-  void ranks(jobs::RankQuery of, Done<jobs::RankPage> to);
-  void hosts(jobs::HostQuery of, Done<jobs::HostPage> to);
-  /// Measured iterations against the plan over time, see server/service/iteration_history.h.
-  void history(const jobs::HistoryQuery& query, Done<jobs::HistoryView> done);
+  void frontier(const std::string& job, int pipeline,
+                work::Done<std::shared_ptr<const jobs::CharacterizedPipeline>> done);
+  void timeline(const std::string& job, int pipeline, work::Done<jobs::TimelineView> done);
+  void ranks(jobs::RankQuery of, work::Done<jobs::RankPage> to);
+  void hosts(jobs::HostQuery of, work::Done<jobs::HostPage> to);
+  /// Measured iterations against the plan over time, see server/reports/iteration_history.h.
+  void history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;
-  [[nodiscard]] const Alerts& alerts() const;
+  [[nodiscard]] const alerts::Alerts& alerts() const;
   /// The last known state. Starts a new check, for the next caller.
-  [[nodiscard]] StoreHealth store_health();
+  [[nodiscard]] work::StoreHealth store_health();
 
   /// Every event of the job after that sequence, past ones first, each once and in order, until unsubscribed. `after`
   /// beyond the last event (or -1): from now on. `done` is called before the first event. A long past comes in parts,
   /// see kPartOver.
   void subscribe(const std::string& job, std::int64_t after, std::function<void(const jobs::JobEvent&)> on,
-                 Done<jobs::SubscriptionId> done);
+                 work::Done<jobs::SubscriptionId> done);
   /// Events of all jobs from now on.
   jobs::SubscriptionId subscribe_all(std::function<void(const jobs::JobEvent&)> on);
   void unsubscribe(jobs::SubscriptionId subscription);
-  /// The last events of all jobs, see server/service/recent_events.h.
-  void recent_events(RecentEvents::Query query, Done<RecentEvents::Page> done);
+  /// The last events of all jobs, see server/views/recent_events.h.
+  void recent_events(views::RecentEvents::Query query, work::Done<views::RecentEvents::Page> done);
 
   // Time.
   /// Performs what time has made due. Call it when next_wake() has passed, or at any time.
@@ -207,12 +208,12 @@ class Service {
   /// For an orderly shutdown: answers every parked wait and every later wait or report with `unavailable`, and writes
   /// the ranks' reports to the store. Calls `kept` once that is durable, or with the error of the store. From now on,
   /// store calls have `store_answers_s` each.
-  void drain(double store_answers_s, Done<Ok> kept = {});
+  void drain(double store_answers_s, work::Done<Ok> kept = {});
   /// True if a thread would delay the end of the process: one that waits for a store, or for the name of the receiver
   /// of alerts, cannot be ended.
   [[nodiscard]] bool has_busy_thread() const;
   /// The service's access to the store, for other work of the io thread.
-  [[nodiscard]] std::shared_ptr<StoreAccess> store_access() const;
+  [[nodiscard]] std::shared_ptr<work::StoreAccess> store_access() const;
 
  private:
   struct Parts;

@@ -7,44 +7,23 @@
 #include <functional>
 #include <string>
 
-#include "server/service/alert_receiver.h"
+#include "server/alerts/alert_receiver.h"
+#include "server/plans/planning_options.h"
 
 namespace perseus::service {
 
-struct ServiceOptions {
-  double idle_expiry_s = 7 * 24 * 3600;   ///< jobs without requests for this long expire
-  double keep_finished_s = 0;             ///< ended jobs are removed after this time; 0: never
-  std::int64_t keep_finished_bytes = 0;   ///< size of all logs above which ended jobs are removed; 0: no limit
-  double keep_unused_s = 0;               ///< profiles and frontiers that no job needs for this long are removed; 0:
-                                          ///< never
-  double keep_minutes_s = 0;              ///< minutes of jobs' history become hours after this time; 0: never
-  double keep_hours_s = 0;                ///< hours are removed after this time; 0: never
-  int margin_iterations = 2;              ///< a new plan applies after this many more iterations
-  int max_ranks = 1 << 17;                ///< of a job
-  int max_computations = 1 << 17;         ///< of a pipeline's iteration
-  double rank_lease_s = 60;               ///< another process may take over a rank that has been silent for this long
-  double profiling_window_s = 600;        ///< a profiling window ends after this time without all reports
-  double profiling_tolerance_pct = 0.15;  ///< allowed expected energy loss of the plan of an online profile
-  int profiling_iterations = 100;         ///< profiling ends after this many, with what it has
-  double profiling_slowdown_pct = 5;      ///< mean over a job's iterations while it is profiled
-  double profiling_worst_slowdown_pct = 30;  ///< of a single iteration
-  double switch_latency_s = 0;               ///< planned with where neither profile, job nor ranks give one
-  double latency_wait_s = 5;                 ///< delay of the first plan, for ranks to report their switch latency
-  int plan_deadlines = 1000;                 ///< see PlannerOptions
-  double slowdown = 0;                       ///< tolerated by jobs without a max_slowdown policy: 0.003 is 0.3 %
-  double store_answers_s = 10;               ///< a call without an answer of the store by then is `unavailable`
-  int planners = 1;                          ///< plannings of a kind submitted to the executor at a time
-  double planning_budget_s = 600;            ///< planner seconds of a pipeline; after them, its quick frontier stays
-  double planner_s_per_owner = 1800;         ///< in an hour; beyond it, all other owners take precedence
-  double refinement_slice_s = 30;            ///< planner seconds before refinements of others have their turn
-  double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
-  double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
-  int finished_jobs_in_memory = 100;  ///< others are read again when requested
-  double alert_after_s = 0;           ///< a condition raises an alert after this time; 0: no alerts
-  AlertReceiver alert_receiver = {};  ///< of the alerts of this server; none: they are not sent
-  std::function<std::string()> random_id;       ///< 128 random bits in hex; empty: getrandom(2)
-  std::function<bool()> may_renew;              ///< false: another server may have taken over; empty: it never does
-  std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/jobs/job_lines.h
+struct ServiceOptions : plans::PlanningOptions {
+  double keep_finished_s = 0;            ///< ended jobs are removed after this time; 0: never
+  std::int64_t keep_finished_bytes = 0;  ///< size of all logs above which ended jobs are removed; 0: no limit
+  double keep_unused_s = 0;              ///< profiles and frontiers that no job needs for this long are removed; 0:
+                                         ///< never
+  double keep_minutes_s = 0;             ///< minutes of jobs' history become hours after this time; 0: never
+  double keep_hours_s = 0;               ///< hours are removed after this time; 0: never
+  double store_answers_s = 10;           ///< a call without an answer of the store by then is `unavailable`
+  int finished_jobs_in_memory = 100;     ///< others are read again when requested
+  double alert_after_s = 0;              ///< a condition raises an alert after this time; 0: no alerts
+  alerts::AlertReceiver alert_receiver = {};  ///< of the alerts of this server; none: they are not sent
+  std::function<std::string()> random_id;     ///< 128 random bits in hex; empty: getrandom(2)
 };
 
 }  // namespace perseus::service

@@ -18,7 +18,7 @@
 //          index, so that a server is ready without folding every log.
 // Threads: any. `done` runs where Post runs it, each write's once, in order. Reads
 //          block as long as the database does, so the server's io thread must not call them: it uses
-//          server/service/store_access.h. The destructor commits all waiting writes, and posts their `done`s.
+//          server/work/store_access.h. The destructor commits all waiting writes, and posts their `done`s.
 #pragma once
 
 #include <cstdint>

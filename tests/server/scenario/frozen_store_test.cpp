@@ -39,7 +39,7 @@ class FrozenStore : public ::testing::Test {
     return request;
   }
   template <class T>
-  service::Done<T> into(std::optional<Result<T>>& answer) {
+  work::Done<T> into(std::optional<Result<T>>& answer) {
     return [&answer](Result<T> result) {
       EXPECT_FALSE(answer) << "a second answer";
       answer = std::move(result);

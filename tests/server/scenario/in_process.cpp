@@ -158,7 +158,7 @@ void InProcess::go_to(double seconds) {
 }
 
 template <class T>
-Result<T> InProcess::answer(const std::function<void(service::Done<T>)>& call) {
+Result<T> InProcess::answer(const std::function<void(work::Done<T>)>& call) {
   // Shared, because the answer may come when a restart has ended this function call.
   auto result = std::make_shared<std::optional<Result<T>>>();
   call([result](Result<T> value) {
@@ -244,7 +244,7 @@ Status InProcess::read_meter(const std::string& readings) {
 Result<std::string> InProcess::admit(const std::string& request) {
   const auto parsed = jobs::parse_admission_request(request, "body");
   if (!parsed) return parsed.error();
-  const auto admission = answer<service::Admission>([&](auto done) { service_->admit(*parsed, done); });
+  const auto admission = answer<power::Admission>([&](auto done) { service_->admit(*parsed, done); });
   if (!admission) return admission.error();
   return routes::admission_json(*admission);
 }

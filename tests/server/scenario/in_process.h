@@ -19,7 +19,7 @@
 
 namespace perseus::testing {
 
-class InProcess final : public ScenarioTarget, public service::Executor {
+class InProcess final : public ScenarioTarget, public work::Executor {
  public:
   explicit InProcess(service::ServiceOptions options = {},
                      std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>());
@@ -79,7 +79,7 @@ class InProcess final : public ScenarioTarget, public service::Executor {
  private:
   void kill();
   template <class T>
-  Result<T> answer(const std::function<void(service::Done<T>)>& call);
+  Result<T> answer(const std::function<void(work::Done<T>)>& call);
 
   void to_store(std::function<void()> work);
 

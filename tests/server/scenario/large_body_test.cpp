@@ -69,8 +69,8 @@ class LargeBody : public ::testing::Test {
   }
   routes::ApiOptions options() {
     routes::ApiOptions options;
-    options.read_large = [this](service::Executor::Work work) {
-      target_.submit(service::Executor::Kind::request, std::move(work));
+    options.read_large = [this](work::Executor::Work work) {
+      target_.submit(work::Executor::Kind::request, std::move(work));
     };
     return options;
   }
@@ -87,7 +87,7 @@ class LargeBody : public ::testing::Test {
   asio::io_context io_{1};
   InProcess target_;
   HandTurnedClock clock_{0};
-  service::Tokens tokens_{target_.store()};
+  access::Tokens tokens_{target_.store()};
   routes::Api api_;
   http::HttpServer http_;
   int handled_ = 0;
@@ -160,10 +160,10 @@ class LargeBodiesInTurn : public ::testing::Test {
     for (; !to_read_.empty(); to_read_.pop_front()) to_read_.front()()();
   }
 
-  std::deque<service::Executor::Work> to_read_;
+  std::deque<work::Executor::Work> to_read_;
   std::string read_;  ///< tokens
-  std::shared_ptr<routes::LargeBodies> bodies_ = std::make_shared<routes::LargeBodies>(
-      [this](service::Executor::Work work) { to_read_.push_back(std::move(work)); });
+  std::shared_ptr<routes::LargeBodies> bodies_ =
+      std::make_shared<routes::LargeBodies>([this](work::Executor::Work work) { to_read_.push_back(std::move(work)); });
 };
 
 TEST_F(LargeBodiesInTurn, OneTokenHasOneInWorkAndOthersGoFirst) {

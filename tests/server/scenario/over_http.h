@@ -63,7 +63,7 @@ class OverHttp final : public ScenarioTarget {
   InProcess inner_{{}, database_};
   HandTurnedClock clock_{0};  ///< for dates that no test checks
   std::unique_ptr<store::MemoryStore> token_store_;
-  std::unique_ptr<service::Tokens> tokens_;
+  std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<ApiOnPort> api_;
   std::vector<std::unique_ptr<Client>> waits_;
 };

@@ -10,7 +10,7 @@
 
 #include "base/error_table.h"
 #include "io/formats/number.h"
-#include "server/service/learned_profile.h"
+#include "server/live/learned_profile.h"
 #include "tests/server/scenario/scenario_facts.h"
 #include "tests/server/scenario/scenario_site.h"
 #include "tests/server/scenario/scenario_step.h"
@@ -167,8 +167,8 @@ class Player {
     request.tier = tier_in(step);
     if (const auto token = step.find("token")) {
       request.tier_bounded = true;
-      request.facts[std::string(service::kOwnerFact)] = *token;
-      if (const auto team = step.find("team")) request.facts[std::string(service::kTeamFact)] = *team;
+      request.facts[std::string(live::kOwnerFact)] = *token;
+      if (const auto team = step.find("team")) request.facts[std::string(jobs::kTeamFact)] = *team;
     }
     if (step.find("switch_latency")) request.switch_latency = Seconds(step.number("switch_latency", 0));
     if (step.find("profiling_slowdown")) request.profiling_slowdown_pct = step.number("profiling_slowdown", 5);

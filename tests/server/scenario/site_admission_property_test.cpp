@@ -52,7 +52,7 @@ class AdmittedJobs {
     server_.settle();
     for (std::size_t d = 0; d < view->domains.size(); ++d) {
       Watts ready = view->domains[d].counted;
-      for (const service::SiteReservationView& one : view->reservations) {
+      for (const power::SiteReservationView& one : view->reservations) {
         const bool inside = one.domain == static_cast<int>(d) || d == 0;
         if (inside && one.ready) ready += one.counted;
       }

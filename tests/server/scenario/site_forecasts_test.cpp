@@ -1,5 +1,5 @@
 // Forecasts of a site while planners are busy.
-#include "server/service/site_forecasts.h"
+#include "server/power/site_forecasts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ TEST(SiteForecasts, AreRefusedAfterAWhileAndMadeOnceThePlannersAreFree) {
   InProcess target;
   ASSERT_TRUE(target.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":1000}]}]})").ok());
   target.go_to(1);
-  std::vector<Result<service::SiteForecast>> answers;
+  std::vector<Result<power::SiteForecast>> answers;
   const auto ask = [&](double hours) {
-    target.service().site_forecast(hours, [&](const Result<service::SiteForecast>& made) { answers.push_back(made); });
+    target.service().site_forecast(hours, [&](const Result<power::SiteForecast>& made) { answers.push_back(made); });
     target.settle();
   };
   target.hold_work(true);
@@ -25,7 +25,7 @@ TEST(SiteForecasts, AreRefusedAfterAWhileAndMadeOnceThePlannersAreFree) {
   target.go_to(10);
   ask(2);
   EXPECT_EQ(answers.size(), 0U);
-  target.go_to(1 + service::SiteForecasts::kPatience_s);
+  target.go_to(1 + power::SiteForecasts::kPatience_s);
   ASSERT_EQ(answers.size(), 1U);
   EXPECT_EQ(answers[0].error().code, ErrorCode::unavailable);
   EXPECT_THAT(answers[0].error().message, HasSubstr("no forecast within 30 s"));

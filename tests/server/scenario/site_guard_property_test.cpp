@@ -13,7 +13,7 @@
 #include "planning/checker/plan_run.h"
 #include "planning/model/default_plan.h"
 #include "planning/model/reference_plans.h"
-#include "server/service/site_guard.h"
+#include "server/power/site_guard.h"
 
 namespace perseus::service {
 namespace {
@@ -101,12 +101,12 @@ class Drawn {
 };
 
 struct RandomSite {
-  PoweredSite site;
+  power::PoweredSite site;
   Seconds window;
 
   /// That of a job under a grant, in a window at a random place.
   [[nodiscard]] double drawn_w(Dice& dice, std::size_t job, Watts grant) const {
-    const PoweredJob& of = site.jobs[job];
+    const power::PoweredJob& of = site.jobs[job];
     const auto& plans = of.choices->plans;
     const Watts planned = grant / of.correction * (1 + 1e-9);
     const auto within = std::ranges::find_if(plans, [&](const auto& plan) { return plan.power <= planned; });
@@ -125,11 +125,11 @@ RandomSite random_site(Dice& dice) {
     pipelines.push_back(random_pipeline(dice, p));
     if (!pipelines.back()) return random;
   }
-  SwingLibrary library;
-  PoweredSite& site = random.site;
+  power::SwingLibrary library;
+  power::PoweredSite& site = random.site;
   site.domains.push_back({"hall", -1});
   for (int j = dice.roll(1, 12); j > 0; --j) {
-    PoweredJob job;
+    power::PoweredJob job;
     job.id = std::to_string(j);
     job.correction = dice.real(0.8, 1.25);
     const auto& pipeline = pipelines[dice.roll(0, static_cast<int>(pipelines.size()) - 1)];
@@ -143,9 +143,9 @@ RandomSite random_site(Dice& dice) {
   return random;
 }
 
-Watts all_max(const PoweredSite& site) {
+Watts all_max(const power::PoweredSite& site) {
   Watts sum;
-  for (const PoweredJob& job : site.jobs) sum += job.all_max();
+  for (const power::PoweredJob& job : site.jobs) sum += job.all_max();
   return sum;
 }
 
@@ -154,7 +154,7 @@ RC_GTEST_PROP(SiteGuardProperty, SharesStayWithinTheLimitInEveryWindow, ()) {
   RandomSite random = random_site(dice);
   if (random.site.jobs.empty() || all_max(random.site) <= Watts(0)) return;
   random.site.limits = {dice.real(0.6, 1.3) * all_max(random.site)};
-  const SiteShares shares = shares_of(random.site);
+  const power::SiteShares shares = power::shares_of(random.site);
   RC_ASSERT(shares.guard.size() == 1U);
   if (shares.missing[0] > Watts(0)) return;
   for (int trial = 0; trial < 20; ++trial) {
@@ -168,23 +168,23 @@ RC_GTEST_PROP(SiteGuardProperty, SharesStayWithinTheLimitInEveryWindow, ()) {
 RC_GTEST_PROP(SiteGuardProperty, GrantsRiseWithinTheLimitInEveryWindow, ()) {
   ShrinkingDice dice;
   RandomSite random = random_site(dice);
-  PoweredSite& site = random.site;
+  power::PoweredSite& site = random.site;
   if (site.jobs.empty() || all_max(site) <= Watts(0)) return;
   site.limits = {dice.real(0.5, 1) * all_max(site)};
-  const SiteShares before = shares_of(site);
+  const power::SiteShares before = power::shares_of(site);
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {
     site.jobs[j].counted = site.jobs[j].granted = before.wanted[j];
     site.jobs[j].has_grant = true;
     site.jobs[j].weight = dice.roll(1, 9);  // others are urgent now
   }
   site.limits[0] = dice.real(1, 1.2) * site.limits[0];
-  const SiteShares shares = shares_of(site);
+  const power::SiteShares shares = power::shares_of(site);
   if (before.missing[0] > Watts(0) || shares.missing[0] > Watts(0)) return;
   std::vector<site::GrantedPower> powers;
   for (std::size_t j = 0; j < site.jobs.size(); ++j) {
     powers.push_back({0, site.jobs[j].counted, site.jobs[j].granted, shares.wanted[j], true});
   }
-  const std::vector<Watts> next = next_grants(site, powers);
+  const std::vector<Watts> next = power::next_grants(site, powers);
   for (int trial = 0; trial < 20; ++trial) {
     double total_w = 0;
     for (std::size_t j = 0; j < site.jobs.size(); ++j) {

@@ -131,7 +131,7 @@ class RandomSite {
   void server_stays_down() {
     std::map<std::string, Watts> counted;
     if (has_site_) {
-      for (const service::SiteJobView& job : view().jobs) counted[job.job] = job.counted;
+      for (const power::SiteJobView& job : view().jobs) counted[job.job] = job.counted;
     }
     server_.stay_down(seconds_ += dice_.real(1, 40), [&] {
       for (const RunningJob& job : jobs_) {
@@ -189,7 +189,7 @@ class RandomSite {
     }
   }
 
-  service::SitePowerView view() {
+  power::SitePowerView view() {
     const auto view = server_.service().site_power();
     RC_ASSERT(view.ok());
     server_.settle();
@@ -199,10 +199,10 @@ class RandomSite {
   void look() {
     excused_ |= std::erase_if(straggles_s_, [this](double at_s) { return at_s <= seconds_; }) > 0;
     if (!has_site_) return;
-    const service::SitePowerView site = view();
+    const power::SitePowerView site = view();
     Watts no_longer_paced;  // a job that was cut off when pacing ended gets its first plan without waits now
     for (RunningJob& job : jobs_) {
-      const auto shown = std::ranges::find(site.jobs, job.id, &service::SiteJobView::job);
+      const auto shown = std::ranges::find(site.jobs, job.id, &power::SiteJobView::job);
       RC_ASSERT(shown != site.jobs.end());
       const Watts draws = job.draws(now_s());
       if (draws > job.may_draw(shown->counted, now_s()) + Watts(kSlack_w)) {
@@ -214,7 +214,7 @@ class RandomSite {
       job.was_paced = job.period_s(now_s()) > 0;
       job.was_counted = shown->counted;
     }
-    for (const service::SiteDomainView& domain : site.domains) {
+    for (const power::SiteDomainView& domain : site.domains) {
       RC_ASSERT(domain.price >= 0);
       Watts& before = counted_[domain.name];
       const Watts limit = domain.limit.value_or(Watts(1e9));
@@ -247,9 +247,9 @@ class RandomSite {
       for (BudgetedRank& rank : job.ranks) rank.cut_off(0);
     }
     pass(300);
-    const service::SitePowerView site = view();
+    const power::SitePowerView site = view();
     for (std::size_t d = 0; d < site.domains.size(); ++d) {
-      const service::SiteDomainView& domain = site.domains[d];
+      const power::SiteDomainView& domain = site.domains[d];
       Watts draws;
       for (const RunningJob& job : jobs_) {
         if (!job.is_inside(static_cast<int>(d))) continue;

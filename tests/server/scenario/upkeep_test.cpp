@@ -1,5 +1,5 @@
 // Upkeep of the database over years: removal, packing, sweeping; also damage, and events of later versions.
-#include "server/service/upkeep.h"
+#include "server/work/upkeep.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

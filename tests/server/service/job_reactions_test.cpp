@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   JobReactionsTest() {
-    base.committed = [this](LiveJob& live, const auto& events) { reactions.committed(live, events); };
+    base.committed = [this](live::LiveJob& live, const auto& events) { reactions.committed(live, events); };
     base.create("job");
     plan();
   }
@@ -31,9 +31,9 @@ class JobReactionsTest : public ::testing::Test, protected testing::ServiceParts
     return answer;
   }
 
-  std::shared_ptr<Subscriptions> subscriptions =
-      std::make_shared<Subscriptions>(base.jobs(), base.access_to_store(), base.clock());
-  JobListUpdater list{base.jobs(), base.clock()};
+  std::shared_ptr<views::Subscriptions> subscriptions =
+      std::make_shared<views::Subscriptions>(base.jobs(), base.access_to_store(), base.clock());
+  views::JobListUpdater list{base.jobs(), base.clock()};
   JobReactions reactions{
       base.jobs(), base.clock(), {*subscriptions, waiting, *frontiers, *windows, *latencies, *shapes, list}};
 };
@@ -110,7 +110,7 @@ TEST_F(JobReactionsTest, ARemovedJobsWaitsEnd) {
 }
 
 TEST_F(JobReactionsTest, TimeAppliesDueEventsAndRetriesRejectedAppends) {
-  base.next_follow_up = [](LiveJob& live, double) {
+  base.next_follow_up = [](live::LiveJob& live, double) {
     return live.job.sequence < 6 ? std::optional<jobs::EventBody>(jobs::JobSeen{}) : std::nullopt;
   };
   live().frontiers = {};
@@ -127,7 +127,7 @@ TEST_F(JobReactionsTest, AJobThatCannotBeReadNowIsWokenAgain) {
   base.append("job", {jobs::JobSeen{}});
   reactions.wake("job");
   base.settle();
-  EXPECT_EQ(base.jobs().next_wake(), now_s() + kRetryAfter_s);
+  EXPECT_EQ(base.jobs().next_wake(), now_s() + live::kRetryAfter_s);
   base.database().failure.reset();
   reactions.wake("nowhere");
   base.settle();

@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/service/executor.h"
-#include "server/service/job_access.h"
-#include "server/service/job_cache.h"
+#include "server/live/job_access.h"
+#include "server/live/job_cache.h"
 #include "server/store/memory_store.h"
+#include "server/work/executor.h"
 
 namespace perseus::testing {
 
-class JobsInMemory : public service::Executor {
+class JobsInMemory : public work::Executor {
  public:
   explicit JobsInMemory(std::shared_ptr<store::MemoryDatabase> database = std::make_shared<store::MemoryDatabase>())
       : database_(std::move(database)),
         store_([this](std::function<void()> work) { queue_.push_back(std::move(work)); }, database_),
-        access_(std::make_shared<service::StoreAccess>(store_, clock_, *this, 10)),
-        jobs_(std::make_shared<service::JobCache>(*access_, clock_, hooks())) {}
+        access_(std::make_shared<work::StoreAccess>(store_, clock_, *this, 10)),
+        jobs_(std::make_shared<live::JobCache>(*access_, clock_, hooks())) {}
 
   void submit(Kind /*kind*/, Work work) override {
     queue_.push_back([work = std::move(work)] { work()(); });
@@ -43,7 +43,7 @@ class JobsInMemory : public service::Executor {
     std::vector<jobs::EventBody> events{job};
     for (int rank = 0; rank < ranks; ++rank) events.emplace_back(rank_of_stage(rank));
     jobs_->create(id, {[events](const jobs::Job& /*job*/, double /*now_s*/) {
-                         return Result<service::Decision>(service::Decision{events, {}});
+                         return Result<live::Decision>(live::Decision{events, {}});
                        },
                        {}});
     settle();
@@ -58,36 +58,36 @@ class JobsInMemory : public service::Executor {
   void append(const std::string& id, std::vector<jobs::EventBody> events, std::vector<store::Blob> blobs = {}) {
     jobs_->execute(id,
                    {[events = std::move(events), blobs = std::move(blobs)](const jobs::Job& /*job*/, double /*now_s*/) {
-                      return Result<service::Decision>(service::Decision{events, blobs});
+                      return Result<live::Decision>(live::Decision{events, blobs});
                     },
                     {}});
     settle();
   }
-  service::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }
+  live::LiveJob& live(const std::string& id) { return *jobs_->in_memory(id); }
 
-  [[nodiscard]] service::JobCache& jobs() { return *jobs_; }
-  [[nodiscard]] service::StoreAccess& access_to_store() { return *access_; }
+  [[nodiscard]] live::JobCache& jobs() { return *jobs_; }
+  [[nodiscard]] work::StoreAccess& access_to_store() { return *access_; }
   [[nodiscard]] store::MemoryDatabase& database() { return *database_; }
   [[nodiscard]] store::MemoryStore& store() { return store_; }
   [[nodiscard]] HandTurnedClock& clock() { return clock_; }
 
   /// Called by the hook of that name; empty: nothing follows.
-  std::function<std::optional<jobs::EventBody>(service::LiveJob&, double)> next_follow_up;
-  std::function<void(service::LiveJob&, const std::vector<service::SequencedEvent>&)> committed;
+  std::function<std::optional<jobs::EventBody>(live::LiveJob&, double)> next_follow_up;
+  std::function<void(live::LiveJob&, const std::vector<live::SequencedEvent>&)> committed;
 
  private:
-  service::JobHooks hooks() {
-    service::JobHooks hooks;
-    hooks.next_follow_up = [this](service::LiveJob& live, double now_s) {
+  live::JobHooks hooks() {
+    live::JobHooks hooks;
+    hooks.next_follow_up = [this](live::LiveJob& live, double now_s) {
       return next_follow_up ? next_follow_up(live, now_s) : std::nullopt;
     };
-    hooks.committed = [this](service::LiveJob& live, const auto& events) {
+    hooks.committed = [this](live::LiveJob& live, const auto& events) {
       if (committed) committed(live, events);
     };
-    hooks.summary = [](const service::LiveJob&) { return std::string("{}"); };
-    hooks.next_wake = [](const service::LiveJob&, double) { return std::optional<double>(); };
-    hooks.removed = [](service::LiveJob&) {};
-    hooks.shown = [](service::LiveJob&) {};
+    hooks.summary = [](const live::LiveJob&) { return std::string("{}"); };
+    hooks.next_wake = [](const live::LiveJob&, double) { return std::optional<double>(); };
+    hooks.removed = [](live::LiveJob&) {};
+    hooks.shown = [](live::LiveJob&) {};
     return hooks;
   }
 
@@ -95,15 +95,15 @@ class JobsInMemory : public service::Executor {
   HandTurnedClock clock_{1'800'000'000};
   std::deque<std::function<void()>> queue_;
   store::MemoryStore store_;
-  std::shared_ptr<service::StoreAccess> access_;
-  std::shared_ptr<service::JobCache> jobs_;
+  std::shared_ptr<work::StoreAccess> access_;
+  std::shared_ptr<live::JobCache> jobs_;
 };
 
 /// The answer that a call has given so far.
 template <class T>
 class Answer {
  public:
-  service::Done<T> take() {
+  work::Done<T> take() {
     return [into = into_](Result<T> result) {
       PERSEUS_CHECK(!*into, "a second answer");
       *into = std::move(result);

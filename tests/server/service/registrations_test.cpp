@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/service/learned_profile.h"
+#include "server/live/learned_profile.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::service {
@@ -21,7 +21,7 @@ class RegistrationsTest : public ::testing::Test, protected testing::ServicePart
   static jobs::RegisterJob request(const std::string& key = "", const std::string& body = "") {
     jobs::RegisterJob job;
     job.degrees = {1, 2, 1};
-    job.facts[std::string(kOwnerFact)] = "token";
+    job.facts[std::string(live::kOwnerFact)] = "token";
     job.idempotency_key = key;
     job.fingerprint = body;
     return job;
@@ -30,7 +30,7 @@ class RegistrationsTest : public ::testing::Test, protected testing::ServicePart
   int ids_ = 0;
   std::shared_ptr<Registrations> registrations_ =
       std::make_shared<Registrations>(options, now_s(), base.jobs(), base.access_to_store(), base.clock(),
-                                      static_cast<Executor&>(base), access, waiting);
+                                      static_cast<work::Executor&>(base), access, waiting);
 };
 
 TEST_F(RegistrationsTest, AJobCountsForItsTokenUntilItIsAnswered) {

@@ -10,11 +10,12 @@
 #include <vector>
 
 #include "server/jobs/known_profile.h"
-#include "server/service/job_frontiers.h"
-#include "server/service/profiling_windows.h"
-#include "server/service/rank_plans.h"
-#include "server/service/shape_inputs.h"
-#include "server/service/waiting_ranks.h"
+#include "server/plans/job_frontiers.h"
+#include "server/plans/profiling_windows.h"
+#include "server/plans/rank_plans.h"
+#include "server/plans/shape_inputs.h"
+#include "server/plans/waiting_ranks.h"
+#include "server/service/service_options.h"
 #include "tests/server/scenario/two_stages.h"
 #include "tests/server/service/jobs_in_memory.h"
 
@@ -33,7 +34,7 @@ struct ServiceParts {
   explicit ServiceParts(std::shared_ptr<store::MemoryDatabase> the_database = std::make_shared<store::MemoryDatabase>())
       : database(std::move(the_database)) {}
 
-  service::LiveJob& live() { return base.live("job"); }
+  live::LiveJob& live() { return base.live("job"); }
   const jobs::Job& job() { return live().job; }
   double now_s() { return base.clock().now_s(); }
   /// The answer to a call once the store and the executor have nothing left to do.
@@ -67,23 +68,23 @@ struct ServiceParts {
   }();
   std::shared_ptr<store::MemoryDatabase> database;
   JobsInMemory base{database};
-  service::JobAccess access{base.jobs(), base.clock()};
-  std::shared_ptr<service::Characterizations> characterizations = std::make_shared<service::Characterizations>(
-      options, base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
-  std::shared_ptr<service::StoredProfiles> profiles = std::make_shared<service::StoredProfiles>(
-      options, base.access_to_store(), static_cast<service::Executor&>(base), *characterizations);
-  std::shared_ptr<service::LatencyReplans> latencies = std::make_shared<service::LatencyReplans>(
-      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
-  std::shared_ptr<service::ShapeInputs> shapes = std::make_shared<service::ShapeInputs>(
-      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<service::Executor&>(base));
-  std::shared_ptr<service::RankPlans> plans =
-      std::make_shared<service::RankPlans>(base.jobs(), base.access_to_store(), base.clock(), *latencies);
-  service::WaitingRanks waiting{options, base.jobs(), base.clock(), access, *plans};
-  std::shared_ptr<service::JobFrontiers> frontiers =
-      std::make_shared<service::JobFrontiers>(base.jobs(), base.clock(), *characterizations);
-  std::shared_ptr<service::ProfilingWindows> windows =
-      std::make_shared<service::ProfilingWindows>(options, base.jobs(), base.access_to_store(), base.clock(),
-                                                  static_cast<service::Executor&>(base), *characterizations, *profiles);
+  live::JobAccess access{base.jobs(), base.clock()};
+  std::shared_ptr<plans::Characterizations> characterizations = std::make_shared<plans::Characterizations>(
+      options, base.access_to_store(), base.clock(), static_cast<work::Executor&>(base));
+  std::shared_ptr<plans::StoredProfiles> profiles = std::make_shared<plans::StoredProfiles>(
+      options, base.access_to_store(), static_cast<work::Executor&>(base), *characterizations);
+  std::shared_ptr<plans::LatencyReplans> latencies = std::make_shared<plans::LatencyReplans>(
+      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<work::Executor&>(base));
+  std::shared_ptr<plans::ShapeInputs> shapes = std::make_shared<plans::ShapeInputs>(
+      options, base.jobs(), base.access_to_store(), base.clock(), static_cast<work::Executor&>(base));
+  std::shared_ptr<plans::RankPlans> plans =
+      std::make_shared<plans::RankPlans>(base.jobs(), base.access_to_store(), base.clock(), *latencies);
+  plans::WaitingRanks waiting{options, base.jobs(), base.clock(), access, *plans};
+  std::shared_ptr<plans::JobFrontiers> frontiers =
+      std::make_shared<plans::JobFrontiers>(base.jobs(), base.clock(), *characterizations);
+  std::shared_ptr<plans::ProfilingWindows> windows =
+      std::make_shared<plans::ProfilingWindows>(options, base.jobs(), base.access_to_store(), base.clock(),
+                                                static_cast<work::Executor&>(base), *characterizations, *profiles);
 };
 
 }  // namespace perseus::testing

@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "io/formats/json_reader.h"
 #include "io/http/http_client.h"
-#include "server/service/worker_pool.h"
 #include "server/store/sqlite_store.h"
+#include "server/work/worker_pool.h"
 #include "tests/support/api_on_port.h"
 #include "tests/support/eventually.h"
 #include "tests/support/scratch_folder.h"
@@ -30,13 +30,13 @@ class Running {
     auto opened = store::open_sqlite_store(database, post_);
     PERSEUS_CHECK(opened.ok(), "the store opens");
     store_ = *std::move(opened);
-    workers_ = std::make_unique<service::WorkerPool>(2, post_);
+    workers_ = std::make_unique<work::WorkerPool>(2, post_);
     service::ServiceOptions options;
     options.plan_deadlines = 20;
     auto service = service::Service::open(options, *store_, clock_, *workers_);
     PERSEUS_CHECK(service.ok(), "the service opens");
     service_ = *std::move(service);
-    tokens_ = std::make_unique<service::Tokens>(*store_);
+    tokens_ = std::make_unique<access::Tokens>(*store_);
     api_ = std::make_unique<testing::ApiOnPort>(io_, *service_, *tokens_, clock_);
     peer.url = fmt::format("http://127.0.0.1:{}", api_->port());
     tick();
@@ -70,9 +70,9 @@ class Running {
   store::Post post_ = [this](std::function<void()> work) { asio::post(io_, std::move(work)); };
   SystemClock clock_;
   std::unique_ptr<store::Store> store_;
-  std::unique_ptr<service::WorkerPool> workers_;
+  std::unique_ptr<work::WorkerPool> workers_;
   std::unique_ptr<service::Service> service_;
-  std::unique_ptr<service::Tokens> tokens_;
+  std::unique_ptr<access::Tokens> tokens_;
   std::unique_ptr<testing::ApiOnPort> api_;
   asio::steady_timer timer_{io_};
   std::thread thread_;

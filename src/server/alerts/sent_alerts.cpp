@@ -1,0 +1,111 @@
+#include "server/alerts/sent_alerts.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/json_writer.h"
+#include "io/formats/described_json.h"
+
+namespace perseus::alerts {
+namespace {
+
+constexpr std::string_view kSentPrefix = "alert/";
+
+struct StoredAlert {
+  std::string alert, job, name, text;
+  double since_s = 0, raised_s = 0;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, StoredAlert>
+void describe(F& f, S& s) {
+  f.always("alert", s.alert);
+  f.always("job", s.job);
+  f("name", s.name);
+  f("text", s.text);
+  f("since_s", s.since_s);
+  f("raised_s", s.raised_s);
+}
+
+std::string blob_of(const jobs::Alert& alert) {
+  return std::string(kSentPrefix) + alert.job + "/" + std::string(name_of(alert.kind));
+}
+
+/// Nothing: a later version wrote it.
+std::optional<jobs::Alert> alert_in(std::string_view text) {
+  const auto stored = formats::parse_json_as<StoredAlert>(text, "alert");
+  if (!stored) return std::nullopt;
+  const auto kind = std::ranges::find(jobs::kAlertNames, stored->alert);
+  if (kind == jobs::kAlertNames.end()) return std::nullopt;
+  return jobs::Alert{static_cast<jobs::AlertKind>(kind - jobs::kAlertNames.begin()),
+                     stored->job,
+                     stored->name,
+                     stored->text,
+                     stored->since_s,
+                     stored->raised_s,
+                     std::nullopt};
+}
+
+Result<std::vector<jobs::Alert>> read_sent(store::Store& store) {
+  const auto keys = store.blob_keys(kSentPrefix);
+  if (!keys) return keys.error();
+  std::vector<jobs::Alert> alerts;
+  for (const std::string& key : *keys) {
+    const auto text = store.blob(key);
+    if (!text && text.error().code != ErrorCode::internal) return text.error();
+    if (!text || !*text) continue;
+    if (auto alert = alert_in(**text)) alerts.push_back(*std::move(alert));
+  }
+  return alerts;
+}
+
+}  // namespace
+
+void SentAlerts::enable(bool enabled) {
+  if (std::exchange(enabled_, enabled) == enabled || !enabled) return;
+  for (const auto& [blob, alert] : raised_) raise(alert);
+}
+
+void SentAlerts::changed(const jobs::Alert& alert) {
+  if (!alert.resolved_s) {
+    raised_.insert_or_assign(blob_of(alert), alert);
+    if (enabled_) raise(alert);
+  } else if (raised_.erase(blob_of(alert)) > 0 && enabled_) {
+    send(alert);
+  }
+}
+
+void SentAlerts::raise(const jobs::Alert& alert) {
+  send(alert);
+  const StoredAlert stored{
+      std::string(name_of(alert.kind)), alert.job, alert.name, alert.text, alert.since_s, alert.raised_s};
+  store_.put_blob({blob_of(alert), json_text(stored)}, [](const Result<Ok>&) {});
+}
+
+void SentAlerts::delivered(const jobs::Alert& end) {
+  if (raised_.contains(blob_of(end))) return;  // it was raised again meanwhile
+  store_.remove_blob(blob_of(end), [](const Result<Ok>&) {});
+}
+
+void SentAlerts::tick(double now_s) {
+  if (!enabled_ || now_s < next_s_) return;
+  next_s_ = now_s + kBetweenLooks_s;
+  store_.read<std::vector<jobs::Alert>>(read_sent,
+                                        [weak = weak_from_this()](const Result<std::vector<jobs::Alert>>& sent) {
+                                          const auto self = weak.lock();
+                                          if (!self) return;
+                                          constexpr double again_s = 60;
+                                          if (!sent) self->next_s_ = self->clock_.now_s() + again_s;
+                                          if (!sent) return;
+                                          for (jobs::Alert alert : *sent) {
+                                            if (self->raised_.contains(blob_of(alert))) continue;
+                                            alert.resolved_s = self->clock_.now_s();
+                                            self->send(alert);
+                                          }
+                                        });
+}
+
+}  // namespace perseus::alerts

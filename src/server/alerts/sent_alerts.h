@@ -1,0 +1,51 @@
+// The alerts that the webhook is to send, and those sent whose end has not reached the receiver, kept in the store.
+//
+// Problem: raised alerts are in memory only. If a server stops and a condition ends before it, or its standby, runs
+//          again, the receiver would never get the alert's end.
+// Input:   changed(): each alert as it is raised and resolved; delivered(): each end that the receiver has taken.
+// Output:  send() with each alert and its end. kBetweenLooks_s after the start, when ranks have called again, and as
+//          often later, with the end of each one in the store that is not raised any more.
+// Errors:  a write that fails is not repeated: the end of that alert may be missing. A failed read is repeated.
+// Cost:    a blob per alert that has no end.
+// Threads: io thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "server/jobs/alert.h"
+#include "server/work/store_access.h"
+
+namespace perseus::alerts {
+
+class SentAlerts : public std::enable_shared_from_this<SentAlerts> {
+ public:
+  static constexpr double kBetweenLooks_s = 1800;
+
+  SentAlerts(work::StoreAccess& store, const Clock& clock)
+      : store_(store), clock_(clock), next_s_(clock.now_s() + kBetweenLooks_s) {}
+
+  /// Without a receiver: sends nothing. With one after a time without: sends all raised alerts.
+  void enable(bool enabled);
+  void changed(const jobs::Alert& alert);
+  void delivered(const jobs::Alert& end);
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const { return enabled_ ? std::optional(next_s_) : std::nullopt; }
+
+  std::function<void(const jobs::Alert&)> send;
+
+ private:
+  void raise(const jobs::Alert& alert);
+
+  work::StoreAccess& store_;
+  const Clock& clock_;
+  bool enabled_ = false;
+  double next_s_;
+  std::map<std::string, jobs::Alert> raised_;  ///< by blob
+};
+
+}  // namespace perseus::alerts

@@ -1,0 +1,392 @@
+#include "server/live/job_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "server/live/event_effects.h"
+
+namespace perseus::live {
+namespace {
+
+void answer(const JobCommand& command, const Status& status) {
+  if (command.done) command.done(status);
+}
+
+Error no_job(const std::string& id) { return {ErrorCode::not_found, fmt::format("no job {}", id)}; }
+
+}  // namespace
+
+JobCache::JobCache(work::StoreAccess& store, const Clock& clock, JobHooks hooks)
+    : store_(store), clock_(clock), hooks_(std::move(hooks)), wakes_(hooks_, index_), shadows_(hooks_, wakes_, clock) {}
+
+Status JobCache::open(store::Store& store) {
+  auto rows = store.jobs();
+  if (!rows) return rows.error();
+  for (store::JobIndexRow& row : *rows) {
+    if (row.next_wake_s && !row.damaged) wakes_.put(*row.next_wake_s, row.job);
+    const std::string id = row.job;
+    index_.emplace(id, std::move(row));
+  }
+  return Ok{};
+}
+
+LiveJob* JobCache::in_memory(const std::string& id) {
+  const auto found = live_.find(id);
+  return found == live_.end() ? nullptr : found->second.get();
+}
+
+LiveJob* JobCache::current(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  // While an append is in progress, memory is ahead of the store; a failed one makes it stale.
+  return live != nullptr && live->stale_ && !live->outbox_.is_appending() ? nullptr : live;
+}
+
+void JobCache::load(const std::string& id, Found then) {
+  std::vector<Found>& waiting = loading_[id];
+  waiting.push_back(std::move(then));
+  if (waiting.size() == 1) read(id);
+}
+
+void JobCache::read(const std::string& id) {
+  const LiveJob* const live = in_memory(id);
+  const std::int64_t durable = live == nullptr ? 0 : live->committed;
+  const std::int64_t after = live == nullptr ? std::numeric_limits<std::int64_t>::max() : durable;
+  store_.read<JobLog>([id, after](store::Store& store) { return read_log(store, id, after); },
+                      [weak = weak_from_this(), id, durable](Result<JobLog> log) {
+                        if (const auto self = weak.lock()) self->was_read(id, durable, std::move(log));
+                      });
+}
+
+void JobCache::was_read(const std::string& id, std::int64_t durable, Result<JobLog> read_now) {
+  auto found = take(id, durable, std::move(read_now));
+  if (!found) return read(id);
+  std::vector<Found> waiting = std::move(loading_[id]);
+  loading_.erase(id);
+  for (Found& then : waiting) {
+    if (*found) found = Result<LiveJob*>(in_memory(id));  // the previous callback may have removed it
+    if (*found && **found == nullptr) found = Result<LiveJob*>(no_job(id));
+    then(*found);
+  }
+}
+
+std::optional<Result<LiveJob*>> JobCache::take(const std::string& id, std::int64_t durable, Result<JobLog> read) {
+  LiveJob* live = in_memory(id);
+  if (!read) {
+    if (live != nullptr && live->stale_ && !live->outbox_.is_appending()) shadows_.begin(*live);
+    const bool damaged = read.error().code == ErrorCode::internal;
+    if (damaged && index_.find(id) != index_.end()) index_[id].damaged = true;
+    return Result<LiveJob*>(read.error());
+  }
+  if (live != nullptr && live->outbox_.is_appending()) return Result<LiveJob*>(live);
+  if (read->job.state == jobs::JobState::none && read->job.unknown_events > 0)
+    return Result<LiveJob*>(later_version(id));
+  if (read->job.state == jobs::JobState::none) {
+    // The job was created while the store was read.
+    if (live != nullptr && live->committed > 0 && !live->stale_) return Result<LiveJob*>(live);
+    index_.erase(id);
+    forget(id);
+    return Result<LiveJob*>(no_job(id));
+  }
+  // Otherwise the log was changed behind the server, and what it is now holds.
+  const bool precedes_last_append =
+      live != nullptr && durable < live->committed && read->job.sequence < live->committed;
+  if (precedes_last_append) {
+    if (live->stale_) return std::nullopt;
+    return Result<LiveJob*>(live);
+  }
+  if (live == nullptr) {
+    auto fresh = std::make_unique<LiveJob>();
+    fresh->job.id = id;
+    live = live_.emplace(id, std::move(fresh)).first->second.get();
+    read->events.clear();
+  }
+  const bool is_new = live->committed == 0;
+  install(*live, *std::move(read));
+  if (is_new) hooks_.committed(*live, {});
+  live = in_memory(id);
+  if (live == nullptr) return Result<LiveJob*>(no_job(id));
+  index_[id] = row_of(*live, clock_.now_s());
+  touch(*live);
+  live = in_memory(id);
+  if (live != nullptr) shadows_.end(*live);
+  return Result<LiveJob*>(live);
+}
+
+/// Replaces memory by the stored job. Events beyond the previously durable ones are news.
+void JobCache::install(LiveJob& live, JobLog read) {
+  const std::int64_t before = live.committed;
+  const bool starts_anew = read.job.restarts != live.job.restarts;
+  live.job = std::move(read.job);
+  if (before == 0 || starts_anew) {
+    live.forget_iterations();
+    if (live.job.kept) live.reports.followed.take(*live.job.kept, live.job.spec.degrees.world_size());
+  }
+  live.committed = live.job.sequence;
+  live.stale_ = false;
+  live.store_is_late_ = false;
+  live.shown.forget_durable();
+  live.settled = false;
+  live.schedules.clear();
+  std::erase_if(read.events, [&](const SequencedEvent& event) { return event.sequence <= before; });
+  for (const SequencedEvent& event : read.events) {
+    const auto* const kept = std::get_if<jobs::ReportsKept>(&event.event.body);
+    if (before > 0 && !starts_anew && kept != nullptr) {
+      live.reports.followed.take(*kept, live.job.spec.degrees.world_size());
+    }
+  }
+  if (before > 0) {
+    became_durable(live, read.events);
+  } else {
+    live.shown.committed_plan = live.job.version;
+    set_wake(live, clock_.now_s());
+  }
+}
+
+void JobCache::forget(const std::string& id) {
+  const auto found = live_.extract(id);
+  if (!found) return;
+  LiveJob& live = *found.mapped();
+  wakes_.forget(live);
+  hooks_.removed(live);
+}
+
+// ---- Changing
+
+void JobCache::execute(const std::string& id, JobCommand command) {
+  with(id, [this, command = std::move(command)](const Result<LiveJob*>& live) mutable {
+    if (!live) return answer(command, live.error());
+    run(**live, std::move(command));
+  });
+}
+
+void JobCache::create(const std::string& id, JobCommand command) {
+  if (store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
+  auto fresh = std::make_unique<LiveJob>();
+  fresh->job.id = id;
+  fresh->last_seen_s = clock_.now_s();
+  LiveJob& live = *live_.emplace(id, std::move(fresh)).first->second;
+  run(live, std::move(command));
+  if (live.job.state == jobs::JobState::none) forget(id);
+}
+
+void JobCache::touch(LiveJob& live) {
+  live.settled = false;
+  run(live, {});
+}
+
+void JobCache::run(LiveJob& live, JobCommand command, bool is_durable) {
+  // A write that would only queue up is rejected before it changes anything.
+  if (command.done && store_.writes_late()) return answer(command, work::StoreAccess::not_answered());
+  JobOutbox::Entry entry{std::move(command), {}, {}, {}};
+  const bool was_stale = live.stale_;
+  const Status decided = decide_into(live, entry);
+  if (!decided) {
+    if (live.stale_ && !was_stale) {  // its folded events must be undone
+      if (!live.outbox_.is_appending() && live.committed > 0) load(live.job.id, [](const auto&) {});
+    } else if (!is_durable && live.committed > 0 && entry.command.done && !live.outbox_.all_durable()) {
+      return decide_again_once_durable(live, std::move(entry.command));
+    }
+    return answer(entry.command, decided);
+  }
+  const bool waits_for_nothing = entry.events.empty() && live.outbox_.all_durable();
+  if (waits_for_nothing) {
+    set_wake(live, clock_.now_s());
+    answer(entry.command, Ok{});
+    return;
+  }
+  if (entry.events.empty() && !entry.command.done) return;
+  live.outbox_.add(std::move(entry));
+  flush(live);
+}
+
+Status JobCache::decide_into(LiveJob& live, JobOutbox::Entry& entry) {
+  const double now_s = clock_.now_s();
+  if (live.job.unknown_events > 0) return later_version(live.job.id);
+  if (entry.command.decide) {
+    auto decision = entry.command.decide(live.job, now_s);
+    if (!decision) return decision.error();
+    entry.blobs = std::move(decision->blobs);
+    entry.holds = std::move(decision->holds);
+    const bool matters = !std::ranges::all_of(decision->events, leaves_plans_unchanged);
+    if (matters && entry.command.done && live.committed > 0) live.shown.keep_durable(live.job);
+    for (jobs::EventBody& body : decision->events) {
+      if (Status folded = fold(live, entry, std::move(body), now_s); !folded) return folded;
+    }
+  }
+  follow_up(live, entry, now_s);
+  return Ok{};
+}
+
+void JobCache::follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s) {
+  while (auto body = hooks_.next_follow_up(live, now_s)) {
+    if (!fold(live, entry, *std::move(body), now_s)) return;
+  }
+}
+
+Status JobCache::fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s) {
+  for (const jobs::IterationsCounted& count : counts_before(live, body)) {
+    if (Status counted = fold(live, entry, count, now_s); !counted) return counted;
+  }
+  jobs::Event event{now_s, std::move(body)};
+  const int restarts = live.job.restarts;
+  Status folded = jobs::apply(live.job, event);
+  if (live.job.restarts != restarts) live.forget_iterations();
+  if (!folded) {
+    // A decision that the state machine rejects is a bug: its folded events must be undone.
+    entry.events.clear();
+    live.stale_ = true;
+    return folded;
+  }
+  if (!leaves_plans_unchanged(event.body)) live.settled = false;
+  entry.events.push_back({live.job.sequence, std::move(event)});
+  return Ok{};
+}
+
+void JobCache::flush(LiveJob& live) {
+  if (live.outbox_.is_appending() || live.outbox_.empty()) return;
+  store::Append append = live.outbox_.begin_append(live.job.id, live.committed);
+  if (append.bodies.empty()) return appended(live.job.id, store::Appended::committed);
+  append.index = row_of(live, clock_.now_s());
+  if (hooks_.writing) {
+    std::size_t bytes = 0;
+    for (const std::string& body : append.bodies) bytes += body.size();
+    for (const store::Blob& blob : append.blobs) bytes += blob.bytes.size();
+    hooks_.writing(live, static_cast<std::int64_t>(bytes));
+  }
+  const auto timer = [weak = weak_from_this(), id = live.job.id](void (JobCache::*what)(const std::string&)) {
+    return [weak, id, what] {
+      if (const auto self = weak.lock()) ((*self).*what)(id);
+    };
+  };
+  store_.append(
+      std::move(append),
+      [weak = weak_from_this(), id = live.job.id](Result<store::Appended> result) {
+        if (const auto self = weak.lock()) self->appended(id, std::move(result));
+      },
+      timer(&JobCache::append_is_slow), timer(&JobCache::append_is_late));
+}
+
+void JobCache::append_is_slow(const std::string& id) {
+  if (LiveJob* const live = in_memory(id); live != nullptr && live->outbox_.is_appending()) shadows_.begin(*live);
+}
+
+/// Clients learn that the outcome is unknown. The folded events stay, since they may still be written.
+void JobCache::append_is_late(const std::string& id) {
+  LiveJob* const live = in_memory(id);
+  if (live == nullptr || !live->outbox_.is_appending()) return;
+  const std::vector<JobCommand> unknown = live->outbox_.take_commands();
+  for (const JobCommand& command : unknown) answer(command, work::StoreAccess::not_answered());
+}
+
+void JobCache::appended(const std::string& id, Result<store::Appended> result) {
+  LiveJob* live = in_memory(id);
+  if (live == nullptr) return;
+  std::vector<JobOutbox::Entry> entries = live->outbox_.end_append();
+  if (!result || *result == store::Appended::conflict) {
+    std::ranges::move(live->outbox_.take_waiting(), std::back_inserter(entries));
+    return result ? was_changed(*live, std::move(entries)) : fail(*live, std::move(entries), result.error());
+  }
+  live->store_is_late_ = false;
+  std::vector<SequencedEvent> events;
+  for (JobOutbox::Entry& entry : entries) std::ranges::move(entry.events, std::back_inserter(events));
+  if (!events.empty()) {
+    live->committed = events.back().sequence;
+    store::JobIndexRow& row = index_[id];
+    row = row_of(*live, clock_.now_s());
+    row.last_sequence = live->committed;
+  }
+  live->shown.became_durable(events, live->outbox_.empty());
+  if (hooks_.written) hooks_.written(events);
+  became_durable(*live, events);
+  for (const JobOutbox::Entry& entry : entries) answer(entry.command, Ok{});
+  live = in_memory(id);
+  if (live == nullptr) return;
+  if (live->stale_ && !live->outbox_.is_appending()) {  // later commands were decided on what must be undone
+    const Error undone{ErrorCode::unavailable, fmt::format("job {}: it is being read again: try again", id)};
+    return fail(*live, live->outbox_.take_waiting(), undone);
+  }
+  flush(*live);
+  shadows_.end(*live);
+}
+
+/// A refusal may rest on events that are not durable yet: it is decided again after their append.
+void JobCache::decide_again_once_durable(LiveJob& live, JobCommand command) {
+  const auto again = [weak = weak_from_this(), id = live.job.id, command](const Status& durable) {
+    if (!durable) return answer(command, durable);
+    const auto self = weak.lock();
+    LiveJob* const now = self ? self->in_memory(id) : nullptr;
+    if (now == nullptr) return answer(command, no_job(id));
+    self->run(*now, command, true);
+  };
+  live.outbox_.add({{{}, again}, {}, {}, {}});
+  flush(live);
+}
+
+/// Somebody has changed the database behind the server: the job is what it is there, or gone.
+void JobCache::was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries) {
+  live.stale_ = true;
+  load(live.job.id, [id = live.job.id, entries = std::move(entries)](const Result<LiveJob*>& found) {
+    const Error changed{ErrorCode::unavailable,
+                        fmt::format("job {}: its log is not the one that this server knew: try again", id)};
+    for (const JobOutbox::Entry& entry : entries) answer(entry.command, found ? changed : found.error());
+  });
+}
+
+void JobCache::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
+  if (live.committed == 0) {
+    forget(std::string(live.job.id));  // the job was never created
+  } else {
+    live.stale_ = true;
+    shadows_.begin(live);
+  }
+  for (const JobOutbox::Entry& entry : entries) answer(entry.command, error);
+}
+
+void JobCache::became_durable(LiveJob& live, const std::vector<SequencedEvent>& events) {
+  for (const SequencedEvent& event : events) {
+    if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event.event.body))
+      live.shown.committed_plan = plan->version;
+    if (const auto* window = std::get_if<jobs::WindowHandedOut>(&event.event.body))
+      live.shown.committed_plan = window->version;
+  }
+  set_wake(live, clock_.now_s());
+  hooks_.committed(live, events);
+}
+
+store::JobIndexRow JobCache::row_of(const LiveJob& live, double now_s) const {
+  const jobs::Job& job = live.job;
+  return {job.id,        std::string(jobs::shown_state(job)), job.spec.name, job.created_s,
+          job.updated_s, hooks_.next_wake(live, now_s),       job.sequence,  hooks_.summary(live)};
+}
+
+void JobCache::forget_finished(std::size_t keep) {
+  std::vector<std::pair<double, std::string>> over;
+  for (const auto& [id, live] : live_) {
+    const bool busy = !live->outbox_.all_durable() || !live->calls.waiters.empty() || live->subscribers > 0;
+    if (!live->job.live() && !busy) over.emplace_back(live->last_seen_s, id);
+  }
+  if (over.size() <= keep) return;
+  std::ranges::sort(over);
+  over.resize(over.size() - keep);
+  for (const auto& [seen_s, id] : over) live_.erase(id);  // its wake, if any, reads it again
+}
+
+void JobCache::remove(const std::string& id, std::function<void(const Status&)> done) {
+  const LiveJob* const live = in_memory(id);
+  if (live != nullptr && !live->outbox_.all_durable()) {
+    return done(Error{ErrorCode::unavailable, "job " + id + " is being written: try again"});
+  }
+  store_.remove_job(id, [weak = weak_from_this(), id, done = std::move(done)](const Result<Ok>& removed) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (removed) {
+      self->forget(id);
+      self->index_.erase(id);
+    }
+    done(removed);
+  });
+}
+
+}  // namespace perseus::live

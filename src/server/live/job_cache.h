@@ -1,0 +1,129 @@
+// The jobs in memory, and the only path by which they change: decide, fold, append to the store, then answer.
+//
+// Problem: an answered change must be durable; a commit takes milliseconds while thousands of ranks register at once; a
+//          store that hangs must not delay requests for known data.
+// Input:   commands: functions from a job to the events that a request makes.
+// Output:  `done` after the commit of these events and of every event that they were decided on. Each job has one
+//          append in progress; later events are folded into memory at once and go to the store together afterwards
+//          (group commit).
+// Errors:  a command's own: nothing happens; not_found: no such job; the store's: memory drops the rejected events
+//          and the commands return the error; unavailable: no answer within the time limit, so the outcome is
+//          unknown. While the store does not accept what time has made due, the job has a shadow, see shown_job.h.
+// Cost:    O(1) per command besides its events; reading a job O(its events), on the executor. The first change that a
+//          client waits for, while no other is in progress, copies the job, O(ranks), unless it is only a rank or a
+//          count.
+// Threads: io thread only.
+// Source:  docs/decisions/0008, 0032.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/live/job_hooks.h"
+#include "server/live/job_index.h"
+#include "server/live/job_log.h"
+#include "server/live/job_shadows.h"
+#include "server/live/job_wakes.h"
+#include "server/live/live_job.h"
+#include "server/work/store_access.h"
+
+namespace perseus::live {
+
+class JobCache : public std::enable_shared_from_this<JobCache> {
+ public:
+  using Found = FoundJob;
+
+  JobCache(work::StoreAccess& store, const Clock& clock, JobHooks hooks);
+  /// Reads the index, on this thread: for the start.
+  Status open(store::Store& store);
+
+  /// Calls `then` with the job: at once if it is in memory and up to date, otherwise after reading it, in the order
+  /// of the calls.
+  template <class Then>
+  void with(const std::string& id, Then then) {
+    if (LiveJob* live = current(id)) return then(Result<LiveJob*>(live));
+    load(id, std::move(then));
+  }
+  /// The job in memory, though the store may have newer events.
+  [[nodiscard]] LiveJob* in_memory(const std::string& id);
+  void execute(const std::string& id, JobCommand command);
+  void create(const std::string& id, JobCommand command);
+  /// Applies what follows from time or from news.
+  void touch(LiveJob& live);
+  /// Applies the same to the ranks' view while the store cannot accept it.
+  void touch_shadow(LiveJob& live) { shadows_.touch(live); }
+  void forget_finished(std::size_t keep);
+  /// Removes the job and its log permanently. unavailable while an append is in progress.
+  void remove(const std::string& id, std::function<void(const Status&)> done);
+
+  [[nodiscard]] const JobIndex& index() const { return index_; }
+  [[nodiscard]] JobIndex& index() { return index_; }
+  [[nodiscard]] const std::unordered_map<std::string, std::unique_ptr<LiveJob>>& live() const { return live_; }
+  /// The jobs whose wake is due; removes their wakes from the list.
+  std::vector<std::string> take_due(double now_s) { return wakes_.take_due(now_s); }
+  [[nodiscard]] std::optional<double> next_wake() const { return wakes_.next(); }
+  void set_wake(LiveJob& live, double now_s) { wakes_.set(live, now_s); }
+  /// Has tick() compare the job's plan with the desired one again.
+  void plan_anew(LiveJob& live, double now_s) {
+    live.settled = false;
+    live.retry_s = now_s;
+    set_wake(live, now_s);
+  }
+  /// A rank has called; if it or the job was silent, tick() notes that it no longer is.
+  void rank_called(LiveJob& live, int rank) {
+    const double now_s = clock_.now_s();
+    live.calls.record(rank, now_s);
+    if (live.job.silent || live.job.silent_ranks.contains(rank)) plan_anew(live, now_s);
+    const bool may_look = live.job.live() && live.job.ranks_registered > 1;
+    if (may_look && now_s >= live.calls.next_look_s) wakes_.set_to(live, now_s);
+  }
+  /// The job could not be read: take_due() returns it again at that time.
+  void wake_again(const std::string& id, double at_s) { wakes_.again(id, at_s); }
+  /// Called whenever next_wake() may have become earlier.
+  void on_earlier_wake(std::function<void()> earlier) { wakes_.earlier = std::move(earlier); }
+
+  /// Reads the job, and calls `then` as with() does.
+  void load(const std::string& id, Found then);
+  [[nodiscard]] bool is_loading(const std::string& id) const { return loading_.contains(id); }
+
+ private:
+  LiveJob* current(const std::string& id);
+  void read(const std::string& id);
+  /// `durable`: the job's durable events when the read began.
+  void was_read(const std::string& id, std::int64_t durable, Result<JobLog> read);
+  /// The answer for the waiting callbacks: the job, an error, or nothing, to read again.
+  std::optional<Result<LiveJob*>> take(const std::string& id, std::int64_t durable, Result<JobLog> read);
+  void install(LiveJob& live, JobLog read);
+  void forget(const std::string& id);
+  /// `is_durable`: all that a refusal may rest on.
+  void run(LiveJob& live, JobCommand command, bool is_durable = false);
+  void decide_again_once_durable(LiveJob& live, JobCommand command);
+  Status decide_into(LiveJob& live, JobOutbox::Entry& entry);
+  void follow_up(LiveJob& live, JobOutbox::Entry& entry, double now_s);
+  Status fold(LiveJob& live, JobOutbox::Entry& entry, jobs::EventBody body, double now_s);
+  void flush(LiveJob& live);
+  void appended(const std::string& id, Result<store::Appended> result);
+  void append_is_slow(const std::string& id);
+  void append_is_late(const std::string& id);
+  void was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries);
+  void fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error);
+  void became_durable(LiveJob& live, const std::vector<SequencedEvent>& events);
+  [[nodiscard]] store::JobIndexRow row_of(const LiveJob& live, double now_s) const;
+
+  work::StoreAccess& store_;
+  const Clock& clock_;
+  JobHooks hooks_;
+  std::unordered_map<std::string, std::vector<Found>> loading_;
+  JobIndex index_;
+  std::unordered_map<std::string, std::unique_ptr<LiveJob>> live_;
+  JobWakes wakes_;
+  JobShadows shadows_;
+};
+
+}  // namespace perseus::live

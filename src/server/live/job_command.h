@@ -1,0 +1,35 @@
+// A command that changes a job: it decides on events, and its client gets an answer once they are durable.
+//
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "server/jobs/event.h"
+#include "server/jobs/job.h"
+#include "server/store/store.h"
+
+namespace perseus::live {
+
+struct Decision {
+  std::vector<jobs::EventBody> events;
+  std::vector<store::Blob> blobs;
+  std::vector<std::string> holds = {};  ///< keys of other blobs that stay while the job exists
+};
+
+struct JobCommand {
+  std::function<Result<Decision>(const jobs::Job&, double now_s)> decide;
+  std::function<void(const Status&)> done;
+};
+
+/// An event with its place in the job's log.
+struct SequencedEvent {
+  std::int64_t sequence = 0;
+  jobs::Event event;
+};
+
+}  // namespace perseus::live

@@ -1,0 +1,53 @@
+// The changes of a job that are in memory and not durable yet: those that wait for an append, and those in it.
+//
+// Input:   entries: a command with the events and blobs that it decided on, or a command that only waits.
+// Output:  the next append, of everything that waits; its entries when it is over.
+// Errors:  none.
+// Cost:    O(events and blobs) per append.
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/live/job_command.h"
+
+namespace perseus::live {
+
+class JobOutbox {
+ public:
+  struct Entry {
+    JobCommand command;
+    std::vector<SequencedEvent> events;
+    std::vector<store::Blob> blobs;
+    std::vector<std::string> holds = {};
+  };
+
+  void add(Entry entry) { waiting_.push_back(std::move(entry)); }
+  /// Nothing waits for an append.
+  [[nodiscard]] bool empty() const { return waiting_.empty(); }
+  /// An append is in progress.
+  [[nodiscard]] bool is_appending() const { return appending_; }
+  [[nodiscard]] bool all_durable() const { return !appending_ && waiting_.empty(); }
+  /// True if the blob still waits to be written.
+  [[nodiscard]] bool is_pending(std::string_view blob) const;
+
+  /// The append of everything that waits, which is in progress from now on. `committed`: the job's durable events.
+  store::Append begin_append(const std::string& job, std::int64_t committed);
+  /// The append is over: its entries.
+  std::vector<Entry> end_append();
+  /// Entries that were decided on a job that differs from the store's: they must be decided again.
+  std::vector<Entry> take_waiting() { return std::exchange(waiting_, {}); }
+  /// The commands whose clients wait for an append; their events stay.
+  std::vector<JobCommand> take_commands();
+
+ private:
+  std::vector<Entry> waiting_;
+  std::vector<Entry> in_flight_;
+  bool appending_ = false;
+};
+
+}  // namespace perseus::live

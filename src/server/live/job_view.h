@@ -1,0 +1,19 @@
+// The view of a job for clients.
+//
+// Input:   the job in memory and the time.
+// Output:  its view: state, plan, stragglers and policies in words, savings so far; and its entry in lists.
+// Errors:  none.
+// Cost:    O(pipelines + notices), O(points) under a power cap.
+// Threads: io thread.
+#pragma once
+
+#include "server/live/live_job.h"
+
+namespace perseus::live {
+
+jobs::JobView view_of(const LiveJob& live, double now_s);
+/// Reported iterations under plans that are not in the log yet.
+std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live);
+jobs::JobSummary summary_of(const LiveJob& live);
+
+}  // namespace perseus::live

@@ -1,0 +1,63 @@
+#include "server/live/rank_reports.h"
+
+#include <algorithm>
+
+#include "server/jobs/job_savings.h"
+#include "server/jobs/job_shapes.h"
+
+namespace perseus::live {
+
+double RankReports::note_time(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s) {
+  const auto cost = jobs::iteration_cost(job, frontiers);
+  // Plans are slower than the possible minimum, but by less than this factor; steps of fewer microbatches are shorter.
+  double far_below = 0.25;
+  if (!job.shapes.empty() && job.plan) {
+    far_below *= static_cast<double>(std::ranges::min(jobs::shapes_of(job))) / std::max(1, job.plan->shape);
+  }
+  const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
+  constexpr auto kept_back = static_cast<std::int64_t>(jobs::FollowedIterations::kMostKept);
+  possible = std::max(possible, kept_back + jobs::iterations_in(now_s - job.created_s, fastest_s));
+  return fastest_s;
+}
+
+bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank,
+                                std::int64_t iteration, std::int64_t finished, double now_s) {
+  if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
+  return progress->report(rank, iteration, finished, now_s, note_time(job, frontiers, now_s));
+}
+
+bool RankReports::note_reported(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t last,
+                                std::int64_t count, double now_s) {
+  note_time(job, frontiers, now_s);
+  if (reported_.size() <= static_cast<std::size_t>(rank)) reported_.resize(static_cast<std::size_t>(rank) + 1);
+  Reported& of_rank = reported_[rank];
+  const std::int64_t further = last - of_rank.last;  // 0: a repeated report
+  const std::int64_t iterations = of_rank.iterations + (further < 0 ? count : std::min(further, count));
+  if (iterations > possible) return false;
+  of_rank = {iterations, last};
+  return true;
+}
+
+std::int64_t RankReports::next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
+                                                int margin_iterations) const {
+  if (!progress || !progress->iteration()) return 0;
+  std::int64_t iteration = *progress->iteration();
+  const auto cost = jobs::iteration_cost(job, frontiers);
+  const double time_s = cost ? cost->time.value() : job.profiled.highest_s;
+  if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - progress->at_s()) / time_s));
+  return iteration + 1 + margin_iterations;
+}
+
+void RankReports::counted_to(std::int64_t last_iteration) {
+  followed.counted_to(last_iteration);
+  uncounted_since_s.reset();
+}
+
+void RankReports::forget_iterations() {
+  progress.reset();
+  followed = {};
+  measured = {};
+  for (Reported& of_rank : reported_) of_rank.last = -1;
+}
+
+}  // namespace perseus::live

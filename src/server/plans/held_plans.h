@@ -1,0 +1,46 @@
+// Writes down which version of its plan each rank of a job has, while a power budget applies.
+//
+// Problem: watts that a job gives up may be granted to another one only when its ranks have the plan that gives them
+//          up, and every server, also a restarted one, must know that.
+// Input:   the versions that ranks name in their requests.
+// Output:  VersionHeld in the job's log: at once when all ranks have the newest version, otherwise after kGather_s.
+//          Plans without a budget, and plans that are not durable, are not noted.
+// Errors:  a write that fails is repeated when the ranks name their version again.
+// Cost:    O(1) per request, O(ranks) per event.
+// Threads: io thread.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "server/live/job_cache.h"
+
+namespace perseus::plans {
+
+class HeldPlans {
+ public:
+  static constexpr double kGather_s = 0.5;
+
+  HeldPlans(live::JobCache& jobs, const Clock& clock) : jobs_(jobs), clock_(clock) {}
+
+  /// A rank has named that version as the one that it has.
+  void note(live::LiveJob& live, int rank, std::int64_t version);
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const { return due_s_; }
+  /// Called when next_wake() has become earlier. May be empty.
+  std::function<void()> earlier_wake;
+
+ private:
+  void write(const std::string& id);
+
+  live::JobCache& jobs_;
+  const Clock& clock_;
+  std::set<std::string> noted_;  ///< jobs
+  std::optional<double> due_s_;
+};
+
+}  // namespace perseus::plans

@@ -1,0 +1,132 @@
+#include "server/power/limit_changes.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "base/json_writer.h"
+#include "io/formats/described_json.h"
+#include "planning/site/site_limits.h"
+#include "server/jobs/alert.h"
+
+namespace perseus::power {
+namespace {
+
+constexpr const char* kKey = "site/limit_changes";
+
+struct LimitChange {
+  std::string domain, text, by;
+  double at_s = 0;
+  std::int64_t number = 0;
+};
+struct StoredLimitChanges {
+  std::vector<LimitChange> changes;
+};
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, LimitChange>
+void describe(F& f, S& s) {
+  f.always("domain", s.domain);
+  f.always("text", s.text);
+  f("by", s.by);
+  f.always("at_s", s.at_s);
+  f("number", s.number);
+}
+template <class F, class S>
+requires std::is_same_v<std::remove_const_t<S>, StoredLimitChanges>
+void describe(F& f, S& s) { f.always("changes", s.changes); }
+
+/// What a later version wrote is ignored.
+std::vector<LimitChange> changes_in(const std::optional<std::string>& text) {
+  auto read =
+      text ? formats::parse_json_as<StoredLimitChanges>(*text, kKey) : Result<StoredLimitChanges>(StoredLimitChanges{});
+  return read ? std::move(read->changes) : std::vector<LimitChange>();
+}
+
+jobs::JobEvent event_of(const LimitChange& change) {
+  return {jobs::job_of_domain(change.domain),
+          change.number,
+          std::string(kLimitChanged),
+          change.at_s,
+          change.text,
+          change.by,
+          change.domain};
+}
+
+std::string limit_text(Watts limit) {
+  return limit == model::kNoLimit ? "none" : fmt::format("{:.6g} kW", limit.value() / 1000);
+}
+
+const model::DescribedDomain* domain_in(const jobs::SiteDocument* document, const std::string& name) {
+  if (document == nullptr) return nullptr;
+  const auto found = std::ranges::find(document->site.domains, name, &model::DescribedDomain::name);
+  return found == document->site.domains.end() ? nullptr : &*found;
+}
+
+/// Empty: from now on, the limits of the domain are the same.
+std::string difference(const model::DescribedDomain* before, const model::DescribedDomain* after, double now_s) {
+  const auto limit_of = [](const model::DescribedDomain* domain, double at_s) {
+    return domain == nullptr ? model::kNoLimit : site::limit_at(domain->limits, Seconds(at_s));
+  };
+  std::set<double> times{now_s};
+  for (const model::DescribedDomain* const domain : {before, after}) {
+    if (domain == nullptr) continue;
+    for (const model::LimitStep& step : domain->limits) times.insert(std::max(now_s, step.from.value()));
+  }
+  for (const double at_s : times) {
+    const Watts was = limit_of(before, at_s), is = limit_of(after, at_s);
+    if (was == is) continue;
+    const std::string from =
+        at_s > now_s ? fmt::format("{:%FT%TZ}", fmt::gmtime(static_cast<std::time_t>(at_s))) : std::string("now");
+    return fmt::format("limit from {} on: {}; before: {}", from, limit_text(is), limit_text(was));
+  }
+  return "";
+}
+
+}  // namespace
+
+Status LimitChanges::open(store::Store& from) {
+  const auto text = from.blob(kKey);
+  if (!text) return text.error();
+  for (const LimitChange& change : changes_in(*text)) on_(event_of(change));
+  return Ok{};
+}
+
+void LimitChanges::note(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by) {
+  const double now_s = clock_.now_s();
+  std::vector<std::string> names;
+  for (const jobs::SiteDocument* const document : {after, before}) {
+    if (document == nullptr) continue;
+    for (const model::DescribedDomain& domain : document->site.domains) {
+      if (std::ranges::find(names, domain.name) == names.end()) names.push_back(domain.name);
+    }
+  }
+  std::vector<LimitChange> made;
+  for (const std::string& name : names) {
+    std::string text = difference(domain_in(before, name), domain_in(after, name), now_s);
+    if (!text.empty()) made.push_back({name, std::move(text), by, now_s});
+  }
+  if (made.empty()) return;
+  store_.read<std::optional<std::string>>(
+      [](store::Store& from) { return from.blob(kKey); },
+      [weak = weak_from_this(), made = std::move(made)](const Result<std::optional<std::string>>& text) mutable {
+        const auto self = weak.lock();
+        if (!self) return;
+        StoredLimitChanges all{text ? changes_in(*text) : std::vector<LimitChange>()};
+        std::int64_t number = all.changes.empty() ? 0 : all.changes.back().number;
+        for (LimitChange& change : made) {
+          change.number = ++number;
+          self->on_(event_of(change));
+          all.changes.push_back(std::move(change));
+        }
+        if (all.changes.size() > kMost) {
+          all.changes.erase(all.changes.begin(), all.changes.end() - static_cast<std::ptrdiff_t>(kMost));
+        }
+        if (text) self->store_.put_blob({kKey, json_text(all)}, [](const Result<Ok>&) {});
+      });
+}
+
+}  // namespace perseus::power

@@ -1,0 +1,45 @@
+// Changes of the limits of a site, as events: the watts before and after, from when on, and who made them.
+//
+// Problem: jobs have logs, and a site has one document, which says nothing of earlier ones.
+// Input:   the documents before and after a change.
+// Output:  calls of `on` with an event (kLimitChanged, of job "site/DOMAIN") per domain whose limit differs at any time
+//          from now on: with those made before the start.
+// Errors:  a change that cannot be stored is an event of this server until its end.
+// Cost:    O(limits) per change; the last kMost are stored, in one blob.
+// Threads: io thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "server/jobs/requests.h"
+#include "server/jobs/site_document.h"
+#include "server/work/store_access.h"
+
+namespace perseus::power {
+
+inline constexpr std::string_view kLimitChanged = "limit_changed";
+
+class LimitChanges : public std::enable_shared_from_this<LimitChanges> {
+ public:
+  static constexpr std::size_t kMost = 200;
+
+  LimitChanges(work::StoreAccess& store, const Clock& clock, std::function<void(jobs::JobEvent)> on)
+      : store_(store), clock_(clock), on_(std::move(on)) {}
+
+  /// Reads what is stored, on this thread: for the start.
+  Status open(store::Store& from);
+  /// Null: there is no document.
+  void note(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by);
+
+ private:
+  work::StoreAccess& store_;
+  const Clock& clock_;
+  std::function<void(jobs::JobEvent)> on_;
+};
+
+}  // namespace perseus::power

@@ -1,0 +1,272 @@
+#include "server/power/site_admissions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "server/jobs/deployment.h"
+#include "server/jobs/drawn_power.h"
+#include "server/live/registration_checks.h"
+#include "server/plans/stored_profiles.h"
+#include "server/power/profile_power.h"
+
+namespace perseus::power {
+namespace {
+
+constexpr std::size_t kLongestName = 256;
+
+Status check_names(const jobs::SiteDocument& document, const jobs::AdmissionRequest& request) {
+  if (Status named = live::check_text("body: job", request.job, kLongestName); !named) return named;
+  if (Status named = live::check_text("body: team", request.team, kLongestName); !named) return named;
+  for (const std::string& host : request.hosts) {
+    if (Status named = live::check_text("body: hosts", host, kLongestName); !named) return named;
+  }
+  return jobs::check_domain(document, request.domain);
+}
+
+bool has_used(const FoundJobs& found, const std::string& job) {
+  return std::ranges::find(found.used, job) != found.used.end();
+}
+
+std::string asked_by(const std::string& by) { return by.empty() ? "" : fmt::format(", by the token {}", by); }
+
+}  // namespace
+
+std::string_view name_of(Admission::State state) {
+  switch (state) {
+    case Admission::State::admitted:
+      return "admitted";
+    case Admission::State::waits:
+      return "waits";
+    case Admission::State::refused:
+      return "refused";
+  }
+  return "";
+}
+
+void SiteAdmissions::admit(jobs::AdmissionRequest request, work::Done<Admission> done) {
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return done(no_site());
+  if (const Status checked = check_names(*document, request); !checked) return done(checked.error());
+  find_power(request, [weak = weak_from_this(), request, done = std::move(done)](const Result<KnownPower>& power) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!power) return done(power.error());
+    const auto asked = std::make_shared<Asked>(Asked{request, {}, *power, std::nullopt, done});
+    const Watts all_max = power->choices
+                              ? power->choices->all_max * power->correction
+                              : request.accelerators * request.accelerator_power.value_or(power->accelerator);
+    asked->answer.reservation = {request.job, request.domain, request.hosts, request.accelerators, all_max, 0,
+                                 0,           request.by,     request.team};
+    self->decide(asked);
+  });
+}
+
+// ---- What it can draw
+
+void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, work::Done<KnownPower> done) {
+  if (!request.like_job.empty()) return find_power_like(request, std::move(done));
+  if (request.profile.empty()) { return done(KnownPower{nullptr, 1, site_.documents().current()->accelerator_power}); }
+  store_.read<KnownPower>(
+      [name = request.profile, accelerators = request.accelerators,
+       limits = plans::input_limits(options_, 0)](store::Store& from) -> Result<KnownPower> {
+        auto choices = choices_of_profile(from, name, accelerators, limits);
+        if (!choices) return choices.error();
+        return KnownPower{std::make_shared<const jobs::PowerChoices>(*std::move(choices)), 1, Watts(0)};
+      },
+      std::move(done));
+}
+
+void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, work::Done<KnownPower> done) {
+  jobs_.with(request.like_job, [weak = weak_from_this(), accelerators = request.accelerators,
+                                each = site_.documents().current()->accelerator_power,
+                                done = std::move(done)](const Result<live::LiveJob*>& live) {
+    const auto self = weak.lock();
+    if (!self) return;
+    if (!live) return done(live.error());
+    const jobs::Job& job = (*live)->job;
+    std::set<std::string> keys;
+    for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(jobs::ruling_frontier(job, p));
+    const double correction = job.grant ? job.grant->correction : 1;
+    self->store_.read<KnownPower>(
+        [keys, accelerators, correction, each, bounded = job.spec.tier_bounded,
+         whose = fmt::format("the job '{}'", job.id)](store::Store& from) -> Result<KnownPower> {
+          KnownPower most{nullptr, correction, Watts(0)};
+          for (const std::string& key : keys) {
+            auto choices = choices_of_frontier(from, key, accelerators, whose);
+            if (!choices) return choices.error();
+            if (most.choices && choices->all_max <= most.choices->all_max) continue;
+            most.choices = std::make_shared<const jobs::PowerChoices>(*std::move(choices));
+          }
+          if (!most.choices) return most;
+          const Watts all_max = most.choices->all_max;
+          most.correction =
+              jobs::believed_power(bounded, all_max, accelerators * each).factor(most.correction, all_max);
+          return most;
+        },
+        done);
+  });
+}
+
+// ---- Decision
+
+Result<FoundJobs> SiteAdmissions::jobs_with(const List& list) {
+  auto found = site_.jobs_with(list);
+  const double now_s = clock_.now_s();
+  if (found && !found->reading) reading_since_s_.reset();
+  if (found && found->reading && !reading_since_s_) reading_since_s_ = now_s;
+  // A job that cannot be read does not stop others for long, as for the division of the watts.
+  const bool is_reading = !found || (found->reading && now_s < *reading_since_s_ + SitePower::kReading_s);
+  if (!is_reading) return *std::move(found);
+  return Error{ErrorCode::unavailable, "the jobs of the site are still being read: repeat the request"};
+}
+
+void SiteAdmissions::decide(const AskedPtr& asked) {
+  const auto ended = [weak = weak_from_this(), asked](const Result<Ok>& result) {
+    const auto self = weak.lock();
+    if (!self) return;
+    result ? self->decided(asked) : asked->done(result.error());
+  };
+  if (!asked->request.dry_run) {
+    const auto change = [weak = weak_from_this(), asked](List list, const work::Done<std::optional<List>>& then) {
+      if (const auto self = weak.lock()) self->decide_among(asked, std::move(list), then);
+    };
+    return site_.reservations().change(change, ended);
+  }
+  const auto then = [ended](const Result<std::optional<List>>& next) { next ? ended(Ok{}) : ended(next.error()); };
+  decide_among(asked, site_.reservations().at(clock_.now_s()), then);
+}
+
+void SiteAdmissions::decide_among(const AskedPtr& asked, List list, const work::Done<std::optional<List>>& then) {
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return then(Error{ErrorCode::not_found, "the site was removed meanwhile"});
+  const double now_s = clock_.now_s(), lasts_s = document->admission.value();
+  jobs::Reservation& own = asked->answer.reservation;
+  std::erase_if(list, [now_s](const jobs::Reservation& one) { return one.expires_s <= now_s; });
+  const auto before = std::ranges::find(list, own.job, &jobs::Reservation::job);
+  if (before != list.end() && before->is_same(own)) {
+    const bool renews = before->expires_s < now_s + kRenewed * lasts_s && !asked->request.dry_run;
+    if (renews) before->expires_s = now_s + lasts_s;
+    own = *before;
+    asked->answer.reserved = true;
+    return then(renews ? std::optional(std::move(list)) : std::nullopt);
+  }
+  if (before != list.end()) {
+    asked->answer.replaced = before->power;
+    list.erase(before);
+  }
+  if (list.size() >= kMostReservations) {
+    return then(
+        Error{ErrorCode::too_large, fmt::format("reservations: {}; allowed: {}", list.size() + 1, kMostReservations)});
+  }
+  own.since_s = now_s;
+  own.expires_s = now_s + lasts_s;
+  list.push_back(own);
+  auto found = jobs_with(list);
+  if (!found) return then(found.error());
+  if (has_used(*found, own.job)) return then(std::optional<List>());  // it has just started, and counts itself
+  asked->found = *std::move(found);
+  work::run_off_thread(
+      executor_, weak_from_this(), [site = asked->found->site] { return missing_for(site); },
+      [asked, list = std::move(list), then](SiteAdmissions& self, const std::vector<MissingWatts>& missing) {
+        self.name_missing(missing, asked->answer);
+        if (!missing.empty()) return then(std::optional<List>());
+        asked->found.reset();
+        asked->answer.reserved = asked->is_new = !asked->request.dry_run;
+        then(asked->request.dry_run ? std::nullopt : std::optional(list));
+      });
+}
+
+void SiteAdmissions::name_missing(const std::vector<MissingWatts>& missing, Admission& answer) const {
+  answer.missing.clear();
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return;
+  for (const MissingWatts& one : missing) {
+    answer.missing.push_back({document->site.domains[one.domain].name, one.watts});
+  }
+}
+
+Result<FoundJobs> SiteAdmissions::jobs_before(const jobs::Reservation& own) {
+  List list = site_.reservations().at(clock_.now_s());
+  // Later reservations do not delay earlier ones.
+  list.erase(std::ranges::find(list, own.job, &jobs::Reservation::job), list.end());
+  list.push_back(own);
+  return jobs_with(list);
+}
+
+void SiteAdmissions::decided(const AskedPtr& asked) {
+  Admission& answer = asked->answer;
+  const jobs::SiteDocument* const document = site_.documents().current();
+  if (document == nullptr) return asked->done(Error{ErrorCode::not_found, "the site was removed meanwhile"});
+  answer.domain = document->site.domains[jobs::domain_of(*document, answer.reservation)].name;
+  const bool replaces = asked->is_new || (asked->request.dry_run && !asked->found);
+  if (!replaces) answer.replaced.reset();
+  if (asked->found) return explain(asked);
+  auto found = jobs_before(answer.reservation);
+  const bool started = found && has_used(*found, answer.reservation.job);
+  answer.ready = started || (found && fits_now(found->site));
+  if (asked->is_new && options_.log) {
+    options_.log(fmt::format("site: {:.6g} W of '{}' are reserved for the job '{}', {:g} s{}{}",
+                             answer.reservation.power.value(), answer.domain, answer.reservation.job,
+                             document->admission.value(), asked_by(answer.reservation.by),
+                             answer.replaced ? fmt::format("; before: {:.6g} W", answer.replaced->value()) : ""));
+  }
+  if (!found || started) return asked->done(answer);
+  look_ahead(asked, *std::move(found));
+}
+
+LaterCase SiteAdmissions::later_case(const FoundJobs& found, const Asked& asked) const {
+  const double now_s = clock_.now_s();
+  const jobs::SiteDocument& document = *site_.documents().current();
+  return {document, found.site, found.accelerators, asked.request.accelerators, site_.meters().factors(document, now_s),
+          now_s};
+}
+
+void SiteAdmissions::look_ahead(const AskedPtr& asked, FoundJobs found) {
+  PoweredJob& own = found.site.jobs.back();
+  own.choices = asked->power.choices;
+  own.correction = asked->power.correction;
+  own.least_rate = asked->request.least_rate.value_or(site_.documents().current()->least_rate);
+  work::run_off_thread(
+      executor_, weak_from_this(), [later = later_case(found, *asked)] { return later_shortage(later); },
+      [asked](SiteAdmissions& self, const std::optional<LaterShortage>& shortage) {
+        if (shortage) {
+          asked->answer.short_from_s = shortage->from_s;
+          self.name_missing(shortage->missing, asked->answer);
+        }
+        asked->done(asked->answer);
+      });
+}
+
+void SiteAdmissions::explain(const AskedPtr& asked) {
+  executor_.submit(
+      work::Executor::Kind::reading,
+      [weak = weak_from_this(), asked, later = later_case(*asked->found, *asked)]() -> std::function<void()> {
+        const auto fit = std::make_shared<LaterFit>(later_fit(later));
+        return [weak, asked, fit] {
+          const auto self = weak.lock();
+          if (!self) return;
+          Admission& answer = asked->answer;
+          answer.state = fit->never ? Admission::State::refused : Admission::State::waits;
+          answer.from_s = fit->from_s;
+          if (fit->never) self->name_missing(fit->alone, answer);
+          asked->done(answer);
+        };
+      });
+}
+
+void SiteAdmissions::release(const std::string& job, const std::string& by, work::Done<Ok> done) {
+  const auto change = [log = options_.log, job, by](List list, const work::Done<std::optional<List>>& then) {
+    const auto removed = std::erase_if(list, [&job](const jobs::Reservation& one) { return one.job == job; });
+    if (removed == 0) {
+      return then(Error{ErrorCode::not_found, fmt::format("no watts are reserved for the job '{}'", job)});
+    }
+    if (log) log(fmt::format("site: the reservation for the job '{}' has ended: released{}", job, asked_by(by)));
+    then(std::optional(std::move(list)));
+  };
+  site_.reservations().change(change, std::move(done));
+}
+
+}  // namespace perseus::power

@@ -1,0 +1,59 @@
+// The document of the site in the store: the limits that the server keeps.
+//
+// Problem: several operators change one document; a change may not be lost, and applies only once stored.
+// Output:  current(), and calls of `applied` and `removed`.
+// Errors:  those of the store. conflict: the document is not the expected one.
+// Cost:    a write per change.
+// Threads: io thread.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "server/jobs/site_document.h"
+#include "server/work/store_access.h"
+#include "server/work/store_turns.h"
+
+namespace perseus::power {
+
+Error no_site();
+
+class SiteDocuments : public std::enable_shared_from_this<SiteDocuments> {
+ public:
+  explicit SiteDocuments(work::StoreAccess& store) : store_(store) {}
+
+  /// Reads the document, on this thread: for the start.
+  Status open(store::Store& from);
+  /// Stores the document before it applies. `expected`: the tag of the document that it replaces (jobs::site_tag()), or
+  /// "*" for any; conflict: there is another one, or none.
+  void set(jobs::SiteDocument document, std::optional<std::string> expected, work::Done<Ok> done,
+           const std::string& by = {});
+  /// not_found: there is none.
+  void clear(work::Done<Ok> done, const std::string& by = {});
+  /// not_found: there is none.
+  [[nodiscard]] Result<std::string> text() const;
+  /// Null: none.
+  [[nodiscard]] const jobs::SiteDocument* current() const { return document_ ? &*document_ : nullptr; }
+
+  std::function<void()> applied;  ///< current() is another one, or null. Never empty.
+  std::function<void()> removed;  ///< after `applied`. Never empty.
+  /// Another document is stored; null: there was, or is, none. May be empty.
+  std::function<void(const jobs::SiteDocument* before, const jobs::SiteDocument* after, const std::string& by)> changed;
+
+ private:
+  void put(const jobs::SiteDocument& document, const std::string& by, work::Done<Ok> done);
+  void remove(const std::string& by, work::Done<Ok> done);
+  void changed_to(std::optional<jobs::SiteDocument> document, std::string text, const std::string& by);
+  void apply(std::optional<jobs::SiteDocument> document, std::string text);
+
+  work::StoreAccess& store_;
+  std::shared_ptr<work::StoreTurns> turns_ =
+      std::make_shared<work::StoreTurns>();  ///< what one has read stays until it has put
+  std::optional<jobs::SiteDocument> document_;
+  std::string text_;  ///< of the document
+};
+
+}  // namespace perseus::power

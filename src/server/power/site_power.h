@@ -1,0 +1,107 @@
+// Keeps the watt limits of a site: grants each running job a mean power, and changes the grants such that no limit is
+// exceeded meanwhile.
+//
+// Problem: limits change, jobs come and go, ranks take a while to follow, and servers crash. docs/power.md, "On a
+//          server".
+// Input:   the site document; the jobs, with their frontiers, and the versions that their ranks have (HeldPlans).
+// Output:  PowerGranted in the log of each job whose grant changes; FollowUps then deploys the plan under it. Of
+//          several servers on a database, the one with the claim grants. view(): limits, grants and what they lack.
+// Errors:  those of the store. While the claim cannot be renewed, no grant changes.
+// Cost:    every kTick_s, O(jobs + their ranks), and a division on the executor of the server that grants. What a job
+//          can draw is computed again after each of its events.
+// Threads: io thread.
+// Source:  docs/decisions/0052.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/live/job_cache.h"
+#include "server/plans/planning_options.h"
+#include "server/power/powered_jobs.h"
+#include "server/power/reservations.h"
+#include "server/power/site_ahead.h"
+#include "server/power/site_documents.h"
+#include "server/power/site_meters.h"
+#include "server/power/site_power_view.h"
+#include "server/work/store_access.h"
+
+namespace perseus::power {
+
+class SitePower : public std::enable_shared_from_this<SitePower> {
+ public:
+  static constexpr double kTick_s = 1, kReading_s = 10, kAhead_s = 30, kCorrection_s = 60, kSettled_s = 30;
+  /// Plans keep the limits of so much time; what falls later is sent ahead. A tick more than the time to the next plan.
+  static constexpr double kPlanned_s = 2 * kTick_s;
+
+  SitePower(const plans::PlanningOptions& options, work::StoreAccess& store, live::JobCache& jobs, const Clock& clock,
+            work::Executor& executor);
+
+  /// Its limits apply as soon as they are stored.
+  SiteDocuments& documents() { return *documents_; }
+  SiteMeters& meters() { return *meters_; }
+  Reservations& reservations() { return *reservations_; }
+  Result<SitePowerView> view();
+  /// Empty: there is no document.
+  std::vector<SiteDomainView> domains_now();
+  /// What the allocation has led to; nothing before the first division.
+  std::optional<SitePowerView> allocated_now();
+  /// One job under the limits of the document; nothing without a document, or for a job that has ended.
+  std::optional<jobs::JobView::SitePart> job_now(const std::string& job);
+  /// The running jobs under the limits of now; nothing without a document, or while a job is being read.
+  std::optional<PoweredSite> jobs_now();
+  /// The same with these reservations instead of the stored ones.
+  std::optional<FoundJobs> jobs_with(const std::vector<jobs::Reservation>& reservations);
+  /// Events of a job may change the allocation.
+  void noticed(const live::LiveJob& live);
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// Called when next_wake() has become earlier. May be empty.
+  std::function<void()> earlier_wake;
+
+ private:
+  [[nodiscard]] const jobs::SiteDocument* current() const { return documents_->current(); }
+  /// There must be a document.
+  SitePowerView view_now();
+  void changed();
+  void document_applied();
+  void allocate(double now_s);
+  void release_all();
+  /// Compares the meters with what is planned, where no job's power changes.
+  void correct_by_meters(double now_s);
+  /// The running jobs; nothing while one that may draw power is being read.
+  std::optional<FoundJobs> find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations);
+  struct Divided {
+    PoweredSite site;
+    SiteShares shares;
+    std::vector<LaterLimits> falls;
+    std::optional<BudgetsAhead> ahead;  ///< nothing: what is known of later falls stays
+  };
+  void divided(std::uint64_t run, Divided result);
+  void grant(const PoweredJob& job, Watts watts, double now_s);
+
+  live::JobCache& jobs_;
+  const Clock& clock_;
+  work::Executor& executor_;
+  std::shared_ptr<SiteDocuments> documents_;
+  std::shared_ptr<SiteMeters> meters_;
+  std::shared_ptr<Reservations> reservations_;
+  PoweredJobs powered_jobs_;
+  double opened_s_;
+  double next_s_ = 0;
+  bool dividing_ = false;
+  std::uint64_t runs_ = 0;  ///< divisions begun; an older one's result is not used
+  SiteShares last_;         ///< for the view
+  double next_ahead_s_ = 0, next_correction_s_ = 0;
+  std::vector<LaterLimits> falls_;                               ///< those of ahead_
+  std::map<std::string, std::vector<jobs::LaterBudget>> ahead_;  ///< by job that was looked at: what it draws later
+  bool falls_on_ = false;  ///< within a ramp: what it draws from the end of a plan on has begun already
+};
+
+}  // namespace perseus::power

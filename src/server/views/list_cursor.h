@@ -1,0 +1,26 @@
+// A cursor of a list that is ordered by time, as text: "1700000000.25,plan_not_kept,j_...".
+//
+// Input:   the time of a row, and the names that tell rows of that time apart; only the last name may contain commas.
+// Output:  text(): the cursor; parse(): the same values again.
+// Errors:  parse(): nothing for text with fewer names, or without a finite time.
+// Cost:    linear in the text.
+// Threads: plain values.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace perseus::views {
+
+struct ListCursor {
+  double time_s = 0;
+  std::vector<std::string> names;
+
+  [[nodiscard]] std::string text() const;
+  static std::optional<ListCursor> parse(std::string_view text, std::size_t names);
+};
+
+}  // namespace perseus::views

@@ -1,0 +1,99 @@
+// The last events of all jobs, by time: what happened on the cluster, and who did it.
+//
+// Problem: each job has a log of its own, and most of its events are reports of ranks.
+// Input:   events as they become durable; the logs of jobs that another server, or this one before its start, changed;
+//          changes of limits (limit_changes.h).
+// Output:  the last kMostEvents events that is_notable() keeps, each once, in pages, the last one first. page() first
+//          reads, at its first use, the last kEventsRead events of the kJobsRead jobs that changed last; later, of the
+//          jobs that changed since without an event here.
+// Errors:  of page(): the store's.
+// Cost:    O(log events) per event. page(): O(jobs), at most one read each kBetweenReads_s.
+// Threads: io thread; logs are read on the executor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/jobs/requests.h"
+#include "server/live/job_cache.h"
+
+namespace perseus::views {
+
+class RecentEvents : public std::enable_shared_from_this<RecentEvents> {
+ public:
+  static constexpr std::size_t kMostEvents = 2000, kJobsRead = 200;
+  static constexpr std::int64_t kEventsRead = 100;
+  static constexpr double kBetweenReads_s = 5;
+
+  /// A place in the order: later events come first.
+  struct Place {
+    double at_s = 0;
+    std::string job;
+    std::int64_t sequence = 0;
+    bool operator<(const Place& other) const;
+  };
+  struct Query {
+    std::size_t limit = 0;
+    std::optional<Place> after;
+    std::function<bool(const jobs::JobEvent&)> wanted;  ///< empty: every event
+  };
+  struct Page {
+    std::vector<jobs::JobEvent> events;
+    std::optional<Place> next;  ///< the next page starts after it; nothing: no more events
+  };
+
+  RecentEvents(const live::JobCache& jobs, work::StoreAccess& store, const Clock& clock)
+      : jobs_(jobs), store_(store), clock_(clock) {}
+
+  void take(const std::string& job, const std::vector<live::SequencedEvent>& events);
+  /// The job is about to be removed, by that caller; forget_removal() ends that.
+  void expect_removal(const std::string& job, const std::string& by) { removed_by_[job] = by; }
+  void forget_removal(const std::string& job) { removed_by_.erase(job); }
+  void job_removed(const store::JobIndexRow& gone);
+  /// An event that no log has. Twice the same one counts once.
+  void add(jobs::JobEvent event);
+  void page(Query query, work::Done<Page> done);
+
+ private:
+  struct Seen {
+    std::int64_t to = 0;     ///< the last event taken
+    bool past_read = false;  ///< those before it too
+  };
+  struct Wanted {
+    std::string job;
+    std::int64_t after = 0;
+  };
+  struct Read {
+    std::vector<jobs::JobEvent> events;
+    std::vector<std::pair<std::string, std::int64_t>> to;  ///< by job
+  };
+
+  [[nodiscard]] std::vector<Wanted> behind() const;
+  [[nodiscard]] Page made(const Query& query) const;
+
+  const live::JobCache& jobs_;
+  work::StoreAccess& store_;
+  const Clock& clock_;
+  std::map<Place, jobs::JobEvent> events_;
+  std::unordered_map<std::string, Seen> seen_;
+  std::map<std::string, std::string> removed_by_;
+  std::optional<double> read_s_;
+};
+
+/// False for events that ranks or time cause again and again.
+bool is_notable(std::string_view kind);
+
+/// "1700000000.25,17,j_..."
+std::string format_event_cursor(const RecentEvents::Place& place);
+std::optional<RecentEvents::Place> parse_event_cursor(std::string_view text);
+
+}  // namespace perseus::views

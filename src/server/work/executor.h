@@ -1,0 +1,42 @@
+// Runs work off the io thread: planning, parsing, reads of the store.
+//
+// Input:   work, which must not refer to objects of the io thread.
+// Output:  the function that the work returns runs on the io thread afterwards.
+// Errors:  none; work does not throw.
+// Threads: submit() any.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace perseus::work {
+
+class Executor {
+ public:
+  using Work = std::function<std::function<void()>()>;
+  /// Work of requests, about a millisecond each, precedes reading known frontiers, of which a restarted server has
+  /// many, and neither waits for planning. Refining, which may take minutes and for which no rank waits, runs beside
+  /// the rest at a lower priority. Reads of the store have their own thread, so that a database that hangs delays
+  /// nothing else.
+  enum class Kind : unsigned char { request, reading, planning, refining, store };
+  Executor() = default;
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+  virtual ~Executor() = default;
+  virtual void submit(Kind kind, Work work) = 0;
+};
+
+/// Runs `work` on the executor as work of a request, and then `then` with its owner and the result on the io thread,
+/// if the owner still exists.
+template <class Owner, class Work, class Then>
+void run_off_thread(Executor& executor, std::weak_ptr<Owner> owner, Work work, Then then) {
+  executor.submit(Executor::Kind::request, [owner = std::move(owner), work = std::move(work), then = std::move(then)] {
+    const auto outcome = std::make_shared<decltype(work())>(work());
+    return std::function<void()>([owner, then, outcome] {
+      if (const auto self = owner.lock()) then(*self, std::move(*outcome));
+    });
+  });
+}
+
+}  // namespace perseus::work

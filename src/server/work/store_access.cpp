@@ -1,0 +1,158 @@
+#include "server/work/store_access.h"
+
+#include <algorithm>
+
+namespace perseus::work {
+
+Error StoreAccess::not_answered() {
+  return {ErrorCode::unavailable,
+          "database: it does not answer; a change that was sent to it may still take effect: try again"};
+}
+
+std::uint64_t StoreAccess::begin(Kind kind, std::function<void()> late) {
+  open_[kind].emplace(next_, Call{clock_.now_s(), std::move(late)});
+  if (open_[kind].size() == 1 && earlier_wake) earlier_wake();
+  return next_++;
+}
+
+void StoreAccess::end(Kind kind, std::uint64_t id, const std::optional<Error>& error) {
+  open_[kind].erase(id);
+  late_[kind].erase(id);
+  unhurried_.erase(id);
+  if (kind == reads) read_answered_s_ = clock_.now_s();
+  if (!error || error->code != ErrorCode::unavailable) {
+    failed_[kind].reset();
+  } else if (failed_[kind]) {
+    failed_[kind]->error = *error;
+  } else {
+    failed_[kind] = Failure{*error, clock_.now_s()};
+  }
+}
+
+void StoreAccess::append(store::Append append, Done<store::Appended> done, std::function<void()> slow,
+                         std::function<void()> late) {
+  const std::uint64_t id = begin(writes, std::move(late));
+  unhurried_.emplace(id, Call{clock_.now_s(), std::move(slow)});
+  store_.append(std::move(append),
+                [weak = weak_from_this(), id, done = std::move(done)](Result<store::Appended> result) {
+                  const auto self = weak.lock();
+                  if (!self) return;
+                  self->end(writes, id, result ? std::nullopt : std::optional(result.error()));
+                  done(std::move(result));
+                });
+}
+
+void StoreAccess::remove_job(std::string job, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.remove_job(std::move(job), std::move(then)); });
+}
+void StoreAccess::pack_job(std::string job, Done<bool> done) {
+  write(std::move(done), [&](Done<bool> then) { store_.pack_job(std::move(job), std::move(then)); });
+}
+void StoreAccess::sweep(store::Sweep sweep, Done<bool> done) {
+  write(std::move(done), [&](Done<bool> then) { store_.sweep(std::move(sweep), std::move(then)); });
+}
+void StoreAccess::write_history(std::vector<store::HistoryRow> rows, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.write_history(std::move(rows), std::move(then)); });
+}
+void StoreAccess::age_history(store::AgeHistory age, Done<bool> done) {
+  write(std::move(done), [&](Done<bool> then) { store_.age_history(age, std::move(then)); });
+}
+void StoreAccess::write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.write_site_history(std::move(rows), std::move(then)); });
+}
+void StoreAccess::put_blob(store::Blob blob, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.put_blob(std::move(blob), std::move(then)); });
+}
+void StoreAccess::remove_blob(std::string key, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.remove_blob(std::move(key), std::move(then)); });
+}
+void StoreAccess::put_token(store::TokenRow token, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.put_token(std::move(token), std::move(then)); });
+}
+void StoreAccess::revoke_token(std::string hash, Done<Ok> done) {
+  write(std::move(done), [&](Done<Ok> then) { store_.revoke_token(std::move(hash), std::move(then)); });
+}
+void StoreAccess::tick(double now_s) {
+  std::vector<std::function<void()>> over;
+  const auto take = [&](Kind kind, Calls& calls, double after_s, Calls* given_up) {
+    while (!calls.empty() && waits_since(kind, calls.begin()->second) + after_s <= now_s) {
+      auto call = calls.extract(calls.begin());
+      over.push_back(std::move(call.mapped().over));
+      if (given_up != nullptr) given_up->insert(std::move(call));
+    }
+  };
+  take(writes, unhurried_, kSlow_s, nullptr);
+  for (const Kind kind : {reads, writes}) take(kind, open_[kind], limit_s_, &late_[kind]);
+  for (const auto& call : over) call();
+}
+
+std::optional<double> StoreAccess::next_wake() const {
+  std::optional<double> next;
+  const auto earlier = [&](Kind kind, const Calls& calls, double after_s) {
+    if (calls.empty()) return;
+    const double wake_s = waits_since(kind, calls.begin()->second) + after_s;
+    next = std::min(next.value_or(wake_s), wake_s);
+  };
+  earlier(writes, unhurried_, kSlow_s);
+  for (const Kind kind : {reads, writes}) earlier(kind, open_[kind], limit_s_);
+  return next;
+}
+
+void StoreAccess::probe() {
+  if (std::exchange(probing_, true)) return;
+  const auto write = [weak = weak_from_this()](const Result<Ok>&) {
+    const auto self = weak.lock();
+    if (!self) return;
+    // Only a successful write shows that a disk is no longer full.
+    const bool may_write = !self->failed_[writes] && self->store_.read_only().empty();
+    if (may_write || self->writes_late()) return void(self->probing_ = false);
+    self->put_blob({"probe", ""}, [weak](const Result<Ok>&) {
+      if (const auto now = weak.lock()) now->probing_ = false;
+    });
+  };
+  read<Ok>(
+      [](store::Store& store) -> Result<Ok> {
+        if (const auto read = store.read("probe", 0); !read) return read.error();
+        const auto blob = store.blob("probe");
+        return blob ? Result<Ok>(Ok{}) : Result<Ok>(blob.error());
+      },
+      write);
+}
+
+std::optional<std::int64_t> StoreAccess::size_bytes() {
+  if (!std::exchange(measuring_, true)) {
+    read<std::int64_t>([](store::Store& store) { return store.size_bytes(); },
+                       [weak = weak_from_this()](const Result<std::int64_t>& bytes) {
+                         const auto self = weak.lock();
+                         if (!self) return;
+                         self->measuring_ = false;
+                         if (bytes) self->size_bytes_ = *bytes;
+                       });
+  }
+  return size_bytes_;
+}
+
+bool StoreAccess::is_busy() const {
+  const auto any = [](const Calls& calls) { return !calls.empty(); };
+  return std::ranges::any_of(open_, any) || std::ranges::any_of(late_, any);
+}
+
+StoreHealth StoreAccess::health() const {
+  const double now_s = clock_.now_s();
+  StoreHealth health;
+  const auto failing = [&](const std::string& problem, double since_s) {
+    if (health.answers || since_s < health.since_s) health = {false, problem, since_s};
+  };
+  if (const std::string why = store_.read_only(); !why.empty()) failing(why, opened_s_);
+  for (const Kind kind : {reads, writes}) {
+    if (failed_[kind]) failing(failed_[kind]->error.message, failed_[kind]->since_s);
+    for (const Calls* calls : {&open_[kind], &late_[kind]}) {
+      if (calls->empty()) continue;
+      const double since_s = waits_since(kind, calls->begin()->second);
+      if (since_s + kSlow_s <= now_s) failing("it does not answer", since_s);
+    }
+  }
+  return health;
+}
+
+}  // namespace perseus::work

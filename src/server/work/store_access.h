@@ -1,0 +1,151 @@
+// The io thread's access to the store: reads run on the executor, and every call is answered within a bounded time.
+//
+// Input:   a store whose reads block; an executor with threads for Kind::store; a clock.
+// Output:  `done` of each call, once, on the io thread, inside the call or later.
+// Errors:  the store's. `unavailable` after `limit_s` without an answer: a write may still complete, so its caller
+//          must report the outcome as unknown. For a read the time counts from the last answer to any read: a long
+//          queue that advances is not late. While a call is late, later calls fail at once, so that they do not pile
+//          up.
+// Cost:    one map entry per call.
+// Threads: io thread. The io thread has no other access to the store, so it cannot block on a read.
+// Source:  docs/decisions/0032.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "server/store/store.h"
+#include "server/work/done.h"
+#include "server/work/executor.h"
+
+namespace perseus::work {
+
+/// State of the store at the last check.
+struct StoreHealth {
+  bool answers = true;
+  std::string problem;  ///< why it does not work; empty: it works
+  double since_s = 0;   ///< since when
+};
+
+class StoreAccess : public std::enable_shared_from_this<StoreAccess> {
+ public:
+  StoreAccess(store::Store& store, const Clock& clock, Executor& executor, double limit_s)
+      : store_(store), clock_(clock), executor_(executor), limit_s_(limit_s), opened_s_(clock.now_s()) {}
+
+  /// `work` runs on the executor. It must not refer to objects of the io thread.
+  template <class T, class Work>
+  void read(Work work, Done<T> done) {
+    if (!late_[reads].empty()) return done(not_answered());
+    executor_.submit(Executor::Kind::store,
+                     [&store = store_, work = std::move(work),
+                      bounded = watched<T>(reads, std::move(done))]() -> std::function<void()> {
+                       auto result = std::make_shared<Result<T>>(work(store));
+                       return [bounded, result] { bounded(std::move(*result)); };
+                     });
+  }
+
+  /// `slow` is called once if there is no answer after kSlow_s, `late` once after the limit. `done` is called with
+  /// the store's answer, however late.
+  void append(store::Append append, Done<store::Appended> done, std::function<void()> slow, std::function<void()> late);
+  void remove_job(std::string job, Done<Ok> done);
+  void pack_job(std::string job, Done<bool> done);
+  void sweep(store::Sweep sweep, Done<bool> done);
+  void write_history(std::vector<store::HistoryRow> rows, Done<Ok> done);
+  void age_history(store::AgeHistory age, Done<bool> done);
+  void write_site_history(std::vector<store::SiteRow> rows, Done<Ok> done);
+  void put_blob(store::Blob blob, Done<Ok> done);
+  void remove_blob(std::string key, Done<Ok> done);
+  void put_token(store::TokenRow token, Done<Ok> done);
+  void revoke_token(std::string hash, Done<Ok> done);
+
+  /// True if a write is unanswered after the limit: new ones would only queue up behind it.
+  [[nodiscard]] bool writes_late() const { return !late_[writes].empty(); }
+  [[nodiscard]] static Error not_answered();
+
+  /// Answers the calls whose time is over.
+  void tick(double now_s);
+  [[nodiscard]] std::optional<double> next_wake() const;
+  /// For an orderly stop: applies from now on, also to calls in progress.
+  void set_limit(double limit_s) { limit_s_ = limit_s; }
+  /// Called whenever next_wake() may have become earlier.
+  std::function<void()> earlier_wake;
+
+  [[nodiscard]] bool is_busy() const;
+
+  /// Size of the database at the last query; starts a new query for the next call. Nothing: not known yet.
+  std::optional<std::int64_t> size_bytes();
+  [[nodiscard]] store::CommitCounts commits() const { return store_.commits(); }
+
+  /// Sends a small query to the store to check its health. At most one at a time.
+  void probe();
+  [[nodiscard]] StoreHealth health() const;
+
+ private:
+  enum Kind : unsigned char { reads, writes };
+  struct Call {
+    double began_s = 0;
+    std::function<void()> over;
+  };
+  using Calls = std::map<std::uint64_t, Call>;  ///< the oldest has the smallest number
+  static constexpr double kSlow_s = 1;
+
+  /// The time from which the lateness of the oldest open call counts.
+  [[nodiscard]] double waits_since(Kind kind, const Call& oldest) const {
+    return kind == reads ? std::max(oldest.began_s, read_answered_s_) : oldest.began_s;
+  }
+  /// Calls `late` once when the limit has passed.
+  std::uint64_t begin(Kind kind, std::function<void()> late);
+  /// Call when the store has answered.
+  void end(Kind kind, std::uint64_t id, const std::optional<Error>& error);
+  template <class T>
+  Done<T> watched(Kind kind, Done<T> done) {
+    const auto answer = std::make_shared<Done<T>>(std::move(done));
+    const auto take = [answer] { return std::exchange(*answer, {}); };
+    const std::uint64_t id = begin(kind, [take] {
+      if (const auto unanswered = take()) unanswered(not_answered());
+    });
+    return [weak = weak_from_this(), kind, id, take](Result<T> result) {
+      const auto self = weak.lock();
+      if (!self) return;
+      self->end(kind, id, result ? std::nullopt : std::optional(result.error()));
+      if (const auto done_now = take()) done_now(std::move(result));
+    };
+  }
+
+  /// Rejects a write that would only queue up behind a late one.
+  template <class T, class Start>
+  void write(Done<T> done, Start start) {
+    if (writes_late()) return done(not_answered());
+    start(watched<T>(writes, std::move(done)));
+  }
+
+  store::Store& store_;
+  const Clock& clock_;
+  Executor& executor_;
+  double limit_s_;
+  double opened_s_;
+  std::uint64_t next_ = 1;
+  double read_answered_s_ = 0;
+  std::array<Calls, 2> open_;  ///< by Kind, as the next two
+  std::array<Calls, 2> late_;  ///< past the limit, and not yet answered by the store
+  struct Failure {
+    Error error;
+    double since_s = 0;
+  };
+  std::array<std::optional<Failure>, 2> failed_;
+  Calls unhurried_;  ///< of open_: not slow yet
+  bool probing_ = false;
+  bool measuring_ = false;
+  std::optional<std::int64_t> size_bytes_;
+};
+
+}  // namespace perseus::work

@@ -1,0 +1,43 @@
+// Database space of each token's jobs: their logs, their history, and the blobs that they hold.
+//
+// Input:   writes as they are sent to the store; at intervals the whole index and the held blobs, which correct the
+//          sum. A blob that several jobs of a token hold counts once for it.
+// Output:  bytes by token. Blobs held through others' work (a frontier), and history, count from the next
+//          correction on.
+// Errors:  while the store does not answer, the sum stays as it is.
+// Cost:    a table entry per token; one scan of the index at the start, and every ten minutes on the executor.
+// Threads: io thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "server/work/store_access.h"
+
+namespace perseus::work {
+
+class StoredBytes : public std::enable_shared_from_this<StoredBytes> {
+ public:
+  using ByToken = std::unordered_map<std::string, std::int64_t>;
+
+  /// `counted`: the present sizes, by count(). An error: counted again at the next tick.
+  StoredBytes(StoreAccess& store, Result<ByToken> counted, double now_s);
+  static Result<ByToken> count(store::Store& store);
+  /// Adds bytes that the token's jobs write.
+  void add(const std::string& token, std::int64_t bytes) { since_[token] += bytes; }
+  [[nodiscard]] std::int64_t of(const std::string& token) const;
+  /// Call it at least every few minutes.
+  void tick(double now_s);
+
+ private:
+  StoreAccess& store_;
+  ByToken counted_;  ///< at the last correction
+  ByToken before_;   ///< written between that correction and the one in progress
+  ByToken since_;
+  double next_s_;
+  bool counting_ = false;
+};
+
+}  // namespace perseus::work

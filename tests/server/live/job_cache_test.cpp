@@ -1,0 +1,71 @@
+// Changes of a job while the store commits others, and after it has failed.
+#include "server/live/job_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/jobs_in_memory.h"
+
+namespace perseus::live {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::JobsInMemory;
+
+class JobCacheTest : public ::testing::Test {
+ protected:
+  JobCacheTest() { base_.create("job"); }
+  /// Adds a policy; refused where there is one.
+  testing::Answer<Ok> set_first_policy() {
+    testing::Answer<Ok> answer;
+    base_.jobs().execute("job", {[](const jobs::Job& job, double) -> Result<Decision> {
+                                   if (!job.policies.empty()) return Error{ErrorCode::conflict, "there is one"};
+                                   return Decision{{jobs::PolicySet{jobs::PowerCap{Watts(900)}}}, {}};
+                                 },
+                                 answer.take()});
+    return answer;
+  }
+
+  JobsInMemory base_;
+};
+
+TEST_F(JobCacheTest, ARefusalWaitsUntilWhatItRestsOnIsDurable) {
+  const auto first = set_first_policy(), second = set_first_policy();
+  EXPECT_FALSE(second.given()) << "the first change may fail";
+  base_.settle();
+  EXPECT_TRUE(first->ok());
+  ASSERT_TRUE(second.given());
+  EXPECT_EQ(second->error().message, "there is one");
+  const auto third = set_first_policy();
+  EXPECT_TRUE(third.given() && !third->ok()) << "nothing is under way: at once";
+}
+
+TEST_F(JobCacheTest, WhatTheStoreRefusesIsUndoneAndWhatRestedOnItIsAnError) {
+  base_.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
+  const auto first = set_first_policy(), second = set_first_policy();
+  base_.settle();
+  EXPECT_EQ(first->error().message, "the disk is full");
+  EXPECT_EQ(second->error().message, "the disk is full");
+  base_.database().write_failure.reset();
+  const auto again = set_first_policy();
+  base_.settle();
+  EXPECT_TRUE(again->ok());
+  EXPECT_EQ(base_.live("job").job.policies.size(), 1U);
+}
+
+TEST_F(JobCacheTest, ALogThatHasChangedBehindItIsReadAgain) {
+  base_.append("job", {jobs::JobSeen{}});
+  base_.database().jobs.at("job").events.pop_back();  // as from a backup
+  base_.database().jobs.at("job").index.last_sequence -= 1;
+  const auto refused = set_first_policy();
+  base_.settle();
+  EXPECT_EQ(refused->error().code, ErrorCode::unavailable);
+  EXPECT_THAT(refused->error().message, HasSubstr("its log is not the one that this server knew"));
+  const auto again = set_first_policy();
+  base_.settle();
+  EXPECT_TRUE(again->ok());
+  EXPECT_EQ(base_.live("job").job.sequence, 4);
+}
+
+}  // namespace
+}  // namespace perseus::live

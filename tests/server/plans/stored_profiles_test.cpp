@@ -1,0 +1,142 @@
+// Named and learned profiles in the store.
+#include "server/plans/stored_profiles.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/service_parts.h"
+
+namespace perseus::plans {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kTwoStages;
+using ::testing::SizeIs;
+
+class StoredProfilesTest : public ::testing::Test, protected testing::ServiceParts {
+ protected:
+  static jobs::NamedProfile named(const std::string& name, const std::string& csv = kTwoStages) {
+    jobs::NamedProfile profile{name, csv, {}, "NVIDIA H100"};
+    profile.shape.microbatches = 2;
+    return profile;
+  }
+  Result<jobs::StoredProfile> put(const jobs::NamedProfile& profile) {
+    return answer_of<jobs::StoredProfile>([&](auto done) { profiles->put(profile, done); });
+  }
+  Result<jobs::NamedProfile> get(const std::string& name) {
+    return answer_of<jobs::NamedProfile>([&](auto done) { profiles->get(name, done); });
+  }
+  Result<Ok> remove(const std::string& name) {
+    return answer_of<Ok>([&](auto done) { profiles->remove(name, done); });
+  }
+  std::vector<std::string> names() {
+    return answer_of<std::vector<std::string>>([&](auto done) { profiles->names(done); }).value();
+  }
+  std::vector<jobs::LearnedProfile> learned() {
+    return answer_of<std::vector<jobs::LearnedProfile>>([&](auto done) { profiles->learned(done); }).value();
+  }
+  /// A profile that the job "teacher" has learned, with its input in the store.
+  void learn() {
+    const jobs::KnownInput known = testing::two_stages_input();
+    base.database().blobs[known.blob.key] = known.blob.bytes;
+    jobs::LearnedProfile profile{"", known.event.input, "", "gpt3", "teacher"};
+    base.database().blobs[kKey] = live::learned_blob(kKey, profile).bytes;
+    trial_ = {known.event, kKey, known.event.input, "teacher"};
+  }
+  void note_trial(bool agreed) {
+    profiles->note_trial("pupil", trial_, {agreed, "the figures"});
+    base.settle();
+  }
+
+  const std::string kKey = std::string(live::kLearnedPrefix) + "setup";
+  jobs::ProfileOnTrial trial_;
+};
+
+TEST_F(StoredProfilesTest, ANamedProfileIsStoredReadListedAndRemoved) {
+  const auto stored = put(named("a100"));
+  ASSERT_TRUE(stored.ok()) << stored.error().message;
+  EXPECT_EQ(stored->stages, 2);
+  EXPECT_EQ(stored->ranks, 2);
+  ASSERT_TRUE(put(named("H100.v2+x")).ok());
+  EXPECT_THAT(names(), ElementsAre("H100.v2+x", "a100"));
+  EXPECT_EQ(get("a100")->profile_csv, kTwoStages);
+  EXPECT_EQ(get("a100")->shape.microbatches, 2);
+  EXPECT_EQ(get("a100")->accelerator, "NVIDIA H100");
+  EXPECT_TRUE(remove("a100").ok());
+  EXPECT_EQ(remove("a100").error().message, "no profile is named 'a100'");
+  EXPECT_EQ(get("a100").error().code, ErrorCode::not_found);
+}
+
+TEST_F(StoredProfilesTest, ItsFrontierIsPlannedBeforeAJobNamesIt) {
+  ASSERT_TRUE(put(named("a100")).ok());
+  EXPECT_EQ(characterizations->computed(), 1);
+  EXPECT_TRUE(base.database().blobs.contains("frontier/" + testing::two_stages_input().event.input));
+  ASSERT_TRUE(put(named("a100")).ok());
+  EXPECT_EQ(characterizations->computed(), 1) << "the same input";
+}
+
+TEST_F(StoredProfilesTest, ErrorsNameTheValueAndStoreNothing) {
+  EXPECT_EQ(put(named(".hidden")).error().code, ErrorCode::usage);
+  EXPECT_EQ(get("a b").error().code, ErrorCode::usage);
+  EXPECT_THAT(put(named("a100", "stage,time\n")).error().message, HasSubstr("a100"));
+  jobs::NamedProfile unprintable = named("a100");
+  unprintable.accelerator = "H100\n";
+  EXPECT_THAT(put(unprintable).error().message, HasSubstr("accelerator"));
+  EXPECT_THAT(base.database().blobs, IsEmpty());
+}
+
+TEST_F(StoredProfilesTest, AnAnswerFollowsTheStores) {
+  base.database().write_failure = Error{ErrorCode::unavailable, "the disk is full"};
+  EXPECT_EQ(put(named("a100")).error().message, "the disk is full");
+  EXPECT_THAT(names(), IsEmpty());
+}
+
+TEST_F(StoredProfilesTest, ATrialConfirmsOrDoubtsTheLearnedProfile) {
+  learn();
+  note_trial(true);
+  note_trial(true);
+  EXPECT_EQ(learned().at(0).confirmed, 2);
+  note_trial(false);
+  EXPECT_EQ(learned().at(0).doubted_by, "pupil");
+  EXPECT_EQ(learned().at(0).doubted_because, "the figures");
+}
+
+TEST_F(StoredProfilesTest, ATrialOfAnEarlierProfileChangesNothing) {
+  learn();
+  trial_.learned_input = "replaced";
+  note_trial(false);
+  EXPECT_EQ(learned().at(0).doubted_by, "");
+  base.database().blobs.erase(kKey);
+  note_trial(true);
+  EXPECT_THAT(learned(), IsEmpty()) << "forgotten meanwhile";
+}
+
+TEST_F(StoredProfilesTest, ALearnedProfileIsUsedUnlessItIsDoubtedOrUnreadable) {
+  store::MemoryStore reader([](const std::function<void()>& work) { work(); },
+                            std::shared_ptr<store::MemoryDatabase>(&base.database(), [](auto*) {}));
+  const auto is_used = [&] { return read_learned_input(reader, kKey).value().has_value(); };
+  EXPECT_FALSE(is_used());
+  learn();
+  EXPECT_TRUE(is_used());
+  base.database().damaged_blobs.insert("input/" + trial_.learned_input);
+  EXPECT_FALSE(is_used());
+  base.database().damaged_blobs.clear();
+  note_trial(false);
+  EXPECT_FALSE(is_used());
+}
+
+TEST_F(StoredProfilesTest, ADamagedLearnedProfileHidesNoOther) {
+  learn();
+  base.database().blobs[kKey + "2"] = "{ damaged";
+  EXPECT_THAT(learned(), SizeIs(1));
+  const auto forget = [&](const std::string& id) {
+    return answer_of<Ok>([&](auto done) { profiles->forget_learned(id, done); });
+  };
+  EXPECT_TRUE(forget("setup").ok());
+  EXPECT_THAT(learned(), SizeIs(0));
+}
+
+}  // namespace
+}  // namespace perseus::plans

@@ -1,0 +1,190 @@
+// The history of a job's iterations: minutes in memory, in the store, of two servers, and while the store fails.
+#include "server/reports/iteration_history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "server/jobs/job_savings.h"
+#include "tests/server/service/service_parts.h"
+
+namespace perseus::reports {
+namespace {
+
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr std::int64_t kBegin_s = 1'800'000'000;
+
+class IterationHistoryTest : public ::testing::Test, protected testing::ServiceParts {
+ protected:
+  IterationHistoryTest() { base.create("job"); }
+
+  /// Iterations of 2 s and 30 J.
+  void measure(std::int64_t count, std::int64_t version = 0) { measure(*history, count, version); }
+  void measure(IterationHistory& of, std::int64_t count, std::int64_t version = 0) {
+    std::vector<jobs::WholeIteration> measured;
+    for (std::int64_t i = 0; i < count; ++i) measured.push_back({next++, 2, 30, version, false});
+    of.add(live(), measured);
+  }
+  void go_to(double s) {
+    base.clock().advance(kBegin_s + s - now_s());
+    history->tick(now_s());
+    base.settle();
+    base.access_to_store().tick(now_s());
+    base.settle();
+  }
+  jobs::HistoryView shown(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s); }
+  jobs::HistoryView shown(IterationHistory& of, std::int64_t step_s = store::kMinute_s, std::string_view job = "job") {
+    const jobs::HistoryQuery query{std::string(job), step_s, 0, kBegin_s + 100'000, 1000};
+    return answer_of<jobs::HistoryView>([&](auto done) { of.history(query, done); }).value();
+  }
+  jobs::HistoryView of_all(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s, store::kAllJobs); }
+  [[nodiscard]] std::int64_t rows_of_job() const {
+    return std::ranges::count_if(database->history, [](const auto& row) { return std::get<0>(row.first) == "job"; });
+  }
+  static std::int64_t iterations(const jobs::HistoryView& view) {
+    std::int64_t sum = 0;
+    for (const jobs::HistoryBucket& bucket : view.buckets) sum += bucket.figures.iterations;
+    return sum;
+  }
+  std::shared_ptr<IterationHistory> made(const std::string& source) {
+    return std::make_shared<IterationHistory>(base.access_to_store(), base.clock(), access, source);
+  }
+
+  std::int64_t next = 0;
+  std::shared_ptr<IterationHistory> history = made("this start");
+};
+
+TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
+  EXPECT_THAT(shown().buckets, IsEmpty());
+  EXPECT_EQ(history->next_wake(), std::nullopt);
+  measure(3);
+  ASSERT_THAT(shown().buckets, SizeIs(1));
+  EXPECT_EQ(shown().buckets[0], (jobs::HistoryBucket{kBegin_s, {3, 6, 2, 2, 3, 90}}));
+  EXPECT_EQ(history->next_wake(), kBegin_s + 60);
+  go_to(59);
+  EXPECT_THAT(database->history, IsEmpty());
+  measure(1);
+  go_to(60);
+  EXPECT_EQ(rows_of_job(), 1);
+  EXPECT_EQ(iterations(shown()), 4);
+  EXPECT_EQ(history->next_wake(), std::nullopt);
+  measure(5);
+  EXPECT_THAT(shown().buckets, SizeIs(2));
+}
+
+TEST_F(IterationHistoryTest, AMinuteWithoutReportsIsAbsent) {
+  measure(1);
+  go_to(600);
+  measure(1);
+  ASSERT_THAT(shown().buckets, SizeIs(2));
+  EXPECT_EQ(shown().buckets[1].start_s, kBegin_s + 600);
+}
+
+TEST_F(IterationHistoryTest, HasThePlanThatTheIterationsFollowed) {
+  plan();
+  deploy(1);
+  const std::int64_t version = job().version;
+  measure(2, version);
+  measure(1);
+  measure(1, version + 7);  // not known here
+  const store::HistoryFigures figures = shown().buckets.at(0).figures;
+  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
+  EXPECT_EQ(figures.iterations, 4);
+  EXPECT_EQ(figures.planned_iterations, 2);
+  EXPECT_DOUBLE_EQ(figures.planned_s, 2 * cost->time.value());
+  EXPECT_DOUBLE_EQ(figures.planned_j, 2 * cost->energy.value());
+  EXPECT_EQ(figures.last_version, version);
+}
+
+TEST_F(IterationHistoryTest, WhileTheStoreFailsNothingIsLostOrCountedTwice) {
+  measure(3);
+  database->write_failure = Error{ErrorCode::unavailable, "the disk is full"};
+  go_to(60);
+  measure(2);
+  go_to(125);
+  EXPECT_THAT(database->history, IsEmpty());
+  EXPECT_EQ(iterations(shown()), 5);
+  database->write_failure.reset();
+  go_to(140);
+  EXPECT_EQ(rows_of_job(), 2);
+  EXPECT_EQ(iterations(shown()), 5);
+}
+
+TEST_F(IterationHistoryTest, AWriteWithoutAnAnswerIsRepeatedWithoutCountingTwice) {
+  measure(3);
+  base.clock().advance(60);
+  history->tick(now_s());  // the write is on its way
+  base.clock().advance(11);
+  base.access_to_store().tick(now_s());  // given up, and made all the same
+  base.settle();
+  EXPECT_EQ(rows_of_job(), 1);
+  EXPECT_EQ(iterations(shown()), 3);
+  go_to(100);
+  EXPECT_EQ(rows_of_job(), 1);
+  EXPECT_EQ(iterations(shown()), 3);
+}
+
+TEST_F(IterationHistoryTest, AnOrderlyStopWritesTheMinuteThatIsNotOver) {
+  measure(3);
+  EXPECT_TRUE(answer_of<Ok>([&](auto done) { history->keep(done); }).ok());
+  EXPECT_EQ(iterations(shown(*made("next start"))), 3);
+  database->write_failure = Error{ErrorCode::unavailable, "the disk is full"};
+  measure(3);
+  EXPECT_FALSE(answer_of<Ok>([&](auto done) { history->keep(done); }).ok());
+}
+
+TEST_F(IterationHistoryTest, MinutesOfTwoServersAddUp) {
+  const auto other = made("other server");
+  measure(3);
+  measure(*other, 4);
+  go_to(60);
+  other->tick(now_s());
+  base.settle();
+  EXPECT_EQ(rows_of_job(), 2);
+  EXPECT_EQ(shown().buckets.at(0).figures.iterations, 7);
+  EXPECT_EQ(shown(*other).buckets, shown().buckets);
+}
+
+TEST_F(IterationHistoryTest, OfAllJobsComparesTheSameIterations) {
+  plan();
+  deploy(1);
+  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
+  measure(2, job().version);
+  measure(3);                                                    // without a plan
+  history->add(live(), {{next++, 2, 0, job().version, false}});  // without energies
+  base.create("other");
+  history->add(base.live("other"), {{0, 5, 70, 0, false}});
+  ASSERT_THAT(of_all().buckets, SizeIs(1));
+  const store::HistoryFigures figures = of_all().buckets[0].figures;
+  EXPECT_EQ(figures.iterations, 7);
+  EXPECT_EQ(figures.energy_iterations, 2);
+  EXPECT_EQ(figures.energy_j, 60);
+  EXPECT_EQ(figures.planned_iterations, 2);
+  EXPECT_DOUBLE_EQ(figures.planned_j, 2 * cost->energy.value());
+  EXPECT_EQ(figures.last_version, 0) << "versions of different jobs";
+}
+
+TEST_F(IterationHistoryTest, OfAllJobsIsWrittenAndReadOnceInTenSeconds) {
+  measure(3);
+  go_to(60);
+  EXPECT_EQ(iterations(of_all()), 3);
+  measure(4);
+  EXPECT_EQ(iterations(of_all()), 3) << "as read before";
+  EXPECT_EQ(iterations(of_all(store::kHour_s)), 7) << "another query";
+  go_to(70);
+  EXPECT_EQ(iterations(of_all()), 7);
+  database->failure = Error{ErrorCode::unavailable, "gone"};
+  EXPECT_EQ(iterations(of_all()), 7);
+}
+
+TEST_F(IterationHistoryTest, OfAJobThatDoesNotExistIsAnError) {
+  const jobs::HistoryQuery query{"absent", 60, 0, 100, 10};
+  EXPECT_EQ(answer_of<jobs::HistoryView>([&](auto done) { history->history(query, done); }).error().code,
+            ErrorCode::not_found);
+}
+
+}  // namespace
+}  // namespace perseus::reports

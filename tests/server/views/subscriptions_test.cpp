@@ -1,0 +1,73 @@
+// Event streams: past and new events in one sequence, each once.
+#include "server/views/subscriptions.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/server/service/jobs_in_memory.h"
+
+namespace perseus::views {
+namespace {
+
+using testing::Answer;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using testing::JobsInMemory;
+
+class SubscriptionsTest : public ::testing::Test {
+ protected:
+  SubscriptionsTest() {
+    base_.create("job");  // 3 events
+    base_.committed = [this](live::LiveJob& live, const std::vector<live::SequencedEvent>& events) {
+      for (const live::SequencedEvent& event : events) subscriptions_->publish(live.job.id, event);
+    };
+  }
+  Subscriptions::Take into(std::vector<std::int64_t>& sequences) {
+    return [&sequences](const jobs::JobEvent& event) { sequences.push_back(event.sequence); };
+  }
+
+  JobsInMemory base_;
+  std::shared_ptr<Subscriptions> subscriptions_ =
+      std::make_shared<Subscriptions>(base_.jobs(), base_.access_to_store(), base_.clock());
+};
+
+TEST_F(SubscriptionsTest, PastEventsComeBeforeThoseThatArriveMeanwhileAndEachOnce) {
+  std::vector<std::int64_t> all, later;
+  Answer<jobs::SubscriptionId> first, second;
+  subscriptions_->subscribe("job", 1, into(all), first.take());
+  subscriptions_->subscribe("job", -1, into(later), second.take());
+  base_.append("job", {jobs::JobSeen{}});  // before the past is read
+  base_.append("job", {jobs::JobSeen{}});
+  EXPECT_THAT(all, ElementsAre(2, 3, 4, 5));
+  EXPECT_THAT(later, ElementsAre(4, 5));
+}
+
+TEST_F(SubscriptionsTest, AReaderGetsNoGapWhileTheStoreDoesNotAnswer) {
+  std::vector<std::int64_t> all;
+  Answer<jobs::SubscriptionId> done;
+  base_.database().failure = Error{ErrorCode::unavailable, "the disk is full"};
+  subscriptions_->subscribe("job", 0, into(all), done.take());
+  base_.settle();
+  EXPECT_THAT(all, IsEmpty());
+  base_.database().failure.reset();
+  base_.clock().turn_to(*subscriptions_->next_wake());
+  subscriptions_->tick(base_.clock().now_s());
+  base_.settle();
+  EXPECT_THAT(all, ElementsAre(1, 2, 3));
+  EXPECT_EQ(subscriptions_->next_wake(), std::nullopt);
+}
+
+TEST_F(SubscriptionsTest, AnEventsReaderMayEndItsSubscription) {
+  std::vector<std::int64_t> seen;
+  jobs::SubscriptionId own = 0;
+  own = subscriptions_->subscribe_all([&](const jobs::JobEvent& event) {
+    seen.push_back(event.sequence);
+    subscriptions_->unsubscribe(own);
+  });
+  base_.append("job", {jobs::JobSeen{}, jobs::JobSeen{}});
+  EXPECT_THAT(seen, ElementsAre(4));
+  EXPECT_EQ(subscriptions_->size(), 0U);
+}
+
+}  // namespace
+}  // namespace perseus::views

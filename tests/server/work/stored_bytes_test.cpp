@@ -1,0 +1,81 @@
+#include "server/work/stored_bytes.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/server/service/jobs_in_memory.h"
+
+namespace perseus::work {
+namespace {
+
+class StoredBytesTest : public ::testing::Test {
+ protected:
+  /// A job of that token whose log has so many bytes and which holds the blob "shared".
+  void job(const std::string& id, const std::string& token, std::int64_t bytes) {
+    store::MemoryDatabase& database = base_.database();
+    database.jobs[id].index.job = id;
+    database.jobs[id].index.bytes = bytes;
+    database.jobs[id].index.summary = R"({"owner":")" + token + R"("})";
+    database.blobs["shared"] = std::string(1000, 'x');
+    database.holds.emplace("job/" + id, "shared");
+  }
+  Result<StoredBytes::ByToken> count() {
+    testing::Answer<StoredBytes::ByToken> answer;
+    base_.access_to_store().read<StoredBytes::ByToken>([](store::Store& store) { return StoredBytes::count(store); },
+                                                       answer.take());
+    base_.settle();
+    return *answer;
+  }
+  double now_s() { return base_.clock().now_s(); }
+
+  testing::JobsInMemory base_;
+};
+
+TEST_F(StoredBytesTest, CountsLogsAndHeldBlobsOnceForEachToken) {
+  job("a1", "a", 10);
+  job("a2", "a", 20);
+  job("b1", "b", 5);
+  const auto bytes = count();
+  ASSERT_TRUE(bytes.ok());
+  EXPECT_EQ(bytes->at("a"), 1030);
+  EXPECT_EQ(bytes->at("b"), 1005);
+}
+
+TEST_F(StoredBytesTest, AddsWritesUntilTheNextCorrection) {
+  job("a1", "a", 10);
+  const auto stored = std::make_shared<StoredBytes>(base_.access_to_store(), count(), now_s());
+  EXPECT_EQ(stored->of("a"), 1010);
+  stored->add("a", 7);
+  EXPECT_EQ(stored->of("a"), 1017);
+  base_.clock().advance(599);
+  stored->tick(now_s());
+  base_.settle();
+  EXPECT_EQ(stored->of("a"), 1017) << "corrected every ten minutes";
+  base_.database().jobs["a1"].index.bytes = 15;
+  base_.clock().advance(1);
+  stored->tick(now_s());
+  stored->add("a", 100);  // may not be in the count under way
+  EXPECT_EQ(stored->of("a"), 1117);
+  base_.settle();
+  EXPECT_EQ(stored->of("a"), 1115);
+  EXPECT_EQ(stored->of("other"), 0);
+}
+
+TEST_F(StoredBytesTest, KeepsTheSumWhileTheStoreFailsAndCountsAtTheNextTickIfItNeverHas) {
+  job("a1", "a", 10);
+  const auto stored = std::make_shared<StoredBytes>(
+      base_.access_to_store(), Error{ErrorCode::unavailable, "database: it does not answer"}, now_s());
+  stored->add("a", 3);
+  EXPECT_EQ(stored->of("a"), 3);
+  base_.database().failure = Error{ErrorCode::unavailable, "gone"};
+  stored->tick(now_s());
+  base_.settle();
+  EXPECT_EQ(stored->of("a"), 3);
+  base_.database().failure.reset();
+  base_.clock().advance(600);
+  stored->tick(now_s());
+  base_.settle();
+  EXPECT_EQ(stored->of("a"), 1010);
+}
+
+}  // namespace
+}  // namespace perseus::work
