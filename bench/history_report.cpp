@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/store/postgres_store.h"
-#include "server/store/sqlite_store.h"
+#include "server/postgres/postgres_store.h"
+#include "server/sqlite/sqlite_store.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
@@ -136,13 +136,13 @@ int main(int count, char** arguments) {
   testing::StoreExecutor executor;
   if (count > 4) {
     testing::PostgresServer server{testing::PostgresServer::Flush::at_every_commit};
-    auto store = store::open_postgres_store(server.new_database(), executor.post());
+    auto store = postgres::open_postgres_store(server.new_database(), executor.post());
     PERSEUS_CHECK(store.ok() && (*store)->become_writer("")->is_us, "the database opens");
     bench::measure(**store, executor, jobs, minutes, hours);
     return 0;
   }
   const testing::ScratchFolder folder;
-  auto store = store::open_sqlite_store(folder.path("perseus.db"), executor.post());
+  auto store = sqlite::open_sqlite_store(folder.path("perseus.db"), executor.post());
   PERSEUS_CHECK(store.ok(), "the database opens");
   bench::measure(**store, executor, jobs, minutes, hours);
   return 0;

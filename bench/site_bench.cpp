@@ -135,15 +135,15 @@ power::PoweredSite site_to_divide(bool own_frontiers, std::optional<Seconds> win
   for (int j = 0; j < kDividedJobs; ++j) {
     const auto& pipeline = pipelines[j % pipelines.size()];
     const double copies = 1 + j % 16;
-    jobs::PowerChoices choices;
+    policies::PowerChoices choices;
     choices.full_speed = pipeline->frontier.points.back().time;
-    choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
+    choices.plans = policies::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
     choices.all_max = choices.plans.front().power;
     choices.pipelines = {{pipeline, copies, 0}};
     power::PoweredJob job;
     job.id = std::to_string(j);
     job.weight = copies;
-    job.choices = std::make_shared<const jobs::PowerChoices>(std::move(choices));
+    job.choices = std::make_shared<const policies::PowerChoices>(std::move(choices));
     job.swing = swings.of(job.choices);
     if (own_frontiers) {
       job.swing = std::make_shared<const power::JobSwing>(

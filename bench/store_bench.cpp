@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/store/postgres_store.h"
-#include "server/store/sqlite_store.h"
+#include "server/postgres/postgres_store.h"
+#include "server/sqlite/sqlite_store.h"
 #include "tests/support/postgres_server.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
@@ -35,7 +35,7 @@ using Open = std::function<Result<std::unique_ptr<store::Store>>(store::Post)>;
 struct Sqlite {
   [[nodiscard]] Open open() const {
     return [path = folder.path("perseus.db")](store::Post post) {
-      return store::open_sqlite_store(path, std::move(post));
+      return sqlite::open_sqlite_store(path, std::move(post));
     };
   }
   ScratchFolder folder;
@@ -44,7 +44,7 @@ struct Sqlite {
 struct Postgres {
   [[nodiscard]] Open open() const {
     return [this](store::Post post) {
-      auto store = store::open_postgres_store(database, std::move(post));
+      auto store = postgres::open_postgres_store(database, std::move(post));
       if (store) PERSEUS_CHECK((*store)->become_writer("")->is_us, "the store before resigned");
       return store;
     };

@@ -26,7 +26,7 @@
 #include "planning/baselines/best_of_all.h"
 #include "planning/model/reference_plans.h"
 #include "progress.h"
-#include "server/jobs/modeled_saving.h"
+#include "server/profiles/modeled_saving.h"
 #include "server/profiling/expected_frontier.h"
 #include "terminal_size.h"
 
@@ -119,7 +119,7 @@ Result<std::vector<Advice>> modeled_advice(const Pipeline& pipeline, planner::Pl
     if (progress) progress(++draws / count);
   };
   StopCheck never;
-  const Status planned = jobs::plan_each_draw(pipeline.dag, pipeline.drawn, planner, false, take, never);
+  const Status planned = profiles::plan_each_draw(pipeline.dag, pipeline.drawn, planner, false, take, never);
   if (!planned) return planned.error();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].stddev_pct = std::sqrt(std::max(0.0, squares[i] - all[i].saving_pct * all[i].saving_pct));

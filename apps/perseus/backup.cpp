@@ -8,8 +8,8 @@
 #include "base/json_writer.h"
 #include "command.h"
 #include "exit_codes.h"
-#include "server/store/sqlite_backup.h"
-#include "server/store/sqlite_store.h"
+#include "server/sqlite/sqlite_backup.h"
+#include "server/sqlite/sqlite_store.h"
 #include "server_store.h"
 
 namespace perseus::cli {
@@ -37,7 +37,7 @@ void add_backup(CLI::App& app, Command& command) {
     command.run = [options, &command]() -> Result<int> {
       const std::string database = sqlite_file_in(options->data);
       keep_to_ourselves();
-      if (const Status done = store::back_up_sqlite(database, options->to); !done) return done.error();
+      if (const Status done = sqlite::back_up_sqlite(database, options->to); !done) return done.error();
       const auto bytes = std::filesystem::file_size(options->to);
       if (command.json) {
         print(json_object([&](JsonWriter& f) {

@@ -16,7 +16,7 @@
 #include "openapi_text.h"
 #include "serve_options.h"
 #include "server/routes/standby.h"
-#include "server/store/sqlite_file.h"
+#include "server/sqlite/sqlite_file.h"
 #include "server/work/store_access.h"
 #include "server_store.h"
 #include "stop_signals.h"
@@ -44,7 +44,7 @@ ServerProcess::ServerProcess(ServeConfig config, const ServeOptions& given, rlim
       given_(given),
       most_files_(most_files),
       log_(config_.log_level),
-      metrics_(std::make_shared<routes::Metrics>()) {}
+      metrics_(std::make_shared<metrics::Metrics>()) {}
 
 Status ServerProcess::start() {
   ignore_other_signals();
@@ -135,7 +135,7 @@ Status ServerProcess::open_log() {
 store::Post ServerProcess::post_from(std::string_view whom) {
   return [&io = io_, metrics = metrics_, whom](std::function<void()> work) {
     asio::post(io, [metrics, whom, work = std::move(work)] {
-      const routes::Metrics::IoSpan span(*metrics, whom);
+      const metrics::Metrics::IoSpan span(*metrics, whom);
       work();
     });
   };
@@ -145,7 +145,7 @@ Status ServerProcess::open_store() {
   auto store = open_server_store(config_.data, config_.database, post_from("store"));
   if (!store) return store.error();
   store_ = *std::move(store);
-  if (const auto found = config_.database.empty() ? store::file_system_of(config_.data) : store::FileSystem{};
+  if (const auto found = config_.database.empty() ? sqlite::file_system_of(config_.data) : sqlite::FileSystem{};
       !found.name.empty()) {
     log_.warn(
         fmt::format("{} is on {}: if other hosts have it too, no other server may use it", config_.data, found.name));
@@ -258,7 +258,7 @@ void ServerProcess::arm_ticker() {
   ticker_.expires_after(in_milliseconds(wait_s) + milliseconds(1));
   ticker_.async_wait([this](boost::system::error_code stopped) {
     if (stopped) return;
-    const routes::Metrics::IoSpan span(*metrics_, "timer");
+    const metrics::Metrics::IoSpan span(*metrics_, "timer");
     if (service_->next_wake().value_or(0) <= clock_.now_s()) service_->tick();
     api_->tick();
     arm_ticker();

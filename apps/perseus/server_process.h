@@ -28,8 +28,8 @@
 #include "io/http/http_server.h"
 #include "serve_config.h"
 #include "server/access/tokens.h"
+#include "server/metrics/metrics.h"
 #include "server/routes/api.h"
-#include "server/routes/metrics.h"
 #include "server/service/service.h"
 #include "server/store/writer_watch.h"
 #include "server/work/worker_pool.h"
@@ -110,7 +110,7 @@ class ServerProcess {
   std::optional<http::TakenAddress> own_address_;
   ServiceManager manager_;
   ServerLog log_;
-  std::shared_ptr<routes::Metrics> metrics_;
+  std::shared_ptr<metrics::Metrics> metrics_;
   UnsteppedClock clock_;
   std::unique_ptr<store::Store> store_;
   std::unique_ptr<access::Tokens> tokens_;

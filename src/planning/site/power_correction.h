@@ -15,7 +15,7 @@
 // Cost:    O(1).
 // Threads: one object, one thread.
 // Source:  docs/decisions/0053 and 0055. A server, whose log has medians over iterations, corrects jobs by
-//          server/jobs/drawn_power.h.
+//          server/savings/drawn_power.h.
 #pragma once
 
 #include <optional>

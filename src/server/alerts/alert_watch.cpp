@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "server/jobs/event_text.h"
-#include "server/jobs/job_savings.h"
 #include "server/jobs/job_shapes.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::alerts {
 namespace {
@@ -35,13 +35,13 @@ void add_plan(const live::LiveJob& live, AlertFacts& facts) {
       std::ranges::find_if(job.dropped, [&](const auto& one) { return jobs::is_in_use(job, one.first); });
   if (dropped != job.dropped.end()) facts.dropped = dropped->second;
   if (job.silent || !job.plan || !job.has_reports()) return;
-  const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  const auto cost = savings::iteration_cost(job, live.frontiers.all(), savings::CountedRanks::as_they_are);
   if (!cost) return;
   facts.planned = cost->time;
   if (const auto* const measured = job.plan_measured()) facts.measured = Seconds(measured->time_s);
   const auto policy = job.policies.find("power_cap");
   if (policy == job.policies.end()) return;
-  const jobs::JobPower power = jobs::power_of(job, *cost);
+  const savings::JobPower power = savings::power_of(job, *cost);
   facts.power = power.plan;
   facts.power_measured = power.measured;
   if (const auto* cap = std::get_if<jobs::PowerCap>(&policy->second)) facts.cap = cap->average;

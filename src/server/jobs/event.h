@@ -83,7 +83,7 @@ struct ProfileKnown {
   bool operator==(const ProfileKnown&) const = default;
 };
 /// A profile that an earlier job of the same setup learned. The server compares it with this job's first iterations
-/// at the highest clock before it uses it (server/jobs/profile_trial.h).
+/// at the highest clock before it uses it (server/profiles/profile_trial.h).
 struct ProfileOnTrial {
   ProfileKnown profile;       ///< becomes the job's profile if they agree
   std::string learned;        ///< key of the learned profile

@@ -1,6 +1,6 @@
 // A job as the fold of its events: the single definition of a job's state and data.
 //
-// Problem: memory and log must agree across crashes, restarts and several servers.
+// Problem: memory and log must agree across crashes, restarts and a takeover.
 // Input:   the events of one job, in order.
 // Output:  a Job; folding the same events always gives an equal one.
 // Errors:  apply() rejects an event that the state machine does not allow (next_state()) or that refers to something

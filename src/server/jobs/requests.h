@@ -295,7 +295,7 @@ struct TierBody {
 
 // ---- Views of a job
 
-/// A pipeline under a power limit: see server/jobs/under_power_limit.h.
+/// A pipeline under a power limit: see server/savings/under_power_limit.h.
 struct LimitedPower {
   Joules plan, all_max;  ///< effective
   Seconds all_max_time;
@@ -389,7 +389,7 @@ struct JobView {
     std::optional<ProfilingCost> cost;
   };
   std::optional<Profiling> profiling;
-  /// Trial of a learned profile, see server/jobs/profile_trial.h.
+  /// Trial of a learned profile, see server/profiles/profile_trial.h.
   struct ProfileTrial {
     std::string state;       ///< under_way, confirmed, doubted
     std::string learned_by;  ///< job

@@ -25,7 +25,8 @@ void JobShadows::cast(LiveJob& live, const jobs::Job* before) {
   jobs::Job& job = live.job;
   const bool planned = job.plan && job.plan->version == job.version;
   if (planned && job.version != live.shown.committed_plan && !is_provisional(job.version)) {
-    const bool same = before != nullptr && is_provisional(before->version) && !jobs::differs(*job.plan, before->plan);
+    const bool same =
+        before != nullptr && is_provisional(before->version) && !policies::differs(*job.plan, before->plan);
     job.version = same ? before->version : std::max(provisional_version(now_s), shown + 1);
     job.plan->version = job.version;
   }

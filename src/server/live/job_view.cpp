@@ -4,23 +4,23 @@
 #include <cmath>
 
 #include "server/jobs/event_text.h"
-#include "server/jobs/job_savings.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/jobs/stragglers.h"
 #include "server/live/learned_profile.h"
+#include "server/policies/stragglers.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::live {
 std::vector<jobs::IterationsCounted> counts_since(const LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.live()) return {};
   if (live.reports.name_plans(live.job))
-    return jobs::counted_as_reported(job, live.frontiers.all(), live.reports.followed);
+    return savings::counted_as_reported(job, live.frontiers.all(), live.reports.followed);
   // The first report of a client that names its process also names the plan that it followed.
   if (live.no_plan_followed() || (job.names_processes && !live.reports.without_plan)) return {};
   const std::int64_t finished = live.reports.progress ? live.reports.progress->finished() : 0;
   const std::int64_t possible = std::max<std::int64_t>(0, live.reports.possible - job.total.iterations);
-  const auto since = jobs::counted(job, live.frontiers.all(), std::min(finished, job.counted_to + possible));
+  const auto since = savings::counted(job, live.frontiers.all(), std::min(finished, job.counted_to + possible));
   return since ? std::vector{*since} : std::vector<jobs::IterationsCounted>{};
 }
 
@@ -47,14 +47,14 @@ jobs::JobView::PlanInForce plan_of(const LiveJob& live) {
 
 std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
   const jobs::Job& job = live.job;
-  const std::vector<double> degrees = jobs::degrees_in_force(job);
+  const std::vector<double> degrees = policies::degrees_in_force(job);
   std::vector<jobs::JobView::PipelineView> views;
   for (int p = 0; p < job.num_pipelines(); ++p) {
     jobs::JobView::PipelineView& view = views.emplace_back();
     view.pipeline = p;
     view.straggler = degrees[p] > 1;
     const std::string& input =
-        job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : jobs::ruling_frontier(job, p);
+        job.plan && job.plan->of(p).point >= 0 ? job.plan->of(p).input : policies::ruling_frontier(job, p);
     if (const auto facts = job.characterized.find(input); facts != job.characterized.end()) {
       view.frontier = input;
       view.points = facts->second.points;
@@ -64,7 +64,7 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
     const auto pipeline = live.frontiers.find(input);
     if (pipeline == nullptr) continue;
     view.time = pipeline->frontier.points[*view.point].time;
-    view.energy = jobs::scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
+    view.energy = policies::scale_of(job, *pipeline) * pipeline->frontier.points[*view.point].energy;
   }
   return views;
 }
@@ -73,9 +73,9 @@ std::vector<jobs::JobView::PipelineView> pipelines_of(const LiveJob& live) {
 std::optional<Joules> saved_per_iteration(const LiveJob& live) {
   const jobs::Job& job = live.job;
   const jobs::EnergyMeasured* const plan = job.plan_measured();
-  const auto highest = jobs::highest_measured(job, job.shown_shape());
+  const auto highest = savings::highest_measured(job, job.shown_shape());
   if (plan != nullptr && highest) return Joules(highest->energy_j - plan->energy_j);
-  const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  const auto cost = savings::iteration_cost(job, live.frontiers.all(), savings::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   return cost->all_max_energy - cost->energy;
 }
@@ -112,7 +112,7 @@ jobs::JobView::Profiling profiling_of(const LiveJob& live) {
 
 std::optional<jobs::JobView::PerIteration> cost_of(const LiveJob& live) {
   if (!live.job.live()) return std::nullopt;
-  return jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  return savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
 }
 
 /// Nothing without reports, or where the profile is of another job: what is saved is then not known. Of an ended job,
@@ -129,7 +129,7 @@ std::optional<jobs::JobView::TotalSavings> total_of(const LiveJob& live, bool mi
     estimated.iterations += since.iterations;
     estimated.saved_j += since.saved_j;
   }
-  const bool only_estimates = total.iterations == 0 && !jobs::highest_measured(job, job.shown_shape());
+  const bool only_estimates = total.iterations == 0 && !savings::highest_measured(job, job.shown_shape());
   if (only_estimates && (misfit || !job.live())) return std::nullopt;
   return jobs::JobView::TotalSavings{total.iterations,
                                      Joules(total.saved_j),
@@ -199,15 +199,15 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   if (job.live()) summary.silent_ranks = static_cast<int>(job.silent_ranks.size());
   if (job.live()) {
     summary.stragglers =
-        static_cast<int>(std::ranges::count_if(jobs::degrees_in_force(job), [](double d) { return d > 1; }));
+        static_cast<int>(std::ranges::count_if(policies::degrees_in_force(job), [](double d) { return d > 1; }));
   }
   const auto cost = cost_of(live);
-  const bool misfit = !jobs::profile_misfit(job, cost).empty();
+  const bool misfit = !savings::profile_misfit(job, cost).empty();
   if (cost) {
     summary.iteration_time = cost->time;
     if (!misfit) summary.saved_pct = cost->saved_pct();
     if (job.has_reports() && !job.silent) {
-      const jobs::JobPower power = jobs::power_of(job, *cost);
+      const savings::JobPower power = savings::power_of(job, *cost);
       summary.power = power.plan;
       summary.all_max_power = power.all_max;
       summary.power_measured = power.measured;
@@ -216,7 +216,7 @@ jobs::JobSummary summary_of(const LiveJob& live) {
   }
   summary.maximum_clock = job.state == jobs::JobState::deployed && job.plan &&
                           std::ranges::all_of(job.plan->choices, [](const auto& choice) { return choice.point < 0; });
-  if (const auto possible = job.live() ? jobs::possible_saving(job, live.frontiers.all()) : std::nullopt) {
+  if (const auto possible = job.live() ? savings::possible_saving(job, live.frontiers.all()) : std::nullopt) {
     summary.possible_saving_pct = possible->saving_pct;
     summary.possible_saving_stddev_pct = possible->stddev_pct;
     summary.possible_saving_modeled = possible->modeled;
@@ -245,9 +245,9 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
   }
   if (view.reason.empty() && job.live()) view.reason = jobs::text_of_silent_ranks(job);
   view.per_iteration = cost_of(live);
-  const std::string misfit = jobs::profile_misfit(job, view.per_iteration);
+  const std::string misfit = savings::profile_misfit(job, view.per_iteration);
   if (view.reason.empty()) view.reason = misfit;
-  if (view.reason.empty()) view.reason = jobs::measurements_differ(job);
+  if (view.reason.empty()) view.reason = savings::measurements_differ(job);
   view.now_s = now_s;
   view.sequence = job.sequence;
   view.schedule = job.schedule;
@@ -283,7 +283,7 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
     }
   }
   if (job.live()) {
-    view.possible = jobs::possible_saving(job, live.frontiers.all());
+    view.possible = savings::possible_saving(job, live.frontiers.all());
     if (view.per_iteration) view.waits = waits_of(job, *view.per_iteration);
   }
   const auto measured = [](const jobs::EnergyMeasured* e) {
@@ -291,9 +291,9 @@ jobs::JobView view_of(const LiveJob& live, double now_s) {
                         : std::nullopt;
   };
   view.measured = measured(job.plan_measured());
-  const auto highest = jobs::highest_measured(job, job.shown_shape());
+  const auto highest = savings::highest_measured(job, job.shown_shape());
   view.measured_all_max = measured(highest ? &*highest : nullptr);
-  view.no_savings = jobs::without_control(job, live.frontiers.all());
+  view.no_savings = savings::without_control(job, live.frontiers.all());
   for (const auto& [input, text] : job.dropped) view.dropped.push_back(text);
   view.pipelines = pipelines_of(live);
   for (const jobs::Notice& n : job.notices) {

@@ -3,7 +3,7 @@
 // Input:   a job's description: degrees, facts, the pipeline's shape; its team is the fact "team", set by the server.
 // Output:  learned_key(): the store's key for the profile of such a setup, independent of the number of its pipelines
 //          and microbatches; empty if the description is too sparse to identify the setup. Two teams have two keys.
-//          The outcome of each job's trial of the profile is stored with it (server/jobs/profile_trial.h).
+//          The outcome of each job's trial of the profile is stored with it (server/profiles/profile_trial.h).
 // Errors:  invalid_input for an unreadable blob.
 // Cost:    a hash.
 // Threads: pure functions.

@@ -17,8 +17,6 @@
 #include <utility>
 
 #include "server/jobs/job.h"
-#include "server/jobs/job_profiling.h"
-#include "server/jobs/straggler_detector.h"
 #include "server/live/job_outbox.h"
 #include "server/live/loaded_frontiers.h"
 #include "server/live/rank_calls.h"
@@ -28,6 +26,8 @@
 #include "server/live/replan_state.h"
 #include "server/live/schedule_cache.h"
 #include "server/live/shown_job.h"
+#include "server/policies/straggler_detector.h"
+#include "server/profiles/job_profiling.h"
 
 namespace perseus::live {
 
@@ -62,8 +62,8 @@ struct LiveJob {
   RankCalls calls;
   RankReports reports;
   RankClocks clocks;
-  std::optional<jobs::StragglerDetector> detector;  ///< created at the first report
-  std::shared_ptr<jobs::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
+  std::optional<policies::StragglerDetector> detector;  ///< created at the first report
+  std::shared_ptr<profiles::JobProfiling> profiling;    ///< of a profiled job; kept for the list of rejected values
   RankWindows windows;
   ReplanState replan;
   bool completes_shape = false;  ///< see ShapeInputs

@@ -14,14 +14,14 @@
 #include <utility>
 #include <vector>
 
-#include "server/jobs/deployment.h"
+#include "server/policies/deployment.h"
 
 namespace perseus::live {
 
 class LoadedFrontiers {
  public:
   using Frontier = std::shared_ptr<const jobs::CharacterizedPipeline>;
-  [[nodiscard]] const jobs::Frontiers& all() const { return loaded_; }
+  [[nodiscard]] const policies::Frontiers& all() const { return loaded_; }
   /// Null: it is not in memory.
   [[nodiscard]] std::shared_ptr<const jobs::CharacterizedPipeline> find(std::string_view key) const;
   void add(std::shared_ptr<const jobs::CharacterizedPipeline> frontier);
@@ -36,7 +36,7 @@ class LoadedFrontiers {
   [[nodiscard]] const std::set<std::string>& requested() const { return requested_; }
 
  private:
-  jobs::Frontiers loaded_;
+  policies::Frontiers loaded_;
   std::set<std::string> requested_;
 };
 

@@ -2,31 +2,31 @@
 
 #include <algorithm>
 
-#include "server/jobs/job_savings.h"
 #include "server/jobs/job_shapes.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::live {
 
-double RankReports::note_time(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s) {
-  const auto cost = jobs::iteration_cost(job, frontiers);
+double RankReports::note_time(const jobs::Job& job, const policies::Frontiers& frontiers, double now_s) {
+  const auto cost = savings::iteration_cost(job, frontiers);
   // Plans are slower than the possible minimum, but by less than this factor; steps of fewer microbatches are shorter.
   double far_below = 0.25;
   if (!job.shapes.empty() && job.plan) {
     far_below *= static_cast<double>(std::ranges::min(jobs::shapes_of(job))) / std::max(1, job.plan->shape);
   }
   const double fastest_s = far_below * (cost ? cost->time.value() : job.profiled.highest_s);
-  constexpr auto kept_back = static_cast<std::int64_t>(jobs::FollowedIterations::kMostKept);
-  possible = std::max(possible, kept_back + jobs::iterations_in(now_s - job.created_s, fastest_s));
+  constexpr auto kept_back = static_cast<std::int64_t>(savings::FollowedIterations::kMostKept);
+  possible = std::max(possible, kept_back + savings::iterations_in(now_s - job.created_s, fastest_s));
   return fastest_s;
 }
 
-bool RankReports::note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank,
+bool RankReports::note_progress(const jobs::Job& job, const policies::Frontiers& frontiers, int rank,
                                 std::int64_t iteration, std::int64_t finished, double now_s) {
   if (!progress) progress.emplace(job.created_s, job.spec.degrees.world_size() == 1);
   return progress->report(rank, iteration, finished, now_s, note_time(job, frontiers, now_s));
 }
 
-bool RankReports::note_reported(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t last,
+bool RankReports::note_reported(const jobs::Job& job, const policies::Frontiers& frontiers, int rank, std::int64_t last,
                                 std::int64_t count, double now_s) {
   note_time(job, frontiers, now_s);
   if (reported_.size() <= static_cast<std::size_t>(rank)) reported_.resize(static_cast<std::size_t>(rank) + 1);
@@ -38,11 +38,11 @@ bool RankReports::note_reported(const jobs::Job& job, const jobs::Frontiers& fro
   return true;
 }
 
-std::int64_t RankReports::next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
-                                                int margin_iterations) const {
+std::int64_t RankReports::next_common_iteration(const jobs::Job& job, const policies::Frontiers& frontiers,
+                                                double now_s, int margin_iterations) const {
   if (!progress || !progress->iteration()) return 0;
   std::int64_t iteration = *progress->iteration();
-  const auto cost = jobs::iteration_cost(job, frontiers);
+  const auto cost = savings::iteration_cost(job, frontiers);
   const double time_s = cost ? cost->time.value() : job.profiled.highest_s;
   if (time_s > 0) iteration += static_cast<std::int64_t>(std::max(0.0, (now_s - progress->at_s()) / time_s));
   return iteration + 1 + margin_iterations;

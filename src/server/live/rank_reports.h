@@ -11,12 +11,12 @@
 #include <optional>
 #include <vector>
 
-#include "server/jobs/deployment.h"
-#include "server/jobs/followed_iterations.h"
-#include "server/jobs/iteration_energy_meter.h"
 #include "server/jobs/job.h"
-#include "server/jobs/job_progress.h"
-#include "server/jobs/measured_iterations.h"
+#include "server/policies/deployment.h"
+#include "server/savings/followed_iterations.h"
+#include "server/savings/iteration_energy_meter.h"
+#include "server/savings/job_progress.h"
+#include "server/savings/measured_iterations.h"
 
 namespace perseus::live {
 
@@ -24,10 +24,10 @@ namespace perseus::live {
 inline constexpr double kCountInterval_s = 300;
 
 struct RankReports {
-  std::optional<jobs::JobProgress> progress;
-  jobs::IterationEnergyMeter energies;
-  jobs::FollowedIterations followed;
-  jobs::MeasuredIterations measured;
+  std::optional<savings::JobProgress> progress;
+  savings::IterationEnergyMeter energies;
+  savings::FollowedIterations followed;
+  savings::MeasuredIterations measured;
   /// Iterations that the time since the job registered allows, and as many as wait here for reports of all ranks.
   std::int64_t possible = 0;
   bool without_plan = false;                ///< a rank reported iterations without naming the plan
@@ -37,19 +37,19 @@ struct RankReports {
   [[nodiscard]] bool name_plans(const jobs::Job& job) const { return followed.known() || job.kept; }
   /// `finished`: the last iteration that has ended; `iteration`: the one that ranks are in, or that one. False: the
   /// number is implausible for the elapsed time, and no other rank confirms it.
-  bool note_progress(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t iteration,
+  bool note_progress(const jobs::Job& job, const policies::Frontiers& frontiers, int rank, std::int64_t iteration,
                      std::int64_t finished, double now_s);
   /// The rank reports `count` iterations up to `last`. False: more than `possible` of it; they do not count.
-  bool note_reported(const jobs::Job& job, const jobs::Frontiers& frontiers, int rank, std::int64_t last,
+  bool note_reported(const jobs::Job& job, const policies::Frontiers& frontiers, int rank, std::int64_t last,
                      std::int64_t count, double now_s);
   /// The first iteration that no rank can have begun when it receives a plan made now: from the last iteration that a
   /// rank reported, the time since then, and a margin for delivery. 0 (at once) without reports.
-  [[nodiscard]] std::int64_t next_common_iteration(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s,
-                                                   int margin_iterations) const;
+  [[nodiscard]] std::int64_t next_common_iteration(const jobs::Job& job, const policies::Frontiers& frontiers,
+                                                   double now_s, int margin_iterations) const;
   /// The plan begins at an iteration that ranks will not reach: ranks that gave a wrong number had the majority.
   [[nodiscard]] bool has_put_off(const jobs::Job& job) const {
     return job.plan && progress && progress->iteration() &&
-           job.plan->from_iteration > *progress->iteration() + jobs::JobProgress::kBelieved;
+           job.plan->from_iteration > *progress->iteration() + savings::JobProgress::kBelieved;
   }
   /// The log has counted the iterations up to that one.
   void counted_to(std::int64_t last_iteration);
@@ -62,7 +62,7 @@ struct RankReports {
   };
 
   /// The least time of an iteration that is possible now.
-  double note_time(const jobs::Job& job, const jobs::Frontiers& frontiers, double now_s);
+  double note_time(const jobs::Job& job, const policies::Frontiers& frontiers, double now_s);
 
   std::vector<Reported> reported_;  ///< by rank
 };

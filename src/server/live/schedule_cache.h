@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-#include "server/jobs/stage_schedule.h"
+#include "server/policies/stage_schedule.h"
 
 namespace perseus::live {
 

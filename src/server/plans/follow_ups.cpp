@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "server/jobs/event_text.h"
-#include "server/jobs/job_savings.h"
-#include "server/jobs/stragglers.h"
 #include "server/live/job_view.h"
+#include "server/policies/stragglers.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::plans {
 
@@ -39,22 +39,22 @@ std::optional<jobs::EventBody> FollowUps::next(live::LiveJob& live, double now_s
   if (auto silence = next_silence(live, now_s)) return silence;
   if (live.last_seen_s - job.active_s > kSeenShare * options_.idle_expiry_s) return jobs::JobSeen{};
   if (now_s >= expiry_of(live)) return jobs::JobExpired{};
-  if (const jobs::Notice* next = jobs::next_pending(job); next != nullptr && next->effective_s <= now_s) {
+  if (const jobs::Notice* next = policies::next_pending(job); next != nullptr && next->effective_s <= now_s) {
     return jobs::StragglerTookEffect{next->id};
   }
-  if (jobs::awaits_profiling(job)) {
+  if (profiles::awaits_profiling(job)) {
     // This is known before the other ranks register.
-    if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
+    if (auto impossible = profiles::profiling_impossible(job)) return *impossible;
     if (job.ranks_registered < job.spec.degrees.world_size()) return std::nullopt;
-    return jobs::profiling_start(job);
+    return profiles::profiling_start(job);
   }
-  if (jobs::is_profiled(job)) {
-    if (auto impossible = jobs::profiling_impossible(job)) return *impossible;
+  if (profiles::is_profiled(job)) {
+    if (auto impossible = profiles::profiling_impossible(job)) return *impossible;
     if (!job.varies.empty()) return jobs::ProfilingFailed{jobs::text_of_varying(job.varies)};
     return std::nullopt;
   }
-  if (jobs::may_measure_again(job, now_s) && now_s >= live.replan.measure_again_s) {
-    auto start = jobs::profiling_start(job);
+  if (profiles::may_measure_again(job, now_s) && now_s >= live.replan.measure_again_s) {
+    auto start = profiles::profiling_start(job);
     if (std::holds_alternative<jobs::ProfilingStarted>(start)) return start;
     live.replan.measure_again_s = now_s + kMeasureAgain_s;
   }
@@ -64,7 +64,7 @@ std::optional<jobs::EventBody> FollowUps::next(live::LiveJob& live, double now_s
   }
   if (live.settled) return std::nullopt;  // registering ranks cost nothing per pipeline
   jobs::CharacterizationStarted start;
-  for (const std::string& key : jobs::characterizations_needed(job)) {
+  for (const std::string& key : policies::characterizations_needed(job)) {
     if (!job.characterizing.contains(key)) start.inputs.push_back(key);
   }
   if (!start.inputs.empty()) return start;
@@ -128,18 +128,18 @@ double FollowUps::silent_from(const live::LiveJob& live, double now_s) const {
 std::optional<jobs::EventBody> FollowUps::next_deployment(live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (!jobs::next_state(job.state, jobs::kind_of_type<jobs::PlanDeployed>())) return std::nullopt;
-  auto plan = jobs::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
+  auto plan = policies::desired_deployment(job, live.frontiers.all(), options_.slowdown, now_s);
   if (!plan) return std::nullopt;
   const std::int64_t next_common =
       live.reports.next_common_iteration(live.job, live.frontiers.all(), now_s, options_.margin_iterations);
   const bool put_off = live.reports.has_put_off(job) && next_common < job.plan->from_iteration;
-  if (!put_off && !jobs::differs(*plan, job.plan)) return std::nullopt;
+  if (!put_off && !policies::differs(*plan, job.plan)) return std::nullopt;
   plan->version = job.version + 1;
   const bool at_once = plan->budget && plan->budget->at_once;
   plan->from_iteration = at_once ? 0 : next_common;
-  if (const auto cost = jobs::cost_under(*plan, job, live.frontiers.all())) {
+  if (const auto cost = savings::cost_under(*plan, job, live.frontiers.all())) {
     plan->saving_pct = cost->saved_pct();
-    plan->saving_stddev_pct = jobs::saving_stddev_pct(*plan, job, live.frontiers.all());
+    plan->saving_stddev_pct = savings::saving_stddev_pct(*plan, job, live.frontiers.all());
   }
   return *std::move(plan);
 }
@@ -149,21 +149,21 @@ std::optional<double> FollowUps::next_wake(const live::LiveJob& live, double now
   if (!job.live() || job.unknown_events > 0) return std::nullopt;
   double next = expiry_of(live);
   if (!job.silent) next = std::min(next, silent_from(live, now_s));
-  if (const jobs::Notice* notice = jobs::next_pending(job)) next = std::min(next, notice->effective_s);
-  if (const auto change = jobs::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
+  if (const jobs::Notice* notice = policies::next_pending(job)) next = std::min(next, notice->effective_s);
+  if (const auto change = policies::next_policy_change(job.policies, now_s)) next = std::min(next, *change);
   constexpr double ever = std::numeric_limits<double>::infinity();
-  if (jobs::may_measure_again(job, ever))
+  if (profiles::may_measure_again(job, ever))
     next = std::min(next, std::max(job.measure_again_s, live.replan.measure_again_s));
   if (live.retry_s) next = std::min(next, *live.retry_s);
   if (live.reports.uncounted_since_s) next = std::min(next, *live.reports.uncounted_since_s + live::kCountInterval_s);
-  if (jobs::is_profiled(job)) {
-    const double over_s = job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
+  if (profiles::is_profiled(job)) {
+    const double over_s = job.window_s + profiles::window_limit_s(job, options_.profiling_window_s);
     if (!job.all_reported() && over_s > now_s) next = std::min(next, over_s);
     if (live.profiling && live.profiling->look_again_s > now_s) next = std::min(next, live.profiling->look_again_s);
   }
-  if (jobs::awaits_latencies(job, now_s, options_.latency_wait_s))
+  if (profiles::awaits_latencies(job, now_s, options_.latency_wait_s))
     next = std::min(next, job.joined_s + options_.latency_wait_s);
-  const bool at_work = !job.characterizing.empty() || jobs::is_profiled(job);
+  const bool at_work = !job.characterizing.empty() || profiles::is_profiled(job);
   if (at_work) next = std::min(next, now_s + kWorkAgain_s);
   return next;
 }

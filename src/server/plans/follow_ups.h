@@ -3,7 +3,7 @@
 // Input:   a job in memory, the time.
 // Output:  next(): the next event, until there is none; next_wake(): when time makes the next one due.
 // Errors:  none.
-// Cost:    O(1) besides choosing a plan (server/jobs/deployment.h), which is skipped while nothing has changed.
+// Cost:    O(1) besides choosing a plan (server/policies/deployment.h), which is skipped while nothing has changed.
 // Threads: io thread.
 #pragma once
 

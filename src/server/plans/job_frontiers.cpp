@@ -27,13 +27,13 @@ void JobFrontiers::want(live::LiveJob& live) {
 void JobFrontiers::forget_unneeded(live::LiveJob& live) {
   const jobs::Job& job = live.job;
   std::set<std::string> needed;
-  for (const std::string& key : jobs::frontiers_needed(job)) needed.insert(key);
+  for (const std::string& key : policies::frontiers_needed(job)) needed.insert(key);
   if (job.live()) needed.insert(job.characterizing.begin(), job.characterizing.end());
   for (const std::string& key : live.frontiers.withdraw_except(needed)) characterizations_.forget(key, job.id);
 }
 
 void JobFrontiers::want_to_show(live::LiveJob& live) {
-  std::vector<std::string> keys = jobs::frontiers_needed(live.job);
+  std::vector<std::string> keys = policies::frontiers_needed(live.job);
   if (live.job.live()) keys.insert(keys.end(), live.job.characterizing.begin(), live.job.characterizing.end());
   for (const std::string& key : keys) {
     // want() is called again when the profile is durable.
@@ -48,7 +48,7 @@ void JobFrontiers::want_to_show(live::LiveJob& live) {
 void JobFrontiers::when_read(const std::string& id, std::function<void()> then) {
   const live::LiveJob* const live = jobs_.in_memory(id);
   const std::vector<std::string> keys =
-      live == nullptr ? std::vector<std::string>{} : jobs::frontiers_needed(live->job);
+      live == nullptr ? std::vector<std::string>{} : policies::frontiers_needed(live->job);
   const auto missing = std::make_shared<std::size_t>(keys.size() + 1);
   const auto one_less = [missing, then = std::move(then)] {
     if (--*missing == 0) then();

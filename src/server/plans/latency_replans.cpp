@@ -3,21 +3,21 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/jobs/known_profile.h"
 #include "server/jobs/pipeline_input.h"
 #include "server/plans/stored_profiles.h"
+#include "server/profiles/known_profile.h"
 
 namespace perseus::plans {
 
 std::optional<Seconds> LatencyReplans::latency_to_replan(const live::LiveJob& live, const std::string& input) {
-  const auto latency = jobs::latency_to_plan_with(live.job, input);
+  const auto latency = profiles::latency_to_plan_with(live.job, input);
   if (latency && live.replan.has_failed(input, *latency)) return std::nullopt;
   return latency;
 }
 
 void LatencyReplans::go_on(live::LiveJob& live) {
   const jobs::Job& job = live.job;
-  if (live.replan.under_way || !job.live() || jobs::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s))
+  if (live.replan.under_way || !job.live() || profiles::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s))
     return;
   std::string input;
   for (const auto& [known, planned] : job.planned_with) {
@@ -51,20 +51,20 @@ void LatencyReplans::replan(const std::string& id, const std::string& input, Sec
   }
   if (static_cast<int>(pipelines.size()) == job.num_pipelines()) pipelines.clear();
   const auto complete = [bytes = text, input, latency, limits = input_limits(options_, job.spec.degrees.pp),
-                         source = job.profile_source, pipelines]() -> Result<jobs::KnownInput> {
+                         source = job.profile_source, pipelines]() -> Result<profiles::KnownInput> {
     auto known = jobs::parse_input(bytes, "input/" + input);
     if (!known) return known.error();
     known->shape.switch_latency = latency;
-    return jobs::known_input(known->profile_csv, known->shape, limits, source, pipelines);
+    return profiles::known_input(known->profile_csv, known->shape, limits, source, pipelines);
   };
   work::run_off_thread(executor_, weak_from_this(), complete,
-                       [id = job.id, input, latency](LatencyReplans& self, const Result<jobs::KnownInput>& known) {
+                       [id = job.id, input, latency](LatencyReplans& self, const Result<profiles::KnownInput>& known) {
                          self.replanned(id, input, latency, known);
                        });
 }
 
 void LatencyReplans::replanned(const std::string& id, const std::string& input, Seconds latency,
-                               const Result<jobs::KnownInput>& known) {
+                               const Result<profiles::KnownInput>& known) {
   live::LiveJob* const now = jobs_.in_memory(id);
   if (now != nullptr) now->replan.under_way = false;
   if (!known) {
@@ -75,7 +75,7 @@ void LatencyReplans::replanned(const std::string& id, const std::string& input, 
   const auto decide = [input, known = *known](const jobs::Job& current, double) -> Result<live::Decision> {
     live::Decision decision;
     const bool still = current.live() && std::ranges::find(current.input_of, input) != current.input_of.end() &&
-                       jobs::latency_to_plan_with(current, input);
+                       profiles::latency_to_plan_with(current, input);
     if (!still) return decision;
     decision.events.emplace_back(known.event);
     std::get<jobs::ProfileKnown>(decision.events.back()).by = jobs::kByServer;
@@ -88,7 +88,7 @@ void LatencyReplans::replanned(const std::string& id, const std::string& input, 
 bool LatencyReplans::first_plan_waits(const live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
   if (live.replan.plan_handed_out) return false;
-  if (jobs::awaits_latencies(job, now_s, options_.latency_wait_s)) return true;
+  if (profiles::awaits_latencies(job, now_s, options_.latency_wait_s)) return true;
   return std::ranges::any_of(job.planned_with, [&](const auto& planned) {
     const auto& [input, with] = planned;
     const bool being_planned = !with.fixed && with.switch_latency_s && job.characterizing.contains(input) &&

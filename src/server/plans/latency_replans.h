@@ -40,7 +40,7 @@ class LatencyReplans : public std::enable_shared_from_this<LatencyReplans> {
   static std::optional<Seconds> latency_to_replan(const live::LiveJob& live, const std::string& input);
   void replan(const std::string& id, const std::string& input, Seconds latency, const std::string& text);
   void replanned(const std::string& id, const std::string& input, Seconds latency,
-                 const Result<jobs::KnownInput>& known);
+                 const Result<profiles::KnownInput>& known);
 
   const PlanningOptions& options_;
   live::JobCache& jobs_;

@@ -30,7 +30,7 @@ struct PlanningOptions {
   double quick_above_s = 3;           ///< pipelines estimated to take more planner seconds get a quick frontier first
   double maximum_clock_after_s = 20;  ///< for a rank whose client requests its plan only once; see WaitForPlan
   std::function<bool()> may_renew;    ///< false: another server may have taken over; empty: it never does
-  std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/jobs/job_lines.h
+  std::function<void(const std::string&)> log;  ///< called with lines on jobs, see server/savings/job_lines.h
 };
 
 }  // namespace perseus::plans

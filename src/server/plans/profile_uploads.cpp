@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "server/jobs/known_profile.h"
 #include "server/live/learned_profile.h"
+#include "server/profiles/known_profile.h"
 
 namespace perseus::plans {
 
@@ -23,7 +23,7 @@ Status check_pipelines(const jobs::Job& job, const std::vector<int>& pipelines) 
   return Ok{};
 }
 
-Result<live::Decision> decide_upload(const jobs::Job& job, const jobs::KnownInput& known, double now_s) {
+Result<live::Decision> decide_upload(const jobs::Job& job, const profiles::KnownInput& known, double now_s) {
   const std::vector<int>& pipelines = known.event.pipelines;
   if (Status checked = check_pipelines(job, pipelines); !checked) return checked.error();
   live::Decision decision;
@@ -52,7 +52,7 @@ Result<JobProfiles> JobProfiles::read(store::Store& store, const jobs::RegisterJ
     auto profile = read_named_profile(store, name);
     if (!profile) return profile.error();
     add_given(std::move(profile->profile_csv),
-              jobs::with_constants_of(request.shape.value_or(profile->shape), profile->shape), name,
+              profiles::with_constants_of(request.shape.value_or(profile->shape), profile->shape), name,
               std::move(pipelines));
     return Ok{};
   };
@@ -66,7 +66,7 @@ Result<JobProfiles> JobProfiles::read(store::Store& store, const jobs::RegisterJ
       const auto& [learned, input] = **known;
       jobs::PipelineShape measured = input.shape;
       measured.switch_latency.reset();  // the ranks measure their own
-      jobs::PipelineShape shape = jobs::with_constants_of(request.shape.value_or(input.shape), measured);
+      jobs::PipelineShape shape = profiles::with_constants_of(request.shape.value_or(input.shape), measured);
       add_given(input.profile_csv, std::move(shape), "known from an earlier run", {});
       profiles.learned = {key, learned, std::move(profiles.given.back())};
       profiles.given.pop_back();
@@ -83,7 +83,7 @@ Result<JobProfiles> JobProfiles::read(store::Store& store, const jobs::RegisterJ
 Result<live::Decision> JobProfiles::complete(const jobs::InputLimits& limits) const {
   live::Decision decision;
   for (const Given& one : given) {
-    auto known = jobs::known_input(one.csv, one.shape, limits, one.name, one.pipelines, one.fixed_latency);
+    auto known = profiles::known_input(one.csv, one.shape, limits, one.name, one.pipelines, one.fixed_latency);
     if (!known) return known.error();
     known->event.by = by;
     decision.events.emplace_back(std::move(known->event));
@@ -91,7 +91,7 @@ Result<live::Decision> JobProfiles::complete(const jobs::InputLimits& limits) co
   }
   if (learned) {
     const auto& [key, profile, tried] = *learned;
-    auto known = jobs::known_input(tried.csv, tried.shape, limits, tried.name, {}, tried.fixed_latency);
+    auto known = profiles::known_input(tried.csv, tried.shape, limits, tried.name, {}, tried.fixed_latency);
     if (!known) return decision;  // learned with a shape that this job does not have
     decision.events.emplace_back(jobs::ProfileOnTrial{std::move(known->event), key, profile.input, profile.job});
     decision.blobs.push_back(std::move(known->blob));
@@ -107,14 +107,14 @@ void ProfileUploads::upload(const std::string& job, jobs::NamedProfile profile, 
     if (!live) return done(live.error());
     const jobs::Job& now = (*live)->job;
     if (Status checked = check_pipelines(now, pipelines); !checked) return done(checked.error());
-    const auto complete = [csv = profile.profile_csv, shape = jobs::with_measurements(profile.shape, now),
+    const auto complete = [csv = profile.profile_csv, shape = profiles::with_measurements(profile.shape, now),
                            limits = input_limits(options_, now.spec.degrees.pp),
                            source = profile.name.empty() ? "uploaded" : profile.name, pipelines,
                            fixed = profile.shape.switch_latency || now.spec.switch_latency_s] {
-      return jobs::known_input(csv, shape, limits, source, pipelines, fixed);
+      return profiles::known_input(csv, shape, limits, source, pipelines, fixed);
     };
     work::run_off_thread(executor_, weak_from_this(), complete,
-                         [job, by, done](ProfileUploads& self, Result<jobs::KnownInput> known) {
+                         [job, by, done](ProfileUploads& self, Result<profiles::KnownInput> known) {
                            if (!known) return done(known.error());
                            known->event.by = by;
                            self.jobs_.execute(job, {[known = *known](const jobs::Job& current, double now_s) {

@@ -11,13 +11,13 @@
 namespace perseus::plans {
 
 void ProfilingWindows::go_on(live::LiveJob& live) {
-  if (stopping_ || !jobs::is_profiled(live.job)) {
+  if (stopping_ || !profiles::is_profiled(live.job)) {
     if (live.profiling) live.profiling->search.request_stop();
     return;
   }
   const auto windows = static_cast<int>(live.job.windows.size());
   if (auto impossible = prepare(live)) return write(live.job.id, nullptr, windows, {*std::move(impossible)});
-  jobs::JobProfiling& profiling = *live.profiling;
+  profiles::JobProfiling& profiling = *live.profiling;
   const double now_s = clock_.now_s();
   if (profiling.deciding) return;
   if (!profiling.broken().empty()) {
@@ -33,15 +33,15 @@ void ProfilingWindows::go_on(live::LiveJob& live) {
 std::optional<jobs::ProfilingFailed> ProfilingWindows::prepare(live::LiveJob& live) const {
   if (live.profiling && live.profiling->since() == live.job.profiling_since) return std::nullopt;
   live.windows.clear();
-  auto made =
-      jobs::JobProfiling::create(live.job, {options_.profiling_tolerance_pct, options_.profiling_iterations,
-                                            options_.profiling_slowdown_pct, options_.profiling_worst_slowdown_pct});
+  auto made = profiles::JobProfiling::create(
+      live.job, {options_.profiling_tolerance_pct, options_.profiling_iterations, options_.profiling_slowdown_pct,
+                 options_.profiling_worst_slowdown_pct});
   if (!made) return jobs::ProfilingFailed{made.error().message};
   live.profiling = *std::move(made);
   return std::nullopt;
 }
 
-void ProfilingWindows::look_again(const std::string& id, jobs::JobProfiling& profiling) {
+void ProfilingWindows::look_again(const std::string& id, profiles::JobProfiling& profiling) {
   profiling.deciding = false;
   profiling.look_again_s = clock_.now_s() + live::kRetryAfter_s;
   if (live::LiveJob* now = jobs_.in_memory(id)) jobs_.set_wake(*now, clock_.now_s());
@@ -55,7 +55,7 @@ void ProfilingWindows::stop() {
 }
 
 bool ProfilingWindows::overdue(const jobs::Job& job, double now_s) const {
-  return !job.windows.empty() && now_s >= job.window_s + jobs::window_limit_s(job, options_.profiling_window_s);
+  return !job.windows.empty() && now_s >= job.window_s + profiles::window_limit_s(job, options_.profiling_window_s);
 }
 
 std::string ProfilingWindows::why_overdue(const jobs::Job& job) const {
@@ -68,12 +68,12 @@ std::string ProfilingWindows::why_overdue(const jobs::Job& job) const {
   }
   return fmt::format("{} of {} ranks ({}{}) have not reported profiling window {} in {:.4g} s", number,
                      job.spec.degrees.pp * job.spec.degrees.tp, late, number > 8 ? ", ..." : "", job.windows.size() - 1,
-                     jobs::window_limit_s(job, options_.profiling_window_s));
+                     profiles::window_limit_s(job, options_.profiling_window_s));
 }
 
 void ProfilingWindows::decide_window(const std::string& id, const Profiling& profiling) {
   const live::LiveJob* live = jobs_.in_memory(id);
-  const bool same = live != nullptr && live->profiling == profiling && jobs::is_profiled(live->job) &&
+  const bool same = live != nullptr && live->profiling == profiling && profiles::is_profiled(live->job) &&
                     profiling->windows() == static_cast<int>(live->job.windows.size());
   if (!same) return void(profiling->deciding = false);
   const jobs::Job& job = live->job;
@@ -94,7 +94,7 @@ void ProfilingWindows::decide_window(const std::string& id, const Profiling& pro
 }
 
 void ProfilingWindows::submit_search(const std::string& id, const Profiling& profiling,
-                                     jobs::ProfilingQuestion question) {
+                                     profiles::ProfilingQuestion question) {
   const live::LiveJob* const live = jobs_.in_memory(id);
   if (live == nullptr) return void(profiling->deciding = false);  // the job has ended since
   profiling->search = std::stop_source();
@@ -119,20 +119,20 @@ void ProfilingWindows::submit_search(const std::string& id, const Profiling& pro
 }
 
 ProfilingWindows::Search::Found ProfilingWindows::Search::run(const profiling::OnlineProfiler& profiler,
-                                                              jobs::ProfilingQuestion& question) const {
+                                                              profiles::ProfilingQuestion& question) const {
   const double begin_s = thread_cpu_s();
   bool over_budget = false;
   StopCheck check([&] {
     over_budget = thread_cpu_s() - begin_s > left_s;
     return over_budget || stop.stop_requested();
   });
-  auto decided = jobs::decide_profiling(profiler, question, check);
+  auto decided = profiles::decide_profiling(profiler, question, check);
   if (!decided && over_budget && !stop.stop_requested()) {
     question.give_up = true;
     question.overdue = fmt::format(
         "the search for clocks to measure took longer than its budget of {:g} s (planning_budget_s)", budget_s);
     StopCheck never;
-    decided = jobs::decide_profiling(profiler, question, never);
+    decided = profiles::decide_profiling(profiler, question, never);
   }
   return {std::move(decided), thread_cpu_s() - begin_s};
 }
@@ -146,11 +146,11 @@ void ProfilingWindows::search_ended(const std::string& id, const Profiling& prof
 }
 
 void ProfilingWindows::write(const std::string& id, const Profiling& profiling, int window,
-                             const jobs::ProfilingDecision& decided) {
+                             const profiles::ProfilingDecision& decided) {
   const auto judged = std::make_shared<std::optional<jobs::ProfileOnTrial>>();
   const auto decide = [this, window, decided, judged](const jobs::Job& job, double now_s) -> Result<live::Decision> {
     judged->reset();
-    if (!jobs::is_profiled(job) || static_cast<int>(job.windows.size()) != window) return live::Decision{};
+    if (!profiles::is_profiled(job) || static_cast<int>(job.windows.size()) != window) return live::Decision{};
     if (decided.trial && job.tries_profile()) *judged = job.trial->candidate;
     return events_of(job, decided, *judged, now_s);
   };
@@ -163,18 +163,18 @@ void ProfilingWindows::write(const std::string& id, const Profiling& profiling, 
                  }});
 }
 
-live::Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::ProfilingDecision& decided,
+live::Decision ProfilingWindows::events_of(const jobs::Job& job, const profiles::ProfilingDecision& decided,
                                            const std::optional<jobs::ProfileOnTrial>& judged, double now_s) {
   live::Decision decision;
   if (judged) decision.events.emplace_back(*decided.trial);
-  if (const auto* confirmed = std::get_if<jobs::ProfileConfirmed>(&decided.next)) {
+  if (const auto* confirmed = std::get_if<profiles::ProfileConfirmed>(&decided.next)) {
     if (!judged) return decision;
     jobs::ProfileKnown known = judged->profile;
     if (confirmed->own_links) {
       known.input = confirmed->own_links->event.input;
       decision.blobs.push_back(confirmed->own_links->blob);
     }
-    known.pipelines = jobs::unprofiled_pipelines(job);
+    known.pipelines = profiles::unprofiled_pipelines(job);
     if (static_cast<int>(known.pipelines.size()) == job.num_pipelines()) known.pipelines.clear();
     known.text = decided.trial->text;
     known.by = jobs::kByServer;
@@ -187,11 +187,11 @@ live::Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Pro
         live == nullptr
             ? 0
             : live->reports.next_common_iteration(live->job, live->frontiers.all(), now_s, options_.margin_iterations);
-    event.from_iteration = jobs::first_iteration_of(event, job, common);
+    event.from_iteration = profiles::first_iteration_of(event, job, common);
     decision.events.emplace_back(std::move(event));
-  } else if (const auto* measured = std::get_if<jobs::ProfileMeasured>(&decided.next)) {
+  } else if (const auto* measured = std::get_if<profiles::ProfileMeasured>(&decided.next)) {
     jobs::ProfileKnown event = measured->known.event;
-    event.text += jobs::text_of_cost(job);
+    event.text += profiles::text_of_cost(job);
     event.by = jobs::kByServer;
     decision.events.emplace_back(std::move(event));
     decision.blobs.push_back(measured->known.blob);
@@ -206,7 +206,7 @@ live::Decision ProfilingWindows::events_of(const jobs::Job& job, const jobs::Pro
 
 std::optional<int> ProfilingWindows::window_of(const live::LiveJob& live, const jobs::ReportIterations& request) {
   if (request.window) return request.window;
-  if (!jobs::is_profiled(live.job) || live.job.windows.empty() || request.time_s.empty()) return std::nullopt;
+  if (!profiles::is_profiled(live.job) || live.job.windows.empty() || request.time_s.empty()) return std::nullopt;
   return live.windows.handed(request.rank).value_or(live.job.windows.back().number);
 }
 
@@ -235,7 +235,7 @@ void ProfilingWindows::report(live::LiveJob& live, int window, jobs::ReportItera
   const jobs::Job& job = live.job;
   if (Status named = live::check_text("missed", request.missed, 1024); !named) return done(named.error());
   const auto left_out = [&](const std::string& why) { done(jobs::ReportedIterations{{why}}); };
-  if (!jobs::is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
+  if (!profiles::is_profiled(job)) return left_out(fmt::format("window {}: the job is not being profiled", window));
   const int last = static_cast<int>(job.windows.size()) - 1;
   if (window < 0 || window > last) {
     return done(Error{ErrorCode::usage, fmt::format("window: {}; {} were handed out, from 0", window, last + 1)});
@@ -248,7 +248,7 @@ void ProfilingWindows::report(live::LiveJob& live, int window, jobs::ReportItera
   const auto decide = [profiling = live.profiling, result, no_energies](const jobs::Job& now,
                                                                         double) -> Result<live::Decision> {
     live::Decision decision;
-    const bool wanted = jobs::is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
+    const bool wanted = profiles::is_profiled(now) && result.window + 1 == static_cast<int>(now.windows.size()) &&
                         !now.reported.contains(result.rank);
     if (!wanted) return decision;  // a retry, or too late
     if (no_energies) {
@@ -257,7 +257,7 @@ void ProfilingWindows::report(live::LiveJob& live, int window, jobs::ReportItera
           "that cannot be right (the rank's log names them)",
           result.rank);
       if (now.profiling->keeps_clocks) {
-        decision.events.emplace_back(jobs::not_modeled(now, why));
+        decision.events.emplace_back(profiles::not_modeled(now, why));
       } else {
         decision.events.emplace_back(
             jobs::ProfilingFailed{why + "; a plan needs them: upload a profile, or give the job the name of one"});

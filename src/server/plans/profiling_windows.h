@@ -6,7 +6,7 @@
 // Errors:  usage: a report of a window that was not handed out; invalid_input: one that lacks what was to be measured.
 // Cost:    the search runs on the executor in its turn (Characterizations::in_turn()), within `planning_budget_s`.
 // Threads: io thread.
-// Source:  docs/online_profiling.md; server/jobs/job_profiling.h.
+// Source:  docs/online_profiling.md; server/profiles/job_profiling.h.
 #pragma once
 
 #include <memory>
@@ -15,11 +15,11 @@
 #include <string>
 
 #include "base/clock.h"
-#include "server/jobs/job_profiling.h"
 #include "server/live/job_cache.h"
 #include "server/plans/characterizations.h"
 #include "server/plans/planning_options.h"
 #include "server/plans/stored_profiles.h"
+#include "server/profiles/job_profiling.h"
 
 namespace perseus::plans {
 
@@ -45,16 +45,16 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
   void stop();
 
  private:
-  using Profiling = std::shared_ptr<jobs::JobProfiling>;
+  using Profiling = std::shared_ptr<profiles::JobProfiling>;
   /// The search for the next window, on the executor, within what is left of its budget.
   struct Search {
     std::stop_token stop;
     double left_s, budget_s;
     struct Found {
-      std::optional<jobs::ProfilingDecision> decided;  ///< nothing: stopped
+      std::optional<profiles::ProfilingDecision> decided;  ///< nothing: stopped
       double planner_s = 0;
     };
-    Found run(const profiling::OnlineProfiler& profiler, jobs::ProfilingQuestion& question) const;
+    Found run(const profiling::OnlineProfiler& profiler, profiles::ProfilingQuestion& question) const;
   };
   /// Creates the job's profiler if needed; the reason if the job cannot be profiled.
   std::optional<jobs::ProfilingFailed> prepare(live::LiveJob& live) const;
@@ -62,15 +62,15 @@ class ProfilingWindows : public std::enable_shared_from_this<ProfilingWindows> {
   /// Names the late ranks; empty: none.
   [[nodiscard]] std::string why_overdue(const jobs::Job& job) const;
   /// The store does not answer.
-  void look_again(const std::string& id, jobs::JobProfiling& profiling);
+  void look_again(const std::string& id, profiles::JobProfiling& profiling);
   void decide_window(const std::string& id, const Profiling& profiling);
-  void submit_search(const std::string& id, const Profiling& profiling, jobs::ProfilingQuestion question);
+  void submit_search(const std::string& id, const Profiling& profiling, profiles::ProfilingQuestion question);
   void search_ended(const std::string& id, const Profiling& profiling, int window, const Search::Found& found);
   /// Writes the decision to the log, and the outcome of a trial to the learned profile.
-  void write(const std::string& id, const Profiling& profiling, int window, const jobs::ProfilingDecision& decided);
+  void write(const std::string& id, const Profiling& profiling, int window, const profiles::ProfilingDecision& decided);
 
   /// `judged`: the learned profile whose trial ends with this decision.
-  live::Decision events_of(const jobs::Job& job, const jobs::ProfilingDecision& decided,
+  live::Decision events_of(const jobs::Job& job, const profiles::ProfilingDecision& decided,
                            const std::optional<jobs::ProfileOnTrial>& judged, double now_s);
 
   const PlanningOptions& options_;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "server/jobs/pipeline_input.h"
-#include "server/jobs/stage_schedule.h"
 #include "server/live/job_access.h"
+#include "server/policies/stage_schedule.h"
 
 namespace perseus::plans {
 
@@ -39,7 +39,7 @@ std::optional<jobs::ClockSpan> RankPlans::clocks_wanted(live::LiveJob& live, con
   const bool highest = job.plan && job.plan->version == job.version && job.plan->of(rank.dp_rank).point < 0;
   const auto schedule = highest ? nullptr : schedule_for(live, rank, live.shown.version());
   if (!highest && !schedule) return std::nullopt;
-  if (const auto range = highest ? std::nullopt : jobs::clock_range(*schedule)) return range;
+  if (const auto range = highest ? std::nullopt : policies::clock_range(*schedule)) return range;
   const std::vector<int>& supported = job.clock_sets[rank.clock_set];
   if (supported.empty()) return std::nullopt;
   return jobs::ClockSpan{supported.front(), supported.front()};
@@ -58,10 +58,10 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::schedule_for(live::LiveJob
   auto& schedule =
       live.schedules.at(job.version, {in_window ? -2 : -1, rank.pp_rank, rank.clock_set, rank.instruction_set});
   if (!schedule && in_window) {
-    schedule = jobs::make_window_schedule(job, rank, live.profiling->schedule());
+    schedule = policies::make_window_schedule(job, rank, live.profiling->schedule());
   } else if (!schedule) {
     if (const auto shape = max_clock_shape(live, rank.dp_rank))
-      schedule = jobs::make_maximum_clock_schedule(job, rank, *shape);
+      schedule = policies::make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }
@@ -71,7 +71,7 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(live::LiveJo
   const jobs::PlanDeployed::Choice& choice = job.plan->of(rank.dp_rank);
   const auto pipeline = choice.point < 0 ? nullptr : live.frontiers.find(choice.input);
   if (choice.point >= 0 && pipeline == nullptr) return nullptr;  // the frontier is being read
-  std::vector<jobs::OtherShape> others;
+  std::vector<policies::OtherShape> others;
   std::vector<live::LoadedFrontiers::Frontier> used;
   for (const jobs::PlanDeployed::OfShape& shape : job.plan->others) {
     const jobs::PlanDeployed::Choice& other = shape.choices[shape.choice_of[rank.dp_rank]];
@@ -83,10 +83,10 @@ std::shared_ptr<const jobs::StageSchedule> RankPlans::plan_schedule(live::LiveJo
   auto& schedule = live.schedules.at(job.version, {job.plan->choice_of[rank.dp_rank], rank.pp_rank, rank.clock_set,
                                                    pipeline == nullptr ? rank.instruction_set : 0});
   if (!schedule && pipeline != nullptr) {
-    schedule = jobs::make_plan_schedule(job, rank, *pipeline, others);
+    schedule = policies::make_plan_schedule(job, rank, *pipeline, others);
   } else if (!schedule) {
     if (const auto shape = max_clock_shape(live, rank.dp_rank))
-      schedule = jobs::make_maximum_clock_schedule(job, rank, *shape);
+      schedule = policies::make_maximum_clock_schedule(job, rank, *shape);
   }
   return schedule;
 }

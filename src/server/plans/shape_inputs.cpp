@@ -13,7 +13,7 @@ void ShapeInputs::go_on(live::LiveJob& live) {
   const jobs::Job& job = live.job;
   if (live.completes_shape || !job.live() || job.shapes.empty()) return;
   // The job's inputs are about to be replaced.
-  if (jobs::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s)) return;
+  if (profiles::awaits_latencies(job, clock_.now_s(), options_.latency_wait_s)) return;
   const auto missing = jobs::missing_input(job);
   if (!missing || live.is_pending("input/" + missing->of)) return;
   live.completes_shape = true;
@@ -35,21 +35,21 @@ void ShapeInputs::go_on(live::LiveJob& live) {
 
 void ShapeInputs::complete(live::LiveJob& live, const jobs::ShapeInput& missing, const std::string& text) {
   const auto complete = [text, missing, limits = input_limits(options_, live.job.spec.degrees.pp),
-                         source = live.job.profile_source]() -> Result<jobs::KnownInput> {
+                         source = live.job.profile_source]() -> Result<profiles::KnownInput> {
     const auto of = jobs::parse_input(text, "input/" + missing.of);
     if (!of) return of.error();
     const auto shape = jobs::with_shape(of->shape, missing.shape);
     if (!shape) return shape.error();
-    return jobs::known_input(of->profile_csv, *shape, limits, source, {});
+    return profiles::known_input(of->profile_csv, *shape, limits, source, {});
   };
   work::run_off_thread(executor_, weak_from_this(), complete,
-                       [id = live.job.id, missing](ShapeInputs& self, const Result<jobs::KnownInput>& known) {
+                       [id = live.job.id, missing](ShapeInputs& self, const Result<profiles::KnownInput>& known) {
                          self.completed(id, missing, known);
                        });
 }
 
 void ShapeInputs::completed(const std::string& id, const jobs::ShapeInput& missing,
-                            const Result<jobs::KnownInput>& known) {
+                            const Result<profiles::KnownInput>& known) {
   const auto decide = [missing, known](const jobs::Job& job, double) -> Result<live::Decision> {
     live::Decision decision;
     const auto shape = std::ranges::find(job.shapes, missing.shape.microbatches, &jobs::JobShape::microbatches);

@@ -13,9 +13,9 @@
 
 #include "base/clock.h"
 #include "server/jobs/job_shapes.h"
-#include "server/jobs/known_profile.h"
 #include "server/live/job_cache.h"
 #include "server/plans/planning_options.h"
+#include "server/profiles/known_profile.h"
 #include "server/work/executor.h"
 
 namespace perseus::plans {
@@ -31,7 +31,7 @@ class ShapeInputs : public std::enable_shared_from_this<ShapeInputs> {
 
  private:
   void complete(live::LiveJob& live, const jobs::ShapeInput& missing, const std::string& text);
-  void completed(const std::string& id, const jobs::ShapeInput& missing, const Result<jobs::KnownInput>& known);
+  void completed(const std::string& id, const jobs::ShapeInput& missing, const Result<profiles::KnownInput>& known);
 
   const PlanningOptions& options_;
   live::JobCache& jobs_;

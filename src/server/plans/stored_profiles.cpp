@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "server/jobs/describe.h"
-#include "server/jobs/known_profile.h"
 #include "server/live/registration_checks.h"
+#include "server/profiles/known_profile.h"
 
 namespace perseus::plans {
 
@@ -83,7 +83,7 @@ jobs::InputLimits input_limits(const PlanningOptions& options, int ranks) {
 
 Result<StoredProfiles::Completed> StoredProfiles::complete(const jobs::NamedProfile& profile,
                                                            const jobs::InputLimits& limits) {
-  auto known = jobs::known_input(profile.profile_csv, profile.shape, limits, profile.name, {});
+  auto known = profiles::known_input(profile.profile_csv, profile.shape, limits, profile.name, {});
   if (!known) return known.error();
   const auto input = jobs::parse_input(known->blob.bytes, "input");
   PERSEUS_CHECK(input.ok(), "an input that cannot be read back");

@@ -41,7 +41,7 @@ class StoredProfiles : public std::enable_shared_from_this<StoredProfiles> {
 
  private:
   struct Completed {
-    jobs::KnownInput known;
+    profiles::KnownInput known;
     jobs::StoredProfile stored;
   };
   static Result<Completed> complete(const jobs::NamedProfile& profile, const jobs::InputLimits& limits);

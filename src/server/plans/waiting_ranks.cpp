@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "server/jobs/stage_schedule.h"
 #include "server/live/registration_checks.h"
+#include "server/policies/stage_schedule.h"
 
 namespace perseus::plans {
 
@@ -204,7 +204,7 @@ void WaitingRanks::end_at_highest_clock(live::LiveJob& live, jobs::WaitId id, li
   const auto shape =
       has_input ? plans_.max_clock_shape(live, rank.dp_rank) : std::optional<const jobs::PipelineShape*>(nullptr);
   const bool lists_instructions = !job.instruction_sets[rank.instruction_set].empty();
-  if (!shape || jobs::awaits_profiling(job) || jobs::is_profiled(job)) {
+  if (!shape || profiles::awaits_profiling(job) || profiles::is_profiled(job)) {
     waiter.deadline_s = clock_.now_s() + (shape ? options_.maximum_clock_after_s : live::kRetryAfter_s);
     return park(live, id, std::move(waiter));
   }
@@ -221,7 +221,7 @@ void WaitingRanks::end_at_highest_clock(live::LiveJob& live, jobs::WaitId id, li
                     "does not request a plan again, so it keeps this clock until training restarts",
                     job.id, waiter.rank, options_.maximum_clock_after_s));
   }
-  waiter.done(jobs::PlanAnswer{jobs::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
+  waiter.done(jobs::PlanAnswer{policies::make_maximum_clock_schedule(job, rank, *shape), waiter.rank, rank.dp_rank});
 }
 
 void WaitingRanks::tick(double now_s) {

@@ -39,7 +39,7 @@ site::WindowSwing PipelineSwings::at(int point, Seconds time, Seconds window) {
   return known->second;
 }
 
-site::WindowSwing JobSwing::of_plan(const jobs::PowerAtTime& plan, Seconds window) const {
+site::WindowSwing JobSwing::of_plan(const policies::PowerAtTime& plan, Seconds window) const {
   SwingsTogether sum;
   for (const Part& part : parts_) {
     const jobs::CharacterizedPipeline& pipeline = part.swings->pipeline();
@@ -47,7 +47,7 @@ site::WindowSwing JobSwing::of_plan(const jobs::PowerAtTime& plan, Seconds windo
       if (copies > 0) sum.add(copies, part.swings->at(point, plan.time, window));
     };
     add(part.following, model::slowest_within(pipeline.frontier, plan.time));
-    add(part.straggling, jobs::straggling_point(pipeline, plan.straggler_stretch));
+    add(part.straggling, policies::straggling_point(pipeline, plan.straggler_stretch));
   }
   return sum.sum();
 }
@@ -62,13 +62,13 @@ site::WindowSwing JobSwing::of_maximum_clock(Seconds window) const {
   return sum.sum();
 }
 
-std::shared_ptr<const JobSwing> SwingLibrary::of(const std::shared_ptr<const jobs::PowerChoices>& choices) {
+std::shared_ptr<const JobSwing> SwingLibrary::of(const std::shared_ptr<const policies::PowerChoices>& choices) {
   if (by_frontier_.size() >= clean_from_) {
     std::erase_if(by_frontier_, [](const auto& known) { return known.second.expired(); });
     clean_from_ = 2 * by_frontier_.size() + 16;
   }
   std::vector<JobSwing::Part> parts;
-  for (const jobs::PowerChoices::Pipelines& group : choices->pipelines) {
+  for (const policies::PowerChoices::Pipelines& group : choices->pipelines) {
     std::weak_ptr<PipelineSwings>& known = by_frontier_[group.pipeline->key];
     std::shared_ptr<PipelineSwings> swings = known.lock();
     if (!swings) known = swings = std::make_shared<PipelineSwings>(group.pipeline);

@@ -25,7 +25,7 @@
 
 #include "planning/site/power_over_iteration.h"
 #include "planning/site/window_guard.h"
-#include "server/jobs/deployment.h"
+#include "server/policies/deployment.h"
 
 namespace perseus::power {
 
@@ -53,23 +53,23 @@ class JobSwing {
     std::shared_ptr<PipelineSwings> swings;
     double following = 0, straggling = 0;  ///< copies of the accelerators that the frontier counts
   };
-  JobSwing(std::shared_ptr<const jobs::PowerChoices> choices, std::vector<Part> parts)
+  JobSwing(std::shared_ptr<const policies::PowerChoices> choices, std::vector<Part> parts)
       : choices_(std::move(choices)), parts_(std::move(parts)) {}
 
-  [[nodiscard]] const jobs::PowerChoices& choices() const { return *choices_; }
+  [[nodiscard]] const policies::PowerChoices& choices() const { return *choices_; }
 
   /// Of one of its plans.
-  [[nodiscard]] site::WindowSwing of_plan(const jobs::PowerAtTime& plan, Seconds window) const;
+  [[nodiscard]] site::WindowSwing of_plan(const policies::PowerAtTime& plan, Seconds window) const;
   [[nodiscard]] site::WindowSwing of_maximum_clock(Seconds window) const;
 
  private:
-  std::shared_ptr<const jobs::PowerChoices> choices_;
+  std::shared_ptr<const policies::PowerChoices> choices_;
   std::vector<Part> parts_;
 };
 
 class SwingLibrary {
  public:
-  std::shared_ptr<const JobSwing> of(const std::shared_ptr<const jobs::PowerChoices>& choices);
+  std::shared_ptr<const JobSwing> of(const std::shared_ptr<const policies::PowerChoices>& choices);
 
  private:
   std::map<std::string, std::weak_ptr<PipelineSwings>> by_frontier_;

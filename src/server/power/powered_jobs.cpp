@@ -7,11 +7,11 @@
 
 #include "planning/site/power_curve.h"
 #include "planning/site/site_limits.h"
-#include "server/jobs/drawn_power.h"
 #include "server/jobs/event_text.h"
-#include "server/jobs/job_savings.h"
 #include "server/jobs/power_budget.h"
 #include "server/power/reserved_power.h"
+#include "server/savings/drawn_power.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::power {
 namespace {
@@ -26,11 +26,11 @@ bool answers_in_time(const jobs::Job& job, double now_s) {
 }
 
 /// What accelerators draw that compute nothing: as in the profile, or without one a part of what each counts as.
-Watts idle_power(const jobs::PowerChoices* choices, int accelerators, Watts accelerator) {
+Watts idle_power(const policies::PowerChoices* choices, int accelerators, Watts accelerator) {
   constexpr double idle_share = 0.2;
   if (choices == nullptr) return idle_share * accelerators * accelerator;
   Watts idle;
-  for (const jobs::PowerChoices::Pipelines& one : choices->pipelines) {
+  for (const policies::PowerChoices::Pipelines& one : choices->pipelines) {
     idle += (one.following + one.straggling) * one.pipeline->dag.total_blocking_power();
   }
   return idle;
@@ -65,12 +65,12 @@ Watts counted_as(const jobs::Job& job, Watts all_max, bool has_grant, Watts gran
 /// By the counters of its ranks; nothing while they have not measured the plan in force.
 std::optional<Watts> reported_power(const live::LiveJob& live) {
   if (!live.job.has_reports() || live.job.silent) return std::nullopt;
-  const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
-  return cost ? jobs::measured_power(live.job, cost->waiting) : std::nullopt;
+  const auto cost = savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
+  return cost ? savings::measured_power(live.job, cost->waiting) : std::nullopt;
 }
 
 /// Why a job does not count as its profile says; empty: it does.
-std::string why_bounded(Watts all_max, const jobs::BelievedPower& believed) {
+std::string why_bounded(Watts all_max, const savings::BelievedPower& believed) {
   const Watts counted = std::clamp(all_max, believed.least, believed.most);
   if (counted == all_max) return "";
   return fmt::format("at maximum clock {:.6g} W by its profile; allowed by accelerator_w: {:.6g} to {:.6g} W",
@@ -98,21 +98,21 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
   KnownJob& known = known_[job.id];
   if (known.sequence != job.sequence) known.tier = jobs::tier_of(document, job);
   if (known.sequence != job.sequence || !known.choices || now_s >= known.until_s) {
-    const auto made = jobs::power_choices(job, live.frontiers.all(), options_.slowdown, now_s,
-                                          paced_to_rate(document, job, known.tier.least_rate));
-    known.choices = made ? std::make_shared<const jobs::PowerChoices>(*made) : nullptr;
+    const auto made = policies::power_choices(job, live.frontiers.all(), options_.slowdown, now_s,
+                                              paced_to_rate(document, job, known.tier.least_rate));
+    known.choices = made ? std::make_shared<const policies::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
     const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power;
     const Watts all_max = known.choices ? known.choices->all_max : accelerators;
-    const jobs::BelievedPower believed = jobs::believed_power(job.spec.tier_bounded, all_max, accelerators);
+    const savings::BelievedPower believed = savings::believed_power(job.spec.tier_bounded, all_max, accelerators);
     known.reported = reported_power(live);
     if (known.reported) known.reported = std::min(*known.reported, believed.most);
-    known.correction = known.choices ? jobs::drawn_over_planned(job, live.frontiers.all(), all_max, believed)
+    known.correction = known.choices ? savings::drawn_over_planned(job, live.frontiers.all(), all_max, believed)
                        : job.grant   ? job.grant->correction
                                      : 1;
     known.bounded = why_bounded(all_max, believed);
     known.sequence = job.sequence;
-    known.until_s = jobs::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
+    known.until_s = policies::next_policy_change(job.policies, now_s).value_or(std::numeric_limits<double>::infinity());
   }
   return known;
 }
@@ -204,7 +204,7 @@ FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, do
   for (const auto& [id, row] : jobs_.index()) {
     const live::LiveJob* const live = jobs_.in_memory(id);
     if (live == nullptr || !live->job.live() || live->job.unknown_events > 0) continue;
-    for (const std::string& key : jobs::frontiers_needed(live->job)) {
+    for (const std::string& key : policies::frontiers_needed(live->job)) {
       found.reading |= live->frontiers.find(key) == nullptr;
     }
     found.site.jobs.push_back(powered(document, *live, now_s));

@@ -58,7 +58,7 @@ class PoweredJobs {
     double correction = 1;
     std::optional<Watts> reported;
     std::string bounded;  ///< why it counts as another power than its profile's; empty: it does not
-    std::shared_ptr<const jobs::PowerChoices> choices;
+    std::shared_ptr<const policies::PowerChoices> choices;
     std::shared_ptr<const JobSwing> swing;
   };
 

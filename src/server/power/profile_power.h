@@ -10,15 +10,15 @@
 #include <string>
 
 #include "base/result.h"
-#include "server/jobs/deployment.h"
 #include "server/jobs/pipeline_input.h"
+#include "server/policies/deployment.h"
 #include "server/store/store.h"
 
 namespace perseus::power {
 
-Result<jobs::PowerChoices> choices_of_frontier(store::Store& store, const std::string& key, int accelerators,
-                                               const std::string& whose);
-Result<jobs::PowerChoices> choices_of_profile(store::Store& store, const std::string& name, int accelerators,
-                                              const jobs::InputLimits& limits);
+Result<policies::PowerChoices> choices_of_frontier(store::Store& store, const std::string& key, int accelerators,
+                                                   const std::string& whose);
+Result<policies::PowerChoices> choices_of_profile(store::Store& store, const std::string& name, int accelerators,
+                                                  const jobs::InputLimits& limits);
 
 }  // namespace perseus::power

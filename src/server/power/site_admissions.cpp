@@ -6,11 +6,11 @@
 #include <set>
 #include <utility>
 
-#include "server/jobs/deployment.h"
-#include "server/jobs/drawn_power.h"
 #include "server/live/registration_checks.h"
 #include "server/plans/stored_profiles.h"
+#include "server/policies/deployment.h"
 #include "server/power/profile_power.h"
+#include "server/savings/drawn_power.h"
 
 namespace perseus::power {
 namespace {
@@ -74,7 +74,7 @@ void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, work::Don
        limits = plans::input_limits(options_, 0)](store::Store& from) -> Result<KnownPower> {
         auto choices = choices_of_profile(from, name, accelerators, limits);
         if (!choices) return choices.error();
-        return KnownPower{std::make_shared<const jobs::PowerChoices>(*std::move(choices)), 1, Watts(0)};
+        return KnownPower{std::make_shared<const policies::PowerChoices>(*std::move(choices)), 1, Watts(0)};
       },
       std::move(done));
 }
@@ -88,7 +88,7 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, work
     if (!live) return done(live.error());
     const jobs::Job& job = (*live)->job;
     std::set<std::string> keys;
-    for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(jobs::ruling_frontier(job, p));
+    for (int p = 0; p < job.num_pipelines(); ++p) keys.insert(policies::ruling_frontier(job, p));
     const double correction = job.grant ? job.grant->correction : 1;
     self->store_.read<KnownPower>(
         [keys, accelerators, correction, each, bounded = job.spec.tier_bounded,
@@ -98,12 +98,12 @@ void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, work
             auto choices = choices_of_frontier(from, key, accelerators, whose);
             if (!choices) return choices.error();
             if (most.choices && choices->all_max <= most.choices->all_max) continue;
-            most.choices = std::make_shared<const jobs::PowerChoices>(*std::move(choices));
+            most.choices = std::make_shared<const policies::PowerChoices>(*std::move(choices));
           }
           if (!most.choices) return most;
           const Watts all_max = most.choices->all_max;
           most.correction =
-              jobs::believed_power(bounded, all_max, accelerators * each).factor(most.correction, all_max);
+              savings::believed_power(bounded, all_max, accelerators * each).factor(most.correction, all_max);
           return most;
         },
         done);

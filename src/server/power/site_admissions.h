@@ -62,9 +62,9 @@ class SiteAdmissions : public std::enable_shared_from_this<SiteAdmissions> {
   using List = Reservations::List;
   /// What it can draw.
   struct KnownPower {
-    std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: not known
-    double correction = 1;                              ///< of the job that it is like
-    Watts accelerator;                                  ///< where they are not known, and the request does not say
+    std::shared_ptr<const policies::PowerChoices> choices;  ///< null: not known
+    double correction = 1;                                  ///< of the job that it is like
+    Watts accelerator;                                      ///< where they are not known, and the request does not say
   };
   /// A request on its way.
   struct Asked {

@@ -108,7 +108,7 @@ BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimit
     const PoweredJob& job = site.jobs[j];
     // The ceiling and the period that it has now; without a limit, none.
     if (job.choices && job.granted < job.all_max()) {
-      last[j] = jobs::without_plan(*job.choices, planned_power(job, job.granted), last[j].ceiling_mhz);
+      last[j] = policies::without_plan(*job.choices, planned_power(job, job.granted), last[j].ceiling_mhz);
     }
   }
   PoweredSite later = site;
@@ -120,7 +120,7 @@ BudgetsAhead budgets_ahead(const PoweredSite& site, const std::vector<LaterLimit
       if (!job.choices) continue;
       if (shares.wanted[j] >= job.all_max()) continue;
       const Watts share = planned_power(job, shares.wanted[j]);
-      jobs::LaterBudget next = jobs::without_plan(*job.choices, share, last[j].ceiling_mhz);
+      jobs::LaterBudget next = policies::without_plan(*job.choices, share, last[j].ceiling_mhz);
       next.at_s = fall.from_s;
       // Until the first fall it follows its plan, whose clocks are above the ceiling.
       const bool holds = ahead[j].empty() ? shares.wanted[j] >= kLower * job.granted

@@ -51,8 +51,8 @@ ForecastStep step_of(const LimitsAt& at, PoweredSite& site, const std::vector<in
     Watts power = job.counted;
     double lost = 0;
     if (job.choices) {
-      const std::vector<jobs::PowerAtTime>& plans = job.choices->plans;
-      const jobs::PowerAtTime& plan = jobs::fastest_within(plans, planned_power(job, shares.wanted[j]));
+      const std::vector<policies::PowerAtTime>& plans = job.choices->plans;
+      const policies::PowerAtTime& plan = policies::fastest_within(plans, planned_power(job, shares.wanted[j]));
       power = plan.power * job.correction;
       lost = 1 - plans.front().time / plan.time;
     }

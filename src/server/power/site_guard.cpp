@@ -13,7 +13,7 @@ constexpr double kSamePower = 1 + 1e-9;
 site::SwingSum swing_under(const PoweredJob& job, std::span<const Watts> grants, Seconds window) {
   site::SwingSum sum;
   if (!job.swing) return sum;
-  const jobs::PowerChoices& choices = job.swing->choices();
+  const policies::PowerChoices& choices = job.swing->choices();
   const Watts most = std::ranges::max(grants);
   const auto may_follow = [&](const site::WindowSwing& planned, Watts mean) {
     const site::WindowSwing swing = job.correction * planned;
@@ -25,7 +25,7 @@ site::SwingSum swing_under(const PoweredJob& job, std::span<const Watts> grants,
     sum.variance_w2 = std::max(sum.variance_w2, swing.variance_w2);
   };
   for (const Watts grant : grants) {
-    const jobs::PowerAtTime& plan = jobs::fastest_within(choices.plans, kSamePower * (grant / job.correction));
+    const policies::PowerAtTime& plan = policies::fastest_within(choices.plans, kSamePower * (grant / job.correction));
     may_follow(job.swing->of_plan(plan, window), job.correction * plan.power);
     const bool unlimited = kSamePower * grant >= job.correction * choices.all_max;
     if (unlimited) may_follow(job.swing->of_maximum_clock(window), most);

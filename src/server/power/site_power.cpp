@@ -180,9 +180,9 @@ void SitePower::grant(const PoweredJob& job, Watts watts, double now_s) {
     granted.lease_s = current()->lease.value();
     // At maximum clock the job draws all_max() in the mean: that grant needs no lower ceiling.
     const Watts most = watts < job.all_max() ? Watts(*granted.granted_w) : model::kNoLimit;
-    granted.ceiling_mhz = jobs::ceiling_within(*job.choices, most);
+    granted.ceiling_mhz = policies::ceiling_within(*job.choices, most);
     granted.ahead = std::move(ahead);
-    if (jobs::is_paced(*job.choices, Watts(*granted.granted_w))) granted.paced_to_rate = job.choices->paced_to_rate;
+    if (policies::is_paced(*job.choices, Watts(*granted.granted_w))) granted.paced_to_rate = job.choices->paced_to_rate;
   }
   granted.counted_w = (job.counted / job.correction).value();
   granted.by = kBy;

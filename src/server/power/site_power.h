@@ -4,11 +4,11 @@
 // Problem: limits change, jobs come and go, ranks take a while to follow, and servers crash. docs/power.md, "On a
 //          server".
 // Input:   the site document; the jobs, with their frontiers, and the versions that their ranks have (HeldPlans).
-// Output:  PowerGranted in the log of each job whose grant changes; FollowUps then deploys the plan under it. Of
-//          several servers on a database, the one with the claim grants. view(): limits, grants and what they lack.
-// Errors:  those of the store. While the claim cannot be renewed, no grant changes.
-// Cost:    every kTick_s, O(jobs + their ranks), and a division on the executor of the server that grants. What a job
-//          can draw is computed again after each of its events.
+// Output:  PowerGranted in the log of each job whose grant changes; FollowUps then deploys the plan under it.
+//          view(): limits, grants and what they lack.
+// Errors:  those of the store.
+// Cost:    every kTick_s, O(jobs + their ranks), and a division on the executor. What a job can draw is computed again
+//          after each of its events.
 // Threads: io thread.
 // Source:  docs/decisions/0052.
 #pragma once

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "planning/site/site_limits.h"
-#include "server/jobs/job_savings.h"
 #include "server/jobs/power_budget.h"
 #include "server/power/powered_jobs.h"
 #include "server/power/reserved_power.h"
 #include "server/power/site_meters.h"
 #include "server/power/site_speed.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::power {
 
@@ -29,7 +29,7 @@ SiteJobView site_job_view(const jobs::SiteDocument& document, PoweredJobs& power
   if (power_now.has_grant) job.granted = power_now.granted;
   job.counted = power_now.counted;
   job.correction = power_now.correction;
-  const auto cost = jobs::iteration_cost(live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  const auto cost = savings::iteration_cost(live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
   add_speed(live.job, power_now, cost, job);
   return job;
 }

@@ -2,7 +2,7 @@
 //
 // Input:   rows of the store, and a query.
 // Output:  one entry per step and domain with readings, by start and domain; a step without readings has none. Powers
-//          are means over readings. Rows of several servers, and shorter steps, add up.
+//          are means over readings. Rows of servers that followed each other, and shorter steps, add up.
 // Errors:  none.
 // Cost:    O(log) per row.
 // Threads: pure functions.

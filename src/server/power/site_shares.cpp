@@ -11,9 +11,9 @@ namespace perseus::power {
 namespace {
 
 /// The plans that no other one beats, in ascending power.
-model::PowerCurve curve_of(const jobs::PowerChoices& choices, double correction) {
+model::PowerCurve curve_of(const policies::PowerChoices& choices, double correction) {
   std::vector<model::PowerPoint> points;
-  for (const jobs::PowerAtTime& plan : choices.plans) {
+  for (const policies::PowerAtTime& plan : choices.plans) {
     points.push_back({plan.power * correction, choices.full_speed / plan.time, 0, false});
   }
   std::ranges::sort(points, [](const model::PowerPoint& a, const model::PowerPoint& b) {
@@ -174,7 +174,7 @@ class Division {
 SiteShares shares_of(const PoweredSite& site) { return Division(site).divide(); }
 
 Watts planned_power(const PoweredJob& job, Watts drawn) {
-  for (const jobs::PowerAtTime& plan : job.choices->plans) {
+  for (const policies::PowerAtTime& plan : job.choices->plans) {
     if (plan.power * job.correction == drawn) return plan.power;
   }
   return drawn / job.correction;

@@ -24,7 +24,7 @@
 
 #include "planning/model/site.h"
 #include "planning/model/site_objective.h"
-#include "server/jobs/deployment.h"
+#include "server/policies/deployment.h"
 #include "server/power/job_swing.h"
 
 namespace perseus::power {
@@ -38,10 +38,10 @@ struct PoweredJob {
   std::string id;
   int domain = 0;
   double weight = 1, least_rate = 0;
-  std::shared_ptr<const jobs::PowerChoices> choices;  ///< null: it keeps what it counts as; powers as planned
-  double correction = 1;                              ///< drawn power over planned power
-  Watts counted;                                      ///< see planning/site/grant_order.h; as drawn
-  Watts granted;                                      ///< the same
+  std::shared_ptr<const policies::PowerChoices> choices;  ///< null: it keeps what it counts as; powers as planned
+  double correction = 1;                                  ///< drawn power over planned power
+  Watts counted;                                          ///< see planning/site/grant_order.h; as drawn
+  Watts granted;                                          ///< the same
   bool has_grant = false;
   std::shared_ptr<const JobSwing> swing = nullptr;  ///< also of jobs without choices; null: it has no frontier
   [[nodiscard]] Watts all_max() const { return choices->all_max * correction; }

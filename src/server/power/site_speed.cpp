@@ -15,7 +15,7 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
     return;
   }
   shown.planned = shown.baseline =
-      cost ? powered.correction * jobs::power_with_waits(job, cost->energy, cost->time, cost->waiting)
+      cost ? powered.correction * savings::power_with_waits(job, cost->energy, cost->time, cost->waiting)
            : powered.counted;
   if (!powered.choices || !cost) return;
   const Seconds period(job.plan->budget ? job.plan->budget->paced_iteration_s : 0);
@@ -23,9 +23,9 @@ void add_speed(const jobs::Job& job, const PoweredJob& powered, const std::optio
   shown.rate_lost = 0;
   if (!powered.has_grant) return;
   // Both from the same model: that of a straggler in `cost` is another one.
-  const std::vector<jobs::PowerAtTime>& plans = powered.choices->plans;
+  const std::vector<policies::PowerAtTime>& plans = powered.choices->plans;
   const Watts most = planned_power(powered, powered.granted) * (1 + 1e-9);
-  const jobs::PowerAtTime& granted = jobs::fastest_within(plans, most);
+  const policies::PowerAtTime& granted = policies::fastest_within(plans, most);
   shown.baseline += powered.correction * (plans.front().power - granted.power);
   shown.rate_lost = 1 - plans.front().time / granted.time;
 }

@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
-#include "server/jobs/job_savings.h"
 #include "server/power/site_power_view.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::power {
 

@@ -4,19 +4,19 @@
 #include <cmath>
 #include <variant>
 
-#include "server/jobs/stragglers.h"
+#include "server/policies/stragglers.h"
 
 namespace perseus::reports {
 
 std::optional<JobFigures> job_figures(const live::LiveJob& live) {
   const jobs::Job& job = live.job;
   if (!job.live() || job.silent || !job.plan || !job.has_reports()) return std::nullopt;
-  const auto cost = jobs::iteration_cost(job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+  const auto cost = savings::iteration_cost(job, live.frontiers.all(), savings::CountedRanks::as_they_are);
   if (!cost) return std::nullopt;
   JobFigures figures;
   figures.job = job.id;
   figures.name = job.spec.name;
-  figures.power = jobs::power_of(job, *cost);
+  figures.power = savings::power_of(job, *cost);
   figures.planned_time = cost->time;
   figures.all_max_time = cost->all_max_time;
   if (const auto* const measured = job.plan_measured()) figures.measured_time = Seconds(measured->time_s);
@@ -25,7 +25,7 @@ std::optional<JobFigures> job_figures(const live::LiveJob& live) {
   if (const auto facts = job.characterized.find(choice.input); facts != job.characterized.end()) {
     figures.points = facts->second.points;
   }
-  figures.stragglers = std::ranges::count_if(jobs::degrees_in_force(job), [](double degree) { return degree > 1; });
+  figures.stragglers = std::ranges::count_if(policies::degrees_in_force(job), [](double degree) { return degree > 1; });
   figures.uncontrolled = std::ssize(job.uncontrolled);
   figures.clocks = live.clocks.sums();
   if (job.total.iterations > job.estimated.iterations) {

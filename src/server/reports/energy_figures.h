@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
-#include "server/jobs/job_savings.h"
 #include "server/live/live_job.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::reports {
 
 struct JobFigures {
   std::string job, name;
-  jobs::JobPower power;
+  savings::JobPower power;
   Seconds planned_time, all_max_time;  ///< of an iteration
   std::optional<Seconds> measured_time;
   int point = -1, points = 0;  ///< of pipeline 0; -1: its highest clocks

@@ -6,8 +6,8 @@
 #include <map>
 #include <utility>
 
-#include "server/jobs/job_savings.h"
 #include "server/jobs/job_shapes.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::reports {
 namespace {
@@ -29,12 +29,12 @@ store::HistoryFigures compared(store::HistoryFigures figures) {
 
 }  // namespace
 
-void IterationHistory::add(const live::LiveJob& live, const std::vector<jobs::WholeIteration>& measured) {
+void IterationHistory::add(const live::LiveJob& live, const std::vector<savings::WholeIteration>& measured) {
   if (measured.empty()) return;
   const std::int64_t start_s = minute_of(clock_.now_s());
   store::HistoryFigures sum, sum_of_all;
   std::map<std::pair<std::int64_t, int>, std::optional<jobs::JobView::PerIteration>> costs;  // by version and shape
-  for (const jobs::WholeIteration& one : measured) {
+  for (const savings::WholeIteration& one : measured) {
     store::HistoryFigures figures;
     figures.iterations = 1;
     figures.time_s = figures.least_s = figures.most_s = one.time_s;
@@ -43,14 +43,14 @@ void IterationHistory::add(const live::LiveJob& live, const std::vector<jobs::Wh
       figures.energy_iterations = 1;
       figures.energy_j = one.energy_j;
     }
-    const jobs::PlanDeployed* const plan = one.version > 0 ? jobs::plan_of_version(live.job, one.version) : nullptr;
+    const jobs::PlanDeployed* const plan = one.version > 0 ? savings::plan_of_version(live.job, one.version) : nullptr;
     if (plan != nullptr) {
       figures.first_version = figures.last_version = one.version;
       const auto [known, is_new] = costs.try_emplace({one.version, one.shape});
       auto& cost = known->second;
       const auto of_shape = is_new ? jobs::plan_for(*plan, one.shape) : std::nullopt;
       if (of_shape) {
-        cost = jobs::cost_under(*of_shape, live.job, live.frontiers.all(), jobs::CountedRanks::as_they_are);
+        cost = savings::cost_under(*of_shape, live.job, live.frontiers.all(), savings::CountedRanks::as_they_are);
       }
       if (cost) {
         figures.planned_iterations = 1;
@@ -148,7 +148,7 @@ void IterationHistory::keep(work::Done<Ok> done) {
 }
 
 std::vector<store::HistoryRow> IterationHistory::with_own(std::vector<store::HistoryRow> rows,
-                                                          const jobs::HistoryQuery& query) const {
+                                                          const savings::HistoryQuery& query) const {
   const auto of = minutes_of_.find(query.job);
   if (of == minutes_of_.end()) return rows;
   std::erase_if(rows, [&](const store::HistoryRow& row) {
@@ -160,7 +160,7 @@ std::vector<store::HistoryRow> IterationHistory::with_own(std::vector<store::His
   return rows;
 }
 
-void IterationHistory::history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done) {
+void IterationHistory::history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done) {
   if (query.job == store::kAllJobs) return history_of_all(query, done);
   access_.show<Ok>(
       query.job, [](const live::LiveJob& /*live*/) -> Result<Ok> { return Ok{}; },
@@ -170,12 +170,13 @@ void IterationHistory::history(const jobs::HistoryQuery& query, work::Done<jobs:
       });
 }
 
-void IterationHistory::history_of_all(const jobs::HistoryQuery& query, const work::Done<jobs::HistoryView>& done) {
+void IterationHistory::history_of_all(const savings::HistoryQuery& query,
+                                      const work::Done<savings::HistoryView>& done) {
   const double now_s = clock_.now_s();
   while (!views_.empty() && now_s - views_.front().at_s >= kAllJobsAge_s) views_.pop_front();
   const auto known = std::ranges::find(views_, query, &Kept::query);
   if (known != views_.end()) return done(known->view);
-  read(query, [this, weak = weak_from_this(), query, done, now_s](const Result<jobs::HistoryView>& view) {
+  read(query, [this, weak = weak_from_this(), query, done, now_s](const Result<savings::HistoryView>& view) {
     if (view && !weak.expired()) {
       if (views_.size() == kMostViews) views_.pop_front();
       views_.push_back({query, now_s, *view});
@@ -184,12 +185,12 @@ void IterationHistory::history_of_all(const jobs::HistoryQuery& query, const wor
   });
 }
 
-void IterationHistory::read(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done) {
+void IterationHistory::read(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done) {
   store_.read<std::vector<store::HistoryRow>>(
       [query](store::Store& store) { return store.history(query.job, query.from_s, query.to_s + query.step_s); },
       [weak = weak_from_this(), query, done = std::move(done)](Result<std::vector<store::HistoryRow>> rows) {
         if (!rows) return done(rows.error());
-        if (const auto self = weak.lock()) done(jobs::history_view(query, self->with_own(*std::move(rows), query)));
+        if (const auto self = weak.lock()) done(savings::history_view(query, self->with_own(*std::move(rows), query)));
       });
 }
 

@@ -24,9 +24,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "server/jobs/job_history.h"
-#include "server/jobs/measured_iterations.h"
 #include "server/live/job_access.h"
+#include "server/savings/job_history.h"
+#include "server/savings/measured_iterations.h"
 #include "server/work/store_access.h"
 
 namespace perseus::reports {
@@ -37,8 +37,8 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
   IterationHistory(work::StoreAccess& store, const Clock& clock, live::JobAccess& access, std::string source)
       : store_(store), clock_(clock), access_(access), source_(std::move(source)) {}
 
-  void add(const live::LiveJob& live, const std::vector<jobs::WholeIteration>& measured);
-  void history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done);
+  void add(const live::LiveJob& live, const std::vector<savings::WholeIteration>& measured);
+  void history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done);
 
   /// Writes everything, before the server stops.
   void keep(work::Done<Ok> done);
@@ -58,8 +58,8 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
 
   /// Adds to the minute of the job, or of kAllJobs.
   void add(const std::string& job, std::int64_t start_s, const store::HistoryFigures& figures);
-  void read(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done);
-  void history_of_all(const jobs::HistoryQuery& query, const work::Done<jobs::HistoryView>& done);
+  void read(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done);
+  void history_of_all(const savings::HistoryQuery& query, const work::Done<savings::HistoryView>& done);
   /// Minutes that begin before that time, at most kRowsAtOnce.
   [[nodiscard]] std::vector<store::HistoryRow> rows_before(std::int64_t start_s) const;
   void write();
@@ -68,7 +68,7 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
   void forget_oldest();
   /// The rows of the store with this server's own minutes.
   [[nodiscard]] std::vector<store::HistoryRow> with_own(std::vector<store::HistoryRow> rows,
-                                                        const jobs::HistoryQuery& query) const;
+                                                        const savings::HistoryQuery& query) const;
 
   work::StoreAccess& store_;
   const Clock& clock_;
@@ -79,9 +79,9 @@ class IterationHistory : public std::enable_shared_from_this<IterationHistory> {
   std::optional<double> due_s_;  ///< time of the next write; nothing: there is nothing to write
   bool writing_ = false;
   struct Kept {
-    jobs::HistoryQuery query;
+    savings::HistoryQuery query;
     double at_s = 0;
-    jobs::HistoryView view;
+    savings::HistoryView view;
   };
   static constexpr std::size_t kMostViews = 8;
   std::deque<Kept> views_;               ///< of all jobs, the newest last

@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "server/jobs/job_savings.h"
 #include "server/jobs/report_checks.h"
 #include "server/live/job_view.h"
 #include "server/live/registration_checks.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::reports {
 
@@ -116,7 +116,7 @@ void IterationReports::note_measured(live::LiveJob& live, const jobs::ReportIter
   if (!request.plan_version && job.plan && *request.last_iteration - count + 1 >= job.plan->from_iteration) {
     version = job.plan->version;
   }
-  if (!controlled || jobs::plan_of_version(job, version) == nullptr) version = 0;
+  if (!controlled || savings::plan_of_version(job, version) == nullptr) version = 0;
   const bool straggles = std::ranges::any_of(job.notices, &jobs::Notice::in_force);
   history_.add(live, live.reports.measured.report({request.rank, job.spec.degrees.world_size(), controlled, version,
                                                    *request.last_iteration, request.iteration_time,
@@ -139,7 +139,7 @@ void IterationReports::note_followed(live::LiveJob& live, const jobs::ReportIter
   }
   // Iterations after a profiling window may name its version: they follow no plan. A rank that sets no clocks follows
   // none.
-  const jobs::PlanDeployed* const known = jobs::plan_of_version(job, *request.plan_version);
+  const jobs::PlanDeployed* const known = savings::plan_of_version(job, *request.plan_version);
   const bool controlled = !job.uncontrolled.contains(request.rank);
   const std::int64_t version = known == nullptr || !controlled ? 0 : known->version;
   const bool asked = controlled && job.plan && job.plan->of(job.ranks[request.rank]->dp_rank).point >= 0;
@@ -162,7 +162,7 @@ void IterationReports::keep_count(live::LiveJob& live, const jobs::ReportIterati
     } else {
       if (now->replan.plan_held_back) return {};
       if (job.counted_to < 0) {
-        const auto first = jobs::first_count(job, now->frontiers.all(), last, reported);
+        const auto first = savings::first_count(job, now->frontiers.all(), last, reported);
         return first ? std::vector{*first} : std::vector<jobs::IterationsCounted>{};
       }
       if (last - job.counted_to < enough) return {};
@@ -251,7 +251,7 @@ void IterationReports::write_measured(const std::string& job, const jobs::Energy
                         if (!now.live() || !of_now || fewer) return decision;
                         jobs::EnergyMeasured with_waiting = measured;
                         if (const live::LiveJob* const live = jobs_.in_memory(now.id); live != nullptr) {
-                          const auto cost = jobs::iteration_cost(now, live->frontiers.all());
+                          const auto cost = savings::iteration_cost(now, live->frontiers.all());
                           if (cost) with_waiting.waiting_w = cost->waiting.value();
                         }
                         decision.events.emplace_back(with_waiting);

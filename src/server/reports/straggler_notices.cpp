@@ -8,7 +8,7 @@
 
 #include "base/median.h"
 #include "server/jobs/job_shapes.h"
-#include "server/jobs/stragglers.h"
+#include "server/policies/stragglers.h"
 
 namespace perseus::reports {
 
@@ -29,11 +29,11 @@ void StragglerNotices::set_in_job(jobs::SetStraggler request, work::Done<jobs::S
   const std::string id = request.job;
   access_.execute(
       id, {[request = std::move(request), set](const jobs::Job& job, double now_s) -> Result<live::Decision> {
-             const auto decided = jobs::decide_straggler(job, request, now_s);
+             const auto decided = policies::decide_straggler(job, request, now_s);
              if (!decided) return decided.error();
              live::Decision decision;
              set->notices.clear();
-             for (const jobs::NoticeDecision& one : *decided) {
+             for (const policies::NoticeDecision& one : *decided) {
                set->notices.push_back(one.notice);
                std::ranges::copy(one.events, std::back_inserter(decision.events));
              }
@@ -124,9 +124,9 @@ void StragglerNotices::one_after_the_other(const std::shared_ptr<const Ids>& ids
 void StragglerNotices::withdraw(jobs::WithdrawStraggler request, work::Done<Ok> done) {
   const std::string id = request.job;
   access_.execute(
-      id, live::command_for_live_job(
-              [request = std::move(request)](const jobs::Job& job) { return jobs::decide_withdrawal(job, request); },
-              std::move(done)));
+      id, live::command_for_live_job([request = std::move(request)](
+                                         const jobs::Job& job) { return policies::decide_withdrawal(job, request); },
+                                     std::move(done)));
 }
 
 void StragglerNotices::detect(live::LiveJob& live, const jobs::ReportIterations& request) {
@@ -153,13 +153,13 @@ void StragglerNotices::detect(live::LiveJob& live, const jobs::ReportIterations&
       if (notice.in_force && notice.detected) live.detector->assume(notice.pipeline, notice.degree);
     }
   }
-  const auto by = last ? std::optional(jobs::ReportedBy{request.rank, *last}) : std::nullopt;
+  const auto by = last ? std::optional(policies::ReportedBy{request.rank, *last}) : std::nullopt;
   const auto degree = live.detector->report(pipeline, upper_median(over_planned), by);
   if (!degree) return;
   jobs::SetStraggler notice{job.id, {}, Seconds(0), *degree};
   notice.target.pipeline = pipeline;
   jobs_.execute(job.id, {[notice](const jobs::Job& now, double now_s) -> Result<live::Decision> {
-                           const auto decided = jobs::decide_straggler(now, notice, now_s, true);
+                           const auto decided = policies::decide_straggler(now, notice, now_s, true);
                            if (!decided) return decided.error();
                            return live::Decision{decided->front().events, {}};
                          },

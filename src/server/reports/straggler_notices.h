@@ -3,7 +3,7 @@
 // Input:   requests; reports of ranks (detect()).
 // Output:  the notices made, after their events are durable. A notice for an accelerator applies to all its live jobs
 //          or to none. The plans that follow: docs/server.md, "The path of a straggler notice".
-// Errors:  see server/jobs/stragglers.h; not_found: no live job has the accelerator.
+// Errors:  see server/policies/stragglers.h; not_found: no live job has the accelerator.
 // Cost:    O(notices of the job); for an accelerator, O(live jobs), yielding to other work after every 64.
 // Threads: io thread.
 #pragma once

@@ -433,7 +433,7 @@ void Api::handle(http::HttpRequest request, http::Responder responder) {
   if (!found.pattern) return responder.send(nowhere(request, found.allowed));
   const Route& route = *found.pattern->route;
   responder.name(found.pattern->name);
-  const Metrics::IoSpan span(*options_.metrics, found.pattern->name);
+  const metrics::Metrics::IoSpan span(*options_.metrics, found.pattern->name);
   Call call{{std::move(responder), {}}, {}, {}, {}};
   if (auto refusal = refused(route, request, call.identity)) return call.send(std::move(*refusal));
   if (is_audited(route)) {

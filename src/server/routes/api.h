@@ -25,9 +25,9 @@
 #include "server/access/held_calls.h"
 #include "server/access/tokens.h"
 #include "server/jobs/view_json.h"
+#include "server/metrics/metrics.h"
 #include "server/routes/large_bodies.h"
 #include "server/routes/list_pages.h"
-#include "server/routes/metrics.h"
 #include "server/routes/site_changes.h"
 #include "server/routes/wrong_tokens.h"
 #include "server/service/service.h"
@@ -87,7 +87,7 @@ struct ApiOptions {
   /// Receives a JSON object per change: the caller, the change and its outcome. May be empty.
   std::function<void(const std::string&)> audit;
   std::function<void(const std::string&)> warn;  ///< receives lines for the log; may be empty
-  std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
+  std::shared_ptr<metrics::Metrics> metrics = std::make_shared<metrics::Metrics>();
   std::size_t metrics_jobs = 50;  ///< jobs with metrics of their own
   access::HeldLimits held;        ///< waits and event streams
   /// Limit on the live jobs of one token, and on their ranks together.

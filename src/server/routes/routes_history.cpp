@@ -2,19 +2,19 @@
 #include <utility>
 
 #include "base/json_writer.h"
-#include "server/jobs/job_history.h"
 #include "server/routes/time_range.h"
+#include "server/savings/job_history.h"
 
 namespace perseus::routes {
 namespace {
 
 constexpr std::size_t kMostBuckets = 2000;
 
-Result<jobs::HistoryQuery> history_query(std::string job, const http::HttpRequest& request, double now_s) {
+Result<savings::HistoryQuery> history_query(std::string job, const http::HttpRequest& request, double now_s) {
   Parameters parameters(request);
   const auto range = time_range(parameters, "to", kMostBuckets, now_s);
   if (!range) return range.error();
-  return jobs::HistoryQuery{std::move(job), range->step_s, range->from_s, range->until_s, range->limit};
+  return savings::HistoryQuery{std::move(job), range->step_s, range->from_s, range->until_s, range->limit};
 }
 
 }  // namespace
@@ -22,7 +22,7 @@ Result<jobs::HistoryQuery> history_query(std::string job, const http::HttpReques
 void Api::history(Call call) {
   const auto query = history_query(call.parts[0], call.request, clock_.now_s());
   if (!query) return call.fail(query.error());
-  service_.history(*query, then<jobs::HistoryView>(call, json_text<jobs::HistoryView>));
+  service_.history(*query, then<savings::HistoryView>(call, json_text<savings::HistoryView>));
 }
 
 void Api::cluster_history(Call call) {
@@ -30,8 +30,8 @@ void Api::cluster_history(Call call) {
   if (!query) return call.fail(query.error());
   // The same query from all readers of this moment.
   query->to_s += query->step_s - 1 - (query->to_s - 1) % query->step_s;
-  service_.history(*query, then<jobs::HistoryView>(call, [](const jobs::HistoryView& view) {
-    return json_text(jobs::cluster_history(view));
+  service_.history(*query, then<savings::HistoryView>(call, [](const savings::HistoryView& view) {
+    return json_text(savings::cluster_history(view));
   }));
 }
 

@@ -8,14 +8,14 @@
 #include "base/utf8.h"
 #include "server/jobs/job_shapes.h"
 #include "server/jobs/pipeline_input.h"
-#include "server/jobs/policy_target.h"
 #include "server/live/job_view.h"
 #include "server/live/registration_checks.h"
+#include "server/policies/policy_target.h"
 
 namespace perseus::service {
 
 void JobOperations::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyChanged> done) {
-  if (Status checked = jobs::check_policy(request.policy); !checked) return done(checked.error());
+  if (Status checked = policies::check_policy(request.policy); !checked) return done(checked.error());
   if (const auto* slowdown = std::get_if<jobs::MaxSlowdown>(&request.policy)) {
     if (Status unit = live::check_text("unit", slowdown->unit, 64); !unit) return done(unit.error());
   }
@@ -31,7 +31,7 @@ void JobOperations::set_policy(jobs::SetPolicy request, work::Done<jobs::PolicyC
     if (!set) return done(set.error());
     const live::LiveJob* const now = jobs_.in_memory(id);
     if (now == nullptr) return done(jobs::PolicyChanged{});
-    done(jobs::PolicyChanged{jobs::policy_not_kept(now->job, now->frontiers.all(), kind, clock_.now_s())});
+    done(jobs::PolicyChanged{policies::policy_not_kept(now->job, now->frontiers.all(), kind, clock_.now_s())});
   };
   access_.execute(id, live::command_for_live_job(decide, changed));
 }

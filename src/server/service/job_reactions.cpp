@@ -2,7 +2,7 @@
 
 #include <variant>
 
-#include "server/jobs/job_lines.h"
+#include "server/savings/job_lines.h"
 
 namespace perseus::service {
 
@@ -24,7 +24,8 @@ bool JobReactions::take(live::LiveJob& live, const live::SequencedEvent& event) 
   parts_.subscriptions.publish(live.job.id, event);
   if (live.profiling) live.profiling->take(live.job, event.sequence, event.event);
   if (log) {
-    if (const std::string line = jobs::log_line(live.job, live.frontiers.all(), event.event); !line.empty()) log(line);
+    if (const std::string line = savings::log_line(live.job, live.frontiers.all(), event.event); !line.empty())
+      log(line);
   }
   const jobs::EventBody& body = event.event.body;
   if (const auto* count = std::get_if<jobs::IterationsCounted>(&body)) {

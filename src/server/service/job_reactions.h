@@ -42,7 +42,7 @@ class JobReactions {
   void committed(live::LiveJob& live, const std::vector<live::SequencedEvent>& events);
   void wake(const std::string& id);
   void removed(live::LiveJob& live);
-  /// Called with lines on jobs, see server/jobs/job_lines.h; empty: none.
+  /// Called with lines on jobs, see server/savings/job_lines.h; empty: none.
   std::function<void(const std::string&)> log;
   [[nodiscard]] std::int64_t plans_deployed() const { return plans_deployed_; }
 

@@ -272,7 +272,7 @@ void Service::hosts(jobs::HostQuery of, work::Done<jobs::HostPage> to) {
   parts_->reads.hosts(std::move(of), std::move(to));
 }
 
-void Service::history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done) {
+void Service::history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done) {
   parts_->history->history(query, std::move(done));
 }
 

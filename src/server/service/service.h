@@ -31,7 +31,6 @@
 #include "server/alerts/alert_webhook.h"
 #include "server/alerts/alerts.h"
 #include "server/jobs/alert.h"
-#include "server/jobs/job_history.h"
 #include "server/jobs/meter_readings.h"
 #include "server/jobs/requests.h"
 #include "server/jobs/site_document.h"
@@ -40,6 +39,7 @@
 #include "server/power/site_power_view.h"
 #include "server/power/site_proof.h"
 #include "server/reports/energy_figures.h"
+#include "server/savings/job_history.h"
 #include "server/service/service_options.h"
 #include "server/store/commit_counts.h"
 #include "server/views/job_list.h"
@@ -175,7 +175,7 @@ class Service {
   void ranks(jobs::RankQuery of, work::Done<jobs::RankPage> to);
   void hosts(jobs::HostQuery of, work::Done<jobs::HostPage> to);
   /// Measured iterations against the plan over time, see server/reports/iteration_history.h.
-  void history(const jobs::HistoryQuery& query, work::Done<jobs::HistoryView> done);
+  void history(const savings::HistoryQuery& query, work::Done<savings::HistoryView> done);
   [[nodiscard]] ServiceCounts counts() const;
   [[nodiscard]] const alerts::Alerts& alerts() const;
   /// The last known state. Starts a new check, for the next caller.

@@ -1,8 +1,8 @@
 // Measured iterations of a job within a minute or an hour, as sums that add up.
 //
 // Input:   figures of one server's minutes; each server writes its own rows, under a name of its own (`source`).
-// Output:  add() is commutative and associative, so rows of several servers, and minutes of an hour, add up in any
-//          order; hours_of(): the hours of minutes.
+// Output:  add() is commutative and associative, so rows of servers that followed each other, and minutes of an hour,
+//          add up in any order; hours_of(): the hours of minutes.
 // Errors:  history_row(): nothing for a row that is not as it was written.
 // Cost:    constant per row.
 // Threads: plain values.

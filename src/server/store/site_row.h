@@ -3,9 +3,9 @@
 //
 // Input:   readings taken at equal intervals; each server writes its own rows, under a
 //          name of its own (`source`).
-// Output:  add() is commutative and associative, so rows of several servers, and minutes of an hour, add up in any
-//          order. In a database the figures are one text, `NAME=SUM` separated by spaces; unknown names are skipped, so
-//          that a later version may add some.
+// Output:  add() is commutative and associative, so rows of servers that followed each other, and minutes of an hour,
+//          add up in any order. In a database the figures are one text, `NAME=SUM` separated by spaces; unknown names
+//          are skipped, so that a later version may add some.
 // Errors:  site_row(): nothing for a row that is not as it was written.
 // Cost:    linear in the tiers.
 // Threads: plain values.

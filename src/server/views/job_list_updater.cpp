@@ -1,9 +1,9 @@
 #include "server/views/job_list_updater.h"
 
 #include "base/utf8.h"
-#include "server/jobs/job_savings.h"
 #include "server/jobs/view_json.h"
 #include "server/live/job_view.h"
+#include "server/savings/job_savings.h"
 
 namespace perseus::views {
 namespace {
@@ -49,7 +49,7 @@ void JobListUpdater::refresh(const std::string& job) {
 jobs::JobSummary JobListUpdater::summary_of(const live::LiveJob& live) const {
   jobs::JobSummary summary = live::summary_of(live);
   const auto row = jobs_.index().find(live.job.id);
-  if (row == jobs_.index().end() || !live.job.live() || !jobs::awaits_frontiers(live.job, live.frontiers.all()))
+  if (row == jobs_.index().end() || !live.job.live() || !savings::awaits_frontiers(live.job, live.frontiers.all()))
     return summary;
   const jobs::JobSummary stored = jobs::parse_summary(row->second.summary);
   summary.iteration_time = stored.iteration_time;

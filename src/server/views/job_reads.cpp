@@ -25,7 +25,7 @@ Result<Frontier> frontier_of(const live::LiveJob& live, int pipeline,
     return Error{ErrorCode::not_found,
                  fmt::format("job {}: no pipeline {}; it has 0 to {}", job.id, pipeline, job.num_pipelines() - 1)};
   }
-  const std::string& input = jobs::ruling_frontier(job, pipeline);
+  const std::string& input = policies::ruling_frontier(job, pipeline);
   if (auto loaded = live.frontiers.find(input)) return loaded;
   if (auto known = characterizations.known(input)) return known;
   return Error{ErrorCode::not_found, fmt::format("job {}: pipeline {} has no frontier yet", job.id, pipeline)};

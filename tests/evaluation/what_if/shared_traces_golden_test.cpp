@@ -6,7 +6,7 @@
 
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
-#include "server/jobs/straggler_detector.h"
+#include "server/policies/straggler_detector.h"
 #include "tests/support/shared_data.h"
 
 namespace perseus::what_if {
@@ -18,7 +18,7 @@ TracedJob job_of(const std::filesystem::path& data, const std::string& name) {
 
 /// The server's detector on the times of the job's pipelines: the step at which it first finds each straggler, or -1.
 std::vector<int> detected(const TracedJob& job) {
-  jobs::StragglerDetector detector(job.pipelines);
+  policies::StragglerDetector detector(job.pipelines);
   std::vector<int> found(job.pipelines, -1);
   for (int s = 0; s < static_cast<int>(job.steps.size()); ++s) {
     for (int d = 0; d < job.pipelines; ++d) {

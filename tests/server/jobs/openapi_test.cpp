@@ -16,7 +16,7 @@
 #include "server/jobs/api_answers.h"
 #include "server/jobs/api_bodies.h"
 #include "server/jobs/describe_view.h"
-#include "server/jobs/job_history.h"
+#include "server/savings/job_history.h"
 
 namespace perseus::jobs {
 namespace {
@@ -222,8 +222,8 @@ TEST(OpenApi, DescribesJobsAndTheirRows) {
   const EnergyFactors factors;
   expect_answer("Job", JobViewAnswer{view, factors});
   expect_answer("Ranks", RankPage{{RankView{}}, 1});
-  expect_answer("History", HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
-  expect_answer("ClusterHistory", ClusterHistory{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
+  expect_answer("History", savings::HistoryView{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
+  expect_answer("ClusterHistory", savings::ClusterHistory{60, {{0, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}}, 1});
   const std::string job = "j", name = "gpt";
   const Shape hosts = shape_in_docs(schemas().at("Hosts").as_object());
   expect_same("Hosts.hosts", hosts.members.at("hosts"), list_of(shape_of_value(HostShown{job, name, HostView{}})),

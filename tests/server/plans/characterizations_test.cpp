@@ -27,7 +27,7 @@ class CharacterizationsTest : public ::testing::Test {
   }
 
   testing::ServiceParts parts_;
-  jobs::KnownInput input_ = two_stages_input();
+  profiles::KnownInput input_ = two_stages_input();
   std::string key_ = input_.event.input;
   std::vector<std::size_t> answers_;
   std::vector<std::string> errors_;

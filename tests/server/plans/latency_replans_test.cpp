@@ -24,7 +24,7 @@ class LatencyReplansTest : public ::testing::Test, protected testing::ServicePar
     latencies->go_on(live());
     base.settle();
   }
-  const double rounded_ = jobs::rounded_latency(Seconds(0.0123)).value();  // two digits, up
+  const double rounded_ = profiles::rounded_latency(Seconds(0.0123)).value();  // two digits, up
   std::optional<double> planned_with_s() { return job().planned_with.at(job().input_of[0]).switch_latency_s; }
 };
 

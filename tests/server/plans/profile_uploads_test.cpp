@@ -48,7 +48,7 @@ TEST_F(ProfileUploadsTest, MeasuredLatencyCompletesAProfileWithoutOne) {
   base.append("job", {measured});
   ASSERT_TRUE(upload(kTwoStages).ok());
   EXPECT_EQ(job().planned_with.at(job().input_of[0]),
-            (jobs::Job::Planned{jobs::rounded_latency(Seconds(0.0123)).value(), false}));
+            (jobs::Job::Planned{profiles::rounded_latency(Seconds(0.0123)).value(), false}));
   ASSERT_TRUE(upload(kTwoStages, {}, "job", Seconds(0.05)).ok());
   EXPECT_EQ(job().planned_with.at(job().input_of[0]), (jobs::Job::Planned{0.05, true}));
 }

@@ -39,7 +39,7 @@ class StoredProfilesTest : public ::testing::Test, protected testing::ServicePar
   }
   /// A profile that the job "teacher" has learned, with its input in the store.
   void learn() {
-    const jobs::KnownInput known = testing::two_stages_input();
+    const profiles::KnownInput known = testing::two_stages_input();
     base.database().blobs[known.blob.key] = known.blob.bytes;
     jobs::LearnedProfile profile{"", known.event.input, "", "gpt3", "teacher"};
     base.database().blobs[kKey] = live::learned_blob(kKey, profile).bytes;

@@ -12,7 +12,7 @@ using ::testing::SizeIs;
 
 /// Plans of 400 to 200 W, the slowest at half of full speed; 500 W at maximum clock.
 PoweredJob steerable(int domain, double least_rate = 0) {
-  jobs::PowerChoices choices;
+  policies::PowerChoices choices;
   choices.plans = {{Seconds(0.9), Watts(400)}, {Seconds(1), Watts(300)}, {Seconds(1.8), Watts(200)}};
   choices.full_speed = Seconds(0.9);
   choices.all_max = Watts(500);
@@ -20,7 +20,7 @@ PoweredJob steerable(int domain, double least_rate = 0) {
   job.id = "a";
   job.domain = domain;
   job.least_rate = least_rate;
-  job.choices = std::make_shared<const jobs::PowerChoices>(choices);
+  job.choices = std::make_shared<const policies::PowerChoices>(choices);
   job.counted = job.granted = Watts(500);
   return job;
 }

@@ -18,7 +18,7 @@ jobs::SiteDocument document(std::vector<model::LimitStep> limits, model::Ramp ra
 
 /// Plans of 400, 300 and 200 W at 1, 0.9 and 0.5 of full speed; 500 W at maximum clock.
 PoweredSite two_jobs() {
-  jobs::PowerChoices choices;
+  policies::PowerChoices choices;
   choices.plans = {{Seconds(0.9), Watts(400)}, {Seconds(1), Watts(300)}, {Seconds(1.8), Watts(200)}};
   choices.full_speed = Seconds(0.9);
   choices.all_max = Watts(500);
@@ -26,7 +26,7 @@ PoweredSite two_jobs() {
   site.domains.push_back({"hall", -1});
   PoweredJob job;
   job.id = "a";
-  job.choices = std::make_shared<const jobs::PowerChoices>(choices);
+  job.choices = std::make_shared<const policies::PowerChoices>(choices);
   job.counted = job.granted = Watts(400);
   job.has_grant = true;
   site.jobs.push_back(job);

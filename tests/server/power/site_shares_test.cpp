@@ -46,8 +46,8 @@ std::shared_ptr<const jobs::CharacterizedPipeline> pipeline() {
 /// Jobs of 300, 280 and 233 W in the mean, that draw 500, 400 and 300 W for a part of their iterations.
 PoweredSite site_of(int count, Watts limit) {
   static const auto one = pipeline();
-  jobs::PowerChoices choices;
-  choices.plans = jobs::powers_from({{one.get(), 1, 1, 0}}, Seconds(2), Seconds(0));
+  policies::PowerChoices choices;
+  choices.plans = policies::powers_from({{one.get(), 1, 1, 0}}, Seconds(2), Seconds(0));
   choices.full_speed = Seconds(2);
   choices.all_max = choices.plans.front().power;
   choices.pipelines = {{one, 1, 0}};
@@ -59,7 +59,7 @@ PoweredSite site_of(int count, Watts limit) {
     PoweredJob job;
     job.id = std::to_string(j);
     job.domain = 1;
-    job.choices = std::make_shared<const jobs::PowerChoices>(choices);
+    job.choices = std::make_shared<const policies::PowerChoices>(choices);
     job.swing = library.of(job.choices);
     job.counted = job.granted = job.all_max();
     site.jobs.push_back(job);

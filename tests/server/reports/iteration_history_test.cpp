@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "server/jobs/job_savings.h"
+#include "server/savings/job_savings.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::reports {
@@ -24,7 +24,7 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
   /// Iterations of 2 s and 30 J.
   void measure(std::int64_t count, std::int64_t version = 0) { measure(*history, count, version); }
   void measure(IterationHistory& of, std::int64_t count, std::int64_t version = 0) {
-    std::vector<jobs::WholeIteration> measured;
+    std::vector<savings::WholeIteration> measured;
     for (std::int64_t i = 0; i < count; ++i) measured.push_back({next++, 2, 30, version, false});
     of.add(live(), measured);
   }
@@ -35,18 +35,21 @@ class IterationHistoryTest : public ::testing::Test, protected testing::ServiceP
     base.access_to_store().tick(now_s());
     base.settle();
   }
-  jobs::HistoryView shown(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s); }
-  jobs::HistoryView shown(IterationHistory& of, std::int64_t step_s = store::kMinute_s, std::string_view job = "job") {
-    const jobs::HistoryQuery query{std::string(job), step_s, 0, kBegin_s + 100'000, 1000};
-    return answer_of<jobs::HistoryView>([&](auto done) { of.history(query, done); }).value();
+  savings::HistoryView shown(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s); }
+  savings::HistoryView shown(IterationHistory& of, std::int64_t step_s = store::kMinute_s,
+                             std::string_view job = "job") {
+    const savings::HistoryQuery query{std::string(job), step_s, 0, kBegin_s + 100'000, 1000};
+    return answer_of<savings::HistoryView>([&](auto done) { of.history(query, done); }).value();
   }
-  jobs::HistoryView of_all(std::int64_t step_s = store::kMinute_s) { return shown(*history, step_s, store::kAllJobs); }
+  savings::HistoryView of_all(std::int64_t step_s = store::kMinute_s) {
+    return shown(*history, step_s, store::kAllJobs);
+  }
   [[nodiscard]] std::int64_t rows_of_job() const {
     return std::ranges::count_if(database->history, [](const auto& row) { return std::get<0>(row.first) == "job"; });
   }
-  static std::int64_t iterations(const jobs::HistoryView& view) {
+  static std::int64_t iterations(const savings::HistoryView& view) {
     std::int64_t sum = 0;
-    for (const jobs::HistoryBucket& bucket : view.buckets) sum += bucket.figures.iterations;
+    for (const savings::HistoryBucket& bucket : view.buckets) sum += bucket.figures.iterations;
     return sum;
   }
   std::shared_ptr<IterationHistory> made(const std::string& source) {
@@ -62,7 +65,7 @@ TEST_F(IterationHistoryTest, IsShownAtOnceAndWrittenWhenItsMinuteIsOver) {
   EXPECT_EQ(history->next_wake(), std::nullopt);
   measure(3);
   ASSERT_THAT(shown().buckets, SizeIs(1));
-  EXPECT_EQ(shown().buckets[0], (jobs::HistoryBucket{kBegin_s, {3, 6, 2, 2, 3, 90}}));
+  EXPECT_EQ(shown().buckets[0], (savings::HistoryBucket{kBegin_s, {3, 6, 2, 2, 3, 90}}));
   EXPECT_EQ(history->next_wake(), kBegin_s + 60);
   go_to(59);
   EXPECT_THAT(database->history, IsEmpty());
@@ -91,7 +94,7 @@ TEST_F(IterationHistoryTest, HasThePlanThatTheIterationsFollowed) {
   measure(1);
   measure(1, version + 7);  // not known here
   const store::HistoryFigures figures = shown().buckets.at(0).figures;
-  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
+  const auto cost = savings::iteration_cost(job(), live().frontiers.all());
   EXPECT_EQ(figures.iterations, 4);
   EXPECT_EQ(figures.planned_iterations, 2);
   EXPECT_DOUBLE_EQ(figures.planned_s, 2 * cost->time.value());
@@ -151,7 +154,7 @@ TEST_F(IterationHistoryTest, MinutesOfTwoServersAddUp) {
 TEST_F(IterationHistoryTest, OfAllJobsComparesTheSameIterations) {
   plan();
   deploy(1);
-  const auto cost = jobs::iteration_cost(job(), live().frontiers.all());
+  const auto cost = savings::iteration_cost(job(), live().frontiers.all());
   measure(2, job().version);
   measure(3);                                                    // without a plan
   history->add(live(), {{next++, 2, 0, job().version, false}});  // without energies
@@ -181,8 +184,8 @@ TEST_F(IterationHistoryTest, OfAllJobsIsWrittenAndReadOnceInTenSeconds) {
 }
 
 TEST_F(IterationHistoryTest, OfAJobThatDoesNotExistIsAnError) {
-  const jobs::HistoryQuery query{"absent", 60, 0, 100, 10};
-  EXPECT_EQ(answer_of<jobs::HistoryView>([&](auto done) { history->history(query, done); }).error().code,
+  const savings::HistoryQuery query{"absent", 60, 0, 100, 10};
+  EXPECT_EQ(answer_of<savings::HistoryView>([&](auto done) { history->history(query, done); }).error().code,
             ErrorCode::not_found);
 }
 

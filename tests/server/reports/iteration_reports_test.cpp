@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/jobs/job_savings.h"
+#include "server/savings/job_savings.h"
 #include "tests/server/service/service_parts.h"
 
 namespace perseus::reports {
@@ -17,10 +17,11 @@ using ::testing::IsEmpty;
 class IterationReportsTest : public ::testing::Test, protected testing::ServiceParts {
  protected:
   IterationReportsTest() { base.create("job"); }
-  std::optional<jobs::EnergyMeasured> highest() { return jobs::highest_measured(job(), job().shown_shape()); }
+  std::optional<jobs::EnergyMeasured> highest() { return savings::highest_measured(job(), job().shown_shape()); }
   /// Of a rank under the plan in force, by the profile: iterations that are far from it are not counted.
   double planned_j() {
-    return jobs::iteration_cost(job(), live().frontiers.all(), jobs::CountedRanks::as_they_are)->energy.value() / 2;
+    return savings::iteration_cost(job(), live().frontiers.all(), savings::CountedRanks::as_they_are)->energy.value() /
+           2;
   }
   /// Iterations of 1 s that end with `last`, under that plan.
   static jobs::ReportIterations request(int rank, std::int64_t last, std::int64_t count, std::int64_t version = 0,

@@ -51,16 +51,16 @@ class HistoryScenario : public ::testing::Test {
       ASSERT_TRUE(target.report_iterations(report).ok());
     }
   }
-  static Result<jobs::HistoryView> history(InProcess& target, const std::string& job, std::int64_t step_s) {
-    const auto view = std::make_shared<std::optional<Result<jobs::HistoryView>>>();  // the answer may come later
-    const jobs::HistoryQuery query{job, step_s, 0, static_cast<std::int64_t>(target.now_s()) + 1, 100'000};
-    target.service().history(query, [view](Result<jobs::HistoryView> answer) { *view = std::move(answer); });
+  static Result<savings::HistoryView> history(InProcess& target, const std::string& job, std::int64_t step_s) {
+    const auto view = std::make_shared<std::optional<Result<savings::HistoryView>>>();  // the answer may come later
+    const savings::HistoryQuery query{job, step_s, 0, static_cast<std::int64_t>(target.now_s()) + 1, 100'000};
+    target.service().history(query, [view](Result<savings::HistoryView> answer) { *view = std::move(answer); });
     target.settle();
-    return *view ? **view : Result<jobs::HistoryView>(Error{ErrorCode::unavailable, "no answer yet"});
+    return *view ? **view : Result<savings::HistoryView>(Error{ErrorCode::unavailable, "no answer yet"});
   }
-  static store::HistoryFigures sum(const jobs::HistoryView& view) {
+  static store::HistoryFigures sum(const savings::HistoryView& view) {
     store::HistoryFigures sum;
-    for (const jobs::HistoryBucket& bucket : view.buckets) sum.add(bucket.figures);
+    for (const savings::HistoryBucket& bucket : view.buckets) sum.add(bucket.figures);
     return sum;
   }
   /// Planned values are fractions, whose sums depend on the order.
@@ -89,14 +89,14 @@ TEST_F(HistoryScenario, MinutesBecomeHoursAfterADayAndNoSumChanges) {
   EXPECT_LE(minutes.buckets.size(), 2U * 25);
   const auto hours = history(target, job, store::kHour_s).value();
   ASSERT_THAT(hours.buckets, SizeIs(48));
-  for (const jobs::HistoryBucket& hour : hours.buckets) {
+  for (const savings::HistoryBucket& hour : hours.buckets) {
     EXPECT_EQ(hour.figures.iterations, 8);
     EXPECT_EQ(hour.figures.energy_j, 1600);
     EXPECT_EQ(hour.figures.time_s, 80);
     EXPECT_EQ(hour.figures.planned_iterations, 8);
   }
   EXPECT_EQ(sum(hours).iterations, last + 1);
-  expect_same(sum(history(target, job, jobs::kDay_s).value()), sum(hours));
+  expect_same(sum(history(target, job, savings::kDay_s).value()), sum(hours));
   for (int day = 3; day < 366; day += 5) target.go_to(day * kDaySeconds);
   EXPECT_THAT(history(target, job, store::kMinute_s)->buckets, IsEmpty());
   expect_same(sum(history(target, job, store::kHour_s).value()), sum(hours));

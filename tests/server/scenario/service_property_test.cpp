@@ -319,7 +319,7 @@ class Story {
 RC_GTEST_PROP(Service, LosesNothingAndDeploysTheLookUpOfTheEffectiveDeadline, ()) { Story().play(40); }
 
 TEST(StateMachine, OnlyLiveJobsChange) {
-  for (std::size_t kind = 0; kind < kNumEventKinds; ++kind) {
+  for (std::size_t kind = 0; kind < jobs::kNumEventKinds; ++kind) {
     EXPECT_FALSE(jobs::next_state(jobs::JobState::finished, kind)) << jobs::kind_name(kind);
     const bool revives = kind == jobs::kind_of_type<jobs::JobRevived>();
     EXPECT_EQ(jobs::next_state(jobs::JobState::expired, kind).has_value(), revives) << jobs::kind_name(kind);

@@ -50,15 +50,15 @@ Pipeline random_pipeline(Dice& dice, int number) {
   return std::make_shared<const jobs::CharacterizedPipeline>(std::move(made));
 }
 
-std::shared_ptr<const jobs::PowerChoices> choices_of(const Pipeline& pipeline, double copies) {
-  jobs::PowerChoices choices;
+std::shared_ptr<const policies::PowerChoices> choices_of(const Pipeline& pipeline, double copies) {
+  policies::PowerChoices choices;
   choices.full_speed = pipeline->frontier.points.back().time;
-  choices.plans = jobs::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
+  choices.plans = policies::powers_from({{pipeline.get(), copies, 1, 0}}, choices.full_speed, Seconds(0));
   choices.all_max =
       copies * (pipeline->all_max_effective_energy / pipeline->all_max_time + pipeline->dag.total_blocking_power());
-  for (const jobs::PowerAtTime& plan : choices.plans) choices.all_max = std::max(choices.all_max, plan.power);
+  for (const policies::PowerAtTime& plan : choices.plans) choices.all_max = std::max(choices.all_max, plan.power);
   choices.pipelines = {{pipeline, copies, 0}};
-  return std::make_shared<const jobs::PowerChoices>(std::move(choices));
+  return std::make_shared<const policies::PowerChoices>(std::move(choices));
 }
 
 /// Energy of one pipeline from the beginning of an iteration that repeats until a time.

@@ -21,14 +21,14 @@ class EstimatedTraining {
  public:
   explicit EstimatedTraining(ShrinkingDice& dice) : dice_(dice) {
     RC_ASSERT(server_.put_profile(small_profile("small", 3)).ok());
-    RegisterJob job;
+    jobs::RegisterJob job;
     job.degrees = {2, 2, 1};
     job.profile = "small";
     const auto registered = server_.register_job(job);
     RC_ASSERT(registered.ok());
     job_ = registered->job;
     for (int rank = 0; rank < kRanks; ++rank) {
-      RegisterRank request;
+      jobs::RegisterRank request;
       request.job = job_;
       request.rank = rank;
       request.dp_rank = rank / 2;
@@ -42,13 +42,13 @@ class EstimatedTraining {
   void one_step() {
     switch (dice_.roll(0, 9)) {
       case 0: {
-        SetStraggler straggler{job_, {}, Seconds(dice_.roll(0, 1) * 100), 1 + 0.1 * dice_.roll(0, 5)};
+        jobs::SetStraggler straggler{job_, {}, Seconds(dice_.roll(0, 1) * 100), 1 + 0.1 * dice_.roll(0, 5)};
         straggler.target.pipeline = dice_.roll(0, 1);
         RC_ASSERT(server_.set_straggler(straggler).ok());
         break;
       }
       case 1:
-        RC_ASSERT(server_.set_policy({job_, Pin{std::nullopt, dice_.roll(0, 5)}}).ok());
+        RC_ASSERT(server_.set_policy({job_, jobs::Pin{std::nullopt, dice_.roll(0, 5)}}).ok());
         break;
       case 2:
         seconds_ += dice_.roll(1, 1000);
@@ -89,7 +89,7 @@ class EstimatedTraining {
   static constexpr int kRanks = 4;
 
   void report(int rank) {
-    ReportIterations request;
+    jobs::ReportIterations request;
     request.job = job_;
     request.rank = rank;
     request.last_iteration = iteration_;

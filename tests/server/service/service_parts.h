@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "server/jobs/known_profile.h"
 #include "server/plans/job_frontiers.h"
 #include "server/plans/profiling_windows.h"
 #include "server/plans/rank_plans.h"
 #include "server/plans/shape_inputs.h"
 #include "server/plans/waiting_ranks.h"
+#include "server/profiles/known_profile.h"
 #include "server/service/service_options.h"
 #include "tests/server/scenario/two_stages.h"
 #include "tests/server/service/jobs_in_memory.h"
@@ -22,11 +22,11 @@
 namespace perseus::testing {
 
 /// The profile of two_stages.h for two microbatches.
-inline jobs::KnownInput two_stages_input(std::optional<Seconds> switch_latency = std::nullopt, bool fixed = false) {
+inline profiles::KnownInput two_stages_input(std::optional<Seconds> switch_latency = std::nullopt, bool fixed = false) {
   jobs::PipelineShape shape;
   shape.microbatches = 2;
   shape.switch_latency = switch_latency;
-  return jobs::known_input(kTwoStages, shape, {2}, "two stages", {}, fixed).value();
+  return profiles::known_input(kTwoStages, shape, {2}, "two stages", {}, fixed).value();
 }
 
 struct ServiceParts {
@@ -48,7 +48,7 @@ struct ServiceParts {
   }
 
   /// The job's profile becomes known, and its frontier is planned.
-  void plan(const jobs::KnownInput& known = two_stages_input()) {
+  void plan(const profiles::KnownInput& known = two_stages_input()) {
     base.append("job", {known.event, jobs::CharacterizationStarted{{known.event.input}}}, {known.blob});
     frontiers->want(live());
     base.settle();

@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "io/formats/json_reader.h"
 #include "io/http/http_client.h"
-#include "server/store/sqlite_store.h"
+#include "server/sqlite/sqlite_store.h"
 #include "server/work/worker_pool.h"
 #include "tests/support/api_on_port.h"
 #include "tests/support/eventually.h"
@@ -27,7 +27,7 @@ namespace asio = boost::asio;
 class Running {
  public:
   explicit Running(const std::string& database) {
-    auto opened = store::open_sqlite_store(database, post_);
+    auto opened = sqlite::open_sqlite_store(database, post_);
     PERSEUS_CHECK(opened.ok(), "the store opens");
     store_ = *std::move(opened);
     workers_ = std::make_unique<work::WorkerPool>(2, post_);

@@ -8,7 +8,7 @@
 #include <map>
 #include <random>
 
-#include "server/store/sqlite_store.h"
+#include "server/sqlite/sqlite_store.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/store_executor.h"
 
@@ -24,7 +24,7 @@ struct Written {
 
 Written write_database(const std::string& path) {
   testing::StoreExecutor executor;
-  const auto store = *open_sqlite_store(path, executor.post());
+  const auto store = *sqlite::open_sqlite_store(path, executor.post());
   std::mt19937 dice(7);  // NOLINT(bugprone-random-generator-seed)
   Written written;
   for (int j = 0; j < 30; ++j) {
@@ -109,7 +109,7 @@ TEST(Damage, IsNeverReadAsContent) {
       file.put(static_cast<char>(was ^ std::uniform_int_distribution(1, 255)(dice)));
     }
     testing::StoreExecutor executor;
-    const auto store = open_sqlite_store(path, executor.post());
+    const auto store = sqlite::open_sqlite_store(path, executor.post());
     if (!store) {
       ++files_refused;
       EXPECT_EQ(store.error().code, ErrorCode::invalid_input) << round << ": " << store.error().message;

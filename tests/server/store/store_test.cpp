@@ -1,6 +1,6 @@
 // The in-memory store and the SQLite store keep the promises of every store.
+#include "server/sqlite/sqlite_store.h"
 #include "server/store/memory_store.h"
-#include "server/store/sqlite_store.h"
 #include "tests/support/any_store.h"
 
 namespace perseus::testing {
@@ -10,7 +10,7 @@ Result<std::unique_ptr<store::Store>> open_memory(const std::string&, store::Pos
   return std::unique_ptr<store::Store>(std::make_unique<store::MemoryStore>(std::move(post)));
 }
 Result<std::unique_ptr<store::Store>> open_sqlite(const std::string& folder, store::Post post) {
-  return store::open_sqlite_store(folder + "/perseus.db", std::move(post));
+  return sqlite::open_sqlite_store(folder + "/perseus.db", std::move(post));
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, ::testing::Values(Kind{"memory", open_memory}, Kind{"sqlite", open_sqlite}),

@@ -182,7 +182,7 @@ RC_GTEST_PROP(EmulateProperty, AStragglerRunsWithoutTheToleranceAsOnTheServer, (
       if (group.condition.healthy()) continue;
       const model::ComputationDag& dag = job.kinds[group.kind].dag;
       const Seconds t_max = checker::run_plan(dag, model::all_maximum_clock(dag)).makespan;
-      // server/jobs/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
+      // server/policies/deployment.cpp: T of T'/T, and the plan that a straggler keeps.
       const Seconds own = model::planned_time(plans.of_kind[group.kind], t_max, {tolerated, false});
       RC_ASSERT(static_cast<int>(group.point) == model::slowest_within(plans.of_kind[group.kind], own));
     }

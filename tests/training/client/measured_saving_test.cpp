@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "server/jobs/followed_iterations.h"
-#include "server/jobs/iteration_energy_meter.h"
-#include "server/jobs/job_savings.h"
+#include "server/savings/followed_iterations.h"
+#include "server/savings/iteration_energy_meter.h"
+#include "server/savings/job_savings.h"
 #include "tests/training/client/hand_turned_rank.h"
 
 namespace perseus::client {
@@ -78,8 +78,8 @@ TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
     pipeline.iterate(2, 0);  // warm up, as the server assumes
     const double highest_j = pipeline.iterate(4, 0), planned_j = pipeline.iterate(60, 7);
     pipeline.wait_for_counters();
-    jobs::IterationEnergyMeter meter;
-    jobs::FollowedIterations followed;
+    savings::IterationEnergyMeter meter;
+    savings::FollowedIterations followed;
     for (int rank = 0; rank < 2; ++rank) {
       for (const MeasuredIteration& one : pipeline.measured(static_cast<std::size_t>(rank))) {
         const std::vector<Joules> energy{Joules(one.energy_j)};
@@ -90,7 +90,7 @@ TEST_P(MeasuredSaving, IsThatOfTheGpusCountersFromTheFirstIterationsOn) {
     jobs::Job job;
     if (const auto measured = meter.take(0, 0, 2)) job.measured_highest[0] = *measured;
     if (const auto measured = meter.take(7, 0, 2)) job.measured_plan[0] = *measured;
-    const auto highest = jobs::highest_measured(job, 0);
+    const auto highest = savings::highest_measured(job, 0);
     EXPECT_TRUE(highest || GetParam().reads_late_s > 0) << "seed " << seed;
     if (!highest) continue;
     double saved_j = 0, all_j = 0;
@@ -132,7 +132,7 @@ class BusyHosts : public ::testing::TestWithParam<Hosts> {
     return (rank.gpu->energy().value() - from_j) / count;
   }
   double saving_pct(const jobs::Job& job, double plan_j) {
-    return 100 * (1 - plan_j / jobs::highest_measured(job, 0)->energy_j);
+    return 100 * (1 - plan_j / savings::highest_measured(job, 0)->energy_j);
   }
 
  private:
@@ -149,7 +149,7 @@ TEST_P(BusyHosts, AreNoSavingOfAPlan) {
     iterate(rank, 130, planned_mhz, GetParam().plan_s, 7);
     rank.wait(0.3);
     rank.collect();
-    jobs::IterationEnergyMeter meter;
+    savings::IterationEnergyMeter meter;
     for (const MeasuredIteration& one : rank.measured) {
       if (one.iteration < 2) continue;
       meter.report(one.plan_version, 0, 0, {Joules(one.energy_j)}, {Seconds(one.time_s)});
@@ -158,7 +158,7 @@ TEST_P(BusyHosts, AreNoSavingOfAPlan) {
     job.measured_highest[0] = *meter.take(0, 0, 1);
     job.measured_plan[0] = *meter.take(7, 0, 1);
     job.measured_plan[0].waiting_w = 80;
-    const bool known = jobs::highest_measured(job, 0).has_value();
+    const bool known = savings::highest_measured(job, 0).has_value();
     EXPECT_TRUE(known || !GetParam().measurable) << planned_mhz;
     if (!known) continue;
     EXPECT_NEAR(saving_pct(job, job.measured_plan[0].energy_j), truth_pct, 0.3) << planned_mhz;

@@ -10,8 +10,8 @@
 #include <string_view>
 #include <utility>
 
-#include "server/store/postgres_store.h"
-#include "server/store/sqlite_store.h"
+#include "server/postgres/postgres_store.h"
+#include "server/sqlite/sqlite_store.h"
 #include "tests/support/store_executor.h"
 
 namespace perseus::store {
@@ -47,8 +47,8 @@ int main(int argc, char** argv) {
   using namespace perseus;
   if (argc != 3) return 2;
   testing::StoreExecutor executor;
-  const auto store = std::string_view(argv[1]) == "postgres" ? store::open_postgres_store(argv[2], executor.post())
-                                                             : store::open_sqlite_store(argv[2], executor.post());
+  const auto store = std::string_view(argv[1]) == "postgres" ? postgres::open_postgres_store(argv[2], executor.post())
+                                                             : sqlite::open_sqlite_store(argv[2], executor.post());
   if (!store) return 3;
   if (const auto writer = (*store)->become_writer(""); !writer || !writer->is_us) return 4;
   store::append_until_killed(**store, executor);

@@ -1,0 +1,113 @@
+// One connection to PostgreSQL; the only module code that uses libpq.
+//
+// Problem: provide libpq's prepared statements, parameters and failures in the form that the store needs.
+// Input:   SQL with $1, $2 ... and values for them: text (UTF-8), numbers, bytes, or arrays of these as array
+//          literals.
+// Output:  rows of text or of bytes.
+// Errors:  thrown as PostgresFailure, caught by the store: `unavailable`, or invalid_input if the database
+//          rejects a value.
+// Cost:    a round trip per call.
+// Threads: one at a time.
+#pragma once
+
+#include <libpq-fe.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+
+namespace perseus::postgres {
+
+struct PostgresFailure {
+  Error error;
+  bool retry = false;  ///< the database aborted a transaction in favor of another (deadlock)
+  bool lost = false;   ///< the connection broke
+};
+
+/// A parameter: its text or bytes, or NULL.
+class PostgresValue {
+ public:
+  PostgresValue(std::string text) : text_(std::move(text)) {}            // NOLINT(google-explicit-constructor)
+  PostgresValue(std::string_view text) : text_(text) {}                  // NOLINT(google-explicit-constructor)
+  PostgresValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT(google-explicit-constructor)
+  PostgresValue(double number);                                          // NOLINT(google-explicit-constructor)
+  static PostgresValue bytes(std::string bytes);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] bool is_bytes() const { return is_bytes_; }
+
+ private:
+  std::string text_;
+  bool is_bytes_ = false;
+};
+
+/// `{"a","b"}`, `{1,NULL,3}`: the literals for `$1::text[]` and similar parameters.
+std::string array_literal(std::span<const std::string> texts);
+std::string array_literal(std::span<const std::int64_t> numbers);
+std::string array_literal(std::span<const std::optional<double>> numbers);
+
+class PostgresRows {
+ public:
+  explicit PostgresRows(PGresult* result) : result_(result) {}
+  [[nodiscard]] int size() const { return PQntuples(result_.get()); }
+  [[nodiscard]] int affected() const;  ///< by an INSERT, UPDATE or DELETE
+  [[nodiscard]] std::string text(int row, int column) const;
+  [[nodiscard]] std::int64_t integer(int row, int column) const;
+  [[nodiscard]] double number(int row, int column) const;
+  [[nodiscard]] bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+
+ private:
+  struct Clear {
+    void operator()(PGresult* result) const { PQclear(result); }
+  };
+  std::unique_ptr<PGresult, Clear> result_;
+};
+
+/// A row of the rows, for stored_log.h.
+struct PostgresRow {
+  const PostgresRows& rows;
+  int row;
+  [[nodiscard]] std::string text(int column) const { return rows.text(row, column); }
+  [[nodiscard]] std::int64_t integer(int column) const { return rows.integer(row, column); }
+  [[nodiscard]] double number(int column) const { return rows.number(row, column); }
+  [[nodiscard]] bool is_null(int column) const { return rows.is_null(row, column); }
+};
+
+class PostgresConnection {
+ public:
+  /// How long a host may take to answer, unless the connection string sets it. Short where requests wait and a retry
+  /// follows anyway; long at the start, where waiting for a busy database is better than giving up.
+  enum class Patience { short_, long_ };
+  /// Connects to a server that accepts writes.
+  explicit PostgresConnection(const std::string& connection, Patience patience = Patience::short_);
+
+  /// Several statements without parameters.
+  PostgresRows script(const std::string& sql);
+  /// One statement, prepared once; `sql` is a literal. `as_bytes`: the columns are bytes.
+  PostgresRows run(const char* sql, std::span<const PostgresValue> values = {}, bool as_bytes = false);
+  PostgresRows run(const char* sql, std::initializer_list<PostgresValue> values) {
+    return run(sql, std::span(values.begin(), values.size()));
+  }
+
+  [[nodiscard]] bool lost() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
+
+ private:
+  struct Finish {
+    void operator()(PGconn* connection) const { PQfinish(connection); }
+  };
+  PostgresRows checked(PGresult* result);
+  [[noreturn]] void fail(const PGresult* result) const;
+
+  std::unique_ptr<PGconn, Finish> connection_;
+  bool opened_ = false;
+  std::unordered_map<const char*, std::string> prepared_;
+};
+
+}  // namespace perseus::postgres
