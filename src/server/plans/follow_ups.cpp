@@ -107,21 +107,20 @@ std::optional<jobs::EventBody> FollowUps::next_silent_ranks(live::LiveJob& live,
   for (int rank = 0; rank < static_cast<int>(job.ranks.size()); ++rank) {
     const jobs::RankSlot& slot = job.ranks[rank];
     if (!slot || waits(rank) || job.silent_ranks.contains(rank)) continue;
-    const double last_s = std::max({calls.last_s(rank).value_or(0), job.joined_s, job.heard_s, opened_s_});
-    // Another server may have heard of it later.
-    if (slot->heard_s > last_s || now_s < last_s + silence_s(live)) continue;
+    const double last_s =
+        std::max({calls.last_s(rank).value_or(0), job.joined_s, job.heard_s, slot->heard_s, opened_s_});
+    if (now_s < last_s + silence_s(live)) continue;
     silent.ranks.push_back(rank);
     silent.since_s = std::min(silent.since_s, last_s);
   }
   return silent.ranks.empty() ? std::nullopt : std::optional<jobs::EventBody>(silent);
 }
 
-/// When the job counts as silent if nothing is heard until then; never, if another server has heard of it later.
+/// When the job counts as silent if nothing is heard until then.
 double FollowUps::silent_from(const live::LiveJob& live, double now_s) const {
   const jobs::Job& job = live.job;
-  const double heard_s = std::max(live.calls.last_s(), opened_s_);
-  const bool may_be_silent = jobs::keeps_calling(job) || all_have_ended(live);
-  if (!may_be_silent || job.heard_s > heard_s) return std::numeric_limits<double>::infinity();
+  const double heard_s = std::max({live.calls.last_s(), job.heard_s, opened_s_});
+  if (!jobs::keeps_calling(job) && !all_have_ended(live)) return std::numeric_limits<double>::infinity();
   return (live.calls.waiters.empty() ? std::max(heard_s, job.active_s) : now_s) + silence_s(live);
 }
 
