@@ -10,7 +10,7 @@ namespace perseus::jobs {
 namespace {
 
 constexpr std::size_t kMostReadings = 20'000;
-constexpr double kMostWatts = 1e12, kLatest_s = 1e11;
+constexpr double kMostReading_w = 1e12, kLatest_s = 1e11;
 
 struct ReadingBody {
   std::string domain;
@@ -42,8 +42,8 @@ Result<std::vector<MeterReading>> parse_meter_readings(std::string_view text, co
   std::vector<MeterReading> readings;
   for (const ReadingBody& one : body->readings) {
     const std::string at = fmt::format("{}: readings[{}].", name, readings.size());
-    if (!(one.power_w >= 0 && one.power_w <= kMostWatts)) {
-      return Error{ErrorCode::usage, fmt::format("{}power_w: {}; allowed: 0 to {:g}", at, one.power_w, kMostWatts)};
+    if (!(one.power_w >= 0 && one.power_w <= kMostReading_w)) {
+      return Error{ErrorCode::usage, fmt::format("{}power_w: {}; allowed: 0 to {:g}", at, one.power_w, kMostReading_w)};
     }
     if (!(one.at_s >= 0 && one.at_s <= kLatest_s)) {
       return Error{ErrorCode::usage, fmt::format("{}at_s: {}; allowed: seconds since 1970", at, one.at_s)};
