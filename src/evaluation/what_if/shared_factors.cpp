@@ -18,7 +18,7 @@ constexpr double kShortest_s = 1e-12;
 constexpr double kSignificant = 2.33;     ///< standard deviations: 1 %
 constexpr std::size_t kMostPoints = 200;  ///< of a trend
 constexpr std::size_t kLeastMicrobatches = 16;
-constexpr double kSure = 5;           ///< standard errors of a pipeline's factor
+constexpr double kSure = 5;           ///< standard errors of a growth, and of a pipeline's factor
 constexpr double kLeastVariance = 6;  ///< of the shared factor, over the one that noise of the ranks explains
 
 class Sharing {
@@ -156,6 +156,7 @@ class Sharing {
   [[nodiscard]] std::vector<double> trend(const Lengths& length) const {
     const std::size_t steps = length.size(), group = (steps + kMostPoints - 1) / kMostPoints;
     std::vector<std::pair<double, double>> points;  // mean number of a group of steps, its level
+    double within = 0;                              // relative variance of a level, by its microbatches
     for (std::size_t first = 0; first < steps; first += group) {
       const std::size_t end = std::min(steps, first + group);
       std::vector<double> all;
@@ -164,6 +165,7 @@ class Sharing {
         for (const auto& pipeline : length[s]) all.insert(all.end(), pipeline.begin(), pipeline.end());
       }
       if (all.empty()) continue;
+      within += 1.57 * relative_variance(all) / std::max(1.0, static_cast<double>(all.size()) - 1);
       points.emplace_back(static_cast<double>(first + end - 1) / 2, median(std::move(all)));
     }
     std::vector<double> slopes;
@@ -181,7 +183,12 @@ class Sharing {
     std::vector<double> starts;
     for (const auto& [at, level] : points) starts.push_back(level - slope * at);
     const double start = median(std::move(starts));
-    if (start <= 0 || slope * static_cast<double>(steps - 1) < kLeastGrowth * start) return {};
+    if (start <= 0) return {};
+    double scatter = 0;
+    for (const auto& [at, level] : points) scatter += std::pow(level / (start + slope * at) - 1, 2);
+    const double variance = std::max(within / n, scatter / std::max(1.0, n - 2));  // of a level
+    const double growth = slope / start * static_cast<double>(steps - 1);
+    if (growth < std::max(kLeastGrowth, kSure * std::sqrt(12 * variance / n))) return {};
     std::vector<double> drift;
     for (std::size_t s = 0; s < steps; ++s) drift.push_back(1 + slope / start * static_cast<double>(s));
     return drift;
