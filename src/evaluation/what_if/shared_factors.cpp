@@ -114,7 +114,7 @@ class Sharing {
     if (job_.pipelines < 2 || job_.ranks < 2) return {};  // of one rank: a slow worker
     struct Level {
       std::vector<double> over_usual;  ///< of the same step, per step
-      double within = 0, steps = 0;    ///< variances of its microbatches and of its steps
+      double within = 0;               ///< variance of its microbatches, summed over steps
     };
     std::vector<Level> levels(job_.pipelines);
     for (std::size_t s = 0; s < length.size(); ++s) {

@@ -4,10 +4,11 @@
 // Problem: none is the fault of one GPU, but each makes its computations slower than others.
 // Method:  a computation's time over the usual one of its stage and instruction; of a microbatch, the lower median over
 //          all ranks of its pipeline: a slow worker is not in it. A trend over steps counts if its sign is significant
-//          (Kendall, 1 %) and it grows by kLeastGrowth; its slope is that of Theil and Sen. A pipeline is slow if it is
-//          slower than the usual one of the same step by kLeastGrowth, in the median of the steps, and by kSure
-//          standard errors of that. Factors of microbatches, without both, count if they vary by kLeastSpread and twice
-//          as much as the ranks' own variation explains.
+//          (Kendall, 1 %) and it grows by kLeastGrowth and by five standard errors, of the microbatches of a step and
+//          of the steps around it; its slope is that of Theil and Sen. A pipeline is slow if it is slower than the
+//          usual one of the same step by kLeastGrowth, in the median of the steps, and by five standard errors of that.
+//          Factors of microbatches, without both, count if they vary by kLeastSpread, and their variance is six times
+//          what the ranks' own variation explains.
 // Input:   a job; which of its steps to leave out.
 // Output:  empty vectors where there is no such factor.
 // Errors:  none.
