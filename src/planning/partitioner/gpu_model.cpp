@@ -19,7 +19,7 @@ constexpr double kMemoryEfficiency = 0.8;
 constexpr double kMemoryActivity = 0.7;  ///< dynamic power of a kernel that only moves bytes; compute-bound is 1
 constexpr Seconds kLaunchLatency{5e-6};
 
-// Figures of each GPU, in the order of GpuModel's fields, with their sources (docs/partition.md has the same table):
+// Figures of each GPU, in the order of GpuModel's fields, with their sources:
 //   clocks       A40, A100: the paper, section 6.2, and its profiles (every 15 MHz). H100, H200: 1980 MHz as the paper
 //                quotes NVIDIA's white paper. Lowest clock and step of Hopper, and all of Blackwell's but the 1965 MHz
 //                that its driver lists: assumed.

@@ -23,7 +23,7 @@ struct Model {
   Shape shape;
 };
 
-// Eager code writes every intermediate: docs/partition.md lists the operations behind each number.
+// Eager code writes every intermediate; docs/partition.md names the operations. The members of Passes, in this order.
 constexpr Passes kEagerGpt{23, 17, 8.5, 24};
 constexpr Passes kEagerBloom{22, 19, 7, 24};
 constexpr Passes kEagerBert{23, 2, 8.5, 18};
