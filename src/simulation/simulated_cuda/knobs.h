@@ -2,7 +2,7 @@
 //
 //   PERSEUS_SIMULATED_CUDA=stream_memory_operations=0,visible_after_us=500,fail=cuEventQuery:999:2
 //
-// Input:   "name=value,name=value"; the names are the table in knobs.cpp and docs/simulated_gpu.md.
+// Input:   "name=value,name=value"; the names are the table in knobs.cpp.
 // Output:  Knobs.
 // Errors:  usage naming the invalid part and the allowed values.
 // Threads: parse: any. fault(): any.
