@@ -14,7 +14,7 @@
 // Cost:    O(kernels * clocks).
 // Threads: pure functions.
 // Source:  peaks, bandwidths, limits and clocks are from the vendor's data sheets; the rest are assumptions:
-//          docs/partition.md has the sources and the error of the estimates.
+//          gpu_model.cpp has the sources, docs/partition.md the error of the estimates.
 #pragma once
 
 #include <optional>
