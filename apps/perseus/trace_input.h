@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/span.h"
 

@@ -17,13 +17,6 @@
 
 namespace perseus::what_if {
 
-/// A rank of a pipeline.
-struct TracedWorker {
-  int pipeline = 0;
-  int rank = 0;
-  bool operator==(const TracedWorker&) const = default;
-};
-
 struct StepTimes {
   std::function<double(const TracedOp&, TracedWorker)> compute;
   std::function<double(const TracedOp&, TracedWorker)> receive, send;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/median.h"
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/shared_factors.h"
 
 namespace perseus::what_if {
@@ -16,114 +17,11 @@ namespace {
 
 using model::Instruction;
 
-constexpr std::size_t kMostSizes = 64;  ///< of messages, that are told apart
-constexpr double kLeastLost = 0.005;    ///< of a step: below, nobody is named
-constexpr double kLeastUnequal = 1.2;   ///< the largest message over the smallest
-constexpr std::size_t kFewSteps = 4;    ///< one of so many
+constexpr double kLeastLost = 0.005;  ///< of a step: below, nobody is named
+constexpr std::size_t kFewSteps = 4;  ///< one of so many
 
 double mean(const std::vector<double>& values) {
   return values.empty() ? 0 : std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-template <class Visit>
-void for_each_rank(const TracedJob& job, Visit visit) {
-  for (const TracedStep& step : job.steps) {
-    for (int d = 0; d < job.pipelines; ++d) {
-      for (int r = 0; r < job.ranks; ++r) visit(step.pipelines[d].ranks[r], TracedWorker{d, r});
-    }
-  }
-}
-
-/// Standard deviation of the groups' medians, as a share of `center`.
-template <class Group>
-double spread(const std::map<Group, std::vector<double>>& groups, double center) {
-  std::vector<double> medians;
-  for (const auto& [group, times] : groups) medians.push_back(median(times));
-  const double middle = mean(medians);
-  double squares = 0;
-  for (const double m : medians) squares += (m - middle) * (m - middle);
-  return center > 0 ? std::sqrt(squares / static_cast<double>(medians.size())) / center : 0;
-}
-
-std::vector<TypeTimes> type_times(const TracedJob& job) {
-  struct Groups {
-    std::vector<double> all;
-    std::map<int, std::vector<double>> steps, microbatches, workers;
-  };
-  std::map<std::pair<int, Instruction>, Groups> types;
-  for (const TracedStep& step : job.steps) {
-    for (int d = 0; d < job.pipelines; ++d) {
-      for (const RankStep& rank : step.pipelines[d].ranks) {
-        for (const TracedOp& op : rank.ops) {
-          Groups& g = types[{op.action.stage, op.action.instruction}];
-          g.all.push_back(op.duration_s);
-          g.steps[step.number].push_back(op.duration_s);
-          g.microbatches[op.action.microbatch].push_back(op.duration_s);
-          g.workers[d].push_back(op.duration_s);
-        }
-      }
-    }
-  }
-  std::vector<TypeTimes> result;
-  for (const auto& [type, g] : types) {
-    const double middle = median(g.all);
-    std::vector<double> workers;
-    for (const auto& [worker, times] : g.workers) workers.push_back(median(times));
-    result.push_back({type.first, type.second, middle, lower_median(std::move(workers)), spread(g.steps, middle),
-                      spread(g.microbatches, middle), spread(g.workers, middle)});
-  }
-  return result;
-}
-
-/// Sets the parts of a link's time; `transfers`: sizes, -1 if not known, and times.
-void fit_link(std::vector<std::pair<double, double>> transfers, TransferTimes& link) {
-  link.latency_s = link.median_s;
-  std::ranges::sort(transfers);
-  if (transfers.front().first < 0 || transfers.back().first < kLeastUnequal * transfers.front().first) return;
-  std::vector<std::pair<double, double>> groups;  // of like sizes: mean size, median time
-  const std::size_t per_group = std::max<std::size_t>(1, transfers.size() / kMostSizes);
-  for (std::size_t first = 0; first < transfers.size(); first += per_group) {
-    const std::size_t end = std::min(transfers.size(), first + per_group);
-    std::vector<double> times;
-    double bytes = 0;
-    for (std::size_t i = first; i < end; ++i) {
-      bytes += transfers[i].first / static_cast<double>(end - first);
-      times.push_back(transfers[i].second);
-    }
-    groups.emplace_back(bytes, median(std::move(times)));
-  }
-  std::vector<double> slopes, rests;
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    for (std::size_t j = i + 1; j < groups.size(); ++j) {
-      if (groups[j].first > groups[i].first)
-        slopes.push_back((groups[j].second - groups[i].second) / (groups[j].first - groups[i].first));
-    }
-  }
-  const double slope = median(std::move(slopes));
-  if (slope <= 0) return;
-  for (const auto& [bytes, time] : groups) rests.push_back(time - slope * bytes);
-  link.latency_s = std::max(0.0, median(std::move(rests)));
-  link.bytes_per_s = 1 / slope;
-}
-
-std::vector<TransferTimes> link_times(const TracedJob& job) {
-  std::map<std::pair<int, bool>, std::vector<std::pair<double, double>>> transfers;
-  for_each_rank(job, [&](const RankStep& rank, TracedWorker) {
-    for (const TracedOp& op : rank.ops) {
-      const bool forward = op.action.instruction == Instruction::forward;
-      if (op.receive_s > 0)
-        transfers[{forward ? op.action.stage - 1 : op.action.stage, !forward}].emplace_back(op.receive_bytes,
-                                                                                            op.receive_s);
-    }
-  });
-  std::vector<TransferTimes> links;
-  for (const auto& [link, all] : transfers) {
-    std::vector<double> times;
-    for (const auto& [bytes, time] : all) times.push_back(time);
-    links.push_back({link.first, !link.second, median(times), *std::ranges::max_element(times)});
-    fit_link(all, links.back());
-  }
-  return links;
 }
 
 /// A computation of one worker: stages of one rank count by themselves.
@@ -495,32 +393,6 @@ std::string_view name_of(CauseKind kind) {
   return "";
 }
 
-std::optional<double> time_until_next(const TracedJob& job, std::size_t step) {
-  if (step + 1 >= job.steps.size() || job.steps[step + 1].number != job.steps[step].number + 1) return std::nullopt;
-  return std::max(0.0, job.steps[step + 1].start_s() - job.steps[step].end_s());
-}
-
 Slowdown explain(const TracedJob& job) { return Explaining(job).run(); }
-
-std::vector<Waiting> waiting_of(const TracedJob& job) {
-  std::vector<Waiting> all;
-  for (int d = 0; d < job.pipelines; ++d) {
-    for (int r = 0; r < job.ranks; ++r) {
-      Waiting waiting{{d, r}};
-      for (const TracedStep& step : job.steps) {
-        const RankStep& rank = step.pipelines[d].ranks[r];
-        double computing = 0;
-        for (const TracedOp& op : rank.ops) computing += op.duration_s;
-        waiting.computing_s += computing;
-        waiting.communicating_s += rank.communicating_s;
-        waiting.waiting_s += std::max(0.0, step.time_s() - computing - rank.communicating_s);
-      }
-      const auto steps = static_cast<double>(job.steps.size());
-      waiting.computing_s /= steps, waiting.communicating_s /= steps, waiting.waiting_s /= steps;
-      all.push_back(waiting);
-    }
-  }
-  return all;
-}
 
 }  // namespace perseus::what_if

@@ -20,14 +20,12 @@
 #pragma once
 
 #include <compare>
-#include <cstddef>
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
-#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/traced_job.h"
+#include "evaluation/what_if/traced_times.h"
 
 namespace perseus::what_if {
 
@@ -69,27 +67,6 @@ struct SlowdownCause {
   std::optional<trace::SpanKind> collective = {};
 };
 
-/// How the times of a computation, over pipelines, steps and microbatches, vary: standard deviations of the medians per
-/// step, microbatch and pipeline, as shares of the median.
-struct TypeTimes {
-  int stage = 0;
-  model::Instruction instruction = model::Instruction::forward;
-  double median_s = 0;
-  double usual_s = 0;  ///< lower median of the pipelines' medians: without a slow worker
-  double steps = 0, microbatches = 0, workers = 0;
-};
-
-/// Transfers over the boundary between two stages, as the receiver sees them.
-struct TransferTimes {
-  int boundary = 0;  ///< between stages `boundary` and `boundary` + 1
-  bool forward = true;
-  double median_s = 0, longest_s = 0;
-  /// The median's two parts, where messages of known and unequal sizes tell them apart: a message takes latency_s plus
-  /// its size over bytes_per_s. Otherwise all of it is latency.
-  double latency_s = 0;
-  std::optional<double> bytes_per_s = {};
-};
-
 struct Slowdown {
   double measured_s = 0;            ///< mean step time
   std::optional<double> between_s;  ///< mean time between two steps; nothing: no two follow each other
@@ -108,16 +85,5 @@ inline constexpr double kLeastExcess = 0.05;
 inline constexpr double kLong = 2;  ///< times the usual step
 
 Slowdown explain(const TracedJob& job);
-
-/// From the end of a step to the beginning of the one with the next number, if that is there.
-std::optional<double> time_until_next(const TracedJob& job, std::size_t step);
-
-/// Mean times of one rank per step.
-struct Waiting {
-  TracedWorker worker;
-  double computing_s = 0, communicating_s = 0, waiting_s = 0;
-};
-/// Per rank, ordered by pipeline, then rank; the three parts add up to the mean step time.
-std::vector<Waiting> waiting_of(const TracedJob& job);
 
 }  // namespace perseus::what_if

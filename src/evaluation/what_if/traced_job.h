@@ -67,6 +67,13 @@ struct TracedStep {
 };
 
 /// An order of the computations of a pipeline, and its DAG: types have one option, the mean time.
+/// A rank of a pipeline.
+struct TracedWorker {
+  int pipeline = 0;
+  int rank = 0;
+  bool operator==(const TracedWorker&) const = default;
+};
+
 struct TracedOrder {
   model::Schedule schedule;  ///< its name: that of a named schedule, or "generic"
   model::ComputationDag dag;
@@ -98,5 +105,15 @@ Result<TracedJob> understand(const trace::TraceSpans& timeline, const JobDegrees
 
 /// Mean times per stage and instruction as a profile of one clock; energies are unknown, 1 J.
 model::Profile mean_profile(const TracedJob& job);
+
+/// Every rank of every step: visit(rank's step, worker).
+template <class Visit>
+void for_each_rank(const TracedJob& job, Visit visit) {
+  for (const TracedStep& step : job.steps) {
+    for (int d = 0; d < job.pipelines; ++d) {
+      for (int r = 0; r < job.ranks; ++r) visit(step.pipelines[d].ranks[r], TracedWorker{d, r});
+    }
+  }
+}
 
 }  // namespace perseus::what_if

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
 #include "server/policies/straggler_detector.h"

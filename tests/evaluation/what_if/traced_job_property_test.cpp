@@ -8,6 +8,7 @@
 #include <iterator>
 #include <random>
 
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
 #include "planning/model/make_schedule.h"

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/trace/read_trace.h"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 
+#include "evaluation/what_if/replay_step.h"
 #include "evaluation/what_if/slowdown_causes.h"
 #include "io/formats/format_profile_csv.h"
 #include "io/trace/read_trace.h"
