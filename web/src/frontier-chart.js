@@ -1,10 +1,11 @@
 // Chart of the time-energy frontier: realized points, lower bound, reference points, T', the plan for T', the chosen point.
-// T*, where effective energy is least, is shown with effective energy only.
+// T*, where effective energy is least, is shown with effective energy only; points past the least energy are hollow without it.
 // Pointer: shows the nearest point; a click chooses it. Keyboard: the chart is a slider over the points, slower to the right.
 import { element } from './dom.js';
 import { createDragHandle } from './drag-handle.js';
 import { createChart } from './echarts.js';
 import { change, joules, percent, seconds, watts } from './format.js';
+import { leastEnergyPoint } from './point-facts.js';
 import { color, onThemeChange, pageFont } from './theme.js';
 import { createTooltip } from './tooltip.js';
 
@@ -28,6 +29,7 @@ export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_
   const tooltip = createTooltip(holder);
   const { points, summary } = frontier;
   const count = points.time_s.length;
+  const least = leastEnergyPoint(points);
   const handle = onDrag && createDragHandle(holder, chart, onDrag);
   const state = { effective: false, chosen: count - 1, plan: null };
 
@@ -35,6 +37,9 @@ export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_
   const pointEnergy = (p) => energyOf(points.effective_energy_j[p], points.energy_j[p]);
   const costEnergy = (cost) => energyOf(cost.effective_energy_j, cost.energy_j);
   const pointXY = (p) => [points.time_s[p], pointEnergy(p)];
+  const paysOnlyWaiting = (p) => !state.effective && p < least;
+  const pointDatum = (p) => (paysOnlyWaiting(p)
+    ? { value: pointXY(p), itemStyle: { color: color('page'), borderColor: color('accent'), borderWidth: 1.5 } } : pointXY(p));
   const costXY = (cost) => [cost.time_s, costEnergy(cost)];
 
   function bound(xMax) {
@@ -104,7 +109,7 @@ export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_
       series: [
         { name: 'bound', type: 'line', data: bound(x[1]), symbol: 'none', silent: true, z: 4,
           lineStyle: { color: color('text'), width: 1.2, type: [5, 5] } },
-        { name: 'points', type: 'scatter', data: [...points.time_s.keys()].map(pointXY), symbolSize: count > 300 ? 4.5 : 7,
+        { name: 'points', type: 'scatter', data: [...points.time_s.keys()].map(pointDatum), symbolSize: count > 300 ? 4.5 : 7,
           z: 3, silent: true, itemStyle: { color: color('accent') },
           markLine: { silent: true, symbol: 'none', animation: false, lineStyle: { width: 1.5, type: 'solid' },
             label: { rotate: 90, fontSize: 12 }, data: planLines(x) } },
@@ -130,6 +135,7 @@ export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_
       ...(state.effective ? [['effective energy', joules(points.effective_energy_j[p])]] : []),
       ['gap to the bound', percent((100 * (energy - points.bound_j[p])) / points.bound_j[p])],
       ['mean power', watts(energy / points.time_s[p])],
+      ...(paysOnlyWaiting(p) ? [['pays', 'only while waiting']] : []),
     ];
   }
 
@@ -222,7 +228,7 @@ export function createFrontierChart(parent, frontier, onChoose, { onDrag, until_
 /** Returns the legend as HTML; `plan`, if given, is the label of the plan's ring. */
 export function frontierLegend(plan) {
   const entry = (mark, text, kind) => element('li', { class: kind }, element('i', { class: `mark ${mark}` }), text);
-  const entries = [entry('point', 'realized plan'), entry('bound', 'lower bound'),
+  const entries = [entry('point', 'realized plan'), entry('waiting', 'pays only while waiting'), entry('bound', 'lower bound'),
     entry('max', 'everything at maximum clock'), entry('min', 'minimum effective energy (T*)', 'expert'), entry('chosen', 'chosen point')];
   if (plan) entries.push(entry('plan', plan));
   return element('ul', { class: 'legend' }, ...entries);

@@ -25,6 +25,13 @@ ChartSeries bound_series(const ReportInput& input, Seconds to) {
   return series;
 }
 
+/// Of points slower than the least energy: as realized plans, with another mark.
+SeriesLook waiting_look() {
+  SeriesLook look = look_of("exact");
+  look.marker = Marker::cross;
+  return look;
+}
+
 std::string frontier_description(const ReportInput& input, const ReportSummary& s) {
   return fmt::format(
       "{} realized plans from {} at {} to {} at {}. Everything at maximum clock: {} at {}. Largest gap to the lower "
@@ -38,8 +45,12 @@ std::string frontier_description(const ReportInput& input, const ReportSummary& 
 
 void write_frontier_svg(const ReportInput& input, const Sink& sink) {
   const ReportSummary s = summarize(input.dag, input.frontier, input.straggler, input.rule);
+  const auto& points = input.frontier.points;
+  const auto least = std::ranges::min_element(points, {}, &model::FrontierPoint::energy);
   ChartSeries realized{"realized plan", look_of("exact"), SeriesKind::marks};
-  for (const model::FrontierPoint& p : input.frontier.points) realized.points.push_back(at(p.time, p.energy));
+  ChartSeries waiting{"pays only while waiting", waiting_look(), SeriesKind::marks};
+  for (auto p = points.begin(); p != points.end(); ++p)
+    (p < least ? waiting : realized).points.push_back(at(p->time, p->energy));
   Seconds last = std::max({input.frontier.points.front().time, s.all_max.time, s.min_energy.time});
   ChartPanel panel;
   panel.series = {
@@ -52,6 +63,7 @@ void write_frontier_svg(const ReportInput& input, const Sink& sink) {
     panel.series.push_back({"plan for T'", look_of("exact"), SeriesKind::marks, {at(chosen.time, chosen.energy)}});
   }
   panel.series.push_back(bound_series(input, last));
+  if (!waiting.points.empty()) panel.series.push_back(std::move(waiting));
   panel.series.push_back(std::move(realized));
   sink(line_chart({"Time-energy frontier: " + input.title, "iteration time [s]", "energy per iteration [J]",
                    frontier_description(input, s)},

@@ -65,6 +65,16 @@ TEST(Svg, FrontierIsWellFormedAndDescribed) {
   EXPECT_THAT(text, Not(HasSubstr("nan")));
 }
 
+TEST(Svg, PointsSlowerThanTheLeastEnergyPayOnlyWhileWaiting) {
+  Sample sample;
+  const auto drawn = [&] { return written([&](const Sink& sink) { write_frontier_svg(sample.input(), sink); }); };
+  auto& points = sample.frontier.points;
+  for (std::size_t p = 0; p < points.size(); ++p) points[p].energy = Joules(1000 + static_cast<double>(p));
+  EXPECT_THAT(drawn(), Not(HasSubstr("pays only while waiting")));
+  points[0].energy = Joules(1002);  // the second point needs least
+  EXPECT_THAT(drawn(), HasSubstr("pays only while waiting"));
+}
+
 TEST(Svg, TimelineHasABarPerComputationAndPlan) {
   const Sample sample;
   const model::Plan before = model::all_maximum_clock(sample.dag);
