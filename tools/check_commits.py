@@ -33,7 +33,7 @@ def areas_of(files: list[str]) -> set[str]:
     for file in map(pathlib.PurePosixPath, files):
         folders = [folder for folder in file.parents if folder.name]
         areas.update(name for folder in folders for name in (folder.name, str(folder), str(folder).removeprefix("src/")))
-        if not folders or str(file.parent) == "apps/perseus":
+        if not folders or str(file).startswith("apps/perseus/"):
             areas.add(file.stem)
     return areas
 

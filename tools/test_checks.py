@@ -48,7 +48,7 @@ def test_layers() -> None:
         expect("clean copy", run(check, copy), fails=False)
         for planted, line in [
             ("src/planning/graph/planted.h", '#include "planning/model/profile.h"'),  # a module that it does not list
-            ("src/base/planted.cpp", '#include "apps/perseus/command.h"'),  # modules do not know the programs
+            ("src/base/planted.cpp", '#include "apps/perseus/command_line/command.h"'),  # modules do not know the programs
             ("src/planning/model/planted.cpp", '#include "../../io/formats/json.h"'),  # nor by a relative path
         ]:
             (copy / planted).write_text(f"// planted\n{line}\n")

@@ -14,13 +14,13 @@
 #include "base/file_size_limit.h"
 #include "base/standard_output.h"
 #include "base/terminal_text.h"
-#include "command.h"
-#include "demo.h"
-#include "exit_codes.h"
-#include "help_formatter.h"
+#include "command_line/command.h"
+#include "command_line/exit_codes.h"
+#include "command_line/help_formatter.h"
+#include "command_line/origin.h"
+#include "command_line/usage_message.h"
+#include "demo/demo.h"
 #include "io/formats/boost_json_text.h"
-#include "origin.h"
-#include "usage_message.h"
 
 namespace {
 

@@ -1,0 +1,321 @@
+#include "demo/power_story_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cmath>
+
+#include "command_line/interrupt.h"
+#include "command_line/output_directory.h"
+#include "command_line/terminal_size.h"
+#include "demo/demo_server.h"
+#include "io/formats/boost_json_text.h"
+#include "io/report/format.h"
+#include "io/report/line_chart.h"
+#include "io/report/static_page.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kReadingsOfSecond = 10, kDrawnEvery = 3;
+constexpr std::array<std::string_view, 4> kStoryFiles{"summary.json", "report.html", "power.csv", "server.csv"};
+bool is_part_of_a_story(std::string_view name) { return std::ranges::find(kStoryFiles, name) != kStoryFiles.end(); }
+
+std::string watts(double power_w) { return fmt::format("{:.1f} W", power_w); }
+std::string seconds(double time_s) { return fmt::format("{:.1f} s", time_s); }
+std::string time_of(double time_s) { return time_s > 0 ? report::text_of(Seconds(time_s)) : std::string("-"); }
+
+json::object json_of(const replay::JudgedTime& time, const replay::WindowVerdict& v) {
+  return {{"name", time.name},    {"from_s", time.from_s},  {"until_s", time.until_s},
+          {"windows", v.windows}, {"over", v.over},         {"power_w", v.power_w},
+          {"limit_w", v.limit_w}, {"begins_s", v.begins_s}, {"mean_w", v.mean_w}};
+}
+
+json::object summary_of(const PowerMeasurement& m) {
+  json::array limit, judged, ramps, jobs;
+  for (const replay::LimitPoint& point : m.limits)
+    limit.push_back(json::object{{"at_s", point.at_s}, {"limit_w", point.limit_w}});
+  for (std::size_t k = 0; k < m.judged.size(); ++k) judged.push_back(json_of(m.judged[k], m.verdicts[k]));
+  for (const StoryRamp& ramp : m.ramps) {
+    ramps.push_back(json::object{{"from_s", ramp.from_s},
+                                 {"until_s", ramp.until_s},
+                                 {"killed_s", ramp.killed_s},
+                                 {"serves_again_s", ramp.serves_again_s}});
+  }
+  json::value fall, kill;
+  if (m.fall) fall = {{"at_s", m.fall->at_s}, {"acted_s", m.fall->acted_s}, {"in_time", m.fall->in_time}};
+  if (m.kill) {
+    kill = {{"job", m.kill->job},
+            {"at_s", m.kill->at_s},
+            {"others_before_w", m.kill->before_w},
+            {"others_after_w", m.kill->after_w},
+            {"others_unlimited_w", m.kill->unlimited_w},
+            {"used_after_s", m.kill->used_s},
+            {"at_most_s", m.kill->at_most_s}};
+  }
+  for (const StoryJobFigures& job : m.jobs) {
+    jobs.push_back(json::object{{"name", job.shape},
+                                {"shape", job.description},
+                                {"gpus", job.gpus},
+                                {"iterations", job.iterations},
+                                {"iterations_without_server", job.iterations_without_server},
+                                {"iteration_high_s", job.high_s},
+                                {"iteration_low_s", job.low_s},
+                                {"iteration_without_server_s", job.without_server_s}});
+  }
+  return {{"holds", story_holds(m)},
+          {"limits_kept", limits_kept(m)},
+          {"acted_in_time", acted_in_time(m)},
+          {"trained_on", trained_on(m)},
+          {"rose_again", rose_again(m)},
+          {"watts_used", watts_used(m)},
+          {"clocks_given_back", m.clocks_given_back},
+          {"most_over_w", most_over_w(m)},
+          {"window_s", m.window_s},
+          {"reaction_s", m.reaction_s},
+          {"lease_s", m.lease_s},
+          {"all_max_w", m.all_max_w},
+          {"drawn_w", m.drawn_w},
+          {"limit_w", m.limit_w},
+          {"low_limit_w", m.low_limit_w},
+          {"swing_w", m.swing_w},
+          {"server_limit_w", limit_of_server_w(m, m.limit_w)},
+          {"server_low_limit_w", limit_of_server_w(m, m.low_limit_w)},
+          {"seed", m.seed},
+          {"limit", std::move(limit)},
+          {"judged", std::move(judged)},
+          {"fall", std::move(fall)},
+          {"ramps", std::move(ramps)},
+          {"kill", std::move(kill)},
+          {"jobs", std::move(jobs)},
+          {"took_s", m.took_s}};
+}
+
+bool is_judged(const PowerMeasurement& m, double from_s, double until_s) {
+  return std::ranges::any_of(
+      m.judged, [&](const auto& time) { return from_s >= time.from_s - 1e-6 && until_s <= time.until_s + 1e-6; });
+}
+
+std::size_t window_steps(const PowerMeasurement& m) {
+  return static_cast<std::size_t>(std::lround(m.window_s / m.interval_s));
+}
+
+double mean_w(const PowerMeasurement& m, std::size_t from, std::size_t until) {
+  const replay::EnergyReading &a = m.readings[from], &b = m.readings[until];
+  return (b.energy_j - a.energy_j) / (b.at_s - a.at_s);
+}
+
+std::string power_csv(const PowerMeasurement& m) {
+  std::string csv = "time_s,energy_j,power_w,window_w,limit_w,judged\n";
+  const std::size_t steps = window_steps(m);
+  for (std::size_t k = 1; k < m.readings.size(); ++k) {
+    const double at_s = m.readings[k].at_s, limit_w = replay::limit_at(m.limits, at_s);
+    const bool whole = k >= steps;
+    csv += fmt::format("{:.4f},{:.3f},{:.2f},{},{},{}\n", at_s, m.readings[k].energy_j, mean_w(m, k - 1, k),
+                       whole ? fmt::format("{:.3f}", mean_w(m, k - steps, k)) : "",
+                       limit_w > 0 ? fmt::format("{:.2f}", limit_w) : "",
+                       whole && is_judged(m, m.readings[k - steps].at_s, at_s) ? 1 : 0);
+  }
+  return csv;
+}
+
+std::string server_csv(const PowerMeasurement& m) {
+  std::string csv = "time_s,planned_w,counted_w\n";
+  for (const ServerReading& r : m.server)
+    csv += fmt::format("{:.2f},{:.2f},{:.2f}\n", r.at_s, r.planned_w, r.counted_w);
+  return csv;
+}
+
+std::string chart(const PowerMeasurement& m) {
+  report::ChartSeries window{fmt::format("meter, mean of the last {:g} s", m.window_s), report::look_of("exact")};
+  report::ChartSeries second{"meter, mean of a second", report::variant_of(report::look_of("exact"))};
+  report::ChartSeries counted{"counted by the server", report::look_of("envpipe")};
+  report::ChartSeries limit{"limit", report::look_of("bound")};
+  const std::size_t steps = window_steps(m);
+  for (std::size_t k = kReadingsOfSecond; k < m.readings.size(); k += kDrawnEvery) {
+    second.points.push_back({m.readings[k].at_s, mean_w(m, k - kReadingsOfSecond, k)});
+    if (k >= steps) window.points.push_back({m.readings[k].at_s, mean_w(m, k - steps, k)});
+  }
+  for (const ServerReading& r : m.server) counted.points.push_back({r.at_s, r.counted_w});
+  for (const replay::LimitPoint& point : m.limits) limit.points.push_back({point.at_s, point.limit_w});
+  if (!m.limits.empty()) limit.points.push_back({m.readings.back().at_s, m.limits.back().limit_w});
+  report::ChartSeries killed{"server killed", report::look_of("min-energy"), report::SeriesKind::marks};
+  for (const StoryRamp& ramp : m.ramps)
+    killed.points.push_back({ramp.killed_s, replay::limit_at(m.limits, ramp.killed_s)});
+  return report::line_chart({"Power of all GPUs", "s", "W"}, {{"",
+                                                               {killed, limit, window, counted, second},
+                                                               m.kill ? std::optional(m.kill->at_s) : std::nullopt,
+                                                               "a job killed"}});
+}
+
+report::TextRows window_rows(const PowerMeasurement& m) {
+  report::TextRows t{{"time", "from", "to", "windows", "over", "closest: at", "limit", "mean", "left"}, {}};
+  for (std::size_t k = 0; k < m.judged.size(); ++k) {
+    const replay::JudgedTime& time = m.judged[k];
+    const replay::WindowVerdict& v = m.verdicts[k];
+    t.rows.push_back({time.name, seconds(time.from_s), seconds(time.until_s), std::to_string(v.windows),
+                      std::to_string(v.over), seconds(v.begins_s), watts(v.limit_w), watts(v.power_w),
+                      watts(v.limit_w - v.power_w)});
+  }
+  return t;
+}
+
+report::TextRows job_rows(const PowerMeasurement& m) {
+  report::TextRows t{
+      {"job", "GPUs", "iterations", "without a server", "time, high limit", "low limit", "without a server"}, {}};
+  for (const StoryJobFigures& job : m.jobs) {
+    t.rows.push_back({fmt::format("{} ({})", job.shape, job.description), std::to_string(job.gpus),
+                      std::to_string(job.iterations), std::to_string(job.iterations_without_server),
+                      time_of(job.high_s), time_of(job.low_s), time_of(job.without_server_s)});
+  }
+  return t;
+}
+
+report::TextRows proof_rows(const PowerMeasurement& m) {
+  report::TextRows t{{"minute", "readings", "limit", "planned", "counted", "reported", "over", "rate lost"}, {}};
+  const auto* object = m.proof.if_object();
+  const auto* entries = object != nullptr ? object->if_contains("entries") : nullptr;
+  if (entries == nullptr || !entries->is_array()) return t;
+  for (const json::value& entry : entries->get_array()) {
+    const double start_s = number_at(entry, {"start_s"});
+    const auto power = [&](std::string_view key) {
+      const double power_w = number_at(entry, {key}, -1);
+      return power_w < 0 ? std::string("-") : watts(power_w);
+    };
+    t.rows.push_back({fmt::format("{:02}:{:02} UTC", std::lround(start_s) / 3600 % 24, std::lround(start_s) / 60 % 60),
+                      fmt::format("{:.0f}", number_at(entry, {"readings"})), power("metered_limit_w"),
+                      power("planned_w"), power("counted_w"), power("reported_w"),
+                      seconds(number_at(entry, {"over_s"})),
+                      fmt::format("{:.1f} %", 100 * number_at(entry, {"rate_lost"}))});
+  }
+  return t;
+}
+
+std::string verdict_text(const PowerMeasurement& m) {
+  if (!limits_kept(m)) {
+    const double over_w = most_over_w(m);
+    return over_w > 0 ? fmt::format("NOT kept: a window's mean is {} above its limit", watts(over_w))
+                      : std::string("not proven: there is a time without a whole window");
+  }
+  return fmt::format("kept: in no window of {:g} s is the meter's mean above the limit; the closest is {} below",
+                     m.window_s, watts(-most_over_w(m)));
+}
+
+std::vector<report::ReportFact> verdict(const PowerMeasurement& m) {
+  const auto yes = [](bool holds) { return holds ? "yes" : "NO"; };
+  double least_s = 0;
+  for (const StoryRamp& ramp : m.ramps) {
+    const double dead_s = ramp.serves_again_s - ramp.killed_s;
+    least_s = least_s > 0 ? std::min(least_s, dead_s) : dead_s;
+  }
+  return {
+      {"limits", verdict_text(m)},
+      {"acted in time", m.fall ? fmt::format("{}: after {}; allowed: {}", yes(acted_in_time(m)),
+                                             seconds(m.fall->acted_s - m.fall->at_s), seconds(m.reaction_s))
+                               : std::string("NO")},
+      {"training", !m.ramps.empty() ? fmt::format("{}: every job trained on while the server was dead, for {} and more",
+                                                  yes(trained_on(m)), seconds(least_s))
+                                    : std::string("NO: the story ended before the server was killed")},
+      {"watts came back", yes(rose_again(m))},
+      {"watts of the killed job",
+       m.kill && m.kill->used_s > 0
+           ? fmt::format("{}: the others drew {} before, and {} within {} (without a limit: {}); allowed: {}",
+                         yes(watts_used(m)), watts(m.kill->before_w), watts(m.kill->after_w), seconds(m.kill->used_s),
+                         watts(m.kill->unlimited_w), seconds(m.kill->at_most_s))
+           : std::string("NO: not used")},
+      {"clocks given back", yes(m.clocks_given_back)}};
+}
+
+std::vector<report::ReportFact> facts_of(const PowerMeasurement& m) {
+  std::vector<report::ReportFact> facts = m.facts;
+  facts.push_back(
+      {"power", fmt::format("{} at maximum clock; {} with plans and no limit", watts(m.all_max_w), watts(m.drawn_w))});
+  facts.push_back({"limits", fmt::format("{:.0f} W, and {:.0f} W, 30 % less", m.limit_w, m.low_limit_w)});
+  facts.push_back({"window", fmt::format("{:g} s, ten iterations of the slowest job or more", m.window_s)});
+  facts.push_back(
+      {"reserve", fmt::format("the server keeps {:.0f} W and {:.0f} W: 1 % less, up to which it corrects no "
+                              "job, and {:.1f} W for swings within iterations",
+                              limit_of_server_w(m, m.limit_w), limit_of_server_w(m, m.low_limit_w), m.swing_w)});
+  return facts;
+}
+
+report::StaticPage page_of(const PowerMeasurement& m) {
+  report::StaticPage page{
+      "Perseus demo", "A limit that falls, a server that dies, and a job that dies", facts_of(m), {}};
+  page.facts.insert(page.facts.end(), m.origin.begin(), m.origin.end());
+  page.sections.push_back(
+      {"",
+       {chart(m)},
+       verdict(m),
+       {},
+       "The GPUs are simulated: each computation takes the time and power of the profile at the GPU's current clock. "
+       "Jobs, clients, helpers and server are real processes. The meter reads the energies of the simulated GPUs and "
+       "asks "
+       "neither the server nor the clients."});
+  page.sections.push_back(
+      {"Windows against limits",
+       {},
+       {},
+       window_rows(m),
+       "Every window counts whose begin lies after the limit without notice has acted: when the server counted no more "
+       "than it and every job had ended the iteration of that moment, at the latest after a plan lease and two "
+       "iterations. Its limit is the mean of the limit over the window. It is in the row of the time in which it "
+       "ends."});
+  std::vector<report::ReportFact> events;
+  for (const StoryEvent& event : m.events) events.push_back({seconds(event.at_s), event.what});
+  page.sections.push_back({"Events", {}, std::move(events), {}, ""});
+  page.sections.push_back({"Jobs", {}, {}, job_rows(m), "Times are means of an iteration."});
+  page.sections.push_back(
+      {"The server's proof",
+       {},
+       {},
+       proof_rows(m),
+       "From GET /v1/site/proof, a reading every 5 s while the server lives. Its limit is lower by the "
+       "reserve. Means of minutes: the fall and the return lie within minutes."});
+  return page;
+}
+
+}  // namespace
+
+Status check_power_output(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_story);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Result<bool> write_power_output(const std::filesystem::path& directory, const PowerMeasurement& m) {
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_story);
+  if (!out) return out.error();
+  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
+    if (InterruptGuard::interrupted()) return Ok{};
+    return write_output_file(*out, name, fill);
+  };
+  for (const Status& written :
+       {file("summary.json", [&](const report::Sink& sink) { sink(power_summary_json(m)); }),
+        file("power.csv", [&](const report::Sink& sink) { sink(power_csv(m)); }),
+        file("server.csv", [&](const report::Sink& sink) { sink(server_csv(m)); }),
+        file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(m), sink); })}) {
+    if (!written) return written.error();
+  }
+  if (InterruptGuard::interrupted()) return false;
+  if (const Status committed = out->commit(); !committed) return committed.error();
+  return true;
+}
+
+std::string power_text(const PowerMeasurement& m) {
+  std::string text;
+  for (const report::ReportFact& fact : facts_of(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  text += "\n" + report::text_of(window_rows(m), output_columns()) + "\n" +
+          report::text_of(job_rows(m), output_columns()) + "\n";
+  for (const report::ReportFact& fact : verdict(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  return text;
+}
+
+std::string power_summary_json(const PowerMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }
+
+}  // namespace perseus::cli

@@ -1,0 +1,28 @@
+// The pictures of `perseus emulate`, as SVG.
+//
+// Input:   the emulations, all-max first.
+// Output:  energy.svg, power.svg, iteration.svg, band.svg and times.svg of the methods; scaling_strong.svg and
+//          scaling_weak.svg of a sweep.
+// Errors:  none.
+// Cost:    O(segments + rows).
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paper/emulation_output.h"
+
+namespace perseus::cli {
+
+struct EmulationPictures {
+  std::vector<std::pair<std::string, std::string>> by_name;  ///< file name and SVG
+  /// Empty if there is no such picture.
+  [[nodiscard]] std::string of(std::string_view name) const;
+};
+
+EmulationPictures draw_emulation(const EmulationReport& report);
+
+}  // namespace perseus::cli

@@ -1,0 +1,401 @@
+#include "paper/reproduction_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include "command_line/interrupt.h"
+#include "command_line/output_directory.h"
+#include "io/report/line_chart.h"
+#include "io/report/stacked_bars.h"
+#include "paper/reproduction_page.h"
+#include "planning/baselines/methods.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr std::array<std::string_view, 9> kWholeFiles{"index.html",  "table5.csv",        "table6.csv",
+                                                      "cases.csv",   "figure7.csv",       "figure7.svg",
+                                                      "figure8.csv", "non_straggler.csv", "frontiers.csv"};
+constexpr double kFigure7Slowdown = 1.2;
+constexpr int kFigure7Gpus = 1024;
+constexpr int kFigure8First_pct = 101;
+constexpr int kFigure8Last_pct = 150;
+constexpr std::size_t kMaxPointsPerFrontier = 1000;
+
+bool is_part_of_a_reproduction(std::string_view name) {
+  return std::ranges::find(kWholeFiles, name) != kWholeFiles.end() ||
+         ((name.starts_with("figure8_") || name.starts_with("frontiers_")) && name.ends_with(".svg"));
+}
+
+std::string optional_pct(const std::optional<double>& pct) { return pct ? fmt::format("{:.4f}", *pct) : ""; }
+
+/// "paper_planned" as text for display.
+std::string spoken(std::string name) {
+  std::ranges::replace(name, '_', ' ');
+  return name;
+}
+
+/// Column name of a baseline where the published EnvPipe stands beside ours: "zeus-global" -> "zeus_global".
+std::string column_of(const baselines::BaselineMethod& method) {
+  std::string name(method.name);
+  std::ranges::replace(name, '-', '_');
+  return name == "envpipe" ? "envpipe_recomputed" : name;
+}
+/// The reference of all savings.
+bool is_reference(const baselines::BaselineMethod& method) { return method.name == "all-max"; }
+
+/// Names and looks of the paper's plans (planned and realized), ours, the bound, the published EnvPipe, and our
+/// computation of the baselines.
+struct Method {
+  std::string name;
+  report::SeriesLook look;
+  std::function<std::optional<double>(const reproduction::EmulatedCase::CaseSavings&)> saving_pct;
+  std::function<std::optional<reproduction::EmulatedCase::Shares>(const reproduction::EmulatedCase::OfCluster&)>
+      of_cluster;
+};
+
+const std::vector<Method>& methods() {
+  using CaseSavings = reproduction::EmulatedCase::CaseSavings;
+  using Cluster = reproduction::EmulatedCase::OfCluster;
+  static const std::vector<Method> all = [] {
+    std::vector<Method> made{
+        {"paper_planned", report::variant_of(report::look_of("perseus")),
+         [](const CaseSavings& s) { return s.paper_planned_pct; }, [](const Cluster& c) { return c.paper_planned; }},
+        {"paper_realized", report::look_of("perseus"), [](const CaseSavings& s) { return s.paper_realized_pct; },
+         [](const Cluster& c) { return c.paper_realized; }},
+        {"ours_realized", report::look_of("exact"), [](const CaseSavings& s) { return s.ours_realized_pct; },
+         [](const Cluster& c) { return c.ours_realized; }},
+        {"bound", report::look_of("bound"), [](const CaseSavings& s) { return s.bound_pct; },
+         [](const Cluster& c) { return c.bound; }},
+        {"envpipe", report::variant_of(report::look_of("envpipe")), [](const CaseSavings& s) { return s.envpipe_pct; },
+         [](const Cluster& c) { return c.envpipe; }},
+    };
+    for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
+      const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
+      if (is_reference(method)) continue;
+      made.push_back({column_of(method), report::look_of(method.name),
+                      [k](const CaseSavings& s) { return s.baselines_pct[k]; },
+                      [k](const Cluster& c) { return c.baselines[k]; }});
+    }
+    return made;
+  }();
+  return all;
+}
+
+/// Consecutive cases of one model and GPU.
+std::vector<std::vector<const ReproducedCase*>> by_model_and_gpu(const std::vector<ReproducedCase>& cases) {
+  std::vector<std::vector<const ReproducedCase*>> groups;
+  for (const ReproducedCase& c : cases) {
+    if (groups.empty() || groups.back()[0]->model != c.model || groups.back()[0]->gpu != c.gpu) groups.emplace_back();
+    groups.back().push_back(&c);
+  }
+  return groups;
+}
+
+int pipelines(const ReproducedCase& c) { return kGlobalBatchSize / c.microbatches; }
+int gpus(const ReproducedCase& c) { return pipelines(c) * c.stages * kTensorParallel; }
+
+struct TimeEnergy {
+  Seconds time;
+  Joules energy;
+};
+
+/// At most kMaxPointsPerFrontier of them, evenly spread, the ends always.
+std::vector<TimeEnergy> thinned(const std::vector<TimeEnergy>& all) {
+  if (all.size() <= kMaxPointsPerFrontier) return all;
+  std::vector<TimeEnergy> some;
+  for (std::size_t i = 0; i < kMaxPointsPerFrontier; ++i) {
+    some.push_back(all[i * (all.size() - 1) / (kMaxPointsPerFrontier - 1)]);
+  }
+  return some;
+}
+
+/// One method's frontier of time and energy at that time, fastest first.
+struct NamedFrontier {
+  std::string method;
+  report::SeriesLook look;
+  std::vector<TimeEnergy> points;
+};
+
+std::vector<TimeEnergy> points_of(const model::Frontier& frontier) {
+  std::vector<TimeEnergy> points;
+  for (const model::FrontierPoint& p : frontier.points) points.push_back({p.time, p.energy});
+  std::ranges::reverse(points);
+  return points;
+}
+
+std::vector<NamedFrontier> frontiers_of(const ReproducedCase& c) {
+  const reproduction::EmulatedCase& plans = c.plans;
+  std::vector<TimeEnergy> planned;
+  for (const planner::PerseusStep& s : plans.paper().steps()) planned.push_back({s.planned_time, s.planned_energy});
+  std::ranges::reverse(planned);
+  if (planned.size() > 1) planned.pop_back();  // the starting schedule is not part of the published frontier
+
+  const Watts blocking = (plans.all_max().energy - plans.all_max().effective_energy) / plans.all_max().time;
+  std::vector<TimeEnergy> bound;
+  for (const model::BoundVertex& v : plans.ours().bound.vertices) {
+    bound.push_back({v.time, v.effective_energy + blocking * v.time});
+  }
+  std::vector<NamedFrontier> all{
+      {"paper_planned", report::variant_of(report::look_of("perseus")), thinned(planned)},
+      {"paper_realized", report::look_of("perseus"), thinned(points_of(plans.paper_realized()))},
+      {"ours_realized", report::look_of("exact"), thinned(points_of(plans.ours()))},
+      {"bound", report::look_of("bound"), thinned(bound)}};
+  if (plans.envpipe()) {
+    all.push_back({"envpipe",
+                   report::variant_of(report::look_of("envpipe")),
+                   {{plans.envpipe()->time, plans.envpipe()->energy}}});
+  }
+  for (std::size_t k = 0; k < baselines::baseline_methods().size(); ++k) {
+    const baselines::BaselineMethod& method = baselines::baseline_methods()[k];
+    if (is_reference(method)) continue;
+    const model::Frontier& frontier = plans.baselines()[k];
+    if (!frontier.points.empty()) all.push_back({column_of(method), report::look_of(method.name), points_of(frontier)});
+  }
+  return all;
+}
+
+std::string panel_title(const ReproducedCase& c) {
+  return fmt::format("{} microbatches, {} GPUs", c.microbatches, gpus(c));
+}
+
+std::string frontier_picture(const std::vector<const ReproducedCase*>& group) {
+  std::vector<report::ChartPanel> panels;
+  for (const ReproducedCase* c : group) {
+    report::ChartPanel panel{panel_title(*c), {}, c->plans.all_max().time.value(), "all at maximum clock"};
+    for (const NamedFrontier& frontier : frontiers_of(*c)) {
+      report::ChartSeries series{spoken(frontier.method), frontier.look};
+      for (const TimeEnergy& p : frontier.points) series.points.push_back({p.time.value(), p.energy.value()});
+      panel.series.push_back(std::move(series));
+    }
+    panels.push_back(std::move(panel));
+  }
+  return report::line_chart({fmt::format("Time-energy frontiers: {} on {}", group[0]->model, group[0]->gpu),
+                             "iteration time [s]", "energy of an iteration [J]"},
+                            panels);
+}
+
+std::string figure8_picture(const std::vector<const ReproducedCase*>& group) {
+  std::vector<report::ChartPanel> panels;
+  for (const ReproducedCase* c : group) {
+    report::ChartPanel panel{panel_title(*c), {}, {}, {}};
+    std::vector<reproduction::EmulatedCase::OfCluster> savings;
+    for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
+      savings.push_back(c->plans.of_cluster(pct / 100.0, pipelines(*c)));
+    }
+    for (const Method& method : methods()) {
+      report::ChartSeries series{spoken(method.name), method.look};
+      for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
+        if (const auto shares = method.of_cluster(savings[pct - kFigure8First_pct])) {
+          series.points.push_back({pct / 100.0, shares->beyond_fastest_pct});
+        }
+      }
+      if (!series.points.empty()) panel.series.push_back(std::move(series));
+    }
+    const double t_star = c->plans.ours().points.front().time / c->plans.without_straggler();
+    panel.series.push_back({"T*/T of ours",
+                            report::look_of("exact"),
+                            report::SeriesKind::marks,
+                            {{t_star, c->plans.of_cluster(t_star, pipelines(*c)).ours_realized.beyond_fastest_pct}}});
+    panels.push_back(std::move(panel));
+  }
+  return report::line_chart(
+      {fmt::format("Savings of the whole job beyond the fastest plan's while a straggler sets the pace: {} "
+                   "on {}",
+                   group[0]->model, group[0]->gpu),
+       "T'/T", "saving [%]"},
+      panels);
+}
+
+/// At 1,024 GPUs as in the paper; of a model without that scale, the most microbatches.
+std::string figure7_picture(const std::vector<ReproducedCase>& cases) {
+  std::vector<report::BarGroup> groups;
+  for (const auto& group : by_model_and_gpu(cases)) {
+    const auto as_published = std::ranges::find_if(group, [](const auto* c) { return gpus(*c) == kFigure7Gpus; });
+    const ReproducedCase& c = as_published != group.end() ? **as_published : *group.back();
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(kFigure7Slowdown, pipelines(c));
+    report::BarGroup bars{fmt::format("{} on {}, {}", c.model, c.gpu, panel_title(c)), {}};
+    for (const Method& method : methods()) {
+      const auto shares = method.of_cluster(savings);
+      if (shares) {
+        const double extrinsic_pct = shares->total_pct - shares->intrinsic_pct;
+        bars.bars.push_back(
+            {spoken(method.name),
+             fmt::format("{:.1f} + {:.1f} = {:.1f} %", shares->intrinsic_pct, extrinsic_pct, shares->total_pct),
+             {shares->intrinsic_pct, extrinsic_pct}});
+      }
+    }
+    groups.push_back(std::move(bars));
+  }
+  return report::stacked_bars(
+      fmt::format("Where the saving comes from while a straggler is {:g} times slower", kFigure7Slowdown),
+      {"intrinsic bloat", "extrinsic bloat"}, groups);
+}
+
+}  // namespace
+
+std::string table5_csv(const std::vector<ReproducedCase>& cases) {
+  std::set<std::array<int, 4>> scales;
+  for (const ReproducedCase& c : cases) scales.insert({gpus(c), pipelines(c), c.microbatches, c.stages});
+  std::string text = "gpus,pipelines,microbatches_per_pipeline,global_batch_size,tensor_parallel,stages\n";
+  for (const auto& [all_gpus, all_pipelines, microbatches, stages] : scales) {
+    text += fmt::format("{},{},{},{},{},{}\n", all_gpus, all_pipelines, microbatches, kGlobalBatchSize, kTensorParallel,
+                        stages);
+  }
+  return text;
+}
+
+std::string table6_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text =
+      "model,gpu,microbatches,paper_planned_pct,paper_realized_pct,ours_realized_pct,bound_pct,ours_t_min_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const reproduction::EmulatedCase::CaseSavings s = c.plans.at_fastest();
+    text +=
+        fmt::format("{},{},{},{:.4f},{:.4f},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches,
+                    s.paper_planned_pct, s.paper_realized_pct, s.ours_realized_pct, s.bound_pct, s.ours_fastest_pct);
+  }
+  return text;
+}
+
+std::string cases_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text =
+      "model,gpu,microbatches,gpus,blocking_power_w,tau_s,all_max_time_s,all_max_energy_j,"
+      "paper_planned_fastest_s,paper_planned_slowest_s,paper_realized_fastest_s,paper_realized_slowest_s,"
+      "ours_fastest_s,ours_slowest_s,bound_t_star_s,envpipe_time_s,envpipe_pct,"
+      "published_points,common_points,published_mean_deviation_pct,published_largest_deviation_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const reproduction::EmulatedCase& p = c.plans;
+    text +=
+        fmt::format("{},{},{},{},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g},{:.9g}", c.model,
+                    c.gpu, c.microbatches, gpus(c), c.blocking_power.value(), c.tau.value(), p.all_max().time.value(),
+                    p.all_max().energy.value(), p.planned_fastest().value(), p.planned_slowest().value(),
+                    p.paper_realized().points.back().time.value(), p.paper_realized().points.front().time.value(),
+                    p.fastest().value(), p.ours().points.front().time.value(), p.ours().bound.t_star().value());
+    text += p.envpipe() ? fmt::format(",{:.9g},{}", p.envpipe()->time.value(), optional_pct(p.at_fastest().envpipe_pct))
+                        : ",,";
+    text += c.published
+                ? fmt::format(",{},{},{:.3g},{:.3g}\n", c.published->published_points, c.published->common_points,
+                              c.published->mean_deviation_pct, c.published->largest_deviation_pct)
+                : ",,,,\n";
+  }
+  return text;
+}
+
+std::string figure7_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,gpus,slowdown,method,intrinsic_pct,extrinsic_pct,total_pct\n";
+  for (const ReproducedCase& c : cases) {
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(kFigure7Slowdown, pipelines(c));
+    const auto add = [&](std::string_view method, const std::optional<reproduction::EmulatedCase::Shares>& shares) {
+      if (!shares) return;
+      text += fmt::format("{},{},{},{},{:.2f},{},{:.4f},{:.4f},{:.4f}\n", c.model, c.gpu, c.microbatches, gpus(c),
+                          kFigure7Slowdown, method, shares->intrinsic_pct, shares->total_pct - shares->intrinsic_pct,
+                          shares->total_pct);
+    };
+    for (const Method& method : methods()) add(method.name, method.of_cluster(savings));
+    add("envpipe_as_drawn", savings.envpipe_as_drawn);
+  }
+  return text;
+}
+
+namespace {
+
+/// A row per case and T'/T, a column per method.
+std::string by_slowdown_csv(
+    const std::vector<ReproducedCase>& cases,
+    const std::function<std::vector<std::optional<double>>(const ReproducedCase&, double slowdown)>& savings_pct) {
+  std::string text = "model,gpu,microbatches,pipelines,gpus,slowdown";
+  for (const Method& method : methods()) text += fmt::format(",{}_pct", method.name);
+  text += "\n";
+  for (const ReproducedCase& c : cases) {
+    for (int pct = kFigure8First_pct; pct <= kFigure8Last_pct; ++pct) {
+      text += fmt::format("{},{},{},{},{},{:.2f}", c.model, c.gpu, c.microbatches, pipelines(c), gpus(c), pct / 100.0);
+      for (const std::optional<double>& saving : savings_pct(c, pct / 100.0)) text += "," + optional_pct(saving);
+      text += "\n";
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string figure8_csv(const std::vector<ReproducedCase>& cases) {
+  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
+    const reproduction::EmulatedCase::OfCluster savings = c.plans.of_cluster(slowdown, pipelines(c));
+    std::vector<std::optional<double>> all;
+    for (const Method& method : methods()) {
+      const auto shares = method.of_cluster(savings);
+      all.push_back(shares ? std::optional(shares->beyond_fastest_pct) : std::nullopt);
+    }
+    return all;
+  });
+}
+
+std::string non_straggler_csv(const std::vector<ReproducedCase>& cases) {
+  return by_slowdown_csv(cases, [](const ReproducedCase& c, double slowdown) {
+    const reproduction::EmulatedCase::CaseSavings savings = c.plans.at_slowdown(slowdown);
+    std::vector<std::optional<double>> all;
+    for (const Method& method : methods()) all.push_back(method.saving_pct(savings));
+    return all;
+  });
+}
+
+std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
+  std::string text = "model,gpu,microbatches,method,time_s,energy_j\n";
+  for (const ReproducedCase& c : cases) {
+    text += fmt::format("{},{},{},all_maximum_clock,{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches,
+                        c.plans.all_max().time.value(), c.plans.all_max().energy.value());
+    for (const NamedFrontier& frontier : frontiers_of(c)) {
+      for (const TimeEnergy& p : frontier.points) {
+        text += fmt::format("{},{},{},{},{:.9g},{:.9g}\n", c.model, c.gpu, c.microbatches, frontier.method,
+                            p.time.value(), p.energy.value());
+      }
+    }
+  }
+  return text;
+}
+
+Status check_reproduction(const std::filesystem::path& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_reproduction);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases,
+                          const std::vector<report::ReportFact>& facts) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_reproduction);
+  if (!out) return out.error();
+  const auto write = [&](std::string_view name, std::string_view text) -> Status {
+    OutputFile file(*out, name);
+    file.append(text);
+    return file.close();
+  };
+  ReproductionPictures pictures{figure7_picture(cases), {}, {}};
+  for (const Status& written :
+       {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
+        write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
+        write("figure7.svg", pictures.figure7), write("figure8.csv", figure8_csv(cases)),
+        write("non_straggler.csv", non_straggler_csv(cases)), write("frontiers.csv", frontiers_csv(cases))}) {
+    if (!written) return written;
+  }
+  for (const auto& group : by_model_and_gpu(cases)) {
+    const std::string name = fmt::format("{}+{}.svg", group[0]->model, group[0]->gpu);
+    if (Status written = write("figure8_" + name, pictures.figure8.emplace_back(figure8_picture(group))); !written)
+      return written;
+    if (Status written = write("frontiers_" + name, pictures.frontiers.emplace_back(frontier_picture(group))); !written)
+      return written;
+  }
+  Status page = write_output_file(*out, "index.html", [&](const report::Sink& sink) {
+    report::write_static_page(reproduction_page(cases, pictures, facts), sink);
+  });
+  if (!page) return page;
+  // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,238 @@
+// perseus show: draws one plan in the terminal or as a file.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cstdlib>
+#include <memory>
+
+#include "command_line/command.h"
+#include "command_line/exit_codes.h"
+#include "command_line/terminal_size.h"
+#include "io/formats/boost_json_text.h"
+#include "io/formats/file.h"
+#include "io/formats/frequency_plan.h"
+#include "io/report/html.h"
+#include "io/report/summary.h"
+#include "io/report/terminal.h"
+#include "io/report/timeline.h"
+#include "io/report/timeline_svg.h"
+#include "io/report/trace.h"
+#include "plan/drawn_plans.h"
+#include "plan/pipeline.h"
+#include "plan/plan_source.h"
+#include "plan/slowdown.h"
+#include "planning/planner/exact.h"
+#include "planning/planner/lower_bound.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct ShowOptions {
+  std::string plan;
+  std::optional<int> point;
+  PipelineOptions pipeline;
+  bool compare = false;
+  std::string out;
+  std::optional<int> width;
+};
+
+/// One plan and the frontier that it is a point of; a plan from a .py file is a frontier of its own.
+struct Shown {
+  model::ComputationDag dag;
+  model::Frontier frontier;
+  int point = 0;
+  std::string title;
+  std::vector<report::ReportFact> facts;
+  Seconds switch_latency;
+};
+
+Result<Shown> shown_from_plan_file(const ShowOptions& options) {
+  Result<formats::PlanFile> file = read_plans(options.plan);
+  if (!file) return file.error();
+  const int last = static_cast<int>(file->frontier.points.size()) - 1;
+  const Seconds t_max = report::t_max_of(file->dag, file->frontier);
+  const model::DefaultRule rule = default_rule_of(*file);
+  const int point = options.point.value_or(model::default_point(file->frontier, t_max, rule));
+  if (point < 0 || point > last) {
+    return Error{ErrorCode::usage,
+                 fmt::format("--point: {} is not a point of {}, which has 0 (slowest) to {} (fastest)", point,
+                             options.plan, last)};
+  }
+  const Seconds latency = noted_time(*file, kSwitchLatencyKey);
+  Shown shown{std::move(file->dag), std::move(file->frontier), point, options.plan, {}, latency};
+  for (const auto& [name, value] : file->metadata) shown.facts.push_back({name, value});
+  return shown;
+}
+
+Result<Shown> shown_from_frequencies(const ShowOptions& options) {
+  if (options.pipeline.profile.empty() && options.pipeline.dag.empty()) {
+    return Error{ErrorCode::usage,
+                 fmt::format("{}: clocks alone have no times; give the --profile and the --schedule (or "
+                             "--action-table, --dag) that they are for",
+                             options.plan)};
+  }
+  Result<Pipeline> pipeline = read_pipeline(options.pipeline);
+  if (!pipeline) return pipeline.error();
+  const Result<formats::FrequencyPlan> frequencies = formats::read_frequency_plan(options.plan);
+  if (!frequencies) return frequencies.error();
+  Result<model::Plan> plan = formats::to_plan(*frequencies, pipeline->dag);
+  if (!plan) return Error{plan.error().code, fmt::format("{}: {}", options.plan, plan.error().message)};
+
+  const report::Timeline timeline = report::timeline_of(pipeline->dag, *plan);
+  model::Frontier frontier;
+  frontier.bound = planner::compute_lower_bound(pipeline->dag).bound;
+  model::FrontierPoint point{timeline.makespan, timeline.energy, timeline.effective_energy, {}, *std::move(plan)};
+  point.bound = frontier.bound.at(point.time) + pipeline->dag.total_blocking_power() * point.time;
+  frontier.points.push_back(std::move(point));
+  return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}};
+}
+
+report::TerminalStyle terminal_style(const ShowOptions& options) {
+  report::TerminalStyle style;
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1;
+  if (const auto size = terminal_size(STDOUT_FILENO)) style.width = static_cast<int>(size->columns);
+  if (options.width) style.width = *options.width;
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* depth = std::getenv("COLORTERM");
+  const bool truecolor =
+      depth != nullptr && (std::string_view(depth) == "truecolor" || std::string_view(depth) == "24bit");
+  if (terminal && (no_color == nullptr || *no_color == '\0')) {
+    style.color = truecolor ? report::TerminalColor::truecolor : report::TerminalColor::ansi256;
+  }
+  return style;
+}
+
+Result<std::string> picture_for(const std::string& out, const Shown& shown, const DrawnPlans& drawn) {
+  std::string text;
+  const report::Sink sink = [&](std::string_view piece) { text += piece; };
+  const std::string extension = std::filesystem::path(out).extension().string();
+  if (extension == ".svg") {
+    report::write_timeline_svg(drawn.dag(), drawn.plans(), sink);
+  } else if (extension == ".html") {
+    report::write_html({shown.dag, shown.frontier, shown.title, shown.facts, {}, {}, shown.switch_latency}, sink);
+  } else if (extension == ".json") {
+    report::write_trace(drawn.dag(), drawn.plans(), sink);
+  } else {
+    return Error{ErrorCode::usage,
+                 fmt::format("--out: '{}' must end in .svg (timeline), .html (report) or .json (trace)", out)};
+  }
+  return text;
+}
+
+std::string json_timeline(const Shown& shown, const DrawnPlans& drawn) {
+  const model::ComputationDag& dag = drawn.dag();
+  const std::vector<report::DrawnPlan> plans = drawn.plans();
+  const model::Plan& plan = plans.back().plan;
+  const report::Timeline timeline = report::timeline_of(dag, plan);
+  json::array bars;
+  for (std::size_t i = 0; i < timeline.bars.size(); ++i) {
+    const report::TimelineBar& bar = timeline.bars[i];
+    const model::ComputationType& type = dag.type_of(static_cast<int>(i));
+    bars.push_back(json::object{{"rank", dag.computations[i].rank},
+                                {"stage", type.stage},
+                                {"instruction", type.instruction},
+                                {"microbatch", dag.computations[i].microbatch},
+                                {"frequency_mhz", type.options[plan[i]].clock.value()},
+                                {"start_s", bar.start.value()},
+                                {"end_s", bar.end.value()},
+                                {"energy_j", bar.energy.value()},
+                                {"power_w", bar.power.value()},
+                                {"critical", bar.critical}});
+  }
+  const model::FrontierPoint& point = shown.frontier.points[shown.point];
+  return formats::json_text(json::object{{"point", shown.point},
+                                         {"time_s", timeline.makespan.value()},
+                                         {"energy_j", timeline.energy.value()},
+                                         {"bound_j", point.bound.value()},
+                                         {"gap_pct", point.gap_pct()},
+                                         {"timeline", std::move(bars)}}) +
+         "\n";
+}
+
+bool is_frequency_plan(const ShowOptions& options) { return std::filesystem::path(options.plan).extension() == ".py"; }
+
+/// Refuses the options given that have no effect with this kind of plan.
+Status check_effect(const CLI::App& show, const ShowOptions& options) {
+  if (is_frequency_plan(options)) {
+    if (!options.point) return Ok{};
+    return Error{ErrorCode::usage, fmt::format("--point: no effect with {}, which is one plan", options.plan)};
+  }
+  std::string given;
+  for (const CLI::Option* option : show.get_options()) {
+    if (option->get_group() != kPipelineGroup || option->count() == 0) continue;
+    given += (given.empty() ? "" : ", ") + option->get_name();
+  }
+  if (given.empty()) return Ok{};
+  return Error{
+      ErrorCode::usage,
+      fmt::format("{}: no effect with {}; it has the pipeline of its plans. Allowed: with a freqs_pipeline_*.py", given,
+                  options.plan)};
+}
+
+Result<int> run_show(const ShowOptions& options, bool as_json) {
+  const bool is_frequencies = is_frequency_plan(options);
+  const Result<Shown> shown = is_frequencies ? shown_from_frequencies(options) : shown_from_plan_file(options);
+  if (!shown) return shown.error();
+  const model::Plan before = model::all_maximum_clock(shown->dag);
+  const model::Plan& plan = shown->frontier.points[shown->point].plan;
+  std::vector<report::DrawnPlan> chosen;
+  if (options.compare) chosen.push_back({"everything at maximum clock", before});
+  chosen.push_back({is_frequencies ? shown->title : fmt::format("point {} of {}", shown->point, shown->title), plan});
+  const DrawnPlans drawn(shown->dag, chosen, shown->switch_latency);
+
+  if (!options.out.empty()) {
+    const Result<std::string> picture = picture_for(options.out, *shown, drawn);
+    if (!picture) return picture.error();
+    if (Status written = formats::write_file(options.out, *picture); !written) return written.error();
+  }
+  if (as_json) {
+    print(json_timeline(*shown, drawn));
+  } else if (options.out.empty()) {
+    const report::TerminalStyle style = terminal_style(options);
+    for (const report::DrawnPlan& one : drawn.plans())
+      print_drawing(report::terminal_timeline(drawn.dag(), one, style));
+  } else {
+    print(fmt::format("written to {}\n", options.out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_show(CLI::App& app, Command& command) {
+  auto* show = app.add_subcommand("show", "Draw one iteration under a plan, in the terminal or as a file");
+  auto options = std::make_shared<ShowOptions>();
+  show->add_option("PLAN", options->plan,
+                   "A directory that 'perseus plan --out' wrote, its plans.json, or a freqs_pipeline_*.py")
+      ->required();
+  show->add_option("--point", options->point, "Point of the frontier, 0 is the slowest (default: the default plan)")
+      ->check(whole_number_within(0, 1000000))
+      ->type_name("K");
+  show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
+  show->add_option("--width", options->width, "Width of the drawing, in columns (default: the terminal's)")
+      ->check(whole_number_within(20, 10000))
+      ->type_name("N");
+  show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
+      ->type_name("FILE");
+  show->add_option("--profile", options->pipeline.profile, "Profile of the plan; required for a .py plan")
+      ->type_name("PROFILE.csv")
+      ->group(kPipelineGroup);
+  add_pipeline_options(*show, options->pipeline);
+  add_json_flag(*show, command);
+  show->footer(help_footer(kFileErrors,
+                           "  perseus show plans --point 0 --compare\n"
+                           "  perseus show plans --out timeline.svg\n"
+                           "  perseus show freqs_pipeline_00042.py --profile gpt3.csv --schedule 1f1b -m 12\n"));
+  show->callback([options, show, &command] {
+    command.run = [options, show, &command]() -> Result<int> {
+      if (const Status effective = check_effect(*show, *options); !effective) return effective.error();
+      return run_show(*options, command.json);
+    };
+  });
+}
+
+}  // namespace perseus::cli

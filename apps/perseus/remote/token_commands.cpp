@@ -1,0 +1,148 @@
+// perseus token: creates, lists and revokes a server's tokens.
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/json/object.hpp>
+#include <memory>
+
+#include "base/clock.h"
+#include "base/json_writer.h"
+#include "command_line/command.h"
+#include "io/formats/boost_json_text.h"
+#include "remote/server_action.h"
+#include "remote/server_call.h"
+#include "serve/server_store.h"
+#include "server/access/tokens.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct TokenOptions {
+  std::string role, job, name, team, id, required, data, database;
+  std::optional<double> expires_days;
+};
+constexpr double kDay_s = 86400;
+
+/// Writes directly into the database of a server that does not run.
+Status change_store(const TokenOptions& options,
+                    const std::function<void(store::Store&, store::Store::Done<Ok>)>& change) {
+  boost::asio::io_context io(1);
+  const auto store = open_server_store(options.data, options.database,
+                                       [&io](std::function<void()> work) { boost::asio::post(io, std::move(work)); });
+  if (!store) return store.error();
+  const auto writer = (*store)->become_writer("perseus token");
+  if (!writer) return writer.error();
+  if (!writer->is_us) {
+    return Error{ErrorCode::conflict, writer->address + " serves this database: use --server " + writer->address};
+  }
+  std::optional<Status> changed;
+  const auto busy = boost::asio::make_work_guard(io);
+  change(**store, [&](const Status& done) {
+    changed = done;
+    io.stop();
+  });
+  io.run();
+  (*store)->resign();
+  return *changed;
+}
+
+Result<int> create_token_in_store(const TokenOptions& options, bool as_json) {
+  const double now_s = SystemClock().now_s();
+  store::TokenRow wanted;
+  wanted.role = options.role;
+  wanted.job = options.job;
+  wanted.name = options.name;
+  wanted.team = options.team;
+  if (const Status possible = access::check_token(wanted); !possible) return possible.error();
+  if (options.expires_days) wanted.expires_s = now_s + *options.expires_days * kDay_s;
+  const access::NewToken token = access::make_token(std::move(wanted), now_s);
+  const Status put = change_store(
+      options, [&](store::Store& store, store::Store::Done<Ok> done) { store.put_token(token.row, std::move(done)); });
+  if (!put) return put.error();
+  print((as_json ? json_object([&](JsonWriter& f) { f.always("token", token.secret); }) : token.secret) + "\n");
+  return 0;
+}
+
+/// --data DIR or --database URL: where the tokens are.
+void add_store_options(CLI::App& action, TokenOptions& options, const std::string& meaning) {
+  action.add_option("--data", options.data, meaning)->type_name("DIR");
+  action.add_option("--database", options.database, "The same for a PostgreSQL database, postgresql://...")
+      ->type_name("URL");
+}
+
+ListForm token_form() {
+  using Use = ListColumn::Use;
+  using Kind = ListColumn::Kind;
+  return {"tokens",
+          {{"ID", "id"},
+           {"ROLE", "role"},
+           {"NAME", "name"},
+           {"TEAM", "team", Use::roomy},
+           {"JOB", "job", Use::table, Kind::id},
+           {"AGE", "created_at_s", Use::table, Kind::age},
+           {"EXPIRES", "expires_at_s", Use::table, Kind::age}},
+          5};
+}
+
+}  // namespace
+
+void add_token(CLI::App& app, Command& command) {
+  auto* group = add_group(app, "token", "Manage API tokens and roles",
+                          "  perseus token create --role infrastructure --data DIR\n"
+                          "  perseus token create --role job --name team-a --server https://planner:7787\n");
+  auto options = std::make_shared<TokenOptions>();
+  auto* create = group->add_subcommand("create", "Create a token; the secret is printed once");
+  const auto peer = add_server_options(*create);
+  create->add_option("--role", options->role, "job, infrastructure or read-only")
+      ->required()
+      ->check(CLI::IsMember({"job", "infrastructure", "read-only"}).description(""))
+      ->type_name("ROLE");
+  create->add_option("--job", options->job, "Job to which the token is limited")->type_name("JOB");
+  create->add_option("--name", options->name, "Description of the token's owner")->type_name("TEXT");
+  create->add_option("--team", options->team, "Team within which jobs share learned profiles")->type_name("TEXT");
+  create->add_option("--expires-days", options->expires_days, "Days until the token expires (default: never)")
+      ->check(CLI::Range(1e-3, 36500.0).description(""))
+      ->type_name("DAYS");
+  add_store_options(*create, *options,
+                    "Create the token in the database of this directory, before its server starts; replaces --server");
+  add_json_flag(*create, command);
+  create->callback([peer, options, &command] {
+    command.run = [peer, options, &command]() -> Result<int> {
+      if (!options->data.empty() || !options->database.empty()) return create_token_in_store(*options, command.json);
+      json::object body{
+          {"role", options->role}, {"job", options->job}, {"name", options->name}, {"team", options->team}};
+      if (options->expires_days) body["expires_in_s"] = *options->expires_days * kDay_s;
+      return print_answer(*peer, call_server(*peer, {"POST", "/v1/tokens", formats::json_text(body)}), command.json);
+    };
+  });
+  add_list_action(*group, command, "list", "List tokens, without their secrets", token_form(),
+                  [](const http::HttpPeer& server) {
+                    return call_server(server, {"GET", "/v1/tokens", ""});
+                  });
+  add_action(*group, command, "revoke", "Revoke a token immediately",
+             [options] {
+               return http::HttpCall{"DELETE", "/v1/tokens/" + http::percent_encode(options->id), ""};
+             })
+      ->add_option("ID", options->id, "Id of the token, as 'list' prints it")
+      ->required();
+  auto* require = group->add_subcommand("require", "Turn the requirement of tokens on or off (off: on loopback only)");
+  require->add_option("WHETHER", options->required, "on or off")
+      ->required()
+      ->check(CLI::IsMember({"on", "off"}).description(""));
+  add_store_options(*require, *options, "Directory of the database; its server must not run");
+  require->callback([options, &command] {
+    command.run = [options]() -> Result<int> {
+      if (options->data.empty() && options->database.empty()) {
+        return Error{ErrorCode::usage, "--data DIR or --database URL is required: this command does not call a server"};
+      }
+      const Status changed = change_store(*options, [&](store::Store& store, store::Store::Done<Ok> done) {
+        access::require_tokens(store, options->required == "on", std::move(done));
+      });
+      if (!changed) return changed.error();
+      return 0;
+    };
+  });
+}
+
+}  // namespace perseus::cli

@@ -1,9 +1,0 @@
-#include "sample_profile_text.h"
-
-#include "base/embed.h"
-
-namespace perseus::cli {
-
-PERSEUS_EMBED(sample_profile_text, PERSEUS_SAMPLE_PROFILE);
-
-}  // namespace perseus::cli

@@ -1,0 +1,358 @@
+// perseus partition: cuts a model's layers into pipeline stages.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <cmath>
+#include <memory>
+
+#include "command_line/command.h"
+#include "command_line/exit_codes.h"
+#include "command_line/origin.h"
+#include "command_line/progress.h"
+#include "command_line/terminal_size.h"
+#include "io/formats/boost_json_text.h"
+#include "io/formats/file.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/layers_csv.h"
+#include "io/report/format.h"
+#include "io/report/table.h"
+#include "plan/pipeline.h"
+#include "planning/model/blocking_power.h"
+#include "planning/partitioner/balance.h"
+#include "planning/partitioner/gpu_model.h"
+#include "planning/partitioner/least_energy.h"
+#include "planning/partitioner/megatron_layout.h"
+#include "planning/partitioner/model_zoo.h"
+#include "planning/partitioner/stage_profile.h"
+#include "search/partition_page.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+struct PartitionOptions {
+  std::string layers;
+  std::string model;
+  std::string gpu;
+  int stages = 0;
+  std::string objective = "imbalance";
+  partitioner::EnergyGoal goal;
+  std::optional<double> deadline_s;
+  std::optional<double> blocking_power_w;
+  std::optional<int> microbatch_size, sequence_length, tensor_parallel, expert_parallel;
+  std::string precision;
+  bool recompute = false;
+  bool without_embedding = false;
+  bool list = false;
+  std::string profile_out;
+  std::string layers_out;
+  std::string page_out;
+  std::optional<bool> progress;
+};
+
+/// The model to partition, and its name.
+struct Model {
+  std::vector<model::Layer> layers;
+  std::string title;
+  std::optional<partitioner::GpuModel> gpu;
+};
+
+bool has_energies(const std::vector<model::Layer>& layers) {
+  const model::LayerCost& cost = layers.front().costs.front();
+  return cost.clock > Megahertz(0) && cost.forward_energy > Joules(0);
+}
+
+Result<Model> model_from_zoo(const PartitionOptions& options) {
+  const auto entry = partitioner::zoo_entry(options.model);
+  if (!entry) return entry.error();
+  if (options.gpu.empty()) return Error{ErrorCode::usage, "--model needs a --gpu; see --list"};
+  const auto gpu = partitioner::gpu_named(options.gpu);
+  if (!gpu) return gpu.error();
+  partitioner::Workload workload = entry->workload;
+  if (options.microbatch_size) workload.microbatch_size = *options.microbatch_size;
+  if (options.sequence_length) workload.sequence_length = *options.sequence_length;
+  if (options.tensor_parallel) workload.tensor_parallel = *options.tensor_parallel;
+  if (options.expert_parallel) workload.expert_parallel = *options.expert_parallel;
+  if (!options.precision.empty())
+    workload.precision = options.precision == "tf32" ? partitioner::Precision::tf32 : partitioner::Precision::bf16;
+  workload.recompute = options.recompute;
+  workload.embedding = !options.without_embedding;
+  const auto work = partitioner::zoo_layers(options.model, workload);
+  if (!work) return work.error();
+  return Model{partitioner::layers_on(*work, *gpu, workload.precision),
+               fmt::format("{} on {} (roofline estimate; microbatches of {} x {}, tensor parallel {}, {})",
+                           entry->description, gpu->name, workload.microbatch_size, workload.sequence_length,
+                           workload.tensor_parallel, partitioner::precision_name(workload.precision)),
+               *gpu};
+}
+
+Result<Model> model_of(const PartitionOptions& options) {
+  if (options.layers.empty() == options.model.empty()) {
+    return Error{ErrorCode::usage, "give either LAYERS.csv or --model and --gpu"};
+  }
+  if (!options.model.empty()) return model_from_zoo(options);
+  auto layers = formats::read_layers_csv(options.layers);
+  if (!layers) return layers.error();
+  return Model{*std::move(layers), options.layers, std::nullopt};
+}
+
+struct Answer {
+  partitioner::Partition partition;
+  std::optional<partitioner::LeastEnergy> energy;
+};
+
+Result<Answer> cut(const Model& model, const PartitionOptions& options) {
+  if (options.objective != "energy") {
+    const partitioner::Balance balance =
+        options.objective == "imbalance" ? partitioner::Balance::imbalance : partitioner::Balance::longest_stage;
+    const auto partition = partitioner::balance_layers(model::forward_latencies(model.layers), options.stages, balance);
+    if (!partition) return partition.error();
+    return Answer{*partition, std::nullopt};
+  }
+  partitioner::EnergyGoal goal = options.goal;
+  if (options.deadline_s) goal.deadline = Seconds(*options.deadline_s);
+  if (options.blocking_power_w) {
+    goal.blocking_power = Watts(*options.blocking_power_w);
+  } else if (model.gpu) {
+    goal.blocking_power = model.gpu->blocking_power;
+  } else if (has_energies(model.layers)) {
+    const partitioner::Partition whole{{0, static_cast<int>(model.layers.size())}};
+    const auto profile = partitioner::profile_of(model.layers, whole);
+    if (!profile) return profile.error();
+    goal.blocking_power = model::guessed_blocking_power(*profile);
+    note_assumed_blocking(goal.blocking_power);
+  }
+  ProgressLine progress("planning partitions", options.progress, "a smaller --max-planned is faster");
+  goal.progress = progress.callback();
+  const auto best = partitioner::least_energy(model.layers, options.stages, goal);
+  if (!best) return best.error();
+  return Answer{best->partition, *best};
+}
+
+std::string energy_text(const partitioner::LeastEnergy& energy) {
+  const std::string text = fmt::format(
+      "energy:     {} per iteration within {} at best clocks (this partition's fastest: {}); {}\n",
+      report::text_of(energy.energy), report::text_of(energy.deadline), report::text_of(energy.fastest),
+      fmt::format(
+          fmt::runtime(energy.all_tried ? "the least of all {} partitions that are fast enough"
+                                        : "the least of {} planned partitions, not proven to be the least of all"),
+          energy.planned));
+  if (energy.partition == energy.balanced) return text + "            it is also the one with the least imbalance\n";
+  const Seconds later = std::max(energy.deadline, energy.balanced_fastest);
+  return text +
+         fmt::format("            the least imbalance, {}, needs {} within {} ({:+.2f} % energy, {:+.2f} % time)\n",
+                     text_of(energy.balanced), report::text_of(energy.balanced_energy), report::text_of(later),
+                     100 * (energy.balanced_energy / energy.energy - 1), 100 * (later / energy.deadline - 1));
+}
+
+std::string as_text(const Model& model, const Answer& answer) {
+  const partitioner::Partition& partition = answer.partition;
+  const auto latencies = model::forward_latencies(model.layers);
+  const auto stages = partitioner::stage_latencies(latencies, partition);
+  const Seconds longest = std::ranges::max(stages);
+  report::TextTable table({"stage", "layers", "first", "last", "forward", "of longest"});
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    table.add({fmt::format("{}", s), fmt::format("{}", partition.layers_of(s)),
+               model.layers[partition.boundaries[s]].name, model.layers[partition.boundaries[s + 1] - 1].name,
+               report::text_of(stages[s]), report::percent(100 * (stages[s] / longest))});
+  }
+  std::string text = fmt::format("{}\n\n{}\n", model.title, table.to_string(output_columns()));
+  text += fmt::format("boundaries: {}\nimbalance:  {:.4f} (longest stage over shortest)\n", text_of(partition),
+                      partitioner::imbalance_ratio(latencies, partition));
+  if (answer.energy) text += energy_text(*answer.energy);
+  const auto layout = partitioner::megatron_layout(model.layers, partition);
+  text += layout ? fmt::format("Megatron:   --pipeline-model-parallel-layout \"{}\"\n", *layout)
+                 : fmt::format("Megatron:   none; {}\n", layout.error().message);
+  return text;
+}
+
+std::string as_json(const Model& model, const Answer& answer) {
+  const partitioner::Partition& partition = answer.partition;
+  const auto latencies = model::forward_latencies(model.layers);
+  const auto stages = partitioner::stage_latencies(latencies, partition);
+  json::array list;
+  for (int s = 0; s < partition.num_stages(); ++s) {
+    list.push_back(json::object{{"stage", s},
+                                {"layers", partition.layers_of(s)},
+                                {"first_layer", model.layers[partition.boundaries[s]].name},
+                                {"last_layer", model.layers[partition.boundaries[s + 1] - 1].name},
+                                {"forward_s", stages[s].value()}});
+  }
+  json::object object{{"input", model.title},
+                      {"boundaries", json::array(partition.boundaries.begin(), partition.boundaries.end())},
+                      {"imbalance", partitioner::imbalance_ratio(latencies, partition)},
+                      {"longest_stage_s", std::ranges::max(stages).value()},
+                      {"stages", std::move(list)}};
+  const auto layout = partitioner::megatron_layout(model.layers, partition);
+  object["megatron_layout"] = layout ? json::value(*layout) : json::value();
+  if (answer.energy) {
+    const partitioner::LeastEnergy& energy = *answer.energy;
+    object["energy"] = {
+        {"bound_j", energy.energy.value()},
+        {"deadline_s", energy.deadline.value()},
+        {"fastest_s", energy.fastest.value()},
+        {"planned", energy.planned},
+        {"all_tried", energy.all_tried},
+        {"balanced_boundaries", json::array(energy.balanced.boundaries.begin(), energy.balanced.boundaries.end())},
+        {"balanced_fastest_s", energy.balanced_fastest.value()},
+        {"balanced_bound_j", energy.balanced_energy.value()}};
+  }
+  object["origin"] = origin_json();
+  return formats::json_text(object) + "\n";
+}
+
+void print_list(bool as_json) {
+  json::array models;
+  json::array gpus;
+  report::TextTable model_table({"model", "", "microbatch", "sequence", "tensor parallel", "precision"});
+  for (const partitioner::ZooEntry& entry : partitioner::zoo()) {
+    const partitioner::Workload& w = entry.workload;
+    const std::string precision(partitioner::precision_name(w.precision));
+    models.push_back(json::object{{"name", entry.name},
+                                  {"description", entry.description},
+                                  {"microbatch_size", w.microbatch_size},
+                                  {"sequence_length", w.sequence_length},
+                                  {"tensor_parallel", w.tensor_parallel},
+                                  {"expert_parallel", w.expert_parallel},
+                                  {"precision", precision}});
+    model_table.add({std::string(entry.name), std::string(entry.description), fmt::format("{}", w.microbatch_size),
+                     fmt::format("{}", w.sequence_length), fmt::format("{}", w.tensor_parallel), precision});
+  }
+  report::TextTable gpu_table({"GPU", "clocks", "power limit"});
+  for (const partitioner::GpuModel& gpu : partitioner::known_gpus()) {
+    gpus.push_back(json::object{{"name", gpu.name},
+                                {"lowest_mhz", gpu.lowest.value()},
+                                {"highest_mhz", gpu.highest.value()},
+                                {"power_limit_w", gpu.power_limit.value()}});
+    gpu_table.add({std::string(gpu.name), fmt::format("{}-{} MHz", gpu.lowest.value(), gpu.highest.value()),
+                   report::text_of(gpu.power_limit)});
+  }
+  print(as_json
+            ? formats::json_text(json::object{{"models", std::move(models)}, {"gpus", std::move(gpus)}}) + "\n"
+            : fmt::format("{}\n{}", model_table.to_string(output_columns()), gpu_table.to_string(output_columns())));
+}
+
+Result<int> run_partition(const PartitionOptions& options, bool as_json_text) {
+  if (options.list) {
+    print_list(as_json_text);
+    return 0;
+  }
+  const auto model = model_of(options);
+  if (!model) return model.error();
+  if (!options.layers_out.empty()) {
+    if (Status written = formats::write_file(options.layers_out, formats::format_layers_csv(model->layers)); !written) {
+      return written.error();
+    }
+    if (options.stages == 0) return 0;
+  }
+  if (options.stages == 0) return Error{ErrorCode::usage, "--stages is required: the number of stages"};
+  const auto answer = cut(*model, options);
+  if (!answer) return answer.error();
+  if (!options.profile_out.empty()) {
+    const auto profile = partitioner::profile_of(model->layers, answer->partition);
+    if (!profile) return profile.error();
+    if (Status written = formats::write_file(options.profile_out, formats::format_profile_csv(*profile)); !written) {
+      return written.error();
+    }
+  }
+  if (!options.page_out.empty()) {
+    std::string page;
+    report::write_static_page(partition_page({model->title, model->layers, answer->partition, answer->energy}),
+                              [&](std::string_view piece) { page += piece; });
+    if (Status written = formats::write_file(options.page_out, page); !written) return written.error();
+  }
+  print(as_json_text ? as_json(*model, *answer) : as_text(*model, *answer));
+  return 0;
+}
+
+void add_zoo_options(CLI::App& partition, PartitionOptions& options) {
+  const std::string group = "A known model";
+  partition.add_option("--model", options.model, "Name of the model, see --list")->type_name("NAME")->group(group);
+  partition.add_option("--gpu", options.gpu, "Name of the GPU that it runs on, see --list")
+      ->type_name("NAME")
+      ->group(group);
+  const auto add_count = [&](const char* name, std::optional<int>& value, const char* what) {
+    partition.add_option(name, value, what)->check(whole_number_within(1, 1000000))->type_name("N")->group(group);
+  };
+  add_count("--microbatch-size", options.microbatch_size, "Sequences (images) in a microbatch");
+  add_count("--sequence-length", options.sequence_length, "Tokens in a sequence (pixels of an image's side)");
+  add_count("--tensor-parallel", options.tensor_parallel, "GPUs that share each layer");
+  add_count("--expert-parallel", options.expert_parallel, "GPUs that share each layer's experts");
+  partition.add_option("--precision", options.precision, "Precision of matrix products: bf16 or tf32")
+      ->check(CLI::IsMember({"tf32", "bf16"}).description(""))
+      ->group(group);
+  partition.add_flag("--recompute", options.recompute, "The backward recomputes activations")->group(group);
+  partition
+      .add_flag("--without-embedding", options.without_embedding,
+                "Leave the embedding out of the first layer, as the paper's tables do")
+      ->group(group);
+  partition.add_flag("--list", options.list, "List the known models and GPUs")->group(group);
+}
+
+void add_energy_options(CLI::App& partition, PartitionOptions& options) {
+  const std::string group = "Least energy";
+  partition.add_option("-m,--microbatches", options.goal.microbatches, "Microbatches per iteration (1F1B)")
+      ->check(whole_number_within(1, 100000))
+      ->type_name("N")
+      ->group(group)
+      ->capture_default_str();
+  partition
+      .add_option("--deadline", options.deadline_s,
+                  "Longest iteration time to allow, in seconds (default: the shortest possible)")
+      ->check(number_within(1e-9, 1e9, "s"))
+      ->type_name("S")
+      ->group(group);
+  partition
+      .add_option(
+          "--blocking-power", options.blocking_power_w,
+          "Power of one waiting accelerator, in watts (default: the GPU's, or 20 % of the profile's peak power)")
+      ->check(number_within(0, 1e6, "W"))
+      ->type_name("W")
+      ->group(group);
+  partition.add_option("--max-planned", options.goal.max_planned, "Largest number of partitions to plan")
+      ->check(whole_number_within(1, 1000000))
+      ->type_name("N")
+      ->group(group)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void add_partition(CLI::App& app, Command& command) {
+  auto* partition = app.add_subcommand("partition", "Cut a model's layers into pipeline stages");
+  auto options = std::make_shared<PartitionOptions>();
+  partition->add_option("LAYERS.csv", options->layers,
+                        "Layers in order: CSV with the columns name,forward_s and others, see docs/partition.md");
+  partition->add_option("--stages", options->stages, "Number of stages")
+      ->check(whole_number_within(1, 100000))
+      ->type_name("N");
+  partition
+      ->add_option(
+          "--objective", options->objective,
+          "What to minimize: imbalance (longest over shortest stage), longest-stage, or energy (of the planned "
+          "1F1B iteration)")
+      ->check(CLI::IsMember({"imbalance", "longest-stage", "energy"}).description(""))
+      ->capture_default_str();
+  partition->add_option("--profile-out", options->profile_out, "Write the stages' profile, for 'perseus plan'")
+      ->type_name("FILE");
+  partition->add_option("--layers-out", options->layers_out, "Write the layers in the format of LAYERS.csv")
+      ->type_name("FILE");
+  partition->add_option("--page-out", options->page_out, "Write a page with the stages as bars, and the saving")
+      ->type_name("FILE.html");
+  add_zoo_options(*partition, *options);
+  add_energy_options(*partition, *options);
+  add_progress_flag(*partition, options->progress);
+  add_json_flag(*partition, command);
+  partition->footer(
+      help_footer(kFileErrors,
+                  "  perseus partition layers.csv --stages 4\n"
+                  "  perseus partition --model gpt3-1b --gpu A100-PCIe --stages 4 --profile-out gpt3.csv\n"
+                  "  perseus partition --model llama3-70b --gpu H100-SXM --stages 8 --objective energy -m 32\n"));
+  partition->callback(
+      [options, &command] { command.run = [options, &command] { return run_partition(*options, command.json); }; });
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,307 @@
+#include "search/search_output.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <iterator>
+
+#include "command_line/origin.h"
+#include "command_line/terminal_size.h"
+#include "io/report/comparison_svg.h"
+#include "io/report/format.h"
+#include "io/report/static_page.h"
+#include "io/report/table.h"
+#include "io/report/timeline.h"
+#include "search/change_page.h"
+#include "search/search_changes.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kSpansShown = 12;
+
+std::string slower_text(const SearchSummary& s, Seconds time) {
+  const double pct = 100 * ((time - s.reference.time) / s.reference.time);
+  return std::abs(pct) < 0.0005
+             ? std::string("as fast as the reference")
+             : fmt::format("{:.3f} % {} than the reference", std::abs(pct), pct < 0 ? "faster" : "slower");
+}
+
+/// One line per configuration, shared by terminal and page.
+report::TextRows configuration_rows(const SearchReport& report) {
+  report::TextRows rows{{"configuration", "fastest", "memory", "in time", "energy", "saving", "slowest", "wins"}, {}};
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    const PlannedConfiguration& configuration = report.configurations[c];
+    const ConfigurationFigures& f = report.summary.configurations[c];
+    const model::FrontierPoint& slowest = configuration.frontier.points.front();
+    const model::FrontierPoint* in_time = f.in_time ? &configuration.frontier.points[*f.in_time] : nullptr;
+    rows.rows.push_back({configuration.name, report::text_of(configuration.frontier.points.back().time),
+                         configuration.memory_gib ? fmt::format("{:.4g} GiB", *configuration.memory_gib) : "-",
+                         in_time == nullptr ? "-" : report::text_of(in_time->time),
+                         in_time == nullptr ? "-" : report::text_of(in_time->energy),
+                         in_time == nullptr ? "-" : fmt::format("{:.2f} %", f.saving_pct),
+                         report::text_of(slowest.time), fmt::format("{:.1f} %", f.wins_pct)});
+  }
+  return rows;
+}
+
+/// "from 2.8 s zero-bubble, from 3.1 s 1f1b".
+std::string spans_text(const SearchReport& report) {
+  const std::vector<search::WinningSpan> spans = search::winning_spans(report.summary.all);
+  std::vector<std::string> texts;
+  for (std::size_t i = 0; i < std::min(spans.size(), kSpansShown); ++i) {
+    texts.push_back(
+        fmt::format("from {} {}", report::text_of(spans[i].from), report.configurations[spans[i].configuration].name));
+  }
+  if (spans.size() > kSpansShown) texts.push_back(fmt::format("and {} more changes", spans.size() - kSpansShown));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+std::string default_text(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  const model::FrontierPoint& chosen = s.all.frontier.points[s.default_point];
+  const search::Origin origin = s.all.origins[s.default_point];
+  return fmt::format("{}, point {}: {}, {}, {}; saves {:.2f} %", report.configurations[origin.configuration].name,
+                     origin.point, report::text_of(chosen.time), report::text_of(chosen.energy),
+                     slower_text(s, chosen.time), saving_pct_of(s, chosen.energy));
+}
+
+std::vector<report::ReportFact> assumption_facts(const SearchReport& report) {
+  std::vector<report::ReportFact> facts;
+  for (const PlannedConfiguration& configuration : report.configurations) {
+    for (const std::string& assumption : configuration.assumptions) {
+      const auto known = std::ranges::find(facts, assumption, &report::ReportFact::value);
+      if (known == facts.end()) {
+        facts.push_back({configuration.name, assumption});
+      } else {
+        known->name += ", " + configuration.name;
+      }
+    }
+  }
+  return facts;
+}
+
+std::string rule_text(const model::DefaultRule& rule) {
+  return rule.slowdown == 0 ? "no slower than it" : fmt::format("at most {:g} % slower than it", 100 * rule.slowdown);
+}
+
+}  // namespace
+
+double saving_pct_of(const SearchSummary& summary, Joules energy) {
+  const Joules before = summary.reference.energy;
+  return energy == before ? 0 : 100 * ((before - energy) / before);
+}
+
+SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configurations,
+                               const model::DefaultRule& rule) {
+  SearchSummary summary;
+  // For every method: the job runs the reference at maximum clock today.
+  summary.rule = {rule.slowdown, false};
+  const model::ComputationDag& reference = configurations.front().dag;
+  const report::Timeline at_maximum = report::timeline_of(reference, model::all_maximum_clock(reference));
+  const Seconds lateness = configurations.front().frontier.maximum_clock_noise.lateness;
+  summary.reference = {at_maximum.makespan + lateness, at_maximum.energy + reference.total_blocking_power() * lateness,
+                       at_maximum.effective_energy};
+  std::vector<const model::Frontier*> frontiers;
+  for (const PlannedConfiguration& c : configurations) frontiers.push_back(&c.frontier);
+  summary.all = search::union_of(frontiers, reference.total_blocking_power());
+  const std::vector<model::FrontierPoint>& points = summary.all.frontier.points;
+  const Seconds deadline = (1 + rule.slowdown) * allowed_time(summary.all.frontier, summary.reference.time);
+  // Where no plan is as fast as the reference, the fastest.
+  summary.default_point =
+      search::cheapest_in_time(summary.all.frontier, deadline).value_or(static_cast<int>(points.size()) - 1);
+
+  summary.bound_in_time = search::least_energy_in_time(frontiers, reference.total_blocking_power(), deadline);
+  for (const PlannedConfiguration& c : configurations) {
+    ConfigurationFigures figures{c.frontier.bound.t_min(), c.frontier.bound.t_star(), {}, 0, 0};
+    figures.in_time = search::cheapest_in_time(c.frontier, deadline);
+    if (figures.in_time) figures.saving_pct = saving_pct_of(summary, c.frontier.points[*figures.in_time].energy);
+    summary.configurations.push_back(figures);
+  }
+  const Seconds range = points.front().time - points.back().time;
+  for (std::size_t i = points.size(); i-- > 0;) {
+    // A point is in use up to the next slower one's deadline.
+    const Seconds until = i == 0 ? points[0].time : points[i - 1].time;
+    const double share = range > Seconds() ? (until - points[i].time) / range : (points.size() == 1 ? 1.0 : 0.0);
+    summary.configurations[summary.all.origins[i].configuration].wins_pct += 100 * share;
+  }
+  return summary;
+}
+
+std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
+  std::string text = "configuration,t_min_s,t_star_s,points,point_in_time,time_s,energy_j,saving_pct,wins_pct\n";
+  for (std::size_t c = 0; c < configurations.size(); ++c) {
+    const ConfigurationFigures& f = summary.configurations[c];
+    const model::Frontier& frontier = configurations[c].frontier;
+    text +=
+        fmt::format("{},{},{},{},", configurations[c].name, f.t_min.value(), f.t_star.value(), frontier.points.size());
+    if (f.in_time) {
+      const model::FrontierPoint& point = frontier.points[*f.in_time];
+      text += fmt::format("{},{},{},{},", *f.in_time, point.time.value(), point.energy.value(), f.saving_pct);
+    } else {
+      text += ",,,,";
+    }
+    text += fmt::format("{}\n", f.wins_pct);
+  }
+  return text;
+}
+
+std::string union_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
+  std::string text =
+      "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
+      "pct\n";
+  const auto& points = summary.all.frontier.points;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const model::FrontierPoint& p = points[i];
+    const search::Origin origin = summary.all.origins[i];
+    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", i,
+                   configurations[origin.configuration].name, origin.point, p.time.value(), p.energy.value(),
+                   p.effective_energy.value(), p.bound.value(), p.gap_pct(), saving_pct_of(summary, p.energy),
+                   100 * ((p.time - summary.reference.time) / summary.reference.time));
+  }
+  return text;
+}
+
+std::string search_text(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  std::string text;
+  for (const report::ReportFact& fact : report.inputs) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  const report::TextRows rows = configuration_rows(report);
+  report::TextTable table(rows.header);
+  for (const auto& row : rows.rows) table.add(row);
+  text += "\n" + table.to_string(output_columns()) + "\n";
+  text += fmt::format("reference: {}, everything at maximum clock: {}, {} (the reference of 'saving')\n",
+                      report.configurations.front().name, report::text_of(s.reference.time),
+                      report::text_of(s.reference.energy));
+  text += fmt::format("in time: the plan of least energy that is {}; slowest: being slower saves nothing more\n",
+                      rule_text(s.rule));
+  text += fmt::format("best at each deadline: {}\n", spans_text(report));
+  text += fmt::format("default plan: {}\n", default_text(report));
+  text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
+                      rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
+  const report::TextRows changes = change_rows(changes_of(report.configurations, s));
+  report::TextTable change_table(changes.header);
+  for (const auto& row : changes.rows) change_table.add(row);
+  text += "\nwhat each change saves, one after the other:\n" + change_table.to_string(output_columns()) + "\n";
+  for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
+  for (const report::ReportFact& fact : assumption_facts(report)) {
+    text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
+  }
+  return text;
+}
+
+namespace {
+
+json::object configuration_json(const PlannedConfiguration& configuration, const ConfigurationFigures& f) {
+  json::object object{{"name", configuration.name},
+                      {"description", configuration.description},
+                      {"t_min_s", f.t_min.value()},
+                      {"t_star_s", f.t_star.value()},
+                      {"points", configuration.frontier.points.size()},
+                      {"wins_pct", f.wins_pct},
+                      {"assumptions", json::array(configuration.assumptions.begin(), configuration.assumptions.end())}};
+  object["memory_gib"] = configuration.memory_gib ? json::value(*configuration.memory_gib) : json::value();
+  object["in_time"] = json::value();
+  if (f.in_time) {
+    const model::FrontierPoint& point = configuration.frontier.points[*f.in_time];
+    object["in_time"] = json::object{{"point", *f.in_time},
+                                     {"time_s", point.time.value()},
+                                     {"energy_j", point.energy.value()},
+                                     {"bound_j", point.bound.value()},
+                                     {"saving_pct", f.saving_pct}};
+  }
+  return object;
+}
+
+/// Point `i` of the union.
+json::object point_json(const SearchReport& report, std::size_t i) {
+  const SearchSummary& s = report.summary;
+  const model::FrontierPoint& p = s.all.frontier.points[i];
+  return json::object{{"configuration", report.configurations[s.all.origins[i].configuration].name},
+                      {"configuration_point", s.all.origins[i].point},
+                      {"time_s", p.time.value()},
+                      {"energy_j", p.energy.value()},
+                      {"effective_energy_j", p.effective_energy.value()},
+                      {"bound_j", p.bound.value()},
+                      {"gap_pct", p.gap_pct()},
+                      {"saving_pct", saving_pct_of(s, p.energy)},
+                      {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
+}
+
+}  // namespace
+
+json::object search_json(const SearchReport& report) {
+  const SearchSummary& s = report.summary;
+  json::object inputs;
+  for (const report::ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
+  json::array configurations, points, spans, left_out;
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    configurations.push_back(configuration_json(report.configurations[c], s.configurations[c]));
+  }
+  for (std::size_t i = 0; i < s.all.frontier.points.size(); ++i) points.push_back(point_json(report, i));
+  for (const search::WinningSpan& span : search::winning_spans(s.all)) {
+    spans.push_back(
+        json::object{{"from_s", span.from.value()}, {"configuration", report.configurations[span.configuration].name}});
+  }
+  for (const SkippedConfiguration& out : report.left_out) {
+    left_out.push_back(json::object{{"name", out.name}, {"reason", out.reason}});
+  }
+  json::object chosen = point_json(report, s.default_point);
+  chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
+  chosen["bound_in_time_j"] = s.bound_in_time.value();
+  return {{"inputs", std::move(inputs)},
+          {"origin", origin_json()},
+          {"reference", json::object{{"configuration", report.configurations.front().name},
+                                     {"time_s", s.reference.time.value()},
+                                     {"energy_j", s.reference.energy.value()}}},
+          {"default_plan", std::move(chosen)},
+          {"changes", changes_json(changes_of(report.configurations, s))},
+          {"configurations", std::move(configurations)},
+          {"left_out", std::move(left_out)},
+          {"best_at", std::move(spans)},
+          {"points", std::move(points)}};
+}
+
+void write_search_svg(const SearchReport& report, const report::Sink& sink) {
+  // The reference, and every configuration that is best at some deadline.
+  std::vector<report::ComparedMethod> drawn;
+  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
+    if (c > 0 && report.summary.configurations[c].wins_pct == 0) continue;
+    drawn.push_back(
+        {report.configurations[c].name, report.configurations[c].description, "", report.configurations[c].frontier});
+  }
+  report::write_comparison_svg({report.configurations.front().dag, drawn, report.title, report.inputs}, sink);
+}
+
+void write_search_html(const SearchReport& report, const report::Sink& sink) {
+  std::string drawing;
+  write_search_svg(report, [&](std::string_view piece) { drawing += piece; });
+  const SearchSummary& s = report.summary;
+  std::vector<report::ReportFact> left_out;
+  for (const SkippedConfiguration& out : report.left_out) left_out.push_back({out.name, out.reason});
+  std::vector<report::PageSection> sections{
+      change_section(report, changes_of(report.configurations, s)),
+      {"Configurations",
+       {drawing},
+       {{"Default plan", default_text(report)}, {"Best at each deadline", spans_text(report)}},
+       configuration_rows(report),
+       fmt::format("Drawn: the reference, and every configuration that is best at some deadline. Saving: against {} "
+                   "with everything at maximum clock, {} and {}. In time: the plan of least energy that is "
+                   "{}. Wins: the share of deadlines at which it needs the least energy.",
+                   report.configurations.front().name, report::text_of(s.reference.time),
+                   report::text_of(s.reference.energy), rule_text(s.rule))}};
+  if (const auto facts = assumption_facts(report); !facts.empty()) {
+    sections.push_back(
+        {"Assumptions", {}, facts, {}, "Derived, not measured: measure a configuration before you rely on it."});
+  }
+  if (!left_out.empty()) sections.push_back({"Left out", {}, left_out, {}, ""});
+  std::vector<report::ReportFact> facts = report.inputs;
+  facts.insert(facts.end(), report.origin.begin(), report.origin.end());
+  report::write_static_page({"Perseus configurations", report.title, std::move(facts), std::move(sections)}, sink);
+}
+
+}  // namespace perseus::cli

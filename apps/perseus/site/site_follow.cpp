@@ -1,0 +1,406 @@
+#include "site/site_follow.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <random>
+#include <set>
+#include <span>
+
+#include "command_line/exit_codes.h"
+#include "command_line/interrupt.h"
+#include "io/formats/number.h"
+#include "plan/slowdown.h"
+#include "remote/server_call.h"
+#include "serve/secret_file.h"
+#include "server/openadr/event_follower.h"
+#include "server/openadr/event_reporter.h"
+#include "server/openadr/ven_registration.h"
+#include "server/openadr/vtn_client.h"
+#include "server/openadr/vtn_reports.h"
+#include "site/domain_limits.h"
+#include "site/domain_powers.h"
+#include "site/job_signals.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr double kMostWatts = 1e12;
+constexpr double kShortestPoll_s = 1, kLongestPoll_s = 3600;
+constexpr std::chrono::milliseconds kAnswer{20'000};
+
+struct FollowArguments {
+  std::string openadr, ca, client_id, secret_file, scope = "read_targets", token_url, program, domain;
+  std::vector<std::string> targets, levels;
+  std::optional<double> baseline_w, emergency_w, default_w;
+  double poll_s = 45;
+  std::string client_name, report_scope = "read_ven_objects write_reports";
+  std::string ven, ven_scope = "read_ven_objects write_vens";
+  std::optional<double> price_above, ghg_above;
+  std::string slowdown, selector;
+  bool once = false, dry_run = false, no_reports = false;
+};
+
+/// "2=600000"
+Status add_level(openadr::FollowSettings& settings, const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const auto level = formats::number_in<int>(std::string_view(text).substr(0, equals));
+  const auto watts = equals == std::string::npos
+                         ? std::nullopt
+                         : formats::number_in<double>(std::string_view(text).substr(equals + 1));
+  if (!level || *level < 1 || *level >= openadr::kLevels || !watts || !(*watts >= 0 && *watts <= kMostWatts)) {
+    return Error{ErrorCode::usage, fmt::format("--level: '{}'; allowed: LEVEL=WATTS, a level from 1 to 3 and 0 to 1e12 "
+                                               "watts, for example 2=600000",
+                                               text)};
+  }
+  std::optional<Watts>& limit = settings.levels[static_cast<std::size_t>(*level)];
+  if (limit) return Error{ErrorCode::usage, fmt::format("--level: '{}'; allowed: each level once", text)};
+  limit = Watts(*watts);
+  return Ok{};
+}
+
+std::optional<Watts> watts_of(std::optional<double> number) {
+  return number ? std::optional(Watts(*number)) : std::nullopt;
+}
+
+Result<SignalPolicy> signal_of(const FollowArguments& arguments) {
+  SignalPolicy policy;
+  if (!arguments.price_above && !arguments.ghg_above) return policy;
+  const auto slowdown = slowdown_of(arguments.slowdown);
+  if (!slowdown) return Error{slowdown.error().code, "--slowdown: " + slowdown.error().message};
+  policy.payload = arguments.price_above ? "PRICE" : "GHG";
+  policy.threshold = arguments.price_above ? *arguments.price_above : *arguments.ghg_above;
+  policy.slowdown = 1 + *slowdown;
+  policy.selector = arguments.selector;
+  return policy;
+}
+
+Result<openadr::FollowSettings> settings_of(const FollowArguments& arguments) {
+  openadr::FollowSettings settings;
+  if (arguments.price_above) settings.signal = "PRICE";
+  if (arguments.ghg_above) settings.signal = "GHG";
+  settings.baseline = watts_of(arguments.baseline_w);
+  settings.emergency = watts_of(arguments.emergency_w);
+  settings.default_limit = watts_of(arguments.default_w);
+  for (const std::string& level : arguments.levels) {
+    if (Status added = add_level(settings, level); !added) return added.error();
+  }
+  return settings;
+}
+
+/// A client's secret over plain HTTP only to this machine.
+Status check_url(const std::string& option, const std::string& text) {
+  const auto url = http::parse_url(text);
+  if (!url) return Error{ErrorCode::usage, option + ": " + url.error().message};
+  if (http::without_user(text) != text) {
+    return Error{ErrorCode::usage, option + ": the URL contains a user; allowed: --client-id and --client-secret-file"};
+  }
+  if (url->tls || http::is_loopback_host(url->address.host)) return Ok{};
+  return Error{ErrorCode::usage, fmt::format("{}: {}: tokens would be readable on the network; allowed: https, or http "
+                                             "to localhost",
+                                             option, text)};
+}
+
+Result<openadr::VtnOptions> vtn_of(const FollowArguments& arguments) {
+  if (Status right = check_url("--openadr", arguments.openadr); !right) return right.error();
+  if (!arguments.token_url.empty()) {
+    if (Status right = check_url("--token-url", arguments.token_url); !right) return right.error();
+  }
+  const auto secret = read_secret(arguments.secret_file);
+  if (!secret) return secret.error();
+  openadr::VtnOptions vtn;
+  vtn.peer.url = arguments.openadr;
+  vtn.peer.ca_file = arguments.ca;
+  vtn.peer.timeout = kAnswer;
+  vtn.client_id = arguments.client_id;
+  vtn.client_secret = *secret;
+  vtn.scope = arguments.scope;
+  vtn.token_url = arguments.token_url;
+  vtn.program = arguments.program;
+  vtn.targets = arguments.targets;
+  return vtn;
+}
+
+Error of_server(const Error& error) { return {error.code, "server: " + error.message}; }
+
+/// The domain's limits at the server, or with --dry-run on paper.
+class DomainLimits {
+ public:
+  DomainLimits(http::HttpPeer server, const FollowArguments& arguments)
+      : server_(std::move(server)), domain_(arguments.domain), dry_run_(arguments.dry_run) {}
+
+  Status send(const openadr::SentLimits& limits) {
+    if (dry_run_) {
+      print(limits_json(limits.steps) + "\n");
+      printed_ = limits;
+      return Ok{};
+    }
+    const Status sent = replace_limits(server_, domain_, limits);
+    return sent ? sent : of_server(sent.error());
+  }
+  /// A dry run without a server begins without limits.
+  [[nodiscard]] Result<openadr::SentLimits> received() const {
+    if (printed_) return *printed_;
+    const auto there = limits_of_domain(server_, domain_);
+    if (!there && dry_run_) return openadr::SentLimits{};
+    return there ? there : of_server(there.error());
+  }
+
+ private:
+  http::HttpPeer server_;
+  std::string domain_;
+  bool dry_run_;
+  std::optional<openadr::SentLimits> printed_;
+};
+
+/// Answers the reports that events ask for, with a token of its own: a utility that refuses its scope still has its
+/// limits followed.
+class DomainReports {
+ public:
+  DomainReports(openadr::VtnOptions vtn, const http::HttpPeer& server, const FollowArguments& arguments,
+                const Clock& wall, const Clock& unstepped)
+      : client_(std::move(vtn), unstepped), receiver_(client_), reporter_(options_of(arguments), [&] {
+          openadr::ReporterParts parts;
+          parts.receiver = &receiver_;
+          parts.powers = [server, domain = arguments.domain, &wall](double from_s, double to_s) {
+            auto powers = powers_of_domain(server, domain, from_s, to_s, wall.now_s());
+            return powers ? std::move(powers) : of_server(powers.error());
+          };
+          parts.log = [](const std::string& line) { note(line); };
+          parts.unstepped = &unstepped;
+          return parts;
+        }()) {}
+  void report(std::span<const openadr::SeenEvent> events, double now_s) { reporter_.report(events, now_s); }
+
+ private:
+  static openadr::ReporterOptions options_of(const FollowArguments& arguments) {
+    const std::string& ven = arguments.ven.empty() ? arguments.client_id : arguments.ven;
+    const std::string& name = arguments.client_name.empty() ? ven : arguments.client_name;
+    return {{name, arguments.domain}, arguments.client_id, arguments.targets};
+  }
+
+  openadr::VtnClient client_;
+  openadr::VtnReports receiver_;
+  openadr::EventReporter reporter_;
+};
+
+/// Registers this client before each poll until it is done; the registration, too, keeps no limit from being followed.
+class Registration {
+ public:
+  Registration(openadr::VtnOptions vtn, const FollowArguments& arguments, const Clock& unstepped)
+      : client_(std::move(vtn), unstepped), registration_(client_, arguments.ven, arguments.domain) {}
+
+  void attempt() {
+    if (registration_.is_done()) return;
+    const Status done = registration_.register_once();
+    const std::string state = done ? "" : "registration: " + done.error().message;
+    if (done) note("registered, or found");
+    if (!done && state != state_) note(state + "; tried again at each poll");
+    state_ = state;
+  }
+
+ private:
+  openadr::VtnClient client_;
+  openadr::VenRegistration registration_;
+  std::string state_;
+};
+
+/// Sends a utility's prices or emissions to the jobs of a server; what goes wrong is a line, once until it changes.
+class FollowedSignals {
+ public:
+  FollowedSignals(SignalPolicy policy, http::HttpPeer server, std::string seed)
+      : policy_(std::move(policy)), server_(std::move(server)), seed_(std::move(seed)) {}
+
+  void send(std::span<const openadr::SeenEvent> events,
+            const std::map<std::string, openadr::PayloadUnits>& program_units, double now_s) {
+    if (policy_.payload.empty()) return;
+    const auto signal = openadr::signal_steps(events, program_units, policy_.payload, seed_, now_s);
+    for (const openadr::NotFollowed& one : signal.not_followed) log_once(one.text);
+    const auto changed =
+        set_job_signals(server_, policy_, signal.steps, [this](const std::string& line) { log_once(line); });
+    const std::string state = changed ? "" : of_server(changed.error()).message;
+    if (state != state_ && !changed) note(state + "; jobs keep the " + policy_.payload + " that was sent last");
+    state_ = state;
+    if (changed && *changed > 0) {
+      note(fmt::format("sent {} to {} jobs: {} steps", policy_.payload, *changed, signal.steps.size()));
+    }
+  }
+
+ private:
+  void log_once(const std::string& line) {
+    constexpr std::size_t most = 10'000;
+    if (logged_.size() >= most) logged_.clear();
+    if (logged_.insert(line).second) note(line);
+  }
+
+  SignalPolicy policy_;
+  http::HttpPeer server_;
+  std::string seed_, state_;
+  std::set<std::string> logged_;
+};
+
+Result<int> run_site_follow(http::HttpPeer server, const FollowArguments& arguments) {
+  const auto settings = settings_of(arguments);
+  if (!settings) return settings.error();
+  auto signal = signal_of(arguments);
+  if (!signal) return signal.error();
+  auto vtn = vtn_of(arguments);
+  if (!vtn) return vtn.error();
+  std::signal(SIGPIPE, SIG_IGN);
+  server.timeout = kAnswer;
+  const SystemClock wall;
+  const UnsteppedClock unstepped;
+  std::mt19937_64 engine(std::random_device{}());
+  std::uniform_real_distribution<double> random(0, 1);
+  openadr::VtnOptions of_reports = *vtn;
+  of_reports.scope = arguments.report_scope;
+  openadr::VtnClient source(*std::move(vtn), unstepped);
+  openadr::VtnOptions of_registration = of_reports;
+  of_registration.scope = arguments.ven_scope;
+  Registration registration(std::move(of_registration), arguments, unstepped);
+  DomainReports reports(std::move(of_reports), server, arguments, wall, unstepped);
+  std::string last_line;
+  openadr::FollowerParts parts;
+  parts.source = &source;
+  DomainLimits limits(server, arguments);
+  parts.send = [&](const openadr::SentLimits& changed) { return limits.send(changed); };
+  parts.received = [&] { return limits.received(); };
+  FollowedSignals signals(*std::move(signal), server, arguments.client_id);
+  parts.after_poll = [&](std::span<const openadr::SeenEvent> events, const auto& program_units, double now_s) {
+    if (arguments.dry_run) return;
+    signals.send(events, program_units, now_s);
+    if (!arguments.no_reports) reports.report(events, now_s);
+  };
+  parts.log = [&](const std::string& line) { note(last_line = line); };
+  parts.random = [&] { return random(engine); };
+  parts.wall = &wall;
+  parts.unstepped = &unstepped;
+  openadr::FollowerOptions options{*settings, arguments.client_id, arguments.poll_s};
+  if (arguments.dry_run) options.sent_word = "would send";
+  options.first_retry_s = std::min(options.first_retry_s, arguments.poll_s);
+  openadr::EventFollower follower(options, parts);
+  {
+    const InterruptGuard guard;
+    while (!InterruptGuard::interrupted()) {
+      if (!arguments.ven.empty() && !arguments.dry_run && follower.polls_now()) registration.attempt();
+      const double wait_s = follower.step();
+      if (arguments.once) break;
+      InterruptGuard::wait(Seconds(wait_s));
+    }
+  }
+  if (arguments.once && !follower.is_current()) return Error{ErrorCode::unavailable, last_line};
+  if (arguments.once && !follower.unread().empty()) return Error{ErrorCode::invalid_input, follower.unread()};
+  if (!arguments.once) note("stopped: the server keeps the limits that were sent last");
+  return 0;
+}
+
+void add_event_options(CLI::App& follow, FollowArguments& arguments) {
+  follow.add_option("--openadr", arguments.openadr, "URL of the utility's OpenADR 3 server (VTN)")
+      ->type_name("URL")
+      ->required();
+  follow.add_option("--client-id", arguments.client_id, "Client ID that the utility has issued")
+      ->type_name("ID")
+      ->required();
+  follow.add_option("--client-secret-file", arguments.secret_file, "File with the client's secret on one line")
+      ->type_name("FILE")
+      ->required();
+  follow.add_option("--scope", arguments.scope, "OAuth2 scope of the token")->type_name("SCOPE")->capture_default_str();
+  follow.add_option("--token-url", arguments.token_url, "Token endpoint (default: the one that the VTN names)")
+      ->type_name("URL");
+  follow.add_option("--openadr-ca", arguments.ca, "Certificates to trust for the VTN instead of the system's (PEM)")
+      ->type_name("FILE");
+  follow.add_option("--program", arguments.program, "Follow only events of this program (default: of all programs)")
+      ->type_name("NAME");
+  follow.add_option("--target", arguments.targets, "Read events with this target too; repeatable")->type_name("T");
+  follow
+      .add_option("--poll", arguments.poll_s,
+                  "Mean time between polls; each is up to a third shorter or longer, in seconds")
+      ->type_name("S")
+      ->check(number_within(kShortestPoll_s, kLongestPoll_s, "s"))
+      ->capture_default_str();
+}
+
+void add_signal_options(CLI::App& follow, FollowArguments& arguments) {
+  constexpr double most = 1e9;
+  auto* price = follow.add_option("--price-above", arguments.price_above,
+                                  "Price of a kWh, of PRICE events, above which jobs may be slower; with --slowdown");
+  auto* ghg =
+      follow.add_option("--ghg-above", arguments.ghg_above,
+                        "Emissions in g per kWh, of GHG events, above which jobs may be slower; with --slowdown");
+  price->type_name("V")->check(number_within(-most, most, ""));
+  ghg->type_name("G")->check(number_within(-most, most, ""))->excludes(price);
+  auto* slowdown = add_slowdown_option(follow, arguments.slowdown);
+  price->needs(slowdown);
+  ghg->needs(slowdown);
+  follow
+      .add_option("--selector", arguments.selector,
+                  "Give prices or emissions only to jobs with these labels, such as team=vision (default: all jobs)")
+      ->type_name("LABELS");
+}
+
+void add_report_options(CLI::App& follow, FollowArguments& arguments) {
+  follow
+      .add_option("--ven", arguments.ven,
+                  "Register this client under this name (VEN), and the domain as its resource, if they are not there")
+      ->type_name("NAME");
+  follow.add_option("--ven-scope", arguments.ven_scope, "OAuth2 scope of the token for the registration")
+      ->type_name("SCOPE")
+      ->capture_default_str();
+  follow.add_flag("--no-reports", arguments.no_reports,
+                  "Do not send the reports of usage and demand that events ask for");
+  follow
+      .add_option("--client-name", arguments.client_name,
+                  "Name of this client in reports, at most 128 bytes (default: that of --ven, or the client ID)")
+      ->type_name("NAME");
+  follow.add_option("--report-scope", arguments.report_scope, "OAuth2 scope of the token for reports")
+      ->type_name("SCOPE")
+      ->capture_default_str();
+}
+
+void add_watt_options(CLI::App& follow, FollowArguments& arguments) {
+  const CLI::Validator watts = number_within(0, kMostWatts, "W");
+  follow.add_option("--domain", arguments.domain, "Domain of the site that the limits apply to")
+      ->type_name("DOMAIN")
+      ->required();
+  follow.add_option("--level", arguments.levels, "Limit in watts at level 1, 2 or 3 of SIMPLE events; repeatable")
+      ->type_name("LEVEL=W");
+  follow.add_option("--emergency", arguments.emergency_w, "Limit in watts during ALERT_GRID_EMERGENCY")
+      ->type_name("W")
+      ->check(watts);
+  follow.add_option("--baseline", arguments.baseline_w, "Power that DISPATCH_SETPOINT_RELATIVE refers to, in watts")
+      ->type_name("W")
+      ->check(watts);
+  follow
+      .add_option("--default-limit", arguments.default_w,
+                  "Limit in watts without a capacity limit or subscription (default: no limit)")
+      ->type_name("W")
+      ->check(watts);
+  follow.add_flag("--once", arguments.once, "Poll and send once, then exit");
+  follow.add_flag("--dry-run", arguments.dry_run, "Print the limits as JSON instead of sending them");
+}
+
+}  // namespace
+
+void add_site_follow(CLI::App& group, Command& command) {
+  auto* follow =
+      group.add_subcommand("follow", "Follow a utility's OpenADR 3 events: send them to the server as limits");
+  const auto arguments = std::make_shared<FollowArguments>();
+  add_event_options(*follow, *arguments);
+  add_watt_options(*follow, *arguments);
+  add_signal_options(*follow, *arguments);
+  add_report_options(*follow, *arguments);
+  const auto server = add_server_options(*follow);
+  add_json_flag(*follow, command);
+  follow->callback([server, arguments, &command] {
+    command.run = [server, arguments] { return run_site_follow(*server, *arguments); };
+  });
+  follow->footer(
+      help_footer(kAllErrors,
+                  "  perseus site follow --openadr https://vtn.example/openadr3/3.1.0 --client-id site-7 \\\n"
+                  "    --client-secret-file /etc/perseus/openadr.secret --domain hall --level 1=900000\n"));
+}
+
+}  // namespace perseus::cli

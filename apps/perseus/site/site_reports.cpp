@@ -1,0 +1,109 @@
+#include "site/site_reports.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "remote/pages_in_time.h"
+#include "remote/server_action.h"
+#include "remote/server_call.h"
+
+namespace perseus::cli {
+namespace {
+
+ListForm proof_form() {
+  using Use = ListColumn::Use;
+  return {"entries",
+          {{"START", "start_s"},
+           {"DOMAIN", "domain"},
+           {"METERED LIMIT", "metered_limit_w"},
+           {"METERED", "metered_w", Use::roomy},
+           {"METERED BASELINE", "metered_baseline_w", Use::wide},
+           {"LIMIT", "limit_w"},
+           {"BASELINE", "baseline_w"},
+           {"PLANNED", "planned_w", Use::roomy},
+           {"COUNTED", "counted_w", Use::table, ListColumn::Kind::bounded, "limit_w"},
+           {"REPORTED", "reported_w", Use::roomy},
+           {"PLANNED OF REPORTING", "planned_of_reporting_w", Use::wide},
+           {"MISSING", "missing_w", Use::roomy},
+           {"OVER", "over_s", Use::roomy},
+           {"RATE LOST", "rate_lost", Use::roomy},
+           {"READINGS", "readings", Use::wide, ListColumn::Kind::count}},
+          2};
+}
+
+ListForm forecast_form() {
+  using Use = ListColumn::Use;
+  return {"entries",
+          {{"START", "start_s"},
+           {"DOMAIN", "domain"},
+           {"METERED LIMIT", "metered_limit_w"},
+           {"LIMIT", "limit_w"},
+           {"GUARD", "guard_w", Use::some},
+           {"EXPECTED", "expected_w"},
+           {"MISSING", "missing_w"},
+           {"RATE LOST", "rate_lost"},
+           {"PRICE", "price_pct_per_kw", Use::roomy}},
+          2};
+}
+
+void add_proof(CLI::App& group, Command& command) {
+  struct Wanted {
+    std::string step = "minute", domain;
+    std::optional<double> from_s, until_s;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* proof =
+      add_list_action(group, command, "proof", "Show limits, baseline, plans and measured power over time, by domain",
+                      proof_form(), [wanted](const http::HttpPeer& peer) {
+                        std::string target = "/v1/site/proof?step=" + wanted->step;
+                        if (!wanted->domain.empty()) { target += "&domain=" + http::percent_encode(wanted->domain); }
+                        if (wanted->until_s) target += fmt::format("&until={:.0f}", *wanted->until_s);
+                        return pages_in_time(peer, target, wanted->from_s, "entries");
+                      });
+  proof->add_option("--step", wanted->step, "Length of a row: minute (kept for a day), hour (kept for a year) or day")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"minute", "hour", "day"}).description(""))
+      ->type_name("STEP");
+  proof->add_option("--domain", wanted->domain, "Only this domain")->type_name("NAME");
+  constexpr double latest_s = 1e11;
+  proof
+      ->add_option("--from", wanted->from_s,
+                   "Beginning, in seconds since 1970 (default: a day before the end, for hours and days a year)")
+      ->check(number_within(0, latest_s, "s"))
+      ->type_name("S");
+  proof->add_option("--until", wanted->until_s, "End, in seconds since 1970 (default: now)")
+      ->check(number_within(0, latest_s, "s"))
+      ->type_name("S");
+}
+
+void add_forecast(CLI::App& group, Command& command) {
+  struct Wanted {
+    double hours = 24;
+    std::string domain;
+  };
+  auto wanted = std::make_shared<Wanted>();
+  auto* forecast =
+      add_list_action(group, command, "forecast", "Show what the announced limits will mean for the jobs of now",
+                      forecast_form(), [wanted](const http::HttpPeer& peer) {
+                        std::string target = fmt::format("/v1/site/forecast?hours={}", wanted->hours);
+                        if (!wanted->domain.empty()) { target += "&domain=" + http::percent_encode(wanted->domain); }
+                        return call_server(peer, {"GET", target, ""});
+                      });
+  forecast->add_option("--hours", wanted->hours, "How far ahead")
+      ->capture_default_str()
+      ->check(number_within(0.1, 168, "h"))
+      ->type_name("H");
+  forecast->add_option("--domain", wanted->domain, "Only this domain")->type_name("NAME");
+}
+
+}  // namespace
+
+void add_site_reports(CLI::App& group, Command& command) {
+  add_proof(group, command);
+  add_forecast(group, command);
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,236 @@
+#include "site_day/site_day_output.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <cmath>
+#include <functional>
+
+#include "command_line/interrupt.h"
+#include "command_line/origin.h"
+#include "command_line/output_directory.h"
+#include "io/formats/boost_json_text.h"
+#include "io/formats/csv.h"
+#include "io/report/pieces.h"
+#include "site_day/site_day_page.h"
+#include "site_day/site_day_tables.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace json = boost::json;
+
+constexpr std::size_t kMostProofRows = 24;  // on a terminal
+
+const std::string& name_of_domain(const SiteDayReport& report, const site_emulator::DomainPower& domain) {
+  return report.day->timed.site.domains[domain.domain].name;
+}
+
+json::value finite(Watts power) {
+  return std::isfinite(power.value()) ? json::value(power.value()) : json::value(nullptr);
+}
+
+json::array domains_json(const SiteDayReport& report, const EmulatedDay& method) {
+  json::array domains;
+  for (std::size_t slot = 0; slot < method.run.domains.size(); ++slot) {
+    const site_emulator::OverLimit& over = method.figures.over[slot];
+    json::object one{{"name", name_of_domain(report, method.run.domains[slot])},
+                     {"over_w", over.most.value()},
+                     {"over_ws", over.watt_seconds},
+                     {"over_s", over.time.value()}};
+    if (const auto window = report.day->timed.window_of(method.run.domains[slot].domain)) {
+      one["window_s"] = window->value();
+    }
+    domains.push_back(std::move(one));
+  }
+  return domains;
+}
+
+json::array proof_json(const EmulatedDay& method) {
+  json::array proof;
+  for (const site_emulator::Minute& minute : method.figures.minutes.front()) {
+    proof.push_back(json::object{{"from_s", minute.from.value()},
+                                 {"limit_w", finite(minute.limit)},
+                                 {"planned_w", minute.planned.value()},
+                                 {"guard_w", minute.guard.value()},
+                                 {"drawn_w", minute.drawn.value()}});
+  }
+  return proof;
+}
+
+json::object method_json(const SiteDayReport& report, const EmulatedDay& method) {
+  const site_emulator::DayFigures& f = method.figures;
+  json::object one{{"name", method.run.method},
+                   {"throughput", f.throughput},
+                   {"slowest_rate", f.slowest},
+                   {"energy_j", f.energy.value()},
+                   {"falls", method.run.falls},
+                   {"raises", method.run.raises},
+                   {"corrections", method.run.corrections},
+                   {"reaction_guaranteed_s", f.guaranteed.value()},
+                   {"reaction_s", f.reached.value()},
+                   {"domains", domains_json(report, method)}};
+  if (f.ramp_deviation) one["ramp_deviation"] = *f.ramp_deviation;
+  one["throughput_in_events"] = json::array(f.during.begin(), f.during.end());
+  json::array bands;
+  for (const site_emulator::BandFigures& band : f.bands) {
+    bands.push_back(json::object{
+        {"when", band.name}, {"rms_w", band.rms_w}, {"share", band.share}, {"energy_w2s", band.energy_w2s}});
+  }
+  one["band"] = std::move(bands);
+  one["proof"] = proof_json(method);
+  return one;
+}
+
+void write_proof(const SiteDayReport& report, const report::Sink& sink) {
+  report::Pieces pieces(sink);
+  pieces << "method,domain,from_s,limit_w,planned_w,guard_w,drawn_w\n";
+  for (const EmulatedDay& method : report.methods) {
+    for (std::size_t slot = 0; slot < method.run.domains.size(); ++slot) {
+      const std::string name = formats::csv_field(name_of_domain(report, method.run.domains[slot]));
+      for (const site_emulator::Minute& m : method.figures.minutes[slot]) {
+        const std::string limit = std::isfinite(m.limit.value()) ? fmt::format("{:.9g}", m.limit.value()) : "";
+        pieces << fmt::format("{},{},{:g},{},{:.9g},{:.9g},{:.9g}\n", method.run.method, name, m.from.value(), limit,
+                              m.planned.value(), m.guard.value(), m.drawn.value());
+      }
+    }
+  }
+}
+
+/// Bins of the whole site, a column per method.
+template <class PowerOf>
+void write_trace(const SiteDayReport& report, Seconds from, Seconds width, PowerOf power_of, report::Pieces& pieces) {
+  for (std::size_t bin = 0; bin < power_of(report.methods.front()).size(); ++bin) {
+    std::string line = fmt::format("{:.9g}", from.value() + width.value() * static_cast<double>(bin));
+    for (const EmulatedDay& method : report.methods) line += fmt::format(",{:.8g}", power_of(method)[bin]);
+    pieces << line + "\n";
+  }
+}
+
+std::string trace_header(const SiteDayReport& report) {
+  std::string header = "from_s";
+  for (const EmulatedDay& method : report.methods) header += fmt::format(",{}_w", method.run.method);
+  return header + "\n";
+}
+
+void write_power(const SiteDayReport& report, const report::Sink& sink) {
+  report::Pieces pieces(sink);
+  pieces << trace_header(report);
+  const auto power_of = [](const EmulatedDay& m) -> const std::vector<double>& {
+    return m.run.domains.front().power_w;
+  };
+  write_trace(report, Seconds(0), report.methods.front().run.bin_width, power_of, pieces);
+}
+
+void write_fine_power(const SiteDayReport& report, const report::Sink& sink) {
+  report::Pieces pieces(sink);
+  pieces << trace_header(report);
+  const auto& traces = report.methods.front().run.fine;
+  for (std::size_t k = 0; k < traces.size(); ++k) {
+    if (traces[k].name.starts_with("surprise") && !traces[k].name.ends_with("holds")) {
+      const auto power_of = [k](const EmulatedDay& m) -> const std::vector<double>& { return m.run.fine[k].power_w; };
+      write_trace(report, traces[k].from, traces[k].width, power_of, pieces);
+    }
+  }
+}
+
+std::string jobs_csv(const SiteDayReport& report) {
+  std::string text = "job,domain,gpus,least_rate";
+  for (const EmulatedDay& method : report.methods) text += fmt::format(",{}_rate", method.run.method);
+  text += '\n';
+  const model::Site& site = report.day->timed.site;
+  for (std::size_t j = 0; j < site.jobs.size(); ++j) {
+    text += fmt::format("{},{},{},{}", formats::csv_field(site.jobs[j].name),
+                        formats::csv_field(site.domains[site.jobs[j].domain].name), report.planned->gpus[j],
+                        site.jobs[j].least_rate);
+    for (const EmulatedDay& method : report.methods) text += fmt::format(",{:.9g}", method.run.rate[j]);
+    text += '\n';
+  }
+  return text;
+}
+
+bool is_part_of_a_site_day(std::string_view name) {
+  constexpr std::array<std::string_view, 6> files{"day.html",  "day.json",         "proof.csv",
+                                                  "power.csv", "power_events.csv", "jobs.csv"};
+  return std::ranges::find(files, name) != files.end();
+}
+
+}  // namespace
+
+std::vector<report::ReportFact> facts_of(const SiteDayReport& report) {
+  const model::SiteDescription& d = *report.description;
+  long gpus = 0;
+  for (const int n : report.planned->gpus) gpus += n;
+  Watts all_max;
+  for (const model::SiteJob& job : report.day->timed.site.jobs) all_max += job.all_max;
+  std::vector<report::ReportFact> facts{
+      {"site", fmt::format("{}, {} domains, {:g} h", d.name, d.domains.size(), d.end.value() / 3600)},
+      {"jobs",
+       fmt::format("{}, {} GPUs, {} kW at maximum clock", report.planned->gpus.size(), gpus, kilowatts(all_max))},
+      {"events", fmt::format("{} unannounced", d.events.size())},
+      {"grants",
+       fmt::format("median {:g} s, at most {:g} s", d.emulation.delay_median.value(), d.emulation.delay_most.value())},
+      {"objective", std::string(model::name_of(report.objective))},
+      {"seed", std::to_string(d.emulation.seed)}};
+  if (d.emulation.bias > 0 || d.emulation.draw_more != 0) {
+    facts.push_back({"bias", fmt::format("jobs draw {:g} % more than planned, with a standard deviation of {:g} %",
+                                         100 * d.emulation.draw_more, 100 * d.emulation.bias)});
+  }
+  const site_emulator::Feedback& feedback = report.day->feedback;
+  if (feedback.reports || feedback.meter) {
+    facts.push_back(
+        {"feedback", fmt::format("{}{}{}", feedback.reports ? "reports" : "",
+                                 feedback.reports && feedback.meter ? " and " : "", feedback.meter ? "meter" : "")});
+  }
+  facts.push_back({"kind", "an emulation from profiles, not a measurement of a site"});
+  return facts;
+}
+
+std::string site_day_text(const SiteDayReport& report) {
+  std::string text;
+  for (const report::ReportFact& fact : facts_of(report)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  text += "\n" + report::text_of(day_rows(report)) + "\n";
+  if (!report.methods.front().run.domains.empty()) text += report::text_of(limit_rows(report)) + "\n";
+  text += report::text_of(band_rows(report));
+  text += "\nThe site under the first method, some minutes:\n" + report::text_of(proof_rows(report, kMostProofRows));
+  return text;
+}
+
+json::object site_day_json(const SiteDayReport& report) {
+  json::object inputs;
+  for (const report::ReportFact& fact : facts_of(report)) inputs[fact.name] = fact.value;
+  json::object answer{{"name", report.description->name}, {"inputs", std::move(inputs)}};
+  json::array methods;
+  for (const EmulatedDay& method : report.methods) methods.push_back(method_json(report, method));
+  answer["methods"] = std::move(methods);
+  answer["origin"] = origin_json();
+  return answer;
+}
+
+Status check_site_day(const std::string& directory) {
+  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_site_day);
+  if (!probe) return probe.error();
+  return Ok{};
+}
+
+Status write_site_day(const std::string& directory, const SiteDayReport& report) {
+  const InterruptGuard guard;
+  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_site_day);
+  if (!out) return out.error();
+  using File = std::pair<const char*, std::function<void(const report::Sink&)>>;
+  const std::vector<File> files{
+      {"jobs.csv", [&](const report::Sink& sink) { sink(jobs_csv(report)); }},
+      {"proof.csv", [&](const report::Sink& sink) { write_proof(report, sink); }},
+      {"power.csv", [&](const report::Sink& sink) { write_power(report, sink); }},
+      {"power_events.csv", [&](const report::Sink& sink) { write_fine_power(report, sink); }},
+      {"day.json", [&](const report::Sink& sink) { sink(formats::json_text(site_day_json(report)) + "\n"); }},
+      {"day.html", [&](const report::Sink& sink) { write_site_day_page(report, sink); }}};
+  for (const auto& [name, fill] : files) {
+    if (InterruptGuard::interrupted()) return Ok{};
+    if (Status written = write_output_file(*out, name, fill); !written) return written;
+  }
+  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+}
+
+}  // namespace perseus::cli

@@ -1,0 +1,307 @@
+// perseus calibrate: derives a profile and the DAG's other constants from traces of real runs, and reports how well
+// both predict.
+#include "evaluation/calibration/calibrate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/array.hpp>
+#include <boost/json/object.hpp>
+#include <boost/json/value_from.hpp>
+#include <iterator>
+#include <memory>
+#include <numeric>
+
+#include "command_line/command.h"
+#include "command_line/exit_codes.h"
+#include "command_line/origin.h"
+#include "command_line/output_directory.h"
+#include "command_line/progress.h"
+#include "command_line/terminal_size.h"
+#include "evaluation/calibration/doubts.h"
+#include "io/formats/boost_json_text.h"
+#include "io/formats/format_profile_csv.h"
+#include "io/formats/pipeline_constants.h"
+#include "io/formats/run_trace_csv.h"
+#include "planning/model/make_schedule.h"
+#include "trace/calibration_page.h"
+
+namespace perseus::cli {
+namespace {
+
+constexpr int kDefaultFolds = 5;
+
+struct CalibrateOptions {
+  std::string ops;
+  std::string iterations;
+  int folds = kDefaultFolds;
+  bool leave_one_out = false;
+  std::optional<double> blocking_power_w;
+  int clock_step_mhz = 0;
+  int ranks_per_node = 0;
+  std::string out;
+  std::optional<bool> progress;
+};
+
+/// The name of the traced schedule, if it has one.
+std::optional<std::string> name_of(const model::Schedule& traced) {
+  for (const std::string& name : model::schedule_names()) {
+    if (model::chunks_fixed_by(name) > 1) continue;
+    const auto schedule = model::make_schedule(name, {traced.num_stages, traced.num_microbatches, 1});
+    if (schedule && schedule->ranks == traced.ranks) return name;
+  }
+  return std::nullopt;
+}
+
+Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
+  auto trace = formats::read_run_trace(options.ops, options.iterations);
+  if (!trace) return trace.error();
+  calibration::CalibrationOptions fit;
+  if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
+  fit.timing.ranks_per_node = options.ranks_per_node;
+  const int num_plans = static_cast<int>(trace->plans.size());
+  const int folds = options.leave_one_out ? num_plans : options.folds;
+  ProgressLine progress("calibrating", options.progress);
+  // The fit to all plans comes last, and takes as long as one of the folds.
+  if (const auto show = progress.callback()) fit.progress = [=](double done) { show(done * folds / (folds + 1)); };
+  auto predictions = calibration::cross_validate(*trace, folds, fit);
+  if (!predictions)
+    return Error{predictions.error().code, fmt::format("{}: {}", options.ops, predictions.error().message)};
+  std::vector<int> everything(num_plans);
+  std::iota(everything.begin(), everything.end(), 0);
+  fit.other_links = true;
+  auto calibration = calibration::calibrate(*trace, everything, fit);
+  if (!calibration) return calibration.error();
+  model::Profile profile =
+      calibration::make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
+  formats::PipelineConstants constants{
+      name_of(calibration->schedule),       calibration->schedule.num_microbatches, calibration->costs(),
+      calibration->power.blocking().stddev, calibration->transfer_latency_stddev,   calibration->other_links};
+  const calibration::PredictionErrors errors = calibration::errors_of(*predictions);
+  std::vector<std::string> doubts = calibration::doubts_of(*calibration, *predictions, *trace);
+  return CalibrationOutcome{*std::move(trace),  folds,     *std::move(predictions), errors, *std::move(calibration),
+                            std::move(profile), constants, std::move(doubts)};
+}
+
+std::string predictions_csv(const CalibrationOutcome& outcome) {
+  std::string text =
+      "plan,kind,time_s,predicted_time_s,replayed_time_s,energy_j,predicted_energy_j,time_error_pct,replay_error_pct,"
+      "energy_error_pct\n";
+  for (const calibration::Prediction& p : outcome.predictions) {
+    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
+    text +=
+        fmt::format("{},{},{},{},{},{},{},{:.4f},{:.4f},{:.4f}\n", plan.id, plan.kind, p.measured_time.value(),
+                    p.predicted_time.value(), p.replayed_time.value(), p.measured_energy.value(),
+                    p.predicted_energy.value(), 100 * p.time_error(), 100 * p.replay_error(), 100 * p.energy_error());
+  }
+  return text;
+}
+
+std::string ms_text(const calibration::Fitted<Seconds>& time) {
+  return fmt::format("{:.3f} +- {:.3f} ms", 1e3 * time.value.value(), 1e3 * time.stddev.value());
+}
+
+/// ", +2.98 % per 100 MHz of the forward"; empty where loading does not depend on the clock.
+std::string clock_effect(const calibration::StageLoading& loading) {
+  if (loading.rise_per_mhz == 0) return "";
+  return fmt::format(", {:+.2f} % per 100 MHz of the forward's clock", 1e4 * loading.rise_per_mhz);
+}
+
+std::string latencies_of(const calibration::Calibration& c) {
+  const std::string_view senders = name_of(c.timing.best().sending);
+  const model::TransferLatency &mean = c.transfer_latency, &stddev = c.transfer_latency_stddev;
+  if (mean.boundaries.empty()) {
+    return fmt::format("transfer latency  {}, {}\n", ms_text({mean.common, stddev.common}), senders);
+  }
+  std::string text = fmt::format("transfer latency  {}, {}\n", name_of(c.timing.best().links.detail), senders);
+  for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
+    const model::BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    text += fmt::format("  boundary {:<3}    {}", b, ms_text({value.forward, error.forward}));
+    if (value.forward != value.backward)
+      text += fmt::format(" forward, {} backward", ms_text({value.backward, error.backward}));
+    text += "\n";
+  }
+  return text;
+}
+
+std::string summary_of(const CalibrationOutcome& outcome) {
+  const calibration::Calibration& c = outcome.calibration;
+  const calibration::PredictionErrors& e = outcome.errors;
+  std::string text = fmt::format(
+      "\n{} plans, {} stages, {} microbatches, schedule {}; each plan predicted from the other {} of {} parts\n"
+      "time    mean |error| {:.3f} %, largest {:.3f} %; with the plan's own computation times (replayed) {:.3f} %\n"
+      "energy  rms error {:.3f} %, largest {:.3f} %\n"
+      "bars    {:.0f} % of new plans: time +- {:.3f} % (covers {:.0f} % of the plans left out), "
+      "energy +- {:.3f} % ({:.0f} %)\n\n",
+      outcome.trace.plans.size(), outcome.trace.num_stages(), outcome.constants.microbatches,
+      outcome.constants.schedule.value_or("without a name"), outcome.folds - 1, outcome.folds, 100 * e.time_mean,
+      100 * e.time_max, 100 * e.replay_mean, 100 * e.energy_rms, 100 * e.energy_max, 100 * calibration::kErrorBarShare,
+      100 * e.time_bar, 100 * e.time_coverage, 100 * e.energy_bar, 100 * e.energy_coverage);
+  text += latencies_of(c);
+  for (const calibration::StageLoading& l : c.loading)
+    text += fmt::format("loading, stage {:<2}  {} a microbatch ({:.3f} ms measured){}\n", l.stage,
+                        ms_text(l.per_microbatch), 1e3 * l.measured.value(), clock_effect(l));
+  text += fmt::format("tail              {}\nblocking power    {:.2f} +- {:.2f} W\n", ms_text(c.tail),
+                      c.power.blocking().value.value(), c.power.blocking().stddev.value());
+  text += "\n" + report::text_of(link_model_rows(c), output_columns());
+  for (const std::string& doubt : outcome.doubts) text += fmt::format("\nwarning: {}", doubt);
+  if (!outcome.doubts.empty()) text += "\n";
+  return text;
+}
+
+boost::json::object fitted(double value, double stddev) { return {{"value", value}, {"stddev", stddev}}; }
+
+/// One object, or a list of {"forward", "backward"} per boundary.
+boost::json::value latency_json(const model::TransferLatency& mean, const model::TransferLatency& stddev) {
+  if (mean.boundaries.empty()) return fitted(mean.common.value(), stddev.common.value());
+  boost::json::array boundaries;
+  for (std::size_t b = 0; b < mean.boundaries.size(); ++b) {
+    const model::BoundaryLatency &value = mean.boundaries[b], &error = stddev.boundaries[b];
+    boundaries.push_back({{"forward", fitted(value.forward.value(), error.forward.value())},
+                          {"backward", fitted(value.backward.value(), error.backward.value())}});
+  }
+  return boundaries;
+}
+
+boost::json::object json_of(const CalibrationOutcome& outcome) {
+  boost::json::array plans, loading;
+  for (const calibration::Prediction& p : outcome.predictions) {
+    const model::TracedPlan& plan = outcome.trace.plans[p.plan];
+    plans.push_back({{"plan", plan.id},
+                     {"kind", plan.kind},
+                     {"time_s", p.measured_time.value()},
+                     {"predicted_time_s", p.predicted_time.value()},
+                     {"replayed_time_s", p.replayed_time.value()},
+                     {"energy_j", p.measured_energy.value()},
+                     {"predicted_energy_j", p.predicted_energy.value()}});
+  }
+  const calibration::Calibration& c = outcome.calibration;
+  for (const calibration::StageLoading& l : c.loading)
+    loading.push_back({{"stage", l.stage},
+                       {"per_microbatch_s", fitted(l.per_microbatch.value.value(), l.per_microbatch.stddev.value())},
+                       {"measured_s", l.measured.value()},
+                       {"rise_pct_per_100_mhz", 1e4 * l.rise_per_mhz}});
+  boost::json::object constants{
+      {"microbatches", outcome.constants.microbatches},
+      {"transfer_latency_s", latency_json(c.transfer_latency, c.transfer_latency_stddev)},
+      {"link_model", name_of(c.timing.best().links.detail)},
+      {"blocking_transfers", c.blocking_transfers},
+      {"serial_transfers", c.serial_transfers},
+      {"loading", loading},
+      {"tail_s", fitted(c.tail.value.value(), c.tail.stddev.value())},
+      {"blocking_power_w", fitted(c.power.blocking().value.value(), c.power.blocking().stddev.value())},
+      {"time_correction", c.time_correction}};
+  if (outcome.constants.schedule) constants["schedule"] = *outcome.constants.schedule;
+  const calibration::PredictionErrors& e = outcome.errors;
+  return {{"folds", outcome.folds},
+          {"errors",
+           {{"time_mean_pct", 100 * e.time_mean},
+            {"time_max_pct", 100 * e.time_max},
+            {"replay_mean_pct", 100 * e.replay_mean},
+            {"energy_rms_pct", 100 * e.energy_rms},
+            {"energy_max_pct", 100 * e.energy_max},
+            {"time_bar_pct", 100 * e.time_bar},
+            {"time_coverage_pct", 100 * e.time_coverage},
+            {"energy_bar_pct", 100 * e.energy_bar},
+            {"energy_coverage_pct", 100 * e.energy_coverage}}},
+          {"warnings", boost::json::value_from(outcome.doubts)},
+          {"constants", constants},
+          {"plans", plans},
+          {"origin", origin_json()}};
+}
+
+Status write_output(const std::string& directory, const CalibrationOutcome& outcome,
+                    const std::vector<report::ReportFact>& facts) {
+  const auto is_ours = [](std::string_view name) {
+    return name == "profile.csv" || name == "constants.json" || name == "predictions.csv" || name == "report.html";
+  };
+  auto out = OutputDirectory::create(directory, is_ours);
+  if (!out) return out.error();
+  const auto write = [&](std::string_view name, const std::string& text) {
+    OutputFile file(*out, name);
+    file.append(text);
+    return file.close();
+  };
+  for (const auto& written : {write("profile.csv", formats::format_profile_csv(outcome.profile)),
+                              write("constants.json", formats::format_pipeline_constants(outcome.constants)),
+                              write("predictions.csv", predictions_csv(outcome)),
+                              write_output_file(*out, "report.html", [&](const report::Sink& sink) {
+                                report::write_static_page(calibration_page(outcome, facts), sink);
+                              })}) {
+    if (!written) return written.error();
+  }
+  return out->commit();
+}
+
+std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
+  std::vector<report::ReportFact> facts{{"computations", options.ops}, {"iterations", options.iterations}};
+  std::ranges::move(origin_facts(), std::back_inserter(facts));
+  return facts;
+}
+
+Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
+  const auto outcome = calibrate_all(options);
+  if (!outcome) return outcome.error();
+  if (!options.out.empty()) {
+    if (Status written = write_output(options.out, *outcome, facts_of(options)); !written) return written.error();
+  }
+  if (as_json) {
+    print(formats::json_text(json_of(*outcome)) + "\n");
+    return 0;
+  }
+  print(report::text_of(prediction_rows(*outcome), output_columns()) + summary_of(*outcome));
+  if (!options.out.empty()) {
+    print(
+        fmt::format("\nwritten to {0}; to look at: {0}/report.html; next:\n  perseus plan {0}/profile.csv --constants "
+                    "{0}/constants.json --out DIR\n",
+                    options.out));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, Command& command) {
+  auto* calibrate = app.add_subcommand(
+      "calibrate", "Fit profile, transfers, data loading and blocking power to traces of runs, with cross-validation");
+  auto options = std::make_shared<CalibrateOptions>();
+  calibrate->add_option("OPS", options->ops, "Trace of every computation: CSV or gzipped CSV, see docs/formats.md")
+      ->required();
+  calibrate->add_option("ITERS", options->iterations, "Trace of whole iterations: CSV or gzipped CSV")->required();
+  auto* folds = calibrate
+                    ->add_option("--folds", options->folds,
+                                 "Folds of the cross-validation: predict the plans of each fold from the others")
+                    ->capture_default_str()
+                    ->check(whole_number_within(2, 1000000))
+                    ->type_name("K");
+  calibrate->add_flag("--leave-one-out", options->leave_one_out, "One fold per plan")->excludes(folds);
+  calibrate
+      ->add_option("--blocking-power", options->blocking_power_w,
+                   "Power of one waiting accelerator, in watts (default: fitted)")
+      ->check(number_within(0, 1e6, "W"))
+      ->type_name("W");
+  calibrate
+      ->add_option("--clock-step", options->clock_step_mhz,
+                   "Interpolate the profile at every multiple of MHZ between a stage's lowest and highest clock")
+      ->check(whole_number_within(1, 1000000, "MHz"))
+      ->type_name("MHZ");
+  calibrate
+      ->add_option(
+          "--ranks-per-node", options->ranks_per_node,
+          "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
+          "half of the ranks, if that predicts better)")
+      ->check(whole_number_within(1, 1 << 16))
+      ->type_name("N");
+  calibrate
+      ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
+      ->type_name("DIR");
+  add_progress_flag(*calibrate, options->progress);
+  add_json_flag(*calibrate, command);
+  calibrate->footer(help_footer(kFileErrors,
+                                "  perseus calibrate run.ops.csv.gz run.iters.csv --out fitted\n"
+                                "  perseus plan fitted/profile.csv --constants fitted/constants.json --out plans\n"));
+  calibrate->callback(
+      [options, &command] { command.run = [options, &command] { return run_calibrate(*options, command.json); }; });
+}
+
+}  // namespace perseus::cli

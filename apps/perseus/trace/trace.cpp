@@ -1,0 +1,155 @@
+// perseus trace: reads timelines of real jobs and reports what waiting costs, who makes the job wait, and what Perseus
+// would save.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+
+#include "command_line/command.h"
+#include "command_line/exit_codes.h"
+#include "command_line/origin.h"
+#include "command_line/output_directory.h"
+#include "command_line/terminal_size.h"
+#include "io/formats/boost_json_text.h"
+#include "plan/traced_pipeline.h"
+#include "planning/model/blocking_power.h"
+#include "search/searched_jobs.h"
+#include "trace/advise.h"
+#include "trace/trace_answer.h"
+
+namespace perseus::cli {
+namespace {
+
+struct TraceOptions {
+  TraceInput input;
+  std::string profile, gpu = "H100-SXM", out;
+  std::vector<int> stage_layers;
+  AdviseOptions advise;
+};
+
+Result<TraceAnswer> answer_of(const TraceOptions& options) {
+  auto understood = read_trace_input(options.input);
+  if (!understood) return understood.error();
+  TraceAnswer answer{{*std::move(understood)}, {}, {}, {}, {}};
+  const std::vector<int> layers = layers_per_stage(options.stage_layers, answer.job.stages);
+  if (!layers.empty() && std::ssize(layers) != answer.job.stages)
+    return Error{ErrorCode::usage, fmt::format("--stage-layers: {} numbers; allowed: one, or one for each of {} stages",
+                                               layers.size(), answer.job.stages)};
+  answer.waiting = what_if::waiting_of(answer.job);
+  if (believable(answer)) {
+    answer.others = what_if::other_plans(answer.job, answer.slowdown, layers);
+  } else {
+    answer.slowdown.causes.clear();
+  }
+  return answer;
+}
+
+std::string text_of(const TraceAnswer& answer) {
+  std::string text;
+  for (const report::ReportFact& fact : trace_facts(answer)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  if (!answer.slowdown.causes.empty())
+    text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
+  text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
+  text += "\nComputations:\n" + report::text_of(time_rows(answer), output_columns(), 2);
+  if (believable(answer)) text += "\nWhat Perseus would save:\n" + answer.saving.text;
+  if (answer.others.size() < 2) return text;
+  return text + "\nWhat else would help:\n" + report::text_of(other_rows(answer), output_columns());
+}
+
+Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
+  const auto is_ours = [](std::string_view name) {
+    return name == "profile.csv" || name == "constants.json" || name == "schedule.csv" || name == "report.html";
+  };
+  const auto files = traced_files(options.advise.pipeline);
+  if (!files) return files.error();
+  auto out = OutputDirectory::create(options.out, is_ours);
+  if (!out) return out.error();
+  for (const auto& [name, text] : *files) {
+    if (!believable(answer)) break;
+    OutputFile file(*out, name);
+    file.append(text);
+    if (Status written = file.close(); !written) return written;
+  }
+  std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.input.files, ", "))}};
+  std::ranges::move(origin_facts(), std::back_inserter(inputs));
+  const Status written = write_output_file(*out, "report.html", [&](const report::Sink& sink) {
+    report::write_static_page(trace_page(answer, inputs), sink);
+  });
+  return written ? out->commit() : written;
+}
+
+Result<int> run_trace(TraceOptions& options, bool as_json) {
+  auto answer = answer_of(options);
+  if (!answer) return answer.error();
+  PipelineOptions& pipeline = options.advise.pipeline;
+  Status planned = set_traced_pipeline(*answer, options.profile, options.gpu, pipeline);
+  if (!planned) return planned.error();
+  if (!pipeline.blocking_power_w)
+    pipeline.blocking_power_w = model::guessed_blocking_power(pipeline.traced->profile).value();
+  options.advise.gpus = gpus_of(*answer);
+  options.advise.stragglers = stragglers_of(*answer);
+  if (believable(*answer)) {
+    const auto saving = advise_job(options.advise);
+    if (!saving) return saving.error();
+    answer->saving = *saving;
+  }
+  if (!options.out.empty()) {
+    answer->timeline_svg = traced_timelines(*answer, pipeline);
+    if (Status written = write_output(options, *answer); !written) return written.error();
+  }
+  print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));
+  if (!options.out.empty() && !as_json)
+    print(fmt::format("\nwritten to {0}; to look at: {0}/report.html\n", options.out));
+  return 0;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& app, Command& command) {
+  auto* trace = app.add_subcommand(
+      "trace", "Explain timelines of a real job: what waiting costs, who makes the job wait, what Perseus would save");
+  auto options = std::make_shared<TraceOptions>();
+  trace
+      ->add_option("FILE", options->input.files,
+                   "Timelines of one job: Chrome traces or Perfetto JSON, plain or gzipped; one, or one per rank")
+      ->required();
+  add_trace_names_options(*trace, options->input, "Options");
+  trace
+      ->add_option("--tensor-parallel", options->input.degrees.tensor_parallel,
+                   "Tensor-parallel ranks of a stage, where files say only which rank of all they are")
+      ->capture_default_str()
+      ->check(whole_number_within(1, 1 << 16))
+      ->type_name("N");
+  auto* profile =
+      trace
+          ->add_option("--profile", options->profile,
+                       "Measured profile of this kind of GPU; its curves are scaled to the times of the timeline")
+          ->type_name("PROFILE.csv");
+  trace->add_option("--gpu", options->gpu, "Without a profile: model this GPU ('perseus partition --list')")
+      ->capture_default_str()
+      ->excludes(profile)
+      ->type_name("GPU");
+  trace
+      ->add_option("--stage-layers", options->stage_layers,
+                   "Layers of each stage, or one number for all: also show what moving layers one by one would help")
+      ->delimiter(',')
+      ->check(whole_number_within(1, 10000))
+      ->type_name("N,...");
+  trace
+      ->add_option("--out", options->out,
+                   "Write the answers with pictures, and the job for other commands (profile.csv, constants.json), to "
+                   "this directory")
+      ->type_name("DIR");
+  add_advice_options(*trace, options->advise);
+  add_json_flag(*trace, command);
+  trace->footer(help_footer(kFileErrors,
+                            "  perseus trace timeline.json.gz\n"
+                            "  perseus trace rank*.json --pipeline-parallel 4 --out job\n"
+                            "  perseus trace timeline.json.gz --profile gpt3.csv --price 0.12\n"));
+  trace->callback(
+      [options, &command] { command.run = [options, &command] { return run_trace(*options, command.json); }; });
+}
+
+}  // namespace perseus::cli

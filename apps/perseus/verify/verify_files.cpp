@@ -1,0 +1,253 @@
+#include "verify/verify_files.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/value.hpp>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "command_line/origin.h"
+#include "io/formats/csv.h"
+#include "io/formats/file.h"
+#include "io/formats/frequency_plan.h"
+#include "io/formats/number.h"
+#include "io/report/html.h"
+#include "plan/plan_output.h"
+#include "plan/plan_source.h"
+#include "plan/point_figures.h"
+
+namespace perseus::cli {
+namespace {
+
+namespace fs = std::filesystem;
+namespace json = boost::json;
+
+constexpr double kCsvTolerance = 1e-9;
+constexpr std::string_view kDataOpens = "<script type=\"application/json\" id=\"perseus-data\">";
+
+/// Tiny figures (a zero gap) are compared with the unit.
+bool differ(double a, double b, double tolerance) {
+  return !(std::abs(a - b) <= tolerance * std::max({1.0, std::abs(a), std::abs(b)}));
+}
+
+/// Checks that the .py files, which are deployed, have the same clocks.
+void check_frequency_plans(const formats::PlanFile& file, const fs::path& path, bool needed, CheckedFiles& checked,
+                           const std::function<void(double done)>& progress) {
+  const fs::path folder = path.parent_path() / "plans";
+  if (!fs::is_directory(folder)) {
+    if (needed) checked.findings.push_back(folder.string() + " is missing");
+    return;
+  }
+  formats::FrequencyPlanWriter writer(file.dag);
+  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    if (progress) progress(static_cast<double>(point) / static_cast<double>(file.frontier.points.size()));
+    const fs::path clocks = frequency_plan_path(path, point);
+    if (clocks.empty()) {
+      checked.findings.push_back(
+          fmt::format("point {}: plans/{} is missing", point, formats::frequency_plan_file_name(point)));
+      continue;
+    }
+    const model::FrontierPoint& of = file.frontier.points[point];
+    const Result<std::string> text = formats::read_file(clocks.string());
+    if (!text) {
+      checked.findings.push_back(text.error().message);
+    } else if (*text != writer.write(of.plan, plan_comment(point, of))) {
+      const Result<formats::FrequencyPlan> plan = formats::parse_frequency_plan(*text, clocks.string());
+      const bool same_clocks = plan && *plan == formats::frequency_plan_of(file.dag, of.plan);
+      checked.findings.push_back(plan ? fmt::format("{}: other {} than point {} of plans.json", clocks.string(),
+                                                    same_clocks ? "text, with the same clocks," : "clocks", point)
+                                      : plan.error().message);
+    }
+    ++checked.frequency_plans;
+  }
+  std::set<std::string> expected;
+  for (int point = 0; point < static_cast<int>(file.frontier.points.size()); ++point) {
+    expected.insert(formats::frequency_plan_file_name(point));
+  }
+  std::error_code ignored;
+  std::set<std::string> others;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (!expected.contains(entry.path().filename().string())) others.insert(entry.path().string());
+  }
+  for (const std::string& other : others) {
+    checked.findings.push_back(fmt::format("{}: no point of plans.json has this file", other));
+  }
+}
+
+/// What report.html shows that plans.json does not compute.
+struct ReportInputs {
+  std::string title;
+  std::vector<report::ReportFact> facts;
+  std::optional<Seconds> straggler;
+};
+
+bool is_title(const std::string& title, const formats::PlanFile& file, const fs::path& path) {
+  const auto noted = [&](const char* key) {
+    const auto found = file.metadata.find(key);
+    return found == file.metadata.end() ? std::string() : found->second;
+  };
+  const std::string profile = noted("profile");
+  if (profile.empty()) return noted("DAG").starts_with(title + ", ");
+  return title == profile || title == profile + ", " + path.parent_path().filename().string();
+}
+
+/// Reads them; a message if plans.json notes something else.
+Result<ReportInputs> inputs_of(const std::string& html, const formats::PlanFile& file, const fs::path& path) {
+  const auto wrong = [](std::string message) { return Error{ErrorCode::invalid_input, std::move(message)}; };
+  const std::size_t begins = html.find(kDataOpens), ends = html.find("</script>", begins);
+  if (begins == std::string::npos || ends == std::string::npos) return wrong("it has no data");
+  boost::system::error_code problem;
+  const std::size_t from = begins + kDataOpens.size();
+  const json::value data = json::parse(std::string_view(html).substr(from, ends - from), problem);
+  if (problem) return wrong("its data is not JSON: " + problem.message());
+  ReportInputs inputs;
+  boost::system::error_code absent;
+  if (const json::value* title = data.find_pointer("/title", absent); title != nullptr && title->is_string()) {
+    inputs.title = title->as_string();
+  }
+  if (!is_title(inputs.title, file, path)) return wrong(fmt::format("its title is '{}'", inputs.title));
+  const json::value* deadline = data.find_pointer("/summary/straggler/deadline_s", absent);
+  if (deadline != nullptr && deadline->is_number()) inputs.straggler = Seconds(deadline->to_number<double>());
+
+  std::map<std::string, report::ReportFact> noted;  // by their lines; a search joins facts of one name by "; "
+  for (const auto& [name, values] : file.metadata) {
+    constexpr std::string_view separator = "; ";
+    for (std::size_t first = 0; first <= values.size();) {
+      for (std::size_t end = first; end < values.size();) {
+        end = std::min(values.find(separator, end + 1), values.size());
+        const report::ReportFact fact{name, values.substr(first, end - first)};
+        noted[report::fact_line(fact)] = fact;
+      }
+      first = std::min(values.find(separator, first), values.size()) + separator.size();
+    }
+  }
+  constexpr std::string_view opens = "<ul class=\"inputs\">\n";
+  std::size_t at = html.find(opens);
+  if (at == std::string::npos) return inputs;
+  for (at += opens.size(); html.compare(at, 3, "<li") == 0;) {
+    const std::size_t end = std::min(html.find('\n', at), html.size() - 1) + 1;
+    const auto found = noted.find(html.substr(at, end - at));
+    if (found == noted.end()) return wrong(fmt::format("plans.json does not note '{}'", html.substr(at, end - at - 1)));
+    inputs.facts.push_back(found->second);
+    at = end;
+  }
+  return inputs;
+}
+
+/// Whether the file has exactly the bytes that `write` writes.
+bool has_content(const fs::path& path, const std::function<void(const report::Sink&)>& write) {
+  std::ifstream stream(path, std::ios::binary);
+  bool same = true;
+  std::string found;
+  write([&](std::string_view piece) {
+    found.resize(piece.size());
+    same = same && stream.read(found.data(), static_cast<std::streamsize>(piece.size())) && found == piece;
+  });
+  return same && stream.peek() == std::ifstream::traits_type::eof();
+}
+
+/// Compares the report, the pictures and the trace with those that this program writes.
+void check_pages(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
+                 const model::DefaultRule& rule, bool needed, CheckedFiles& checked) {
+  const auto by = file.metadata.find("Perseus");
+  const bool same_version = by == file.metadata.end() || by->second == version_text();
+  const auto report_path = (path.parent_path() / "report.html").string();
+  std::error_code ignored;
+  ReportInputs inputs;
+  bool inputs_known = false;
+  if (fs::exists(report_path, ignored)) {
+    const Result<std::string> html = formats::read_file(report_path);
+    Result<ReportInputs> read = html ? inputs_of(*html, file, path) : Result<ReportInputs>(html.error());
+    inputs_known = read.ok();
+    if (read)
+      inputs = *std::move(read);
+    else
+      checked.findings.push_back(fmt::format("{}: {}", report_path, read.error().message));
+  }
+  const DrawnPlans drawn = default_drawing(file.dag, file.frontier, rule, switch_latency);
+  const report::ReportInput report{file.dag,         file.frontier, inputs.title,  inputs.facts,
+                                   inputs.straggler, rule,          switch_latency};
+  for (const PlanPage& page : plan_pages(report, drawn)) {
+    const std::string_view name = page.name;
+    const fs::path at = path.parent_path() / page.name;
+    const bool is_picture = name.ends_with(".svg"), shows_inputs = name == "report.html" || name == "frontier.svg";
+    if (!fs::exists(at, ignored)) {
+      if (needed && !is_picture) checked.findings.push_back(at.string() + " is missing");
+      continue;
+    }
+    if (shows_inputs && !inputs_known) continue;
+    (name == "report.html" ? checked.report : name == "trace.json" ? checked.trace : checked.pictures) = true;
+    if (has_content(at, page.write)) continue;
+    if (same_version) {
+      checked.findings.push_back(at.string() + ": not what plans.json gives: other clocks, times, energies or text");
+    } else {
+      checked.not_checked.push_back(
+          fmt::format("{}, which Perseus {} wrote; this is {}", page.name, by->second, version_text()));
+    }
+  }
+}
+
+}  // namespace
+
+std::string compare_csv(const std::string& text, const std::string& expected, const std::string& name) {
+  formats::CsvReader found(text, name), wanted(expected, "");
+  for (;;) {
+    const Result<bool> a = found.next();
+    if (!a) return a.error().message;
+    const bool b = wanted.next().value();
+    if (*a != b) return fmt::format("{}: {} lines than plans.json has points", name, *a ? "more" : "fewer");
+    if (!b) return "";
+    if (found.fields().size() != wanted.fields().size()) {
+      return fmt::format("{}:{}: {} fields; {} are expected", name, found.line(), found.fields().size(),
+                         wanted.fields().size());
+    }
+    for (std::size_t i = 0; i < found.fields().size(); ++i) {
+      const std::string_view claimed = found.fields()[i], own = wanted.fields()[i];
+      if (claimed == own) continue;
+      const auto x = formats::number_in<double>(claimed), y = formats::number_in<double>(own);
+      if (x && y && !differ(*x, *y, kCsvTolerance)) continue;
+      return fmt::format("{}:{}: '{}' in column {}; computed from plans.json: '{}'", name, found.line(), claimed, i + 1,
+                         own);
+    }
+  }
+}
+
+CheckedFiles check_plan_files(const formats::PlanFile& file, const fs::path& path, Seconds switch_latency,
+                              const model::DefaultRule& rule, bool whole_directory,
+                              const std::function<void(double done)>& progress) {
+  CheckedFiles checked;
+  std::error_code ignored;
+  const auto beside = [&](const char* name) { return path.parent_path() / name; };
+  // `perseus compare` writes a plans.json alone; `perseus plan` writes all of these.
+  constexpr std::array outputs = {"frontier.csv", "report.html", "trace.json", "plans"};
+  const bool needed = whole_directory &&
+                      std::ranges::any_of(outputs, [&](const char* name) { return fs::exists(beside(name), ignored); });
+  const auto check = [&](const fs::path& at, auto compare) {
+    if (!fs::exists(at, ignored)) {
+      if (needed) checked.findings.push_back(at.string() + " is missing");
+      return false;
+    }
+    const Result<std::string> text = formats::read_file(at.string());
+    const std::string finding = text ? compare(*text) : text.error().message;
+    if (!finding.empty()) checked.findings.push_back(finding);
+    return true;
+  };
+  const std::vector<PointFigures> figures = figures_of(file.dag, file.frontier, switch_latency);
+  const Seconds min_dwell = noted_time(file, kMinDwellKey);
+  for (const PointFigures& f : figures) {
+    if (f.clock_changes == 0 || f.shortest_dwell >= (1 - kCsvTolerance) * min_dwell) continue;
+    checked.findings.push_back(fmt::format("point {}: its shortest dwell is {:g} s, below {} = {:g}", f.point,
+                                           f.shortest_dwell.value(), kMinDwellKey, min_dwell.value()));
+  }
+  checked.frontier_csv = check(beside("frontier.csv"), [&](const std::string& text) {
+    return compare_csv(text, frontier_csv(figures), beside("frontier.csv").string());
+  });
+  check_pages(file, path, switch_latency, rule, needed, checked);
+  check_frequency_plans(file, path, needed, checked, progress);
+  return checked;
+}
+
+}  // namespace perseus::cli
