@@ -148,7 +148,7 @@ class Admission(AdmissionCase):
         def prolog(job):
             return subprocess.run([str(folder / "prolog")], capture_output=True, text=True, env={
                 "PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_NAME": "gpt", "SLURM_JOB_ID": str(job),
-                "SLURM_JOB_NODELIST": "n[1-2]", "PERSEUS_SERVER": self.server.url})
+                "SLURM_JOB_ACCOUNT": "vision" if job == 1 else "", "SLURM_JOB_NODELIST": "n[1-2]", "PERSEUS_SERVER": self.server.url})
 
         self.assertEqual(prolog(1).returncode, 0, "without a site")
         self.assertEqual(self.server.ask("PUT", "/v1/site", {
@@ -157,7 +157,7 @@ class Admission(AdmissionCase):
         first = prolog(1)
         self.assertEqual((first.returncode, first.stdout),
                          (0, "admitted: 16000 W of 'row' are reserved, ready\n"), first.stderr)
-        self.assertEqual(self.power()["reservations"][0]["job"], "gpt-1")
+        self.assertEqual([(one["job"], one["team"]) for one in self.power()["reservations"]], [("gpt-1", "vision")])
         self.assertEqual(prolog(2).returncode, 1, "16,000 W are missing")
         self.server.stop(signal.SIGKILL)
         self.assertEqual(prolog(2).returncode, 0, "without a server the job starts")

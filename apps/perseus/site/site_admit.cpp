@@ -175,7 +175,8 @@ void add_site_admit(CLI::App& group, Command& command) {
   admit->add_option("--job", arguments->job, "Name that the job will register with")->type_name("NAME")->required();
   admit
       ->add_option("--team", arguments->team,
-                   "Team of the token that will register it, or the id of a token without one (default: any)")
+                   "Team of the token that will register it, or the id of a token without one (default: "
+                   "an operator registers it)")
       ->type_name("NAME");
   auto* domain = admit->add_option("--domain", arguments->domain, "Domain of the site (default: around the hosts)");
   domain->type_name("NAME");

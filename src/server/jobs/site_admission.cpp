@@ -123,9 +123,9 @@ std::string reservations_text(const std::vector<Reservation>& reservations) {
 
 bool Reservation::is_for(const Job& registered) const {
   if (registered.spec.name != job) return false;
-  if (team.empty() || !registered.spec.tier_bounded) return true;
+  if (!registered.spec.tier_bounded) return true;
   const auto own = registered.spec.facts.find(std::string(kTeamFact));
-  return own != registered.spec.facts.end() && own->second == team;
+  return own != registered.spec.facts.end() && !team.empty() && own->second == team;
 }
 
 int domain_of(const SiteDocument& document, const Reservation& reservation) {

@@ -44,7 +44,7 @@ struct Reservation {
   double since_s = 0;  ///< when it got these watts
   double expires_s = 0;
   std::string by;
-  std::string team = {};  ///< whose tokens register its job (kTeamFact), or operators; empty: any token
+  std::string team = {};  ///< its job is one that a token of this team registers (kTeamFact), or an operator
 
   [[nodiscard]] bool is_for(const Job& registered) const;
   [[nodiscard]] bool is_same(const Reservation& other) const {

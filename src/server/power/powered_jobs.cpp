@@ -167,7 +167,7 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const live::
     shown->priority = known.tier.priority;
     if (!known.tier.reason.empty()) add_reason(known.tier.reason);
     if (!known.bounded.empty()) add_reason(known.bounded);
-    if (of_another_team_.contains(job.id)) add_reason("watts are reserved under its name for another team");
+    if (of_another_team_.contains(job.id)) add_reason("watts are reserved under its name, but not for its team");
     const auto elsewhere = reserved_in_.find(job.id);
     if (elsewhere != reserved_in_.end()) add_reason(fmt::format("its watts were reserved in '{}'", elsewhere->second));
   }

@@ -69,7 +69,7 @@ class PoweredJobs {
   live::JobCache& jobs_;
   std::map<std::string, KnownJob> known_;           ///< by job, under this document
   std::map<std::string, std::string> reserved_in_;  ///< by job that has started elsewhere: the domain
-  std::set<std::string> of_another_team_;           ///< jobs under whose name its watts are reserved
+  std::set<std::string> of_another_team_;  ///< jobs under whose name, but not for whose team, watts are reserved
   SwingLibrary swings_;
 };
 

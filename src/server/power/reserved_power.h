@@ -34,7 +34,7 @@ class ReservedPowers {
  public:
   ReservedPowers(const jobs::SiteDocument& document, std::span<const jobs::Reservation> reservations);
 
-  /// False: watts are reserved under its name for another team.
+  /// False: watts are reserved under its name, but not for its team.
   bool take(const jobs::Job& job, int domain, Watts counted);
   [[nodiscard]] const std::vector<ReservedPower>& all() const { return all_; }
 
