@@ -188,7 +188,7 @@ void add_site_admit(CLI::App& group, Command& command) {
       ->required()
       ->check(whole_number_within(1, kMostAccelerators));
   auto* watts = admit->add_option("--accelerator-power", arguments->accelerator_w,
-                                  "Power of each at maximum clock (default: accelerator_w of the site)");
+                                  "Power of each at maximum clock (default: accelerator_w of its domain)");
   watts->type_name("W")->check(number_within(0, kMostAcceleratorWatts, "W"));
   auto* profile =
       admit->add_option("--profile", arguments->profile, "Stored profile whose power at maximum clock counts instead");

@@ -75,7 +75,7 @@ constexpr auto kRootKeys = std::to_array<std::string_view>(
     {"name", "objective", "pue", "supply_efficiency", "node_overhead_w", "gpus_per_node", "least_rate", "pacing",
      "lease_s", "dwell_s", "accelerator_w", "admission_s", "domain", "limit", "host", "team"});
 constexpr auto kDomainKeys = std::to_array<std::string_view>(
-    {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s"});
+    {"name", "parent", "limit_w", "constant_w", "window_s", "ramp_down_w_per_s", "ramp_up_w_per_s", "accelerator_w"});
 constexpr auto kLimitKeys = std::to_array<std::string_view>({"domain", "from_s", "limit_w"});
 constexpr auto kTeamKeys = std::to_array<std::string_view>({"name", "domain", "least_rate", "priority"});
 constexpr auto kHostKeys = std::to_array<std::string_view>({"host", "prefix", "domain"});

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostDomains = 20'000, kMostSteps = 100'000, kMostRules = 100'000, kMostTeams = 10'000;
 constexpr double kMostWatts = 1e12;
+constexpr double kAccelerator_w = 1000;  ///< unless the site names another one
 
 struct LimitBody {
   double from_s = 0;
@@ -26,7 +27,7 @@ struct DomainBody {
   std::vector<LimitBody> limits;
   std::string limits_unread;
   double constant_w = 0;
-  std::optional<double> window_s, ramp_down_w_per_s, ramp_up_w_per_s;
+  std::optional<double> window_s, ramp_down_w_per_s, ramp_up_w_per_s, accelerator_w;
 };
 struct HostBody {
   std::string host, prefix, domain;
@@ -64,6 +65,7 @@ void describe(F& f, S& s) {
   f("window_s", s.window_s);
   f("ramp_down_w_per_s", s.ramp_down_w_per_s);
   f("ramp_up_w_per_s", s.ramp_up_w_per_s);
+  f("accelerator_w", s.accelerator_w);
 }
 template <class F, class S>
 requires std::is_same_v<std::remove_const_t<S>, HostBody>
@@ -154,7 +156,7 @@ class Reader {
     document_.least_rate = in("least_rate", body_.least_rate, kLeastRates);
     document_.lease = Seconds(in("lease_s", body_.lease_s, {1, 3600}));
     if (body_.dwell_s) document_.dwell = Seconds(in("dwell_s", *body_.dwell_s, {0, 3600}));
-    if (body_.accelerator_w) document_.accelerator_power = Watts(in("accelerator_w", *body_.accelerator_w, {0, 1e5}));
+    in("accelerator_w", body_.accelerator_w.value_or(0), {0, 1e5});
     if (body_.admission_s) document_.admission = Seconds(in("admission_s", *body_.admission_s, {10, 86400}));
     const auto objective = model::site_objective_named(body_.objective);
     if (objective) document_.objective = *objective;
@@ -200,8 +202,24 @@ class Reader {
       fail(fmt::format("{}limits_unread: {} bytes; allowed: at most {}", at, body.limits_unread.size(), most_text));
     }
     domain.limits_unread = body.limits_unread;
+    read_accelerator_power(body, at, domain.parent);
     number_of_.emplace(body.name, static_cast<int>(d));
     document_.site.domains.push_back(std::move(domain));
+  }
+
+  /// A job around several domains counts as the greatest of them.
+  void read_accelerator_power(const DomainBody& body, const std::string& at, int parent) {
+    const bool is_site = document_.accelerator_power.empty();
+    const double around_w = is_site ? body_.accelerator_w.value_or(kAccelerator_w)
+                                    : document_.accelerator_power[std::max(0, parent)].value();
+    const double own_w = body.accelerator_w.value_or(around_w);
+    if (is_site && body.accelerator_w) {
+      fail(fmt::format("{}accelerator_w: {}; allowed: none, since the first domain is the site", at, own_w));
+    }
+    if (!(own_w >= 0 && own_w <= around_w)) {
+      fail(fmt::format("{}accelerator_w: {}; allowed: 0 to {}, that of the domain around", at, own_w, around_w));
+    }
+    document_.accelerator_power.emplace_back(own_w);
   }
 
   void read_limits(const DomainBody& body, const std::string& at, model::DescribedDomain& domain) {
@@ -265,10 +283,13 @@ SiteBody body_of(const SiteDocument& document) {
   body.pacing = document.pacing;
   body.lease_s = document.lease.value();
   body.dwell_s = document.dwell.value();
-  body.accelerator_w = document.accelerator_power.value();
+  body.accelerator_w = document.accelerator_power.front().value();
   body.admission_s = document.admission.value();
-  for (const model::DescribedDomain& domain : site.domains) {
+  for (std::size_t d = 0; d < site.domains.size(); ++d) {
+    const model::DescribedDomain& domain = site.domains[d];
+    const Watts power = document.accelerator_power[d];
     DomainBody& one = body.domains.emplace_back();
+    if (power != document.accelerator_power[std::max(0, domain.parent)]) one.accelerator_w = power.value();
     one.name = domain.name;
     if (domain.parent >= 0) one.parent = site.domains[domain.parent].name;
     one.constant_w = domain.constant.value();

@@ -37,12 +37,13 @@ struct SiteDocument {
   model::SiteObjective objective = model::SiteObjective::slowdown;
   std::vector<HostRule> hosts;
   std::vector<TeamTier> teams;
-  double least_rate = 0;          ///< of jobs that name none, as far as their team has none
-  bool pacing = false;            ///< jobs may be slowed by waits, where that is their tier and their ranks can
-  Seconds lease{15};              ///< see PowerBudget
-  Seconds dwell{10};              ///< a grant rises this long after its last change at the earliest
-  Watts accelerator_power{1000};  ///< of a job without a profile, per accelerator
-  Seconds admission{600};         ///< how long watts are kept for a job that has not started
+  double least_rate = 0;   ///< of jobs that name none, as far as their team has none
+  bool pacing = false;     ///< jobs may be slowed by waits, where that is their tier and their ranks can
+  Seconds lease{15};       ///< see PowerBudget
+  Seconds dwell{10};       ///< a grant rises this long after its last change at the earliest
+  Seconds admission{600};  ///< how long watts are kept for a job that has not started
+  /// Per domain: of an accelerator of a job in it, at maximum clock; no more than that of the domain around.
+  std::vector<Watts> accelerator_power;
 };
 
 Result<SiteDocument> parse_site_document(std::string_view text, const std::string& name);

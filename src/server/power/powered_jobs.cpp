@@ -102,7 +102,7 @@ PoweredJobs::KnownJob& PoweredJobs::known(const jobs::SiteDocument& document, co
                                               paced_to_rate(document, job, known.tier.least_rate));
     known.choices = made ? std::make_shared<const policies::PowerChoices>(*made) : nullptr;
     known.swing = known.choices ? swings_.of(known.choices) : nullptr;
-    const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power;
+    const Watts accelerators = job.spec.degrees.world_size() * document.accelerator_power[known.tier.domain];
     const Watts all_max = known.choices ? known.choices->all_max : accelerators;
     const savings::BelievedPower believed = savings::believed_power(job.spec.tier_bounded, all_max, accelerators);
     known.reported = reported_power(live);
@@ -128,11 +128,12 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const live::
   const int accelerators = job.spec.degrees.world_size();
   powered.weight = accelerators * known.tier.priority;
   powered.correction = known.correction;
+  const Watts accelerator = document.accelerator_power[powered.domain];
   const int counting = jobs::counted_accelerators(job);
   if (counting == accelerators) powered.swing = known.swing;
   const double share = static_cast<double>(counting) / accelerators;
   const Watts planned_max =
-      share * (known.choices ? known.choices->all_max : accelerators * document.accelerator_power / known.correction);
+      share * (known.choices ? known.choices->all_max : accelerators * accelerator / known.correction);
   powered.has_grant = job.grant && job.grant->granted_w;
   const Watts granted = powered.has_grant ? share * Watts(*job.grant->granted_w) : planned_max;
   powered.granted = granted * known.correction;
@@ -142,8 +143,8 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const live::
   const bool planned = job.state == jobs::JobState::deployed || job.state == jobs::JobState::characterizing;
   if (keeps && planned && have_all_registered(job)) powered.choices = known.choices;
   if (cannot_train(job)) {
-    powered.counted = powered.granted = share * idle_power(job.spec.tier_bounded ? nullptr : known.choices.get(),
-                                                           accelerators, document.accelerator_power);
+    powered.counted = powered.granted =
+        share * idle_power(job.spec.tier_bounded ? nullptr : known.choices.get(), accelerators, accelerator);
     powered.choices = nullptr;
   }
   if (!powered.choices && !powered.has_grant) powered.granted = powered.counted;

@@ -66,9 +66,14 @@ void SiteAdmissions::admit(jobs::AdmissionRequest request, work::Done<Admission>
 
 // ---- What it can draw
 
+Watts SiteAdmissions::accelerator_power(const jobs::AdmissionRequest& request) const {
+  const jobs::SiteDocument& document = *site_.documents().current();
+  return document.accelerator_power[jobs::domain_of(document, request.domain, request.hosts)];
+}
+
 void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, work::Done<KnownPower> done) {
   if (!request.like_job.empty()) return find_power_like(request, std::move(done));
-  if (request.profile.empty()) { return done(KnownPower{nullptr, 1, site_.documents().current()->accelerator_power}); }
+  if (request.profile.empty()) return done(KnownPower{nullptr, 1, accelerator_power(request)});
   store_.read<KnownPower>(
       [name = request.profile, accelerators = request.accelerators,
        limits = plans::input_limits(options_, 0)](store::Store& from) -> Result<KnownPower> {
@@ -81,7 +86,7 @@ void SiteAdmissions::find_power(const jobs::AdmissionRequest& request, work::Don
 
 void SiteAdmissions::find_power_like(const jobs::AdmissionRequest& request, work::Done<KnownPower> done) {
   jobs_.with(request.like_job, [weak = weak_from_this(), accelerators = request.accelerators,
-                                each = site_.documents().current()->accelerator_power,
+                                each = accelerator_power(request),
                                 done = std::move(done)](const Result<live::LiveJob*>& live) {
     const auto self = weak.lock();
     if (!self) return;

@@ -77,6 +77,7 @@ class SiteAdmissions : public std::enable_shared_from_this<SiteAdmissions> {
   };
   using AskedPtr = std::shared_ptr<Asked>;
 
+  [[nodiscard]] Watts accelerator_power(const jobs::AdmissionRequest& request) const;
   void find_power(const jobs::AdmissionRequest& request, work::Done<KnownPower> done);
   void find_power_like(const jobs::AdmissionRequest& request, work::Done<KnownPower> done);
   void decide(const AskedPtr& asked);

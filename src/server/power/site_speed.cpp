@@ -52,9 +52,10 @@ void add_speeds(const jobs::SiteDocument& document, const std::vector<int>& acce
   const model::SiteDescription& site = document.site;
   std::vector<Watts> most(site.domains.size());
   for (const SiteJobView& job : view.jobs) {
+    const Watts job_most = std::max(job.counted, job.accelerators * document.accelerator_power[job.domain]);
     for (int d = job.domain; d >= 0; d = site.domains[d].parent) {
       SiteDomainView& domain = view.domains[d];
-      most[d] += std::max(job.counted, job.accelerators * document.accelerator_power);
+      most[d] += job_most;
       domain.planned += job.planned;
       domain.baseline += job.baseline;
       if (job.reported) domain.planned_of_reporting += job.planned;

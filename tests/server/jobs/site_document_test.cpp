@@ -26,7 +26,7 @@ TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   const auto read = parse_site_document(
       R"({"name":"hall","objective":"max-min","pue":1.2,"lease_s":30,"dwell_s":0,"pacing":true,"domains":[{"name":"hall"},)"
       R"({"name":"row","limits":[{"from_s":5,"limit_w":700},{"from_s":9}],"limits_unread":"event e1","constant_w":10,)"
-      R"("window_s":2.5,"ramp_up_w_per_s":2}],)"
+      R"("window_s":2.5,"ramp_up_w_per_s":2,"accelerator_w":300},{"name":"rack","parent":"row"}],)"
       R"("hosts":[{"prefix":"a-","domain":"row"}],"teams":[{"name":"vision","least_rate":0.9,"priority":4},)"
       R"({"name":"speech"}]})",
       "body");
@@ -35,12 +35,14 @@ TEST(SiteDocumentTest, IsReadAsItIsWritten) {
   EXPECT_EQ(read->site.domains[1].window, Seconds(2.5));
   EXPECT_EQ(read->site.domains[0].window, std::nullopt);
   EXPECT_EQ(read->hosts[0].domain, 1);
+  EXPECT_EQ(read->accelerator_power, (std::vector{Watts(1000), Watts(300), Watts(300)}));
   EXPECT_EQ(read->teams[0].priority, 4);
   EXPECT_EQ(read->teams[1].least_rate, std::nullopt);
   const std::string text = format_site_document(*read);
   const auto again = parse_site_document(text, "body");
   ASSERT_TRUE(again.ok()) << text;
   EXPECT_EQ(format_site_document(*again), text);
+  EXPECT_EQ(again->accelerator_power, read->accelerator_power);
   EXPECT_TRUE(again->pacing);
 }
 
@@ -66,6 +68,12 @@ TEST(SiteDocumentTest, AnErrorNamesTheDomain) {
   EXPECT_EQ(in_row(R"("parent":"row")"), "site: domains[1].parent: 'row'; allowed: the name of a domain before it");
   EXPECT_EQ(in_row(R"("constant_w":-2)"), "site: domains[1].constant_w: -2; allowed: 0 to 1000000000000");
   EXPECT_EQ(in_row(R"("window_s":-1)"), "site: domains[1].window_s: -1; allowed: 0 to 86400");
+  EXPECT_EQ(in_row(R"("accelerator_w":1001)"),
+            "site: domains[1].accelerator_w: 1001; allowed: 0 to 1000, that of the domain around");
+  EXPECT_EQ(in_row(R"("accelerator_w":-1)"),
+            "site: domains[1].accelerator_w: -1; allowed: 0 to 1000, that of the domain around");
+  EXPECT_EQ(error_in(R"({"domains":[{"name":"hall","accelerator_w":300}]})"),
+            "site: domains[0].accelerator_w: 300; allowed: none, since the first domain is the site");
   EXPECT_EQ(in_row(R"("ramp_down_w_per_s":0)"),
             "site: domains[1].ramp_down_w_per_s: 0; allowed: 0.001 to 1000000000000");
   EXPECT_EQ(in_row(R"("limits":[{"limit_w":-5}])"),

@@ -17,7 +17,7 @@ struct Step {
   std::optional<double> limit_w;
 };
 struct Domain {
-  std::string name, parent, constant_w = "0", window_s = {};
+  std::string name, parent, constant_w = "0", window_s = {}, accelerator_w = {};
   std::vector<Step> limits;
 };
 
@@ -61,6 +61,10 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.window_s = option.value;
       }
+    } else if (named("accelerator_w.")) {
+      for (Domain& domain : domains) {
+        if (domain.name == option.name.substr(14)) domain.accelerator_w = option.value;
+      }
     } else if (named("parent.")) {
       for (Domain& domain : domains) {
         if (domain.name == option.name.substr(7)) domain.parent = option.value;
@@ -75,7 +79,7 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
     } else {
       const auto limits = limits_of(option.value, start_s);
       if (!limits) return limits.error();
-      domains.push_back({option.name, "", "0", "", *limits});
+      domains.push_back({option.name, "", "0", "", "", *limits});
     }
   }
   return json_object([&](JsonWriter& f) {
@@ -86,6 +90,9 @@ Result<std::string> site_document(const ScenarioStep& step, double start_s) {
                                      of("parent", domain.parent);
                                      of.always("constant_w", JsonRaw{domain.constant_w});
                                      if (!domain.window_s.empty()) of.always("window_s", JsonRaw{domain.window_s});
+                                     if (!domain.accelerator_w.empty()) {
+                                       of.always("accelerator_w", JsonRaw{domain.accelerator_w});
+                                     }
                                      of.always("limits", JsonList{domain.limits, [](const Step& limit) {
                                                                     return JsonObject{[&limit](JsonWriter& at) {
                                                                       at.always("from_s", limit.from_s);
