@@ -14,6 +14,7 @@ namespace perseus::power {
 namespace {
 
 constexpr const char* kReadingsKey = "site/meter/readings";
+constexpr const char* kRefusedKey = "site/meter/refused";
 constexpr const char* kCorrectionsKey = "site/meter/corrections";
 
 struct StoredReading {
@@ -62,9 +63,12 @@ Watts median_of(std::vector<Watts> readings) {
 Status SiteMeters::open(store::Store& from) {
   const auto readings = from.blob(kReadingsKey);
   if (!readings) return readings.error();
+  const auto refused = from.blob(kRefusedKey);
+  if (!refused) return refused.error();
   const auto corrections = from.blob(kCorrectionsKey);
   if (!corrections) return corrections.error();
   if (*readings) readings_ = readings_in(**readings);
+  if (*refused) refused_ = readings_in(**refused);
   if (*corrections) corrections_ = corrections_in(**corrections);
   return Ok{};
 }
@@ -121,13 +125,17 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
     const auto domain = std::ranges::find(document.site.domains, reading.domain, &model::DescribedDomain::name);
     const Watts allowed = kFar * most[static_cast<std::size_t>(domain - document.site.domains.begin())];
     if (allowed > Watts(0) && reading.power > allowed) {
-      refused_[reading.domain] = {now_s, reading.power.value()};
-      return done(Error{ErrorCode::usage,
-                        fmt::format("{}power_w: {:g}; allowed: at most {:g}, twice what '{}' draws with all its "
-                                    "accelerators at accelerator_w, or its greatest limit",
-                                    at, reading.power.value(), allowed.value(), reading.domain)});
+      refused_[reading.domain] = {{now_s, reading.power.value()}};
+      return store_refused(
+          [done = std::move(done),
+           error = Error{ErrorCode::usage,
+                         fmt::format("{}power_w: {:g}; allowed: at most {:g}, twice what '{}' draws with all its "
+                                     "accelerators at accelerator_w, or its greatest limit",
+                                     at, reading.power.value(), allowed.value(), reading.domain)}](const Result<Ok>&) {
+            done(error);
+          });
     }
-    refused_.erase(reading.domain);
+    if (refused_.erase(reading.domain) > 0) store_refused([](const Result<Ok>&) {});
     const double at_s = reading.at_s == 0 ? now_s : reading.at_s;
     std::vector<Reading>& list = next[reading.domain];
     if (at_s > now_s + kAhead_s) {
@@ -151,6 +159,10 @@ void SiteMeters::take(const jobs::SiteDocument& document, std::span<const Watts>
                   });
 }
 
+void SiteMeters::store_refused(work::Done<Ok> done) {
+  store_.put_blob({kRefusedKey, readings_text(refused_)}, std::move(done));
+}
+
 std::optional<Watts> SiteMeters::last(const std::string& domain, double now_s) const {
   const auto known = readings_.find(domain);
   if (known == readings_.end()) return std::nullopt;
@@ -163,8 +175,8 @@ std::optional<Watts> SiteMeters::last(const std::string& domain, double now_s) c
 
 std::optional<Watts> SiteMeters::refused(const std::string& domain, double now_s) const {
   const auto known = refused_.find(domain);
-  if (known == refused_.end() || known->second.at_s < now_s - kFresh_s) return std::nullopt;
-  return Watts(known->second.power_w);
+  if (known == refused_.end() || known->second.back().at_s < now_s - kFresh_s) return std::nullopt;
+  return Watts(known->second.back().power_w);
 }
 
 std::vector<double> SiteMeters::factors(const jobs::SiteDocument& document, double now_s) const {

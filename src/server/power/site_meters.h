@@ -1,12 +1,12 @@
 // Readings of a site's meters, and by how much they correct the limits of their domains.
 //
-// Problem: readings and corrections must survive a restart.
+// Problem: readings, also a refused one, which an alert names, and corrections must survive a restart.
 // Input:   readings; what a domain is expected to draw, while no grant changes in it.
 // Output:  last(): the median of the last three readings, none of them older than kFresh_s. factors(): per domain, what
 //          its limit as metered is to be divided by (planning/site/power_correction.h).
 // Errors:  take(): usage: an unknown domain, a time ahead of the server's, or not after the domain's last reading;
 //          then no reading counts. Those of the store.
-// Cost:    a write per call of take(), one per call of correct() that uses a reading.
+// Cost:    a write per call of take(), and per refused reading, one per call of correct() that uses a reading.
 // Threads: io thread.
 // Source:  docs/decisions/0055.
 #pragma once
@@ -53,18 +53,18 @@ class SiteMeters : public std::enable_shared_from_this<SiteMeters> {
     double at_s = 0, power_w = 0;
   };
   using Readings = std::map<std::string, std::vector<Reading>>;
-  using Refused = std::map<std::string, Reading>;
   using Corrections = std::map<std::string, site::MeterCorrection>;
 
   static Readings readings_in(std::string_view text);
   static Corrections corrections_in(std::string_view text);
   [[nodiscard]] std::string readings_text(const Readings& readings) const;
   [[nodiscard]] std::string corrections_text() const;
+  void store_refused(work::Done<Ok> done);
 
   work::StoreAccess& store_;
   const Clock& clock_;
   Readings readings_;        ///< by domain, in order of time
-  Refused refused_;          ///< by domain
+  Readings refused_;         ///< by domain: its last reading, if it was refused
   Corrections corrections_;  ///< by domain
 };
 
