@@ -506,6 +506,10 @@ class Operations(ServerCase):
         most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         self.assertGreaterEqual(places(self.server), min(most, 20000))
 
+    def test_the_client_of_postgresql_is_not_loaded_for_sqlite(self):
+        """It brings 20 libraries, and 3.5 MB."""
+        self.assertNotIn("libpq", pathlib.Path(f"/proc/{self.server.process.pid}/maps").read_text())
+
     def test_more_connections_than_files(self):
         self.server.stop()
         self.server = Server(self.data, prefix=("prlimit", "--nofile=100"))

@@ -189,8 +189,8 @@ routes::ApiOptions ServerProcess::options_of_api() {
   routes::ApiOptions options = api_options(config_);
   options.metrics = metrics_;
   options.version = PERSEUS_VERSION;
-  options.openapi = openapi_text();
-  options.dashboard = report::dashboard_page();
+  options.openapi = [] { return std::string(openapi_text()); };
+  options.dashboard = report::dashboard_page;
   options.later = post_from("exchange");
   options.read_large = [this](work::Executor::Work work) {
     workers_->submit(work::Executor::Kind::request, std::move(work));

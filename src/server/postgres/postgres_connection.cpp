@@ -34,11 +34,11 @@ std::string one_line(std::string_view message) {
 /// password these are parts of the password.
 void check_form(const std::string& connection) {
   struct Free {
-    void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+    void operator()(PQconninfoOption* options) const { libpq().conninfo_free(options); }
   };
   char* message = nullptr;
-  const std::unique_ptr<PQconninfoOption, Free> options(PQconninfoParse(connection.c_str(), &message));
-  PQfreemem(message);
+  const std::unique_ptr<PQconninfoOption, Free> options(libpq().conninfo_parse(connection.c_str(), &message));
+  libpq().free_memory(message);
   bool right = options != nullptr;
   for (const PQconninfoOption* option = options.get(); right && option->keyword != nullptr; ++option) {
     const std::string_view name = option->keyword, value = option->val == nullptr ? "" : option->val;
@@ -89,18 +89,19 @@ std::string array_literal(std::span<const std::optional<double>> numbers) {
   return literal + "}";
 }
 
-int PostgresRows::affected() const { return std::atoi(PQcmdTuples(result_.get())); }
+int PostgresRows::affected() const { return std::atoi(libpq().cmd_tuples(result_.get())); }
 
 std::string PostgresRows::text(int row, int column) const {
-  return {PQgetvalue(result_.get(), row, column), static_cast<std::size_t>(PQgetlength(result_.get(), row, column))};
+  return {libpq().get_value(result_.get(), row, column),
+          static_cast<std::size_t>(libpq().get_length(result_.get(), row, column))};
 }
 
 std::int64_t PostgresRows::integer(int row, int column) const {
-  return std::strtoll(PQgetvalue(result_.get(), row, column), nullptr, 10);
+  return std::strtoll(libpq().get_value(result_.get(), row, column), nullptr, 10);
 }
 
 double PostgresRows::number(int row, int column) const {
-  const char* text = PQgetvalue(result_.get(), row, column);
+  const char* text = libpq().get_value(result_.get(), row, column);
   double value = 0;
   std::from_chars(text, text + std::strlen(text), value);
   return value;
@@ -121,24 +122,24 @@ PostgresConnection::PostgresConnection(const std::string& connection, Patience p
   const char* timeout_s = patience == Patience::long_ ? "30" : "3";
   const std::array<const char*, 9> values{timeout_s,          "10000", "5", "perseus", "2", "3", "read-write",
                                           connection.c_str(), nullptr};
-  connection_.reset(PQconnectdbParams(keywords.data(), values.data(), 1));
+  connection_.reset(libpq().connect_db_params(keywords.data(), values.data(), 1));
   if (connection_ == nullptr || lost()) fail(nullptr);
-  PQsetNoticeProcessor(
+  libpq().set_notice_processor(
       connection_.get(), [](void*, const char*) {}, nullptr);  // failures are returned instead
-  PQsetClientEncoding(connection_.get(), "UTF8");
+  libpq().set_client_encoding(connection_.get(), "UTF8");
   script(kSession);
   opened_ = true;
 }
 
 PostgresRows PostgresConnection::script(const std::string& sql) {
-  return checked(PQexec(connection_.get(), sql.c_str()));
+  return checked(libpq().exec(connection_.get(), sql.c_str()));
 }
 
 PostgresRows PostgresConnection::run(const char* sql, std::span<const PostgresValue> values, bool as_bytes) {
   const auto [known, is_new] = prepared_.try_emplace(sql, fmt::format("s{}", prepared_.size()));
   if (is_new) {
     try {
-      checked(PQprepare(connection_.get(), known->second.c_str(), sql, 0, nullptr));
+      checked(libpq().prepare(connection_.get(), known->second.c_str(), sql, 0, nullptr));
     } catch (const PostgresFailure&) {
       prepared_.erase(known);
       throw;
@@ -154,13 +155,13 @@ PostgresRows PostgresConnection::run(const char* sql, std::span<const PostgresVa
     lengths.push_back(static_cast<int>(value.text().size()));
     formats.push_back(value.is_bytes() ? 1 : 0);
   }
-  return checked(PQexecPrepared(connection_.get(), known->second.c_str(), static_cast<int>(values.size()), texts.data(),
-                                lengths.data(), formats.data(), as_bytes ? 1 : 0));
+  return checked(libpq().exec_prepared(connection_.get(), known->second.c_str(), static_cast<int>(values.size()),
+                                       texts.data(), lengths.data(), formats.data(), as_bytes ? 1 : 0));
 }
 
 PostgresRows PostgresConnection::checked(PGresult* result) {
   PostgresRows rows(result);
-  const ExecStatusType status = PQresultStatus(result);
+  const ExecStatusType status = libpq().result_status(result);
   if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) fail(result);
   return rows;
 }
@@ -168,7 +169,7 @@ PostgresRows PostgresConnection::checked(PGresult* result) {
 void PostgresConnection::fail(const PGresult* result) const {
   PostgresFailure failure;
   failure.lost = connection_ == nullptr || lost();
-  const char* field = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  const char* field = result == nullptr ? nullptr : libpq().result_error_field(result, PG_DIAG_SQLSTATE);
   const std::string_view state = field == nullptr ? "" : field;
   const std::string_view kind = state.substr(0, 2);
   failure.retry = state == "40001" || state == "40P01";  // could not serialize; deadlock
@@ -178,10 +179,10 @@ void PostgresConnection::fail(const PGresult* result) const {
   failure.error.code = of_value ? ErrorCode::invalid_input : ErrorCode::unavailable;
   // Clients of the server read this message. libpq's own text quotes the SQL, and names host and user when the
   // connection is lost.
-  const char* primary = result == nullptr ? nullptr : PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  const char* primary = result == nullptr ? nullptr : libpq().result_error_field(result, PG_DIAG_MESSAGE_PRIMARY);
   const std::string why = opened_ && failure.lost ? "the connection is lost"
                           : primary != nullptr    ? std::string(primary)
-                                                  : PQerrorMessage(connection_.get());
+                                                  : libpq().error_message(connection_.get());
   failure.error.message = "database: " + one_line(why);
   throw failure;  // NOLINT(*-throw-by-value-catch-by-reference)
 }

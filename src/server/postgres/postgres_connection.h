@@ -10,8 +10,6 @@
 // Threads: one at a time.
 #pragma once
 
-#include <libpq-fe.h>
-
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -22,6 +20,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "server/postgres/libpq_library.h"
 
 namespace perseus::postgres {
 
@@ -56,16 +55,16 @@ std::string array_literal(std::span<const std::optional<double>> numbers);
 class PostgresRows {
  public:
   explicit PostgresRows(PGresult* result) : result_(result) {}
-  [[nodiscard]] int size() const { return PQntuples(result_.get()); }
+  [[nodiscard]] int size() const { return libpq().num_tuples(result_.get()); }
   [[nodiscard]] int affected() const;  ///< by an INSERT, UPDATE or DELETE
   [[nodiscard]] std::string text(int row, int column) const;
   [[nodiscard]] std::int64_t integer(int row, int column) const;
   [[nodiscard]] double number(int row, int column) const;
-  [[nodiscard]] bool is_null(int row, int column) const { return PQgetisnull(result_.get(), row, column) != 0; }
+  [[nodiscard]] bool is_null(int row, int column) const { return libpq().get_is_null(result_.get(), row, column) != 0; }
 
  private:
   struct Clear {
-    void operator()(PGresult* result) const { PQclear(result); }
+    void operator()(PGresult* result) const { libpq().clear(result); }
   };
   std::unique_ptr<PGresult, Clear> result_;
 };
@@ -96,11 +95,11 @@ class PostgresConnection {
     return run(sql, std::span(values.begin(), values.size()));
   }
 
-  [[nodiscard]] bool lost() const { return PQstatus(connection_.get()) != CONNECTION_OK; }
+  [[nodiscard]] bool lost() const { return libpq().status(connection_.get()) != CONNECTION_OK; }
 
  private:
   struct Finish {
-    void operator()(PGconn* connection) const { PQfinish(connection); }
+    void operator()(PGconn* connection) const { libpq().finish(connection); }
   };
   PostgresRows checked(PGresult* result);
   [[noreturn]] void fail(const PGresult* result) const;

@@ -75,9 +75,9 @@ struct DiskHealth {
 struct ApiOptions {
   std::string version;
   jobs::EnergyFactors factors;
-  std::string openapi;                                  ///< the file's text
-  std::string dashboard;                                ///< the page's text
-  std::function<http::HttpServerCounts()> connections;  ///< for /metrics; may be empty
+  std::function<std::string()> openapi = [] { return std::string(); };    ///< the file's text
+  std::function<std::string()> dashboard = [] { return std::string(); };  ///< the page's text
+  std::function<http::HttpServerCounts()> connections;                    ///< for /metrics; may be empty
   std::vector<std::string> hosts;  ///< names by which clients know the server; empty: any, with a token
   /// Runs a piece of work on the io thread after the present one; empty: at once.
   store::Post later;
@@ -278,10 +278,12 @@ class Api {
   const Clock& clock_;
   ApiOptions options_;
   http::KnownHosts hosts_;
-  /// Immutable text, plain and compressed, with its entity tags.
+  /// Immutable text, with the entity tags of it plain and compressed. Plain, it is made for each request: browsers do
+  /// not ask for that.
   struct Page {
-    explicit Page(std::string text);
-    std::shared_ptr<const std::string> plain, compressed;
+    explicit Page(std::function<std::string()> text);
+    std::function<std::string()> plain;
+    std::shared_ptr<const std::string> compressed;
     std::string plain_tag, compressed_tag;
   };
   static http::HttpResponse response_with(const Page& page, const http::HttpRequest& request, std::string content_type);

@@ -14,17 +14,21 @@
 
 namespace perseus::routes {
 
-Api::Page::Page(std::string text)
-    : plain(std::make_shared<const std::string>(std::move(text))),
-      compressed(std::make_shared<const std::string>(http::gzipped(*plain))),
-      plain_tag(report::entity_tag(*plain)),
-      compressed_tag(report::entity_tag(*compressed)) {}
+Api::Page::Page(std::function<std::string()> text) : plain(std::move(text)) {
+  const std::string once = plain();
+  compressed = std::make_shared<const std::string>(http::gzipped(once));
+  plain_tag = report::entity_tag(once);
+  compressed_tag = report::entity_tag(*compressed);
+}
 
 http::HttpResponse Api::response_with(const Page& page, const http::HttpRequest& request, std::string content_type) {
   const bool compress = http::accepts_gzip(request);
   const std::string& tag = compress ? page.compressed_tag : page.plain_tag;
-  http::HttpResponse response{200, std::move(content_type), compress ? page.compressed : page.plain, {}};
-  if (request.header("If-None-Match") == tag) response = {304, "", nullptr, {}};
+  http::HttpResponse response{304, "", nullptr, {}};
+  if (request.header("If-None-Match") != tag) {
+    const auto body = compress ? page.compressed : std::make_shared<const std::string>(page.plain());
+    response = {200, std::move(content_type), body, {}};
+  }
   response.headers = {{"Cache-Control", "no-cache"}, {"ETag", tag}, {"Vary", "Accept-Encoding"}};
   if (compress && response.status == 200) response.headers.emplace_back("Content-Encoding", "gzip");
   return response;
