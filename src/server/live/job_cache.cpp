@@ -336,7 +336,9 @@ void JobCache::was_changed(LiveJob& live, std::vector<JobOutbox::Entry> entries)
 
 void JobCache::fail(LiveJob& live, std::vector<JobOutbox::Entry> entries, const Error& error) {
   if (live.committed == 0) {
-    forget(std::string(live.job.id));  // the job was never created
+    const std::string id = live.job.id;
+    forget(id);  // the job was not created, or the answer was lost: it is looked for again
+    wake_again(id, clock_.now_s());
   } else {
     live.stale_ = true;
     shadows_.begin(live);

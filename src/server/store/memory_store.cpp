@@ -13,7 +13,9 @@ void MemoryStore::write(Done<T> done, Work work) {
   post_(
       [alive = std::weak_ptr(alive_), database = database_, done = std::move(done), work = std::move(work)]() mutable {
         const auto& failure = database->failure ? database->failure : database->write_failure;
-        if (!alive.expired()) done(failure ? Result<T>(*failure) : Result<T>(work()));
+        if (alive.expired()) return;
+        Result<T> made = failure ? Result<T>(*failure) : Result<T>(work());
+        done(made && database->lost_answer ? Result<T>(*database->lost_answer) : std::move(made));
       });
 }
 

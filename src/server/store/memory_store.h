@@ -6,7 +6,7 @@
 // Output:  as in store.h. A write runs when Post runs it, at any later time on the one thread, never inside the call;
 //          writes that have not run when the store is destroyed are lost, as in a crash.
 // Errors:  as in store.h; while `database.failure` is set, every call fails with it and changes nothing;
-//          `write_failure` does the same to writes.
+//          `write_failure` does the same to writes, and `lost_answer` after they are made.
 // Cost:    a map.
 #pragma once
 
@@ -40,6 +40,7 @@ struct MemoryDatabase {
   std::map<std::string, TokenRow, std::less<>> tokens;
   std::optional<Error> failure;
   std::optional<Error> write_failure;  ///< of writes only, as on a full disk
+  std::optional<Error> lost_answer;    ///< writes are made and fail with it: the connection broke during the commit
   bool may_read = true;  ///< false: a read is a programming error, as on a thread that must not wait for the store
 };
 

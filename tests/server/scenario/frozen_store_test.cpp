@@ -230,6 +230,22 @@ TEST_F(FrozenStore, RegistrationsWithAKeyCountFromTheStartToo) {
   EXPECT_EQ(target.service().owned_by("mine").jobs, 5) << "once each";
 }
 
+TEST_F(FrozenStore, AJobWhoseRegistrationLostItsAnswerIsListedOnceTheStoreAnswers) {
+  jobs::RegisterJob request;
+  request.degrees = {1, 2, 1};
+  request.facts["token"] = "mine";
+  std::optional<Result<jobs::RegisterJobAnswer>> registered;
+  target.lose_answers(true);
+  target.service().register_job(request, into(registered));
+  target.settle();
+  ASSERT_TRUE(is_unavailable(registered));
+  ASSERT_EQ(target.database().jobs.size(), 2U) << "it is there all the same";
+  target.lose_answers(false);
+  target.go_to(3);
+  (void)target.service().job_list();
+  EXPECT_EQ(target.service().owned_by("mine").jobs, 1);
+}
+
 TEST_F(FrozenStore, TheStoredBytesOfATokenAreKnownFromTheStart) {
   jobs::RegisterJob request;
   request.degrees = {1, 2, 1};

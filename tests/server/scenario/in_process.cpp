@@ -54,6 +54,18 @@ void InProcess::stay_down(double seconds, const std::function<void()>& meanwhile
   restart();
 }
 
+void InProcess::lose_power() {
+  kill();
+  frozen_ = false;
+  restart();
+}
+
+void InProcess::sleep_until(double seconds) {
+  clock_.turn_to(std::max(start_s_ + seconds, clock_.now_s()));
+  service_->tick();
+  settle();
+}
+
 void InProcess::stop_and_start() {
   auto kept = std::make_shared<bool>(false);
   service_->drain(options_.store_answers_s, [kept](const Result<Ok>&) { *kept = true; });
@@ -271,6 +283,11 @@ int InProcess::wait_for_plan(const jobs::WaitForPlan& request) {
 std::optional<Result<jobs::PlanAnswer>> InProcess::answer_of(int wait) { return *waits_[wait]; }
 void InProcess::close_wait(int wait) {
   service_->wait_closed(wait_ids_[wait]);
+  settle();
+}
+
+void InProcess::lose_wait(int wait) {
+  service_->cancel_wait(wait_ids_[wait]);
   settle();
 }
 

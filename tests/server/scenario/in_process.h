@@ -47,6 +47,8 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   int wait_for_plan(const jobs::WaitForPlan& request) override;
   std::optional<Result<jobs::PlanAnswer>> answer_of(int wait) override;
   void close_wait(int wait) override;
+  /// The connection of a wait ends on its way, not by the rank's host.
+  void lose_wait(int wait);
   void go_to(double seconds) override;
   [[nodiscard]] double now_s() const override { return clock_.now_s(); }
   bool hold_work(bool hold) override;
@@ -54,11 +56,20 @@ class InProcess final : public ScenarioTarget, public work::Executor {
   void stop_and_start() override;
   /// The server is killed now and starts again at `seconds`; `meanwhile` is called every quarter of a second.
   void stay_down(double seconds, const std::function<void()>& meanwhile);
+  /// Server and database lose power, and start again.
+  void lose_power();
+  /// The machine sleeps: nothing happens until then.
+  void sleep_until(double seconds);
   bool break_store(bool broken) override;
   bool freeze_store(bool frozen) override;
   bool fill_disk(bool full) override {
     database_->write_failure = full ? std::optional(Error{ErrorCode::unavailable, "the disk is full"}) : std::nullopt;
     return true;
+  }
+  /// The store makes changes, and its answers are lost.
+  void lose_answers(bool lost) {
+    database_->lost_answer =
+        lost ? std::optional(Error{ErrorCode::unavailable, "the connection broke during the commit"}) : std::nullopt;
   }
   bool lose_job(const std::string& job) override { return database_->jobs.erase(job) > 0; }
 
