@@ -7,13 +7,14 @@
 #include <fstream>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "training/device/supported_clocks.h"
 
 namespace perseus::testing {
 namespace {
 
-constexpr double kBlocking_w = 70, kPatience_s = 25;
+constexpr double kPatience_s = 25;
 const std::vector<int> kClocks(kSmallClocks.begin(), kSmallClocks.end());
 
 struct Measured {
@@ -98,26 +99,45 @@ Watts mean_power_at(int microbatches, int mhz) {
   return mean_power({microbatches, {all, all}});
 }
 
-BudgetedRank::BudgetedRank(std::string job, int rank, int microbatches)
-    : job_(std::move(job)), rank_(rank), microbatches_(microbatches) {}
+BudgetedRank::BudgetedRank(std::string job, int rank, int microbatches, std::string host)
+    : job_(std::move(job)), host_(std::move(host)), rank_(rank), microbatches_(microbatches) {}
 
-void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces) {
+void BudgetedRank::start(InProcess& server, bool keeps_budgets, bool paces, work::Done<jobs::RegisterRankAnswer> done) {
   jobs::RegisterRank request;
   request.job = job_;
-  request.rank = request.pp_rank = rank_;
+  request.rank = rank_;
+  request.dp_rank = rank_ / 2;
+  request.pp_rank = rank_ % 2;
+  request.host = host_;
   request.accelerator = fmt::format("{}-gpu-{}", job_, rank_);
   request.epoch = ++epoch_;
   request.keeps_budgets = keeps_budgets_ = keeps_budgets;
   request.paces = paces_ = keeps_budgets && paces;
   period_s_ = 0;
   ahead_.clear();
-  (void)server.register_rank(request).ok();  // a store that fails: asked again below
+  // Where the store fails, it is registered by a later call, or not at all.
+  server.service().register_rank(request, std::move(done));
+  server.settle();
   version_ = 0;
   plan_.clear();
   lease_s_.reset();
   limit_ = std::make_unique<clock_control::ClockLimit>();
   wait_.reset();
   ask_s_ = server.now_s();
+}
+
+void BudgetedRank::end(InProcess& server, bool closes) {
+  for (const int wait : std::exchange(open_, {})) {
+    if (server.answer_of(wait)) continue;
+    closes ? server.close_wait(wait) : server.lose_wait(wait);
+  }
+  wait_.reset();
+}
+
+void BudgetedRank::disconnected(double now_s) {
+  wait_.reset();
+  open_.clear();
+  ask_s_ = now_s;
 }
 
 void BudgetedRank::act(InProcess& server, Dice& dice) {
@@ -128,8 +148,10 @@ void BudgetedRank::act(InProcess& server, Dice& dice) {
   }
   if (!wait_ && now_s >= ask_s_) {
     jobs::WaitForPlan request{job_, rank_, version_, std::nullopt, std::nullopt, epoch_};
-    if (dice.one_in(10)) (void)server.wait_for_plan(request);  // sent twice; the first answer is not read
+    std::erase_if(open_, [&](int wait) { return server.answer_of(wait).has_value(); });
+    if (dice.one_in(10)) open_.push_back(server.wait_for_plan(request));  // sent twice; the first answer is not read
     wait_ = server.wait_for_plan(request);
+    open_.push_back(*wait_);
     asked_s_ = now_s;
     arrives_s_.reset();
   }

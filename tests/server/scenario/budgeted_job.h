@@ -32,14 +32,22 @@ struct TwoStageClocks {
 Watts mean_power(const TwoStageClocks& clocks);
 /// Everything at that clock.
 Watts mean_power_at(int microbatches, int mhz);
+inline constexpr double kBlocking_w = 70;  ///< of small_profile()
 inline constexpr std::array kSmallClocks{1410, 1290, 1170, 1050, 930, 810};
 
 class BudgetedRank {
  public:
-  BudgetedRank(std::string job, int rank, int microbatches);
+  /// `rank`: of the pipeline rank / 2, its stage rank % 2.
+  BudgetedRank(std::string job, int rank, int microbatches, std::string host = {});
 
   /// Registers this rank's process anew: it forgets its plan.
-  void start(InProcess& server, bool keeps_budgets, bool paces = false);
+  void start(
+      InProcess& server, bool keeps_budgets, bool paces = false,
+      work::Done<jobs::RegisterRankAnswer> done = [](const auto&) {});
+  /// Its process ends: the host's kernel closes its connection, or the host is cut off.
+  void end(InProcess& server, bool closes);
+  /// The server has gone: the connection on which it waited is closed.
+  void disconnected(double now_s);
   /// Asks, and takes what has arrived.
   void act(InProcess& server, Dice& dice);
   /// No message leaves or arrives until then.
@@ -50,6 +58,11 @@ class BudgetedRank {
   [[nodiscard]] double period_s(double now_s) const;
   /// Of the plan that it follows; 0: none, or one whose lease has ended.
   [[nodiscard]] std::int64_t version(double now_s) const { return is_expired(now_s) ? 0 : version_; }
+  [[nodiscard]] std::optional<int> waits() const { return wait_; }
+  /// When it asked for the answer that it waits for, and the version that it named.
+  [[nodiscard]] double asked_s() const { return asked_s_; }
+  [[nodiscard]] std::int64_t named_version() const { return version_; }
+  [[nodiscard]] std::int64_t epoch() const { return epoch_; }
   /// For messages of failures.
   [[nodiscard]] std::string text(double now_s) const;
 
@@ -58,7 +71,7 @@ class BudgetedRank {
   void arrives(const jobs::PlanAnswer& answer, double now_s);
   void obey(const jobs::PowerBudget& budget, double now_s);
 
-  std::string job_;
+  std::string job_, host_;
   int rank_ = 0, microbatches_ = 0;
   std::int64_t epoch_ = 0, version_ = 0;
   bool keeps_budgets_ = true;
@@ -70,6 +83,7 @@ class BudgetedRank {
   std::unique_ptr<clock_control::ClockLimit> limit_ = std::make_unique<clock_control::ClockLimit>();
   double cut_off_until_s_ = 0, ask_s_ = 0, asked_s_ = 0;
   std::optional<int> wait_;
+  std::vector<int> open_;            ///< its connections on which it waits, or waited
   std::optional<double> arrives_s_;  ///< of the answer to `wait_`
   bool lost_ = false;
 };

@@ -4,7 +4,6 @@
 #include <rapidcheck/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <map>
 #include <set>
@@ -13,7 +12,7 @@
 #include "oracles/dice.h"
 #include "server/jobs/event.h"
 #include "server/jobs/job.h"
-#include "server/jobs/pipeline_input.h"
+#include "tests/server/scenario/deployed_plan.h"
 #include "tests/server/scenario/in_process.h"
 #include "tests/server/scenario/stored_log.h"
 
@@ -22,92 +21,6 @@ namespace {
 
 using namespace jobs;
 using namespace service;
-
-struct FrontierTimes {
-  model::Frontier frontier;
-  Watts waiting;
-};
-const FrontierTimes& frontier_of(const store::MemoryDatabase& database, const std::string& input) {
-  static std::map<std::string, FrontierTimes> known;
-  auto found = known.find(input);
-  if (found == known.end()) {
-    auto parsed = jobs::parse_frontier(input, database.blobs.at("frontier/" + input));
-    PERSEUS_CHECK(parsed.ok(), "a stored frontier");
-    const Watts waiting = parsed->dag.total_blocking_power();
-    found = known.emplace(input, FrontierTimes{std::move(parsed->frontier), waiting}).first;
-  }
-  return found->second;
-}
-
-/// The slowest point that is fast enough, by looking at every point.
-int slowest_within(const model::Frontier& frontier, Seconds deadline) {
-  for (std::size_t i = 0; i < frontier.points.size(); ++i) {
-    if (frontier.points[i].time <= (1 + 1e-9) * deadline) return static_cast<int>(i);
-  }
-  return static_cast<int>(frontier.points.size()) - 1;
-}
-
-/// The time between these at which the pipelines (waiting stragglers included) draw least, by trying all.
-Seconds cheapest(const std::vector<const FrontierTimes*>& pipelines, const std::vector<double>& degrees,
-                 Seconds at_least, Seconds at_most) {
-  const auto energy = [&](Seconds time) {
-    Joules sum;
-    for (std::size_t p = 0; p < pipelines.size(); ++p) {
-      const auto& points = pipelines[p]->frontier.points;
-      sum += pipelines[p]->waiting * time;
-      if (degrees[p] <= 1) sum += points[slowest_within(pipelines[p]->frontier, time)].effective_energy;
-    }
-    return sum;
-  };
-  Seconds best = at_least;
-  for (std::size_t p = 0; p < pipelines.size(); ++p) {
-    if (degrees[p] > 1) continue;
-    for (const model::FrontierPoint& point : pipelines[p]->frontier.points) {
-      const bool allowed = point.time > at_least && point.time <= (1 + 1e-9) * at_most;
-      if (allowed && energy(point.time) < energy(best)) best = point.time;
-    }
-  }
-  return best;
-}
-
-void check_deployed_point(const store::MemoryDatabase& database, const jobs::Job& job, double now_s) {
-  if (!job.plan || !job.live()) return;
-  std::vector<double> degrees(job.num_pipelines(), 1);
-  for (const jobs::Notice& n : job.notices) {
-    RC_ASSERT(n.in_force || n.effective_s > now_s);
-    if (n.in_force) degrees[n.pipeline] = std::max(degrees[n.pipeline], n.degree);
-  }
-  Seconds at_least;
-  Seconds t_min;
-  std::vector<const FrontierTimes*> pipelines;
-  for (int p = 0; p < job.num_pipelines(); ++p) {
-    pipelines.push_back(&frontier_of(database, job.input_of[p]));
-    const Seconds own = pipelines.back()->frontier.points.back().time;
-    t_min = std::max(t_min, own);
-    at_least = std::max(at_least, degrees[p] * own);
-  }
-  double tolerated = 1;
-  if (const auto found = job.policies.find("max_slowdown"); found != job.policies.end()) {
-    const auto& policy = std::get<jobs::MaxSlowdown>(found->second);
-    double level = -INFINITY;
-    for (const auto& sample : policy.signal) {
-      if (sample.from_s <= now_s) level = sample.value;
-    }
-    if (level > policy.threshold) tolerated = policy.slowdown;
-  }
-  Seconds pace = cheapest(pipelines, degrees, at_least, std::max(at_least, tolerated * t_min));
-  if (const auto found = job.policies.find("pinned"); found != job.policies.end()) {
-    const auto& points = frontier_of(database, job.input_of[0]).frontier.points;
-    const auto point = static_cast<std::size_t>(*std::get<jobs::Pin>(found->second).point);
-    pace = points[std::min(point, points.size() - 1)].time;
-  }
-  for (int p = 0; p < job.num_pipelines(); ++p) {
-    const model::Frontier& frontier = frontier_of(database, job.input_of[p]).frontier;
-    const int wanted = degrees[p] > 1 ? static_cast<int>(frontier.points.size()) - 1 : slowest_within(frontier, pace);
-    RC_ASSERT(job.plan->of(p).input == job.input_of[p]);
-    RC_ASSERT(job.plan->of(p).point == wanted);
-  }
-}
 
 /// The acknowledged state, as a client remembers it.
 struct Acknowledged {
@@ -302,7 +215,8 @@ class Story {
       if (const auto* notice = std::get_if<jobs::StragglerNoticed>(&event->body)) noticed.insert(notice->id);
     }
     for (const std::string& id : acknowledged_.notices) RC_ASSERT(noticed.contains(id));
-    check_deployed_point(database, job, target_.now_s());
+    const Status plan = check_deployed_plan(database, job, target_.now_s());
+    if (!plan) RC_FAIL(plan.error().message);
   }
 
   Faces dice_;

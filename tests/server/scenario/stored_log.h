@@ -1,31 +1,54 @@
-// A job as folded from the database's log.
+// A job as folded from the database's log, event by event as they are committed.
 #pragma once
 
 #include <rapidcheck.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/result.h"
 #include "server/jobs/event.h"
 #include "server/jobs/job.h"
 #include "server/store/memory_store.h"
 
 namespace perseus::testing {
 
-/// Folds the job's log; aborts the case if it does not fold, or if an event is not written as it was read.
-inline jobs::Job folded(const store::MemoryDatabase& database, const std::string& id) {
+/// The log of one job so far. follow() reads what is new, and fails if the log does not fold, if an event is not
+/// written as it was read, or if a version of the plan is missing or repeated.
+struct FollowedLog {
   jobs::Job job;
-  job.id = id;
+  std::vector<jobs::Event> events;
   std::int64_t version = 0;
-  for (const store::StoredEvent& item : database.jobs.at(id).events) {
-    const auto event = jobs::parse_event(item.body, "log");
-    if (!event) RC_FAIL(event.error().message + " in " + item.body);
-    RC_ASSERT(jobs::format_event(*event) == item.body);
-    if (const auto* plan = std::get_if<jobs::PlanDeployed>(&event->body)) RC_ASSERT(plan->version == ++version);
-    if (const auto* w = std::get_if<jobs::WindowHandedOut>(&event->body)) RC_ASSERT(w->version == ++version);
-    if (Status done = jobs::apply(job, *event); !done) RC_FAIL(done.error().message);
-    RC_ASSERT(job.sequence == item.sequence);
+
+  explicit FollowedLog(const std::string& id) { job.id = id; }
+
+  Status follow(const store::MemoryDatabase& database) {
+    const auto& stored = database.jobs.at(job.id).events;
+    if (stored.size() < events.size()) return Error{ErrorCode::internal, "committed events are gone"};
+    for (std::size_t i = events.size(); i < stored.size(); ++i) {
+      const auto event = jobs::parse_event(stored[i].body, "log");
+      if (!event) return Error{ErrorCode::internal, event.error().message + " in " + stored[i].body};
+      if (jobs::format_event(*event) != stored[i].body)
+        return Error{ErrorCode::internal, "not as read: " + stored[i].body};
+      const auto* plan = std::get_if<jobs::PlanDeployed>(&event->body);
+      const auto* window = std::get_if<jobs::WindowHandedOut>(&event->body);
+      const std::int64_t next = plan != nullptr ? plan->version : window != nullptr ? window->version : 0;
+      if (next != 0 && next != ++version) return Error{ErrorCode::internal, "not the next version: " + stored[i].body};
+      if (Status done = jobs::apply(job, *event); !done) return done;
+      if (job.sequence != stored[i].sequence)
+        return Error{ErrorCode::internal, "not the next sequence: " + stored[i].body};
+      events.push_back(*event);
+    }
+    return Ok{};
   }
-  return job;
+};
+
+/// Folds the job's log; aborts the case of a property if it does not fold.
+inline jobs::Job folded(const store::MemoryDatabase& database, const std::string& id) {
+  FollowedLog log(id);
+  if (Status followed = log.follow(database); !followed) RC_FAIL(followed.error().message);
+  return log.job;
 }
 
 }  // namespace perseus::testing
