@@ -72,7 +72,9 @@ void Expectation::learned() {
 
 Expectation::Range Expectation::at(int clock) const {
   const Running& known = cells_[clock].*quantity_;
-  if (known.count >= kEnoughRepeats) { return {known.mean, std::max(kLeastTolerance, kOutlierDeviations * noise_)}; }
+  if (known.count >= kEnoughRepeats) {
+    return {known.mean, std::max(kLeastTolerance, kOutlierDeviations * noise_), true};
+  }
   const auto sibling = siblings_.find(type_.clocks[clock]);
   if (sibling != siblings_.end() && sibling->second.count >= kEnoughRepeats) {
     return {sibling->second.mean, std::max(kSiblingTolerance, 1.5 * kOutlierDeviations * noise_)};

@@ -37,6 +37,7 @@ class Expectation {
 
   struct Range {
     double middle, tolerance;
+    bool of_this_clock = false;  ///< from samples of this type at this clock; else assumed
     [[nodiscard]] bool contains(double value) const { return std::abs(value - middle) <= tolerance; }
   };
   [[nodiscard]] Range at(int clock) const;

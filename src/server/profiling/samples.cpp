@@ -38,7 +38,8 @@ Samples::Samples(const Layout& layout) {
     replica_times_.emplace_back(replicas);
     replica_energies_.emplace_back(replicas);
   }
-  contradictions_.resize(layout.types.size());
+  at_known_clocks_.resize(layout.types.size());
+  at_others_.resize(layout.types.size());
 }
 
 double Samples::noise(int type, Running Cell::*quantity) const {
@@ -108,8 +109,11 @@ Samples::Verdict Samples::judge(const Layout& layout, const RankResult& result, 
     const bool bad_time = !expected.contains(value->time);
     const bool bad_energy = std::isfinite(value->energy) && !expected_energy.contains(value->energy);
     value->kept = !bad_time && !bad_energy;
+    Tally& tally = expected.of_this_clock ? verdict.at_known_clocks : verdict.at_others;
+    // A first result contradicts nothing.
+    if (time.has_history()) ++tally.values;
     if (value->kept) continue;
-    if (bad_time) ++(value->time < expected.middle ? verdict.faster : verdict.slower);
+    if (bad_time) ++(value->time < expected.middle ? tally.faster : tally.slower);
     const auto& range = bad_time ? expected : expected_energy;
     const double seen = std::exp(bad_time ? value->time : value->energy);
     verdict.rejected.push_back(
@@ -120,25 +124,33 @@ Samples::Verdict Samples::judge(const Layout& layout, const RankResult& result, 
                      profiled.clocks[value->clock].value(), bad_time ? "took" : "needed", seen, bad_time ? "s" : "J",
                      std::exp(range.middle - range.tolerance), std::exp(range.middle + range.tolerance))});
   }
-  verdict.contradicts = time.has_history() && static_cast<double>(verdict.faster + verdict.slower) >
-                                                  kContradictingShare * static_cast<double>(values.size());
   return verdict;
 }
 
-/// True if enough consecutive windows contradicted the earlier samples in the same direction.
-bool Samples::contradiction_persists(int type, int window, const Verdict& verdict) {
-  Contradiction& contradiction = contradictions_[type];
-  if (!verdict.contradicts) {
-    contradiction = {};
+/// As if the type had no earlier samples.
+Samples::Verdict Samples::judge_alone(const Layout& layout, const RankResult& result, int type,
+                                      const std::vector<SampledValue*>& values) {
+  const std::vector<Cell> known = std::exchange(cells_[type], std::vector<Cell>(cells_[type].size()));
+  Verdict verdict = judge(layout, result, type, values);
+  cells_[type] = known;
+  return verdict;
+}
+
+bool Samples::Tally::contradicts() const { return faster + slower > kContradictingShare * values; }
+
+bool Samples::Contradiction::persists(int window, const Tally& tally) {
+  if (tally.values == 0) return false;
+  if (!tally.contradicts()) {
+    *this = {};
     return false;
   }
-  if (contradiction.last_window == window) return false;
-  contradiction.last_window = window;
-  const bool faster = verdict.faster > verdict.slower;
-  contradiction.faster = faster ? contradiction.faster + 1 : 0;
-  contradiction.slower = faster ? 0 : contradiction.slower + 1;
-  if (contradiction.faster < kFasterWindows && contradiction.slower < kSlowerWindows) return false;
-  contradiction = {};
+  if (last_window == window) return false;
+  last_window = window;
+  const bool is_faster = tally.faster > tally.slower;
+  faster = is_faster ? faster + 1 : 0;
+  slower = is_faster ? 0 : slower + 1;
+  if (faster < kFasterWindows && slower < kSlowerWindows) return false;
+  *this = {};
   return true;
 }
 
@@ -155,8 +167,9 @@ void Samples::reject_outliers(const Layout& layout, const RankResult& result, st
     }
     if (own.empty()) continue;
     Verdict verdict = judge(layout, result, t, own);
-    const bool faster = verdict.faster > verdict.slower;
-    if (contradiction_persists(t, result.window, verdict)) {
+    const bool faster = verdict.at_known_clocks.faster > verdict.at_known_clocks.slower;
+    const bool wrongly_expected = at_others_[t].persists(result.window, verdict.at_others);
+    if (at_known_clocks_[t].persists(result.window, verdict.at_known_clocks)) {
       for (Cell& cell : cells_[t]) cell = {};
       verdict = judge(layout, result, t, own);
       const ProfiledType& type = layout.types[t];
@@ -165,6 +178,15 @@ void Samples::reject_outliers(const Layout& layout, const RankResult& result, st
            fmt::format("rank {}: several windows contradict the earlier samples of {} of stage {} ({}): all earlier "
                        "samples of it are discarded",
                        result.rank, model::name_of(type.instruction), type.stage, faster ? "faster" : "slower")});
+    } else if (wrongly_expected) {
+      // Each clock is then judged by its own samples: those that it has stay.
+      std::vector<SampledValue*> known, others;
+      for (SampledValue* value : own) {
+        (cells_[t][value->clock].log_time.count >= kEnoughRepeats ? known : others).push_back(value);
+      }
+      verdict = judge_alone(layout, result, t, others);
+      const Verdict of_known = judge(layout, result, t, known);
+      verdict.rejected.insert(verdict.rejected.end(), of_known.rejected.begin(), of_known.rejected.end());
     }
     rejections.insert(rejections.end(), std::make_move_iterator(verdict.rejected.begin()),
                       std::make_move_iterator(verdict.rejected.end()));

@@ -11,8 +11,9 @@
 //          range that the nearest clock allows, or, in a first result, from a quadratic through its own values. "Far"
 //          means six standard deviations of the observed noise, nine in the latter cases, but at least 3, 6 and 25
 //          percent: real profiles have steps. A GPU that throttles is slower than its clock promises, but never
-//          faster. So if results contradict the earlier ones wholesale, two consecutive faster windows replace the
-//          known values; slower ones must persist for five.
+//          faster. So if results contradict earlier ones at the same clocks wholesale, two consecutive faster windows
+//          replace the known values; slower ones must persist for five. What other clocks and stages let expect is an
+//          assumption: where as many windows contradict it, they are used, and the earlier samples stay.
 // Errors:  take() names what is wrong with a result as a whole and then changes nothing.
 // Cost:    linear in the values, and in stages times clocks.
 // Threads: plain value.
@@ -81,9 +82,12 @@ class Samples {
 
  private:
   [[nodiscard]] double noise(int type, Running Cell::*quantity) const;
-  struct Verdict {  // on the values of one type in a result
-    int faster = 0, slower = 0;
-    bool contradicts = false;
+  struct Tally {  // of values of one type in a result, against one kind of expectation
+    int values = 0, faster = 0, slower = 0;
+    [[nodiscard]] bool contradicts() const;
+  };
+  struct Verdict {                     // on the values of one type in a result
+    Tally at_known_clocks, at_others;  ///< clocks with and without samples of their own
     std::vector<Rejection> rejected;
   };
   void reject_outliers(const Layout& layout, const RankResult& result, std::vector<SampledValue>& values,
@@ -91,7 +95,8 @@ class Samples {
   [[nodiscard]] std::map<Megahertz, Running> siblings(const Layout& layout, int type, Running Cell::*quantity) const;
   [[nodiscard]] Verdict judge(const Layout& layout, const RankResult& result, int type,
                               const std::vector<SampledValue*>& values) const;
-  bool contradiction_persists(int type, int window, const Verdict& verdict);
+  Verdict judge_alone(const Layout& layout, const RankResult& result, int type,
+                      const std::vector<SampledValue*>& values);
   /// True from the third consecutive window on whose iterations are all throttled.
   bool is_capped(const RankResult& result);
   struct ReplicaWindow {
@@ -107,8 +112,10 @@ class Samples {
   struct Contradiction {
     int faster = 0, slower = 0;  // consecutive windows
     int last_window = -1;
+    /// True if now enough consecutive windows contradicted the expectation in the same direction.
+    bool persists(int window, const Tally& tally);
   };
-  std::vector<Contradiction> contradictions_;
+  std::vector<Contradiction> at_known_clocks_, at_others_;  ///< per type
   bool by_iteration_ = false;
   std::map<std::pair<int, int>, int> throttled_windows_;  ///< (rank, replica): consecutive; stays at the limit
 };

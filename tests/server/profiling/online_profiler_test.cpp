@@ -480,6 +480,33 @@ TEST(OnlineProfiler, FirstResultsThatWereThrottledAreDroppedInTheEnd) {
   EXPECT_NEAR(seen / truth, 1, 0.02);
 }
 
+/// Samples of a clock were replaced by those of others that let expect another time there.
+TEST(OnlineProfiler, AClockIsAsSlowAsItsOwnSamplesSayWhateverOthersLetExpect) {
+  model::Profile truth = testing::invented_profile({}, 7);
+  for (model::ProfileEntry& entry : truth.entries) {
+    if (entry.stage == 1) entry.measurements[0].time = 1.4 * entry.measurements[0].time;
+  }
+  SimulatedJob job(truth, small_schedule(), {}, 1);
+  OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
+  const auto run_at = [&](int forward_mhz, int other_mhz) {
+    const ProfilingWindow window =
+        window_at(small_schedule(), profiler.windows_handed_out(), 1, forward_mhz, other_mhz);
+    ASSERT_TRUE(profiler.hand_out(window).ok());
+    for (const RankResult& result : job.run(window)) ASSERT_TRUE(profiler.report(result).ok());
+  };
+  run_at(1400, 1400);
+  for (const int mhz : {1300, 1250, 1300, 1250, 1300, 1250}) run_at(mhz, mhz);
+  for (int w = 0; w < 3; ++w) run_at(1400, 1400);
+  const model::Profile seen = profiler.estimate()->profile;
+  for (const char* instruction : {"forward", "backward"}) {
+    for (const std::size_t c : {0U, 2U, 3U}) {
+      const model::Measurement& m = seen.find(1, instruction)->measurements[c];
+      EXPECT_NEAR(m.time / truth.find(1, instruction)->measurements[c].time, 1, 0.02) << instruction << " " << c;
+      EXPECT_GE(m.samples, 6) << instruction << " " << c;
+    }
+  }
+}
+
 TEST(OnlineProfiler, ResultsThatMakeNoSenseChangeNothing) {
   SimulatedJob job = small_job();
   OnlineProfiler profiler = OnlineProfiler::create(job.job(), {}).value();
