@@ -18,6 +18,9 @@ namespace {
 
 constexpr long kBuildCost = 100;  // of a DAG, per computation
 
+constexpr int kLoweringRounds = 200;
+constexpr double kNoLateness = 1e-9;  ///< of the iteration's time: less is none
+
 /// Times and energies of plans under all draws at once; the last lane is the DAG itself.
 class Lanes {
  public:
@@ -25,6 +28,7 @@ class Lanes {
       : dag_(dag),
         realizer_(dag),
         before_(model::neighbors_before_s(dag)),
+        after_(model::neighbors_after_s(dag)),
         lanes_(draws.size() + 1),
         time_s_(dag.types.size()),
         energy_j_(dag.types.size()) {
@@ -107,6 +111,29 @@ class Lanes {
     }
     return std::ranges::find(raised, true) != raised.end();
   }
+  /// Gives computations the next lower clocks, one at a time, each where it saves most per mean lateness over the
+  /// draws, while the mean time stays within the limit.
+  void lower_some(model::Plan& plan, double limit_s, StopCheck& check) {
+    std::vector<bool> kept(plan.size());
+    for (int round = 0; round < kLoweringRounds && !check.stop(3 * cost()); ++round) {
+      const std::vector<double> lateness_s = lateness_of_next_s(plan);
+      std::size_t best = plan.size();
+      double most = 0;
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        const double saving_j = kept[i] ? 0 : saving_of_next_j(plan, i);
+        if (saving_j <= 0) continue;
+        const double worth = saving_j / std::max(lateness_s[i], kNoLateness * limit_s);
+        if (worth <= most) continue;
+        most = worth;
+        best = i;
+      }
+      if (best == plan.size()) return;
+      ++plan[best];
+      if (spread(makespans_s(plan)).first <= limit_s) continue;
+      --plan[best];
+      kept[best] = true;
+    }
+  }
   [[nodiscard]] long cost() const { return static_cast<long>(lanes_ * (dag_.computations.size() + 1)); }
 
   std::vector<double> makespans_s(const model::Plan& plan) {
@@ -121,9 +148,36 @@ class Lanes {
   [[nodiscard]] const double* times_s(const model::Plan& plan, std::size_t computation) const {
     return time_s_[dag_.computations[computation].type].data() + plan[computation] * lanes_;
   }
+  /// By the means, of the clock below; none: there is no lower one.
+  [[nodiscard]] double saving_of_next_j(const model::Plan& plan, std::size_t i) const {
+    const auto& options = dag_.type_of(static_cast<int>(i)).options;
+    if (plan[i] + std::size_t{1} >= options.size()) return 0;
+    const Watts waiting = dag_.blocking_power_of(static_cast<int>(i));
+    const auto effective = [&](const model::Measurement& m) { return m.energy - waiting * m.time; };
+    return (effective(options[plan[i]]) - effective(options[plan[i] + std::size_t{1}])).value();
+  }
+  /// Per computation: the mean over the draws of what the next lower clock adds to the iteration's time.
+  std::vector<double> lateness_of_next_s(const model::Plan& plan) {
+    const std::vector<double> makespan_s = makespans_s(plan);
+    const std::vector<double>& end_s = realizer_.ends_s();
+    std::vector<double> late_s(plan.size()), latest_start_s;
+    for (std::size_t lane = 0; lane + 1 < lanes_; ++lane) {
+      const auto duration_s = [&](int i) { return times_s(plan, static_cast<std::size_t>(i))[lane]; };
+      model::latest_starts(after_, duration_s, makespan_s[lane], latest_start_s);
+      for (std::size_t i = 0; i < plan.size(); ++i) {
+        const auto& options = dag_.types[dag_.computations[i].type].options;
+        if (plan[i] + std::size_t{1} >= options.size()) continue;
+        const double* own_s = times_s(plan, i);
+        const double slack_s = latest_start_s[i] + own_s[lane] - end_s[i * lanes_ + lane];
+        const double longer_s = own_s[lanes_ + lane] - own_s[lane];
+        late_s[i] += std::max(0.0, longer_s - slack_s) / static_cast<double>(lanes_ - 1);
+      }
+    }
+    return late_s;
+  }
   const model::ComputationDag& dag_;
   planner::Realizer realizer_;
-  model::Neighbors<double> before_;
+  model::Neighbors<double> before_, after_;
   std::size_t lanes_;
   std::vector<std::vector<double>> time_s_, energy_j_;  // [type][option * lanes + lane]
 };
@@ -189,6 +243,11 @@ Result<model::Frontier> expected_frontier(const model::ComputationDag& dag, cons
       if (check.stop(lanes.cost())) return planning_stopped();
     }
     offer(plan);
+    if (!limited) {
+      lanes.lower_some(plan, t_max.value(), check);
+      if (check.stopped()) return planning_stopped();
+      offer(plan);
+    }
     offer(highest);
   }
   planner::keep_pareto(frontier.points);

@@ -6,11 +6,12 @@
 // Input:   the DAG used for planning (the means), its types in each draw of the profile
 //          (server/profiling/pooled_profile.h), the frontier. Without draws the frontier is returned unchanged.
 // Output:  the same plans, except those that are now worse than others in time and energy; where none is expected to be
-//          as fast as maximum clock, also maximum clock and plans between it and the fastest. Times are means over the
-//          draws, energies those of the means with the resulting waiting, bounds those of the later times; one
-//          standard deviation over the draws of each. A bound holds for expected values too: effective energy is
-//          linear in the measurements, and no expected time is less than that of the means. The lateness assumes
-//          clocks that change at once, also for a plan with a switch latency.
+//          as fast as maximum clock, also maximum clock and plans between it and the fastest: clocks that make a draw
+//          late are raised until none is, then lowered where that saves most, while the mean time allows it. Times are
+//          means over the draws, energies those of the means with the resulting waiting, bounds those of the later
+//          times; one standard deviation over the draws of each. A bound holds for expected values too: effective
+//          energy is linear in the measurements, and no expected time is less than that of the means. The lateness
+//          assumes clocks that change at once, also for a plan with a switch latency.
 // Errors:  unavailable, if `check` stops it.
 // Cost:    O(points * draws * (computations + dependencies)).
 // Threads: pure.
