@@ -645,6 +645,7 @@ class Standby(SiteCase):
         until(lambda: self.server.ask("GET", "/readyz")[0] == 200)
         self.servers.append(self.server)
         print(f"the standby took over after {time.monotonic() - killed:.1f} s")
+        until(lambda: self.hall()["counted_w"] > 0.8 * most)  # the view counts the jobs that it has read
         self.limit(0.63 * most)
         until(lambda: self.hall()["counted_w"] <= 0.63 * most * 1.0001)
         low = self.hall()

@@ -318,7 +318,7 @@ class RandomCalls(StrangersCase):
                 allowed.add(415)  # rejected before the token is checked
             if status not in allowed:
                 fail(f"{actor.name} gets {status}; allowed: {sorted(allowed)}")
-        elif actor.role == "job" and owner and owner != actor.name and status not in (403, 415):
+        elif actor.role == "job" and owner and owner != actor.name and status not in (403, 413, 415):  # 413: it is not read
             fail(f"{actor.name} gets {status} for a job of {owner}; allowed: 403")
         if actor.name == "bound" and call.name == "POST /v1/jobs" and status == 200:
             fail("a job's token registers another job")
