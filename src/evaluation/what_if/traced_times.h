@@ -5,6 +5,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <vector>
 
