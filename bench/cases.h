@@ -21,7 +21,11 @@ struct Case {
   const char* gpu;  ///< "a100_sxm" or "a40"
   int stages;       ///< 8: as published; otherwise that many distinct ones, made by distinct_stages()
   int microbatches;
-  [[nodiscard]] std::string name() const { return fmt::format("{} {}x{}", gpu, stages, microbatches); }
+  int chunks = 1;  ///< stages of each rank
+  [[nodiscard]] std::string name() const {
+    return chunks == 1 ? fmt::format("{} {}x{}", gpu, stages, microbatches)
+                       : fmt::format("{} {}x{}x{}", gpu, stages / chunks, chunks, microbatches);
+  }
 };
 
 inline std::filesystem::path shared_data() {
@@ -58,7 +62,9 @@ inline Result<model::ComputationDag> load(const Case& problem) {
   Result<model::Profile> profile = formats::read_profile_csv((shared_data() / file).string());
   if (!profile) return profile.error();
   const bool a40 = std::string(problem.gpu) == "a40";
-  const Result<model::Schedule> schedule = model::make_schedule("1f1b", {problem.stages, problem.microbatches, 1});
+  const int chunks = problem.chunks;
+  const Result<model::Schedule> schedule = model::make_schedule(
+      chunks == 1 ? "1f1b" : "interleaved-1f1b", {problem.stages / chunks, problem.microbatches, chunks});
   if (!schedule) return schedule.error();
   const model::Profile stages = problem.stages == 8 ? *profile : distinct_stages(*profile, problem.stages, 7);
   return model::build_dag(stages, *schedule, {Watts(a40 ? 70.38 : 83.64), Seconds(0)});

@@ -37,6 +37,12 @@ class SuccessiveLongestPaths {
     return n.search == search_ && n.distance < passed_ ? n.time - (passed_ - n.distance) : n.time;
   }
   [[nodiscard]] Integer flow(int arc) const { return flow_[arc]; }
+  struct FlowChange {
+    int arc;
+    Integer before, after;
+  };
+  /// What has changed since the last call, in order.
+  [[nodiscard]] std::vector<FlowChange> take_changes() { return std::exchange(changes_, {}); }
   using Position = ParametricLongestPath::Position;
   [[nodiscard]] Position position(int arc) const;
   /// Searches so far.
@@ -83,6 +89,7 @@ class SuccessiveLongestPaths {
   std::vector<int> segment_;                      // per arc: the last one whose threshold its flow reaches
   std::vector<Integer> flow_;
   Integer flow_value_ = 0;
+  std::vector<FlowChange> changes_;
 
   int search_ = 0;
   bool found_ = false;            // a path, along which no flow has been sent yet

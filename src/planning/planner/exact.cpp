@@ -202,7 +202,7 @@ class Planner {
   // Plans for clocks that change at once, any number of times. If the check has stopped planning, the result is
   // unusable; the same holds for plan_limited().
   model::Frontier plan_free() {
-    Relaxation relaxation(dag_, kinds_, Relaxation::Purpose::plans);
+    Relaxation relaxation(dag_, kinds_);
     Rounding rounding(dag_, kinds_, relaxation);
     Candidates candidates(kinds_);
     const auto add = [&](const RoundingWeights& weights) {
@@ -217,7 +217,7 @@ class Planner {
       if (const auto best = best_weights(relaxation, rounding, deadline)) add(*best);
     });
     if (check_.stopped()) return {};
-    model::Frontier frontier{candidates.realize(realizer_, check_), bound_of(relaxation)};
+    model::Frontier frontier{candidates.realize(realizer_, check_), relaxation.curve()};
     if (check_.stopped()) return {};
     set_energies(dag_, frontier);
     thin_out(frontier.points, kPointsPerDeadline * options_.deadlines, wanted_);
@@ -234,7 +234,7 @@ class Planner {
 
   // Plans for clocks that arrive late or must stay for a while. Prices propose the runs; their realized times decide.
   model::Frontier plan_limited(const model::Frontier& free) {
-    Relaxation relaxation(dag_, kinds_, Relaxation::Purpose::plans);
+    Relaxation relaxation(dag_, kinds_);
     LateClocks late(dag_, options_.switch_latency);
     std::vector<model::FrontierPoint> points;
     const auto add = [&](model::Plan plan) {
@@ -271,7 +271,7 @@ class Planner {
     anneal(late, points);
     meet_wanted(late, points);
     if (check_.stopped()) return {};
-    model::Frontier frontier{std::move(points), bound_of(relaxation)};
+    model::Frontier frontier{std::move(points), relaxation.curve()};
     set_energies(dag_, frontier);
     for (model::FrontierPoint& point : frontier.points) {
       const model::FrontierPoint& same_time = look_up(free, point.time);
@@ -283,14 +283,6 @@ class Planner {
  private:
   // Call after a pass over the DAG that costs this many operations per computation.
   bool stop(long operations) { return check_.stop(operations * static_cast<long>(dag_.computations.size())); }
-
-  // The curve of a sweep that is over; of another one if that was for plans only.
-  model::LowerBound bound_of(const Relaxation& relaxation) {
-    if (price_step_of(dag_, kinds_) == Watts(0)) return relaxation.curve();
-    Relaxation bound(dag_, kinds_);
-    bound.lower_deadline(Seconds(0), check_);
-    return bound.curve();
-  }
 
   // The varied weights whose plan needs least energy of those that end by the wanted deadline.
   std::optional<RoundingWeights> best_weights(const Relaxation& relaxation, Rounding& rounding,
@@ -439,8 +431,8 @@ double estimated_planning_s(const model::ComputationDag& dag, const PlannerOptio
   // Fitted to bench/planning_stop_report and planner_report: the sweep, the deadlines, and the cost of limits.
   const auto n = static_cast<double>(dag.computations.size());
   const double density = level_of(options.effort).density(), deadlines = density * options.deadlines;
-  // With prices in steps (planning/planner/relaxation.h), some two thousand searches, twice.
-  const double sweep_s = std::min(4e-10 * n * n * dag.num_ranks(), 5e-4 * n), rounding_s = 3e-8 * n * deadlines;
+  // With prices in steps (planning/planner/relaxation.h), two or three thousand searches.
+  const double sweep_s = std::min(4e-10 * n * n * dag.num_ranks(), 1.5e-4 * n), rounding_s = 3e-8 * n * deadlines;
   const bool limited = options.switch_latency > Seconds(0) || options.min_dwell > Seconds(0);
   return sweep_s + rounding_s + (limited ? sweep_s + 1.9 * density + 4e-6 * n * deadlines : 0);
 }

@@ -13,20 +13,20 @@ LowerBoundResult compute_lower_bound(const model::ComputationDag& dag, const std
                                      const std::function<void(double done)>& progress) {
   const Kinds kinds = make_kinds(dag);
   Relaxation relaxation(dag, kinds);
-  LowerBoundResult result;
+  relaxation.lower_deadline(Seconds(0));
+  LowerBoundResult result{relaxation.curve(), {}, relaxation.pivots()};
   result.certificates.resize(certify_at.size());
   std::vector<int> by_falling_deadline(certify_at.size());
   std::iota(by_falling_deadline.begin(), by_falling_deadline.end(), 0);
   std::ranges::sort(by_falling_deadline, std::greater{}, [&](int i) { return certify_at[i]; });
   std::size_t proven = 0;
+  Relaxation again(dag, kinds);
   for (const int i : by_falling_deadline) {
-    relaxation.lower_deadline(certify_at[i]);
-    result.certificates[i] = relaxation.certificate();
+    again.lower_deadline(relaxation.proven_at(certify_at[i]));
+    result.certificates[i] = again.certificate();
+    result.certificates[i].deadline = certify_at[i];
     if (progress) progress(static_cast<double>(++proven) / static_cast<double>(certify_at.size()));
   }
-  relaxation.lower_deadline(Seconds(0));
-  result.bound = relaxation.curve();
-  result.pivots = relaxation.pivots();
   return result;
 }
 

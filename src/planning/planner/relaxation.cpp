@@ -13,7 +13,7 @@ namespace {
 using graph::Integer;
 
 // Of DAGs with at least this many computations times ranks prices are whole steps, so many of them in the mean power.
-constexpr std::size_t kSizeOfSteps = 1 << 19;
+constexpr std::size_t kSizeOfSteps = 1 << 18;
 constexpr double kSteps = 500;
 
 // A step is no more than this part of the highest price.
@@ -88,27 +88,25 @@ Watts price_step_of(const model::ComputationDag& dag, const Kinds& kinds) {
   return std::max(Watts(0), (energy / t_star) * (1 / kSteps));
 }
 
-Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step, Purpose purpose)
-    : kind_of_computation_(kinds.of_computation), dag_(dag) {
-  std::vector<Vertices> vertices = quantized_hulls(kinds);
+Relaxation::Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step)
+    : kind_of_computation_(kinds.of_computation), dag_(dag), hulls_(quantized_hulls(kinds)) {
   std::vector<Integer> ends;
   first_deadline_ = model::longest_path(
       model::neighbors_before<Integer>(dag_, [&](const model::Dependency& d) { return ticks(d.latency); }),
-      [&](int i) { return vertices[kind_of_computation_[i]].lengths[0]; }, ends);
+      [&](int i) { return hulls_[kind_of_computation_[i]].lengths[0]; }, ends);
   t_star_ = seconds(first_deadline_);
   Integer highest = 0;
-  for (const Vertices& hull : vertices) highest = std::max(highest, hull.thresholds.back());
+  for (const Vertices& hull : hulls_) highest = std::max(highest, hull.thresholds.back());
   const auto step = static_cast<Integer>(
       std::min(price_step.value() / watts_per_unit_, static_cast<double>(highest) / kFewestPrices));
-  if (step > 0) coarsen(vertices, step, purpose);
   number_events();
-  add_arcs(vertices);
+  add_arcs(step > 0 ? coarsened(step) : hulls_);
   for (const std::vector<int>& order : dag.rank_order) {
     for (const int i : order) least_energy_ += kinds.sets[kind_of_computation_[i]].pareto.front().effective_energy;
   }
   if (step > 0) {
     sweep_.emplace<graph::SuccessiveLongestPaths>(network_);
-    if (deadline_ticks() < first_deadline_) pieces_.push_back({deadline_ticks(), 0});
+    lines_.push_back({0, 0, first_deadline_});
   } else {
     sweep_.emplace<graph::ParametricLongestPath>(network_);
   }
@@ -130,61 +128,43 @@ std::vector<Relaxation::Vertices> Relaxation::quantized_hulls(const Kinds& kinds
   for (std::size_t k = 0; k < kinds.sets.size(); ++k) {
     const ChoiceSet& set = kinds.sets[k];
     Vertices& own = all.emplace_back();
-    std::vector<Mix>& choices = choices_.emplace_back();
+    std::vector<int>& choices = choices_.emplace_back();
     for (std::size_t j = 0; j < set.hull.size(); ++j) {
       const Integer length = ticks(set.pareto[set.hull[j]].time);
       const auto price = static_cast<Integer>(std::llround(prices_w[k][j] / watts_per_unit_));
       // Vertices closer than a quantum in time or price merge into the faster one.
       if (j > 0 && (length == own.lengths.back() || price <= own.thresholds.back())) {
         own.lengths.back() = length;
-        choices.back() = {set.hull[j], set.hull[j]};
+        choices.back() = set.hull[j];
         continue;
       }
       own.lengths.push_back(length);
       own.thresholds.push_back(price);
-      choices.push_back({set.hull[j], set.hull[j]});
+      choices.push_back(set.hull[j]);
     }
   }
   return all;
 }
 
-void Relaxation::coarsen(std::vector<Vertices>& hulls, Integer step, Purpose purpose) {
-  for (std::size_t kind = 0; kind < hulls.size(); ++kind) {
-    const auto [lengths, thresholds] = std::exchange(hulls[kind], {});
-    const std::vector<Mix> choices = std::exchange(choices_[kind], {});
-    Vertices& coarse = hulls[kind];
-    const auto add = [&](Integer threshold, Integer length, Mix mix) {
-      if (!coarse.thresholds.empty() && coarse.thresholds.back() == threshold) {
-        coarse.lengths.back() = length;
-        choices_[kind].back() = mix;
-      } else if (coarse.lengths.empty() || length < coarse.lengths.back()) {
+std::vector<Relaxation::Vertices> Relaxation::coarsened(Integer step) {
+  std::vector<Vertices> all;
+  for (std::size_t kind = 0; kind < hulls_.size(); ++kind) {
+    const auto& [lengths, thresholds] = hulls_[kind];
+    const std::vector<int> choices = std::exchange(choices_[kind], {choices_[kind][0]});
+    Vertices& coarse = all.emplace_back(Vertices{{lengths[0]}, {0}});
+    for (std::size_t j = 1; j < lengths.size(); ++j) {
+      const Integer threshold = std::max(step, (thresholds[j] + step / 2) / step * step);
+      if (coarse.thresholds.back() == threshold) {
+        coarse.lengths.back() = lengths[j];
+        choices_[kind].back() = choices[j];
+      } else {
         coarse.thresholds.push_back(threshold);
-        coarse.lengths.push_back(length);
-        choices_[kind].push_back(mix);
+        coarse.lengths.push_back(lengths[j]);
+        choices_[kind].push_back(choices[j]);
       }
-    };
-    add(0, lengths[0], choices[0]);
-    if (purpose == Purpose::plans) {
-      for (std::size_t j = 1; j < lengths.size(); ++j) {
-        add(std::max(step, (thresholds[j] + step / 2) / step * step), lengths[j], choices[j]);
-      }
-      continue;
-    }
-    for (std::size_t j = 1; j < lengths.size();) {
-      // The mean length over a step within which the length changes.
-      const Integer from = thresholds[j] / step * step, to = from + step;
-      const std::size_t first = j - 1;
-      double sum = 0;
-      Integer at = from;
-      for (; j < lengths.size() && thresholds[j] < to; at = thresholds[j++]) {
-        sum += static_cast<double>(lengths[j - 1]) * static_cast<double>(thresholds[j] - at);
-      }
-      sum += static_cast<double>(lengths[j - 1]) * static_cast<double>(to - at);
-      const auto mean = static_cast<Integer>(std::floor(sum / static_cast<double>(step)));
-      add(from, std::clamp(mean, lengths[j - 1], lengths[first]), {choices[first].slower, choices[j - 1].faster});
-      add(to, lengths[j - 1], choices[j - 1]);
     }
   }
+  return all;
 }
 
 void Relaxation::number_events() {
@@ -218,15 +198,55 @@ void Relaxation::add_arcs(const std::vector<Vertices>& vertices) {
     for (const int i : order) {
       const Vertices& own = vertices[kind_of_computation_[i]];
       arc_of_computation_[i] = network_.add_arc(start_node_[i], end_node_[i], own.lengths, own.thresholds);
+      kind_of_arc_.resize(network_.num_arcs(), -1);
+      kind_of_arc_.back() = kind_of_computation_[i];
       for (const model::Neighbor<Integer>& next : after.of(i)) {
         const int from = end_node_[i], to = start_node_[next.computation];
         arc_of_dependency_[next.dependency] = from == to ? -1 : network_.add_arc(from, to, next.latency);
       }
     }
   }
+  kind_of_arc_.resize(network_.num_arcs(), -1);
+}
+
+double Relaxation::proven_by(const graph::SuccessiveLongestPaths::FlowChange& change) const {
+  const int kind = kind_of_arc_[change.arc];
+  const auto [from, to] = std::minmax(change.before, change.after);
+  double sum = 0;
+  if (kind < 0) {
+    sum = static_cast<double>(network_.length[network_.first[change.arc]]) * static_cast<double>(to - from);
+  } else {
+    const auto& [lengths, thresholds] = hulls_[kind];
+    auto next = static_cast<std::size_t>(std::ranges::upper_bound(thresholds, from) - thresholds.begin());
+    for (Integer at = from; at < to; ++next) {
+      const Integer end = next < thresholds.size() ? std::min(to, thresholds[next]) : to;
+      sum += static_cast<double>(lengths[next - 1]) * static_cast<double>(end - at);
+      at = end;
+    }
+  }
+  return change.after > change.before ? sum : -sum;
+}
+
+void Relaxation::add_line(Line line) {
+  while (lines_.size() > 1 && crossing(lines_.back(), line) >= crossing(lines_[lines_.size() - 2], lines_.back())) {
+    lines_.pop_back();
+  }
+  lines_.push_back(line);
 }
 
 bool Relaxation::lower_deadline(Seconds target, StopCheck& check) {
+  const Integer latest = ticks(std::clamp(target, Seconds(0), t_star_));
+  if (auto* const paths = std::get_if<graph::SuccessiveLongestPaths>(&sweep_)) {
+    const auto prove = [&](Integer deadline, Integer flow) {
+      for (const auto& change : paths->take_changes()) at_zero_ += proven_by(change);
+      if (lines_.back().flow == flow) {
+        lines_.back().end = deadline;
+      } else if (flow > 0) {
+        add_line({flow, at_zero_, deadline});
+      }
+    };
+    return paths->lower_deadline(latest, prove, check);
+  }
   const auto record = [this](Integer deadline, Integer flow) {
     if (!pieces_.empty() && pieces_.back().flow == flow) {
       pieces_.back().end = deadline;
@@ -234,14 +254,40 @@ bool Relaxation::lower_deadline(Seconds target, StopCheck& check) {
       pieces_.push_back({deadline, flow});
     }
   };
-  const Integer latest = ticks(std::clamp(target, Seconds(0), t_star_));
-  if (auto* const paths = std::get_if<graph::SuccessiveLongestPaths>(&sweep_)) {
-    return paths->lower_deadline(latest, record, check);
-  }
   return std::get<graph::ParametricLongestPath>(sweep_).lower_deadline(latest, record, check);
 }
 
+model::LowerBound Relaxation::curve_of_lines() const {
+  const double end = static_cast<double>(deadline_ticks());
+  model::LowerBound bound;
+  const auto add = [&](double ticks, const Line& line) {
+    const double more = line.at_zero - static_cast<double>(line.flow) * ticks;
+    bound.vertices.push_back({Seconds(ticks * seconds_per_tick_),
+                              least_energy_ + Joules(std::max(0.0, more) * watts_per_unit_ * seconds_per_tick_)});
+  };
+  double last = static_cast<double>(first_deadline_);
+  add(last, lines_.front());
+  std::size_t k = 1;
+  for (; k < lines_.size(); ++k) {
+    const double at = std::round(crossing(lines_[k - 1], lines_[k]));  // whole ticks, so that vertices stay apart
+    if (at <= end) break;
+    if (at < last) add(last = at, lines_[k]);
+  }
+  if (end < last) add(end, lines_[k - 1]);
+  std::ranges::reverse(bound.vertices);
+  return bound;
+}
+
+Seconds Relaxation::proven_at(Seconds deadline) const {
+  if (lines_.empty()) return deadline;
+  const double at = static_cast<double>(ticks(deadline));
+  const auto after = std::partition_point(lines_.begin() + 1, lines_.end(),
+                                          [&](const Line& line) { return crossing(*(&line - 1), line) > at; });
+  return seconds(std::prev(after)->end);
+}
+
 model::LowerBound Relaxation::curve() const {
+  if (!lines_.empty()) return curve_of_lines();
   model::LowerBound bound;
   bound.vertices.reserve(pieces_.size() + 1);
   bound.vertices.push_back({t_star_, least_energy_});

@@ -5,10 +5,9 @@
 // Input:   a valid DAG and its kinds.
 // Output:  after lower_deadline(T): event times (a window per computation that fits its relaxed duration), the dual
 //          flow, and the bound's curve over all deadlines passed so far.
-// Method:  one parametric flow. On a large DAG prices are whole multiples of a step. For a bound, the length of an arc
-//          over a step is then the mean of its hull there: each flow proves exactly what the curve says, a little less
-//          than the linear program (docs/decisions/0005). For plans, the prices of a hull are rounded: its lengths stay
-//          those of clocks.
+// Method:  one parametric flow. On a large DAG the prices of hulls are rounded to multiples of a step, and the curve is
+//          what its flows prove of the true hulls: the largest of their lines, a little below the linear program
+//          (docs/decisions/0005).
 // Units:   ticks inside (an integer quantum of time chosen from T*, 2^-46 of it), seconds outside.
 // Errors:  none.
 // Cost:    O(1) amortized pivots of planning/graph/parametric_longest_path.h per vertex of the curve; with a step, one
@@ -45,11 +44,9 @@ class Relaxation {
   }
 
  public:
-  /// Without a step of prices both are the same. For plans, curve() and certificate() prove nothing.
-  enum class Purpose { bound, plans };
-  Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Purpose purpose = Purpose::bound)
-      : Relaxation(dag, kinds, price_step_of(dag, kinds), purpose) {}
-  Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step, Purpose purpose = Purpose::bound);
+  Relaxation(const model::ComputationDag& dag, const Kinds& kinds)
+      : Relaxation(dag, kinds, price_step_of(dag, kinds)) {}
+  Relaxation(const model::ComputationDag& dag, const Kinds& kinds, Watts price_step);
   Relaxation(const Relaxation&) = delete;
   Relaxation& operator=(const Relaxation&) = delete;
 
@@ -84,8 +81,8 @@ class Relaxation {
   [[nodiscard]] Mix mix(int computation) const {
     const int arc = arc_of_computation_[computation];
     const auto [longer, shorter] = of_sweep([arc](const auto& sweep) { return sweep.position(arc); });
-    const std::vector<Mix>& choices = choices_[kind_of_computation_[computation]];
-    return {choices[longer].slower, choices[shorter].faster};
+    const std::vector<int>& choices = choices_[kind_of_computation_[computation]];
+    return {choices[longer], choices[shorter]};
   }
   /// The price of time for a computation.
   [[nodiscard]] Watts price(int computation) const {
@@ -95,7 +92,10 @@ class Relaxation {
   [[nodiscard]] double joules_per_tick(int computation) const {
     return watts_per_unit_ * seconds_per_tick_ * static_cast<double>(flow(arc_of_computation_[computation]));
   }
+  /// Proves the curve's piece at deadline(), with a step of prices that at the deadlines whose proven_at() this is.
   [[nodiscard]] model::BoundCertificate certificate() const;
+  /// The deadline at whose flow certificate() proves what the curve, complete, says at T.
+  [[nodiscard]] Seconds proven_at(Seconds deadline) const;
 
   /// The curve over all deadlines passed so far, by increasing time; complete once lower_deadline() returned false.
   [[nodiscard]] model::LowerBound curve() const;
@@ -104,17 +104,33 @@ class Relaxation {
   }
 
  private:
-  /// Vertices of a kind's hull in ticks and units of price, as its arcs have them.
+  /// Vertices of a kind's hull in ticks and units of price.
   struct Vertices {
     std::vector<graph::Integer> lengths, thresholds;
   };
+  /// What a flow proves: effective energy beyond the least one is at least `at_zero` - `flow` times the deadline, in
+  /// units of price times ticks.
+  struct Line {
+    graph::Integer flow;
+    double at_zero;
+    graph::Integer end;  ///< the least deadline of the sweep with this flow
+  };
   /// Chooses the quanta of time and price; sets choices_.
   std::vector<Vertices> quantized_hulls(const Kinds& kinds);
-  /// The same hulls for flows that are multiples of `step`; changes choices_.
-  void coarsen(std::vector<Vertices>& hulls, graph::Integer step, Purpose purpose);
+  /// The hulls with prices in whole steps; changes choices_.
+  std::vector<Vertices> coarsened(graph::Integer step);
   /// Numbers the nodes of the network.
   void number_events();
   void add_arcs(const std::vector<Vertices>& vertices);
+
+  /// The integral of an arc's true length over the prices of a changed flow.
+  [[nodiscard]] double proven_by(const graph::SuccessiveLongestPaths::FlowChange& change) const;
+  void add_line(Line line);
+  /// Ticks from which on, towards faster plans, the later one of two lines proves more.
+  static double crossing(const Line& earlier, const Line& later) {
+    return (later.at_zero - earlier.at_zero) / static_cast<double>(later.flow - earlier.flow);
+  }
+  [[nodiscard]] model::LowerBound curve_of_lines() const;
 
   [[nodiscard]] graph::Integer time(int node) const {
     return of_sweep([node](const auto& sweep) { return sweep.time(node); });
@@ -128,7 +144,7 @@ class Relaxation {
   std::vector<int> start_node_, end_node_, arc_of_computation_;
   const std::vector<int>& kind_of_computation_;
   const model::ComputationDag& dag_;
-  std::vector<std::vector<Mix>> choices_;  // per kind: at each length of its arcs, which may be a mix of choices itself
+  std::vector<std::vector<int>> choices_;  // per kind: at each length of its arcs
   std::vector<int> arc_of_dependency_;     // -1: contracted away
   Seconds t_star_;
   double seconds_per_tick_ = 1;
@@ -137,7 +153,13 @@ class Relaxation {
     graph::Integer end;
     graph::Integer flow;
   };
-  std::vector<Piece> pieces_;  // by falling deadline
+  std::vector<Piece> pieces_;  // by falling deadline; without a step of prices
+  // With one: the true hulls; the kind of each arc, or -1; the lines that are largest somewhere, by falling deadline;
+  // at_zero of the last flow.
+  std::vector<Vertices> hulls_;
+  std::vector<int> kind_of_arc_;
+  std::vector<Line> lines_;
+  double at_zero_ = 0;
   graph::Integer first_deadline_ = 0;
   Joules least_energy_;
 };

@@ -57,7 +57,7 @@ RC_GTEST_PROP(ExactFrontier, Verifies, ()) {
   RC_ASSERT(first_finding(dag, plan_exact(dag, few_deadlines(effort))) == "");
 }
 
-// Large enough for prices in steps: computations times ranks are 2^19.
+// Large enough for prices in steps.
 TEST(ExactFrontier, OfALargePipelineVerifies) {
   testing::SeededDice dice(1);
   const Result<model::Schedule> schedule = model::make_schedule("1f1b", {128, 16, 1});

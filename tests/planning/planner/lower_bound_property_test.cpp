@@ -111,7 +111,7 @@ RC_GTEST_PROP(LowerBound, OfPricesInStepsProvesItself, ()) {
     const Joules loss = exact.at(deadline) - bound.at(deadline);
     RC_ASSERT(loss >= -1e-9 * total);
     RC_ASSERT(loss <= step * (busy + exact.t_star()) + 1e-9 * total);
-    relaxation.lower_deadline(deadline);
+    relaxation.lower_deadline(whole.proven_at(deadline));
     certificates.push_back(relaxation.certificate());
     certificates.back().deadline = deadline;
   }
