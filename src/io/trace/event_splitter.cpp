@@ -7,6 +7,13 @@ namespace {
 
 Error bad(std::string message) { return {ErrorCode::invalid_input, std::move(message)}; }
 
+bool is_space(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool is_byte_order_mark(char c) { return c == '\xef' || c == '\xbb' || c == '\xbf'; }
+
+std::string shown(char c) {
+  return c > ' ' && c <= '~' ? fmt::format("'{}'", c) : fmt::format("the byte {:#04x}", static_cast<unsigned char>(c));
+}
+
 }  // namespace
 
 Status EventSplitter::feed(std::string_view piece, const Visit& visit) {
@@ -46,11 +53,12 @@ Status EventSplitter::read(char c, std::size_t at, const Visit& visit) {
       string_ = at;
       break;
     case '[':
-      if (depth_ == 0) is_list_ = true;
+      if (depth_ == 0) is_list_ = began_ = true;
       if (depth_ == 1 && !is_list_ && key_ == "traceEvents") in_events_ = true;
       ++depth_;
       break;
     case '{':
+      began_ = true;
       if (object_ == kNowhere && depth_ > 0 && depth_ == (in_events_ ? 2 : 1)) object_ = at, object_depth_ = depth_;
       ++depth_;
       break;
@@ -67,8 +75,9 @@ Status EventSplitter::read(char c, std::size_t at, const Visit& visit) {
       if (depth_ == 1 && !is_list_) in_events_ = false;
       break;
     default:
-      if (depth_ == 0 && c != ' ' && c != '\n' && c != '\r' && c != '\t' && static_cast<unsigned char>(c) < 0x80)
-        return bad(fmt::format("it begins with '{}'; expected a list of events or an object with traceEvents", c));
+      if (depth_ > 0 || is_space(c) || (!began_ && is_byte_order_mark(c))) break;
+      return bad(fmt::format("{}; expected a list of events or an object with traceEvents",
+                             began_ ? shown(c) + " after its end" : "it begins with " + shown(c)));
   }
   return Ok{};
 }

@@ -42,6 +42,7 @@ class EventSplitter {
   bool escaped_ = false;
   int depth_ = 0;
   int object_depth_ = 0;
+  bool began_ = false;      ///< the list or object that the text is
   bool is_list_ = false;    ///< the text is a list of events
   bool in_events_ = false;  ///< in the list traceEvents
   std::string key_;         ///< last string directly in the outer object

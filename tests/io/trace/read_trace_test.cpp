@@ -212,6 +212,9 @@ TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
       {R"([{"ph":"E","name":"x","ts":3}])",
        "t.json: none of 1 events has a name of a computation, and 1 begin or end alone; expected"},
       {R"([{"ph":"X",, "name":"x"}])", "t.json: event 1"},
+      {"\xff\xfe[ {", "t.json: it begins with the byte 0xff; expected a list of events or an object with traceEvents"},
+      {"\n\x8d\x01{\x12", "t.json: it begins with the byte 0x8d; expected a list of events"},
+      {R"([{"ph":"X","ts":3}]x)", "t.json: 'x' after its end; expected a list of events"},
       {R"([{"ph":"X","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
       {R"([{"ph":"X","name":"my_forward","ts":3,"dur":1}])", "t.json: none of 1 events has a name of a computation"},
   };
