@@ -45,7 +45,7 @@ struct CsvRange {
   std::string_view allowed;  ///< the same for messages
 };
 inline constexpr CsvRange kTimes{false, kMaxTime_s, "a number > 0 and <= 1e6 (seconds)"};
-/// Of a computation at a clock: without energy that clock would save everything.
+/// Of a computation at a clock, unless counters cannot tell it from nothing: that clock would save everything.
 inline constexpr CsvRange kSpentEnergies{false, kMaxEnergy_j, "a number > 0 and <= 1e15 (joules)"};
 inline constexpr CsvRange kEnergies{true, kMaxEnergy_j, "a number >= 0 and <= 1e15 (joules)"};
 

@@ -50,6 +50,7 @@ constexpr std::array<CsvColumn, 11> kProfileColumns{{{"stage", true, "", "pp_ran
                                                      {"energy_stddev", false, "energy_stddev_j"},
                                                      {"samples"}}};
 constexpr CsvRange kTimeSpreads{true, kMaxTime_s, "a number >= 0 and <= 1e6 (seconds)"};
+constexpr double kTooShortForCounters_s = 1e-3;
 constexpr int kMaxRank = 1 << 30;
 
 struct Row {
@@ -104,7 +105,8 @@ Result<Row> read_row(CsvTable& table) {
   const bool constant = model::is_constant_time(row.instruction);
   if (!constant) { row.clock = table.integer(ProfileColumn::frequency, 1, kMaxFrequency_mhz); }
   row.time = table.number(ProfileColumn::time, kTimes);
-  row.energy = table.number(ProfileColumn::energy, constant ? kEnergies : kSpentEnergies);
+  const bool may_be_free = constant || row.time <= kTooShortForCounters_s;
+  row.energy = table.number(ProfileColumn::energy, may_be_free ? kEnergies : kSpentEnergies);
   row.time_stddev = spread_in(table, ProfileColumn::time_stddev, kTimeSpreads);
   row.energy_stddev = spread_in(table, ProfileColumn::energy_stddev, kEnergies);
   if (!table.field(ProfileColumn::samples).empty()) {

@@ -185,6 +185,15 @@ TEST(ProfileCsv, ErrorsNameFileLineColumnValueAndAllowedValues) {
   EXPECT_THAT(error_of(good + "\"0\"1,forward\n"), HasSubstr("p.csv:5: text after a closing quote"));
 }
 
+/// A stage with an embedding or a loss alone computes for microseconds: less than a counter can tell from nothing.
+TEST(ProfileCsv, AComputationOfAMillisecondMayHaveNoEnergy) {
+  const auto profile = parse_profile_csv(good + "0,forward,1395,0.00002,0\n", "p.csv");
+  ASSERT_TRUE(profile) << profile.error().message;
+  EXPECT_EQ(profile->find(0, "forward")->measurements[1].energy, Joules(0));
+  EXPECT_EQ(error_of(good + "0,forward,1395,0.0011,0\n"),
+            "p.csv:5: energy: '0'; allowed: a number > 0 and <= 1e15 (joules)");
+}
+
 TEST(ProfileCsv, NamesWhatASpreadsheetDidToAFile) {
   EXPECT_THAT(error_of("stage;instruction;frequency;time;energy\n0;forward;1400;0,1;30\n"),
               HasSubstr("fields are separated by ';'; allowed: commas, and points in numbers"));

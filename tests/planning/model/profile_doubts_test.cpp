@@ -56,6 +56,15 @@ TEST(ProfileDoubts, MillisecondsAndMillijoulesTogether) {
   EXPECT_THAT(profile_doubts(profile_of(1, 100, 100), Watts(80)), IsEmpty()) << "5 s: slow, but possible";
 }
 
+TEST(ProfileDoubts, AStageThatComputesForMicrosecondsIsNoWrongUnit) {
+  Profile profile = profile_of(1, 1, 1);
+  for (Measurement& m : profile.entries.front().measurements) {
+    m.time = Seconds(20e-6);
+    m.energy = Joules(0);
+  }
+  EXPECT_THAT(profile_doubts(profile, {}), IsEmpty());
+}
+
 TEST(ProfileDoubts, NoPublishedProfileHasAWrongUnit) {
   PERSEUS_NEEDS_SHARED_DATA(data);
   int profiles = 0;
