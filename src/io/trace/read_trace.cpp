@@ -79,6 +79,7 @@ class TraceReader {
     file_ = file;
     event_ = 0;
     rank_of_file_ = static_cast<int>(timeline_.files.size());
+    names_its_rank_ = false;
     timeline_.files.push_back(file);
     first_span_ = timeline_.spans.size();
     first_thread_ = timeline_.threads.size();
@@ -98,6 +99,7 @@ class TraceReader {
     if (Status status = splitter.finish(); !status) return in_file(status.error());
     for (const auto& [thread, open] : open_) timeline_.unpaired_events += std::ssize(open);
     keep_first_category();
+    has_several_ranks_ = !names_its_rank_ && several_processes_compute();
     for (std::size_t t = first_thread_; t < timeline_.threads.size(); ++t) complete(timeline_.threads[t]);
     return Ok{};
   }
@@ -141,6 +143,16 @@ class TraceReader {
   }
   [[nodiscard]] bool is_ready() const {
     return std::ranges::find(ready_names(), names_.name, &TraceNames::name) != ready_names().end();
+  }
+  /// In the file that was read last.
+  [[nodiscard]] bool several_processes_compute() const {
+    const std::string* first = nullptr;
+    return std::any_of(timeline_.spans.begin() + static_cast<std::ptrdiff_t>(first_span_), timeline_.spans.end(),
+                       [&](const Span& s) {
+                         if (!is_compute(s.kind)) return false;
+                         if (first == nullptr) first = &raw_[s.thread].pid;
+                         return raw_[s.thread].pid != *first;
+                       });
   }
   [[nodiscard]] bool several_threads_compute() const {
     std::map<std::string_view, int> thread_of;  // of a process
@@ -200,6 +212,7 @@ class TraceReader {
     if (parse(object, document) || document["rank"].get(rank) || rank < 0 || rank > 1'000'000)
       return Error{ErrorCode::invalid_input, "distributedInfo: no member rank; expected a whole number from 0"};
     rank_of_file_ = static_cast<int>(rank);
+    names_its_rank_ = true;
     if (parse(object, document) == simdjson::SUCCESS && document["world_size"].get(world) == simdjson::SUCCESS)
       timeline_.world_size = std::max(timeline_.world_size, static_cast<int>(world));
     return Ok{};
@@ -443,7 +456,8 @@ class TraceReader {
         occurs_[f] = true;
         return named[f];
       }
-      const int found = where == "pid"    ? field_of(raw.pid)
+      const bool is_process = where == "pid" || (where == "file" && has_several_ranks_);
+      const int found = is_process        ? field_of(raw.pid)
                         : where == "tid"  ? field_of(raw.tid)
                         : where == "file" ? rank_of_file_
                                           : raw.args[f];
@@ -504,6 +518,7 @@ class TraceReader {
   std::string file_;
   long event_ = 0;
   int rank_of_file_ = 0;
+  bool names_its_rank_ = false, has_several_ranks_ = false;
   std::size_t first_span_ = 0, first_thread_ = 0;
   std::unordered_map<std::string, int> thread_numbers_;
   std::map<FieldValues, int> parts_;  ///< of threads, by the ranks that their events name

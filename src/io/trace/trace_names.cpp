@@ -68,9 +68,9 @@ gradient_reduce = ["megatron.grad_sync.finish", "all-grads-sync"]
 embedding_reduce = ["embedding-grads-all-reduce"]
 other_reduce = ["non-tensor-parallel-grads-all-reduce"]
 gradient_clip = ["optimizer-clip-main-grad"]
-optimizer = ["optimizer"]
+optimizer = ["optimizer", "megatron.train.iteration.optimizer"]
 garbage_collection = ["megatron.train.gc_collect"]
-step = ["megatron.train.iteration"]
+step = ["megatron.train.iteration", "megatron.train.iteration.uncommitted", "megatron.train_step"]
 )";
 constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kReady = {
     {{"shared", kShared}, {"torch", kTorch}, {"megatron", kMegatron}}};

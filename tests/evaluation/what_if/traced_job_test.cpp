@@ -59,6 +59,34 @@ TEST(TracedJob, ComputesAfterItsReceive) {
   EXPECT_NEAR(waiting[0].waiting_s, 300e-6, 1e-9);
 }
 
+/// Megatron-LM's spans in one file of all ranks, as the converters of their exporter write them: pid is the rank, and
+/// iterations that no checkpoint has yet are named so.
+TEST(TracedJob, ReadsSpansOfAllRanksFromOneFile) {
+  std::string events;
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int step = 0; step < 2; ++step) {
+      const double t = 1000 * step;
+      const double forward = rank == 0 ? t : t + 100, backward = rank == 0 ? t + 400 : t + 200;
+      events += event(step == 0 ? "megatron.train.iteration" : "megatron.train.iteration.uncommitted", rank, t, 900);
+      events.insert(events.size() - 1, fmt::format(R"(,"args":{{"megatron.iteration":{}}})", step + 7));
+      events += "," + event("megatron.train.iteration.forward_backward", rank, t, 600);
+      events += "," + event("megatron.microbatch.forward", rank, forward, 100);
+      events += "," + event("megatron.microbatch.backward", rank, backward, 200);
+      events += "," + event("megatron.train.iteration.optimizer", rank, t + 600, 50) + ",";
+    }
+  }
+  events.pop_back();
+  const auto timeline = trace::parse_trace({{"merged.json", "[" + events + "]"}}, {});
+  ASSERT_TRUE(timeline.ok()) << timeline.error().message;
+  const auto job = understand(*timeline);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_EQ(job->ranks, 2);
+  ASSERT_EQ(job->steps.size(), 2U);
+  EXPECT_EQ(job->steps[1].number, 8);
+  EXPECT_EQ(job->steps[0].pipelines[0].ranks[0].after.size(), 1U);
+  EXPECT_LT(replay_errors(*job).computing_alone, 1e-3);
+}
+
 TEST(TracedJob, LeavesIncompleteStepsOutAndCountsThem) {
   auto files = torch_files();
   files[1].second.replace(files[1].second.rfind("Backward 0"), 10, "Something!");
