@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <map>
 
 #include "base/median.h"
 #include "io/formats/action_table.h"
@@ -38,6 +40,14 @@ model::Profile one_clock_profile(const UnderstoodTrace& trace, const partitioner
     profile.entries.push_back({type.stage, std::string(name_of(type.instruction)), {m}});
   }
   return profile;
+}
+
+std::vector<int> ranks_of_stages(const model::Schedule& schedule) {
+  std::vector<int> ranks(schedule.num_stages);
+  for (int r = 0; r < schedule.num_ranks(); ++r) {
+    for (const model::Action& action : schedule.ranks[r]) ranks[action.stage] = r;
+  }
+  return ranks;
 }
 
 /// Bars that end at `end` after `origin`, in the DAG's order; powers are those of the profile's highest clocks.
@@ -90,11 +100,21 @@ Result<model::Profile> scaled_profile(const UnderstoodTrace& trace, const std::s
 }
 
 model::TransferLatency latency_of(const UnderstoodTrace& trace) {
-  const auto& links = trace.slowdown.links;
-  if (links.empty() || trace.job.stages != trace.job.ranks) return {};
-  std::vector<model::BoundaryLatency> boundaries(trace.job.ranks - 1);
-  for (const what_if::TransferTimes& link : links)
-    (link.forward ? boundaries[link.boundary].forward : boundaries[link.boundary].backward) = Seconds(link.median_s);
+  const int ranks = trace.job.ranks;
+  const std::vector<int> rank_of = ranks_of_stages(trace.job.schedule());
+  std::map<std::pair<int, bool>, std::vector<double>> seconds;  // by boundary, forward: of several stages
+  for (const what_if::TransferTimes& link : trace.slowdown.links) {
+    const int from = rank_of[link.boundary + (link.forward ? 0 : 1)];
+    const int to = rank_of[link.boundary + (link.forward ? 1 : 0)];
+    if (from == to) continue;
+    const bool around = std::abs(to - from) > 1;
+    if (around && std::abs(to - from) < ranks - 1) return Seconds(link.median_s);  // no neighbors: one for all
+    seconds[{around ? ranks - 1 : std::min(from, to), (to > from) != around}].push_back(link.median_s);
+  }
+  if (seconds.empty()) return {};
+  std::vector<model::BoundaryLatency> boundaries(std::max(ranks - 1, seconds.rbegin()->first.first + 1));
+  for (const auto& [link, of_stages] : seconds)
+    (link.second ? boundaries[link.first].forward : boundaries[link.first].backward) = Seconds(lower_median(of_stages));
   return model::TransferLatency(std::move(boundaries));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json.hpp>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -107,6 +108,32 @@ TEST(TraceCommand, PlansAndEmulatesTheJobWithoutFilesBetween) {
   EXPECT_EQ(run_perseus({"emulate", scenario}).exit_code, 65);
   EXPECT_THAT(emulated.out, HasSubstr("cluster: 8 GPUs, 2 pipelines, tensor parallel 1\n"
                                       "pipelines 'all': 2 x 4 GPUs, 1f1b, 4 microbatches, 2.1000 s at maximum clock"));
+}
+
+TEST(TraceCommand, PlansWithTheTransfersOfSeveralStagesARank) {
+  const ScratchFolder scratch;
+  const auto schedule = model::make_schedule("interleaved-1f1b", {2, 4, 2});
+  const std::string timeline =
+      scratch.file("t.json", synthetic_timeline({*schedule, 1, 2,
+                                                 [](const model::Action& a, int, int) {
+                                                   return a.instruction == model::Instruction::forward ? 0.1 : 0.2;
+                                                 },
+                                                 0.05}));
+  const std::string names = scratch.file("names.toml", kSyntheticNames), out = scratch.path("job");
+  const Outcome answered = run_perseus(
+      {"trace", timeline, "--names", names, "--profile", sample_profile(), "--out", out, "--effort", "low", "--json"});
+  ASSERT_EQ(answered.exit_code, 0) << answered.err;
+  const double pipeline_s = json::parse(answered.out).at("as_run_s").to_number<double>() - 0.01;  // the collective
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"plan", sample_profile(), "--trace", timeline, "--names", names},
+        {"plan", out + "/profile.csv", "--constants", out + "/constants.json"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--effort", "low", "--json"});
+    double fastest_s = HUGE_VAL;
+    for (const json::value& point : points_of(all))
+      fastest_s = std::min(fastest_s, point.at("time_s").to_number<double>());
+    EXPECT_NEAR(fastest_s, pipeline_s, 1e-3);
+  }
 }
 
 TEST(TraceCommand, MovesLayersFromTheLongestStageOneByOne) {
