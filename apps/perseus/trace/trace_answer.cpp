@@ -222,9 +222,11 @@ std::vector<report::ReportFact> trace_facts(const TraceAnswer& answer) {
   facts.push_back(
       {"steps",
        fmt::format(
-           "{} complete, {} incomplete and left out{}{}", job.steps.size(), job.incomplete_steps,
+           "{} complete, {} incomplete and left out{}{}{}", job.steps.size(), job.incomplete_steps,
            job.guesses_steps ? "; the timeline numbers none: a microbatch that comes again begins one" : "",
-           answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned) : std::string())});
+           answer.timeline.thinned > 1 ? fmt::format(", one of {} read", answer.timeline.thinned) : std::string(),
+           answer.timeline.read_s > 0 ? fmt::format(", the first {} read", step_text(answer.timeline.read_s))
+                                      : std::string())});
   for (const std::string& fault : job.faults) facts.push_back({"left out", fault});
   for (const what_if::ClockOffset& clock : job.clocks) facts.push_back({"clock", clock_text(clock)});
   if (answer.timeline.unpaired_events > 0)

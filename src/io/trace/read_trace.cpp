@@ -123,6 +123,8 @@ class TraceReader {
     if (const auto missing = missing_place(); !missing.empty())
       return Error{ErrorCode::invalid_input, is_ready() ? fmt::format("{}: {} [places] {}", file_, names_.name, missing)
                                                         : fmt::format("{}: [places] {}", names_.name, missing)};
+    if (until_s_ < HUGE_VAL)
+      timeline_.read_s = until_s_ - std::ranges::min_element(timeline_.spans, {}, &Span::start_s)->start_s;
     assign_steps();
     timeline_.names = names_.name;
     return std::move(timeline_);
@@ -383,12 +385,26 @@ class TraceReader {
     timeline_.spans.push_back(span);
     categories_.push_back(static_cast<std::int8_t>(category));
     if (timeline_.spans.size() < most_spans_) return;
+    cut();
+    if (timeline_.spans.size() < most_spans_ / 4 * 3) return;
     timeline_.thinned *= 2;
     drop([this](std::size_t i) { return thinned(timeline_.spans[i]); });
     most_spans_ = std::max(most_spans_, timeline_.spans.size() * 3 / 2);  // few steps: each stays whole
   }
+  /// Drops the later half of the spans that have no step, if most have none.
+  void cut() {
+    std::vector<double> starts;
+    for (const Span& s : timeline_.spans) {
+      if (s.step < 0) starts.push_back(s.start_s);
+    }
+    if (starts.size() < timeline_.spans.size() / 2) return;
+    const auto middle = starts.begin() + std::ssize(starts) / 2;
+    std::ranges::nth_element(starts, middle);
+    until_s_ = *middle;
+    drop([this](std::size_t i) { return thinned(timeline_.spans[i]); });
+  }
   bool thinned(const Span& span) {
-    if (span.step < 0) return false;
+    if (span.step < 0) return span.start_s >= until_s_;
     const auto number = step_numbers_.try_emplace(span.step, static_cast<int>(step_numbers_.size())).first->second;
     return number % timeline_.thinned != 0;
   }
@@ -513,6 +529,7 @@ class TraceReader {
   std::array<bool, kNumFields> occurs_{};  ///< somewhere, as a whole number
   bool thread_occurs_ = false;
   std::map<int, int> step_numbers_;
+  double until_s_ = HUGE_VAL;  ///< where spans without a step end
   simdjson::ondemand::parser parser_;
   // Of the file that is being read.
   std::string file_;

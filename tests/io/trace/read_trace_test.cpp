@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -180,6 +181,28 @@ TEST(ReadTrace, KeepsWholeStepsWithinItsMemory) {
     EXPECT_EQ(timeline->spans[i].microbatch, i % 4);
     EXPECT_EQ(timeline->spans[i].step % timeline->thinned, 0);
   }
+}
+
+/// Recorders that number no steps: the beginning of the job, of all its files.
+TEST(ReadTrace, KeepsTheBeginningOfSpansWithoutStepsWithinItsMemory) {
+  const auto file = [](int rank) {
+    std::string text;
+    for (int i = 0; i < 400; ++i)
+      text += fmt::format(R"({}{{"ph":"X","name":"Forward {}","pid":0,"tid":0,"ts":{},"dur":1}})", i == 0 ? "" : ",",
+                          i % 4, 10 * i);
+    return fmt::format(R"({{"distributedInfo":{{"rank":{}}},"traceEvents":[{}]}})", rank, text);
+  };
+  const auto timeline = parse_trace({{"a", file(0)}, {"b", file(1)}}, {}, 100);
+  ASSERT_TRUE(timeline.ok());
+  EXPECT_LT(timeline->spans.size(), 100U);
+  std::array<int, 2> spans{};
+  for (const Span& s : timeline->spans) {
+    EXPECT_LT(s.start_s, timeline->read_s);
+    ++spans[static_cast<std::size_t>(timeline->threads[s.thread].global)];
+  }
+  EXPECT_GT(spans[0], 20);
+  EXPECT_EQ(spans[0], spans[1]);
+  EXPECT_EQ(parse_trace({{"a", file(0)}}, {}, 1000)->read_s, 0);
 }
 
 TEST(ReadTrace, NamesEventValueAndWhatWasExpected) {
