@@ -1,5 +1,6 @@
 """Runs a real `perseus serve` for a test, and sends it requests."""
 
+import atexit
 import fcntl
 import http.client
 import inspect
@@ -46,6 +47,7 @@ class Server:
             stderr=subprocess.PIPE,
             text=True,
         )
+        atexit.register(self.process.kill)  # one that its test has not stopped
         line = self.process.stdout.readline()
         if line.startswith("perseus: standing by on ") and not stands_by:
             line = self.process.stdout.readline()  # it takes over from a server that was killed

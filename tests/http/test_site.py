@@ -278,7 +278,8 @@ class Site(SiteCase):
         self.assertTrue(all(event["by"] for event in events))
         self.assertEqual(self.server.cli("event", "list", "--kind", "limit_changed", "-o", "csv").stdout.count("site/"), 5)
         self.server.stop(signal.SIGKILL)
-        self.servers.append(Server(self.data))
+        self.server = Server(self.data)
+        self.servers.append(self.server)
         again = self.servers[-1].ask("GET", "/v1/events/recent?kind=limit_changed")[1]["events"]
         self.assertEqual([event["text"] for event in again], [event["text"] for event in events])
         for job in jobs:
