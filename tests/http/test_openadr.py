@@ -22,7 +22,7 @@ import urllib.parse
 
 import served
 from served import Server, until
-from vtn import CLIENT, SECRET, Vtn, event
+from vtn import CLIENT, SECRET, Vtn, event, stamp
 
 PROGRAM = ""
 
@@ -252,6 +252,47 @@ class Follows(FollowCase):
         self.assertIn("event event-2 (theirs) cannot be read", done.stderr)
         self.assertIn("objects are targets of OpenADR 3.0", done.stderr)
         self.assertEqual(self.receiver.limits(), [500e3])
+
+    def test_whole_objects_of_each_version(self):
+        """Every member that a version's definition has for programs and events, and null where it allows that."""
+        of_3_1 = {"targets": ["group-1"], "duration": "PT2H"}
+        none_of_3_1 = {"targets": None, "duration": "PT2H"}
+        asks = {"payloadType": "USAGE", "readingType": "DIRECT_READ", "units": "KWH", "targets": None, "aggregate": False,
+                "startInterval": -1, "numIntervals": -1, "historical": True, "frequency": -1, "repeat": 1}
+        asks_3_1 = {**asks, "reportIntervals": "INTERVALS"}
+        program = {"programName": "limits", "intervalPeriod": {"start": "0000-01-01", "duration": "PT1H", "randomizeStart": "PT0S"},
+                   "programDescriptions": [{"URL": "https://utility.example/limits"}], "targets": None,
+                   "payloadDescriptors": [{"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "IMPORT_CAPACITY_LIMIT",
+                                           "units": "KW", "currency": None}]}
+        for version, with_members, with_nulls, reports, attributes in [
+            ("3.0.1", {"targets": None}, {"targets": None}, asks, {"programLongName": "Limits", "retailerName": "U", "country": "US"}),
+            ("3.1.0", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
+            ("3.1.1", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
+        ]:
+            with self.subTest(version):
+                self.vtn.base = "/openadr3/" + version
+                self.vtn.has_auth_server = self.vtn.filters = version != "3.0.1"
+                self.vtn.objects = {"program-1": self.vtn.made("program-1", "PROGRAM", {**program, **attributes})}
+                self.vtn.events, self.receiver.got = {}, []
+                begin = int(time.time()) + 7200
+                self.vtn.add({
+                    "programID": "program-1", "eventName": "peak", "priority": 0, "reportDescriptors": [reports],
+                    "payloadDescriptors": [{"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "IMPORT_CAPACITY_LIMIT",
+                                            "units": "KW", "currency": None}],
+                    "intervalPeriod": {"start": stamp(begin), "duration": "PT1H", "randomizeStart": "PT0S"},
+                    "intervals": [{"id": 0, "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [500.0]}]},
+                                  {"id": 7, "intervalPeriod": {"start": stamp(begin + 3600), "duration": "PT1H"},
+                                   "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [600]}]}], **with_members})
+                self.vtn.add({
+                    "programID": "program-1", "eventName": None, "priority": None, "reportDescriptors": None, "payloadDescriptors": None,
+                    "intervalPeriod": {"start": stamp(begin - 3600), "duration": "PT2H", "randomizeStart": "PT0S"},
+                    "intervals": [{"id": 0, "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [700.0]}]}], **with_nulls})
+                url = self.vtn.url + self.vtn.base
+                token = () if self.vtn.has_auth_server else ("--token-url", url + "/auth/token")
+                done = self.once("--program", "limits", "--target", "group-1", *token, url=url)
+                self.assertEqual((done.returncode, self.receiver.limits()), (0, [None, 700e3, 500e3, 600e3, None]), done.stderr)
+                self.assertEqual([step.get("from_s") for step in self.receiver.steps()][1:],
+                                 [begin - 3600, begin, begin + 3600, begin + 7200])
 
     def test_targets_and_small_pages(self):
         self.vtn.page = 2

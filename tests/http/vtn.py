@@ -35,7 +35,7 @@ class Vtn:
         self.events, self.faults, self.calls, self.tokens = {}, [], [], []
         # report_faults: as faults, for calls of /reports; "lost": the call is done, and its answer lost.
         self.reports, self.report_faults, self.refused_scopes, self.next_report = {}, [], set(), 1
-        self.next_id = 1
+        self.next_id, self.base = 1, ""  # base: of the paths of all calls, as in /openadr3/3.1.1
         self.filters = self.has_auth_server = True  # by targets; false: as in OpenADR 3.0
         self.registered = {"/vens": [], "/resources": []}
         self.registration_faults = []  # as faults; "409": another client has made the object at this moment
@@ -95,13 +95,15 @@ class Vtn:
         self.server.server_close()
 
     def answer(self, handler, method):
-        url = urllib.parse.urlsplit(handler.path)
+        if not handler.path.startswith(self.base + "/"):
+            return handler.reply(404, {"status": 404, "title": "Not Found"})
+        url = urllib.parse.urlsplit(handler.path[len(self.base):])
         body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
         self.calls.append((method, handler.path))
         if url.path == "/auth/server" and not self.has_auth_server:
             return handler.reply(404, {"status": 404})
         if url.path == "/auth/server":
-            return handler.reply(200, {"tokenURL": self.public_url + "/auth/token"})
+            return handler.reply(200, {"tokenURL": self.public_url + self.base + "/auth/token"})
         if url.path == "/auth/token":
             return self.give_token(handler, dict(urllib.parse.parse_qsl(body.decode())))
         bearer = handler.headers.get("Authorization", "").removeprefix("Bearer ")
