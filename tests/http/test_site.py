@@ -6,11 +6,14 @@ other one takes over.
 usage: test_site.py PERSEUS
 """
 
+import contextlib
 import http.server
 import json
 import os
+import pathlib
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -284,6 +287,19 @@ class Site(SiteCase):
         self.assertEqual([event["text"] for event in again], [event["text"] for event in events])
         for job in jobs:
             job.over = True
+        self.assertEqual(self.server.ask("PUT", "/v1/site", site)[0], 200)
+        self.server.stop(signal.SIGKILL)
+        with contextlib.closing(sqlite3.connect(pathlib.Path(self.data) / "perseus.db")) as database, database:
+            database.execute("UPDATE event SET body = 'damaged' WHERE job = ?", (jobs[0].job,))
+        self.server = Server(self.data)
+        screen = until(lambda: "1 running job is" in (text := self.server.cli("site", "status").stdout) and text)
+        self.assertTrue(screen.startswith("not safe: 1 running job is not read yet after a start of the server"), screen)
+        self.assertNotRegex(screen, r"(?m)^ *row +safe")
+        self.assertIn("do: perseus job list --state damaged", screen)
+        self.assertIn("\nperseus_site_unread_jobs 1\n", self.server.ask("GET", "/metrics", raw=True)[1].decode())
+        self.assertIn("damaged", self.server.cli("job", "list", "--state", "damaged", "-o", "csv").stdout)
+        self.server.cli("job", "delete", jobs[0].job)
+        until(lambda: "unread_jobs" not in self.server.ask("GET", "/v1/site/power")[1])
 
     def test_the_command_line(self):
         path = self.folder.name + "/hall.toml"

@@ -82,8 +82,14 @@ std::vector<std::string> faults_of(const json::value& domain) {
   return faults;
 }
 
-std::string verdict_text(const json::array& domains) {
+std::string verdict_text(const json::array& domains, std::size_t unread_jobs) {
   std::vector<std::string> faults;
+  if (unread_jobs > 0) {
+    faults.push_back(
+        fmt::format("{} running job{} not read yet after a start of the server: what {} may draw does not "
+                    "count, and no grant rises",
+                    unread_jobs, unread_jobs == 1 ? " is" : "s are", unread_jobs == 1 ? "it" : "they"));
+  }
   std::size_t limited = 0;
   for (const json::value& domain : domains) {
     limited += number_in(domain, "limit_w") ? 1 : 0;
@@ -191,8 +197,9 @@ std::string falls_text(const json::array& domains, double now_s) {
   return text.empty() ? "next: no limit falls\n" : text;
 }
 
-std::string things_to_do(const json::array& domains, const json::array& jobs, double now_s) {
+std::string things_to_do(const json::array& domains, const json::array& jobs, std::size_t unread_jobs, double now_s) {
   std::string text;
+  if (unread_jobs > 0) text += "do: perseus job list --state damaged   # if that lasts: perseus job delete JOB\n";
   for (const json::value& job : jobs) {
     const auto since_s = number_in(job, "silent_since_s");
     if (number_in(job, "silent_ranks")) {
@@ -215,24 +222,25 @@ std::string things_to_do(const json::array& domains, const json::array& jobs, do
 
 std::string site_status_text(const json::value& power, bool wide, double now_s, std::size_t columns) {
   const json::array &domains = list_in(power, "domains"), &jobs = list_in(power, "jobs");
+  const auto unread_jobs = static_cast<std::size_t>(number_in(power, "unread_jobs").value_or(0));
   std::vector<ScreenRow> rows;
   for (const json::value& domain : domains) {
     const std::string indent(2 * depth_of(domains, domain), ' ');
     const auto limit = number_in(domain, "limit_w");
-    const bool is_over = !faults_of(domain).empty();
+    const bool is_safe = unread_jobs == 0 && faults_of(domain).empty();
     const auto metered = number_in(domain, "metered_w"), metered_limit = number_in(domain, "metered_limit_w");
     rows.push_back(
         {indent + text_in(domain, "name"),
          !limit    ? "no limit"
-         : is_over ? "not safe"
-                   : "safe",
+         : is_safe ? "safe"
+                   : "not safe",
          watts_text(limit), watts_text(number_in(domain, "counted_w")),
          metered && metered_limit ? watts_text(metered) + " of " + watts_text(metered_limit) : watts_text(metered),
          watts_text(number_in(domain, "reported_w"))});
     add_jobs(jobs, text_in(domain, "name"), indent + "  ", wide, now_s, rows);
   }
-  return verdict_text(domains) + table_of(std::move(rows), wide ? std::string::npos : columns) +
-         falls_text(domains, now_s) + things_to_do(domains, jobs, now_s);
+  return verdict_text(domains, unread_jobs) + table_of(std::move(rows), wide ? std::string::npos : columns) +
+         falls_text(domains, now_s) + things_to_do(domains, jobs, unread_jobs, now_s);
 }
 
 }  // namespace perseus::cli

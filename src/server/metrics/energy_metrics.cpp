@@ -183,7 +183,7 @@ void add_jobs(std::vector<MetricFamily>& families, std::vector<JobFigures> jobs,
   }
 }
 
-void add_site(std::vector<MetricFamily>& families, const std::vector<power::SiteDomainView>& domains) {
+void add_site(std::vector<MetricFamily>& families, const std::vector<power::SiteDomainView>& domains, int unread_jobs) {
   using enum MetricType;
   MetricFamily limit{"perseus_site_limit_watts", "What the limit of the domain leaves for accelerators now", Gauge, {}};
   MetricFamily granted{"perseus_site_granted_watts", "Sum of the grants to jobs in the domain", Gauge, {}};
@@ -192,6 +192,11 @@ void add_site(std::vector<MetricFamily>& families, const std::vector<power::Site
   MetricFamily reserved{"perseus_site_reserved_watts", "Reserved for admitted jobs that have not started", Gauge, {}};
   MetricFamily missing{
       "perseus_site_missing_watts", "What the domain lacks for the least rates of its jobs", Gauge, {}};
+  MetricFamily unread{"perseus_site_unread_jobs",
+                      "Running jobs that this server has not read yet, so that they do not count",
+                      Gauge,
+                      {}};
+  if (!domains.empty()) add(unread, {}, unread_jobs);
   for (const power::SiteDomainView& domain : domains) {
     const Labels labels{{"domain", domain.name}};
     if (domain.limit) add(limit, labels, domain.limit->value());
@@ -201,7 +206,7 @@ void add_site(std::vector<MetricFamily>& families, const std::vector<power::Site
     add(reserved, labels, domain.reserved.value());
     add(missing, labels, domain.missing.value());
   }
-  for (MetricFamily* family : {&limit, &granted, &counted, &reported, &reserved, &missing}) {
+  for (MetricFamily* family : {&limit, &granted, &counted, &reported, &reserved, &missing, &unread}) {
     if (!family->metric.empty()) families.push_back(std::move(*family));
   }
 }
@@ -214,7 +219,7 @@ std::vector<MetricFamily> energy_metrics(const service::ServiceCounts& service, 
   add_clock_counters(families, service.clocks);
   add_totals(families, service);
   add_jobs(families, service.jobs_in_training, most_jobs);
-  add_site(families, service.site);
+  add_site(families, service.site, service.site_unread_jobs);
   return families;
 }
 

@@ -175,22 +175,22 @@ PoweredJob PoweredJobs::powered(const jobs::SiteDocument& document, const live::
   return powered;
 }
 
-bool PoweredJobs::read_all() {
+std::vector<std::string> PoweredJobs::unread() const {
   std::vector<std::string> unread;
   for (const auto& [id, row] : jobs_.index()) {
     if (is_running(row) && jobs_.in_memory(id) == nullptr) unread.push_back(id);
   }
-  for (const std::string& id : unread) {
-    if (!jobs_.is_loading(id)) jobs_.load(id, [](const auto&) {});
-  }
-  return unread.empty();
+  return unread;
 }
 
 FoundJobs PoweredJobs::find(const jobs::SiteDocument& document, double now_s, double until_s,
                             const std::vector<double>& meter_factors,
                             const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found;
-  found.reading = !read_all();
+  for (const std::string& id : unread()) {
+    found.reading = found.lacks_jobs = true;
+    if (!jobs_.is_loading(id)) jobs_.load(id, [](const auto&) {});
+  }
   of_another_team_.clear();
   std::vector<int>& accelerators = found.accelerators;
   accelerators.resize(document.site.domains.size());

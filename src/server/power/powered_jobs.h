@@ -32,7 +32,8 @@ struct FoundJobs {
   std::vector<std::string> used;  ///< reservations whose jobs have started
   /// Of these, where they have started in another domain: its name.
   std::map<std::string, std::string> moved;
-  bool reading = false;  ///< a job that may draw power is still being read, or a frontier of it
+  bool reading = false;     ///< a job that may draw power is still being read, or a frontier of it
+  bool lacks_jobs = false;  ///< a running job has not been read: it does not count
 };
 
 class PoweredJobs {
@@ -46,6 +47,8 @@ class PoweredJobs {
   /// without an id, the reservations that no job has used yet.
   FoundJobs find(const jobs::SiteDocument& document, double now_s, double until_s,
                  const std::vector<double>& meter_factors, const std::vector<jobs::Reservation>& reservations);
+  /// Running jobs that this server has not read: what they draw is not known.
+  [[nodiscard]] std::vector<std::string> unread() const;
   PoweredJob powered(const jobs::SiteDocument& document, const live::LiveJob& live, double now_s,
                      SiteJobView* shown = nullptr);
 
@@ -63,7 +66,6 @@ class PoweredJobs {
   };
 
   KnownJob& known(const jobs::SiteDocument& document, const live::LiveJob& live, double now_s);
-  bool read_all();
 
   const plans::PlanningOptions& options_;
   live::JobCache& jobs_;

@@ -69,6 +69,7 @@ void SitePower::tick(double now_s) {
 void SitePower::correct_by_meters(double now_s) {
   next_correction_s_ = now_s + kCorrection_s;
   const SitePowerView view = view_now();
+  if (view.unread_jobs > 0) return;
   const auto& domains = current()->site.domains;
   std::vector<double> settled_s(domains.size());
   for (const SiteJobView& job : view.jobs) {
@@ -88,7 +89,7 @@ void SitePower::correct_by_meters(double now_s) {
 std::optional<FoundJobs> SitePower::find_jobs(double now_s, const std::vector<jobs::Reservation>& reservations) {
   FoundJobs found =
       powered_jobs_.find(*current(), now_s, now_s + kPlanned_s, meters_->factors(*current(), now_s), reservations);
-  // A restarted server reads its jobs first; one that cannot be read does not stop the others for long.
+  // A restarted server reads its jobs first. One that cannot be read stops no fall of others for long.
   if (found.reading && now_s < opened_s_ + kReading_s) return std::nullopt;
   return found;
 }
@@ -146,7 +147,7 @@ void SitePower::divided(std::uint64_t run, Divided result) {
     const bool dwelt = !job.has_grant || now_s >= live->job.granted_s + current()->dwell.value();
     // One that cannot be heard goes on under the ceiling of its last grant.
     const bool is_silent = live != nullptr && live->job.silent;
-    power.may_rise = dwelt && !is_silent;
+    power.may_rise = dwelt && !is_silent && !now->lacks_jobs;
   }
   const std::vector<Watts> next = next_grants(now->site, powers);
   last_ = std::move(result.shares);
@@ -263,10 +264,6 @@ std::optional<PoweredSite> SitePower::jobs_now() {
 
 std::optional<FoundJobs> SitePower::jobs_with(const std::vector<jobs::Reservation>& reservations) {
   return current() != nullptr ? find_jobs(clock_.now_s(), reservations) : std::nullopt;
-}
-
-std::vector<SiteDomainView> SitePower::domains_now() {
-  return current() != nullptr ? view_now().domains : std::vector<SiteDomainView>{};
 }
 
 }  // namespace perseus::power

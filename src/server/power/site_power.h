@@ -48,8 +48,6 @@ class SitePower : public std::enable_shared_from_this<SitePower> {
   SiteMeters& meters() { return *meters_; }
   Reservations& reservations() { return *reservations_; }
   Result<SitePowerView> view();
-  /// Empty: there is no document.
-  std::vector<SiteDomainView> domains_now();
   /// What the allocation has led to; nothing before the first division.
   std::optional<SitePowerView> allocated_now();
   /// One job under the limits of the document; nothing without a document, or for a job that has ended.

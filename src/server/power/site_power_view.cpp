@@ -79,6 +79,7 @@ SitePowerView site_power_view(const jobs::SiteDocument& document, PoweredJobs& p
   SitePowerView view;
   view.now_s = now_s;
   view.objective = document.objective;
+  view.unread_jobs = static_cast<int>(powered_jobs.unread().size());
   const std::vector<model::DescribedDomain>& domains = document.site.domains;
   view.domains.resize(domains.size());
   std::vector<int> accelerators(domains.size());

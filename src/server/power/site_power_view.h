@@ -82,6 +82,7 @@ struct SitePowerView {
   std::vector<SiteDomainView> domains;
   std::vector<SiteJobView> jobs;
   std::vector<SiteReservationView> reservations;
+  int unread_jobs = 0;  ///< running ones that this server has not read: they do not count yet
 };
 
 /// A price as what one more kW would bring, in percent: of the mean slowdown or of the throughput of jobs with that

@@ -103,6 +103,7 @@ std::string site_rows_json(const power::SitePowerView& view, const SiteRows& row
     f.always("jobs", JsonList{rows.jobs, made});
     f("gone", rows.gone);
     f.always("reservations", JsonList{view.reservations, reservation_members});
+    f("unread_jobs", view.unread_jobs);
   });
 }
 

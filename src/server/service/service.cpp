@@ -310,8 +310,11 @@ Result<std::string> Service::site() const { return parts_->site->documents().tex
 void Service::take_meter_readings(std::vector<jobs::MeterReading> readings, work::Done<Ok> done) {
   const jobs::SiteDocument* const site = parts_->site->documents().current();
   if (site == nullptr) return done(power::no_site());
+  const auto view = parts_->site->view();
   std::vector<Watts> most;
-  for (const power::SiteDomainView& domain : parts_->site->domains_now()) most.push_back(domain.most_metered);
+  for (const power::SiteDomainView& domain : view->domains) {
+    most.push_back(view->unread_jobs > 0 ? model::kNoLimit : domain.most_metered);
+  }
   parts_->site->meters().take(*site, most, std::move(readings), std::move(done));
 }
 void Service::admit(jobs::AdmissionRequest request, work::Done<power::Admission> done) {

@@ -74,6 +74,7 @@ struct ServiceCounts {
   std::array<std::int64_t, jobs::kNumAlertKinds> alerts{};  ///< raised, by kind
   alerts::WebhookCounts webhook;
   std::vector<power::SiteDomainView> site;  ///< of its power limits; empty: none
+  int site_unread_jobs = 0;
 };
 
 class Service {

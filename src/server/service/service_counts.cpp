@@ -31,7 +31,10 @@ ServiceCounts Service::counts() const {
   counts.database_bytes = parts_->store->size_bytes();
   counts.energy = parts_->energy;
   counts.clocks = parts_->reports.clock_counts();
-  counts.site = parts_->site->domains_now();
+  if (auto site = parts_->site->view()) {
+    counts.site = std::move(site->domains);
+    counts.site_unread_jobs = site->unread_jobs;
+  }
   counts.alerts = parts_->watch.alerts().counts();
   counts.webhook = parts_->webhook->counts();
   for (const auto& [id, live] : parts_->jobs->live()) {

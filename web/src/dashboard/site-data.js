@@ -136,4 +136,7 @@ export function tiersOf(jobs) {
 export const tierName = (leastRate) => (leastRate > 0 ? `at least ${percent(100 * leastRate)}` : 'no least rate');
 
 /** One sentence on the site. */
-export const summaryOf = ({ domains, jobs }) => `${count(domains.length, 'domain')}, ${count(jobs.length, 'job')}`;
+export function summaryOf({ domains, jobs, unread_jobs: unread = 0 }) {
+  const rest = unread > 0 ? `; ${count(unread, 'running job')} not read yet after a start of the server, so not counted` : '';
+  return `${count(domains.length, 'domain')}, ${count(jobs.length, 'job')}${rest}`;
+}

@@ -1,0 +1,91 @@
+// A server that has just started and has not read all jobs yet: it says so, and raises no grant.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "oracles/dice.h"
+#include "tests/server/scenario/budgeted_job.h"
+#include "tests/server/scenario/in_process.h"
+
+namespace perseus::testing {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class SiteRestart : public ::testing::Test {
+ protected:
+  SiteRestart() {
+    for (const char* name : {"one", "two"}) {
+      jobs::RegisterJob request;
+      request.name = name;
+      request.degrees = {1, 2, 1};
+      request.profile = "small";
+      jobs_.push_back(server_.register_job(request).value().job);
+      for (int rank = 0; rank < 2; ++rank) {
+        ranks_.emplace_back(jobs_.back(), rank, 4);
+        ranks_.back().start(server_, true);
+      }
+    }
+    EXPECT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":900}]}],"dwell_s":1})").ok());
+    go_to(40);
+  }
+  void go_to(double until_s) {
+    while (seconds_ < until_s) {
+      server_.go_to(seconds_ += 0.5);
+      for (BudgetedRank& rank : ranks_) rank.act(server_, dice_);
+    }
+  }
+  /// Of the first job; at maximum clock it draws about 490 W.
+  double granted_w() { return server_.service().site_power()->jobs.front().granted.value_or(Watts(490)).value(); }
+
+  SeededDice dice_{1};
+  InProcess server_{{}, database_with({{"small", 4}})};
+  double seconds_ = 0;
+  std::vector<std::string> jobs_;
+  std::vector<BudgetedRank> ranks_;
+};
+
+TEST_F(SiteRestart, ReadersAreToldOfJobsThatAreBeingRead) {
+  EXPECT_THAT(*server_.site_power(), Not(HasSubstr("unread_jobs")));
+  server_.hold_answers(true);
+  server_.restart();
+  EXPECT_THAT(*server_.site_power(), HasSubstr(R"("unread_jobs":2)"));
+  EXPECT_EQ(server_.service().counts().site_unread_jobs, 2);
+  EXPECT_TRUE(server_.service().site_power()->jobs.empty());
+  server_.hold_answers(false);
+  EXPECT_THAT(*server_.site_power(), Not(HasSubstr("unread_jobs")));
+  EXPECT_EQ(server_.service().site_power()->jobs.size(), 2U);
+}
+
+TEST_F(SiteRestart, NoGrantRisesUntilAllJobsAreRead) {
+  const double before_w = granted_w();
+  EXPECT_LT(before_w, 460);
+  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.restart();
+  go_to(120);
+  EXPECT_EQ(server_.service().site_power()->unread_jobs, 1);
+  EXPECT_LE(granted_w(), before_w);
+  EXPECT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":430}]}],"dwell_s":1})").ok());
+  go_to(130);
+  EXPECT_LT(granted_w(), 430.001) << "it falls all the same";
+  EXPECT_TRUE(server_.set_site(R"({"domains":[{"name":"hall","limits":[{"limit_w":900}]}],"dwell_s":1})").ok());
+  go_to(140);
+  EXPECT_LT(granted_w(), 430.001);
+  server_.service().remove_job(jobs_[1], [](const Result<Ok>& done) { EXPECT_TRUE(done.ok()); });
+  go_to(150);
+  EXPECT_GT(granted_w(), 485);
+}
+
+TEST_F(SiteRestart, AMeterIsBelievedMeanwhile) {
+  ASSERT_TRUE(server_.set_site(R"({"domains":[{"name":"hall"}],"accelerator_w":300})").ok());
+  EXPECT_FALSE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2500}]})").ok());
+  server_.database().jobs.at(jobs_[1]).damage = "event 2 is not as it was written";
+  server_.restart();
+  EXPECT_TRUE(server_.read_meter(R"({"readings":[{"domain":"hall","power_w":2300}]})").ok());
+}
+
+}  // namespace
+}  // namespace perseus::testing
