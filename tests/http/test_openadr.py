@@ -254,20 +254,20 @@ class Follows(FollowCase):
         self.assertEqual(self.receiver.limits(), [500e3])
 
     def test_whole_objects_of_each_version(self):
-        """Every member that a version's definition has for programs and events, and null where it allows that."""
+        """Every member that a version's definition has for programs and events, null where it allows that, and its now."""
         of_3_1 = {"targets": ["group-1"], "duration": "PT2H"}
-        none_of_3_1 = {"targets": None, "duration": "PT2H"}
+        none_of_3_1 = {"targets": None, "duration": None}
         asks = {"payloadType": "USAGE", "readingType": "DIRECT_READ", "units": "KWH", "targets": None, "aggregate": False,
                 "startInterval": -1, "numIntervals": -1, "historical": True, "frequency": -1, "repeat": 1}
         asks_3_1 = {**asks, "reportIntervals": "INTERVALS"}
-        program = {"programName": "limits", "intervalPeriod": {"start": "0000-01-01", "duration": "PT1H", "randomizeStart": "PT0S"},
+        program = {"programName": "limits", "intervalPeriod": {"start": stamp(0), "duration": "PT1H", "randomizeStart": "PT0S"},
                    "programDescriptions": [{"URL": "https://utility.example/limits"}], "targets": None,
                    "payloadDescriptors": [{"objectType": "EVENT_PAYLOAD_DESCRIPTOR", "payloadType": "IMPORT_CAPACITY_LIMIT",
                                            "units": "KW", "currency": None}]}
-        for version, with_members, with_nulls, reports, attributes in [
-            ("3.0.1", {"targets": None}, {"targets": None}, asks, {"programLongName": "Limits", "retailerName": "U", "country": "US"}),
-            ("3.1.0", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
-            ("3.1.1", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
+        for version, now, with_members, with_nulls, reports, attributes in [
+            ("3.0.1", "0000-00-00", {"targets": None}, {"targets": None}, asks, {"programLongName": "Limits", "retailerName": "U", "country": "US"}),
+            ("3.1.0", "0000-01-01T00:00:00Z", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
+            ("3.1.1", "0001-01-01T00:00:00Z", of_3_1, none_of_3_1, asks_3_1, {"attributes": [{"type": "PROGRAM_LONG_NAME", "values": ["Limits"]}]}),
         ]:
             with self.subTest(version):
                 self.vtn.base = "/openadr3/" + version
@@ -285,14 +285,13 @@ class Follows(FollowCase):
                                    "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [600]}]}], **with_members})
                 self.vtn.add({
                     "programID": "program-1", "eventName": None, "priority": None, "reportDescriptors": None, "payloadDescriptors": None,
-                    "intervalPeriod": {"start": stamp(begin - 3600), "duration": "PT2H", "randomizeStart": "PT0S"},
+                    "intervalPeriod": {"start": now, "duration": "PT1H", "randomizeStart": "PT0S"},
                     "intervals": [{"id": 0, "payloads": [{"type": "IMPORT_CAPACITY_LIMIT", "values": [700.0]}]}], **with_nulls})
                 url = self.vtn.url + self.vtn.base
                 token = () if self.vtn.has_auth_server else ("--token-url", url + "/auth/token")
                 done = self.once("--program", "limits", "--target", "group-1", *token, url=url)
-                self.assertEqual((done.returncode, self.receiver.limits()), (0, [None, 700e3, 500e3, 600e3, None]), done.stderr)
-                self.assertEqual([step.get("from_s") for step in self.receiver.steps()][1:],
-                                 [begin - 3600, begin, begin + 3600, begin + 7200])
+                self.assertEqual((done.returncode, self.receiver.limits()), (0, [700e3, None, 500e3, 600e3, None]), done.stderr)
+                self.assertEqual([step.get("from_s") for step in self.receiver.steps()][2:], [begin, begin + 3600, begin + 7200])
 
     def test_targets_and_small_pages(self):
         self.vtn.page = 2
