@@ -5,12 +5,15 @@
 
 #include <fstream>
 #include <sstream>
+#include <string>
+#include <vector>
 
 #include "tests/server/scenario/in_process.h"
 
 namespace perseus::testing {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
 
 /// A job of two ranks with a named profile; rank 0 has reported its latency and waits for a plan.
@@ -80,6 +83,33 @@ TEST_F(FirstPlan, IsMadeOnceTheDatabaseAnswersAgain) {
   const auto answer = target.answer_of(wait);
   ASSERT_TRUE(answer && answer->ok());
   EXPECT_EQ((*answer)->schedule->version, 2);
+}
+
+TEST(LatePlans, AreLoggedOnceAJobWhereRanksWait) {
+  std::vector<std::string> log;
+  service::ServiceOptions options;
+  options.log = [&](const std::string& line) { log.push_back(line); };
+  InProcess target(options);
+  std::vector<std::string> jobs;
+  for (const int microbatches : {4, 5}) {
+    jobs::RegisterJob request;
+    request.degrees.pp = 2;
+    jobs.push_back(target.register_job(request).value().job);
+    for (int rank = 0; rank < 2; ++rank) {
+      jobs::RegisterRank registers;
+      registers.job = jobs.back();
+      registers.rank = registers.pp_rank = rank;
+      registers.clocks_mhz = {1410, 810};
+      ASSERT_TRUE(target.register_rank(registers).ok());
+      target.wait_for_plan({jobs.back(), rank, 0, std::nullopt, std::nullopt});
+    }
+    target.hold_work(true);
+    ASSERT_TRUE(target.upload_profile(jobs.back(), small_profile("", microbatches)).ok());
+  }
+  target.go_to(90);
+  for (const std::string& job : jobs) {
+    EXPECT_THAT(log, Contains(HasSubstr("job " + job + ": no plan after 20 s")).Times(1));
+  }
 }
 
 }  // namespace
