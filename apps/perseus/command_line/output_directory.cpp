@@ -5,11 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <utility>
+
+#include "command_line/interrupt.h"
 
 namespace perseus::cli {
 namespace {
@@ -137,11 +140,53 @@ Status OutputDirectory::commit() {
   return Ok{};
 }
 
-Status write_output_file(const OutputDirectory& directory, std::string_view name,
-                         const std::function<void(const std::function<void(std::string_view)>&)>& fill) {
-  OutputFile file(directory, name);
-  fill([&](std::string_view text) { file.append(text); });
-  return file.close();
+OutputDirectory::IsOurs one_of(std::vector<std::string_view> names) {
+  return [names = std::move(names)](std::string_view name) {
+    return std::ranges::any_of(names, [&](std::string_view known) {
+      const std::size_t star = known.find('*');
+      if (star == std::string_view::npos) return name == known;
+      return name.size() + 1 >= known.size() && name.starts_with(known.substr(0, star)) &&
+             name.ends_with(known.substr(star + 1));
+    });
+  };
+}
+
+Status write_files(const OutputDirectory& directory, const std::vector<ResultFile>& files) {
+  for (const ResultFile& content : files) {
+    if (InterruptGuard::interrupted()) return Ok{};
+    OutputFile file(directory, content.name);
+    content.fill([&](std::string_view text) { file.append(text); });
+    if (Status closed = file.close(); !closed) return closed;
+  }
+  return Ok{};
+}
+
+Status check_output(const fs::path& target, const OutputDirectory::IsOurs& is_ours) {
+  if (target.empty()) return Ok{};
+  const Result<OutputDirectory> probe = OutputDirectory::create(target, is_ours);
+  return probe ? Status(Ok{}) : probe.error();
+}
+
+Result<bool> write_guarded_output(const fs::path& target, const OutputDirectory::IsOurs& is_ours,
+                                  const std::vector<ResultFile>& files) {
+  Result<OutputDirectory> out = OutputDirectory::create(target, is_ours);
+  if (!out) return out.error();
+  if (const Status written = write_files(*out, files); !written) return written.error();
+  if (InterruptGuard::interrupted()) return false;  // the directory's destructor removes what was written
+  if (const Status committed = out->commit(); !committed) return committed.error();
+  return true;
+}
+
+Status write_output(const fs::path& target, const OutputDirectory::IsOurs& is_ours,
+                    const std::vector<ResultFile>& files) {
+  if (target.empty()) return Ok{};
+  Result<bool> written = false;
+  {
+    const InterruptGuard guard;
+    written = write_guarded_output(target, is_ours, files);
+  }
+  die_if_interrupted();
+  return written ? Status(Ok{}) : written.error();
 }
 
 }  // namespace perseus::cli

@@ -17,6 +17,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -61,8 +62,28 @@ class OutputFile {
   std::string buffer_;
 };
 
-/// Writes one whole file, which `fill` provides in pieces.
-Status write_output_file(const OutputDirectory& directory, std::string_view name,
-                         const std::function<void(const std::function<void(std::string_view)>&)>& fill);
+/// True for each of `names`; a "*" stands for any text.
+OutputDirectory::IsOurs one_of(std::vector<std::string_view> names);
+
+/// A file of a result: its text, or a function that provides it in pieces.
+struct ResultFile {
+  using Fill = std::function<void(const std::function<void(std::string_view)>& sink)>;
+  ResultFile(std::string file, Fill provide) : name(std::move(file)), fill(std::move(provide)) {}
+  ResultFile(std::string file, std::string text)
+      : name(std::move(file)), fill([all = std::move(text)](const auto& sink) { sink(all); }) {}
+  std::string name;
+  Fill fill;
+};
+/// Writes the files; stops after an interrupt.
+Status write_files(const OutputDirectory& directory, const std::vector<ResultFile>& files);
+
+/// Fails before a long computation if DIR cannot be written; "" stands for no directory.
+Status check_output(const std::filesystem::path& target, const OutputDirectory::IsOurs& is_ours);
+/// False after an interrupt, which leaves nothing (the caller holds an InterruptGuard).
+Result<bool> write_guarded_output(const std::filesystem::path& target, const OutputDirectory::IsOurs& is_ours,
+                                  const std::vector<ResultFile>& files);
+/// The same under a guard of its own: after an interrupt the process ends by the signal. "": writes nothing.
+Status write_output(const std::filesystem::path& target, const OutputDirectory::IsOurs& is_ours,
+                    const std::vector<ResultFile>& files);
 
 }  // namespace perseus::cli

@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
 
-#include "command_line/interrupt.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
@@ -21,8 +20,9 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::array<std::string_view, 4> kFiles{"summary.json", "details.json", "report.html", "timeline.svg"};
-bool is_part_of_a_demo(std::string_view name) { return std::ranges::find(kFiles, name) != kFiles.end(); }
+OutputDirectory::IsOurs files_of_a_demo() {
+  return one_of({"summary.json", "details.json", "report.html", "timeline.svg"});
+}
 
 double slowdown_pct(double time_s, double before_s) { return before_s > 0 ? 100 * (time_s / before_s - 1) : 0; }
 
@@ -97,13 +97,11 @@ json::object json_of(const replay::ClientFigures& c) {
 }
 
 json::object details_of(const DemoMeasurement& m) {
-  json::object inputs;
-  for (const report::ReportFact& fact : m.facts) inputs[fact.name] = fact.value;
   json::array clients;
   for (const replay::ClientFigures& c : m.clients) clients.push_back(json_of(c));
   json::object all{
       {"gpus", "simulated"},
-      {"inputs", std::move(inputs)},
+      {"inputs", object_of(m.facts)},
       {"profile", m.known_profile ? "known" : "measured in vivo"},
       {"job_states", json::array(m.job_states.begin(), m.job_states.end())},
       {"profiling_s", m.profiling_s},
@@ -330,39 +328,23 @@ report::StaticPage page_of(const model::ComputationDag& dag, const DemoMeasureme
 
 }  // namespace
 
-Status check_demo_output(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_demo);
-  if (!probe) return probe.error();
-  return Ok{};
-}
+Status check_demo_output(const std::filesystem::path& directory) { return check_output(directory, files_of_a_demo()); }
 
 Result<bool> write_demo_output(const std::filesystem::path& directory, const model::ComputationDag& dag,
                                const DemoMeasurement& m) {
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_demo);
-  if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
-    if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(*out, name, fill);
-  };
-  for (const Status& written : {
-           file("summary.json", [&](const report::Sink& sink) { sink(formats::json_text(summary_of(m)) + "\n"); }),
-           file("details.json", [&](const report::Sink& sink) { sink(formats::json_text(details_of(m)) + "\n"); }),
-           file("timeline.svg", [&](const report::Sink& sink) { sink(main_timelines(dag, m)); }),
-           file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(dag, m), sink); }),
-       }) {
-    if (!written) return written.error();
-  }
-  if (InterruptGuard::interrupted()) return false;
-  if (const Status committed = out->commit(); !committed) return committed.error();
-  return true;
+  return write_guarded_output(
+      directory, files_of_a_demo(),
+      {{"summary.json", demo_summary_json(m)},
+       {"details.json", formats::json_text(details_of(m)) + "\n"},
+       {"timeline.svg", main_timelines(dag, m)},
+       {"report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(dag, m), sink); }}});
 }
 
 std::string demo_table(const DemoMeasurement& m) {
   std::string text = "Simulated GPUs; per iteration of the whole job, medians:\n\n" +
                      report::text_of(cost_rows(m), output_columns()) + "\n" +
                      report::text_of(comparison_rows(m), output_columns()) + "\n";
-  for (const report::ReportFact& fact : overheads(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  return text;
+  return text + lines_of(overheads(m));
 }
 
 std::string demo_summary_json(const DemoMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }

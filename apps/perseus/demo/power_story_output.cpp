@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <cmath>
 
-#include "command_line/interrupt.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "demo/demo_server.h"
 #include "io/formats/boost_json_text.h"
@@ -23,8 +22,9 @@ namespace {
 namespace json = boost::json;
 
 constexpr std::size_t kReadingsOfSecond = 10, kDrawnEvery = 3;
-constexpr std::array<std::string_view, 4> kStoryFiles{"summary.json", "report.html", "power.csv", "server.csv"};
-bool is_part_of_a_story(std::string_view name) { return std::ranges::find(kStoryFiles, name) != kStoryFiles.end(); }
+OutputDirectory::IsOurs files_of_a_story() {
+  return one_of({"summary.json", "report.html", "power.csv", "server.csv"});
+}
 
 std::string watts(double power_w) { return fmt::format("{:.1f} W", power_w); }
 std::string seconds(double time_s) { return fmt::format("{:.1f} s", time_s); }
@@ -283,37 +283,21 @@ report::StaticPage page_of(const PowerMeasurement& m) {
 }  // namespace
 
 Status check_power_output(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_story);
-  if (!probe) return probe.error();
-  return Ok{};
+  return check_output(directory, files_of_a_story());
 }
 
 Result<bool> write_power_output(const std::filesystem::path& directory, const PowerMeasurement& m) {
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_story);
-  if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
-    if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(*out, name, fill);
-  };
-  for (const Status& written :
-       {file("summary.json", [&](const report::Sink& sink) { sink(power_summary_json(m)); }),
-        file("power.csv", [&](const report::Sink& sink) { sink(power_csv(m)); }),
-        file("server.csv", [&](const report::Sink& sink) { sink(server_csv(m)); }),
-        file("report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(m), sink); })}) {
-    if (!written) return written.error();
-  }
-  if (InterruptGuard::interrupted()) return false;
-  if (const Status committed = out->commit(); !committed) return committed.error();
-  return true;
+  return write_guarded_output(
+      directory, files_of_a_story(),
+      {{"summary.json", power_summary_json(m)},
+       {"power.csv", power_csv(m)},
+       {"server.csv", server_csv(m)},
+       {"report.html", [&](const report::Sink& sink) { report::write_static_page(page_of(m), sink); }}});
 }
 
 std::string power_text(const PowerMeasurement& m) {
-  std::string text;
-  for (const report::ReportFact& fact : facts_of(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + report::text_of(window_rows(m), output_columns()) + "\n" +
-          report::text_of(job_rows(m), output_columns()) + "\n";
-  for (const report::ReportFact& fact : verdict(m)) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  return text;
+  return lines_of(facts_of(m)) + "\n" + report::text_of(window_rows(m), output_columns()) + "\n" +
+         report::text_of(job_rows(m), output_columns()) + "\n" + lines_of(verdict(m));
 }
 
 std::string power_summary_json(const PowerMeasurement& m) { return formats::json_text(summary_of(m)) + "\n"; }

@@ -9,17 +9,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
-#include <iterator>
 #include <memory>
 
 #include "command_line/command.h"
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/output_directory.h"
 #include "command_line/progress.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/plan_file.h"
@@ -113,36 +111,25 @@ Result<std::vector<report::ComparedMethod>> run_methods(const model::Computation
   return methods;
 }
 
-std::string frontiers_csv(const std::vector<report::ComparedMethod>& methods) {
-  std::string text = "method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct\n";
-  for (const report::ComparedMethod& method : methods) {
-    for (std::size_t k = 0; k < method.frontier.points.size(); ++k) {
-      const model::FrontierPoint& p = method.frontier.points[k];
-      fmt::format_to(std::back_inserter(text), "{},{},{:.12g},{:.12g},{:.12g},{:.12g},{:.12g}\n", method.name, k,
-                     p.time.value(), p.energy.value(), p.effective_energy.value(), p.bound.value(), p.gap_pct());
-    }
-  }
-  return text;
+json::object point_json(const model::FrontierPoint& p) {
+  return {{"time_s", p.time.value()},
+          {"energy_j", p.energy.value()},
+          {"effective_energy_j", p.effective_energy.value()},
+          {"bound_j", p.bound.value()},
+          {"gap_pct", p.gap_pct()}};
 }
 
-/// A figure of a pair, the same in CSV and JSON.
-struct PairFigure {
-  std::string_view name;
-  double (*value)(const report::PairComparison&);
-};
-constexpr std::array kPairFigures{
-    PairFigure{"first_better_pct", [](const report::PairComparison& p) { return p.of_first.better_pct; }},
-    PairFigure{"first_only_pct", [](const report::PairComparison& p) { return p.of_first.only_pct; }},
-    PairFigure{"second_better_pct", [](const report::PairComparison& p) { return p.of_second.better_pct; }},
-    PairFigure{"second_only_pct", [](const report::PairComparison& p) { return p.of_second.only_pct; }},
-    PairFigure{"equal_pct", [](const report::PairComparison& p) { return p.equal_pct; }},
-    PairFigure{"mean_saving_pct", [](const report::PairComparison& p) { return p.mean_saving_pct; }},
-    PairFigure{"first_largest_saving_pct", [](const report::PairComparison& p) { return p.of_first.largest_pct; }},
-    PairFigure{"first_largest_saving_at_s",
-               [](const report::PairComparison& p) { return p.of_first.largest_at.value(); }},
-    PairFigure{"second_largest_saving_pct", [](const report::PairComparison& p) { return p.of_second.largest_pct; }},
-    PairFigure{"second_largest_saving_at_s",
-               [](const report::PairComparison& p) { return p.of_second.largest_at.value(); }}};
+std::string frontiers_csv(const std::vector<report::ComparedMethod>& methods) {
+  json::array points;
+  for (const report::ComparedMethod& method : methods) {
+    for (std::size_t k = 0; k < method.frontier.points.size(); ++k) {
+      json::object& point = points.emplace_back(point_json(method.frontier.points[k])).get_object();
+      point["method"] = method.name;
+      point["point"] = k;
+    }
+  }
+  return csv_of("method,point,time_s,energy_j,effective_energy_j,bound_j,gap_pct", points, 12);
+}
 
 /// The name of the method that dominates, or nothing.
 std::string dominating(const std::vector<report::ComparedMethod>& methods, const report::PairComparison& pair) {
@@ -150,93 +137,74 @@ std::string dominating(const std::vector<report::ComparedMethod>& methods, const
   return pair.of_second.dominates ? methods[pair.second].name : "";
 }
 
-std::string pairs_csv(const std::vector<report::ComparedMethod>& methods,
-                      const std::vector<report::PairComparison>& pairs) {
-  std::string text = "first,second,dominating";
-  for (const PairFigure& figure : kPairFigures) text += fmt::format(",{}", figure.name);
-  text += '\n';
-  for (const report::PairComparison& pair : pairs) {
-    text += fmt::format("{},{},{}", methods[pair.first].name, methods[pair.second].name, dominating(methods, pair));
-    for (const PairFigure& figure : kPairFigures) text += fmt::format(",{:.9g}", figure.value(pair));
-    text += '\n';
+json::array pairs_json(const std::vector<report::ComparedMethod>& methods,
+                       const std::vector<report::PairComparison>& pairs) {
+  json::array all;
+  for (const report::PairComparison& p : pairs) {
+    const std::string winner = dominating(methods, p);
+    all.push_back({{"first", methods[p.first].name},
+                   {"second", methods[p.second].name},
+                   {"dominating", winner.empty() ? json::value(nullptr) : json::value(winner)},
+                   {"first_better_pct", p.of_first.better_pct},
+                   {"first_only_pct", p.of_first.only_pct},
+                   {"second_better_pct", p.of_second.better_pct},
+                   {"second_only_pct", p.of_second.only_pct},
+                   {"equal_pct", p.equal_pct},
+                   {"mean_saving_pct", p.mean_saving_pct},
+                   {"first_largest_saving_pct", p.of_first.largest_pct},
+                   {"first_largest_saving_at_s", p.of_first.largest_at.value()},
+                   {"second_largest_saving_pct", p.of_second.largest_pct},
+                   {"second_largest_saving_at_s", p.of_second.largest_at.value()}});
   }
-  return text;
+  return all;
 }
 
 json::object json_report(const Pipeline& pipeline, const std::vector<report::ComparedMethod>& methods,
                          const std::vector<report::PairComparison>& pairs) {
-  json::object inputs;
-  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
   json::array all_methods;
   for (const report::ComparedMethod& method : methods) {
     json::array points;
-    for (const model::FrontierPoint& p : method.frontier.points) {
-      points.push_back(json::object{{"time_s", p.time.value()},
-                                    {"energy_j", p.energy.value()},
-                                    {"effective_energy_j", p.effective_energy.value()},
-                                    {"bound_j", p.bound.value()},
-                                    {"gap_pct", p.gap_pct()}});
-    }
+    for (const model::FrontierPoint& p : method.frontier.points) points.push_back(point_json(p));
     all_methods.push_back(json::object{{"name", method.name},
                                        {"description", method.description},
                                        {"note", method.note},
                                        {"points", std::move(points)}});
   }
-  json::array all_pairs;
-  for (const report::PairComparison& pair : pairs) {
-    json::object object{{"first", methods[pair.first].name}, {"second", methods[pair.second].name}};
-    const std::string winner = dominating(methods, pair);
-    object["dominating"] = winner.empty() ? json::value(nullptr) : json::value(winner);
-    for (const PairFigure& figure : kPairFigures) object[figure.name] = figure.value(pair);
-    all_pairs.push_back(std::move(object));
-  }
   const model::LowerBound& bound = methods.front().frontier.bound;
-  return {{"inputs", std::move(inputs)},
+  return {{"inputs", object_of(pipeline.facts)},
           {"blocking_power_w", pipeline.dag.blocking_power.value()},
           {"blocking_power_is_a_guess", pipeline.default_blocking},
           {"t_min_s", bound.t_min().value()},
           {"t_star_s", bound.t_star().value()},
           {"methods", std::move(all_methods)},
-          {"pairs", std::move(all_pairs)}};
+          {"pairs", pairs_json(methods, pairs)}};
 }
 
 bool is_part_of_a_comparison(std::string_view name) {
-  constexpr std::array<std::string_view, 4> files{"frontiers.csv", "pairs.csv", "comparison.html", "comparison.svg"};
-  if (std::ranges::find(files, name) != files.end() || name == "exact/plans.json" || name == "perseus/plans.json") {
-    return true;
-  }
-  return std::ranges::any_of(baselines::baseline_methods(), [&](const baselines::BaselineMethod& m) {
-    return name == fmt::format("{}/plans.json", m.name);
-  });
+  static const OutputDirectory::IsOurs table =
+      one_of({"frontiers.csv", "pairs.csv", "comparison.html", "comparison.svg"});
+  return table(name) ||
+         std::ranges::any_of(method_names(), [&](const std::string& m) { return name == m + "/plans.json"; });
 }
 
 Status write_comparison(const std::string& directory, const Pipeline& pipeline, const report::ComparisonInput& input,
                         const std::vector<report::PairComparison>& pairs) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_comparison);
-  if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
-    if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(*out, name, fill);
-  };
-  for (const Status& written : {
-           file("frontiers.csv", [&](const report::Sink& sink) { sink(frontiers_csv(input.methods)); }),
-           file("pairs.csv", [&](const report::Sink& sink) { sink(pairs_csv(input.methods, pairs)); }),
-           file("comparison.svg", [&](const report::Sink& sink) { report::write_comparison_svg(input, sink); }),
-           file("comparison.html",
-                [&](const report::Sink& sink) { report::write_comparison_html(input, pairs, sink); }),
-       }) {
-    if (!written) return written.error();
-  }
+  std::vector<ResultFile> files{
+      {"frontiers.csv", frontiers_csv(input.methods)},
+      {"pairs.csv",
+       csv_of("first,second,dominating,first_better_pct,first_only_pct,second_better_pct,second_only_pct,equal_pct,"
+              "mean_saving_pct,first_largest_saving_pct,first_largest_saving_at_s,second_largest_saving_pct,"
+              "second_largest_saving_at_s",
+              pairs_json(input.methods, pairs), 9)},
+      {"comparison.svg", [&](const report::Sink& sink) { report::write_comparison_svg(input, sink); }},
+      {"comparison.html", [&](const report::Sink& sink) { report::write_comparison_html(input, pairs, sink); }}};
+  formats::Metadata metadata{{kSlowdownKey, fmt::format("{}", input.slowdown)}};
+  for (const report::ReportFact& fact : input.inputs) metadata[fact.name] = fact.value;
   for (const report::ComparedMethod& method : input.methods) {
-    formats::Metadata metadata{{"method", method.name}, {kSlowdownKey, fmt::format("{}", input.slowdown)}};
-    for (const report::ReportFact& fact : input.inputs) metadata[fact.name] = fact.value;
-    const Status written = file(method.name + "/plans.json", [&](const report::Sink& sink) {
-      sink(formats::format_plan_file(pipeline.dag, method.frontier, metadata));
-    });
-    if (!written) return written.error();
+    metadata["method"] = method.name;
+    files.emplace_back(method.name + "/plans.json", formats::format_plan_file(pipeline.dag, method.frontier, metadata));
   }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  return write_output(directory, is_part_of_a_comparison, files);
 }
 
 Result<int> run_compare(const CompareOptions& options, bool as_json) {
@@ -246,10 +214,7 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   if (!pipeline) return pipeline.error();
   const model::ComputationDag& dag = pipeline->dag;
   if (pipeline->default_blocking) note_assumed_blocking(dag.blocking_power);
-  if (!options.out.empty()) {
-    const Result<OutputDirectory> probe = OutputDirectory::create(options.out, is_part_of_a_comparison);
-    if (!probe) return probe.error();
-  }
+  if (Status writable = check_output(options.out, is_part_of_a_comparison); !writable) return writable.error();
   Result<std::vector<report::ComparedMethod>> methods = run_methods(dag, options, *slowdown);
   if (!methods) return methods.error();
   for (report::ComparedMethod& method : *methods) {
@@ -261,19 +226,14 @@ Result<int> run_compare(const CompareOptions& options, bool as_json) {
   }
   const std::vector<report::PairComparison> pairs = report::compare_pairs(dag, *methods);
   const report::ComparisonInput input{dag, *methods, pipeline->title, described_inputs(*pipeline), *slowdown};
-  if (!options.out.empty()) {
-    const Status written = write_comparison(options.out, *pipeline, input, pairs);
-    die_if_interrupted();
-    if (!written) return written.error();
-  }
+  if (Status written = write_comparison(options.out, *pipeline, input, pairs); !written) return written.error();
   if (as_json) {
     json::object all = json_report(*pipeline, *methods, pairs);
     if (!options.out.empty()) all["out"] = options.out;
     print(formats::json_text(all) + "\n");
     return 0;
   }
-  for (const report::ReportFact& fact : pipeline->facts) print(fmt::format("{}: {}\n", fact.name, fact.value));
-  print("\n" + text_of(report::method_rows(input), output_columns()) + "\n" +
+  print(lines_of(pipeline->facts) + "\n" + text_of(report::method_rows(input), output_columns()) + "\n" +
         text_of(report::pair_rows(input, pairs), output_columns(), 2));
   print(fmt::format(
       "\nsaving: against everything at maximum clock, each at its own time. In time: the slowest plan that is at most "

@@ -10,7 +10,6 @@
 
 #include "command_line/command.h"
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -260,16 +259,10 @@ Result<int> run_emulate(const EmulateOptions& options, bool as_json) {
                ? Error{ErrorCode::invalid_input, fmt::format("{}: {}", options.scenario, known.error().message)}
                : known.error();
   }
-  if (!options.out.empty()) {
-    if (Status writable = check_emulation(options.out); !writable) return writable.error();
-  }
+  if (Status writable = check_emulation(options.out); !writable) return writable.error();
   const Result<EmulationReport> report = emulate_scenario(*scenario, options, trace);
   if (!report) return report.error();
-  if (!options.out.empty()) {
-    const Status written = write_emulation(options.out, *report);
-    die_if_interrupted();
-    if (!written) return written.error();
-  }
+  if (Status written = write_emulation(options.out, *report); !written) return written.error();
   if (as_json) {
     print(formats::json_text(json_of(*report)) + "\n");
     return 0;

@@ -3,132 +3,104 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <boost/json/array.hpp>
 #include <cmath>
-#include <functional>
 #include <string_view>
 
-#include "command_line/interrupt.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/report/static_page.h"
 #include "paper/emulation_pictures.h"
-#include "paper/energy_part_names.h"
 
 namespace perseus::cli {
 namespace {
 
 namespace json = boost::json;
 
-/// A figure of a run, the same in CSV and JSON.
-struct RunFigure {
-  const char* key;
-  double (*value)(const EmulatedMethod&);
-};
-constexpr std::array kFigures{
-    RunFigure{"time_s", [](const EmulatedMethod& m) { return m.run.time.value(); }},
-    RunFigure{"energy_j", [](const EmulatedMethod& m) { return m.run.energy.total().value(); }},
-    RunFigure{"useful_j", [](const EmulatedMethod& m) { return m.run.energy.useful.value(); }},
-    RunFigure{"intrinsic_bloat_j", [](const EmulatedMethod& m) { return m.run.energy.intrinsic_bloat.value(); }},
-    RunFigure{"extrinsic_bloat_j", [](const EmulatedMethod& m) { return m.run.energy.extrinsic_bloat.value(); }},
-    RunFigure{"blocking_j", [](const EmulatedMethod& m) { return m.run.energy.blocking.value(); }},
-    RunFigure{"idle_j", [](const EmulatedMethod& m) { return m.run.energy.idle.value(); }},
-    RunFigure{"energy_per_iteration_j", [](const EmulatedMethod& m) { return m.run.energy_per_iteration().value(); }},
-    RunFigure{"saving_pct", [](const EmulatedMethod& m) { return m.savings.total_pct; }},
-    RunFigure{"intrinsic_saving_pct", [](const EmulatedMethod& m) { return m.savings.intrinsic_pct; }},
-    RunFigure{"extrinsic_saving_pct", [](const EmulatedMethod& m) { return m.savings.extrinsic_pct; }},
-    RunFigure{"shortest_iteration_s", [](const EmulatedMethod& m) { return m.run.shortest_iteration.value(); }},
-    RunFigure{"mean_iteration_s", [](const EmulatedMethod& m) { return m.run.mean_iteration().value(); }},
-    RunFigure{"longest_iteration_s", [](const EmulatedMethod& m) { return m.run.longest_iteration.value(); }},
-    RunFigure{"mean_power_w", [](const EmulatedMethod& m) { return m.run.mean_power().value(); }},
-    RunFigure{"highest_power_w", [](const EmulatedMethod& m) { return m.run.highest_power.value(); }},
-    RunFigure{"lowest_power_w", [](const EmulatedMethod& m) { return m.run.lowest_power.value(); }},
-    RunFigure{"peak_to_mean", [](const EmulatedMethod& m) { return m.run.peak_to_mean(); }},
-    RunFigure{"ramp_w_per_s", [](const EmulatedMethod& m) { return m.run.ramp_w_per_s; }},
-    RunFigure{"band_rms_w", [](const EmulatedMethod& m) { return m.run.band_rms_w(); }},
-    RunFigure{"band_energy_w2s", [](const EmulatedMethod& m) { return m.run.band_w2s; }},
-    RunFigure{"band_share", [](const EmulatedMethod& m) { return m.run.band_share(); }}};
-
-/// A figure of a row of the sweep, likewise.
-struct ScalingFigure {
-  const char* key;
-  std::optional<double> (*value)(const emulator::ScalingRow&);
-};
-constexpr std::array kScalingFigures{
-    ScalingFigure{"iteration_s", [](const emulator::ScalingRow& r) { return std::optional(r.iteration.time.value()); }},
-    ScalingFigure{"energy_j",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.total().value()); }},
-    ScalingFigure{"useful_j",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.useful.value()); }},
-    ScalingFigure{
-        "intrinsic_bloat_j",
-        [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.intrinsic_bloat.value()); }},
-    ScalingFigure{
-        "extrinsic_bloat_j",
-        [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.extrinsic_bloat.value()); }},
-    ScalingFigure{"blocking_j",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.energy.blocking.value()); }},
-    ScalingFigure{"saving_pct", [](const emulator::ScalingRow& r) { return std::optional(r.savings.total_pct); }},
-    ScalingFigure{"intrinsic_saving_pct",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.savings.intrinsic_pct); }},
-    ScalingFigure{"extrinsic_saving_pct",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.savings.extrinsic_pct); }},
-    ScalingFigure{"non_straggler_saving_pct", [](const emulator::ScalingRow& r) { return r.non_straggler_pct; }},
-    ScalingFigure{"mean_power_w",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.mean.value()); }},
-    ScalingFigure{"highest_power_w",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.highest.value()); }},
-    ScalingFigure{"ramp_w_per_s",
-                  [](const emulator::ScalingRow& r) { return std::optional(r.iteration.power.ramp_w_per_s); }},
-    ScalingFigure{"band_rms_w",
-                  [](const emulator::ScalingRow& r) { return std::optional(std::sqrt(r.iteration.power.band_w2)); }}};
-
-bool is_part_of_an_emulation(std::string_view name) {
-  constexpr std::array<std::string_view, 11> files{
-      "emulation.html", "energy.svg",   "power.svg",   "iteration.svg",      "band.svg",        "times.svg",
-      "methods.csv",    "segments.csv", "scaling.csv", "scaling_strong.svg", "scaling_weak.svg"};
-  return std::ranges::find(files, name) != files.end();
+OutputDirectory::IsOurs files_of_an_emulation() {
+  return one_of({"emulation.html", "energy.svg", "power.svg", "iteration.svg", "band.svg", "times.svg", "methods.csv",
+                 "segments.csv", "scaling.csv", "scaling_strong.svg", "scaling_weak.svg"});
 }
 
-std::string in_kw(double watts) { return fmt::format("{:.4g}", watts / 1e3); }
-
-report::TextRows method_table(const std::vector<EmulatedMethod>& methods) {
-  report::TextRows rows;
-  rows.header = {"method",      "iterations", "mean [s]",  "longest [s]",
-                 "J/iteration", "saving [%]", "intrinsic", "extrinsic"};
+json::array methods_json(const std::vector<EmulatedMethod>& methods) {
+  json::array all;
   for (const EmulatedMethod& m : methods) {
-    rows.rows.push_back(
-        {m.name, std::to_string(m.run.iterations), fmt::format("{:.4f}", m.run.mean_iteration().value()),
-         fmt::format("{:.4f}", m.run.longest_iteration.value()),
-         fmt::format("{:.6g}", m.run.energy_per_iteration().value()), fmt::format("{:.2f}", m.savings.total_pct),
-         fmt::format("{:.2f}", m.savings.intrinsic_pct), fmt::format("{:.2f}", m.savings.extrinsic_pct)});
+    json::object one{{"name", m.name},
+                     {"iterations", m.run.iterations},
+                     {"time_s", m.run.time.value()},
+                     {"energy_j", m.run.energy.total().value()}};
+    for (const EnergyPart& part : kEnergyParts) one[part.key] = (m.run.energy.*part.value).value();
+    const std::initializer_list<std::pair<std::string_view, double>> figures{
+        {"energy_per_iteration_j", m.run.energy_per_iteration().value()},
+        {"saving_pct", m.savings.total_pct},
+        {"intrinsic_saving_pct", m.savings.intrinsic_pct},
+        {"extrinsic_saving_pct", m.savings.extrinsic_pct},
+        {"shortest_iteration_s", m.run.shortest_iteration.value()},
+        {"mean_iteration_s", m.run.mean_iteration().value()},
+        {"longest_iteration_s", m.run.longest_iteration.value()},
+        {"mean_power_w", m.run.mean_power().value()},
+        {"highest_power_w", m.run.highest_power.value()},
+        {"lowest_power_w", m.run.lowest_power.value()},
+        {"peak_to_mean", m.run.peak_to_mean()},
+        {"ramp_w_per_s", m.run.ramp_w_per_s},
+        {"band_rms_w", m.run.band_rms_w()},
+        {"band_energy_w2s", m.run.band_w2s},
+        {"band_share", m.run.band_share()}};
+    for (const auto& [key, value] : figures) one[key] = value;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+json::array scaling_json(const std::vector<emulator::ScalingRow>& scaling) {
+  json::array rows;
+  for (const emulator::ScalingRow& r : scaling) {
+    json::object row{{"scaling", model::name_of(r.scaling)}, {"gpus", r.gpus},         {"pipelines", r.pipelines},
+                     {"microbatches", r.microbatches},       {"slowdown", r.slowdown}, {"method", r.method}};
+    row["iteration_s"] = r.iteration.time.value();
+    row["energy_j"] = r.iteration.energy.total().value();
+    for (const EnergyPart& part : kEnergyParts) row[part.key] = (r.iteration.energy.*part.value).value();
+    row.erase("idle_j");
+    row["saving_pct"] = r.savings.total_pct;
+    row["intrinsic_saving_pct"] = r.savings.intrinsic_pct;
+    row["extrinsic_saving_pct"] = r.savings.extrinsic_pct;
+    row["non_straggler_saving_pct"] = r.non_straggler_pct ? json::value(*r.non_straggler_pct) : json::value(nullptr);
+    row["mean_power_w"] = r.iteration.power.mean.value();
+    row["highest_power_w"] = r.iteration.power.highest.value();
+    row["ramp_w_per_s"] = r.iteration.power.ramp_w_per_s;
+    row["band_rms_w"] = std::sqrt(r.iteration.power.band_w2);
+    rows.push_back(std::move(row));
   }
   return rows;
+}
+
+report::TextRows method_table(const std::vector<EmulatedMethod>& methods) {
+  return text_rows(methods_json(methods), {{"method", "name"},
+                                           {"iterations", "iterations"},
+                                           {"mean [s]", "mean_iteration_s", "{:.4f}"},
+                                           {"longest [s]", "longest_iteration_s", "{:.4f}"},
+                                           {"J/iteration", "energy_per_iteration_j", "{:.6g}"},
+                                           {"saving [%]", "saving_pct", "{:.2f}"},
+                                           {"intrinsic", "intrinsic_saving_pct", "{:.2f}"},
+                                           {"extrinsic", "extrinsic_saving_pct", "{:.2f}"}});
 }
 
 report::TextRows energy_table(const std::vector<EmulatedMethod>& methods) {
-  report::TextRows rows;
-  rows.header = {"energy [kWh]", "total"};
-  for (const EnergyPart& part : kEnergyParts) rows.header.emplace_back(part.name);
-  for (const EmulatedMethod& m : methods) {
-    std::vector<std::string> row{m.name, fmt::format("{:.2f}", m.run.energy.total().value() / 3.6e6)};
-    for (const EnergyPart& part : kEnergyParts)
-      row.push_back(fmt::format("{:.2f}", (m.run.energy.*part.value).value() / 3.6e6));
-    rows.rows.push_back(std::move(row));
-  }
-  return rows;
+  constexpr double kwh = 3.6e6;
+  std::vector<TextColumn> columns{{"energy [kWh]", "name"}, {"total", "energy_j", "{:.2f}", kwh}};
+  for (const EnergyPart& part : kEnergyParts) columns.push_back({part.name, part.key, "{:.2f}", kwh});
+  return text_rows(methods_json(methods), columns);
 }
 
 report::TextRows power_table(const std::vector<EmulatedMethod>& methods) {
-  report::TextRows rows;
-  rows.header = {"power [kW]", "mean", "highest", "peak/mean", "ramp [kW/s]", "rms 0.1-20 Hz", "share of swing [%]"};
-  for (const EmulatedMethod& m : methods) {
-    rows.rows.push_back({m.name, in_kw(m.run.mean_power().value()), in_kw(m.run.highest_power.value()),
-                         fmt::format("{:.3f}", m.run.peak_to_mean()), in_kw(m.run.ramp_w_per_s),
-                         in_kw(m.run.band_rms_w()), fmt::format("{:.1f}", 100 * m.run.band_share())});
-  }
-  return rows;
+  return text_rows(methods_json(methods), {{"power [kW]", "name"},
+                                           {"mean", "mean_power_w", "{:.4g}", 1e3},
+                                           {"highest", "highest_power_w", "{:.4g}", 1e3},
+                                           {"peak/mean", "peak_to_mean", "{:.3f}"},
+                                           {"ramp [kW/s]", "ramp_w_per_s", "{:.4g}", 1e3},
+                                           {"rms 0.1-20 Hz", "band_rms_w", "{:.4g}", 1e3},
+                                           {"share of swing [%]", "band_share", "{:.1f}", 0.01}});
 }
 
 /// Rows of the sweep at a few slowdowns: the ends and the middle.
@@ -160,18 +132,6 @@ report::TextRows scaling_table(const std::vector<emulator::ScalingRow>& scaling)
   return rows;
 }
 
-std::string methods_csv(const EmulationReport& report) {
-  std::string text = "method,iterations";
-  for (const RunFigure& f : kFigures) text += fmt::format(",{}", f.key);
-  text += '\n';
-  for (const EmulatedMethod& m : report.methods) {
-    text += fmt::format("{},{}", m.name, m.run.iterations);
-    for (const RunFigure& f : kFigures) text += fmt::format(",{:.12g}", f.value(m));
-    text += '\n';
-  }
-  return text;
-}
-
 void write_segments_csv(const EmulationReport& report, const report::Sink& sink) {
   sink("method,start_s,iterations,iteration_s");
   for (const EnergyPart& part : kEnergyParts) sink(fmt::format(",{}", part.key));
@@ -184,22 +144,6 @@ void write_segments_csv(const EmulationReport& report, const report::Sink& sink)
                        s.power.lowest.value(), s.power.ramp_w_per_s, std::sqrt(s.power.band_w2)));
     }
   }
-}
-
-std::string scaling_csv(const EmulationReport& report) {
-  std::string text = "scaling,gpus,pipelines,microbatches,slowdown,method";
-  for (const ScalingFigure& f : kScalingFigures) text += fmt::format(",{}", f.key);
-  text += '\n';
-  for (const emulator::ScalingRow& r : report.scaling) {
-    text += fmt::format("{},{},{},{},{:.9g},{}", model::name_of(r.scaling), r.gpus, r.pipelines, r.microbatches,
-                        r.slowdown, r.method);
-    for (const ScalingFigure& f : kScalingFigures) {
-      const auto value = f.value(r);
-      text += value ? fmt::format(",{:.12g}", *value) : ",";
-    }
-    text += '\n';
-  }
-  return text;
 }
 
 void write_page(const EmulationReport& report, const EmulationPictures& pictures, const report::Sink& sink) {
@@ -249,8 +193,7 @@ void write_page(const EmulationReport& report, const EmulationPictures& pictures
 }  // namespace
 
 std::string emulation_text(const EmulationReport& report) {
-  std::string text;
-  for (const report::ReportFact& fact : report.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  std::string text = lines_of(report.facts);
   if (!report.methods.empty()) {
     text += "\n" + report::text_of(method_table(report.methods), output_columns()) + "\n" +
             report::text_of(energy_table(report.methods), output_columns()) + "\n" +
@@ -261,61 +204,41 @@ std::string emulation_text(const EmulationReport& report) {
 }
 
 json::object json_of(const EmulationReport& report) {
-  json::object facts;
-  for (const report::ReportFact& fact : report.facts) facts[fact.name] = fact.value;
-  json::object all{{"name", report.title}, {"inputs", std::move(facts)}};
-  if (!report.methods.empty()) {
-    json::array methods;
-    for (const EmulatedMethod& m : report.methods) {
-      json::object object{{"name", m.name}, {"iterations", m.run.iterations}};
-      for (const RunFigure& f : kFigures) object[f.key] = f.value(m);
-      methods.push_back(std::move(object));
-    }
-    all["methods"] = std::move(methods);
-  }
-  if (!report.scaling.empty()) {
-    json::array rows;
-    for (const emulator::ScalingRow& r : report.scaling) {
-      json::object row{{"scaling", model::name_of(r.scaling)}, {"gpus", r.gpus},         {"pipelines", r.pipelines},
-                       {"microbatches", r.microbatches},       {"slowdown", r.slowdown}, {"method", r.method}};
-      for (const ScalingFigure& f : kScalingFigures) {
-        const auto value = f.value(r);
-        row[f.key] = value ? json::value(*value) : json::value(nullptr);
-      }
-      rows.push_back(std::move(row));
-    }
-    all["scaling"] = std::move(rows);
-  }
+  json::object all{{"name", report.title}, {"inputs", object_of(report.facts)}};
+  if (!report.methods.empty()) all["methods"] = methods_json(report.methods);
+  if (!report.scaling.empty()) all["scaling"] = scaling_json(report.scaling);
   return all;
 }
 
 Status check_emulation(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_an_emulation);
-  if (!probe) return probe.error();
-  return Ok{};
+  return check_output(directory, files_of_an_emulation());
 }
 
 Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_an_emulation);
-  if (!out) return out.error();
-  std::vector<std::pair<std::string, std::function<void(const report::Sink&)>>> files;
-  const auto text_file = [&](const std::string& name, const std::string& text) {
-    files.emplace_back(name, [text](const report::Sink& sink) { sink(text); });
-  };
+  if (directory.empty()) return Ok{};
   const EmulationPictures pictures = draw_emulation(report);
+  std::vector<ResultFile> files;
   if (!report.methods.empty()) {
-    text_file("methods.csv", methods_csv(report));
+    files.emplace_back(
+        "methods.csv",
+        csv_of("method=name,iterations,time_s,energy_j,useful_j,intrinsic_bloat_j,extrinsic_bloat_j,blocking_j,idle_j,"
+               "energy_per_iteration_j,saving_pct,intrinsic_saving_pct,extrinsic_saving_pct,shortest_iteration_s,"
+               "mean_iteration_s,longest_iteration_s,mean_power_w,highest_power_w,lowest_power_w,peak_to_mean,"
+               "ramp_w_per_s,band_rms_w,band_energy_w2s,band_share",
+               methods_json(report.methods), 12));
     files.emplace_back("segments.csv", [&](const report::Sink& sink) { write_segments_csv(report, sink); });
   }
-  if (!report.scaling.empty()) text_file("scaling.csv", scaling_csv(report));
-  for (const auto& [name, svg] : pictures.by_name) text_file(name, svg);
-  files.emplace_back("emulation.html", [&](const report::Sink& sink) { write_page(report, pictures, sink); });
-  for (const auto& [name, fill] : files) {
-    if (InterruptGuard::interrupted()) return Ok{};
-    if (Status written = write_output_file(*out, name, fill); !written) return written;
+  if (!report.scaling.empty()) {
+    files.emplace_back(
+        "scaling.csv",
+        csv_of("scaling,gpus,pipelines,microbatches,slowdown,method,iteration_s,energy_j,useful_j,intrinsic_bloat_j,"
+               "extrinsic_bloat_j,blocking_j,saving_pct,intrinsic_saving_pct,extrinsic_saving_pct,"
+               "non_straggler_saving_pct,mean_power_w,highest_power_w,ramp_w_per_s,band_rms_w",
+               scaling_json(report.scaling), 12));
   }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  for (const auto& [name, svg] : pictures.by_name) files.emplace_back(name, svg);
+  files.emplace_back("emulation.html", [&](const report::Sink& sink) { write_page(report, pictures, sink); });
+  return write_output(directory, files_of_an_emulation(), files);
 }
 
 }  // namespace perseus::cli

@@ -39,7 +39,7 @@ struct EmulationReport {
 std::string emulation_text(const EmulationReport& report);
 boost::json::object json_of(const EmulationReport& report);
 
-/// Fails early if the directory cannot be written.
+/// Fails early if the directory cannot be written. Without one ("") both do nothing.
 Status check_emulation(const std::filesystem::path& directory);
 Status write_emulation(const std::filesystem::path& directory, const EmulationReport& report);
 

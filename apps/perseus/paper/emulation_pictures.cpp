@@ -8,7 +8,6 @@
 #include "io/report/format.h"
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
-#include "paper/energy_part_names.h"
 
 namespace perseus::cli {
 namespace {

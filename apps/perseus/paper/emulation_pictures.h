@@ -8,6 +8,7 @@
 // Threads: pure functions.
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +17,19 @@
 #include "paper/emulation_output.h"
 
 namespace perseus::cli {
+
+/// The parts of energy: their names in CSV and JSON, and in text.
+struct EnergyPart {
+  const char* key;
+  const char* name;
+  Joules emulator::EnergyParts::*value;
+};
+inline constexpr std::array kEnergyParts{
+    EnergyPart{"useful_j", "useful", &emulator::EnergyParts::useful},
+    EnergyPart{"intrinsic_bloat_j", "intrinsic bloat", &emulator::EnergyParts::intrinsic_bloat},
+    EnergyPart{"extrinsic_bloat_j", "extrinsic bloat", &emulator::EnergyParts::extrinsic_bloat},
+    EnergyPart{"blocking_j", "blocking", &emulator::EnergyParts::blocking},
+    EnergyPart{"idle_j", "idle", &emulator::EnergyParts::idle}};
 
 struct EmulationPictures {
   std::vector<std::pair<std::string, std::string>> by_name;  ///< file name and SVG

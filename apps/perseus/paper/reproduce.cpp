@@ -12,7 +12,6 @@
 
 #include "command_line/command.h"
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "command_line/terminal_size.h"
@@ -293,7 +292,6 @@ Result<int> run_reproduce(const ReproduceOptions& options, bool as_json) {
   if (cases.empty()) return *first;
   note_what_is_unpublished(cases);
   const Status written = write_reproduction(options.out, cases, facts_of_page(options, left_out));
-  die_if_interrupted();
   if (!written) return written.error();
   if (as_json) {
     print(json_report(cases, left_out, options.out));

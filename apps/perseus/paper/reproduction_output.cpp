@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 
-#include "command_line/interrupt.h"
 #include "command_line/output_directory.h"
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
@@ -18,18 +17,15 @@
 namespace perseus::cli {
 namespace {
 
-constexpr std::array<std::string_view, 9> kWholeFiles{"index.html",  "table5.csv",        "table6.csv",
-                                                      "cases.csv",   "figure7.csv",       "figure7.svg",
-                                                      "figure8.csv", "non_straggler.csv", "frontiers.csv"};
 constexpr double kFigure7Slowdown = 1.2;
 constexpr int kFigure7Gpus = 1024;
 constexpr int kFigure8First_pct = 101;
 constexpr int kFigure8Last_pct = 150;
 constexpr std::size_t kMaxPointsPerFrontier = 1000;
 
-bool is_part_of_a_reproduction(std::string_view name) {
-  return std::ranges::find(kWholeFiles, name) != kWholeFiles.end() ||
-         ((name.starts_with("figure8_") || name.starts_with("frontiers_")) && name.ends_with(".svg"));
+OutputDirectory::IsOurs files_of_a_reproduction() {
+  return one_of({"index.html", "table5.csv", "table6.csv", "cases.csv", "figure7.csv", "figure7.svg", "figure8.csv",
+                 "non_straggler.csv", "frontiers.csv", "figure8_*.svg", "frontiers_*.svg"});
 }
 
 std::string optional_pct(const std::optional<double>& pct) { return pct ? fmt::format("{:.4f}", *pct) : ""; }
@@ -360,42 +356,29 @@ std::string frontiers_csv(const std::vector<ReproducedCase>& cases) {
 }
 
 Status check_reproduction(const std::filesystem::path& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_reproduction);
-  if (!probe) return probe.error();
-  return Ok{};
+  return check_output(directory, files_of_a_reproduction());
 }
 
 Status write_reproduction(const std::filesystem::path& directory, const std::vector<ReproducedCase>& cases,
                           const std::vector<report::ReportFact>& facts) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_reproduction);
-  if (!out) return out.error();
-  const auto write = [&](std::string_view name, std::string_view text) -> Status {
-    OutputFile file(*out, name);
-    file.append(text);
-    return file.close();
-  };
   ReproductionPictures pictures{figure7_picture(cases), {}, {}};
-  for (const Status& written :
-       {write("table5.csv", table5_csv(cases)), write("table6.csv", table6_csv(cases)),
-        write("cases.csv", cases_csv(cases)), write("figure7.csv", figure7_csv(cases)),
-        write("figure7.svg", pictures.figure7), write("figure8.csv", figure8_csv(cases)),
-        write("non_straggler.csv", non_straggler_csv(cases)), write("frontiers.csv", frontiers_csv(cases))}) {
-    if (!written) return written;
-  }
+  std::vector<ResultFile> files{{"table5.csv", table5_csv(cases)},
+                                {"table6.csv", table6_csv(cases)},
+                                {"cases.csv", cases_csv(cases)},
+                                {"figure7.csv", figure7_csv(cases)},
+                                {"figure7.svg", pictures.figure7},
+                                {"figure8.csv", figure8_csv(cases)},
+                                {"non_straggler.csv", non_straggler_csv(cases)},
+                                {"frontiers.csv", frontiers_csv(cases)}};
   for (const auto& group : by_model_and_gpu(cases)) {
     const std::string name = fmt::format("{}+{}.svg", group[0]->model, group[0]->gpu);
-    if (Status written = write("figure8_" + name, pictures.figure8.emplace_back(figure8_picture(group))); !written)
-      return written;
-    if (Status written = write("frontiers_" + name, pictures.frontiers.emplace_back(frontier_picture(group))); !written)
-      return written;
+    files.emplace_back("figure8_" + name, pictures.figure8.emplace_back(figure8_picture(group)));
+    files.emplace_back("frontiers_" + name, pictures.frontiers.emplace_back(frontier_picture(group)));
   }
-  Status page = write_output_file(*out, "index.html", [&](const report::Sink& sink) {
+  files.emplace_back("index.html", [&](const report::Sink& sink) {
     report::write_static_page(reproduction_page(cases, pictures, facts), sink);
   });
-  if (!page) return page;
-  // An interrupted result is not committed; its destructor removes it, and the caller ends by the signal.
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  return write_output(directory, files_of_a_reproduction(), files);
 }
 
 }  // namespace perseus::cli

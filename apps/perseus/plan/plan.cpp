@@ -13,7 +13,6 @@
 
 #include "command_line/command.h"
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/number.h"
@@ -203,9 +202,7 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     print_bound(dag, planner::compute_lower_bound(dag).bound, as_json);
     return 0;
   }
-  if (!options.out.empty()) {
-    if (Status writable = check_plan_output(options.out); !writable) return writable.error();
-  }
+  if (Status writable = check_plan_output(options.out); !writable) return writable.error();
 
   const auto began = std::chrono::steady_clock::now();
   Result<model::Frontier> frontier = make_frontier(dag, options, rule);
@@ -224,9 +221,9 @@ Result<int> run_plan(const PlanOptions& options, bool as_json) {
     formats::Metadata metadata = metadata_of(options, rule);
     for (const report::ReportFact& fact : pipeline->facts) metadata[fact.name] = fact.value;
     if (links.sets > 0 && keeps_links(options)) metadata[kOtherLinksKey] = std::to_string(links.sets);
-    const Status written = write_plan_output(options.out, *pipeline, *frontier, figures, deadline, rule,
-                                             Seconds(options.switch_latency_s), metadata);
-    die_if_interrupted();
+    const Status written = write_output(
+        options.out, is_plan_output,
+        plan_files("", *pipeline, *frontier, figures, deadline, rule, Seconds(options.switch_latency_s), metadata));
     if (!written) return written.error();
   }
   if (as_json) {

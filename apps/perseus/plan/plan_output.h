@@ -33,24 +33,15 @@ namespace perseus::cli {
 /// Checks that writing there would work. Call before the long work; leaves only parent directories behind.
 Status check_plan_output(const std::filesystem::path& directory);
 
-Status write_plan_output(const std::filesystem::path& directory, const Pipeline& pipeline,
-                         const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                         std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
-                         const formats::Metadata& metadata);
+/// The files of a plan, with `folder` ("1f1b/") before their names if it is part of a larger result. They use
+/// `pipeline` and `frontier` until they are written.
+std::vector<ResultFile> plan_files(const std::string& folder, const Pipeline& pipeline, const model::Frontier& frontier,
+                                   const std::vector<PointFigures>& figures, std::optional<Seconds> straggler,
+                                   const model::DefaultRule& rule, Seconds switch_latency,
+                                   const formats::Metadata& metadata);
 
-/// The same files, with `folder` ("1f1b/") before their names, as part of a larger result that the caller commits.
-Status write_plan_files(const OutputDirectory& out, const std::string& folder, const Pipeline& pipeline,
-                        const model::Frontier& frontier, const std::vector<PointFigures>& figures,
-                        std::optional<Seconds> straggler, const model::DefaultRule& rule, Seconds switch_latency,
-                        const formats::Metadata& metadata);
-
-/// A file for readers or their tools, and the function that writes it.
-struct PlanPage {
-  const char* name;
-  std::function<void(const report::Sink&)> write;
-};
-/// report.html, frontier.svg, timeline.svg and trace.json. They use both arguments.
-std::vector<PlanPage> plan_pages(const report::ReportInput& report, const DrawnPlans& drawn);
+/// report.html, frontier.svg, timeline.svg and trace.json, for readers or their tools. They use both arguments.
+std::vector<ResultFile> plan_pages(const report::ReportInput& report, const DrawnPlans& drawn);
 
 /// The comment at the end of a point's file in plans/.
 std::string plan_comment(int number, const model::FrontierPoint& point);

@@ -7,6 +7,7 @@
 #include <boost/json/array.hpp>
 #include <cmath>
 
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/report/format.h"
 #include "io/report/table.h"
@@ -97,8 +98,7 @@ json::object default_json(const report::ReportSummary& summary, const PointFigur
 
 std::string plan_text(const Pipeline& pipeline, const model::Frontier& frontier, const report::ReportSummary& summary,
                       const std::vector<PointFigures>& figures) {
-  std::string text;
-  for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  std::string text = lines_of(pipeline.facts);
   report::TextTable table({"point", "plan", "time", "slowdown", "energy", "saving", "gap", "power", "changes"}, 2);
   for (const int point : representative_points(frontier, summary, least_energy_point(figures))) {
     const PointFigures& f = figures[point];
@@ -168,8 +168,6 @@ json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& su
     }
     points.push_back(std::move(point));
   }
-  json::object inputs;
-  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
   json::object fastest = json_of(summary.fastest);
   fastest["saving_pct"] = summary.fastest_saving_pct;
   json::array tolerances;
@@ -177,7 +175,7 @@ json::object plan_json(const Pipeline& pipeline, const report::ReportSummary& su
     tolerances.push_back(json::object{
         {"slowdown_pct", a.slowdown_pct}, {"point", a.point}, {"saving_pct", a.saving_pct}, {"more_pct", a.more_pct}});
   }
-  json::object all{{"inputs", std::move(inputs)},
+  json::object all{{"inputs", object_of(pipeline.facts)},
                    {"blocking_power_w", pipeline.dag.blocking_power.value()},
                    {"blocking_power_is_a_guess", pipeline.default_blocking},
                    {"least_energy_point", least_energy_point(figures)},

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "command_line/command.h"
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
 #include "io/formats/boost_json_text.h"
@@ -98,24 +97,15 @@ void add_partitions(const search::SearchedJob& job, const std::vector<search::Co
 
 Status write_search(const SearchPlanner& planner, const SearchReport& report,
                     const std::vector<search::Configuration>& configurations, const Measurements& measured) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(planner.out, is_plan_output);
-  if (!out) return out.error();
-  const auto file = [&](std::string_view name, const std::function<void(const report::Sink&)>& fill) -> Status {
-    if (InterruptGuard::interrupted()) return Ok{};
-    return write_output_file(*out, name, fill);
-  };
   const auto& planned = report.configurations;
-  for (const Status& written :
-       {file("configurations.csv",
-             [&](const report::Sink& sink) { sink(configurations_csv(planned, report.summary)); }),
-        file("frontier.csv", [&](const report::Sink& sink) { sink(union_csv(planned, report.summary)); }),
-        file("configurations.svg", [&](const report::Sink& sink) { write_search_svg(report, sink); }),
-        file("configurations.html", [&](const report::Sink& sink) { write_search_html(report, sink); })}) {
-    if (!written) return written.error();
-  }
+  std::vector<ResultFile> files{
+      {"configurations.csv", configurations_csv(report)},
+      {"frontier.csv", points_csv(report)},
+      {"configurations.svg", [&](const report::Sink& sink) { write_search_svg(report, sink); }},
+      {"configurations.html", [&](const report::Sink& sink) { write_search_html(report, sink); }}};
+  std::vector<Pipeline> pipelines(planned.size());
   for (std::size_t c = 0; c < planned.size(); ++c) {
-    Pipeline pipeline;
+    Pipeline& pipeline = pipelines[c];
     pipeline.dag = configurations[c].dag;
     pipeline.title = fmt::format("{}, {}", report.title, planned[c].name);
     pipeline.default_blocking = measured.default_blocking;
@@ -129,12 +119,12 @@ Status write_search(const SearchPlanner& planner, const SearchReport& report,
       std::string& text = metadata[fact.name];
       text += (text.empty() ? "" : "; ") + fact.value;
     }
-    const Status written = write_plan_files(*out, planned[c].name + "/", pipeline, planned[c].frontier,
-                                            figures_of(pipeline.dag, planned[c].frontier, planner.switch_latency), {},
-                                            planner.rule, planner.switch_latency, metadata);
-    if (!written) return written.error();
+    std::ranges::move(plan_files(planned[c].name + "/", pipeline, planned[c].frontier,
+                                 figures_of(pipeline.dag, planned[c].frontier, planner.switch_latency), {},
+                                 planner.rule, planner.switch_latency, metadata),
+                      std::back_inserter(files));
   }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  return write_output(planner.out, is_plan_output, files);
 }
 
 /// Reports what is assumed about the measurements.
@@ -208,9 +198,7 @@ Result<SearchedConfigurations> configurations_of(Measurements& measured, const S
   if (Status counted = check_transfers(*job, *choices, measured.options); !counted) return counted.error();
   const Result<std::vector<search::SearchedJob>> jobs = jobs_of(*job, measured.options, options);
   if (!jobs) return jobs.error();
-  if (!planner.out.empty()) {
-    if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
-  }
+  if (Status writable = check_plan_output(planner.out); !writable) return writable.error();
   if (const auto reference = search::configure(*job, choices->front()); !reference) {
     return reference_error(reference.error(), *job, choices->front(), options);
   }
@@ -303,7 +291,6 @@ Result<int> run_plan_search(const PipelineOptions& pipeline, const SearchOptions
   const SearchReport report{title, measured->facts, planned, searched->left_out, summary, origin_facts()};
   if (!planner.out.empty()) {
     const Status written = write_search(planner, report, searched->configurations, *measured);
-    die_if_interrupted();
     if (!written) return written.error();
   }
   print_search(report, planner.out, took_s, as_json);

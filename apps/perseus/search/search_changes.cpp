@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 
-#include "io/report/format.h"
+#include "command_line/records.h"
 
 namespace perseus::cli {
 namespace {
@@ -116,17 +116,6 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
   return rows;
 }
 
-report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
-  report::TextRows rows{{"change", "saving", "more", "at most", "configuration", "time", "energy"}, {}};
-  for (const ChangeRow& row : changes) {
-    const std::string at_most = fmt::format("{:.2f} %", row.most_pct);
-    rows.rows.push_back({row.change, fmt::format("{:.2f} %", row.saving_pct), fmt::format("{:+.2f}", row.more_pct),
-                         at_most, row.configuration, report::text_of(row.plan.time) + (row.is_late ? ", late" : ""),
-                         report::text_of(row.plan.energy)});
-  }
-  return rows;
-}
-
 json::array changes_json(const std::vector<ChangeRow>& changes) {
   json::array array;
   for (const ChangeRow& row : changes) {
@@ -142,6 +131,20 @@ json::array changes_json(const std::vector<ChangeRow>& changes) {
     array.push_back(std::move(object));
   }
   return array;
+}
+
+report::TextRows change_rows(const std::vector<ChangeRow>& changes) {
+  report::TextRows rows = text_rows(changes_json(changes), {{"change", "change"},
+                                                            {"saving", "saving_pct", "{:.2f} %"},
+                                                            {"more", "more_pct", "{:+.2f}"},
+                                                            {"at most", "most_pct", "{:.2f} %"},
+                                                            {"configuration", "configuration"},
+                                                            {"time", "time_s", seconds_cell},
+                                                            {"energy", "energy_j", joules_cell}});
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    if (changes[i].is_late) rows.rows[i][5] += ", late";
+  }
+  return rows;
 }
 
 }  // namespace perseus::cli

@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <boost/json/array.hpp>
-#include <iterator>
 
 #include "command_line/origin.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/report/comparison_svg.h"
 #include "io/report/format.h"
 #include "io/report/static_page.h"
-#include "io/report/table.h"
 #include "io/report/timeline.h"
 #include "search/change_page.h"
 #include "search/search_changes.h"
@@ -132,48 +131,10 @@ SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configur
   return summary;
 }
 
-std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
-  std::string text = "configuration,t_min_s,t_star_s,points,point_in_time,time_s,energy_j,saving_pct,wins_pct\n";
-  for (std::size_t c = 0; c < configurations.size(); ++c) {
-    const ConfigurationFigures& f = summary.configurations[c];
-    const model::Frontier& frontier = configurations[c].frontier;
-    text +=
-        fmt::format("{},{},{},{},", configurations[c].name, f.t_min.value(), f.t_star.value(), frontier.points.size());
-    if (f.in_time) {
-      const model::FrontierPoint& point = frontier.points[*f.in_time];
-      text += fmt::format("{},{},{},{},", *f.in_time, point.time.value(), point.energy.value(), f.saving_pct);
-    } else {
-      text += ",,,,";
-    }
-    text += fmt::format("{}\n", f.wins_pct);
-  }
-  return text;
-}
-
-std::string union_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary) {
-  std::string text =
-      "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
-      "pct\n";
-  const auto& points = summary.all.frontier.points;
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    const model::FrontierPoint& p = points[i];
-    const search::Origin origin = summary.all.origins[i];
-    fmt::format_to(std::back_inserter(text), "{},{},{},{},{},{},{},{},{},{}\n", i,
-                   configurations[origin.configuration].name, origin.point, p.time.value(), p.energy.value(),
-                   p.effective_energy.value(), p.bound.value(), p.gap_pct(), saving_pct_of(summary, p.energy),
-                   100 * ((p.time - summary.reference.time) / summary.reference.time));
-  }
-  return text;
-}
-
 std::string search_text(const SearchReport& report) {
   const SearchSummary& s = report.summary;
-  std::string text;
-  for (const report::ReportFact& fact : report.inputs) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  const report::TextRows rows = configuration_rows(report);
-  report::TextTable table(rows.header);
-  for (const auto& row : rows.rows) table.add(row);
-  text += "\n" + table.to_string(output_columns()) + "\n";
+  std::string text =
+      lines_of(report.inputs) + "\n" + report::text_of(configuration_rows(report), output_columns()) + "\n";
   text += fmt::format("reference: {}, everything at maximum clock: {}, {} (the reference of 'saving')\n",
                       report.configurations.front().name, report::text_of(s.reference.time),
                       report::text_of(s.reference.energy));
@@ -183,10 +144,8 @@ std::string search_text(const SearchReport& report) {
   text += fmt::format("default plan: {}\n", default_text(report));
   text += fmt::format("no plan of these configurations that is {} saves more than {:.2f} % (proven)\n",
                       rule_text(s.rule), saving_pct_of(s, s.bound_in_time));
-  const report::TextRows changes = change_rows(changes_of(report.configurations, s));
-  report::TextTable change_table(changes.header);
-  for (const auto& row : changes.rows) change_table.add(row);
-  text += "\nwhat each change saves, one after the other:\n" + change_table.to_string(output_columns()) + "\n";
+  text += "\nwhat each change saves, one after the other:\n" +
+          report::text_of(change_rows(changes_of(report.configurations, s)), output_columns()) + "\n";
   for (const SkippedConfiguration& out : report.left_out) text += fmt::format("left out: {}\n", out.reason);
   for (const report::ReportFact& fact : assumption_facts(report)) {
     text += fmt::format("assumed for {}: {}\n", fact.name, fact.value);
@@ -232,17 +191,40 @@ json::object point_json(const SearchReport& report, std::size_t i) {
                       {"slowdown_pct", 100 * ((p.time - s.reference.time) / s.reference.time)}};
 }
 
+json::array configurations_json(const SearchReport& report) {
+  json::array all;
+  for (std::size_t c = 0; c < report.configurations.size(); ++c)
+    all.push_back(configuration_json(report.configurations[c], report.summary.configurations[c]));
+  return all;
+}
+
+json::array points_json(const SearchReport& report) {
+  json::array all;
+  for (std::size_t i = 0; i < report.summary.all.frontier.points.size(); ++i) all.push_back(point_json(report, i));
+  return all;
+}
+
 }  // namespace
+
+std::string configurations_csv(const SearchReport& report) {
+  return csv_of(
+      "configuration=name,t_min_s,t_star_s,points,point_in_time=in_time.point,time_s=in_time.time_s,"
+      "energy_j=in_time.energy_j,saving_pct=in_time.saving_pct,wins_pct",
+      configurations_json(report));
+}
+
+std::string points_csv(const SearchReport& report) {
+  json::array points = points_json(report);
+  for (std::size_t i = 0; i < points.size(); ++i) points[i].get_object()["point"] = i;
+  return csv_of(
+      "point,configuration,configuration_point,time_s,energy_j,effective_energy_j,bound_j,gap_pct,saving_pct,slowdown_"
+      "pct",
+      points);
+}
 
 json::object search_json(const SearchReport& report) {
   const SearchSummary& s = report.summary;
-  json::object inputs;
-  for (const report::ReportFact& fact : report.inputs) inputs[fact.name] = fact.value;
-  json::array configurations, points, spans, left_out;
-  for (std::size_t c = 0; c < report.configurations.size(); ++c) {
-    configurations.push_back(configuration_json(report.configurations[c], s.configurations[c]));
-  }
-  for (std::size_t i = 0; i < s.all.frontier.points.size(); ++i) points.push_back(point_json(report, i));
+  json::array spans, left_out;
   for (const search::WinningSpan& span : search::winning_spans(s.all)) {
     spans.push_back(
         json::object{{"from_s", span.from.value()}, {"configuration", report.configurations[span.configuration].name}});
@@ -253,17 +235,17 @@ json::object search_json(const SearchReport& report) {
   json::object chosen = point_json(report, s.default_point);
   chosen["slowdown_tolerated_pct"] = 100 * s.rule.slowdown;
   chosen["bound_in_time_j"] = s.bound_in_time.value();
-  return {{"inputs", std::move(inputs)},
+  return {{"inputs", object_of(report.inputs)},
           {"origin", origin_json()},
           {"reference", json::object{{"configuration", report.configurations.front().name},
                                      {"time_s", s.reference.time.value()},
                                      {"energy_j", s.reference.energy.value()}}},
           {"default_plan", std::move(chosen)},
           {"changes", changes_json(changes_of(report.configurations, s))},
-          {"configurations", std::move(configurations)},
+          {"configurations", configurations_json(report)},
           {"left_out", std::move(left_out)},
           {"best_at", std::move(spans)},
-          {"points", std::move(points)}};
+          {"points", points_json(report)}};
 }
 
 void write_search_svg(const SearchReport& report, const report::Sink& sink) {

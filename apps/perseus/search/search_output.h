@@ -66,9 +66,6 @@ struct SkippedConfiguration {
 SearchSummary summarize_search(const std::vector<PlannedConfiguration>& configurations, const model::DefaultRule& rule);
 double saving_pct_of(const SearchSummary& summary, Joules energy);
 
-std::string configurations_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);
-std::string union_csv(const std::vector<PlannedConfiguration>& configurations, const SearchSummary& summary);
-
 struct SearchReport {
   std::string title;
   std::vector<report::ReportFact> inputs;
@@ -78,6 +75,8 @@ struct SearchReport {
   std::vector<report::ReportFact> origin = {};  ///< of the page, see origin.h
 };
 std::string search_text(const SearchReport& report);
+std::string configurations_csv(const SearchReport& report);
+std::string points_csv(const SearchReport& report);
 boost::json::object search_json(const SearchReport& report);
 void write_search_svg(const SearchReport& report, const report::Sink& sink);
 void write_search_html(const SearchReport& report, const report::Sink& sink);

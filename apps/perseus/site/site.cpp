@@ -7,7 +7,6 @@
 
 #include "command_line/command.h"
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -52,9 +51,7 @@ Status check(const PlannedSite& planned, model::SiteObjective objective, const s
 Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
   const Result<model::SiteDescription> description = formats::read_site(options.file);
   if (!description) return description.error();
-  if (!options.out.empty()) {
-    if (Status writable = check_site_plan(options.out); !writable) return writable.error();
-  }
+  if (Status writable = check_site_plan(options.out); !writable) return writable.error();
   Result<PlannedSite> planned = plan_jobs(*description, options.effort, options.progress);
   if (!planned) return planned.error();
   std::vector<site_emulator::JobKind> kinds;
@@ -80,11 +77,7 @@ Result<int> run_site_plan(const SitePlanOptions& options, bool as_json) {
   }
   for (const double rate : kHeadroomRates) report.headroom.push_back({rate, site::headroom_at(site, rate)});
   report.origin = origin_facts();
-  if (!options.out.empty()) {
-    const Status written = write_site_plan(options.out, report);
-    die_if_interrupted();
-    if (!written) return written.error();
-  }
+  if (Status written = write_site_plan(options.out, report); !written) return written.error();
   print(as_json ? formats::json_text(site_plan_json(report)) + "\n" : site_plan_text(report));
   if (!as_json && !options.out.empty())
     print(fmt::format("\nwritten to {0}; to look at: {0}/site.html\n", options.out));

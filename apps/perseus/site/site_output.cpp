@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <boost/json/array.hpp>
 #include <cmath>
-#include <functional>
 
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
@@ -31,6 +30,9 @@ std::string watts(Watts power) {
   if (w >= 1e6) return fmt::format("{:.4f} MW", w / 1e6);
   return w >= 1e4 ? fmt::format("{:.2f} kW", w / 1e3) : fmt::format("{:.0f} W", w);
 }
+
+std::string watts_cell(double power_w) { return watts(Watts(power_w)); }
+std::string missing_cell(double power_w) { return power_w > 0 ? watts_cell(power_w) : "-"; }
 
 double total_weight(const model::Site& site) {
   double sum = 0;
@@ -118,25 +120,37 @@ report::TextRows interval_rows(const SitePlanReport& report) {
   return rows;
 }
 
-report::TextRows what_if_rows(const DomainWhatIf& what_if) {
-  report::TextRows rows{{"of maximum clock", "limit for GPUs", "throughput", "slowest job", "equal shares", "short"},
-                        {}};
+json::array what_if_json(const DomainWhatIf& what_if) {
+  json::array rows;
   for (const site::WhatIf& row : what_if.curve) {
-    rows.rows.push_back({fmt::format("{:.0f} %", 100 * row.fraction), watts(row.limit),
-                         fmt::format("{:.2f} %", 100 * row.best.throughput),
-                         fmt::format("{:.2f} %", 100 * row.best.least_rate),
-                         fmt::format("{:.2f} %", 100 * row.equal_shares.throughput),
-                         row.missing > Watts(0) ? watts(row.missing) : "-"});
+    rows.push_back({{"fraction", row.fraction},
+                    {"limit_w", row.limit.value()},
+                    {"throughput", row.best.throughput},
+                    {"least_rate", row.best.least_rate},
+                    {"equal_shares_throughput", row.equal_shares.throughput},
+                    {"missing_w", row.missing.value()}});
   }
   return rows;
 }
 
-report::TextRows headroom_rows(const SitePlanReport& report) {
-  report::TextRows rows{{"speed of every job", "more GPUs in the watts of maximum clock"}, {}};
-  for (const HeadroomAtRate& headroom : report.headroom) {
-    rows.rows.push_back({fmt::format("{:.0f} %", 100 * headroom.rate), fmt::format("{:.1f} %", 100 * headroom.more)});
-  }
+report::TextRows what_if_rows(const DomainWhatIf& what_if) {
+  return text_rows(what_if_json(what_if), {{"of maximum clock", "fraction", "{:.0f} %", 0.01},
+                                           {"limit for GPUs", "limit_w", watts_cell},
+                                           {"throughput", "throughput", "{:.2f} %", 0.01},
+                                           {"slowest job", "least_rate", "{:.2f} %", 0.01},
+                                           {"equal shares", "equal_shares_throughput", "{:.2f} %", 0.01},
+                                           {"short", "missing_w", missing_cell}});
+}
+
+json::array headroom_json(const SitePlanReport& report) {
+  json::array rows;
+  for (const HeadroomAtRate& r : report.headroom) rows.push_back({{"rate", r.rate}, {"more_gpus", r.more}});
   return rows;
+}
+
+report::TextRows headroom_rows(const SitePlanReport& report) {
+  return text_rows(headroom_json(report), {{"speed of every job", "rate", "{:.0f} %", 0.01},
+                                           {"more GPUs in the watts of maximum clock", "more_gpus", "{:.1f} %", 0.01}});
 }
 
 std::string table_text(const report::TextRows& rows, std::size_t left_columns = 1) {
@@ -343,30 +357,22 @@ void write_page(const SitePlanReport& report, const report::Sink& sink) {
 }
 
 std::string jobs_csv(const SitePlanReport& report) {
-  std::string text = "from_s,job,domain,gpus,power_w,rate,least_rate,point,paced\n";
-  const model::Site& site = report.planned->timed.site;
+  json::array jobs;
   for (const site::Interval& interval : report.intervals) {
-    for (std::size_t j = 0; j < site.jobs.size(); ++j) {
-      const model::PowerPoint& point = site.jobs[j].curve.points[interval.allocation.chosen[j]];
-      text +=
-          fmt::format("{},{},{},{},{},{},{},{},{:d}\n", interval.from.value(), formats::csv_field(site.jobs[j].name),
-                      formats::csv_field(site.domains[site.jobs[j].domain].name), report.planned->gpus[j],
-                      point.power.value(), point.rate, interval.least_rates[j], point.plan, point.paced);
+    for (json::value& job : jobs_json(report, interval)) {
+      job.get_object()["from_s"] = interval.from.value();
+      jobs.push_back(std::move(job));
     }
   }
-  return text;
+  return csv_of("from_s,job=name,domain,gpus,power_w,rate,least_rate,point,paced", jobs);
 }
 
-bool is_part_of_a_site_plan(std::string_view name) {
-  return name == "site.html" || name == "jobs.csv" || name == "site.json";
-}
+OutputDirectory::IsOurs files_of_a_site_plan() { return one_of({"site.html", "jobs.csv", "site.json"}); }
 
 }  // namespace
 
 std::string site_plan_text(const SitePlanReport& report) {
-  std::string text;
-  for (const report::ReportFact& fact : facts_of(report)) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + objective_text(report) + "\n";
+  std::string text = lines_of(facts_of(report)) + "\n" + objective_text(report) + "\n";
   for (const std::string& line : shortages_of(report)) text += line + "\n";
   for (const std::string& line : missed_deadlines_text(report)) text += line + "\n";
   text += "\n" + table_text(domain_rows(report, report.intervals.front())) + "\n";
@@ -385,23 +391,11 @@ json::object site_plan_json(const SitePlanReport& report) {
   answer["intervals"] = std::move(intervals);
   json::array curves;
   for (const DomainWhatIf& what_if : report.what_if) {
-    json::array rows;
-    for (const site::WhatIf& row : what_if.curve) {
-      rows.push_back(json::object{{"fraction", row.fraction},
-                                  {"limit_w", row.limit.value()},
-                                  {"throughput", row.best.throughput},
-                                  {"least_rate", row.best.least_rate},
-                                  {"equal_shares_throughput", row.equal_shares.throughput},
-                                  {"missing_w", row.missing.value()}});
-    }
-    curves.push_back(
-        json::object{{"domain", report.planned->timed.site.domains[what_if.domain].name}, {"curve", std::move(rows)}});
+    curves.push_back(json::object{{"domain", report.planned->timed.site.domains[what_if.domain].name},
+                                  {"curve", what_if_json(what_if)}});
   }
   answer["what_if"] = std::move(curves);
-  json::array headroom;
-  for (const HeadroomAtRate& r : report.headroom)
-    headroom.push_back(json::object{{"rate", r.rate}, {"more_gpus", r.more}});
-  answer["headroom"] = std::move(headroom);
+  answer["headroom"] = headroom_json(report);
   json::array missed;
   for (const MissedDeadline& one : missed_deadlines(report)) {
     missed.push_back(json::object{{"job", report.planned->timed.site.jobs[one.job].name},
@@ -413,26 +407,13 @@ json::object site_plan_json(const SitePlanReport& report) {
   return answer;
 }
 
-Status check_site_plan(const std::string& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_site_plan);
-  if (!probe) return probe.error();
-  return Ok{};
-}
+Status check_site_plan(const std::string& directory) { return check_output(directory, files_of_a_site_plan()); }
 
 Status write_site_plan(const std::string& directory, const SitePlanReport& report) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_site_plan);
-  if (!out) return out.error();
-  using File = std::pair<const char*, std::function<void(const report::Sink&)>>;
-  const std::vector<File> files{
-      {"jobs.csv", [&](const report::Sink& sink) { sink(jobs_csv(report)); }},
-      {"site.json", [&](const report::Sink& sink) { sink(formats::json_text(site_plan_json(report)) + "\n"); }},
-      {"site.html", [&](const report::Sink& sink) { write_page(report, sink); }}};
-  for (const auto& [name, fill] : files) {
-    if (InterruptGuard::interrupted()) return Ok{};
-    if (Status written = write_output_file(*out, name, fill); !written) return written;
-  }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  return write_output(directory, files_of_a_site_plan(),
+                      {{"jobs.csv", jobs_csv(report)},
+                       {"site.json", formats::json_text(site_plan_json(report)) + "\n"},
+                       {"site.html", [&](const report::Sink& sink) { write_page(report, sink); }}});
 }
 
 }  // namespace perseus::cli

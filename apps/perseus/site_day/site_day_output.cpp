@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <boost/json/array.hpp>
 #include <cmath>
-#include <functional>
 
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
 #include "io/report/pieces.h"
@@ -47,9 +45,9 @@ json::array domains_json(const SiteDayReport& report, const EmulatedDay& method)
   return domains;
 }
 
-json::array proof_json(const EmulatedDay& method) {
+json::array proof_json(const EmulatedDay& method, std::size_t slot) {
   json::array proof;
-  for (const site_emulator::Minute& minute : method.figures.minutes.front()) {
+  for (const site_emulator::Minute& minute : method.figures.minutes[slot]) {
     proof.push_back(json::object{{"from_s", minute.from.value()},
                                  {"limit_w", finite(minute.limit)},
                                  {"planned_w", minute.planned.value()},
@@ -79,23 +77,22 @@ json::object method_json(const SiteDayReport& report, const EmulatedDay& method)
         {"when", band.name}, {"rms_w", band.rms_w}, {"share", band.share}, {"energy_w2s", band.energy_w2s}});
   }
   one["band"] = std::move(bands);
-  one["proof"] = proof_json(method);
+  one["proof"] = proof_json(method, 0);
   return one;
 }
 
 void write_proof(const SiteDayReport& report, const report::Sink& sink) {
-  report::Pieces pieces(sink);
-  pieces << "method,domain,from_s,limit_w,planned_w,guard_w,drawn_w\n";
+  json::array proof;
   for (const EmulatedDay& method : report.methods) {
     for (std::size_t slot = 0; slot < method.run.domains.size(); ++slot) {
-      const std::string name = formats::csv_field(name_of_domain(report, method.run.domains[slot]));
-      for (const site_emulator::Minute& m : method.figures.minutes[slot]) {
-        const std::string limit = std::isfinite(m.limit.value()) ? fmt::format("{:.9g}", m.limit.value()) : "";
-        pieces << fmt::format("{},{},{:g},{},{:.9g},{:.9g},{:.9g}\n", method.run.method, name, m.from.value(), limit,
-                              m.planned.value(), m.guard.value(), m.drawn.value());
+      for (json::value& minute : proof_json(method, slot)) {
+        minute.get_object()["method"] = method.run.method;
+        minute.get_object()["domain"] = name_of_domain(report, method.run.domains[slot]);
+        proof.push_back(std::move(minute));
       }
     }
   }
+  sink(csv_of("method,domain,from_s,limit_w,planned_w,guard_w,drawn_w", proof, 9));
 }
 
 /// Bins of the whole site, a column per method.
@@ -150,10 +147,8 @@ std::string jobs_csv(const SiteDayReport& report) {
   return text;
 }
 
-bool is_part_of_a_site_day(std::string_view name) {
-  constexpr std::array<std::string_view, 6> files{"day.html",  "day.json",         "proof.csv",
-                                                  "power.csv", "power_events.csv", "jobs.csv"};
-  return std::ranges::find(files, name) != files.end();
+OutputDirectory::IsOurs files_of_a_site_day() {
+  return one_of({"day.html", "day.json", "proof.csv", "power.csv", "power_events.csv", "jobs.csv"});
 }
 
 }  // namespace
@@ -188,9 +183,7 @@ std::vector<report::ReportFact> facts_of(const SiteDayReport& report) {
 }
 
 std::string site_day_text(const SiteDayReport& report) {
-  std::string text;
-  for (const report::ReportFact& fact : facts_of(report)) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + report::text_of(day_rows(report)) + "\n";
+  std::string text = lines_of(facts_of(report)) + "\n" + report::text_of(day_rows(report)) + "\n";
   if (!report.methods.front().run.domains.empty()) text += report::text_of(limit_rows(report)) + "\n";
   text += report::text_of(band_rows(report));
   text += "\nThe site under the first method, some minutes:\n" + report::text_of(proof_rows(report, kMostProofRows));
@@ -198,9 +191,7 @@ std::string site_day_text(const SiteDayReport& report) {
 }
 
 json::object site_day_json(const SiteDayReport& report) {
-  json::object inputs;
-  for (const report::ReportFact& fact : facts_of(report)) inputs[fact.name] = fact.value;
-  json::object answer{{"name", report.description->name}, {"inputs", std::move(inputs)}};
+  json::object answer{{"name", report.description->name}, {"inputs", object_of(facts_of(report))}};
   json::array methods;
   for (const EmulatedDay& method : report.methods) methods.push_back(method_json(report, method));
   answer["methods"] = std::move(methods);
@@ -208,29 +199,16 @@ json::object site_day_json(const SiteDayReport& report) {
   return answer;
 }
 
-Status check_site_day(const std::string& directory) {
-  const Result<OutputDirectory> probe = OutputDirectory::create(directory, is_part_of_a_site_day);
-  if (!probe) return probe.error();
-  return Ok{};
-}
+Status check_site_day(const std::string& directory) { return check_output(directory, files_of_a_site_day()); }
 
 Status write_site_day(const std::string& directory, const SiteDayReport& report) {
-  const InterruptGuard guard;
-  Result<OutputDirectory> out = OutputDirectory::create(directory, is_part_of_a_site_day);
-  if (!out) return out.error();
-  using File = std::pair<const char*, std::function<void(const report::Sink&)>>;
-  const std::vector<File> files{
-      {"jobs.csv", [&](const report::Sink& sink) { sink(jobs_csv(report)); }},
-      {"proof.csv", [&](const report::Sink& sink) { write_proof(report, sink); }},
-      {"power.csv", [&](const report::Sink& sink) { write_power(report, sink); }},
-      {"power_events.csv", [&](const report::Sink& sink) { write_fine_power(report, sink); }},
-      {"day.json", [&](const report::Sink& sink) { sink(formats::json_text(site_day_json(report)) + "\n"); }},
-      {"day.html", [&](const report::Sink& sink) { write_site_day_page(report, sink); }}};
-  for (const auto& [name, fill] : files) {
-    if (InterruptGuard::interrupted()) return Ok{};
-    if (Status written = write_output_file(*out, name, fill); !written) return written;
-  }
-  return InterruptGuard::interrupted() ? Status(Ok{}) : out->commit();
+  return write_output(directory, files_of_a_site_day(),
+                      {{"jobs.csv", jobs_csv(report)},
+                       {"proof.csv", [&](const report::Sink& sink) { write_proof(report, sink); }},
+                       {"power.csv", [&](const report::Sink& sink) { write_power(report, sink); }},
+                       {"power_events.csv", [&](const report::Sink& sink) { write_fine_power(report, sink); }},
+                       {"day.json", formats::json_text(site_day_json(report)) + "\n"},
+                       {"day.html", [&](const report::Sink& sink) { write_site_day_page(report, sink); }}});
 }
 
 }  // namespace perseus::cli

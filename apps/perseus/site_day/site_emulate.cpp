@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "command_line/exit_codes.h"
-#include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
 #include "io/formats/boost_json_text.h"
@@ -64,9 +63,7 @@ Result<int> run_site_emulate(const SiteEmulateOptions& options, bool as_json) {
   if (options.seed) description->emulation.seed = *options.seed;
   if (options.bias_pct) description->emulation.bias = *options.bias_pct / 100;
   if (options.draw_more_pct) description->emulation.draw_more = *options.draw_more_pct / 100;
-  if (!options.out.empty()) {
-    if (Status writable = check_site_day(options.out); !writable) return writable.error();
-  }
+  if (Status writable = check_site_day(options.out); !writable) return writable.error();
   const Result<PlannedSite> planned = plan_jobs(*description, options.effort, options.progress);
   if (!planned) return planned.error();
   site_emulator::SiteDay day = day_of(*description, *planned);
@@ -80,11 +77,7 @@ Result<int> run_site_emulate(const SiteEmulateOptions& options, bool as_json) {
     report.methods.push_back(std::move(emulated));
   }
   report.origin = origin_facts();
-  if (!options.out.empty()) {
-    const Status written = write_site_day(options.out, report);
-    die_if_interrupted();
-    if (!written) return written.error();
-  }
+  if (Status written = write_site_day(options.out, report); !written) return written.error();
   print(as_json ? formats::json_text(site_day_json(report)) + "\n" : site_day_text(report));
   if (!as_json && !options.out.empty()) print(fmt::format("\nwritten to {0}; to look at: {0}/day.html\n", options.out));
   return 0;

@@ -17,6 +17,7 @@
 #include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/progress.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "io/report/format.h"
@@ -167,38 +168,7 @@ std::vector<std::string> assumptions_of(const AdviseOptions& options, const Pipe
   return all;
 }
 
-report::TextRows advice_rows(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all) {
-  const char* const saving = pipeline.modeled ? "saving (modeled)" : "saving";
-  std::vector<std::string> titles{"situation", "iteration", saving, "+-", "kWh a day", "kWh a year"};
-  if (options.price_per_kwh) titles.push_back(options.currency.empty() ? "cost a year" : options.currency + " a year");
-  if (options.carbon_g_per_kwh) titles.emplace_back("kg CO2 a year");
-  report::TextRows table{std::move(titles), {}};
-  for (const Advice& a : all) {
-    const double year_kwh = kDaysPerYear * a.kwh_per_day();
-    std::vector<std::string> cells{a.situation,
-                                   report::text_of(a.time),
-                                   fmt::format("{:.2f} %", a.saving_pct),
-                                   a.stddev_pct ? fmt::format("{:.2f}", *a.stddev_pct) : "-",
-                                   fmt::format("{:.1f}", a.kwh_per_day()),
-                                   fmt::format("{:.0f}", year_kwh)};
-    if (options.price_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.price_per_kwh));
-    if (options.carbon_g_per_kwh) cells.push_back(fmt::format("{:.0f}", year_kwh * *options.carbon_g_per_kwh / 1000));
-    table.rows.push_back(std::move(cells));
-  }
-  return table;
-}
-
-std::string advice_text(const Pipeline& pipeline, const report::TextRows& rows,
-                        const std::vector<std::string>& assumptions) {
-  std::string text;
-  for (const report::ReportFact& fact : pipeline.facts) text += fmt::format("{}: {}\n", fact.name, fact.value);
-  text += "\n" + report::text_of(rows, output_columns()) + "\nThis assumes:\n";
-  for (const std::string& assumption : assumptions) text += fmt::format("- {}\n", assumption);
-  return text;
-}
-
-json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
-                         const std::vector<std::string>& assumptions) {
+json::array advice_json(const AdviseOptions& options, const std::vector<Advice>& all) {
   json::array rows;
   for (const Advice& a : all) {
     const double year_kwh = kDaysPerYear * a.kwh_per_day();
@@ -210,10 +180,33 @@ json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline,
     if (options.carbon_g_per_kwh) row["co2_kg_per_year"] = year_kwh * *options.carbon_g_per_kwh / 1000;
     rows.push_back(std::move(row));
   }
-  json::object inputs;
-  for (const report::ReportFact& fact : pipeline.facts) inputs[fact.name] = fact.value;
-  json::object answer{{"inputs", std::move(inputs)},
-                      {"advice", std::move(rows)},
+  return rows;
+}
+
+report::TextRows advice_rows(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all) {
+  std::vector<TextColumn> columns{{"situation", "situation"},
+                                  {"iteration", "time_s", seconds_cell},
+                                  {pipeline.modeled ? "saving (modeled)" : "saving", "saving_pct", "{:.2f} %"},
+                                  {"+-", "saving_stddev_pct", "{:.2f}"},
+                                  {"kWh a day", "kwh_per_day", "{:.1f}"},
+                                  {"kWh a year", "kwh_per_year", "{:.0f}"}};
+  const std::string currency = options.currency.empty() ? "cost" : options.currency;
+  if (options.price_per_kwh) columns.push_back({currency + " a year", "cost_per_year", "{:.0f}"});
+  if (options.carbon_g_per_kwh) columns.push_back({"kg CO2 a year", "co2_kg_per_year", "{:.0f}"});
+  return text_rows(advice_json(options, all), columns);
+}
+
+std::string advice_text(const Pipeline& pipeline, const report::TextRows& rows,
+                        const std::vector<std::string>& assumptions) {
+  std::string text = lines_of(pipeline.facts) + "\n" + report::text_of(rows, output_columns()) + "\nThis assumes:\n";
+  for (const std::string& assumption : assumptions) text += fmt::format("- {}\n", assumption);
+  return text;
+}
+
+json::object advice_json(const AdviseOptions& options, const Pipeline& pipeline, const std::vector<Advice>& all,
+                         const std::vector<std::string>& assumptions) {
+  json::object answer{{"inputs", object_of(pipeline.facts)},
+                      {"advice", advice_json(options, all)},
                       {"assumptions", json::array(assumptions.begin(), assumptions.end())}};
   if (pipeline.modeled) answer["modeled"] = true;
   answer["origin"] = origin_json();

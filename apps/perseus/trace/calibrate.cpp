@@ -210,27 +210,15 @@ boost::json::object json_of(const CalibrationOutcome& outcome) {
           {"origin", origin_json()}};
 }
 
-Status write_output(const std::string& directory, const CalibrationOutcome& outcome,
-                    const std::vector<report::ReportFact>& facts) {
-  const auto is_ours = [](std::string_view name) {
-    return name == "profile.csv" || name == "constants.json" || name == "predictions.csv" || name == "report.html";
-  };
-  auto out = OutputDirectory::create(directory, is_ours);
-  if (!out) return out.error();
-  const auto write = [&](std::string_view name, const std::string& text) {
-    OutputFile file(*out, name);
-    file.append(text);
-    return file.close();
-  };
-  for (const auto& written : {write("profile.csv", formats::format_profile_csv(outcome.profile)),
-                              write("constants.json", formats::format_pipeline_constants(outcome.constants)),
-                              write("predictions.csv", predictions_csv(outcome)),
-                              write_output_file(*out, "report.html", [&](const report::Sink& sink) {
-                                report::write_static_page(calibration_page(outcome, facts), sink);
-                              })}) {
-    if (!written) return written.error();
-  }
-  return out->commit();
+Status write_calibration(const std::string& directory, const CalibrationOutcome& outcome,
+                         const std::vector<report::ReportFact>& facts) {
+  return write_output(directory, one_of({"profile.csv", "constants.json", "predictions.csv", "report.html"}),
+                      {{"profile.csv", formats::format_profile_csv(outcome.profile)},
+                       {"constants.json", formats::format_pipeline_constants(outcome.constants)},
+                       {"predictions.csv", predictions_csv(outcome)},
+                       {"report.html", [&](const report::Sink& sink) {
+                          report::write_static_page(calibration_page(outcome, facts), sink);
+                        }}});
 }
 
 std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
@@ -242,9 +230,7 @@ std::vector<report::ReportFact> facts_of(const CalibrateOptions& options) {
 Result<int> run_calibrate(const CalibrateOptions& options, bool as_json) {
   const auto outcome = calibrate_all(options);
   if (!outcome) return outcome.error();
-  if (!options.out.empty()) {
-    if (Status written = write_output(options.out, *outcome, facts_of(options)); !written) return written.error();
-  }
+  if (Status written = write_calibration(options.out, *outcome, facts_of(options)); !written) return written.error();
   if (as_json) {
     print(formats::json_text(json_of(*outcome)) + "\n");
     return 0;

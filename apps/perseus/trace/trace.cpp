@@ -11,6 +11,7 @@
 #include "command_line/exit_codes.h"
 #include "command_line/origin.h"
 #include "command_line/output_directory.h"
+#include "command_line/records.h"
 #include "command_line/terminal_size.h"
 #include "io/formats/boost_json_text.h"
 #include "plan/traced_pipeline.h"
@@ -47,8 +48,7 @@ Result<TraceAnswer> answer_of(const TraceOptions& options) {
 }
 
 std::string text_of(const TraceAnswer& answer) {
-  std::string text;
-  for (const report::ReportFact& fact : trace_facts(answer)) text += fmt::format("{}: {}\n", fact.name, fact.value);
+  std::string text = lines_of(trace_facts(answer));
   if (!answer.slowdown.causes.empty())
     text += "\nWho makes the job wait:\n" + report::text_of(cause_rows(answer), output_columns());
   text += "\nWhat a step is spent on:\n" + report::text_of(waiting_rows(answer), output_columns());
@@ -58,26 +58,18 @@ std::string text_of(const TraceAnswer& answer) {
   return text + "\nWhat else would help:\n" + report::text_of(other_rows(answer), output_columns());
 }
 
-Status write_output(const TraceOptions& options, const TraceAnswer& answer) {
-  const auto is_ours = [](std::string_view name) {
-    return name == "profile.csv" || name == "constants.json" || name == "schedule.csv" || name == "report.html";
-  };
-  const auto files = traced_files(options.advise.pipeline);
-  if (!files) return files.error();
-  auto out = OutputDirectory::create(options.out, is_ours);
-  if (!out) return out.error();
-  for (const auto& [name, text] : *files) {
-    if (!believable(answer)) break;
-    OutputFile file(*out, name);
-    file.append(text);
-    if (Status written = file.close(); !written) return written;
+Status write_trace(const TraceOptions& options, const TraceAnswer& answer) {
+  const auto traced = traced_files(options.advise.pipeline);
+  if (!traced) return traced.error();
+  std::vector<ResultFile> files;
+  if (believable(answer)) {
+    for (const auto& [name, text] : *traced) files.emplace_back(name, text);
   }
   std::vector<report::ReportFact> inputs{{"timeline", fmt::format("{}", fmt::join(options.input.files, ", "))}};
   std::ranges::move(origin_facts(), std::back_inserter(inputs));
-  const Status written = write_output_file(*out, "report.html", [&](const report::Sink& sink) {
-    report::write_static_page(trace_page(answer, inputs), sink);
-  });
-  return written ? out->commit() : written;
+  files.emplace_back("report.html",
+                     [&](const report::Sink& sink) { report::write_static_page(trace_page(answer, inputs), sink); });
+  return write_output(options.out, one_of({"profile.csv", "constants.json", "schedule.csv", "report.html"}), files);
 }
 
 Result<int> run_trace(TraceOptions& options, bool as_json) {
@@ -97,7 +89,7 @@ Result<int> run_trace(TraceOptions& options, bool as_json) {
   }
   if (!options.out.empty()) {
     answer->timeline_svg = traced_timelines(*answer, pipeline);
-    if (Status written = write_output(options, *answer); !written) return written.error();
+    if (Status written = write_trace(options, *answer); !written) return written.error();
   }
   print(as_json ? formats::json_text(trace_json(*answer)) + "\n" : text_of(*answer));
   if (!options.out.empty() && !as_json)

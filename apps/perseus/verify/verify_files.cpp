@@ -170,7 +170,7 @@ void check_pages(const formats::PlanFile& file, const fs::path& path, Seconds sw
   const DrawnPlans drawn = default_drawing(file.dag, file.frontier, rule, switch_latency);
   const report::ReportInput report{file.dag,         file.frontier, inputs.title,  inputs.facts,
                                    inputs.straggler, rule,          switch_latency};
-  for (const PlanPage& page : plan_pages(report, drawn)) {
+  for (const ResultFile& page : plan_pages(report, drawn)) {
     const std::string_view name = page.name;
     const fs::path at = path.parent_path() / page.name;
     const bool is_picture = name.ends_with(".svg"), shows_inputs = name == "report.html" || name == "frontier.svg";
@@ -180,7 +180,7 @@ void check_pages(const formats::PlanFile& file, const fs::path& path, Seconds sw
     }
     if (shows_inputs && !inputs_known) continue;
     (name == "report.html" ? checked.report : name == "trace.json" ? checked.trace : checked.pictures) = true;
-    if (has_content(at, page.write)) continue;
+    if (has_content(at, page.fill)) continue;
     if (same_version) {
       checked.findings.push_back(at.string() + ": not what plans.json gives: other clocks, times, energies or text");
     } else {

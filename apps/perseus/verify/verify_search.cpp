@@ -98,14 +98,16 @@ std::vector<std::string> check_search_files(const fs::path& directory,
     }
   }
   const SearchSummary summary = summarize_search(configurations, rule);
+  const std::vector<SkippedConfiguration> left_out;
+  const SearchReport report{"", {}, configurations, left_out, summary};
   const auto check = [&](const char* file, const std::string& expected) {
     const std::string name = (directory / file).string();
     const Result<std::string> text = formats::read_file(name);
     const std::string finding = text ? compare_csv(*text, expected, name) : text.error().message;
     if (!finding.empty()) findings.push_back(finding);
   };
-  check(kConfigurations, configurations_csv(configurations, summary));
-  check("frontier.csv", union_csv(configurations, summary));
+  check(kConfigurations, configurations_csv(report));
+  check("frontier.csv", points_csv(report));
   const std::string name = (directory / "frontier.csv").string();
   const Result<std::string> text = formats::read_file(name);
   if (!text) return findings;
