@@ -13,7 +13,6 @@
 #include "demo/power_demo.h"
 #include "io/formats/number.h"
 #include "plan/pipeline.h"
-#include "plan/slowdown.h"
 #include "planning/model/make_schedule.h"
 #include "planning/model/schedule.h"
 
@@ -59,10 +58,7 @@ std::vector<report::ReportFact> facts_of(const DemoOptions& o, const DemoJob& jo
 void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
   if (!o.profile.empty() && !o.blocking_power_w) note_assumed_blocking(job.blocking_power);
   if (job.backward_was_split) {
-    note(
-        fmt::format("{} runs the two halves of backward apart: each takes half of it, unless --split-backward "
-                    "is given",
-                    o.schedule));
+    note(fmt::format("{} runs the two halves of backward apart: each takes half of it", o.schedule));
   }
   // Estimate: baselines, some thirty iterations of profiling, the plan; with replicas the straggler's phases, half as
   // long.
@@ -152,17 +148,6 @@ void add_training_options(CLI::App& demo, DemoOptions& options) {
       ->check(CLI::IsMember(model::schedule_names()).description(""))
       ->type_name("NAME")
       ->group(kTraining);
-  demo.add_option("--chunks", options.chunks,
-                  "Stages per rank (default: 1; 2 for interleaved-1f1b; zbv and dualpipev always have 2)")
-      ->check(whole_number_within(1, 64))
-      ->type_name("V")
-      ->group(kTraining);
-  demo.add_option("--split-backward", options.split_backward,
-                  "Derive input_gradient and weight_gradient from the profile's backward: input_gradient takes this "
-                  "fraction of it")
-      ->check(number_within(1e-6, 1 - 1e-6, ""))
-      ->type_name("FRACTION")
-      ->group(kTraining);
   demo.add_option("--time-scale", options.time_scale, "Ratio of simulated times to the profile's times")
       ->capture_default_str()
       ->check(number_within(0.01, 100, ""))
@@ -182,9 +167,6 @@ void add_host_options(CLI::App& demo, DemoOptions& options) {
                        "--known-profile the server receives it; otherwise the ranks measure it",
                        [&options](const model::TransferLatency& latency) { options.transfer_latency = latency; })
       ->group(kTraining);
-  demo.add_flag("--blocking-transfers", options.blocking_transfers,
-                "A sending rank waits until the transfer ends (default: it computes meanwhile)")
-      ->group(kTraining);
   demo.add_option(
           "--switch-latency", options.switch_latency_ms,
           "Time until a clock change takes effect, in milliseconds, the same for all clocks (default: 2 to 6 ms times "
@@ -200,21 +182,8 @@ void add_measurement_options(CLI::App& demo, DemoOptions& options) {
       ->check(whole_number_within(2, 10000))
       ->type_name("N")
       ->group(kRun);
-  add_slowdown_option(demo, options.slowdown)->group(kRun);
-  demo.add_option("--straggler", options.straggler_slowdown,
-                  "How many times slower the straggler is; the demo sets the nearest power limit")
-      ->capture_default_str()
-      ->check(number_within(1.01, 10, ""))
-      ->type_name("RATIO")
-      ->group(kRun);
   demo.add_flag("--known-profile,!--in-vivo", options.known_profile,
                 "Give the server the profile, or measure it while the job trains (default)")
-      ->group(kRun);
-  demo.add_option(
-          "--limit", options.limit_s,
-          "Longest wait for a plan, in seconds (default: 180 s or the time of 150 iterations, whichever is longer)")
-      ->check(number_within(1, 1e6, "s"))
-      ->type_name("S")
       ->group(kRun);
 }
 
@@ -241,8 +210,7 @@ void refuse_options_of_one_job(const CLI::App& demo, const DemoOptions& options)
     throw CLI::ValidationError("--time-scale", fmt::format("{:g}; allowed with --story power: {:g} or more",
                                                            options.time_scale, kLeastPowerScale));
   }
-  for (const char* option :
-       {"--stages", "--microbatches", "--dp", "--schedule", "--chunks", "--iterations", "--straggler"}) {
+  for (const char* option : {"--stages", "--microbatches", "--dp", "--schedule", "--iterations"}) {
     if (demo.count(option) > 0) {
       throw CLI::ValidationError(option, "--story power has jobs of its own; allowed: without this option");
     }

@@ -24,7 +24,7 @@ namespace {
 
 const std::string kSampleName = "sample_profile.csv";
 // From data/README.md about the sample's model: its blocking power, and weight gradients as long as input gradients.
-constexpr double kSampleBlockingPower_w = 90, kSampleInputGradientShare = 0.5;
+constexpr double kSampleBlockingPower_w = 90, kInputGradientShare = 0.5;
 
 /// The most similar pipeline of that many stages: stage s of n is the one at the same relative position.
 model::Profile with_stages(const model::Profile& profile, int stages) {
@@ -67,13 +67,10 @@ Status check_size(const DemoOptions& o, int ranks) {
 
 Result<model::Schedule> schedule_of(const DemoOptions& o, int stages, int& chunks) {
   const int fixed = model::chunks_fixed_by(o.schedule);
-  chunks = o.chunks ? *o.chunks : fixed != 0 ? fixed : 2;
-  if (fixed == 0 && chunks == 1) {
-    return Error{ErrorCode::usage, fmt::format("{} with 1 chunk per rank is 1f1b: give --schedule 1f1b", o.schedule)};
-  }
+  chunks = fixed != 0 ? fixed : 2;
   if (stages % chunks != 0) {
     return Error{ErrorCode::usage, fmt::format("{} stages cannot be divided among ranks of {} chunks each; --stages "
-                                               "must be a multiple of --chunks",
+                                               "must be a multiple of that",
                                                stages, chunks)};
   }
   return model::make_schedule(o.schedule, {stages / chunks, o.microbatches, chunks});
@@ -97,9 +94,9 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   const Status counted =
       check_transfer_count(o.transfer_latency, {*schedule}, {ErrorCode::usage, "--transfer-latency"});
   if (!counted) return counted.error();
-  job.backward_was_split = is_sample && !o.split_backward && splits_backward(*schedule);
-  if (o.split_backward || job.backward_was_split) {
-    profile = model::split_backward(*std::move(profile), o.split_backward.value_or(kSampleInputGradientShare));
+  job.backward_was_split = splits_backward(*schedule) && profile->find(0, "weight_gradient") == nullptr;
+  if (job.backward_was_split) {
+    profile = model::split_backward(*std::move(profile), kInputGradientShare);
     if (!profile) return profile.error();
   }
   job.profile = o.stages ? with_stages(*profile, *o.stages) : *std::move(profile);
@@ -107,7 +104,7 @@ Result<DemoJob> demo_job(const DemoOptions& o) {
   job.blocking_power = o.blocking_power_w ? Watts(*o.blocking_power_w)
                        : is_sample        ? Watts(kSampleBlockingPower_w)
                                           : model::guessed_blocking_power(job.profile);
-  auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, o.blocking_transfers});
+  auto dag = model::build_dag(job.profile, *schedule, {job.blocking_power, o.transfer_latency, false});
   if (!dag) return dag.error();
   job.dag = *std::move(dag);
   job.all_max_time = checker::run_plan(job.dag, model::all_maximum_clock(job.dag)).makespan;

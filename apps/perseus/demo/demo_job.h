@@ -21,17 +21,18 @@
 
 namespace perseus::cli {
 
+/// How many times slower the straggler is; the demo sets the nearest power limit.
+inline constexpr double kStragglerSlowdown = 1.15;
+
 struct DemoOptions {
   std::string profile, schedule = "1f1b";
   int microbatches = 8, replicas = 2, iterations = 10, server_port = 0;
-  std::optional<int> stages, chunks;
-  std::optional<double> blocking_power_w, split_backward, limit_s, switch_latency_ms;
-  double time_scale = 0.5, straggler_slowdown = 1.15;
+  std::optional<int> stages;
+  std::optional<double> blocking_power_w, switch_latency_ms;
+  double time_scale = 0.5;
   bool known_profile = false, keep = false;
   model::TransferLatency transfer_latency;  ///< between the ranks; the client does not know it
-  bool blocking_transfers = false;
-  std::string slowdown = "0%";           ///< tolerated by the server
-  std::string host_ahead = "unbounded";  ///< or "synchronous", or a number of computations
+  std::string host_ahead = "unbounded";     ///< or "synchronous", or a number of computations
   std::string out = "perseus-demo", scratch, helper;
   std::string story = "saving";  ///< or "power"
   int server_kills = 1;          ///< of the story 'power': ramps, each with an end of the server

@@ -22,7 +22,7 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr double kLeastLimit_s = 180;      // to the first plan, where none was given
+constexpr double kLeastLimit_s = 900;      // to the first plan
 constexpr double kLimitIterations = 150;   // likewise: that many at maximum clock
 constexpr double kSavingWithin_pct = 0.3;  // the server's measured saving, of the GPUs' own counters
 constexpr double kFewestMeasured = 3;      // iterations
@@ -80,7 +80,7 @@ class DemoRun::Steps {
     m_.straggler.emplace();
     StragglerMeasurement& s = *m_.straggler;
     s.replica = o_.replicas - 1;
-    s.power_limit_w = power_limit_for(job_.dag, o_.straggler_slowdown);
+    s.power_limit_w = power_limit_for(job_.dag, kStragglerSlowdown);
     stage_.begin(fmt::format("the same with a straggler: the GPUs of replica {} capped at {:.0f} W", s.replica,
                              s.power_limit_w));
     gpus_.cap(s.replica, Watts(s.power_limit_w));
@@ -127,9 +127,7 @@ class DemoRun::Steps {
     return Ok{};
   }
 
-  double limit_s() const {
-    return o_.limit_s.value_or(std::max(kLeastLimit_s, kLimitIterations * job_.all_max_time.value()));
-  }
+  double limit_s() const { return std::max(kLeastLimit_s, kLimitIterations * job_.all_max_time.value()); }
 
   Status run_plan() {
     stage_.begin("the plan is in force");

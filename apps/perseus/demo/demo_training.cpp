@@ -63,11 +63,11 @@ replay::ReplayOptions DemoTraining::replay_options(const DemoPrograms& programs,
   replay::ReplayOptions replay;
   replay.program = programs.worker;
   // A straggler may be twice as slow; a factor of ten leaves a margin for a busy machine.
-  replay.report_limit_s = 60 + 10 * o_.straggler_slowdown * job_.all_max_time.value();
+  replay.report_limit_s = 60 + 10 * kStragglerSlowdown * job_.all_max_time.value();
   replay.replicas = o_.replicas;
   replay.gpus = gpus_.files();
   replay.error_file = scratch_.file(kWorkersLog);
-  replay.silence_s = kSilence_s + kSilenceIterations * o_.straggler_slowdown * job_.all_max_time.value();
+  replay.silence_s = kSilence_s + kSilenceIterations * kStragglerSlowdown * job_.all_max_time.value();
   replay.on_silence = [this](const std::string& who) { stage_.remark("training stands still: " + who); };
   replay.on_report = [this](const replay::RankReport& report) { show_client_log(report); };
   replay.interrupted = [] { return InterruptGuard::interrupted(); };
@@ -100,7 +100,6 @@ std::vector<std::string> DemoTraining::worker_arguments(const DemoPrograms& prog
                                      fmt::format("{} (simulated GPUs)", job_name),
                                      "--facts",
                                      fmt::format("model={}\nframework=perseus-replay\naccelerator=simulated", name)};
-  if (o_.blocking_transfers) arguments.emplace_back("--blocking-transfers");
   if (o_.known_profile) {
     arguments.insert(arguments.end(), {"--profile-name", profile_name()});
   } else {
@@ -119,8 +118,7 @@ Status DemoTraining::push_profile() {
                         {"microbatches", o_.microbatches},
                         {"chunks", job_.chunks},
                         {"blocking_power_w", job_.blocking_power.value()},
-                        {"transfer_latency_s", json::parse(formats::format_transfer_latency(o_.transfer_latency))},
-                        {"blocking_transfers", o_.blocking_transfers}};
+                        {"transfer_latency_s", json::parse(formats::format_transfer_latency(o_.transfer_latency))}};
   const json::object body{{"profile_csv", formats::format_profile_csv(job_.profile)},
                           {"pipeline", std::move(pipeline)}};
   const auto answer = server_.ask("PUT", "/v1/profiles/" + profile_name(), formats::json_text(body));

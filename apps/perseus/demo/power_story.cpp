@@ -37,7 +37,7 @@ constexpr double kLeastWindow_s = 5, kWindowIterations = 10;   // the longest at
 constexpr double kDeadBeyondLease_s = 4, kDeadIterations = 8;  // without a server: the longer of the two
 constexpr double kBetweenServerReadings_s = 0.5;
 constexpr double kStorySilence_s = 60, kStorySilenceIterations = 10;
-constexpr double kLeastPlanLimit_s = 180, kPlanLimitIterations = 150;
+constexpr double kLeastPlanLimit_s = 900, kPlanLimitIterations = 150;
 constexpr double kNotCorrected = 0.01;  // the server corrects no job that draws so little more than planned
 constexpr double kRoseBy = 1.05;        // of what counted under the low limit
 constexpr double kRounding_w = 1e-3;
@@ -170,8 +170,7 @@ class PowerStory::Steps {
     for (const auto& job : jobs_) {
       if (Status sent = job->training.start_client(); !sent) return sent;
     }
-    const double limit_s =
-        o_.limit_s.value_or(std::max(kLeastPlanLimit_s, kPlanLimitIterations * longest_iteration_s_));
+    const double limit_s = std::max(kLeastPlanLimit_s, kPlanLimitIterations * longest_iteration_s_);
     const auto planned = [&] { return std::ranges::all_of(jobs_, [](const auto& job) { return job->follows_plan; }); };
     if (Status done = wait_until(planned, limit_s, "plans for all jobs"); !done) return done;
     event("all jobs follow plans; no limit yet");

@@ -16,16 +16,14 @@ namespace {
 struct Shape {
   const char* name;
   const char* schedule;
-  int stages, chunks, microbatches, replicas;
+  int stages, microbatches, replicas;
 };
-constexpr std::array<Shape, 3> kShapes{{{"pipeline", "1f1b", 4, 1, 8, 1},
-                                        {"interleaved", "interleaved-1f1b", 4, 2, 8, 1},
-                                        {"replicas", "1f1b", 1, 1, 8, 2}}};
+constexpr std::array<Shape, 3> kShapes{
+    {{"pipeline", "1f1b", 4, 8, 1}, {"interleaved", "interleaved-1f1b", 4, 8, 1}, {"replicas", "1f1b", 1, 8, 2}}};
 
 DemoOptions options_of(const Shape& shape, DemoOptions options, int first_gpu) {
   options.schedule = shape.schedule;
   options.stages = shape.stages;
-  if (shape.chunks > 1) options.chunks = shape.chunks;
   options.microbatches = shape.microbatches;
   options.replicas = shape.replicas;
   options.first_gpu = first_gpu;

@@ -37,7 +37,6 @@ struct ShowOptions {
   PipelineOptions pipeline;
   bool compare = false;
   std::string out;
-  std::optional<int> width;
 };
 
 /// One plan and the frontier that it is a point of; a plan from a .py file is a frontier of its own.
@@ -91,11 +90,10 @@ Result<Shown> shown_from_frequencies(const ShowOptions& options) {
   return Shown{std::move(pipeline->dag), std::move(frontier), 0, options.plan, std::move(pipeline->facts), {}};
 }
 
-report::TerminalStyle terminal_style(const ShowOptions& options) {
+report::TerminalStyle terminal_style() {
   report::TerminalStyle style;
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   if (const auto size = terminal_size(STDOUT_FILENO)) style.width = static_cast<int>(size->columns);
-  if (options.width) style.width = *options.width;
   const char* no_color = std::getenv("NO_COLOR");
   const char* depth = std::getenv("COLORTERM");
   const bool truecolor =
@@ -192,7 +190,7 @@ Result<int> run_show(const ShowOptions& options, bool as_json) {
   if (as_json) {
     print(json_timeline(*shown, drawn));
   } else if (options.out.empty()) {
-    const report::TerminalStyle style = terminal_style(options);
+    const report::TerminalStyle style = terminal_style();
     for (const report::DrawnPlan& one : drawn.plans())
       print_drawing(report::terminal_timeline(drawn.dag(), one, style));
   } else {
@@ -213,9 +211,6 @@ void add_show(CLI::App& app, Command& command) {
       ->check(whole_number_within(0, 1000000))
       ->type_name("K");
   show->add_flag("--compare", options->compare, "Draw everything at maximum clock above the plan");
-  show->add_option("--width", options->width, "Width of the drawing, in columns (default: the terminal's)")
-      ->check(whole_number_within(20, 10000))
-      ->type_name("N");
   show->add_option("--out", options->out, "Write a file instead: .svg (timeline), .html (report) or .json (trace)")
       ->type_name("FILE");
   show->add_option("--profile", options->pipeline.profile, "Profile of the plan; required for a .py plan")

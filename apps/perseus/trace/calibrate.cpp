@@ -29,16 +29,12 @@
 namespace perseus::cli {
 namespace {
 
-constexpr int kDefaultFolds = 5;
+constexpr int kMostFolds = 5;
 
 struct CalibrateOptions {
   std::string ops;
   std::string iterations;
-  int folds = kDefaultFolds;
-  bool leave_one_out = false;
   std::optional<double> blocking_power_w;
-  int clock_step_mhz = 0;
-  int ranks_per_node = 0;
   std::string out;
   std::optional<bool> progress;
 };
@@ -58,9 +54,8 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   if (!trace) return trace.error();
   calibration::CalibrationOptions fit;
   if (options.blocking_power_w) fit.power.blocking_power = Watts(*options.blocking_power_w);
-  fit.timing.ranks_per_node = options.ranks_per_node;
   const int num_plans = static_cast<int>(trace->plans.size());
-  const int folds = options.leave_one_out ? num_plans : options.folds;
+  const int folds = std::min(kMostFolds, num_plans);
   ProgressLine progress("calibrating", options.progress);
   // The fit to all plans comes last, and takes as long as one of the folds.
   if (const auto show = progress.callback()) fit.progress = [=](double done) { show(done * folds / (folds + 1)); };
@@ -72,8 +67,7 @@ Result<CalibrationOutcome> calibrate_all(const CalibrateOptions& options) {
   fit.other_links = true;
   auto calibration = calibration::calibrate(*trace, everything, fit);
   if (!calibration) return calibration.error();
-  model::Profile profile =
-      calibration::make_profile(*calibration, *trace, {everything, Megahertz(options.clock_step_mhz)});
+  model::Profile profile = calibration::make_profile(*calibration, *trace, everything);
   formats::PipelineConstants constants{
       name_of(calibration->schedule),       calibration->schedule.num_microbatches, calibration->costs(),
       calibration->power.blocking().stddev, calibration->transfer_latency_stddev,   calibration->other_links};
@@ -254,30 +248,11 @@ void add_calibrate(CLI::App& app, Command& command) {
   calibrate->add_option("OPS", options->ops, "Trace of every computation: CSV or gzipped CSV, see docs/formats.md")
       ->required();
   calibrate->add_option("ITERS", options->iterations, "Trace of whole iterations: CSV or gzipped CSV")->required();
-  auto* folds = calibrate
-                    ->add_option("--folds", options->folds,
-                                 "Folds of the cross-validation: predict the plans of each fold from the others")
-                    ->capture_default_str()
-                    ->check(whole_number_within(2, 1000000))
-                    ->type_name("K");
-  calibrate->add_flag("--leave-one-out", options->leave_one_out, "One fold per plan")->excludes(folds);
   calibrate
       ->add_option("--blocking-power", options->blocking_power_w,
                    "Power of one waiting accelerator, in watts (default: fitted)")
       ->check(number_within(0, 1e6, "W"))
       ->type_name("W");
-  calibrate
-      ->add_option("--clock-step", options->clock_step_mhz,
-                   "Interpolate the profile at every multiple of MHZ between a stage's lowest and highest clock")
-      ->check(whole_number_within(1, 1000000, "MHz"))
-      ->type_name("MHZ");
-  calibrate
-      ->add_option(
-          "--ranks-per-node", options->ranks_per_node,
-          "Ranks of a pipeline that share a node: fit one latency within nodes and one between nodes (default: "
-          "half of the ranks, if that predicts better)")
-      ->check(whole_number_within(1, 1 << 16))
-      ->type_name("N");
   calibrate
       ->add_option("--out", options->out, "Write profile.csv, constants.json and predictions.csv to this directory")
       ->type_name("DIR");

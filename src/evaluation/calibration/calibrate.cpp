@@ -211,7 +211,7 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
     return Error{ErrorCode::invalid_input, "times and energies too far apart to be fitted: " + what};
   };
   const std::vector<int> everything = all_plans(trace);
-  const model::Profile fitted = make_profile(calibration, trace, {everything, Megahertz(0)});
+  const model::Profile fitted = make_profile(calibration, trace, everything);
   if (const auto dag = model::build_dag(fitted, calibration.schedule, calibration.costs()); !dag) {
     return beyond(dag.error().message);
   }
@@ -220,29 +220,13 @@ Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int>
     return beyond(fmt::format("iterations take {} times as long as predicted", ratio));
   }
   calibration.time_correction = ratio;
-  const Status corrected = make_profile(calibration, trace, {everything, Megahertz(0)}).validate();
+  const Status corrected = make_profile(calibration, trace, everything).validate();
   if (!corrected) return beyond(corrected.error().message);
   return calibration;
 }
 
-model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, const ProfileClocks& wanted) {
-  Clocks clocks = clocks_of(trace, wanted.plans);
-  if (wanted.step > Megahertz(0)) {
-    for (int stage = 0; stage < trace.num_stages(); ++stage) {
-      Megahertz lowest(1 << 30), highest(0);
-      for (const auto& [key, set] : clocks) {
-        if (key.first != stage) continue;
-        lowest = std::min(lowest, *set.rbegin());
-        highest = std::max(highest, *set.begin());
-      }
-      const int step = wanted.step.value();
-      for (auto& [key, set] : clocks) {
-        if (key.first != stage) continue;
-        for (int mhz = (lowest.value() + step - 1) / step * step; mhz <= highest.value(); mhz += step)
-          set.insert(Megahertz(mhz));
-      }
-    }
-  }
+model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, std::span<const int> plans) {
+  const Clocks clocks = clocks_of(trace, plans);
   model::Profile profile;
   profile.accelerators.assign(trace.num_stages(), 1);
   for (const auto& [key, set] : clocks) {
@@ -271,7 +255,7 @@ model::Profile make_profile(const Calibration& calibration, const model::RunTrac
 std::vector<Prediction> predict(const Calibration& calibration, const model::RunTrace& trace,
                                 std::span<const int> plans) {
   const std::vector<int> everything = all_plans(trace);
-  const model::Profile profile = make_profile(calibration, trace, {everything, Megahertz(0)});
+  const model::Profile profile = make_profile(calibration, trace, everything);
   const auto dag = model::build_dag(profile, calibration.schedule, calibration.costs());
   PERSEUS_CHECK(dag.ok(), "calibrate() built the same DAG");
   checker::PlanRunner runner(*dag);

@@ -66,17 +66,11 @@ struct Calibration {
 Result<Calibration> calibrate(const model::RunTrace& trace, std::span<const int> plans,
                               const CalibrationOptions& options = {});
 
-/// The clocks of a profile: those of `plans`, and if step > 0 also every multiple of step between the lowest and the
-/// highest clock of each stage.
-struct ProfileClocks {
-  std::span<const int> plans;
-  Megahertz step;
-};
-/// Times with the spread of the samples, energies with the standard deviation of the fitted power; `load` and
-/// `optimizer_step` draw blocking power. Where loading depends on the clock of the forward, `load` has its least time,
-/// and the forward's times and energies contain the rest. Clocks without samples are interpolated and count as one
-/// sample without spread.
-model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, const ProfileClocks& clocks);
+/// At the clocks of `plans`. Times with the spread of the samples, energies with the standard deviation of the fitted
+/// power; `load` and `optimizer_step` draw blocking power. Where loading depends on the clock of the forward, `load`
+/// has its least time, and the forward's times and energies contain the rest. Clocks without samples are interpolated
+/// and count as one sample without spread.
+model::Profile make_profile(const Calibration& calibration, const model::RunTrace& trace, std::span<const int> plans);
 
 /// One plan, measured and simulated.
 struct Prediction {

@@ -361,7 +361,6 @@ INSTANTIATE_TEST_SUITE_P(Depths, DemoOfHosts, ::testing::Values("synchronous", "
 
 TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
   const ScratchFolder scratch;
-  const std::string profile = few_clocks(scratch);
   struct Case {
     std::vector<std::string> arguments;
     int exit_code;
@@ -380,10 +379,8 @@ TEST(Demo, OptionsThatCannotRunAreRefusedAtTheStart) {
            {{"--profile", scratch.path("none.csv")}, 66, "none.csv"},
            {{"--profile", scratch.path("file")}, 65, "file"},
            {{"--schedule", "backwards"}, 64, "backwards"},
-           {{"--schedule", "zbv", "--profile", profile}, 65, "--split-backward"},
            {{"--schedule", "zbv", "--stages", "3"}, 64, "3 stages cannot be divided among ranks of 2 chunks each"},
            {{"--schedule", "dualpipev", "-m", "2"}, 64, "2 microbatches"},
-           {{"--schedule", "interleaved-1f1b", "--chunks", "1"}, 64, "--schedule 1f1b"},
            {{"--out", scratch.path("file")}, 73, "file"},
            {{"--scratch", scratch.path("file/below")}, 73, "file/below"},
            {{"--helper", scratch.path("none")}, 66, "none"},

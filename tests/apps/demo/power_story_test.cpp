@@ -34,7 +34,6 @@ std::vector<std::string> power_story(const ScratchFolder& scratch, double time_s
   return {"demo",         "--story",
           "power",        "--json",
           "--time-scale", std::to_string(time_scale),
-          "--limit",      "600",
           "--out",        scratch.path("out"),
           "--scratch",    scratch.path("work")};
 }

@@ -35,7 +35,7 @@ void expect_found(const Calibration& found, const TrueRun& truth, const model::R
   EXPECT_NEAR(found.power.blocking().value.value(), truth.blocking_power.value(), 1e-2);
   EXPECT_NEAR(found.time_correction, 1, 1e-6);
   const std::vector<int> plans = all_plans(trace);
-  const model::Profile profile = make_profile(found, trace, {plans, Megahertz(0)});
+  const model::Profile profile = make_profile(found, trace, plans);
   EXPECT_TRUE(profile.validate());
   for (const model::ProfileEntry& entry : profile.entries) {
     const model::Instruction instruction = *model::instruction_named(entry.instruction);
@@ -138,7 +138,7 @@ TEST(Calibrate, PutsLoadingThatFollowsTheClockIntoTheForward) {
 
   const Calibration found = calibrated(trace, options);
   const std::vector<int> plans = all_plans(trace);
-  const model::Profile profile = make_profile(found, trace, {plans, Megahertz(0)});
+  const model::Profile profile = make_profile(found, trace, plans);
   const Megahertz lowest = testing::synthetic_clocks().back();
   const Seconds load = profile.find(0, "load")->measurements[0].time;
   for (const model::Measurement& m : profile.find(0, "forward")->measurements) {
@@ -337,19 +337,6 @@ TEST(Calibrate, TakesABlockingPowerThatIsKnown) {
   const Calibration found = calibrated(trace, options);
   EXPECT_EQ(found.power.blocking().value, Watts(65));
   EXPECT_EQ(found.power.blocking().stddev, Watts(0));
-}
-
-TEST(Calibrate, FillsInClocksOnRequest) {
-  SeededDice dice(6);
-  const model::RunTrace trace = synthetic_trace({}, dice);
-  const Calibration found = calibrated(trace);
-  const std::vector<int> plans = all_plans(trace);
-  const model::Profile grid = make_profile(found, trace, {plans, Megahertz(15)});
-  ASSERT_TRUE(grid.validate());
-  const model::ProfileEntry& entry = *grid.find(1, "forward");
-  EXPECT_EQ(entry.measurements.size(), (1410 - 810) / 15 + 1U);
-  for (const model::Measurement& m : entry.measurements)
-    EXPECT_NEAR(m.time / TrueRun{}.time(1, model::Instruction::forward, m.clock), 1, 1e-6);
 }
 
 TEST(Calibrate, RefusesTracesThatDetermineNothing) {

@@ -66,7 +66,7 @@ TEST_P(MeasuredRuns, TheProfileCanBePlannedForAndBeatsThePlansThatRan) {
   for (std::size_t p = 0; p < everything.size(); ++p) everything[p] = static_cast<int>(p);
   const auto calibration = calibration::calibrate(*runs, everything);
   ASSERT_TRUE(calibration) << calibration.error().message;
-  const model::Profile fitted = calibration::make_profile(*calibration, *runs, {everything, Megahertz(0)});
+  const model::Profile fitted = calibration::make_profile(*calibration, *runs, everything);
   const auto profile = parse_profile_csv(format_profile_csv(fitted), "profile.csv");
   ASSERT_TRUE(profile) << profile.error().message;
   const auto dag = model::build_dag(*profile, calibration->schedule, calibration->costs());

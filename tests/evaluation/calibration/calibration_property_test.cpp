@@ -76,7 +76,7 @@ TEST_P(CalibrateRandom, RecoversTheParametersOfExactTraces) {
   EXPECT_NEAR(blocking.value.value(), run.blocking_power.value(), 4 * blocking.stddev.value() + 1);
 
   // The constants survive writing and reading the files of `perseus plan`.
-  const model::Profile profile = calibration::make_profile(*found, trace, {plans, Megahertz(0)});
+  const model::Profile profile = calibration::make_profile(*found, trace, plans);
   const auto read = parse_profile_csv(format_profile_csv(profile), "profile");
   ASSERT_TRUE(read) << read.error().message;
   EXPECT_EQ(format_profile_csv(*read), format_profile_csv(profile));

@@ -58,7 +58,7 @@ TEST_P(SlowLinksOf, DoNotMakeTheDefaultPlanLate) {
   const auto found = calibrate(drawn, everything, options);
   ASSERT_TRUE(found) << found.error().message;
   const auto dag_of = [&](const Calibration& c, const model::PipelineCosts& costs) {
-    model::Profile profile = make_profile(c, *trace, {everything, Megahertz(0)});
+    model::Profile profile = make_profile(c, *trace, everything);
     // Without a tail, so that all DAGs have the same computations.
     std::erase_if(profile.entries, [](const model::ProfileEntry& e) { return e.instruction == "optimizer_step"; });
     return *model::build_dag(profile, c.schedule, costs);
