@@ -19,7 +19,6 @@
 #include "command_line/help_formatter.h"
 #include "command_line/origin.h"
 #include "command_line/usage_message.h"
-#include "demo/demo.h"
 #include "io/formats/boost_json_text.h"
 
 namespace {

@@ -37,6 +37,7 @@ void add_trace(CLI::App& app, Command& command);
 void add_emulate(CLI::App& app, Command& command);
 void add_reproduce(CLI::App& app, Command& command);
 void add_site(CLI::App& app, Command& command);
+void add_demo(CLI::App& app, Command& command);
 void add_serve(CLI::App& app, Command& command);
 void add_relay(CLI::App& app, Command& command);
 void add_backup(CLI::App& app, Command& command);

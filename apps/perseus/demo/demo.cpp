@@ -1,16 +1,16 @@
-// perseus demo: shows the whole system, live, on simulated GPUs.
-#include "demo/demo.h"
-
+// perseus demo: shows the whole system, live, on simulated GPUs; see docs/demo.md.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <memory>
 
+#include "command_line/command.h"
 #include "command_line/exit_codes.h"
 #include "command_line/interrupt.h"
 #include "command_line/origin.h"
 #include "demo/demo_run.h"
-#include "demo/power_demo.h"
+#include "demo/power_story.h"
+#include "demo/power_story_output.h"
 #include "io/formats/number.h"
 #include "plan/pipeline.h"
 #include "planning/model/make_schedule.h"
@@ -68,43 +68,42 @@ void say_what_is_assumed(const DemoOptions& o, const DemoJob& job) {
   }
 }
 
-Result<int> run_demo(const DemoOptions& options, bool as_json) {
-  const auto job = demo_job(options);
-  if (!job) return job.error();
-  std::vector<report::ReportFact> origin = origin_facts();
-  if (const Status writable = check_demo_output(options.out); !writable) return writable.error();
-  say_what_is_assumed(options, *job);
+std::vector<report::ReportFact> facts_of(const DemoOptions& o, const PowerMeasurement& m) {
+  return {{"GPUs", "simulated"},
+          {"profile", profile_file_of(o) + (o.profile.empty() ? ", the project's own, not measured" : "")},
+          {"profile of the server", o.known_profile ? "given" : "measured in vivo"},
+          {"server killed", fmt::format("{} times, at random moments of seed {}", m.server_kills, m.seed)},
+          {"time scale", fmt::format("everything takes {:g} times as long as in the profile", o.time_scale)}};
+}
 
+/// Runs a story; however it ends, no process is left and no clock locked. `complete` adds what the run does not know
+/// and returns the exit code.
+template <class Make, class Complete, class Write, class Text>
+Result<int> run_story(const DemoOptions& options, const Make& make, const Complete& complete, const Write& write,
+                      const Text& text) {
   std::optional<Error> failed;
   bool is_tidy = false, written = false;
+  int exit_code = 0;
   {
     const InterruptGuard guard;
     const auto scratch = DemoScratch::create(options.scratch);
     if (!scratch) return scratch.error();
-    DemoRun demo_run(options, *job, *scratch);
-    auto measured = demo_run.run();
+    auto run = make(*scratch);
+    auto measured = run.run();
     if (!measured) failed = measured.error();
-    const Status tidy = demo_run.tidy();
+    const Status tidy = run.tidy();
     is_tidy = tidy.ok();
     if (!tidy && (!failed || InterruptGuard::interrupted())) failed = tidy.error();
     if (!failed && !InterruptGuard::interrupted()) {
-      measured->title = fmt::format("{} x {} simulated GPUs", options.replicas, job->dag.num_ranks());
-      measured->facts = facts_of(options, *job);
-      measured->origin = std::move(origin);
-      measured->replicas = options.replicas;
-      measured->known_profile = options.known_profile;
-      const Result<bool> whole = write_demo_output(options.out, job->dag, *measured);
+      exit_code = complete(*measured, is_tidy);
+      const Result<bool> whole = write(*measured);
       if (!whole) failed = whole.error();
       written = whole && *whole;
     }
-    if (written) {
-      print(as_json
-                ? demo_summary_json(*measured)
-                : demo_table(*measured) + fmt::format("written to {0}; to look at: {0}/report.html\n", options.out));
-    }
-    if (written && options.keep) demo_run.keep_server();
-    demo_run.stop_server();
-    if (written && options.keep) return 0;  // Ctrl-C is the regular end here
+    if (written) print(text(*measured));
+    if (written && options.keep) run.keep_server();
+    run.stop_server();
+    if (written && options.keep) return exit_code;  // Ctrl-C is the regular end here
   }
   if (InterruptGuard::interrupted()) {
     fmt::print(stderr, "perseus: interrupted; the training has ended, {}, {}\n",
@@ -112,7 +111,49 @@ Result<int> run_demo(const DemoOptions& options, bool as_json) {
   }
   die_if_interrupted();
   if (failed) return *failed;
-  return 0;
+  return exit_code;
+}
+
+std::string written_text(const DemoOptions& options) {
+  return fmt::format("written to {0}; to look at: {0}/report.html\n", options.out);
+}
+
+Result<int> run_demo(const DemoOptions& options, bool as_json) {
+  const auto job = demo_job(options);
+  if (!job) return job.error();
+  const std::vector<report::ReportFact> origin = origin_facts();
+  if (const Status writable = check_demo_output(options.out); !writable) return writable.error();
+  say_what_is_assumed(options, *job);
+  return run_story(
+      options, [&](const DemoScratch& scratch) { return DemoRun(options, *job, scratch); },
+      [&](DemoMeasurement& m, bool /*is_tidy*/) {
+        m.title = fmt::format("{} x {} simulated GPUs", options.replicas, job->dag.num_ranks());
+        m.facts = facts_of(options, *job);
+        m.origin = origin;
+        m.replicas = options.replicas;
+        m.known_profile = options.known_profile;
+        return 0;
+      },
+      [&](const DemoMeasurement& m) { return write_demo_output(options.out, job->dag, m); },
+      [&](const DemoMeasurement& m) { return as_json ? demo_summary_json(m) : demo_table(m) + written_text(options); });
+}
+
+/// Exit code 0 if the verdict holds, 1 if it does not; both with all results.
+Result<int> run_power_demo(const DemoOptions& options, bool as_json) {
+  const std::vector<report::ReportFact> origin = origin_facts();
+  if (const Status writable = check_power_output(options.out); !writable) return writable.error();
+  return run_story(
+      options, [&](const DemoScratch& scratch) { return PowerStory(options, scratch); },
+      [&](PowerMeasurement& m, bool is_tidy) {
+        m.clocks_given_back = is_tidy;
+        m.facts = facts_of(options, m);
+        m.origin = origin;
+        return story_holds(m) ? 0 : 1;
+      },
+      [&](const PowerMeasurement& m) { return write_power_output(options.out, m); },
+      [&](const PowerMeasurement& m) {
+        return as_json ? power_summary_json(m) : power_text(m) + written_text(options);
+      });
 }
 
 void add_training_options(CLI::App& demo, DemoOptions& options) {

@@ -1,5 +1,3 @@
-#include "search/change_page.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include "io/report/line_chart.h"
 #include "io/report/stacked_bars.h"
 #include "planning/model/reference_plans.h"
+#include "search/search_changes.h"
 
 namespace perseus::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "io/report/comparison_text.h"
+#include "io/report/static_page.h"
 #include "planning/model/default_plan.h"
 #include "search/search_output.h"
 
@@ -38,5 +38,8 @@ std::vector<ChangeRow> changes_of(const std::vector<PlannedConfiguration>& confi
                                   const SearchSummary& summary);
 report::TextRows change_rows(const std::vector<ChangeRow>& changes);
 boost::json::array changes_json(const std::vector<ChangeRow>& changes);
+/// The page's first section: one chart with a line per change, bars of the energy of each change's plan, and what each
+/// change assumes beyond those above it.
+report::PageSection change_section(const SearchReport& report, const std::vector<ChangeRow>& changes);
 
 }  // namespace perseus::cli

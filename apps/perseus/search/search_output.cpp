@@ -13,7 +13,6 @@
 #include "io/report/format.h"
 #include "io/report/static_page.h"
 #include "io/report/timeline.h"
-#include "search/change_page.h"
 #include "search/search_changes.h"
 
 namespace perseus::cli {

@@ -13,14 +13,10 @@
 #include "io/formats/site_toml.h"
 #include "plan/effort.h"
 #include "planning/checker/allocation_check.h"
-#include "site/site_admit.h"
-#include "site/site_follow.h"
+#include "site/site_actions.h"
 #include "site/site_jobs.h"
 #include "site/site_output.h"
-#include "site/site_reports.h"
-#include "site/site_server.h"
 #include "site_day/site_day_input.h"
-#include "site_day/site_emulate.h"
 
 namespace perseus::cli {
 namespace {

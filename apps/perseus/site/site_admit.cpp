@@ -1,5 +1,3 @@
-#include "site/site_admit.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,6 +15,7 @@
 #include "io/formats/json_reader.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
+#include "site/site_actions.h"
 
 namespace perseus::cli {
 namespace {

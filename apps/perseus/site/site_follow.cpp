@@ -1,5 +1,3 @@
-#include "site/site_follow.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "site/domain_limits.h"
 #include "site/domain_powers.h"
 #include "site/job_signals.h"
+#include "site/site_actions.h"
 
 namespace perseus::cli {
 namespace {

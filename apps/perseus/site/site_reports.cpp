@@ -1,5 +1,3 @@
-#include "site/site_reports.h"
-
 #include <fmt/format.h>
 
 #include <memory>
@@ -9,6 +7,7 @@
 #include "remote/pages_in_time.h"
 #include "remote/server_action.h"
 #include "remote/server_call.h"
+#include "site/site_actions.h"
 
 namespace perseus::cli {
 namespace {

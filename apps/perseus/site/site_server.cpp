@@ -1,5 +1,3 @@
-#include "site/site_server.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,6 +19,7 @@
 #include "remote/server_action.h"
 #include "remote/server_call.h"
 #include "site/domain_limits.h"
+#include "site/site_actions.h"
 #include "site/site_status.h"
 
 namespace perseus::cli {

@@ -11,7 +11,6 @@
 #include "io/formats/boost_json_text.h"
 #include "io/formats/csv.h"
 #include "io/report/pieces.h"
-#include "site_day/site_day_page.h"
 #include "site_day/site_day_tables.h"
 
 namespace perseus::cli {

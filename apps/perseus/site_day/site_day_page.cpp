@@ -1,5 +1,3 @@
-#include "site_day/site_day_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

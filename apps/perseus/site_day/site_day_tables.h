@@ -1,4 +1,4 @@
-// The tables of `perseus site emulate`, which the terminal and the page show alike.
+// The tables of `perseus site emulate`, which the terminal and the page show alike, and the page.
 //
 // Threads: pure functions.
 #pragma once
@@ -18,5 +18,8 @@ report::TextRows limit_rows(const SiteDayReport& report);  ///< a line per metho
 report::TextRows band_rows(const SiteDayReport& report);   ///< a line per method and finer trace
 /// Minutes of the site under the first method: at most that many, evenly apart.
 report::TextRows proof_rows(const SiteDayReport& report, std::size_t most);
+
+/// Power against the limit over the day and around events, and the tables.
+void write_site_day_page(const SiteDayReport& report, const report::Sink& sink);
 
 }  // namespace perseus::cli

@@ -1,6 +1,4 @@
 // perseus site emulate: a day of a site in virtual time, method by method.
-#include "site_day/site_emulate.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +12,7 @@
 #include "io/formats/site_toml.h"
 #include "plan/effort.h"
 #include "simulation/site_emulator/share_method.h"
+#include "site/site_actions.h"
 #include "site/site_jobs.h"
 #include "site_day/site_day_input.h"
 #include "site_day/site_day_output.h"
